@@ -1,0 +1,149 @@
+//! One `#[kernel]` function: its signature, checked as far as its text allows. It must not know
+//! how it is expanded or compiled.
+
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::{Attribute, Error, Ident, ItemFn, Result, ReturnType, Visibility};
+
+use crate::fingerprint::Fingerprint;
+use crate::parameter::{Parameter, ParameterKind};
+
+/// A kernel as written, with its parameters read.
+pub struct Kernel {
+    /// The function, without its `#[kernel]` attribute.
+    pub function: ItemFn,
+    /// Where the `#[kernel]` attribute stood.
+    pub attribute_span: Span,
+    /// The parameters in order.
+    pub parameters: Vec<Parameter>,
+    /// The rank of the grid: that of the `Thread` parameter.
+    pub rank: usize,
+}
+
+impl Kernel {
+    /// Takes `function` apart if it carries `#[kernel]`.
+    ///
+    /// # Errors
+    /// For every signature that cannot be a kernel, with the span of the part at fault.
+    pub fn parse(function: &ItemFn) -> Result<Option<Self>> {
+        let Some(position) = function.attrs.iter().position(is_kernel_attribute) else {
+            return Ok(None);
+        };
+        let mut function = function.clone();
+        let attribute = function.attrs.remove(position);
+        check_attribute(&attribute)?;
+        check_signature(&function)?;
+        let is_unsafe = function.sig.unsafety.is_some();
+        let mut parameters = Vec::new();
+        for argument in &function.sig.inputs {
+            parameters.push(Parameter::parse(argument, is_unsafe)?);
+        }
+        let rank = rank_of(&function, &parameters)?;
+        Ok(Some(Kernel { function, attribute_span: attribute.span(), parameters, rank }))
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &Ident {
+        &self.function.sig.ident
+    }
+
+    /// The name of its entry point in the PTX.
+    pub fn entry(&self, module: Fingerprint) -> String {
+        format!("{}_{}", self.name().to_string().trim_start_matches("r#"), module.short())
+    }
+
+    /// How many parameters the entry point has.
+    pub fn flattened(&self) -> usize {
+        self.parameters.iter().map(|parameter| parameter.kind.flattened()).sum()
+    }
+
+    /// Whether it is an `unsafe fn`, and so its launch.
+    pub fn is_unsafe(&self) -> bool {
+        self.function.sig.unsafety.is_some()
+    }
+
+    /// The `cfg` attributes on it, which hold for all that is made from it.
+    pub fn cfgs(&self) -> impl Iterator<Item = &Attribute> {
+        self.function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"))
+    }
+}
+
+/// Whether `attribute` is `#[kernel]` or a path that ends in it.
+fn is_kernel_attribute(attribute: &Attribute) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == "kernel")
+}
+
+fn check_attribute(attribute: &Attribute) -> Result<()> {
+    match &attribute.meta {
+        syn::Meta::Path(_) => Ok(()),
+        other => Err(Error::new(other.span(), "`#[kernel]` takes no options in this version")),
+    }
+}
+
+fn check_signature(function: &ItemFn) -> Result<()> {
+    let signature = &function.sig;
+    if let Some(token) = &signature.asyncness {
+        return Err(Error::new(
+            token.span(),
+            "a kernel cannot be `async`: a launch is already asynchronous in its stream",
+        ));
+    }
+    if let Some(token) = &signature.constness {
+        return Err(Error::new(token.span(), "a kernel cannot be `const`: it runs on a device"));
+    }
+    if let Some(abi) = &signature.abi {
+        return Err(Error::new(
+            abi.span(),
+            "a kernel cannot choose its ABI: the macro gives its entry point `extern \"ptx-kernel\"`",
+        ));
+    }
+    if let Some(variadic) = &signature.variadic {
+        return Err(Error::new(variadic.span(), "a kernel cannot be variadic"));
+    }
+    if let Some(parameter) =
+        signature.generics.params.iter().find(|p| !matches!(p, syn::GenericParam::Lifetime(_)))
+    {
+        return Err(Error::new(
+            parameter.span(),
+            "a kernel cannot be generic: its entry point is compiled at build time; write a generic function and call it from one kernel per type",
+        ));
+    }
+    if let Some(lifetime) = signature.generics.params.first() {
+        return Err(Error::new(lifetime.span(), "a kernel needs no lifetimes: leave them out"));
+    }
+    if let ReturnType::Type(_, ty) = &signature.output {
+        let unit = matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.is_empty());
+        if !unit {
+            return Err(Error::new(
+                ty.span(),
+                "a kernel returns nothing: thousands of threads would each return a value; write results through a `DisjointSlice<T>`",
+            ));
+        }
+    }
+    if let Visibility::Restricted(restricted) = &function.vis
+        && restricted.in_token.is_some()
+    {
+        return Err(Error::new(
+            restricted.span(),
+            "a kernel's visibility is `pub`, `pub(crate)`, `pub(super)` or private",
+        ));
+    }
+    Ok(())
+}
+
+fn rank_of(function: &ItemFn, parameters: &[Parameter]) -> Result<usize> {
+    let mut found = None;
+    for parameter in parameters {
+        let ParameterKind::Thread { rank } = parameter.kind else { continue };
+        if found.is_some() {
+            return Err(Error::new(parameter.ty.span(), "a kernel has one `Thread` parameter"));
+        }
+        found = Some(rank);
+    }
+    found.ok_or_else(|| {
+        Error::new(
+            function.sig.paren_token.span.join(),
+            "a kernel needs a `Thread<R>` parameter (R = 1, 2 or 3), which gives it the rank of its grid: `t: Thread<1>`",
+        )
+    })
+}

@@ -1,0 +1,14 @@
+//! The grammar of a `#[ferrogrid::module]`: what a kernel's signature may say, and the fingerprint
+//! that ties a compiled module to its source. Shared by the macros (which expand a module) and the
+//! build step (which compiles it), so that both read the same thing. It knows nothing of paths,
+//! toolchains, or the run time.
+
+mod fingerprint;
+mod kernel;
+mod module;
+mod parameter;
+
+pub use fingerprint::{Fingerprint, fingerprint};
+pub use kernel::Kernel;
+pub use module::{Module, ModuleOptions, is_module_attribute};
+pub use parameter::{Parameter, ParameterKind};

@@ -1,0 +1,112 @@
+//! An annotated module: its options, its items and its kernels. It must not know where the module
+//! stands in the crate.
+
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Attribute, Error, Ident, Item, ItemMod, Meta, Result, Token};
+
+use crate::fingerprint::{Fingerprint, fingerprint};
+use crate::kernel::Kernel;
+
+/// What stands in the parentheses of `#[ferrogrid::module(...)]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModuleOptions {
+    /// `host_only`: no device code is built; its kernels run on CPU devices only.
+    pub host_only: bool,
+}
+
+impl ModuleOptions {
+    /// Reads the options of a module attribute.
+    ///
+    /// # Errors
+    /// For an option that does not exist, with its span.
+    pub fn parse(options: &Punctuated<Meta, Token![,]>) -> Result<Self> {
+        let mut parsed = ModuleOptions::default();
+        for option in options {
+            if !option.path().is_ident("host_only") || !matches!(option, Meta::Path(_)) {
+                return Err(Error::new(
+                    option.span(),
+                    "unknown option; `#[ferrogrid::module]` knows `host_only`",
+                ));
+            }
+            parsed.host_only = true;
+        }
+        Ok(parsed)
+    }
+
+    /// Reads the options from the attribute itself, as it stands in a source file.
+    ///
+    /// # Errors
+    /// As [`ModuleOptions::parse`].
+    pub fn from_attribute(attribute: &Attribute) -> Result<Self> {
+        match &attribute.meta {
+            Meta::Path(_) => Ok(ModuleOptions::default()),
+            Meta::List(list) => Self::parse(&list.parse_args_with(Punctuated::parse_terminated)?),
+            Meta::NameValue(pair) => Err(Error::new(pair.span(), "write `#[ferrogrid::module]`")),
+        }
+    }
+}
+
+/// Whether `attribute` is `#[ferrogrid::module]`: a path whose last segment is `module`.
+pub fn is_module_attribute(attribute: &Attribute) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == "module")
+}
+
+/// An annotated module, read.
+pub struct Module {
+    /// Its name.
+    pub name: Ident,
+    /// Identifies its content.
+    pub fingerprint: Fingerprint,
+    /// Its kernels in order of appearance, whether or not their `cfg`s hold.
+    pub kernels: Vec<Kernel>,
+    /// The module as written.
+    pub item: ItemMod,
+}
+
+impl Module {
+    /// Reads an inline module.
+    ///
+    /// # Errors
+    /// If the module is not inline, or a kernel in it cannot be one; all such errors at once.
+    pub fn parse(item: ItemMod) -> Result<Self> {
+        let Some((_, items)) = &item.content else {
+            return Err(Error::new(
+                item.span(),
+                "`#[ferrogrid::module]` needs the module's content in braces: put it on an inline `mod name { ... }`",
+            ));
+        };
+        if let Some(token) = &item.unsafety {
+            return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
+        }
+        let mut kernels = Vec::new();
+        let mut errors: Option<Error> = None;
+        for item in items {
+            let Item::Fn(function) = item else { continue };
+            match Kernel::parse(function) {
+                Ok(kernel) => kernels.extend(kernel),
+                Err(error) => match &mut errors {
+                    Some(all) => all.combine(error),
+                    None => errors = Some(error),
+                },
+            }
+        }
+        if let Some(errors) = errors {
+            return Err(errors);
+        }
+        Ok(Module { name: item.ident.clone(), fingerprint: content_fingerprint(&item), kernels, item })
+    }
+}
+
+/// The fingerprint of a module's content, from its tokens as parsed.
+fn content_fingerprint(item: &ItemMod) -> Fingerprint {
+    use quote::ToTokens;
+    let mut tokens = proc_macro2::TokenStream::new();
+    for attribute in item.attrs.iter().filter(|a| matches!(a.style, syn::AttrStyle::Inner(_))) {
+        attribute.to_tokens(&mut tokens);
+    }
+    for item in item.content.iter().flat_map(|(_, items)| items) {
+        item.to_tokens(&mut tokens);
+    }
+    fingerprint(&item.ident.to_string(), &tokens)
+}

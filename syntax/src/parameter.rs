@@ -1,0 +1,200 @@
+//! One parameter of a kernel: its kind, read from its type as written, and how many parameters the
+//! compiled entry point has for it. It must not know how a launch passes them.
+
+use syn::spanned::Spanned;
+use syn::{Error, Expr, ExprLit, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, Result, Type};
+
+/// A parameter as written in the kernel's signature.
+pub struct Parameter {
+    /// Its name; a pattern that is not a plain name is an error.
+    pub name: Ident,
+    /// Its type as written.
+    pub ty: Type,
+    /// What it is, and so how it travels.
+    pub kind: ParameterKind,
+}
+
+/// How a parameter travels to the device.
+pub enum ParameterKind {
+    /// `Thread<R>`: passed by nobody; the thread's own place in a grid of `rank`.
+    Thread {
+        /// 1, 2 or 3.
+        rank: usize,
+    },
+    /// Anything passed by value.
+    Scalar,
+    /// `&[T]`: read-only elements.
+    Input {
+        /// The element type `T`.
+        element: Type,
+    },
+    /// `DisjointSlice<T, R>`: elements that each belong to one thread.
+    Output {
+        /// The element type `T`.
+        element: Type,
+        /// 1 or 2.
+        rank: usize,
+    },
+    /// `*const T` or `*mut T`, in `unsafe` kernels.
+    Pointer {
+        /// The pointee type `T`.
+        element: Type,
+        /// Whether it is `*mut T`.
+        mutable: bool,
+    },
+}
+
+impl ParameterKind {
+    /// How many parameters the entry point has for this one.
+    pub fn flattened(&self) -> usize {
+        match self {
+            ParameterKind::Thread { .. } => 0,
+            ParameterKind::Scalar | ParameterKind::Pointer { .. } => 1,
+            ParameterKind::Input { .. } => 2,
+            ParameterKind::Output { rank, .. } => 1 + rank,
+        }
+    }
+}
+
+impl Parameter {
+    /// Reads one argument of a kernel; `unsafe_kernel` says whether raw pointers are allowed.
+    ///
+    /// # Errors
+    /// With the span of the part at fault: `self`, patterns, references that are not `&[T]`, raw
+    /// pointers in a safe kernel, and ranks that do not exist.
+    pub fn parse(argument: &FnArg, unsafe_kernel: bool) -> Result<Self> {
+        let FnArg::Typed(typed) = argument else {
+            return Err(Error::new(argument.span(), "a kernel is a free function: it cannot take `self`"));
+        };
+        let Pat::Ident(pattern) = &*typed.pat else {
+            return Err(Error::new(
+                typed.pat.span(),
+                "a kernel parameter needs a plain name; destructure it in the body",
+            ));
+        };
+        if let Some((_, sub)) = &pattern.subpat {
+            return Err(Error::new(
+                sub.span(),
+                "a kernel parameter needs a plain name; destructure it in the body",
+            ));
+        }
+        if let Some(by_ref) = &pattern.by_ref {
+            return Err(Error::new(by_ref.span(), "a kernel parameter needs a plain name, without `ref`"));
+        }
+        Ok(Parameter {
+            name: pattern.ident.clone(),
+            ty: (*typed.ty).clone(),
+            kind: kind_of(&typed.ty, unsafe_kernel)?,
+        })
+    }
+}
+
+fn kind_of(ty: &Type, unsafe_kernel: bool) -> Result<ParameterKind> {
+    match ty {
+        Type::Reference(reference) => reference_kind(reference),
+        Type::Ptr(pointer) if unsafe_kernel => Ok(ParameterKind::Pointer {
+            element: (*pointer.elem).clone(),
+            mutable: pointer.mutability.is_some(),
+        }),
+        Type::Ptr(pointer) => Err(Error::new(
+            pointer.span(),
+            "a safe kernel cannot take a raw pointer: use `&[T]` to read and `DisjointSlice<T>` to write, or declare the kernel `unsafe fn`",
+        )),
+        Type::Slice(slice) => Err(Error::new(
+            slice.span(),
+            "a slice is passed by reference: write `&[T]` to read or `DisjointSlice<T>` to write",
+        )),
+        Type::ImplTrait(it) => Err(Error::new(
+            it.span(),
+            "a kernel parameter needs a concrete type: the entry point is compiled once, at build time",
+        )),
+        Type::Path(path) => path_kind(path),
+        Type::Paren(inner) => kind_of(&inner.elem, unsafe_kernel),
+        Type::Group(inner) => kind_of(&inner.elem, unsafe_kernel),
+        _ => Ok(ParameterKind::Scalar),
+    }
+}
+
+fn reference_kind(reference: &syn::TypeReference) -> Result<ParameterKind> {
+    if let Type::Slice(slice) = &*reference.elem {
+        if reference.mutability.is_some() {
+            return Err(Error::new(
+                reference.span(),
+                "`&mut [T]` would alias: every thread of the grid would hold it at once; write `DisjointSlice<T>`, which gives each thread its own elements",
+            ));
+        }
+        return Ok(ParameterKind::Input { element: (*slice.elem).clone() });
+    }
+    if matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str")) {
+        return Err(Error::new(reference.span(), "a kernel cannot take `&str`: pass its bytes as `&[u8]`"));
+    }
+    Err(Error::new(
+        reference.span(),
+        "a reference to host memory means nothing on a device: pass a value that is `DeviceCopy`, or a slice `&[T]` of a device buffer",
+    ))
+}
+
+fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
+    let Some(last) = path.path.segments.last() else {
+        return Ok(ParameterKind::Scalar);
+    };
+    if last.ident == "Thread" {
+        let rank = rank_argument(&last.arguments, 0)?.ok_or_else(|| {
+            Error::new(last.span(), "`Thread` needs its rank: `Thread<1>`, `Thread<2>` or `Thread<3>`")
+        })?;
+        return match rank.value {
+            1..=3 => Ok(ParameterKind::Thread { rank: rank.value }),
+            other => Err(Error::new(rank.span, format!("a grid has rank 1, 2 or 3, not {other}"))),
+        };
+    }
+    if last.ident == "DisjointSlice" {
+        let element = element_argument(&last.arguments).ok_or_else(|| {
+            Error::new(
+                last.span(),
+                "`DisjointSlice` needs its element type: `DisjointSlice<f32>` or `DisjointSlice<f32, 2>`",
+            )
+        })?;
+        let rank = match rank_argument(&last.arguments, 1)? {
+            None => 1,
+            Some(rank) if (1..=2).contains(&rank.value) => rank.value,
+            Some(rank) => {
+                return Err(Error::new(
+                    rank.span,
+                    format!("`DisjointSlice` has rank 1 or 2, not {}", rank.value),
+                ));
+            }
+        };
+        return Ok(ParameterKind::Output { element, rank });
+    }
+    Ok(ParameterKind::Scalar)
+}
+
+struct Rank {
+    value: usize,
+    span: proc_macro2::Span,
+}
+
+fn rank_argument(arguments: &PathArguments, position: usize) -> Result<Option<Rank>> {
+    let PathArguments::AngleBracketed(arguments) = arguments else {
+        return Ok(None);
+    };
+    let mut positional =
+        arguments.args.iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
+    let Some(argument) = positional.nth(position) else {
+        return Ok(None);
+    };
+    if let GenericArgument::Const(Expr::Lit(ExprLit { lit: Lit::Int(literal), .. })) = argument {
+        return Ok(Some(Rank { value: literal.base10_parse()?, span: literal.span() }));
+    }
+    Err(Error::new(argument.span(), "the rank must be written as a literal: 1, 2 or 3"))
+}
+
+fn element_argument(arguments: &PathArguments) -> Option<Type> {
+    let PathArguments::AngleBracketed(arguments) = arguments else {
+        return None;
+    };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty.clone()),
+        _ => None,
+    })
+}
