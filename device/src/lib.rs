@@ -1,1 +1,47 @@
-//! device
+//! What kernels may use: who a thread is, what it may write, and which types may travel to a device.
+//! On `nvptx64` these are a few instructions each; elsewhere the same API runs natively, for the CPU
+//! device. This crate is `no_std`, allocates nothing, and must not know the host runtime.
+//!
+//! ```
+//! use ferrogrid_device::prelude::*;
+//!
+//! // The body of an element-wise kernel: ordinary Rust.
+//! fn scale(t: Thread<1>, factor: f32, mut y: DisjointSlice<f32>) {
+//!     if let Some(y) = y.get_mut(t.index()) {
+//!         *y *= factor;
+//!     }
+//! }
+//!
+//! // Run here for one block of four threads, as the CPU device does.
+//! let mut data = [1.0_f32, 2.0, 3.0];
+//! let block = ferrogrid_device::native::Block::new([0; 3], [4, 1, 1], [1; 3]);
+//! let pointer = data.as_mut_ptr();
+//! // SAFETY: this block is the whole launch, and the only one to use the slice; `data` has three
+//! // elements.
+//! unsafe {
+//!     block.for_each_thread::<1>(|t| scale(t, 10.0, DisjointSlice::from_raw_parts(pointer, [3])));
+//! }
+//! assert_eq!(data, [10.0, 20.0, 30.0]);
+//! ```
+
+#![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]
+
+mod device_copy;
+mod disjoint;
+mod index;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod native;
+#[cfg(target_arch = "nvptx64")]
+mod panic;
+mod thread;
+
+pub use device_copy::{DeviceCopy, assert_device_copy};
+pub use disjoint::DisjointSlice;
+pub use index::Index;
+pub use thread::Thread;
+
+/// What a kernel module imports: `use ferrogrid::device::prelude::*`.
+pub mod prelude {
+    pub use crate::{DeviceCopy, DisjointSlice, Index, Thread};
+}

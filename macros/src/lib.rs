@@ -1,1 +1,57 @@
-//! macros
+//! The attribute macros. `#[module]` turns a module of kernels into launch functions (host half) or
+//! into PTX entry points (device half); the grammar is `ferrogrid-syntax`'s. This crate must not
+//! know paths or toolchains: which half to make, it is told by `FERROGRID_EXPAND`.
+
+mod derive;
+mod expand;
+
+use proc_macro::TokenStream;
+use syn::punctuated::Punctuated;
+use syn::{DeriveInput, ItemMod, parse_macro_input};
+
+/// Makes the kernels of an inline module launchable.
+///
+/// Every `#[kernel]` function in it becomes a typed launch function of the same name, which takes a
+/// stream and a grid before the kernel's own arguments, and a companion module of the same name
+/// with what is known of the kernel. The kernel itself is compiled for the device by
+/// `ferrogrid_build::compile()`, called from the crate's `build.rs`, and natively for the CPU
+/// device. Everything else in the module (functions, structs, constants, imports) is there on
+/// both sides.
+///
+/// `#[ferrogrid::module(host_only)]` builds no device code: such kernels run on CPU devices only,
+/// and need no `build.rs`.
+#[proc_macro_attribute]
+pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
+    let options = parse_macro_input!(options with Punctuated::parse_terminated);
+    let item = parse_macro_input!(item as ItemMod);
+    expand::module(&options, item).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Marks a function of a `#[ferrogrid::module]` as a kernel.
+///
+/// A kernel takes a `Thread<R>`, returns nothing, and has parameters of these kinds:
+///
+/// | in the kernel | at the launch |
+/// |---|---|
+/// | `Thread<R>`, `R` = 1, 2, 3 | a grid of rank `R` |
+/// | a `DeviceCopy` value | the same, by value |
+/// | `&[T]` | `&DeviceBuffer<T>` or a view of one |
+/// | `DisjointSlice<T>` | `&mut DeviceBuffer<T>` or a mutable view |
+/// | `DisjointSlice<T, 2>` | a mutable view of rank 2 |
+/// | `*const T`, `*mut T` (`unsafe fn` only) | `DevicePtr<T>`, `DevicePtrMut<T>` |
+#[proc_macro_attribute]
+pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
+    let message = "`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`";
+    let error = syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error();
+    let mut output = TokenStream::from(error);
+    output.extend(item);
+    output
+}
+
+/// Derives `DeviceCopy` for a `#[repr(C)]` or `#[repr(transparent)]` struct whose fields are all
+/// `DeviceCopy`, or for an enum without data and with an integer `repr`.
+#[proc_macro_derive(DeviceCopy)]
+pub fn device_copy(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derive::device_copy(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}

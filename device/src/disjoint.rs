@@ -1,0 +1,90 @@
+//! Output memory that all threads share without sharing elements: a thread reaches the elements that
+//! its index names, and no others. It must not know how the memory was allocated.
+
+use core::marker::PhantomData;
+
+use crate::index::Index;
+
+/// A mutable slice of device memory of rank `R` (1 or 2), each element of which belongs to one thread.
+///
+/// At the launch it is a `&mut DeviceBuffer<T>` (rank 1) or a mutable view. An element is reached with
+/// the [`Index`] of the thread, which no other thread has: two threads never hold the same `&mut T`.
+/// In rank 2 the elements lie row by row: (x, y) is element `y * width + x`.
+pub struct DisjointSlice<'a, T, const R: usize = 1> {
+    start: *mut T,
+    /// The extents, x first; in rank 1 the length.
+    shape: [usize; R],
+    borrowed: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T, const R: usize> DisjointSlice<'a, T, R> {
+    /// The memory from `start` on, with extents `shape` (x first).
+    ///
+    /// # Safety
+    /// For `'a`, `start` must be valid for reads and writes of the product of `shape` elements, all
+    /// initialised (or `start` well-aligned and non-null when that is 0), and nothing else may reach
+    /// them but `DisjointSlice`s with the same `start` and `shape`, in threads with distinct indices
+    /// of one launch of rank `R`.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn from_raw_parts(start: *mut T, shape: [usize; R]) -> Self {
+        DisjointSlice { start, shape, borrowed: PhantomData }
+    }
+
+    /// The extents, x first; in rank 1 the length.
+    #[inline(always)]
+    pub fn shape(&self) -> [usize; R] {
+        self.shape
+    }
+}
+
+impl<T> DisjointSlice<'_, T, 1> {
+    /// How many elements there are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// Whether there are none.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element of the thread that `index` names; `None` beyond the end.
+    #[inline(always)]
+    pub fn get_mut(&mut self, index: Index<'_, 1>) -> Option<&mut T> {
+        if index.get() >= self.shape[0] {
+            return None;
+        }
+        // SAFETY: in bounds; only this thread has this index (`Index`), and this thread's access is
+        // exclusive by `&mut self`, whose borrow the result keeps.
+        Some(unsafe { &mut *self.start.add(index.get()) })
+    }
+}
+
+impl<T> DisjointSlice<'_, T, 2> {
+    /// Elements per row.
+    #[inline(always)]
+    pub fn width(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// How many rows there are.
+    #[inline(always)]
+    pub fn height(&self) -> usize {
+        self.shape[1]
+    }
+
+    /// The element of the thread that `index` names: column x of row y; `None` outside.
+    #[inline(always)]
+    pub fn get_mut(&mut self, index: Index<'_, 2>) -> Option<&mut T> {
+        if index.x() >= self.shape[0] || index.y() >= self.shape[1] {
+            return None;
+        }
+        // SAFETY: in bounds, as x < width and y < height and there are width * height elements; two
+        // different (x, y) with x < width are different elements, only this thread has this index,
+        // and this thread's access is exclusive by `&mut self`, whose borrow the result keeps.
+        Some(unsafe { &mut *self.start.add(index.y() * self.shape[0] + index.x()) })
+    }
+}

@@ -1,0 +1,65 @@
+//! The witness of a thread's own place: an index that no other thread of the launch has. It must not
+//! know what is indexed with it.
+
+use core::marker::PhantomData;
+
+use crate::thread::Thread;
+
+/// The place of one thread in a grid of rank `R`, unique among all threads of the launch.
+///
+/// Made by [`Thread::index`] only, and borrowed from the thread, so it cannot be handed to another.
+/// That is what lets [`DisjointSlice::get_mut`](crate::DisjointSlice::get_mut) be safe.
+#[derive(Clone, Copy)]
+pub struct Index<'t, const R: usize> {
+    position: [usize; R],
+    /// Borrowed from the thread, and neither `Send` nor `Sync`, as the thread is not.
+    thread: PhantomData<&'t Thread<R>>,
+}
+
+impl<const R: usize> Index<'_, R> {
+    pub(crate) fn new(position: [usize; R]) -> Self {
+        Index { position, thread: PhantomData }
+    }
+
+    /// The position along x, the fastest dimension: `blockIdx.x * blockDim.x + threadIdx.x`.
+    #[inline(always)]
+    pub fn x(self) -> usize {
+        self.position[0]
+    }
+
+    /// The position in all dimensions, x first.
+    #[inline(always)]
+    pub fn position(self) -> [usize; R] {
+        self.position
+    }
+}
+
+impl Index<'_, 1> {
+    /// The position as a number, to index input slices with: `x[i.get()]`.
+    #[inline(always)]
+    pub fn get(self) -> usize {
+        self.position[0]
+    }
+}
+
+impl Index<'_, 2> {
+    /// The position along y: `blockIdx.y * blockDim.y + threadIdx.y`.
+    #[inline(always)]
+    pub fn y(self) -> usize {
+        self.position[1]
+    }
+}
+
+impl Index<'_, 3> {
+    /// The position along y: `blockIdx.y * blockDim.y + threadIdx.y`.
+    #[inline(always)]
+    pub fn y(self) -> usize {
+        self.position[1]
+    }
+
+    /// The position along z: `blockIdx.z * blockDim.z + threadIdx.z`.
+    #[inline(always)]
+    pub fn z(self) -> usize {
+        self.position[2]
+    }
+}

@@ -1,0 +1,147 @@
+//! Who a thread is: its place in its block and in the grid. On the device these are special
+//! registers; natively, values that the CPU device passes in. It must not know what a thread does.
+
+use core::marker::PhantomData;
+
+use crate::index::Index;
+
+/// One thread of a launch whose grid has rank `R` (1, 2 or 3).
+///
+/// Every kernel takes one; the launch provides it. Arrays that it returns have x, the fastest
+/// dimension, first.
+pub struct Thread<const R: usize> {
+    #[cfg(not(target_arch = "nvptx64"))]
+    coordinates: Coordinates,
+    /// A thread stays where it is: neither `Send` nor `Sync`.
+    stays: PhantomData<*mut ()>,
+}
+
+/// Where a natively executed thread is.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Clone, Copy)]
+pub(crate) struct Coordinates {
+    pub(crate) thread_idx: [u32; 3],
+    pub(crate) block_idx: [u32; 3],
+    pub(crate) block_dim: [u32; 3],
+    pub(crate) grid_dim: [u32; 3],
+}
+
+impl<const R: usize> Thread<R> {
+    /// The thread's place in the whole grid, which no other thread of this launch has.
+    #[inline(always)]
+    pub fn index(&self) -> Index<'_, R> {
+        let (thread, block, dim) = (self.thread_idx(), self.block_idx(), self.block_dim());
+        Index::new(core::array::from_fn(|axis| {
+            block[axis] as usize * dim[axis] as usize + thread[axis] as usize
+        }))
+    }
+
+    /// The thread's place in its block (CUDA's `threadIdx`, PTX `%tid`).
+    #[inline(always)]
+    pub fn thread_idx(&self) -> [u32; R] {
+        first(registers::thread_idx(self))
+    }
+
+    /// The block's place in the grid (CUDA's `blockIdx`, PTX `%ctaid`).
+    #[inline(always)]
+    pub fn block_idx(&self) -> [u32; R] {
+        first(registers::block_idx(self))
+    }
+
+    /// Threads per block (CUDA's `blockDim`, PTX `%ntid`).
+    #[inline(always)]
+    pub fn block_dim(&self) -> [u32; R] {
+        first(registers::block_dim(self))
+    }
+
+    /// Blocks in the grid (CUDA's `gridDim`, PTX `%nctaid`).
+    #[inline(always)]
+    pub fn grid_dim(&self) -> [u32; R] {
+        first(registers::grid_dim(self))
+    }
+}
+
+#[inline(always)]
+fn first<const R: usize>(all: [u32; 3]) -> [u32; R] {
+    const { assert!(R >= 1 && R <= 3, "a grid has rank 1, 2 or 3") };
+    core::array::from_fn(|axis| all[axis])
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl<const R: usize> Thread<R> {
+    /// The thread that is running.
+    ///
+    /// # Safety
+    /// The launch must have rank `R`: every dimension above `R` has size 1.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn current() -> Self {
+        Thread { stays: PhantomData }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<const R: usize> Thread<R> {
+    #[inline(always)]
+    pub(crate) fn at(coordinates: Coordinates) -> Self {
+        Thread { coordinates, stays: PhantomData }
+    }
+}
+
+/// The special registers, x, y, z.
+#[cfg(target_arch = "nvptx64")]
+mod registers {
+    use core::arch::nvptx::*;
+
+    use super::Thread;
+
+    #[inline(always)]
+    pub(super) fn thread_idx<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+        // SAFETY: reading a special register has no precondition.
+        unsafe { [_thread_idx_x() as u32, _thread_idx_y() as u32, _thread_idx_z() as u32] }
+    }
+
+    #[inline(always)]
+    pub(super) fn block_idx<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+        // SAFETY: reading a special register has no precondition.
+        unsafe { [_block_idx_x() as u32, _block_idx_y() as u32, _block_idx_z() as u32] }
+    }
+
+    #[inline(always)]
+    pub(super) fn block_dim<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+        // SAFETY: reading a special register has no precondition.
+        unsafe { [_block_dim_x() as u32, _block_dim_y() as u32, _block_dim_z() as u32] }
+    }
+
+    #[inline(always)]
+    pub(super) fn grid_dim<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+        // SAFETY: reading a special register has no precondition.
+        unsafe { [_grid_dim_x() as u32, _grid_dim_y() as u32, _grid_dim_z() as u32] }
+    }
+}
+
+/// The same, from the values that the CPU device passed in.
+#[cfg(not(target_arch = "nvptx64"))]
+mod registers {
+    use super::Thread;
+
+    #[inline(always)]
+    pub(super) fn thread_idx<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+        thread.coordinates.thread_idx
+    }
+
+    #[inline(always)]
+    pub(super) fn block_idx<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+        thread.coordinates.block_idx
+    }
+
+    #[inline(always)]
+    pub(super) fn block_dim<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+        thread.coordinates.block_dim
+    }
+
+    #[inline(always)]
+    pub(super) fn grid_dim<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+        thread.coordinates.grid_dim
+    }
+}

@@ -1,0 +1,104 @@
+//! `#[derive(DeviceCopy)]`: checks that a type's layout is defined and its parts may travel. It must
+//! not know how values are copied.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Fields, Result, parse_quote};
+
+/// The impl, or the reason why there can be none.
+pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
+    let representation = Representation::of(input)?;
+    let checks = match &input.data {
+        Data::Struct(data) => {
+            if !representation.c_or_transparent {
+                return Err(Error::new(
+                    input.ident.span(),
+                    "`DeviceCopy` needs a defined layout: add `#[repr(C)]` to the struct",
+                ));
+            }
+            field_checks(&data.fields)
+        }
+        Data::Enum(data) => {
+            if let Some(variant) =
+                data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit))
+            {
+                return Err(Error::new(variant.span(), "`DeviceCopy` enums have no data in their variants"));
+            }
+            if !representation.integer {
+                return Err(Error::new(
+                    input.ident.span(),
+                    "`DeviceCopy` needs a defined layout: add an integer representation to the enum, such as `#[repr(u32)]`",
+                ));
+            }
+            TokenStream::new()
+        }
+        Data::Union(data) => {
+            return Err(Error::new(
+                data.union_token.span,
+                "`DeviceCopy` cannot be derived for a union: which field is valid is not known to the other side",
+            ));
+        }
+    };
+    Ok(implementation(input, &checks))
+}
+
+fn implementation(input: &DeriveInput, checks: &TokenStream) -> TokenStream {
+    let name = &input.ident;
+    let mut generics = input.generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(parse_quote!(::ferrogrid::device::DeviceCopy));
+    }
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    quote! {
+        // SAFETY: the layout is fixed by the `repr` that the derive asked for, and every field is
+        // `DeviceCopy`, which the function below makes the compiler check.
+        unsafe impl #impl_generics ::ferrogrid::device::DeviceCopy for #name #type_generics #where_clause {}
+        const _: () = {
+            #[allow(dead_code)]
+            fn fields_are_device_copy #impl_generics () #where_clause {
+                fn is_device_copy<T: ::ferrogrid::device::DeviceCopy>() {}
+                #checks
+            }
+        };
+    }
+}
+
+fn field_checks(fields: &Fields) -> TokenStream {
+    let checks = fields.iter().map(|field| {
+        let ty = &field.ty;
+        quote_spanned!(ty.span()=> is_device_copy::<#ty>();)
+    });
+    quote!(#(#checks)*)
+}
+
+#[derive(Default)]
+struct Representation {
+    c_or_transparent: bool,
+    integer: bool,
+}
+
+impl Representation {
+    fn of(input: &DeriveInput) -> Result<Self> {
+        let mut found = Representation::default();
+        for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+            attribute.parse_nested_meta(|meta| {
+                let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                match name.as_str() {
+                    "C" | "transparent" => found.c_or_transparent = true,
+                    "packed" => {
+                        return Err(meta.error(
+                            "`DeviceCopy` cannot be packed: devices load only from aligned addresses",
+                        ));
+                    }
+                    "align" => {
+                        meta.input.parse::<proc_macro2::TokenTree>()?;
+                    }
+                    other => found.integer = other.starts_with(['u', 'i']),
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,89 @@
+//! The natively compiled bodies of the kernels, for the CPU device. A kernel's name belongs to its
+//! launch function on the host, so the body gets another; where code of the module calls a kernel
+//! by its name, as it may on the device, the name is made to mean the body. It must not know
+//! launches.
+
+use ferrogrid_syntax::{Kernel, Module};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Block, Ident, ImplItem, Item, parse_quote};
+
+/// The name under which a kernel's body stands in the module.
+pub(super) fn body_name(kernel: &Kernel) -> Ident {
+    let name = kernel.name().to_string();
+    format_ident!("__ferrogrid_body_{}", name.trim_start_matches("r#"), span = kernel.name().span())
+}
+
+/// A module of aliases, from each kernel's name to its body.
+pub(super) fn aliases(module: &Module) -> TokenStream {
+    let uses = module.kernels.iter().map(|kernel| {
+        let (name, body, cfgs) = (kernel.name(), body_name(kernel), kernel.cfgs());
+        quote!(#(#cfgs)* #[allow(unused_imports)] pub(super) use super::#body as #name;)
+    });
+    quote! {
+        #[doc(hidden)]
+        mod __ferrogrid_bodies { #(#uses)* }
+    }
+}
+
+/// The module's items as they stand on the host: kernels as bodies, the rest as written.
+pub(super) fn items(module: &Module) -> TokenStream {
+    let names: Vec<String> = module.kernels.iter().map(|kernel| kernel.name().to_string()).collect();
+    let items = module.item.content.iter().flat_map(|(_, items)| items);
+    items.map(|item| on_host(item, &names)).collect()
+}
+
+fn on_host(item: &Item, kernels: &[String]) -> TokenStream {
+    match item {
+        Item::Fn(function) => match Kernel::parse(function) {
+            Ok(Some(kernel)) => body(&kernel, kernels),
+            _ => {
+                let mut function = function.clone();
+                name_bodies(&mut function.block, kernels);
+                function.into_token_stream()
+            }
+        },
+        Item::Impl(implementation) => {
+            let mut implementation = implementation.clone();
+            for item in &mut implementation.items {
+                if let ImplItem::Fn(method) = item {
+                    name_bodies(&mut method.block, kernels);
+                }
+            }
+            implementation.into_token_stream()
+        }
+        other => other.into_token_stream(),
+    }
+}
+
+fn body(kernel: &Kernel, kernels: &[String]) -> TokenStream {
+    let mut function = kernel.function.clone();
+    function.sig.ident = body_name(kernel);
+    function.vis = syn::Visibility::Inherited;
+    function.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+    name_bodies(&mut function.block, kernels);
+    quote! {
+        #[doc(hidden)]
+        #[inline]
+        #[allow(clippy::too_many_arguments)]
+        #function
+    }
+}
+
+/// Lets the kernel names that occur in `block` mean the bodies.
+fn name_bodies(block: &mut Block, kernels: &[String]) {
+    let tokens = block.to_token_stream();
+    let called = kernels.iter().filter(|name| mentions(tokens.clone(), name));
+    for name in called.map(|name| syn::parse_str::<Ident>(name).expect("a function's name is an identifier"))
+    {
+        block.stmts.insert(0, parse_quote!(#[allow(unused_imports)] use self::__ferrogrid_bodies::#name;));
+    }
+}
+
+fn mentions(tokens: TokenStream, name: &str) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Group(group) => mentions(group.stream(), name),
+        _ => false,
+    })
+}

@@ -1,0 +1,95 @@
+//! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point
+//! that takes the flattened parameters. It must not know the host half.
+
+use ferrogrid_syntax::{Kernel, Module, Parameter, ParameterKind};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Ident, Item};
+
+/// The module with its entry points, or without them for a library's device crate.
+pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
+    let written = &module.item;
+    let (attributes, visibility, name) = (&written.attrs, &written.vis, &written.ident);
+    let items = written.content.iter().flat_map(|(_, items)| items).map(without_kernel_attribute);
+    let entries = module.kernels.iter().filter(|_| entries).map(|kernel| entry(module, kernel));
+    quote! {
+        #(#attributes)*
+        #visibility mod #name {
+            #(#items)*
+            #(#entries)*
+        }
+    }
+}
+
+fn without_kernel_attribute(item: &Item) -> TokenStream {
+    if let Item::Fn(function) = item
+        && let Ok(Some(kernel)) = Kernel::parse(function)
+    {
+        let function = kernel.function;
+        return quote!(#[inline] #function);
+    }
+    quote!(#item)
+}
+
+fn entry(module: &Module, kernel: &Kernel) -> TokenStream {
+    let name = kernel.name();
+    let entry = format_ident!("{}", kernel.entry(module.fingerprint), span = name.span());
+    let cfgs = kernel.cfgs();
+    let parameters =
+        kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(i, parameter));
+    let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
+    quote! {
+        #(#cfgs)*
+        #[unsafe(no_mangle)]
+        unsafe extern "ptx-kernel" fn #entry(#(#parameters)*) {
+            unsafe { #name(#(#arguments),*) }
+        }
+    }
+}
+
+/// The names of an entry's parameters do not matter; numbers cannot clash.
+fn part(position: usize, part: &str) -> Ident {
+    format_ident!("p{position}_{part}")
+}
+
+fn entry_parameters(position: usize, parameter: &Parameter) -> TokenStream {
+    let start = part(position, "start");
+    match &parameter.kind {
+        ParameterKind::Thread { .. } => TokenStream::new(),
+        ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
+            let (value, ty) = (part(position, "value"), &parameter.ty);
+            quote!(#value: #ty,)
+        }
+        // A reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; an array
+        // of no elements is what a pointer to an empty buffer may be borrowed as.
+        ParameterKind::Input { element } => {
+            let length = part(position, "length");
+            quote!(#start: &[#element; 0], #length: usize,)
+        }
+        ParameterKind::Output { element, rank } => {
+            let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
+            quote!(#start: *mut #element, #(#extents: usize,)*)
+        }
+    }
+}
+
+/// What the kernel is called with. The host passes what each `from_raw_parts` needs: that is the
+/// contract of the launch.
+fn argument(position: usize, parameter: &Parameter) -> TokenStream {
+    let start = part(position, "start");
+    match &parameter.kind {
+        ParameterKind::Thread { rank } => quote!(::ferrogrid::device::Thread::<#rank>::current()),
+        ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
+            let value = part(position, "value");
+            quote!(#value)
+        }
+        ParameterKind::Input { .. } => {
+            let length = part(position, "length");
+            quote!(::core::slice::from_raw_parts(#start.as_ptr(), #length))
+        }
+        ParameterKind::Output { rank, .. } => {
+            let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
+            quote!(::ferrogrid::device::DisjointSlice::from_raw_parts(#start, [#(#extents),*]))
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The host half: for each kernel a typed launch function, a static that describes the kernel, the
+//! function by which the CPU device runs a block of it, and a companion module. It must not know
+//! the device half, only what the two agree on: entry names and flattened parameters.
+
+use ferrogrid_syntax::{Kernel, Module, ModuleOptions, Parameter, ParameterKind};
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Attribute, Ident};
+
+use super::bodies::{self, body_name};
+
+/// The module with launch functions in place of its kernels.
+pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
+    let written = &module.item;
+    let (attributes, visibility, name) = (&written.attrs, &written.vis, &written.ident);
+    let items = bodies::items(module);
+    let aliases = bodies::aliases(module);
+    let image = image(module, options);
+    let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, options));
+    quote! {
+        #(#attributes)*
+        #visibility mod #name {
+            #items
+            #aliases
+            #image
+            #(#kernels)*
+        }
+    }
+}
+
+/// The compiled module, found by its fingerprint.
+fn image(module: &Module, options: ModuleOptions) -> TokenStream {
+    if options.host_only {
+        return quote! {
+            #[doc(hidden)]
+            static __FERROGRID_IMAGE: ::ferrogrid::__private::ModuleImage =
+                ::ferrogrid::__private::ModuleImage::host_only();
+        };
+    }
+    let variable = format!("FERROGRID_MODULE_{}", module.fingerprint);
+    let missing = format!(
+        "the kernels of module `{}` were not compiled for the device: this package needs a `build.rs` with \
+         `fn main() {{ ferrogrid_build::compile() }}` and `ferrogrid-build` in its [build-dependencies]; if it has \
+         them, the build step did not see this module: it must stand in a file of the package, not in the output \
+         of another macro or in a doctest (`#[ferrogrid::module(host_only)]` needs no build step and runs on the \
+         CPU device only)",
+        module.name
+    );
+    quote! {
+        #[doc(hidden)]
+        const __FERROGRID_MANIFEST: ::ferrogrid::__private::Manifest = include!(env!(#variable, #missing));
+        #[doc(hidden)]
+        static __FERROGRID_IMAGE: ::ferrogrid::__private::ModuleImage =
+            ::ferrogrid::__private::ModuleImage::from_manifest(__FERROGRID_MANIFEST);
+    }
+}
+
+fn host_kernel(module: &Module, kernel: &Kernel, options: ModuleOptions) -> TokenStream {
+    let descriptor = descriptor(module, kernel, options);
+    let cpu_entry = cpu_entry(kernel);
+    let launch = launch(kernel);
+    let companion = companion(kernel);
+    quote!(#descriptor #cpu_entry #launch #companion)
+}
+
+fn static_name(kernel: &Kernel) -> Ident {
+    format_ident!("__FERROGRID_KERNEL_{}", bare(kernel))
+}
+
+fn cpu_entry_name(kernel: &Kernel) -> Ident {
+    format_ident!("__ferrogrid_cpu_{}", bare(kernel))
+}
+
+fn bare(kernel: &Kernel) -> String {
+    kernel.name().to_string().trim_start_matches("r#").to_owned()
+}
+
+/// The static that says all that is known of the kernel, and the checks made at compile time.
+fn descriptor(module: &Module, kernel: &Kernel, options: ModuleOptions) -> TokenStream {
+    let (name, entry) = (bare(kernel), kernel.entry(module.fingerprint));
+    let (static_name, cpu, rank) = (static_name(kernel), cpu_entry_name(kernel), kernel.rank);
+    let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
+    let sizes: Vec<TokenStream> = kernel.parameters.iter().flat_map(sizes).collect();
+    let travels = kernel.parameters.iter().filter_map(travels);
+    let agree = (!options.host_only).then(|| {
+        quote! {
+            #(#cfgs)*
+            const _: () = ::ferrogrid::__private::check_params(&__FERROGRID_MANIFEST, #entry, &[#(#sizes),*]);
+        }
+    });
+    quote! {
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(non_upper_case_globals)]
+        static #static_name: ::ferrogrid::__private::Kernel = {
+            #(#travels)*
+            ::ferrogrid::__private::Kernel::new(::ferrogrid::__private::KernelDescriptor {
+                name: ::core::concat!(::core::module_path!(), "::", #name),
+                entry: #entry,
+                rank: #rank,
+                params: &[#(#sizes),*],
+                image: &__FERROGRID_IMAGE,
+                cpu: #cpu,
+                file: ::core::file!(),
+                line: ::core::line!(),
+            })
+        };
+        #agree
+    }
+}
+
+/// (size, align) of each flattened parameter.
+fn sizes(parameter: &Parameter) -> Vec<TokenStream> {
+    match &parameter.kind {
+        ParameterKind::Scalar => {
+            let ty = &parameter.ty;
+            vec![quote!((::core::mem::size_of::<#ty>(), ::core::mem::align_of::<#ty>()))]
+        }
+        other => vec![quote!((8, 8)); other.flattened()],
+    }
+}
+
+/// An assertion, at the type, that it may travel to a device.
+fn travels(parameter: &Parameter) -> Option<TokenStream> {
+    let ty = match &parameter.kind {
+        ParameterKind::Thread { .. } => return None,
+        ParameterKind::Scalar => &parameter.ty,
+        ParameterKind::Input { element }
+        | ParameterKind::Output { element, .. }
+        | ParameterKind::Pointer { element, .. } => element,
+    };
+    Some(quote_spanned! {ty.span()=>
+        const _: () = ::ferrogrid::__private::device::assert_device_copy::<#ty>();
+    })
+}
+
+/// The function by which the CPU device runs one block.
+fn cpu_entry(kernel: &Kernel) -> TokenStream {
+    let (cpu, body, rank) = (cpu_entry_name(kernel), body_name(kernel), kernel.rank);
+    let cfgs = kernel.cfgs();
+    let mut position = 0;
+    let mut reads = Vec::new();
+    let mut arguments = Vec::new();
+    for (number, parameter) in kernel.parameters.iter().enumerate() {
+        let local = format_ident!("__p{number}");
+        let read = |ty: TokenStream, at: usize| quote!(__params.add(#at).read().cast::<#ty>().read());
+        match &parameter.kind {
+            ParameterKind::Thread { .. } => arguments.push(quote!(__thread)),
+            ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
+                let ty = &parameter.ty;
+                let value = read(quote!(#ty), position);
+                reads.push(quote!(let #local: #ty = #value;));
+                arguments.push(quote!(#local));
+            }
+            ParameterKind::Input { element } => {
+                let (start, length) =
+                    (read(quote!(*const #element), position), read(quote!(usize), position + 1));
+                reads.push(quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #length);));
+                arguments.push(quote!(#local));
+            }
+            ParameterKind::Output { element, rank } => {
+                let start = read(quote!(*mut #element), position);
+                let extents = (0..*rank).map(|axis| read(quote!(usize), position + 1 + axis));
+                reads.push(quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents),*]);));
+                arguments.push(
+                    quote!(::ferrogrid::__private::device::DisjointSlice::from_raw_parts(#local.0, #local.1)),
+                );
+            }
+        }
+        position += parameter.kind.flattened();
+    }
+    quote! {
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(unused_unsafe, unused_variables)]
+        unsafe fn #cpu(
+            __block: &::ferrogrid::__private::device::native::Block,
+            __params: *const *const ::core::ffi::c_void,
+        ) {
+            // SAFETY: the launch passes one address for each flattened parameter, in this order and
+            // of these types, and memory as the launch function's arguments promise.
+            unsafe {
+                #(#reads)*
+                __block.for_each_thread::<#rank>(|__thread| #body(#(#arguments),*));
+            }
+        }
+    }
+}
+
+/// The typed launch function.
+fn launch(kernel: &Kernel) -> TokenStream {
+    let name = kernel.name();
+    let (visibility, rank, static_name) = (&kernel.function.vis, kernel.rank, static_name(kernel));
+    let unsafety = &kernel.function.sig.unsafety;
+    let attributes =
+        kernel.function.attrs.iter().filter(|a| a.path().is_ident("doc") || a.path().is_ident("cfg"));
+    let stream = free_name(kernel, "stream");
+    let grid = free_name(kernel, "grid");
+    let parameters = kernel.parameters.iter().filter_map(launch_parameter);
+    let prepare = kernel.parameters.iter().enumerate().map(prepare);
+    let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
+    let accesses = kernel.parameters.iter().enumerate().filter_map(access);
+    let summary = format!(
+        "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting.",
+        bare(kernel)
+    );
+    let safety = unsafety.map(|_| {
+        quote! {
+            #[doc = "\n# Safety\nWhat the kernel itself asks for. Memory behind raw pointers must stay valid, and unused by others, until the stream has run the kernel: no order is kept for it."]
+        }
+    });
+    quote! {
+        #(#attributes)*
+        #[doc = "\n"]
+        #[doc = #summary]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #safety
+        #[allow(clippy::too_many_arguments)]
+        #visibility #unsafety fn #name(
+            #stream: &::ferrogrid::__private::Stream,
+            #grid: impl ::core::convert::Into<::ferrogrid::__private::Grid<#rank>>,
+            #(#parameters,)*
+        ) -> ::ferrogrid::__private::Result<()> {
+            #(#prepare)*
+            let __params = [#(#addresses),*];
+            // SAFETY: one address for each flattened parameter, in the order and of the types that
+            // the descriptor names; they live until the call returns.
+            unsafe {
+                ::ferrogrid::__private::launch(
+                    &#static_name,
+                    #stream,
+                    ::core::convert::Into::into(#grid),
+                    &__params,
+                    &[#(#accesses),*],
+                )
+            }
+        }
+    }
+}
+
+/// `wanted`, or `wanted` with a suffix if a parameter of the kernel has that name.
+fn free_name(kernel: &Kernel, wanted: &str) -> Ident {
+    let taken = |name: &str| kernel.parameters.iter().any(|parameter| parameter.name == name);
+    let mut name = wanted.to_owned();
+    while taken(&name) {
+        name.push('_');
+    }
+    Ident::new(&name, Span::call_site())
+}
+
+fn launch_parameter(parameter: &Parameter) -> Option<TokenStream> {
+    let name = &parameter.name;
+    let ty = match &parameter.kind {
+        ParameterKind::Thread { .. } => return None,
+        ParameterKind::Scalar => {
+            let ty = &parameter.ty;
+            quote!(#ty)
+        }
+        ParameterKind::Input { element } => quote!(impl ::ferrogrid::__private::DeviceInput<'_, #element>),
+        ParameterKind::Output { element, rank } => {
+            quote!(impl ::ferrogrid::__private::DeviceOutput<'_, #element, #rank>)
+        }
+        ParameterKind::Pointer { element, mutable: false } => {
+            quote!(::ferrogrid::__private::DevicePtr<#element>)
+        }
+        ParameterKind::Pointer { element, mutable: true } => {
+            quote!(::ferrogrid::__private::DevicePtrMut<#element>)
+        }
+    };
+    Some(quote!(#name: #ty))
+}
+
+fn local(number: usize) -> Ident {
+    format_ident!("__p{number}")
+}
+
+/// Turns an argument into what the launch takes the addresses of.
+fn prepare((number, parameter): (usize, &Parameter)) -> TokenStream {
+    let (local, name) = (local(number), &parameter.name);
+    match &parameter.kind {
+        ParameterKind::Thread { .. } => TokenStream::new(),
+        ParameterKind::Scalar | ParameterKind::Pointer { .. } => quote!(let #local = #name;),
+        ParameterKind::Input { .. } => {
+            quote!(let #local = ::ferrogrid::__private::DeviceInput::into_input(#name);)
+        }
+        ParameterKind::Output { .. } => {
+            quote!(let #local = ::ferrogrid::__private::DeviceOutput::into_output(#name);)
+        }
+    }
+}
+
+fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
+    let local = local(number);
+    match &parameter.kind {
+        ParameterKind::Thread { .. } => Vec::new(),
+        ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
+            vec![quote!(::core::ptr::from_ref(&#local).cast::<::core::ffi::c_void>())]
+        }
+        other => (0..other.flattened()).map(|part| quote!(#local.params()[#part])).collect(),
+    }
+}
+
+fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
+    let local = local(number);
+    matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
+        .then(|| quote!(#local.access()))
+}
+
+/// What is known of the kernel, in a module of its name (modules and functions do not clash).
+fn companion(kernel: &Kernel) -> TokenStream {
+    let (name, visibility, static_name) = (kernel.name(), &kernel.function.vis, static_name(kernel));
+    let cfgs = kernel.cfgs();
+    let summary = format!("What is known of the kernel `{}`.", bare(kernel));
+    let visibility = match visibility {
+        syn::Visibility::Inherited => quote!(),
+        other => quote!(#other),
+    };
+    quote! {
+        #(#cfgs)*
+        #[doc = #summary]
+        #visibility mod #name {
+            /// The kernel: its name, its PTX.
+            #[allow(dead_code)]
+            pub fn kernel() -> &'static ::ferrogrid::__private::Kernel {
+                &super::#static_name
+            }
+        }
+    }
+}
