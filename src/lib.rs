@@ -1,1 +1,53 @@
-//! facade
+//! Write GPU kernels in Rust, beside the code that launches them.
+//!
+//! A `#[kernel]` in a `#[ferrogrid::module]` is compiled by rustc to PTX in a build step and embedded
+//! in the program; the host gets a typed launch function of the same name. Where there is no GPU, the
+//! same program runs the same kernels on the CPU. This crate is the facade: it re-exports the rooms
+//! and makes no driver calls of its own.
+//!
+//! ```
+//! use ferrogrid::prelude::*;
+//!
+//! #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+//! mod kernels {
+//!     use ferrogrid::device::prelude::*;
+//!
+//!     /// y <- a*x + y, one element per thread.
+//!     #[kernel]
+//!     pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+//!         let i = t.index();
+//!         if let Some(y) = y.get_mut(i) {
+//!             *y += a * x[i.get()];
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> ferrogrid::Result<()> {
+//! #   let device = Device::cpu();
+//! #   #[cfg(any())]
+//!     let device = Device::best()?; // the first CUDA GPU, else the CPU
+//!     let stream = device.new_stream()?;
+//!     let x = stream.upload(&vec![1.0_f32; 1000])?;
+//!     let mut y = stream.upload(&vec![2.0_f32; 1000])?;
+//!     kernels::saxpy(&stream, Grid::cover(x.len()), 3.0, &x, &mut y)?;
+//!     assert_eq!(stream.download(&y)?[0], 5.0);
+//!     Ok(())
+//! }
+//! ```
+
+// Kernels of this crate name it as those of any other crate do.
+extern crate self as ferrogrid;
+
+pub use ferrogrid_device as device;
+pub use ferrogrid_host::*;
+pub use ferrogrid_macros::{kernel, module};
+pub use ferrogrid_device::DeviceCopy;
+
+#[doc(hidden)]
+pub use ferrogrid_host::__private;
+
+/// What a program that launches kernels imports: `use ferrogrid::prelude::*`.
+pub mod prelude {
+    pub use crate::device::DeviceCopy;
+    pub use crate::{Device, DeviceBuffer, DeviceView, DeviceViewMut, Error, Grid, Stream};
+}

@@ -1,1 +1,70 @@
-fn main() {}
+//! `cargo ferrogrid <verb>`: what a user types. It reads the command line, calls `builder` and
+//! `host`, starts cargo, and prints; it must not know how kernels are compiled or launched.
+
+mod cargo;
+mod verb;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Build, run and test GPU kernels written in Rust.
+#[derive(Parser)]
+#[command(name = "cargo ferrogrid", bin_name = "cargo ferrogrid", version)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Provide what kernels are compiled with: a device toolchain, and `core` for it. Asks nothing.
+    Setup,
+    /// Say what is there and what is missing: toolchains, driver, GPUs, ptxas; and what to do.
+    Doctor,
+    /// Run an example of this package, optimised. Does the set-up first.
+    Run(verb::run::Options),
+    /// Run the tests of this workspace. Does the set-up first.
+    Test(verb::test::Options),
+    /// Pack tests, examples and benches to run on a GPU machine that has no Rust.
+    Bundle(verb::bundle::Options),
+}
+
+/// What goes wrong in a verb: a text for the user.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let outcome = match CommandLine::parse_from(arguments()).verb {
+        Verb::Setup => verb::setup::run(),
+        Verb::Doctor => verb::doctor::run(),
+        Verb::Run(options) => verb::run::run(&options),
+        Verb::Test(options) => verb::test::run(&options),
+        Verb::Bundle(options) => verb::bundle::run(&options),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The arguments, without the `ferrogrid` that cargo adds when it runs this as its subcommand.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|first| first == "ferrogrid") {
+        arguments.remove(1);
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::CommandLine::command().debug_assert();
+    }
+}

@@ -38,10 +38,12 @@ mod thread;
 
 pub use device_copy::{DeviceCopy, assert_device_copy};
 pub use disjoint::DisjointSlice;
+pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
 pub use thread::Thread;
 
 /// What a kernel module imports: `use ferrogrid::device::prelude::*`.
 pub mod prelude {
     pub use crate::{DeviceCopy, DisjointSlice, Index, Thread};
+    pub use ferrogrid_macros::kernel;
 }

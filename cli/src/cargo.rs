@@ -1,0 +1,138 @@
+//! Calls to cargo: the package at hand, its targets, and builds whose executables are wanted. It
+//! must not know verbs.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use serde_json::Value;
+
+use crate::Failure;
+
+/// A command that runs the cargo that runs us, or the one on the path.
+pub(crate) fn command() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs cargo with `arguments`, its output going where ours goes.
+pub(crate) fn pass_through<S: AsRef<OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+) -> Result<ExitCode, Failure> {
+    let mut command = command();
+    let status = command.args(arguments).status().map_err(|error| cannot_start(&command, &error))?;
+    Ok(exit_code(status))
+}
+
+fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
+    format!("cannot start {}: {error}", command.get_program().display()).into()
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    match status.code() {
+        Some(0) => ExitCode::SUCCESS,
+        Some(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
+        None => ExitCode::FAILURE,
+    }
+}
+
+/// The package whose folder, or a folder below it, we are in.
+pub(crate) struct Package {
+    /// Its `Cargo.toml`.
+    pub(crate) manifest: PathBuf,
+    metadata: Value,
+}
+
+impl Package {
+    /// Asks cargo.
+    pub(crate) fn current() -> Result<Self, Failure> {
+        let located = output(command().args(["locate-project", "--message-format=plain"]))?;
+        let manifest = PathBuf::from(located.trim());
+        let text = output(
+            command().args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"]).arg(&manifest),
+        )?;
+        let all: Value = serde_json::from_str(&text)?;
+        let packages = all["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let ours = packages.iter().find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest));
+        let metadata = ours.cloned().ok_or_else(|| format!("{} has no package", manifest.display()))?;
+        Ok(Package { manifest, metadata })
+    }
+
+    /// The names of its targets of `kind`: `example`, `test`, `bench`, `bin`.
+    pub(crate) fn targets(&self, kind: &str) -> Vec<String> {
+        let targets = self.metadata["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let of_kind = targets.iter().filter(|target| target_kind(target) == Some(kind));
+        of_kind.filter_map(|target| target["name"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// The strings of the list at `package.metadata.ferrogrid.<path>` of its `Cargo.toml`.
+    pub(crate) fn setting(&self, path: &str) -> Vec<String> {
+        let list = path.split('.').fold(&self.metadata["metadata"]["ferrogrid"], |value, key| &value[key]);
+        list.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+}
+
+fn target_kind(target: &Value) -> Option<&str> {
+    target["kind"].get(0).and_then(Value::as_str)
+}
+
+fn output(command: &mut Command) -> Result<String, Failure> {
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| cannot_start(command, &error))?;
+    if !output.status.success() {
+        return Err("cargo could not tell what package this is".into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// An executable that a build made.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Executable {
+    /// `test`, `example`, `bench`, `bin` or `lib` (a library's unit tests).
+    pub(crate) kind: String,
+    /// The target's name.
+    pub(crate) name: String,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+/// Runs cargo with `arguments` and returns the executables it made or found fresh.
+pub(crate) fn build(command: &mut Command) -> Result<Vec<Executable>, Failure> {
+    command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| cannot_start(command, &error))?;
+    if !output.status.success() {
+        return Err("the build failed".into());
+    }
+    Ok(executables(&String::from_utf8(output.stdout)?))
+}
+
+fn executables(messages: &str) -> Vec<Executable> {
+    messages.lines().filter_map(|line| executable(&serde_json::from_str(line).ok()?)).collect()
+}
+
+fn executable(message: &Value) -> Option<Executable> {
+    let target = &message["target"];
+    Some(Executable {
+        kind: target_kind(target)?.to_owned(),
+        name: target["name"].as_str()?.to_owned(),
+        path: message["executable"].as_str()?.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executables_are_read_from_the_messages_that_have_one() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"a"},"executable":null}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","target":{"kind":["example"],"name":"saxpy"},"executable":"/t/saxpy"}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+            "\nnot json"
+        );
+        let expected =
+            Executable { kind: "example".to_owned(), name: "saxpy".to_owned(), path: "/t/saxpy".into() };
+        assert_eq!(executables(messages), [expected]);
+    }
+}

@@ -1,0 +1,7 @@
+//! The verbs, one file each. This file must hold nothing else.
+
+pub(crate) mod bundle;
+pub(crate) mod doctor;
+pub(crate) mod run;
+pub(crate) mod setup;
+pub(crate) mod test;

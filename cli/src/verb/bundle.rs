@@ -1,0 +1,148 @@
+//! `cargo ferrogrid bundle`: tests, examples and benches in one folder, with a script that runs
+//! them, for a GPU machine that has no Rust. It must not know that machine.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::Failure;
+use crate::cargo::{self, Executable, Package};
+use crate::verb::setup;
+
+/// What `bundle` is told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The folder to write; what an earlier bundle wrote there is replaced.
+    #[arg(long, default_value = "bundle")]
+    out: PathBuf,
+    /// A target to leave out; also `skip` in `[package.metadata.ferrogrid.bundle]`.
+    #[arg(long, value_name = "NAME")]
+    skip: Vec<String>,
+}
+
+/// The folder of each kind of target, and whether the script runs what is in it.
+const FOLDERS: [(&str, &str); 4] = [("test", "tests"), ("lib", "tests"), ("example", "examples"), ("bench", "benches")];
+
+/// Marks a folder as ours to replace.
+const MARK: &str = "ferrogrid-bundle.txt";
+
+/// Builds all, copies all, writes the script.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let package = Package::current()?;
+    setup::ensure()?;
+    let skip = [options.skip.clone(), package.setting("bundle.skip")].concat();
+    let mut executables = build(&package)?;
+    executables.retain(|executable| !skip.contains(&executable.name) && folder(executable).is_some());
+    if executables.is_empty() {
+        return Err("this package has no tests, examples or benches to bundle".into());
+    }
+    clear(&options.out)?;
+    let size = copy(&executables, &options.out)?;
+    write_script(&options.out)?;
+    println!(
+        "{} executables, {:.1} MiB, in {}; there: sh run.sh",
+        executables.len(),
+        size as f64 / f64::from(1 << 20),
+        options.out.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn folder(executable: &Executable) -> Option<&'static str> {
+    FOLDERS.iter().find(|(kind, _)| *kind == executable.kind).map(|(_, folder)| *folder)
+}
+
+/// Release builds without symbols; benches are built by the same call as tests.
+fn build(package: &Package) -> Result<Vec<Executable>, Failure> {
+    let mut command = cargo::command();
+    command.args(["test", "--no-run", "--release", "--lib", "--tests", "--examples", "--benches", "--manifest-path"]);
+    command.arg(&package.manifest).env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    let mut executables = cargo::build(&mut command)?;
+    // `cargo test` builds examples as programs only where they are not tests themselves.
+    let mut examples = cargo::command();
+    examples.args(["build", "--release", "--examples", "--manifest-path"]);
+    examples.arg(&package.manifest).env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    executables.retain(|executable| executable.kind != "example");
+    executables.extend(cargo::build(&mut examples)?);
+    Ok(executables)
+}
+
+/// Removes an earlier bundle; anything else at that place is left alone, with an error.
+fn clear(out: &Path) -> Result<(), Failure> {
+    if !out.exists() {
+        return Ok(());
+    }
+    let empty = fs::read_dir(out)?.next().is_none();
+    if !empty && !out.join(MARK).exists() {
+        return Err(format!("{} is not a bundle: name another folder with --out", out.display()).into());
+    }
+    Ok(fs::remove_dir_all(out)?)
+}
+
+fn copy(executables: &[Executable], out: &Path) -> Result<u64, Failure> {
+    fs::create_dir_all(out)?;
+    let mut mark = String::from("Made by `cargo ferrogrid bundle`; replaced as a whole by the next.\n");
+    let mut size = 0;
+    for executable in executables {
+        let Some(folder) = folder(executable) else { continue };
+        fs::create_dir_all(out.join(folder))?;
+        size += fs::copy(&executable.path, out.join(folder).join(&executable.name))?;
+        writeln!(mark, "{folder}/{}", executable.name)?;
+    }
+    fs::write(out.join(MARK), mark)?;
+    Ok(size)
+}
+
+fn write_script(out: &Path) -> Result<(), Failure> {
+    Ok(fs::write(out.join("run.sh"), SCRIPT)?)
+}
+
+const SCRIPT: &str = r#"#!/bin/sh
+# Runs every test and example of this bundle, and says which failed.
+# WRAP="compute-sanitizer --tool memcheck --error-exitcode 9" sh run.sh  runs each under that command.
+cd "$(dirname "$0")" || exit 2
+passed=0
+failed=0
+for program in tests/* examples/*; do
+    [ -f "$program" ] || continue
+    chmod +x "$program"
+    echo "== $program"
+    if $WRAP "./$program"; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED $program (exit $?)"
+        failed=$((failed + 1))
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_no_bundle_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
+        let message = clear(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("is not a bundle"), "{message}");
+        assert!(folder.path().join("thesis.txt").exists());
+    }
+
+    #[test]
+    fn an_earlier_bundle_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        fs::write(&program, "x").unwrap();
+        let out = folder.path().join("bundle");
+        for name in ["old", "new"] {
+            clear(&out).unwrap();
+            let executable = Executable { kind: "test".to_owned(), name: name.to_owned(), path: program.clone() };
+            copy(&[executable], &out).unwrap();
+        }
+        assert!(out.join("tests/new").exists() && !out.join("tests/old").exists());
+    }
+}

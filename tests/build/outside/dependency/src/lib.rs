@@ -1,0 +1,7 @@
+//! A `no_std` crate that kernels use as hosts do.
+#![no_std]
+
+/// The greatest common divisor.
+pub fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

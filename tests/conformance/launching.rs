@@ -1,0 +1,136 @@
+//! Launch configurations: what covers what, and which are refused before anything runs.
+
+use ferrogrid::prelude::*;
+
+use super::kernels::{elementwise, ranks};
+use super::{Case, Outcome, expect, expect_error};
+
+pub(crate) const CASES: &[Case] = &[
+    ("any_block_size_covers_all_elements", any_block_size_covers_all_elements),
+    ("covering_nothing_launches_nothing", covering_nothing_launches_nothing),
+    ("a_grid_larger_than_the_buffer_is_harmless", a_grid_larger_than_the_buffer_is_harmless),
+    ("a_grid_smaller_than_the_buffer_leaves_the_rest", a_grid_smaller_than_the_buffer_leaves_the_rest),
+    ("too_many_threads_in_a_block_are_refused", too_many_threads_in_a_block_are_refused),
+    ("a_too_wide_block_axis_is_refused", a_too_wide_block_axis_is_refused),
+    ("too_many_blocks_are_refused", too_many_blocks_are_refused),
+    ("a_grid_without_threads_is_refused", a_grid_without_threads_is_refused),
+    ("a_huge_cover_is_refused_without_overflow", a_huge_cover_is_refused_without_overflow),
+    ("a_refused_launch_changes_nothing", a_refused_launch_changes_nothing),
+    ("companions_know_name_and_ptx", companions_know_name_and_ptx),
+];
+
+fn any_block_size_covers_all_elements(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    for block in [1, 32, 100, 256, 1024] {
+        for n in [1_usize, 99, 1024, 10_007] {
+            let input: Vec<u32> = (0..n as u32).collect();
+            let mut data = stream.upload(&input)?;
+            elementwise::increment(&stream, Grid::cover(n).with_block(block), &mut data)?;
+            expect("elements", stream.download(&data)?, (1..=n as u32).collect())?;
+        }
+    }
+    Ok(())
+}
+
+fn covering_nothing_launches_nothing(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut empty = stream.upload::<u32>(&[])?;
+    elementwise::increment(&stream, Grid::cover(0), &mut empty)?;
+    expect("elements", stream.download(&empty)?, vec![])?;
+    let mut data = stream.upload(&[7_u32; 4])?;
+    elementwise::copy(&stream, Grid::cover(0), &empty, &mut data)?;
+    expect("elements", stream.download(&data)?, vec![7; 4])
+}
+
+fn a_grid_larger_than_the_buffer_is_harmless(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut empty = stream.upload::<u32>(&[])?;
+    elementwise::increment(&stream, Grid::new(4, 64), &mut empty)?;
+    let mut data = stream.upload(&[0_u32; 10])?;
+    let (mut first, mut second) = data.split_at_mut(5);
+    elementwise::increment(&stream, Grid::new(4, 64), first.reborrow())?;
+    elementwise::increment(&stream, Grid::new(4, 64), first)?;
+    elementwise::increment(&stream, Grid::new(4, 64), second.reborrow())?;
+    expect("elements", stream.download(&data)?, vec![2, 2, 2, 2, 2, 1, 1, 1, 1, 1])
+}
+
+fn a_grid_smaller_than_the_buffer_leaves_the_rest(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[0_u32; 10])?;
+    elementwise::increment(&stream, Grid::new(1, 4), &mut data)?;
+    expect("elements", stream.download(&data)?, vec![1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+}
+
+fn too_many_threads_in_a_block_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut output = stream.upload(&[[0_u32; 4]; 64])?;
+    let limit = device.limits().max_threads_per_block;
+    let grid = Grid::new([1, 1], [limit, 2]);
+    let launched = ranks::coordinates_2d(&stream, grid, output.view_2d_mut(8, 8)?);
+    let text = expect_error("block", launched, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    names(&text, &["coordinates_2d", &(2 * limit).to_string(), &limit.to_string()])
+}
+
+fn a_too_wide_block_axis_is_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let limit = device.limits().max_block_dim[2];
+    let mut output = stream.upload(&[0_u64; 1])?;
+    let pointer = output.as_device_ptr_mut();
+    // SAFETY: the launch is refused; nothing runs.
+    let launched = unsafe { ranks::coordinates_3d(&stream, Grid::new([1, 1, 1], [1, 1, limit + 1]), [1, 1, 1], pointer) };
+    let text = expect_error("block", launched, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    names(&text, &["coordinates_3d", "z", &(limit + 1).to_string(), &limit.to_string()])
+}
+
+fn too_many_blocks_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let limit = device.limits().max_grid_dim[1];
+    let mut output = stream.upload(&[[0_u32; 4]; 1])?;
+    let launched =
+        ranks::coordinates_2d(&stream, Grid::new([1, limit + 1], [1, 1]), output.view_2d_mut(1, 1)?);
+    let text = expect_error("grid", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
+    names(&text, &["coordinates_2d", "y", &(limit + 1).to_string(), &limit.to_string()])
+}
+
+fn a_grid_without_threads_is_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[0_u32; 4])?;
+    for grid in [Grid::new(0, 32), Grid::new(1, 0), Grid::cover(4).with_block(0)] {
+        let launched = elementwise::increment(&stream, grid, &mut data);
+        expect_error("empty grid", launched, |error| matches!(error, Error::EmptyGrid { .. }))?;
+    }
+    Ok(())
+}
+
+fn a_huge_cover_is_refused_without_overflow(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[0_u32; 4])?;
+    let launched = elementwise::increment(&stream, Grid::cover(usize::MAX), &mut data);
+    let text = expect_error("huge grid", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
+    names(&text, &["increment", &device.limits().max_grid_dim[0].to_string()])
+}
+
+fn a_refused_launch_changes_nothing(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[5_u32; 4])?;
+    let refused = elementwise::increment(&stream, Grid::new(1, 1 << 20), &mut data);
+    expect_error("block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    elementwise::increment(&stream, Grid::cover(4), &mut data)?;
+    expect("elements", stream.download(&data)?, vec![6; 4])
+}
+
+fn companions_know_name_and_ptx(_: &Device) -> Outcome {
+    let kernel = elementwise::saxpy::kernel();
+    names(kernel.name(), &["kernels::elementwise::saxpy"])?;
+    let ptx = kernel.ptx().ok_or("no PTX")?;
+    names(ptx, &[".visible .entry saxpy_"])
+}
+
+fn names(text: &str, parts: &[&str]) -> Outcome {
+    for part in parts {
+        if !text.contains(part) {
+            return Err(format!("{part:?} is missing in {text:?}").into());
+        }
+    }
+    Ok(())
+}

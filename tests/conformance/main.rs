@@ -1,0 +1,69 @@
+//! The conformance suite: every behaviour of kernels and of the host runtime, stated once as a
+//! function over a device, and run on the CPU device and on each GPU that is present. It must not
+//! know backends: a case asks the device what it is only where CUDA and CPU differ by design.
+
+mod kernels;
+mod language;
+mod launching;
+mod memory;
+mod ordering;
+mod separate;
+
+use ferrogrid::Device;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// What a case returns: `?` works on every error.
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// A behaviour: its name, and the function that demands it of a device.
+type Case = (&'static str, fn(&Device) -> Outcome);
+
+fn main() -> std::process::ExitCode {
+    if let Some(case) = separate::requested() {
+        return separate::run(&case);
+    }
+    let arguments = Arguments::from_args();
+    let devices = Device::all();
+    let cases = [language::CASES, launching::CASES, memory::CASES, ordering::CASES, separate::CASES].concat();
+    let trials = devices.iter().flat_map(|device| cases.iter().map(move |case| trial(device, *case))).collect();
+    for device in &devices {
+        println!("{}: {}, {} cases", label(device), device.name(), cases.len());
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(device: &Device, (name, case): Case) -> Trial {
+    let device = device.clone();
+    Trial::test(format!("{}::{name}", label(&device)), move || {
+        case(&device).map_err(|error| Failed::from(error.to_string()))
+    })
+}
+
+/// `cpu`, `cuda0`, `cuda1`, ...
+fn label(device: &Device) -> String {
+    match device.ordinal() {
+        Some(ordinal) => format!("cuda{ordinal}"),
+        None => "cpu".to_owned(),
+    }
+}
+
+/// Fails with what was expected and what was found.
+fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{what}: expected {expected:?}, found {found:?}").into())
+}
+
+/// Fails unless `found` is the error that `is_expected` recognises; returns its text.
+fn expect_error<T>(
+    what: &str,
+    found: ferrogrid::Result<T>,
+    is_expected: impl Fn(&ferrogrid::Error) -> bool,
+) -> Result<String, Box<dyn std::error::Error>> {
+    match found {
+        Ok(_) => Err(format!("{what}: expected an error, found success").into()),
+        Err(error) if is_expected(&error) => Ok(error.to_string()),
+        Err(other) => Err(format!("{what}: another error: {other:?}").into()),
+    }
+}

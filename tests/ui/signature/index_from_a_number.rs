@@ -1,0 +1,13 @@
+#[ferrogrid::module(host_only)]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel]
+    pub fn k(t: Thread<1>, mut y: DisjointSlice<f32>) {
+        if let Some(y) = y.get_mut(t.index().get() + 1) {
+            *y = 1.0;
+        }
+    }
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+#[ferrogrid::module(host_only)]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel]
+    pub fn k(_t: Thread<3>, _y: DisjointSlice<f32, 3>) {}
+}
+
+fn main() {}

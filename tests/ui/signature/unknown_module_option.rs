@@ -1,0 +1,4 @@
+#[ferrogrid::module(fast)]
+mod kernels {}
+
+fn main() {}
