@@ -1,1 +1,58 @@
-//! host
+//! The host runtime of Ferrogrid: devices, streams, buffers and launches, on CUDA GPUs and on the
+//! CPU, behind the same types. It must not know how kernels are written or compiled: it gets them as
+//! descriptors, from code that the macros generate.
+//!
+//! ```
+//! # fn main() -> ferrogrid_host::Result<()> {
+//! use ferrogrid_host::Device;
+//!
+//! let device = Device::cpu();
+//! let stream = device.new_stream()?;
+//! let buffer = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+//! assert_eq!(stream.download(buffer.slice(1..)?)?, [2.0, 3.0]);
+//! # Ok(()) }
+//! ```
+
+mod argument;
+mod backend;
+mod buffer;
+mod copy;
+mod device;
+mod error;
+mod event;
+mod grid;
+mod image;
+mod kernel;
+mod launch;
+mod memory;
+mod order;
+mod pointer;
+mod stream;
+mod view;
+
+pub use argument::{DeviceInput, DeviceOutput};
+pub use buffer::DeviceBuffer;
+pub use device::{Device, DeviceKind, MemoryInfo};
+pub use error::{Axis, Error, NEEDED_DRIVER, Result};
+pub use event::Event;
+pub use grid::{Dimensions, Extent, Grid, Limits};
+pub use kernel::Kernel;
+pub use pointer::{DevicePtr, DevicePtrMut};
+pub use stream::Stream;
+pub use view::{DeviceView, DeviceViewMut};
+
+/// What the code that the macros generate uses. Not for people: it changes without notice.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::argument::{DeviceInput, DeviceOutput};
+    pub use crate::error::Result;
+    pub use crate::grid::Grid;
+    pub use crate::image::{Manifest, ModuleImage, check_params};
+    pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
+    pub use crate::launch::launch;
+    pub use crate::memory::Access;
+    pub use crate::pointer::{DevicePtr, DevicePtrMut};
+    pub use crate::stream::Stream;
+    pub use crate::view::{DeviceView, DeviceViewMut};
+    pub use ferrogrid_device as device;
+}

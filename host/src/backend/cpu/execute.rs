@@ -1,0 +1,135 @@
+//! One launch on the CPU: its blocks over the threads of the pool. It must not know about streams.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ferrogrid_device::native::Block;
+use rayon::ThreadPool;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+
+use super::device::CpuDevice;
+use super::panic::{Caught, catch, install_hook};
+use super::params::CopiedParams;
+use crate::error::{Error, Result};
+use crate::grid::LaunchShape;
+use crate::kernel::Kernel;
+
+/// A launch with all that it needs.
+pub(super) struct Launch {
+    pub(super) kernel: &'static Kernel,
+    pub(super) shape: LaunchShape,
+    pub(super) params: CopiedParams,
+}
+
+/// Work shorter than this is not worth waking the pool for.
+const WORTH_SHARING: Duration = Duration::from_micros(20);
+
+/// Tasks per thread of the pool: enough to even out blocks that take unequal time.
+const TASKS_PER_THREAD: u64 = 16;
+
+impl Launch {
+    /// Runs all blocks: the first here, the rest here too or on the pool, by how long that took.
+    ///
+    /// If threads panic, the failure is that of the first block, in x, y, z order, and its first
+    /// thread: the same for any number of threads. Blocks after it may have run or not.
+    ///
+    /// # Safety
+    /// As for [`launch`](crate::launch::launch), with the memory that the parameters lead to free for
+    /// this launch to use.
+    pub(super) unsafe fn run(&self, device: &CpuDevice) -> Result<()> {
+        install_hook();
+        let blocks = self.shape.grid.iter().copied().map(u64::from).product();
+        let failure = FirstFailure::new();
+        let start = Instant::now();
+        // SAFETY: passed on.
+        unsafe { self.run_blocks(0..1, &failure) };
+        let rest = 1..blocks;
+        let estimate = start.elapsed().saturating_mul(u32::try_from(blocks - 1).unwrap_or(u32::MAX));
+        match if estimate < WORTH_SHARING { None } else { device.pool() } {
+            // SAFETY: passed on.
+            Some(pool) => unsafe { self.run_shared(pool, rest, &failure) },
+            // SAFETY: passed on.
+            None => unsafe { self.run_blocks(rest, &failure) },
+        }
+        failure.into_result()
+    }
+
+    unsafe fn run_shared(&self, pool: &ThreadPool, blocks: Range<u64>, failure: &FirstFailure) {
+        let count = blocks.end - blocks.start;
+        let tasks = count.min(pool.current_num_threads() as u64 * TASKS_PER_THREAD);
+        let start =
+            |task: u64| blocks.start + (u128::from(count) * u128::from(task) / u128::from(tasks)) as u64;
+        pool.install(|| {
+            (0..tasks as usize).into_par_iter().with_max_len(1).for_each(|task| {
+                let task = task as u64;
+                // SAFETY: passed on; the tasks' ranges are disjoint, so each block runs once.
+                unsafe { self.run_blocks(start(task)..start(task + 1), failure) };
+            });
+        });
+    }
+
+    unsafe fn run_blocks(&self, blocks: Range<u64>, failure: &FirstFailure) {
+        let [width, height, _] = self.shape.grid.map(u64::from);
+        for number in blocks {
+            if failure.before(number) {
+                return;
+            }
+            let index = [number % width, number / width % height, number / width / height];
+            let block = Block::new(index.map(|place| place as u32), self.shape.block, self.shape.grid);
+            let entry = self.kernel.descriptor().cpu;
+            // SAFETY: the caller vouches for the parameters; each block of the launch runs once.
+            let result = catch(|| unsafe { entry(&block, self.params.as_ptr()) });
+            if let Err(caught) = result {
+                failure.note(number, || self.error(&block, caught));
+                return;
+            }
+        }
+    }
+
+    fn error(&self, block: &Block, caught: Caught) -> Error {
+        let (file, line) = self.kernel.location();
+        let (file, line, column) = caught.location.unwrap_or_else(|| (file.into(), line, 0));
+        Error::KernelPanic {
+            kernel: self.kernel.name(),
+            message: caught.message,
+            file,
+            line,
+            column,
+            block: block.block_idx(),
+            thread: block.last_thread(),
+        }
+    }
+}
+
+/// The failure of the lowest block among those that failed.
+struct FirstFailure {
+    /// Its number, or `u64::MAX`.
+    block: AtomicU64,
+    error: Mutex<Option<Error>>,
+}
+
+impl FirstFailure {
+    fn new() -> Self {
+        FirstFailure { block: AtomicU64::new(u64::MAX), error: Mutex::new(None) }
+    }
+
+    /// Whether a block before `number` has failed, so that `number` need not run.
+    fn before(&self, number: u64) -> bool {
+        self.block.load(Ordering::Relaxed) < number
+    }
+
+    fn note(&self, number: u64, error: impl FnOnce() -> Error) {
+        let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        if number < self.block.load(Ordering::Relaxed) {
+            self.block.store(number, Ordering::Relaxed);
+            *first = Some(error());
+        }
+    }
+
+    fn into_result(self) -> Result<()> {
+        let error = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
+        error.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,15 @@
+//! The CPU as a device: asynchronous streams on worker threads, kernels run natively with blocks in
+//! parallel. It must not know the public types, beyond the kernels that it is given.
+
+mod device;
+mod event;
+mod execute;
+mod memory;
+mod panic;
+mod params;
+mod stream;
+
+pub(crate) use device::CpuDevice;
+pub(crate) use event::CpuEvent;
+pub(crate) use memory::initialise_from_host;
+pub(crate) use stream::CpuStream;

@@ -1,0 +1,104 @@
+//! Panics of kernels on the CPU: caught, located, and kept quiet. It must not know what to do with
+//! one.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+/// What is known of a kernel's panic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Caught {
+    pub(super) message: Box<str>,
+    /// File, line and column; `None` if somebody replaced the panic hook.
+    pub(super) location: Option<(Box<str>, u32, u32)>,
+}
+
+thread_local! {
+    /// Whether this thread is running a kernel, whose panic is to be quiet.
+    static IN_KERNEL: Cell<bool> = const { Cell::new(false) };
+    static LOCATION: RefCell<Option<(Box<str>, u32, u32)>> = const { RefCell::new(None) };
+}
+
+/// Sees to it that panics of kernels are located and not printed; all others go to the hook that was
+/// there. Without unwinding a kernel's panic ends the process, so then it is printed as ever.
+pub(super) fn install_hook() {
+    static INSTALL: Once = Once::new();
+    if cfg!(not(panic = "unwind")) {
+        return;
+    }
+    INSTALL.call_once(|| {
+        let previous = take_hook();
+        set_hook(Box::new(move |info| {
+            if !note(info) {
+                previous(info)
+            }
+        }));
+    });
+}
+
+/// Keeps the place of a kernel's panic; `false` if this is no kernel.
+fn note(info: &PanicHookInfo<'_>) -> bool {
+    if !IN_KERNEL.get() {
+        return false;
+    }
+    if let Some(location) = info.location() {
+        let place = (location.file().into(), location.line(), location.column());
+        LOCATION.set(Some(place));
+    }
+    true
+}
+
+/// Runs `kernel` and catches its panic.
+pub(super) fn catch(kernel: impl FnOnce()) -> Result<(), Caught> {
+    let outer = IN_KERNEL.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(kernel));
+    IN_KERNEL.set(outer);
+    result.map_err(|payload| Caught { message: message(payload), location: LOCATION.take() })
+}
+
+fn message(payload: Box<dyn Any + Send>) -> Box<str> {
+    let payload = match payload.downcast::<String>() {
+        Ok(text) => return text.into_boxed_str(),
+        Err(payload) => payload,
+    };
+    match payload.downcast::<&'static str>() {
+        Ok(text) => (*text).into(),
+        Err(other) => {
+            // Its destructor could panic in turn, on a thread that must go on.
+            std::mem::forget(other);
+            "a panic whose payload is no text".into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_caught_with_its_text_and_place() {
+        install_hook();
+        let line = line!() + 1;
+        let caught = catch(|| panic!("no element {}", 7)).unwrap_err();
+        assert_eq!(&*caught.message, "no element 7");
+        let (file, at, column) = caught.location.unwrap();
+        assert!(file.ends_with("panic.rs"), "{file}");
+        assert_eq!(at, line);
+        assert!(column > 1);
+    }
+
+    #[test]
+    fn a_payload_that_is_no_text_is_caught_too() {
+        let caught = catch(|| std::panic::panic_any(5_i32)).unwrap_err();
+        assert_eq!(&*caught.message, "a panic whose payload is no text");
+    }
+
+    #[test]
+    fn what_does_not_panic_is_left_alone() {
+        let mut ran = false;
+        assert_eq!(catch(|| ran = true), Ok(()));
+        assert!(ran);
+        assert!(!IN_KERNEL.get());
+    }
+}

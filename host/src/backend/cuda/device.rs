@@ -1,0 +1,277 @@
+//! CUDA devices: what the driver says of them, and their primary contexts. It must not know what
+//! streams do.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::fmt;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmodule};
+
+use super::driver::{Code, Driver, driver};
+use super::recent::Recent;
+use super::stream::CudaStream;
+use crate::device::MemoryInfo;
+use crate::error::{Error, Result};
+use crate::grid::Limits;
+
+/// A CUDA device. It lives as long as the process, and so do its primary context and the modules
+/// loaded in it: nothing that refers to them can outlive them.
+pub(crate) struct CudaDevice {
+    driver: &'static Driver,
+    ordinal: usize,
+    handle: CUdevice,
+    name: String,
+    capability: (u32, u32),
+    limits: Limits,
+    has_pools: bool,
+    context: OnceLock<Result<Context>>,
+    modules: Mutex<HashMap<u128, Handle<CUmodule>>>,
+    /// Events without timing that nobody uses now.
+    spare_events: Mutex<Vec<Handle<CUevent>>>,
+    recents: Mutex<Vec<Weak<Recent>>>,
+}
+
+/// A handle of the driver, which may be used from any thread.
+#[derive(Clone, Copy)]
+pub(super) struct Handle<T>(pub(super) T);
+
+// SAFETY: the driver's handles may be used from any thread (with the context bound there).
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Handle<T> {}
+
+type Context = Handle<CUcontext>;
+
+/// All CUDA devices in the driver's order; at least one.
+pub(crate) fn devices() -> Result<&'static [CudaDevice]> {
+    static DEVICES: OnceLock<Result<Vec<CudaDevice>>> = OnceLock::new();
+    match DEVICES.get_or_init(find) {
+        Ok(devices) => Ok(devices),
+        Err(error) => Err(error.clone()),
+    }
+}
+
+fn find() -> Result<Vec<CudaDevice>> {
+    let driver = driver()?;
+    let mut count = 0;
+    // SAFETY: `count` is valid for the call.
+    let code = unsafe { driver.device_count(&mut count) };
+    if code == Code::NO_DEVICE {
+        return Err(Error::NoDevice);
+    }
+    driver.check(code, "cuDeviceGetCount", "")?;
+    let devices: Vec<_> =
+        (0..count).map(|ordinal| CudaDevice::query(driver, ordinal)).collect::<Result<_>>()?;
+    if devices.is_empty() { Err(Error::NoDevice) } else { Ok(devices) }
+}
+
+impl CudaDevice {
+    fn query(driver: &'static Driver, ordinal: c_int) -> Result<Self> {
+        let mut handle = 0;
+        // SAFETY: `handle` is valid for the call.
+        let code = unsafe { driver.device_get(&mut handle, ordinal) };
+        driver.check(code, "cuDeviceGet", &format!("device {ordinal}"))?;
+        let one = |attribute| attribute_of(driver, handle, attribute);
+        use CUdevice_attribute as A;
+        let limits = Limits {
+            max_threads_per_block: one(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            max_block: [
+                one(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
+                one(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)?,
+                one(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)?,
+            ],
+            max_grid: [
+                one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+                one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
+                one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
+            ],
+        };
+        Ok(CudaDevice {
+            driver,
+            ordinal: ordinal.unsigned_abs() as usize,
+            handle,
+            name: name_of(driver, handle)?,
+            capability: (
+                one(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                one(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            ),
+            limits,
+            has_pools: one(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
+            context: OnceLock::new(),
+            modules: Mutex::new(HashMap::new()),
+            spare_events: Mutex::new(Vec::new()),
+            recents: Mutex::new(Vec::new()),
+        })
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.driver
+    }
+
+    pub(super) fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn capability(&self) -> (u32, u32) {
+        self.capability
+    }
+
+    #[inline]
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Whether memory can be allocated in stream order.
+    pub(super) fn has_pools(&self) -> bool {
+        self.has_pools
+    }
+
+    /// The primary context, retained at the first call and never released.
+    pub(crate) fn context(&self) -> Result<CUcontext> {
+        let retain = || {
+            let mut context = null_mut();
+            // SAFETY: `context` is valid for the call, and the handle is the driver's.
+            let code = unsafe { self.driver.primary_context_retain(&mut context, self.handle) };
+            self.driver.check(code, "cuDevicePrimaryCtxRetain", &self.to_string())?;
+            Ok(Handle(context))
+        };
+        self.context.get_or_init(retain).as_ref().map(|context| context.0).map_err(Error::clone)
+    }
+
+    /// Makes the device's context the calling thread's current one.
+    pub(super) fn bind(&self) -> Result<()> {
+        bind(self.driver, self.context()?)
+    }
+
+    pub(crate) fn new_stream(&'static self) -> Result<CudaStream> {
+        let stream = CudaStream::new(self, self.context()?)?;
+        let mut recents = lock(&self.recents);
+        recents.retain(|recent| recent.strong_count() > 0);
+        recents.push(Arc::downgrade(stream.recent()));
+        Ok(stream)
+    }
+
+    pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
+        self.bind()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both are valid for the call.
+        let code = unsafe { self.driver.memory_info(&mut free, &mut total) };
+        self.check(code, "cuMemGetInfo", &self.to_string())?;
+        Ok(MemoryInfo { free: free as u64, total: total as u64 })
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: a context is bound.
+        let code = unsafe { self.driver.context_synchronize() };
+        self.check(code, "cuCtxSynchronize", &self.to_string())?;
+        for recent in self.live_recents() {
+            recent.clear();
+        }
+        Ok(())
+    }
+
+    /// As [`Driver::check`]; the failure of a kernel names the kernels that it may be.
+    #[inline]
+    pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {
+        if code.is_success() { Ok(()) } else { Err(self.error(code, operation, object)) }
+    }
+
+    #[cold]
+    fn error(&self, code: Code, operation: &'static str, object: &str) -> Error {
+        if !code.is_kernel_failure() {
+            return self.driver.error(code, operation, object);
+        }
+        let mut kernels: Vec<&'static str> = Vec::new();
+        for recent in self.live_recents() {
+            kernels.extend(recent.names());
+        }
+        kernels.dedup();
+        Error::LaunchFailed {
+            kernels,
+            operation,
+            code: code.0,
+            name: self.driver.name_of(code),
+            text: self.driver.text_of(code),
+        }
+    }
+
+    pub(super) fn out_of_memory(&self, requested: usize) -> Error {
+        let memory = self.memory_info().ok();
+        Error::OutOfMemory {
+            device: self.to_string().into(),
+            requested: requested as u64,
+            free: memory.map(|memory| memory.free),
+            total: memory.map(|memory| memory.total),
+        }
+    }
+
+    pub(super) fn modules(&self) -> MutexGuard<'_, HashMap<u128, Handle<CUmodule>>> {
+        lock(&self.modules)
+    }
+
+    pub(super) fn spare_events(&self) -> MutexGuard<'_, Vec<Handle<CUevent>>> {
+        lock(&self.spare_events)
+    }
+
+    fn live_recents(&self) -> Vec<Arc<Recent>> {
+        lock(&self.recents).iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Makes `context` the calling thread's current one, if it is not.
+#[inline]
+pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
+    let mut current = null_mut();
+    // SAFETY: `current` is valid for the call.
+    let code = unsafe { driver.context_current(&mut current) };
+    if code.is_success() && current == context {
+        return Ok(());
+    }
+    // SAFETY: a primary context that is retained for ever.
+    let code = unsafe { driver.context_set(context) };
+    driver.check(code, "cuCtxSetCurrent", "")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn attribute_of(driver: &Driver, handle: CUdevice, attribute: CUdevice_attribute) -> Result<u32> {
+    let mut value = 0;
+    // SAFETY: `value` is valid for the call, and the handle is the driver's.
+    let code = unsafe { driver.device_attribute(&mut value, attribute as c_uint, handle) };
+    driver.check(code, "cuDeviceGetAttribute", &format!("{attribute:?}"))?;
+    Ok(value.unsigned_abs())
+}
+
+fn name_of(driver: &Driver, handle: CUdevice) -> Result<String> {
+    let mut name = [0_u8; 256];
+    // SAFETY: `name` is valid for the call, for as many bytes as stated.
+    let code = unsafe { driver.device_name(name.as_mut_ptr().cast(), name.len() as c_int, handle) };
+    driver.check(code, "cuDeviceGetName", "")?;
+    let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+    Ok(text.to_string_lossy().into_owned())
+}
+
+impl fmt::Display for CudaDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CUDA device {} ({})", self.ordinal, self.name)
+    }
+}
+
+/// The address of device memory as the driver has it.
+pub(super) fn address(pointer: *const u8) -> u64 {
+    pointer.addr() as u64
+}
+
+/// The address of a value as the driver's options want it.
+pub(super) fn option_value(value: usize) -> *mut c_void {
+    std::ptr::without_provenance_mut(value)
+}

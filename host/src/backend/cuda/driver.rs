@@ -1,0 +1,241 @@
+//! The driver library: found, checked for its version, and called. It must not know what the calls
+//! are for.
+//!
+//! cudarc's own bindings are not called, for three reasons: a driver newer than the bindings may
+//! return a code that their `CUresult` does not list, and making a Rust enum of it is undefined
+//! behaviour; they panic where a symbol is missing; and they may be switched to link-time linking by
+//! another crate in the program. Here every code is a `u32`, and a missing symbol is an error.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::null;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUstream};
+use libloading::Library;
+
+use crate::error::{Error, NEEDED_DRIVER, Result};
+
+/// What a driver call returned; 0 is success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(super) struct Code(pub(super) u32);
+
+impl Code {
+    pub(super) const SUCCESS: Code = Code(0);
+    pub(super) const OUT_OF_MEMORY: Code = Code(2);
+    pub(super) const NO_DEVICE: Code = Code(100);
+    pub(super) const NOT_READY: Code = Code(600);
+    pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = Code(701);
+
+    #[inline]
+    pub(super) fn is_success(self) -> bool {
+        self == Code::SUCCESS
+    }
+
+    /// Whether a kernel has failed on the device, which ends its context.
+    pub(super) fn is_kernel_failure(self) -> bool {
+        // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, then HARDWARE_STACK_ERROR to LAUNCH_FAILED.
+        matches!(self.0, 700 | 702 | 710 | 714..=719)
+    }
+}
+
+macro_rules! driver_calls {
+    ($( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )*) => {
+        /// The functions of the driver.
+        pub(super) struct Driver {
+            $( $name: unsafe extern "C" fn($($ty),*) -> u32, )*
+        }
+
+        impl Driver {
+            fn load(library: &'static Library, found: (u32, u32)) -> Result<Self> {
+                // SAFETY: these are the signatures of the CUDA driver API from version 12.0 on.
+                unsafe {
+                    Ok(Driver { $( $name: symbol(library, stringify!($symbol), found)?, )* })
+                }
+            }
+
+            $(
+                #[doc = concat!("`", stringify!($symbol), "`.")]
+                ///
+                /// # Safety
+                /// As the driver API says of this function.
+                #[inline]
+                #[allow(clippy::too_many_arguments, reason = "as many as the driver's function has")]
+                pub(super) unsafe fn $name(&self, $($argument: $ty),*) -> Code {
+                    // SAFETY: passed on.
+                    Code(unsafe { (self.$name)($($argument),*) })
+                }
+            )*
+        }
+    };
+}
+
+driver_calls! {
+    init = cuInit(flags: c_uint);
+    device_count = cuDeviceGetCount(count: *mut c_int);
+    device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
+    device_name = cuDeviceGetName(name: *mut c_char, length: c_int, device: CUdevice);
+    device_attribute = cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, device: CUdevice);
+    primary_context_retain = cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
+    context_current = cuCtxGetCurrent(context: *mut CUcontext);
+    context_set = cuCtxSetCurrent(context: CUcontext);
+    context_synchronize = cuCtxSynchronize();
+    memory_info = cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+    stream_create = cuStreamCreate(stream: *mut CUstream, flags: c_uint);
+    stream_destroy = cuStreamDestroy_v2(stream: CUstream);
+    stream_synchronize = cuStreamSynchronize(stream: CUstream);
+    stream_wait = cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+    event_create = cuEventCreate(event: *mut CUevent, flags: c_uint);
+    event_destroy = cuEventDestroy_v2(event: CUevent);
+    event_record = cuEventRecord(event: CUevent, stream: CUstream);
+    event_query = cuEventQuery(event: CUevent);
+    event_synchronize = cuEventSynchronize(event: CUevent);
+    event_elapsed = cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent);
+    allocate = cuMemAlloc_v2(pointer: *mut CUdeviceptr, bytes: usize);
+    free = cuMemFree_v2(pointer: CUdeviceptr);
+    allocate_async = cuMemAllocAsync(pointer: *mut CUdeviceptr, bytes: usize, stream: CUstream);
+    free_async = cuMemFreeAsync(pointer: CUdeviceptr, stream: CUstream);
+    copy_to_device = cuMemcpyHtoDAsync_v2(target: CUdeviceptr, source: *const c_void, bytes: usize, stream: CUstream);
+    copy_to_host = cuMemcpyDtoHAsync_v2(target: *mut c_void, source: CUdeviceptr, bytes: usize, stream: CUstream);
+    copy_on_device = cuMemcpyDtoDAsync_v2(target: CUdeviceptr, source: CUdeviceptr, bytes: usize, stream: CUstream);
+    fill_8 = cuMemsetD8Async(target: CUdeviceptr, value: u8, count: usize, stream: CUstream);
+    fill_16 = cuMemsetD16Async(target: CUdeviceptr, value: u16, count: usize, stream: CUstream);
+    fill_32 = cuMemsetD32Async(target: CUdeviceptr, value: c_uint, count: usize, stream: CUstream);
+    module_load = cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+    module_function = cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
+    function_attribute = cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
+    launch_kernel = cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);
+    error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
+    error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
+}
+
+/// The driver, loaded at the first call, or the reason why there is none.
+pub(super) fn driver() -> Result<&'static Driver> {
+    static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
+    DRIVER.get_or_init(open).as_ref().map_err(Error::clone)
+}
+
+/// The library's names; the first is what the driver itself installs (the plain `libcuda.so` may be a
+/// toolkit's stub).
+#[cfg(not(windows))]
+const LIBRARIES: &[&str] = &["libcuda.so.1", "libcuda.so"];
+#[cfg(windows)]
+const LIBRARIES: &[&str] = &["nvcuda.dll"];
+
+fn open() -> Result<Driver> {
+    let library = open_library()?;
+    let found = version(library)?;
+    if found < NEEDED_DRIVER {
+        return Err(Error::DriverTooOld { found, needed: NEEDED_DRIVER });
+    }
+    let driver = Driver::load(library, found)?;
+    // SAFETY: the flags must be 0.
+    let code = unsafe { driver.init(0) };
+    if code == Code::NO_DEVICE {
+        return Err(Error::NoDevice);
+    }
+    driver.check(code, "cuInit", "")?;
+    Ok(driver)
+}
+
+/// Opens the library for the rest of the process.
+fn open_library() -> Result<&'static Library> {
+    let mut reasons = Vec::new();
+    for name in LIBRARIES {
+        // SAFETY: the driver's initialisers have no preconditions.
+        match unsafe { Library::new(*name) } {
+            Ok(library) => return Ok(Box::leak(Box::new(library))),
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    Err(Error::NoDriver { reason: reasons.swap_remove(0).into() })
+}
+
+/// The CUDA version that the driver supports; the one call that every driver has.
+fn version(library: &'static Library) -> Result<(u32, u32)> {
+    type GetVersion = unsafe extern "C" fn(*mut c_int) -> u32;
+    let mut version = 0;
+    // SAFETY: this is the signature of the function, and `version` is valid for the call.
+    let code = unsafe {
+        let get: GetVersion = symbol(library, "cuDriverGetVersion", (0, 0))?;
+        get(&mut version)
+    };
+    let found = version.unsigned_abs();
+    match code {
+        0 => Ok((found / 1000, found % 1000 / 10)),
+        code => Err(Error::Driver {
+            operation: "cuDriverGetVersion",
+            object: "".into(),
+            code,
+            name: "an unusable driver library".into(),
+            text: "is this a stub of the CUDA toolkit, ahead of the real driver in the search path?".into(),
+        }),
+    }
+}
+
+/// The function `name`.
+///
+/// # Safety
+/// `F` is the type of a function pointer with the signature of that function.
+unsafe fn symbol<F: Copy + 'static>(
+    library: &'static Library,
+    name: &'static str,
+    found: (u32, u32),
+) -> Result<F> {
+    // SAFETY: the caller vouches for the type; the library is never closed.
+    let symbol = unsafe { library.get::<F>(name.as_bytes()) };
+    symbol.map(|symbol| *symbol).map_err(|_| Error::MissingSymbol {
+        symbol: name,
+        found,
+        needed: NEEDED_DRIVER,
+    })
+}
+
+impl Driver {
+    /// `Ok` for success, else the error with the driver's words. `object` says what the call was for.
+    #[inline]
+    pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {
+        if code.is_success() { Ok(()) } else { Err(self.error(code, operation, object)) }
+    }
+
+    #[cold]
+    pub(super) fn error(&self, code: Code, operation: &'static str, object: &str) -> Error {
+        Error::Driver {
+            operation,
+            object: object.into(),
+            code: code.0,
+            name: self.name_of(code),
+            text: self.text_of(code),
+        }
+    }
+
+    /// The driver's name for `code`.
+    pub(super) fn name_of(&self, code: Code) -> Box<str> {
+        let mut name = null();
+        // SAFETY: any number may be asked for; `name` is valid for the call.
+        let known = unsafe { self.error_name(code.0, &mut name) };
+        // SAFETY: on success the driver gives a string of its own, valid for ever.
+        unsafe { words(known, name) }.unwrap_or_else(|| "an error that this driver does not name".into())
+    }
+
+    /// The driver's text for `code`.
+    pub(super) fn text_of(&self, code: Code) -> Box<str> {
+        let mut text = null();
+        // SAFETY: any number may be asked for; `text` is valid for the call.
+        let known = unsafe { self.error_text(code.0, &mut text) };
+        // SAFETY: on success the driver gives a string of its own, valid for ever.
+        unsafe { words(known, text) }.unwrap_or_else(|| "no description".into())
+    }
+}
+
+/// The string at `text`, if the call that gave it succeeded.
+///
+/// # Safety
+/// `text` is then null or a C string that is valid for the call.
+unsafe fn words(code: Code, text: *const c_char) -> Option<Box<str>> {
+    if !code.is_success() || text.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and the caller vouches for the rest.
+    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into())
+}

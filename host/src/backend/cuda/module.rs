@@ -1,0 +1,104 @@
+//! Loading of compiled modules: the best PTX that the device and the driver take, once per device.
+//! It must not know how kernels are launched.
+
+use std::ffi::{CString, c_uint, c_void};
+use std::fmt::Write;
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::{CUfunction, CUjit_option, CUmodule};
+
+use super::device::{CudaDevice, Handle, option_value};
+use crate::error::{Error, Result};
+use crate::image::Ptx;
+use crate::kernel::Kernel;
+
+/// The room for each of the driver compiler's logs, in bytes.
+const LOG_BYTES: usize = 16 * 1024;
+
+/// The function of `kernel` on `device`, whose context is bound.
+pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUfunction> {
+    let module = module(device, kernel)?;
+    let entry = c_string(kernel.entry());
+    let mut function = null_mut();
+    // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
+    let code = unsafe { device.driver().module_function(&mut function, module, entry.as_ptr()) };
+    device.check(code, "cuModuleGetFunction", &format!("kernel `{}` ({})", kernel.name(), kernel.entry()))?;
+    Ok(function)
+}
+
+/// The module that `kernel` is in, loaded once.
+fn module(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUmodule> {
+    let image = kernel.descriptor().image;
+    let id = image.id().ok_or(Error::NoDeviceCode { kernel: kernel.name() })?;
+    let mut modules = device.modules();
+    if let Some(module) = modules.get(&id) {
+        return Ok(module.0);
+    }
+    let candidates = image.candidates(device.capability());
+    if candidates.is_empty() {
+        return Err(Error::NoImageForDevice {
+            kernel: kernel.name(),
+            available: kernel.architectures(),
+            device: device.to_string().into(),
+            capability: device.capability(),
+        });
+    }
+    let module = load_best(device, kernel, &candidates)?;
+    modules.insert(id, Handle(module));
+    Ok(module)
+}
+
+/// The first of `candidates` that loads. A driver may be older than the PTX version of the best.
+fn load_best(device: &CudaDevice, kernel: &'static Kernel, candidates: &[Ptx]) -> Result<CUmodule> {
+    let mut refusals = String::new();
+    for ptx in candidates {
+        match load(device, ptx) {
+            Ok(module) => return Ok(module),
+            Err(refusal) => {
+                let (major, minor) = ptx.version;
+                let _ = writeln!(refusals, "{} (PTX {major}.{minor}): {refusal}", ptx.arch);
+            }
+        }
+    }
+    Err(Error::ModuleLoad {
+        kernel: kernel.name(),
+        device: device.to_string().into(),
+        log: refusals.trim_end().into(),
+    })
+}
+
+/// Loads one PTX, or says why not, in the words of the driver and its compiler.
+fn load(device: &CudaDevice, ptx: &Ptx) -> Result<CUmodule, String> {
+    let text = c_string(ptx.text);
+    let mut log = vec![0_u8; LOG_BYTES];
+    let mut options =
+        [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+            .map(|option| option as c_uint);
+    let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), option_value(LOG_BYTES)];
+    let mut module = null_mut();
+    // SAFETY: the text ends in 0; options and values are two each, and the log has the stated room.
+    let code = unsafe {
+        device.driver().module_load(
+            &mut module,
+            text.as_ptr().cast(),
+            options.len() as c_uint,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    if code.is_success() {
+        return Ok(module);
+    }
+    let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+    let log = String::from_utf8_lossy(&log[..end]);
+    let error = device.check(code, "cuModuleLoadDataEx", "").err();
+    let error = error.map_or_else(String::new, |error| error.to_string());
+    Err(if log.trim().is_empty() { error } else { format!("{error}\n{}", log.trim()) })
+}
+
+/// `text` as the driver wants it, up to its first 0 byte.
+fn c_string(text: &str) -> CString {
+    let end = text.bytes().position(|byte| byte == 0).unwrap_or(text.len());
+    let bytes: Vec<u8> = text.as_bytes()[..end].to_vec();
+    CString::new(bytes).unwrap_or_default()
+}

@@ -1,0 +1,156 @@
+//! Typed device memory that owns what it holds. It must not know how memory is copied or which
+//! backend it is in.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::ptr::NonNull;
+
+use ferrogrid_device::DeviceCopy;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::{ALIGNMENT, Contents, Memory};
+use crate::pointer::{DevicePtr, DevicePtrMut};
+use crate::stream::Stream;
+use crate::view::{DeviceView, DeviceViewMut};
+
+/// `len` elements of type `T` in the memory of a device.
+///
+/// Made by a [`Stream`] (`upload`, `zeros`, `fill`); freed in stream order when dropped, after all
+/// work that uses it, from any thread. It may be used on any stream of its device: work on different
+/// streams is ordered automatically (a read waits for the writes before it, a write for all uses
+/// before it). A buffer of length 0 allocates nothing.
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// use ferrogrid_host::Device;
+///
+/// let stream = Device::cpu().new_stream()?;
+/// let mut buffer = stream.upload(&[1_u32, 2, 3, 4])?;
+/// assert_eq!((buffer.len(), buffer.byte_len()), (4, 16));
+///
+/// stream.upload_into(&[9, 9], buffer.slice_mut(1..3)?)?;
+/// assert_eq!(stream.download(&buffer)?, [1, 9, 9, 4]);
+/// # Ok(()) }
+/// ```
+pub struct DeviceBuffer<T: DeviceCopy> {
+    memory: Memory,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+// SAFETY: a buffer owns its elements, like a `Vec<T>`.
+unsafe impl<T: DeviceCopy + Send> Send for DeviceBuffer<T> {}
+// SAFETY: `&DeviceBuffer<T>` gives read access to elements, like `&Vec<T>`.
+unsafe impl<T: DeviceCopy + Sync> Sync for DeviceBuffer<T> {}
+
+impl<T: DeviceCopy> DeviceBuffer<T> {
+    /// Allocates `len` elements in the order of `stream`.
+    pub(crate) fn allocate(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
+        const { assert!(align_of::<T>() <= ALIGNMENT, "buffer elements are aligned to at most 256 bytes") };
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+            .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
+        let memory = Memory::allocate(stream.inner(), bytes, contents)?;
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of bytes.
+    pub fn byte_len(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> &Device {
+        self.memory.device()
+    }
+
+    /// All elements, to read.
+    pub fn view(&self) -> DeviceView<'_, T> {
+        DeviceView::whole(self.start(), self.len, &self.memory)
+    }
+
+    /// All elements, to write.
+    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
+        DeviceViewMut::whole(self.start(), [self.len], &self.memory)
+    }
+
+    /// The elements of `range`, to read.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceView<'_, T>> {
+        self.view().slice(range)
+    }
+
+    /// The elements of `range`, to write.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
+        self.view_mut().slice(range)
+    }
+
+    /// The first `middle` elements and the rest, to write independently.
+    ///
+    /// The two parts may be given to one launch. Work on them on different streams is ordered as if
+    /// they overlapped: order is kept per buffer.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `middle` is greater than the length.
+    pub fn split_at_mut(&mut self, middle: usize) -> Result<(DeviceViewMut<'_, T>, DeviceViewMut<'_, T>)> {
+        self.view_mut().split_at(middle)
+    }
+
+    /// The first `width * height` elements as `height` rows of `width`, to write by a kernel of
+    /// rank 2.
+    ///
+    /// # Errors
+    /// [`Error::ViewTooLarge`] if that is more than the buffer has.
+    pub fn view_2d_mut(&mut self, width: usize, height: usize) -> Result<DeviceViewMut<'_, T, 2>> {
+        self.view_mut().into_2d(width, height)
+    }
+
+    /// The address of the first element, for kernels that take raw pointers and for other libraries.
+    /// Well aligned and not null even if the buffer is empty. Uses through it are not ordered with
+    /// other streams, and do not keep the buffer alive; that is the business of the `unsafe` code
+    /// that uses it.
+    pub fn as_device_ptr(&self) -> DevicePtr<T> {
+        DevicePtr::new(self.start())
+    }
+
+    /// As [`DeviceBuffer::as_device_ptr`], to write through.
+    pub fn as_device_ptr_mut(&mut self) -> DevicePtrMut<T> {
+        DevicePtrMut::new(self.start())
+    }
+
+    /// The first element, or a well-aligned address that is not null if nothing was allocated.
+    fn start(&self) -> *mut T {
+        match NonNull::new(self.memory.pointer().cast::<T>()) {
+            Some(start) => start.as_ptr(),
+            None => NonNull::<T>::dangling().as_ptr(),
+        }
+    }
+}
+
+impl<T: DeviceCopy> fmt::Debug for DeviceBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceBuffer")
+            .field("element", &std::any::type_name::<T>())
+            .field("len", &self.len)
+            .field("device", self.device())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,174 @@
+//! Copies between host and device, within a device, and fills: the part of [`Stream`] that moves
+//! data. It must not know how a backend moves it.
+
+use bytemuck::{NoUninit, Zeroable};
+use ferrogrid_device::DeviceCopy;
+
+use crate::argument::{DeviceInput, DeviceOutput};
+use crate::buffer::DeviceBuffer;
+use crate::error::{Error, Result};
+use crate::memory::Contents;
+use crate::stream::Stream;
+use crate::view::DeviceView;
+
+impl Stream {
+    /// A new buffer with a copy of `data` (`cuMemAllocAsync`, `cuMemcpyHtoDAsync`). Returns when
+    /// `data` is free to be changed.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or a failure of the device.
+    pub fn upload<T: DeviceCopy>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
+        let mut buffer = DeviceBuffer::<T>::allocate(self, data.len(), Contents::Uninitialised)?;
+        let bytes = size_of_val(data);
+        if bytes > 0 {
+            let target = buffer.view_mut().start().cast();
+            // SAFETY: the buffer is as many elements of this device as `data` has, allocated here and
+            // used by nothing yet.
+            unsafe { self.inner().initialise_from_host(target, data.as_ptr().cast(), bytes)? };
+        }
+        Ok(buffer)
+    }
+
+    /// Copies `source` into existing elements of the same number (`cuMemcpyHtoDAsync`). Returns when
+    /// `source` is free to be changed.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], or a failure of the device.
+    pub fn upload_into<'a, T: DeviceCopy>(
+        &self,
+        source: &[T],
+        target: impl DeviceOutput<'a, T>,
+    ) -> Result<()> {
+        let target = target.into_output();
+        agree("upload_into", source.len(), target.len())?;
+        target.access().begin(self.inner())?;
+        let bytes = size_of_val(source);
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the view is as many elements of this device as `source` has, ordered for writing here.
+        unsafe { self.inner().copy_from_host(target.start().cast(), source.as_ptr().cast(), bytes) }
+    }
+
+    /// The elements of a buffer or view, once all work enqueued here so far has run
+    /// (`cuMemcpyDtoHAsync`, `cuStreamSynchronize`).
+    ///
+    /// # Errors
+    /// A failure of the work before, as [`Stream::synchronize`]; or of the device.
+    pub fn download<'a, T: DeviceCopy>(&self, source: impl DeviceInput<'a, T>) -> Result<Vec<T>> {
+        let source = source.into_input();
+        let mut data = Vec::with_capacity(source.len());
+        self.read_view(data.as_mut_ptr(), source)?;
+        // SAFETY: `read_view` has filled all `source.len()` elements.
+        unsafe { data.set_len(source.len()) };
+        Ok(data)
+    }
+
+    /// As [`Stream::download`], into existing memory of the same length.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], or as [`Stream::download`].
+    pub fn download_into<'a, T: DeviceCopy>(
+        &self,
+        source: impl DeviceInput<'a, T>,
+        target: &mut [T],
+    ) -> Result<()> {
+        let source = source.into_input();
+        agree("download_into", source.len(), target.len())?;
+        self.read_view(target.as_mut_ptr(), source)
+    }
+
+    /// A new buffer of `len` elements whose bytes are all 0 (`cuMemsetD8Async`).
+    ///
+    /// # Errors
+    /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
+    pub fn zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<DeviceBuffer<T>> {
+        DeviceBuffer::allocate(self, len, Contents::Zeroed)
+    }
+
+    /// A new buffer of `len` elements of unknown content.
+    ///
+    /// # Errors
+    /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
+    ///
+    /// # Safety
+    /// Every element must be written (by a kernel, a copy or a fill) before anything reads it.
+    pub unsafe fn uninitialised<T: DeviceCopy>(&self, len: usize) -> Result<DeviceBuffer<T>> {
+        DeviceBuffer::allocate(self, len, Contents::Uninitialised)
+    }
+
+    /// A new buffer of `len` elements, each `value` (`cuMemsetD8Async`, `D16`, `D32`).
+    ///
+    /// On a GPU, elements of other sizes than 1, 2 and 4 bytes are made on the host and copied.
+    ///
+    /// # Errors
+    /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
+    pub fn fill<T: DeviceCopy + NoUninit>(&self, value: T, len: usize) -> Result<DeviceBuffer<T>> {
+        let mut buffer = DeviceBuffer::allocate(self, len, Contents::Uninitialised)?;
+        self.fill_into(value, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// Sets existing elements to `value`; see [`Stream::fill`].
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn fill_into<'a, T: DeviceCopy + NoUninit>(
+        &self,
+        value: T,
+        target: impl DeviceOutput<'a, T>,
+    ) -> Result<()> {
+        let target = target.into_output();
+        let access = target.access();
+        access.begin(self.inner())?;
+        if target.is_empty() || size_of::<T>() == 0 {
+            return Ok(());
+        }
+        let pattern = bytemuck::bytes_of(&value);
+        // SAFETY: the view is `len` elements of this device, ordered for writing here, of which
+        // `pattern` is one.
+        unsafe { self.inner().fill(target.start().cast(), pattern, target.len()) }
+    }
+
+    /// Enqueues a copy between buffers or views of this device, of the same length
+    /// (`cuMemcpyDtoDAsync`).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`], or a failure of the device.
+    pub fn copy<'a, 'b, T: DeviceCopy>(
+        &self,
+        source: impl DeviceInput<'a, T>,
+        target: impl DeviceOutput<'b, T>,
+    ) -> Result<()> {
+        let (source, target) = (source.into_input(), target.into_output());
+        agree("copy", source.len(), target.len())?;
+        source.access().begin(self.inner())?;
+        target.access().begin(self.inner())?;
+        let bytes = source.len() * size_of::<T>();
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: both views are that many bytes of this device, ordered here for their use; they do
+        // not overlap, because one is borrowed mutably.
+        unsafe { self.inner().copy(target.start().cast(), source.start().cast(), bytes) }
+    }
+
+    /// Fills `target`, which has room for all elements of `source`.
+    fn read_view<T: DeviceCopy>(&self, target: *mut T, source: DeviceView<'_, T>) -> Result<()> {
+        source.access().begin(self.inner())?;
+        let bytes = source.len() * size_of::<T>();
+        if bytes == 0 {
+            return self.synchronize();
+        }
+        // SAFETY: `target` has room for the elements of the view, which are of this device and ordered
+        // for reading here.
+        unsafe { self.inner().copy_to_host(target.cast(), source.start().cast(), bytes) }
+    }
+}
+
+fn agree(operation: &'static str, source_length: usize, target_length: usize) -> Result<()> {
+    if source_length == target_length {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch { operation, source_length, target_length })
+}

@@ -1,0 +1,208 @@
+//! Devices: which there are, what they are, what they take. It must not know how work runs on them.
+
+use std::fmt;
+
+use crate::backend::DeviceBackend;
+use crate::backend::cpu::CpuDevice;
+use crate::backend::cuda::{self, CudaDevice};
+use crate::error::{Error, Result};
+use crate::grid::Limits;
+use crate::stream::Stream;
+
+/// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// use ferrogrid_host::Device;
+///
+/// let device = Device::best()?; // the first CUDA GPU, else the CPU
+/// println!("{device}: at most {} threads in a block", device.limits().max_threads_per_block);
+/// let stream = device.new_stream()?;
+/// # drop(stream);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Device {
+    backend: DeviceBackend,
+}
+
+/// What a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// A GPU driven by CUDA.
+    Cuda,
+    /// The machine's own processor.
+    Cpu,
+}
+
+/// The memory of a device in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryInfo {
+    /// Bytes free now.
+    pub free: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+/// The environment variable that overrides [`Device::best`].
+const VARIABLE: &str = "FERROGRID_DEVICE";
+
+impl Device {
+    /// The device to use if the user does not care: the first CUDA GPU that works, else the CPU.
+    ///
+    /// The environment variable `FERROGRID_DEVICE` overrides: `cpu`, `cuda` (the first GPU) or
+    /// `cuda:N`. Then a device that is not there is an error, not a reason to take another.
+    ///
+    /// # Errors
+    /// Only if `FERROGRID_DEVICE` is set: [`Error::Environment`] for a value that means nothing, or
+    /// what [`Device::cuda`] says.
+    pub fn best() -> Result<Device> {
+        match std::env::var_os(VARIABLE) {
+            Some(choice) if !choice.is_empty() => Self::named(&choice.to_string_lossy()),
+            _ => Ok(Self::first_cuda().unwrap_or_else(Self::cpu)),
+        }
+    }
+
+    /// CUDA GPU number `ordinal`, in the driver's order (`cuDeviceGet`; `CUDA_VISIBLE_DEVICES`
+    /// counts).
+    ///
+    /// # Errors
+    /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::NoDevice`], [`Error::InvalidDevice`],
+    /// or what the driver says when it cannot open the device.
+    pub fn cuda(ordinal: usize) -> Result<Device> {
+        let devices = cuda::devices()?;
+        let device = devices.get(ordinal).ok_or(Error::InvalidDevice { ordinal, count: devices.len() })?;
+        device.context()?;
+        Ok(Self::from(device))
+    }
+
+    /// The CPU as a device: kernels run natively, blocks in parallel over as many threads as the
+    /// machine has (`FERROGRID_CPU_THREADS` overrides). There is one in a process. It has the launch
+    /// limits of a CUDA device.
+    pub fn cpu() -> Device {
+        Device { backend: DeviceBackend::Cpu(CpuDevice::get()) }
+    }
+
+    /// All devices: the CUDA GPUs in the driver's order, then the CPU. GPUs are not opened by this.
+    pub fn all() -> Vec<Device> {
+        let cuda = cuda::devices().unwrap_or_default().iter().map(Self::from);
+        cuda.chain([Self::cpu()]).collect()
+    }
+
+    fn named(choice: &str) -> Result<Device> {
+        match choice {
+            "cpu" => return Ok(Self::cpu()),
+            "cuda" => return Self::cuda(0),
+            _ => {}
+        }
+        let ordinal = choice.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+        let ordinal = ordinal.ok_or_else(|| Error::Environment {
+            variable: VARIABLE,
+            value: choice.into(),
+            expected: "`cpu`, `cuda` or `cuda:N`",
+        })?;
+        Self::cuda(ordinal)
+    }
+
+    fn first_cuda() -> Option<Device> {
+        let devices = cuda::devices().unwrap_or_default();
+        devices.iter().find(|device| device.context().is_ok()).map(Self::from)
+    }
+
+    /// The device's name, as its maker calls it.
+    pub fn name(&self) -> &str {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.name(),
+            DeviceBackend::Cpu(device) => device.name(),
+        }
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> DeviceKind {
+        match &self.backend {
+            DeviceBackend::Cuda(_) => DeviceKind::Cuda,
+            DeviceBackend::Cpu(_) => DeviceKind::Cpu,
+        }
+    }
+
+    /// Whether it is a CUDA GPU.
+    pub fn is_cuda(&self) -> bool {
+        self.kind() == DeviceKind::Cuda
+    }
+
+    /// The CUDA compute capability (major, minor): (9, 0) for an H200. `None` for the CPU.
+    pub fn compute_capability(&self) -> Option<(u32, u32)> {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => Some(device.capability()),
+            DeviceBackend::Cpu(_) => None,
+        }
+    }
+
+    /// What it takes in one launch.
+    #[inline]
+    pub fn limits(&self) -> &Limits {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.limits(),
+            DeviceBackend::Cpu(_) => &Limits::CUDA,
+        }
+    }
+
+    /// Its memory, free and in all (`cuMemGetInfo`); `None` where the system does not tell.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn memory_info(&self) -> Result<Option<MemoryInfo>> {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.memory_info().map(Some),
+            DeviceBackend::Cpu(device) => Ok(device.memory_info()),
+        }
+    }
+
+    /// A new stream: a queue of work that runs in order, and in parallel to other streams
+    /// (`cuStreamCreate`, non-blocking).
+    ///
+    /// # Errors
+    /// If the device cannot be opened, or has no room for a stream.
+    pub fn new_stream(&self) -> Result<Stream> {
+        Stream::new(self)
+    }
+
+    /// Waits until all work of all streams of this device has run (`cuCtxSynchronize`).
+    ///
+    /// # Errors
+    /// If a kernel has failed. A stream of the CPU device still reports its failure itself.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.synchronize(),
+            DeviceBackend::Cpu(device) => device.synchronize(),
+        }
+    }
+
+    pub(crate) fn backend(&self) -> DeviceBackend {
+        self.backend
+    }
+}
+
+impl From<&'static CudaDevice> for Device {
+    fn from(device: &'static CudaDevice) -> Self {
+        Device { backend: DeviceBackend::Cuda(device) }
+    }
+}
+
+impl fmt::Display for Device {
+    /// `CUDA device 0 (NVIDIA H200)` or `the CPU device (its name)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => write!(f, "{device}"),
+            DeviceBackend::Cpu(device) => write!(f, "{device}"),
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({self})")
+    }
+}

@@ -1,0 +1,415 @@
+//! What can go wrong on the host side, each with the names, values and limits at fault. It must not
+//! know how an error came about beyond what it stores.
+
+use std::fmt;
+
+/// The result of every fallible function of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The oldest CUDA driver API version (major, minor) that works.
+pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
+
+/// An error of the host runtime.
+///
+/// It is cheap to clone, can be sent between threads, and its text stands alone: it names the
+/// kernel, device or buffer at fault, the value, and the limit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The CUDA driver library could not be opened.
+    #[error(
+        "no CUDA driver: {reason}; install the NVIDIA driver (525 or newer; it brings libcuda.so.1, on Windows nvcuda.dll), or use the CPU device (`Device::cpu()`, FERROGRID_DEVICE=cpu)"
+    )]
+    NoDriver {
+        /// What the system's loader said.
+        reason: Box<str>,
+    },
+    /// The driver works, but there is no CUDA device that it can use.
+    #[error(
+        "no CUDA device: the driver is there but finds no GPU (CUDA_VISIBLE_DEVICES hides devices; containers need the GPU passed in)"
+    )]
+    NoDevice,
+    /// The installed driver is older than this crate needs.
+    #[error(
+        "the CUDA driver is too old: it supports CUDA {}.{}, needed is {}.{} or newer (driver 525 or newer)",
+        found.0, found.1, needed.0, needed.1
+    )]
+    DriverTooOld {
+        /// The CUDA version (major, minor) that the driver supports.
+        found: (u32, u32),
+        /// The version that is needed.
+        needed: (u32, u32),
+    },
+    /// The driver lacks a function that this crate calls.
+    #[error(
+        "the CUDA driver (CUDA {}.{}) lacks the function `{symbol}`; install a driver for CUDA {}.{} or newer",
+        found.0, found.1, needed.0, needed.1
+    )]
+    MissingSymbol {
+        /// The function's name in the driver library.
+        symbol: &'static str,
+        /// The CUDA version (major, minor) that the driver says it supports.
+        found: (u32, u32),
+        /// The version that is needed.
+        needed: (u32, u32),
+    },
+    /// There is no CUDA device of that number.
+    #[error("there is no CUDA device {ordinal}: the driver has {count}, numbered from 0")]
+    InvalidDevice {
+        /// The number asked for.
+        ordinal: usize,
+        /// How many devices there are.
+        count: usize,
+    },
+    /// An environment variable has a value that means nothing.
+    #[error("the environment variable {variable} is {value:?}; expected is {expected}")]
+    Environment {
+        /// The variable's name.
+        variable: &'static str,
+        /// Its value.
+        value: Box<str>,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// A call of the CUDA driver failed.
+    #[error("{operation} failed{}: {name} ({code}): {text}", On(object))]
+    Driver {
+        /// The driver function.
+        operation: &'static str,
+        /// The kernel, device or size that it was called for; may be empty.
+        object: Box<str>,
+        /// The driver's error number.
+        code: u32,
+        /// The driver's name for it.
+        name: Box<str>,
+        /// The driver's text for it.
+        text: Box<str>,
+    },
+    /// A kernel failed on a CUDA device after its launch had returned: it trapped (a panic does
+    /// that), reached memory that is not its own, or ran too long. CUDA makes the device unusable
+    /// for the rest of the process.
+    #[error(
+        "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again in this process",
+        LaunchedSince(kernels)
+    )]
+    LaunchFailed {
+        /// The kernels launched since the last successful synchronisation, oldest first; at most
+        /// the last eight of each stream.
+        kernels: Vec<&'static str>,
+        /// The call that noticed it.
+        operation: &'static str,
+        /// The driver's error number.
+        code: u32,
+        /// The driver's name for it.
+        name: Box<str>,
+        /// The driver's text for it.
+        text: Box<str>,
+    },
+    /// A kernel panicked on the CPU device.
+    #[error(
+        "kernel `{kernel}` panicked at {file}:{line}:{column} in block {}, thread {}: {message}",
+        Place(block),
+        Place(thread)
+    )]
+    KernelPanic {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The panic's message.
+        message: Box<str>,
+        /// The source file of the panic; that of the kernel if a foreign panic hook hid it.
+        file: Box<str>,
+        /// The line, from 1.
+        line: u32,
+        /// The column, from 1; 0 if a foreign panic hook hid it.
+        column: u32,
+        /// The block's index in the grid, x first.
+        block: [u32; 3],
+        /// The thread's index in the block, x first.
+        thread: [u32; 3],
+    },
+    /// There is not enough memory on the device.
+    #[error("{device} is out of memory: {requested} bytes asked for{}", Free(free, total))]
+    OutOfMemory {
+        /// The device.
+        device: Box<str>,
+        /// The bytes asked for.
+        requested: u64,
+        /// The bytes free, where the device tells.
+        free: Option<u64>,
+        /// The bytes that the device has, where it tells.
+        total: Option<u64>,
+    },
+    /// A length times its element size does not fit in memory addresses.
+    #[error("{length} elements of {element_size} bytes are more bytes than an address can count")]
+    SizeOverflow {
+        /// The number of elements.
+        length: usize,
+        /// The size of one in bytes.
+        element_size: usize,
+    },
+    /// Two lengths that must agree do not.
+    #[error("{operation}: the source has {source_length} elements, the target {target_length}")]
+    LengthMismatch {
+        /// What was to be done.
+        operation: &'static str,
+        /// The source's length in elements.
+        source_length: usize,
+        /// The target's length in elements.
+        target_length: usize,
+    },
+    /// A view reaches over the end of what it views.
+    #[error("the range {start}..{end} does not lie in {length} elements")]
+    OutOfRange {
+        /// The first element asked for.
+        start: usize,
+        /// One past the last.
+        end: usize,
+        /// How many there are.
+        length: usize,
+    },
+    /// A 2-D view has more elements than its buffer.
+    #[error("a view of {width} x {height} elements does not fit in {length} elements")]
+    ViewTooLarge {
+        /// The width asked for, in elements.
+        width: usize,
+        /// The height asked for, in rows.
+        height: usize,
+        /// How many elements there are.
+        length: usize,
+    },
+    /// A buffer was used on a stream of another device.
+    #[error("a buffer of {buffer} was used on a stream of {stream}: copy it there first")]
+    DeviceMismatch {
+        /// The buffer's device.
+        buffer: Box<str>,
+        /// The stream's device.
+        stream: Box<str>,
+    },
+    /// A grid has more blocks along an axis than the device takes.
+    #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}, the device's limit is {limit}")]
+    GridTooLarge {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// Blocks along it.
+        value: u64,
+        /// The device's limit.
+        limit: u32,
+    },
+    /// A grid made with `Grid::new` has no blocks along an axis.
+    #[error("kernel `{kernel}`: the grid has 0 blocks along {axis}; it needs at least 1")]
+    GridEmpty {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The axis.
+        axis: Axis,
+    },
+    /// A block is longer along an axis than the device takes.
+    #[error("kernel `{kernel}`: a block has {value} threads along {axis}, the device's limit is {limit}")]
+    BlockTooLarge {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// Threads along it.
+        value: u32,
+        /// The device's limit.
+        limit: u32,
+    },
+    /// A block has no threads along an axis.
+    #[error("kernel `{kernel}`: a block has 0 threads along {axis}; it needs at least 1")]
+    BlockEmpty {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The axis.
+        axis: Axis,
+    },
+    /// A block has more threads than the device (or the kernel, by its use of registers) takes.
+    #[error("kernel `{kernel}`: a block of {} has {threads} threads, the limit is {limit}", Shape(block))]
+    TooManyThreads {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The block's shape, x first.
+        block: [u32; 3],
+        /// Its threads.
+        threads: u64,
+        /// The limit.
+        limit: u32,
+    },
+    /// A kernel of a module without device code was launched on a CUDA device.
+    #[error(
+        "kernel `{kernel}` has no device code: its module is `host_only`; launch it on the CPU device, or drop `host_only` and build with build.rs"
+    )]
+    NoDeviceCode {
+        /// The kernel's name.
+        kernel: &'static str,
+    },
+    /// None of the compiled architectures runs on the device.
+    #[error(
+        "kernel `{kernel}` was compiled for {}, but {device} has compute capability {}.{}",
+        List(available), capability.0, capability.1
+    )]
+    NoImageForDevice {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The architectures that it was compiled for.
+        available: Vec<&'static str>,
+        /// The device.
+        device: Box<str>,
+        /// Its compute capability (major, minor).
+        capability: (u32, u32),
+    },
+    /// The driver refused the compiled module.
+    #[error("the device code of kernel `{kernel}` does not load on {device}:\n{log}")]
+    ModuleLoad {
+        /// The kernel that was to be launched.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// For each architecture tried: the driver's error and its compiler's log.
+        log: Box<str>,
+    },
+    /// A thread of the CPU device could not be started.
+    #[error("the CPU device cannot start a thread: {reason}")]
+    WorkerThread {
+        /// What the system said.
+        reason: Box<str>,
+    },
+    /// Two events cannot be compared in time.
+    #[error("no time lies between these events: {reason}")]
+    EventTime {
+        /// Why not.
+        reason: &'static str,
+    },
+}
+
+/// One axis of a grid or a block; x is the fastest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// The first axis.
+    X,
+    /// The second axis.
+    Y,
+    /// The third axis.
+    Z,
+}
+
+impl Axis {
+    /// All axes, x first.
+    pub const ALL: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Axis::X => "x",
+            Axis::Y => "y",
+            Axis::Z => "z",
+        })
+    }
+}
+
+struct On<'a>(&'a str);
+
+impl fmt::Display for On<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " for {}", self.0) }
+    }
+}
+
+struct Place<'a>(&'a [u32; 3]);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "({x}, {y}, {z})")
+    }
+}
+
+struct Shape<'a>(&'a [u32; 3]);
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "{x} x {y} x {z}")
+    }
+}
+
+struct Free<'a>(&'a Option<u64>, &'a Option<u64>);
+
+impl fmt::Display for Free<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0, self.1) {
+            (Some(free), Some(total)) => write!(f, ", {free} of {total} are free"),
+            _ => Ok(()),
+        }
+    }
+}
+
+struct List<'a>(&'a [&'static str]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("no architecture");
+        }
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+struct LaunchedSince<'a>(&'a [&'static str]);
+
+impl fmt::Display for LaunchedSince<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => f.write_str("no kernel is known to have been launched since the last synchronisation"),
+            [one] => write!(f, "launched since the last synchronisation: `{one}`"),
+            many => {
+                write!(f, "launched since the last synchronisation, one of: `{}`", many.join("`, `"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_travel_between_threads_and_stay_small() {
+        fn travels<T: Send + Sync + Clone + std::error::Error + 'static>() {}
+        travels::<Error>();
+        assert!(size_of::<Error>() <= 128, "{} bytes", size_of::<Error>());
+    }
+
+    #[test]
+    fn a_panic_reads_as_file_line_block_and_thread() {
+        let error = Error::KernelPanic {
+            kernel: "blur",
+            message: "boom".into(),
+            file: "src/main.rs".into(),
+            line: 7,
+            column: 9,
+            block: [2, 0, 0],
+            thread: [31, 1, 0],
+        };
+        assert_eq!(
+            error.to_string(),
+            "kernel `blur` panicked at src/main.rs:7:9 in block (2, 0, 0), thread (31, 1, 0): boom"
+        );
+    }
+
+    #[test]
+    fn a_failed_launch_names_the_kernels_at_suspicion() {
+        let error = |kernels| Error::LaunchFailed {
+            kernels,
+            operation: "cuStreamSynchronize",
+            code: 719,
+            name: "CUDA_ERROR_LAUNCH_FAILED".into(),
+            text: "unspecified launch failure".into(),
+        };
+        assert!(error(vec!["a"]).to_string().contains("since the last synchronisation: `a`;"));
+        assert!(error(vec!["a", "b"]).to_string().contains("one of: `a`, `b`;"));
+    }
+}

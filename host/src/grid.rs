@@ -1,0 +1,270 @@
+//! The shape of a launch: how many blocks of how many threads, with the rank in the type, and its
+//! check against a device's limits. It must not know what a kernel does or where it runs.
+
+use crate::error::{Axis, Error, Result};
+
+/// The shape of a launch of rank `R` (1, 2 or 3): the elements to cover, or the exact blocks.
+///
+/// Axis x comes first and is the fastest: neighbouring threads differ in x.
+///
+/// ```
+/// use ferrogrid_host::Grid;
+///
+/// let line = Grid::cover(1_000_000);               // one thread per element, blocks of 256
+/// let image = Grid::cover([1920, 1080]);           // one thread per pixel, blocks of 32 x 8
+/// let tiles = Grid::cover([4096, 4096]).with_block([16, 16]);
+/// let exact = Grid::new(132, 1024);                // 132 blocks of 1024 threads
+/// # let _: (Grid<1>, Grid<2>, Grid<2>, Grid<1>) = (line, image, tiles, exact);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Grid<const R: usize> {
+    size: Size<R>,
+    block: Option<[u32; R]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Size<const R: usize> {
+    Cover([usize; R]),
+    Blocks([u32; R]),
+}
+
+/// The elements that [`Grid::cover`] takes: `usize` for rank 1, `[usize; R]` for any rank.
+pub trait Extent<const R: usize> {
+    /// Elements along each axis, x first.
+    fn extent(self) -> [usize; R];
+}
+
+impl Extent<1> for usize {
+    fn extent(self) -> [usize; 1] {
+        [self]
+    }
+}
+
+impl<const R: usize> Extent<R> for [usize; R] {
+    fn extent(self) -> [usize; R] {
+        self
+    }
+}
+
+/// A number of blocks or threads along each axis: `u32` for rank 1, `[u32; R]` for any rank.
+pub trait Dimensions<const R: usize> {
+    /// The number along each axis, x first.
+    fn dimensions(self) -> [u32; R];
+}
+
+impl Dimensions<1> for u32 {
+    fn dimensions(self) -> [u32; 1] {
+        [self]
+    }
+}
+
+impl<const R: usize> Dimensions<R> for [u32; R] {
+    fn dimensions(self) -> [u32; R] {
+        self
+    }
+}
+
+impl<const R: usize> Grid<R> {
+    /// At least one thread for each of `extent` elements, x first: `n`, `[width, height]` or
+    /// `[width, height, depth]`.
+    ///
+    /// Blocks have 256, 32 x 8 or 8 x 8 x 8 threads unless [`Grid::with_block`] says otherwise. The
+    /// last block along an axis may reach over the end; the kernel's own bounds check is for that.
+    /// Covering 0 elements launches nothing, and is no error.
+    pub fn cover(extent: impl Extent<R>) -> Self {
+        Grid { size: Size::Cover(extent.extent()), block: None }
+    }
+
+    /// Exactly `blocks` blocks of `threads_per_block` threads, x first.
+    pub fn new(blocks: impl Dimensions<R>, threads_per_block: impl Dimensions<R>) -> Self {
+        Grid { size: Size::Blocks(blocks.dimensions()), block: Some(threads_per_block.dimensions()) }
+    }
+
+    /// The same with blocks of `threads` threads, x first.
+    #[must_use]
+    pub fn with_block(self, threads: impl Dimensions<R>) -> Self {
+        Grid { block: Some(threads.dimensions()), ..self }
+    }
+
+    /// The blocks and threads to launch, or `None` where there is nothing to cover.
+    ///
+    /// # Errors
+    /// For a size of 0 or over `limits`, with `kernel`, the axis, the value and the limit.
+    pub(crate) fn resolve(&self, kernel: &'static str, limits: &Limits) -> Result<Option<LaunchShape>> {
+        let block = self.block.map_or_else(default_block::<R>, pad);
+        check_block(kernel, block, limits)?;
+        let blocks = match self.size {
+            Size::Cover(extent) => {
+                if extent.contains(&0) {
+                    return Ok(None);
+                }
+                let extent = pad_extent(extent);
+                std::array::from_fn(|axis| (extent[axis] as u64).div_ceil(u64::from(block[axis])))
+            }
+            Size::Blocks(blocks) => pad(blocks).map(u64::from),
+        };
+        Ok(Some(LaunchShape { grid: check_grid(kernel, blocks, limits)?, block }))
+    }
+}
+
+/// A resolved and checked launch shape: blocks, and threads per block, x first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LaunchShape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+}
+
+/// What a device takes in one launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Threads in a block.
+    pub max_threads_per_block: u32,
+    /// Threads in a block along each axis, x first.
+    pub max_block: [u32; 3],
+    /// Blocks in a grid along each axis, x first.
+    pub max_grid: [u32; 3],
+}
+
+impl Limits {
+    /// What every CUDA device so far takes; the CPU device takes the same.
+    pub const CUDA: Limits = Limits {
+        max_threads_per_block: 1024,
+        max_block: [1024, 1024, 64],
+        max_grid: [i32::MAX as u32, 65_535, 65_535],
+    };
+}
+
+fn default_block<const R: usize>() -> [u32; 3] {
+    match R {
+        1 => [256, 1, 1],
+        2 => [32, 8, 1],
+        _ => [8, 8, 8],
+    }
+}
+
+fn pad<const R: usize>(sizes: [u32; R]) -> [u32; 3] {
+    const { assert!(R >= 1 && R <= 3, "a grid has rank 1, 2 or 3") };
+    std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))
+}
+
+fn pad_extent<const R: usize>(sizes: [usize; R]) -> [usize; 3] {
+    std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))
+}
+
+fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result<()> {
+    for ((axis, value), limit) in Axis::ALL.into_iter().zip(block).zip(limits.max_block) {
+        if value == 0 {
+            return Err(Error::BlockEmpty { kernel, axis });
+        }
+        if value > limit {
+            return Err(Error::BlockTooLarge { kernel, axis, value, limit });
+        }
+    }
+    let threads: u64 = block.iter().copied().map(u64::from).product();
+    let limit = limits.max_threads_per_block;
+    if threads > u64::from(limit) {
+        return Err(Error::TooManyThreads { kernel, block, threads, limit });
+    }
+    Ok(())
+}
+
+fn check_grid(kernel: &'static str, blocks: [u64; 3], limits: &Limits) -> Result<[u32; 3]> {
+    let mut checked = [0; 3];
+    for (index, (value, limit)) in blocks.into_iter().zip(limits.max_grid).enumerate() {
+        let axis = Axis::ALL[index];
+        if value == 0 {
+            return Err(Error::GridEmpty { kernel, axis });
+        }
+        checked[index] = match u32::try_from(value) {
+            Ok(fits) if fits <= limit => fits,
+            _ => return Err(Error::GridTooLarge { kernel, axis, value, limit }),
+        };
+    }
+    Ok(checked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape<const R: usize>(grid: Grid<R>) -> Result<Option<LaunchShape>> {
+        grid.resolve("k", &Limits::CUDA)
+    }
+
+    #[test]
+    fn cover_rounds_up_to_whole_blocks_of_the_default_shape() {
+        let cases = [
+            (shape(Grid::cover(1)), [1, 1, 1], [256, 1, 1]),
+            (shape(Grid::cover(256)), [1, 1, 1], [256, 1, 1]),
+            (shape(Grid::cover(257)), [2, 1, 1], [256, 1, 1]),
+            (shape(Grid::cover([33, 8])), [2, 1, 1], [32, 8, 1]),
+            (shape(Grid::cover([8, 9, 17])), [1, 2, 3], [8, 8, 8]),
+            (shape(Grid::cover([100, 100]).with_block([16, 16])), [7, 7, 1], [16, 16, 1]),
+        ];
+        for (found, grid, block) in cases {
+            assert_eq!(found, Ok(Some(LaunchShape { grid, block })));
+        }
+    }
+
+    #[test]
+    fn covering_nothing_launches_nothing() {
+        assert_eq!(shape(Grid::cover(0)), Ok(None));
+        assert_eq!(shape(Grid::cover([0, 5])), Ok(None));
+        assert_eq!(shape(Grid::cover([usize::MAX, 5, 0])), Ok(None));
+    }
+
+    #[test]
+    fn exact_grids_stay_exact() {
+        assert_eq!(
+            shape(Grid::new([3, 4], [5, 6])),
+            Ok(Some(LaunchShape { grid: [3, 4, 1], block: [5, 6, 1] }))
+        );
+    }
+
+    #[test]
+    fn sizes_over_the_limits_are_named() {
+        assert_eq!(
+            shape(Grid::cover(usize::MAX)),
+            Err(Error::GridTooLarge {
+                kernel: "k",
+                axis: Axis::X,
+                value: (usize::MAX as u64).div_ceil(256),
+                limit: i32::MAX as u32
+            })
+        );
+        assert_eq!(
+            shape(Grid::new([1, 65_536], [1, 1])),
+            Err(Error::GridTooLarge { kernel: "k", axis: Axis::Y, value: 65_536, limit: 65_535 })
+        );
+        assert_eq!(
+            shape(Grid::new([1, 1, 1], [1, 1, 65])),
+            Err(Error::BlockTooLarge { kernel: "k", axis: Axis::Z, value: 65, limit: 64 })
+        );
+        assert_eq!(
+            shape(Grid::cover([9, 9]).with_block([64, 32])),
+            Err(Error::TooManyThreads { kernel: "k", block: [64, 32, 1], threads: 2048, limit: 1024 })
+        );
+        assert_eq!(
+            shape(Grid::cover(usize::MAX).with_block(u32::MAX)),
+            Err(Error::BlockTooLarge { kernel: "k", axis: Axis::X, value: u32::MAX, limit: 1024 })
+        );
+    }
+
+    #[test]
+    fn the_largest_grid_is_allowed() {
+        let blocks = i32::MAX as usize;
+        assert_eq!(shape(Grid::cover(blocks * 256)).unwrap().unwrap().grid[0] as usize, blocks);
+        assert!(shape(Grid::cover(blocks * 256 + 1)).is_err());
+    }
+
+    #[test]
+    fn zero_sizes_are_named() {
+        assert_eq!(shape(Grid::new(0, 32)), Err(Error::GridEmpty { kernel: "k", axis: Axis::X }));
+        assert_eq!(shape(Grid::new([1, 1], [1, 0])), Err(Error::BlockEmpty { kernel: "k", axis: Axis::Y }));
+        assert_eq!(
+            shape(Grid::cover(0).with_block(0)),
+            Err(Error::BlockEmpty { kernel: "k", axis: Axis::X })
+        );
+    }
+}

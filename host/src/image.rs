@@ -1,0 +1,238 @@
+//! Compiled device code as embedded in the program: PTX per architecture, and what the builder says
+//! of each entry point. It must not know how a driver loads it.
+
+/// What the build step writes for a module, as an expression of literals: the image's number, its
+/// PTX texts as (architecture, PTX ISA major, minor, text), and its entries as
+/// (name, (size, alignment) of each parameter).
+#[doc(hidden)]
+pub type Manifest = (
+    u128,
+    &'static [(&'static str, u32, u32, &'static str)],
+    &'static [(&'static str, &'static [(usize, usize)])],
+);
+
+/// The device code of one annotated module, if it has any.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ModuleImage {
+    manifest: Option<Manifest>,
+}
+
+/// One PTX text of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ptx {
+    /// `sm_75`, `sm_90a` and so on.
+    pub(crate) arch: &'static str,
+    /// PTX ISA version (major, minor).
+    pub(crate) version: (u32, u32),
+    pub(crate) text: &'static str,
+}
+
+impl ModuleImage {
+    /// The image that a manifest describes.
+    pub const fn from_manifest(manifest: Manifest) -> Self {
+        ModuleImage { manifest: Some(manifest) }
+    }
+
+    /// The image of a `host_only` module: none.
+    pub const fn host_only() -> Self {
+        ModuleImage { manifest: None }
+    }
+
+    /// The number by which equal images are known; `None` if there is no device code.
+    pub(crate) fn id(&self) -> Option<u128> {
+        self.manifest.map(|(id, ..)| id)
+    }
+
+    /// All PTX texts.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = Ptx> {
+        self.manifest.into_iter().flat_map(|(_, texts, _)| texts).map(|&(arch, major, minor, text)| Ptx {
+            arch,
+            version: (major, minor),
+            text,
+        })
+    }
+
+    /// The texts that run on a device of `capability`, best first.
+    pub(crate) fn candidates(&self, capability: (u32, u32)) -> Vec<Ptx> {
+        let mut ranked: Vec<(u32, bool, Ptx)> =
+            self.texts().filter_map(|ptx| rank(ptx, capability.0 * 10 + capability.1)).collect();
+        ranked.sort_by_key(|&(number, specific, _)| std::cmp::Reverse((number, specific)));
+        ranked.into_iter().map(|(_, _, ptx)| ptx).collect()
+    }
+}
+
+/// `ptx` with its rank, if it runs on a device of compute capability `device` (90 for 9.0).
+/// Architectures with a suffix (`sm_90a`, `sm_100f`) run on exactly that capability.
+fn rank(ptx: Ptx, device: u32) -> Option<(u32, bool, Ptx)> {
+    let number = ptx.arch.strip_prefix("sm_")?;
+    let digits = number.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let specific = digits.len() < number.len();
+    let number: u32 = digits.parse().ok()?;
+    let runs = if specific { number == device } else { number <= device };
+    runs.then_some((number, specific, ptx))
+}
+
+/// Compares a kernel's parameters on the host with those that the device compiler saw.
+///
+/// # Panics
+/// At compile time, if they differ: the entry is missing, or the count, a size or an alignment.
+#[doc(hidden)]
+pub const fn check_params(manifest: &Manifest, entry: &str, params: &[(usize, usize)]) {
+    let entries = manifest.2;
+    let mut at = 0;
+    while at < entries.len() && !equal(entries[at].0, entry) {
+        at += 1;
+    }
+    if at == entries.len() {
+        Text::new()
+            .str("the device image has no kernel entry `")
+            .str(entry)
+            .str("`: does a `cfg` that holds on the host not hold on the device?")
+            .panic();
+    }
+    let device = entries[at].1;
+    if device.len() != params.len() {
+        Text::new()
+            .str("kernel entry `")
+            .str(entry)
+            .str("` has ")
+            .number(params.len())
+            .str(" parameters on the host, but ")
+            .number(device.len())
+            .str(" on the device: do `cfg`s differ between the two?")
+            .panic();
+    }
+    let mut index = 0;
+    while index < params.len() {
+        let (host, device) = (params[index], device[index]);
+        if host.0 != device.0 || host.1 != device.1 {
+            Text::new()
+                .str("kernel entry `")
+                .str(entry)
+                .str("`: parameter ")
+                .number(index + 1)
+                .str(" (after slices are split into pointer and length) has size ")
+                .number(host.0)
+                .str(" and alignment ")
+                .number(host.1)
+                .str(" on the host, but size ")
+                .number(device.0)
+                .str(" and alignment ")
+                .number(device.1)
+                .str(" on the device: is its type `#[repr(C)]`, with the same fields on both sides?")
+                .panic();
+        }
+        index += 1;
+    }
+}
+
+const fn equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < a.len() {
+        if a[index] != b[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
+/// A message put together at compile time, where there is no `format!`.
+struct Text {
+    bytes: [u8; 1024],
+    len: usize,
+}
+
+impl Text {
+    const fn new() -> Self {
+        Text { bytes: [0; 1024], len: 0 }
+    }
+
+    const fn str(mut self, text: &str) -> Self {
+        let text = text.as_bytes();
+        let mut index = 0;
+        while index < text.len() && self.len < self.bytes.len() {
+            self.bytes[self.len] = text[index];
+            self.len += 1;
+            index += 1;
+        }
+        self
+    }
+
+    const fn number(mut self, number: usize) -> Self {
+        if number >= 10 {
+            self = self.number(number / 10);
+        }
+        let digit = [b'0' + (number % 10) as u8];
+        match std::str::from_utf8(&digit) {
+            Ok(digit) => self.str(digit),
+            Err(_) => self,
+        }
+    }
+
+    const fn panic(&self) -> ! {
+        match std::str::from_utf8(self.bytes.split_at(self.len).0) {
+            Ok(text) => panic!("{}", text),
+            Err(_) => panic!("the parameters of a kernel differ between host and device"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFEST: Manifest = (
+        7,
+        &[
+            ("sm_75", 6, 3, "seventy-five"),
+            ("sm_90", 7, 8, "ninety"),
+            ("sm_90a", 8, 0, "ninety-a"),
+            ("sm_100", 8, 6, "hundred"),
+        ],
+        &[("saxpy_0", &[(4, 4), (8, 8)])],
+    );
+
+    fn archs(capability: (u32, u32)) -> Vec<&'static str> {
+        ModuleImage::from_manifest(MANIFEST).candidates(capability).iter().map(|ptx| ptx.arch).collect()
+    }
+
+    #[test]
+    fn the_highest_architecture_that_runs_comes_first() {
+        assert_eq!(archs((8, 6)), ["sm_75"]);
+        assert_eq!(archs((9, 0)), ["sm_90a", "sm_90", "sm_75"]);
+        assert_eq!(archs((10, 0)), ["sm_100", "sm_90", "sm_75"]);
+        assert_eq!(archs((12, 0)), ["sm_100", "sm_90", "sm_75"]);
+        assert!(archs((7, 0)).is_empty());
+    }
+
+    #[test]
+    fn a_host_only_module_has_no_texts() {
+        assert_eq!(ModuleImage::host_only().id(), None);
+        assert_eq!(ModuleImage::host_only().texts().count(), 0);
+    }
+
+    #[test]
+    fn equal_parameters_pass_at_compile_time() {
+        const { check_params(&MANIFEST, "saxpy_0", &[(4, 4), (8, 8)]) };
+    }
+
+    fn refusal(entry: &str, params: &[(usize, usize)]) -> String {
+        let hook = std::panic::catch_unwind(|| check_params(&MANIFEST, entry, params));
+        *hook.unwrap_err().downcast::<String>().unwrap()
+    }
+
+    #[test]
+    fn a_difference_is_named() {
+        assert!(refusal("gone_0", &[]).starts_with("the device image has no kernel entry `gone_0`"));
+        assert!(refusal("saxpy_0", &[(4, 4)]).contains("has 1 parameters on the host, but 2 on the device"));
+        let text = refusal("saxpy_0", &[(4, 4), (16, 8)]);
+        assert!(text.contains("parameter 2"), "{text}");
+        assert!(text.contains("size 16 and alignment 8 on the host, but size 8 and alignment 8"), "{text}");
+    }
+}

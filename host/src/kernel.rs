@@ -1,0 +1,118 @@
+//! A kernel as a static of the program: its descriptor, and where each device keeps it once loaded.
+//! It must not know how it is loaded or launched.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use ferrogrid_device::native::Block;
+
+use crate::image::ModuleImage;
+
+/// Runs one block of a kernel natively; `params` holds the address of each flattened parameter.
+#[doc(hidden)]
+pub type CpuEntry = unsafe fn(block: &Block, params: *const *const c_void);
+
+/// All that the host knows of a kernel at compile time; made by the macros.
+#[doc(hidden)]
+pub struct KernelDescriptor {
+    /// The kernel's name in the source.
+    pub name: &'static str,
+    /// Its entry point in the PTX.
+    pub entry: &'static str,
+    /// The rank of its grid.
+    pub rank: usize,
+    /// (size, alignment) of each flattened parameter.
+    pub params: &'static [(usize, usize)],
+    /// The device code of its module.
+    pub image: &'static ModuleImage,
+    /// Its native body.
+    pub cpu: CpuEntry,
+    /// The source file of the kernel.
+    pub file: &'static str,
+    /// Its line there.
+    pub line: u32,
+}
+
+/// Devices whose loaded function is cached in the kernel itself; further ones are looked up.
+const CACHED_DEVICES: usize = 16;
+
+/// A kernel of this program: a `static` beside its launch function.
+pub struct Kernel {
+    descriptor: KernelDescriptor,
+    /// The loaded function on each device, by number; null until the first launch there. Devices
+    /// live as long as the process, so a function stays valid.
+    functions: [AtomicPtr<c_void>; CACHED_DEVICES],
+}
+
+impl Kernel {
+    /// The kernel that `descriptor` describes.
+    #[doc(hidden)]
+    pub const fn new(descriptor: KernelDescriptor) -> Self {
+        Kernel { descriptor, functions: [const { AtomicPtr::new(null_mut()) }; CACHED_DEVICES] }
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &'static str {
+        self.descriptor.name
+    }
+
+    /// The rank of its grid: 1, 2 or 3.
+    pub fn rank(&self) -> usize {
+        self.descriptor.rank
+    }
+
+    /// The name of its entry point in the PTX.
+    pub fn entry(&self) -> &'static str {
+        self.descriptor.entry
+    }
+
+    /// The source file and line of the kernel.
+    pub fn location(&self) -> (&'static str, u32) {
+        (self.descriptor.file, self.descriptor.line)
+    }
+
+    /// The architectures that its module was compiled for (`sm_75`, ...); none in a `host_only`
+    /// module.
+    pub fn architectures(&self) -> Vec<&'static str> {
+        self.descriptor.image.texts().map(|ptx| ptx.arch).collect()
+    }
+
+    /// The PTX of its module for the first architecture; `None` in a `host_only` module.
+    pub fn ptx(&self) -> Option<&'static str> {
+        self.descriptor.image.texts().next().map(|ptx| ptx.text)
+    }
+
+    /// The PTX of its module for `architecture` (`"sm_90"`), if it was compiled for that.
+    pub fn ptx_for(&self, architecture: &str) -> Option<&'static str> {
+        self.descriptor.image.texts().find(|ptx| ptx.arch == architecture).map(|ptx| ptx.text)
+    }
+
+    pub(crate) fn descriptor(&self) -> &KernelDescriptor {
+        &self.descriptor
+    }
+
+    /// The function that device number `device` loaded for this kernel; null if none is cached.
+    #[inline]
+    pub(crate) fn function(&self, device: usize) -> *mut c_void {
+        self.functions.get(device).map_or(null_mut(), |function| function.load(Ordering::Acquire))
+    }
+
+    /// Caches the function that device number `device` loaded.
+    pub(crate) fn set_function(&self, device: usize, function: *mut c_void) {
+        if let Some(slot) = self.functions.get(device) {
+            slot.store(function, Ordering::Release);
+        }
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel")
+            .field("name", &self.name())
+            .field("rank", &self.rank())
+            .field("location", &self.location())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,47 @@
+//! The launch of a kernel: check the shape, order the memory, enqueue. It must not know how a
+//! backend runs it.
+
+use std::ffi::c_void;
+
+use crate::error::Result;
+use crate::grid::Grid;
+use crate::kernel::Kernel;
+use crate::memory::Access;
+use crate::stream::Stream;
+
+/// Enqueues `kernel` on `stream` (`cuLaunchKernel`). `params` has the address of each flattened
+/// parameter, read before this returns; `accesses` names the memory they lead to.
+///
+/// # Errors
+/// For a shape over the device's limits, memory of another device, device code that does not load,
+/// and a driver that refuses. Failures of the kernel itself come at the next synchronisation.
+///
+/// # Safety
+/// - `R` is the kernel's rank.
+/// - `params` has as many addresses as the descriptor has parameters, each of a value of the size and
+///   alignment stated there, of the type that the kernel takes.
+/// - `accesses` has the access of every view among the parameters, and those views are borrowed
+///   until this returns. What raw pointers lead to is the caller's business, until the kernel has run.
+#[doc(hidden)]
+#[inline]
+pub unsafe fn launch<const R: usize>(
+    kernel: &'static Kernel,
+    stream: &Stream,
+    grid: Grid<R>,
+    params: &[*const c_void],
+    accesses: &[Access<'_>],
+) -> Result<()> {
+    debug_assert_eq!(R, kernel.rank(), "rank of kernel `{}`", kernel.name());
+    debug_assert_eq!(params.len(), kernel.descriptor().params.len(), "parameters of `{}`", kernel.name());
+    let stream = stream.inner();
+    let Some(shape) = grid.resolve(kernel.name(), stream.device().limits())? else {
+        return accesses.iter().try_for_each(|access| access.check_device(stream));
+    };
+    let prepared = stream.prepare(kernel)?;
+    for access in accesses {
+        access.begin(stream)?;
+    }
+    // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
+    // this device; `shape` is within the device's limits; `prepared` is this kernel on this stream.
+    unsafe { stream.launch(prepared, kernel, shape, params) }
+}

@@ -1,0 +1,266 @@
+//! Borrowed parts of device buffers: what a launch reads and writes. It must not know how a launch
+//! happens.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::ptr::from_ref;
+
+use ferrogrid_device::DeviceCopy;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::{Access, Memory};
+use crate::order::Use;
+use crate::pointer::{DevicePtr, DevicePtrMut};
+
+/// Elements of a device buffer, to read: what `&[T]` is to a `Vec<T>`.
+pub struct DeviceView<'a, T> {
+    start: *const T,
+    len: usize,
+    memory: &'a Memory,
+    elements: PhantomData<&'a [T]>,
+}
+
+/// Elements of a device buffer, to write: what `&mut [T]` is to a `Vec<T>`. In rank 2 they are
+/// `height` rows of `width` elements, one after the other.
+pub struct DeviceViewMut<'a, T, const R: usize = 1> {
+    start: *mut T,
+    /// Elements along each axis, x first.
+    extent: [usize; R],
+    memory: &'a Memory,
+    /// Whether other parts of the buffer may be in use meanwhile.
+    part: bool,
+    elements: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a view is a `&[T]` in device memory.
+unsafe impl<T: Sync> Send for DeviceView<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for DeviceView<'_, T> {}
+// SAFETY: a view is a `&mut [T]` in device memory.
+unsafe impl<T: Send, const R: usize> Send for DeviceViewMut<'_, T, R> {}
+// SAFETY: as above.
+unsafe impl<T: Sync, const R: usize> Sync for DeviceViewMut<'_, T, R> {}
+
+impl<T> Clone for DeviceView<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for DeviceView<'_, T> {}
+
+impl<'a, T: DeviceCopy> DeviceView<'a, T> {
+    /// `start` must be followed by `len` elements of `memory`.
+    pub(crate) fn whole(start: *const T, len: usize, memory: &'a Memory) -> Self {
+        DeviceView { start, len, memory, elements: PhantomData }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> &'a Device {
+        self.memory.device()
+    }
+
+    /// The elements of `range`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range does not lie in the view.
+    pub fn slice(self, range: impl RangeBounds<usize>) -> Result<DeviceView<'a, T>> {
+        let (start, len) = resolve(range, self.len)?;
+        Ok(DeviceView { start: self.start.wrapping_add(start), len, ..self })
+    }
+
+    /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
+    pub fn as_device_ptr(&self) -> DevicePtr<T> {
+        DevicePtr::new(self.start)
+    }
+
+    /// The host addresses of the kernel parameters that this view becomes: pointer, length.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 2] {
+        [from_ref(&self.start).cast(), from_ref(&self.len).cast()]
+    }
+
+    /// What a launch with this view uses.
+    #[doc(hidden)]
+    pub fn access(&self) -> Access<'_> {
+        Access { memory: self.memory, usage: Use::Read }
+    }
+
+    pub(crate) fn start(&self) -> *const T {
+        self.start
+    }
+}
+
+impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.extent.iter().product()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements along each axis, x first.
+    pub fn extent(&self) -> [usize; R] {
+        self.extent
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> &'a Device {
+        self.memory.device()
+    }
+
+    /// The same elements, to read.
+    pub fn view(&self) -> DeviceView<'_, T> {
+        DeviceView::whole(self.start, self.len(), self.memory)
+    }
+
+    /// The same view for a shorter time, so that it can be used again.
+    pub fn reborrow(&mut self) -> DeviceViewMut<'_, T, R> {
+        DeviceViewMut { elements: PhantomData, ..*self }
+    }
+
+    /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
+    pub fn as_device_ptr_mut(&mut self) -> DevicePtrMut<T> {
+        DevicePtrMut::new(self.start)
+    }
+
+    /// What a launch with this view uses.
+    #[doc(hidden)]
+    pub fn access(&self) -> Access<'_> {
+        let usage = if self.part { Use::WritePart } else { Use::Write };
+        Access { memory: self.memory, usage }
+    }
+
+    pub(crate) fn start(&self) -> *mut T {
+        self.start
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
+    /// `start` must be followed by as many elements of `memory`, all borrowed mutably for `'a`.
+    pub(crate) fn whole(start: *mut T, extent: [usize; 1], memory: &'a Memory) -> Self {
+        DeviceViewMut { start, extent, memory, part: false, elements: PhantomData }
+    }
+
+    /// The elements of `range`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range does not lie in the view.
+    pub fn slice(self, range: impl RangeBounds<usize>) -> Result<DeviceViewMut<'a, T>> {
+        let (start, len) = resolve(range, self.extent[0])?;
+        Ok(DeviceViewMut { start: self.start.wrapping_add(start), extent: [len], ..self })
+    }
+
+    /// The first `middle` elements and the rest; see
+    /// [`DeviceBuffer::split_at_mut`](crate::DeviceBuffer::split_at_mut).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `middle` is greater than the length.
+    pub fn split_at(self, middle: usize) -> Result<(DeviceViewMut<'a, T>, DeviceViewMut<'a, T>)> {
+        let (_, first) = resolve(..middle, self.extent[0])?;
+        let rest = self.extent[0] - first;
+        let left = DeviceViewMut { extent: [first], part: true, ..self };
+        let right = DeviceViewMut {
+            start: left.start.wrapping_add(first),
+            extent: [rest],
+            memory: left.memory,
+            part: true,
+            elements: PhantomData,
+        };
+        Ok((left, right))
+    }
+
+    /// The first `width * height` elements as `height` rows of `width`.
+    ///
+    /// # Errors
+    /// [`Error::ViewTooLarge`] if that is more than the view has.
+    pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceViewMut<'a, T, 2>> {
+        let length = self.extent[0];
+        match width.checked_mul(height) {
+            Some(area) if area <= length => Ok(DeviceViewMut {
+                start: self.start,
+                extent: [width, height],
+                memory: self.memory,
+                part: self.part,
+                elements: PhantomData,
+            }),
+            _ => Err(Error::ViewTooLarge { width, height, length }),
+        }
+    }
+
+    /// The host addresses of the kernel parameters that this view becomes: pointer, length.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 2] {
+        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast()]
+    }
+}
+
+impl<T: DeviceCopy> DeviceViewMut<'_, T, 2> {
+    /// The elements in a row.
+    pub fn width(&self) -> usize {
+        self.extent[0]
+    }
+
+    /// The number of rows.
+    pub fn height(&self) -> usize {
+        self.extent[1]
+    }
+
+    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 3] {
+        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast(), from_ref(&self.extent[1]).cast()]
+    }
+}
+
+/// The first index and the length of `range` in `len` elements.
+fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
+    let start = match range.start_bound() {
+        Bound::Included(start) => *start,
+        Bound::Excluded(before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(last) => last.saturating_add(1),
+        Bound::Excluded(end) => *end,
+        Bound::Unbounded => len,
+    };
+    if start > end || end > len {
+        return Err(Error::OutOfRange { start, end, length: len });
+    }
+    Ok((start, end - start))
+}
+
+impl<T> fmt::Debug for DeviceView<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceView")
+            .field("element", &std::any::type_name::<T>())
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T, const R: usize> fmt::Debug for DeviceViewMut<'_, T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceViewMut")
+            .field("element", &std::any::type_name::<T>())
+            .field("extent", &self.extent)
+            .finish_non_exhaustive()
+    }
+}

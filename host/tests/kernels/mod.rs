@@ -1,0 +1,217 @@
+//! Kernels as the macros would write them, by hand, for tests of the runtime alone: native bodies,
+//! descriptors, launch functions. It must not use anything that a macro could not.
+
+#![allow(dead_code, reason = "each test binary uses some of the kernels")]
+
+use std::ffi::c_void;
+use std::ptr::from_ref;
+
+use ferrogrid_host::__private::device::native::Block;
+use ferrogrid_host::__private::device::prelude::*;
+use ferrogrid_host::__private::{Kernel, KernelDescriptor, Manifest, ModuleImage, check_params, launch};
+use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream};
+
+const MANIFEST: Manifest = (
+    0x5eed,
+    &[
+        ("sm_75", 6, 3, "// PTX for sm_75\n.version 6.3\n.target sm_75\n"),
+        ("sm_90", 7, 8, "// PTX for sm_90\n.version 7.8\n.target sm_90\n"),
+        ("sm_90a", 8, 0, "// PTX for sm_90a\n.version 8.0\n.target sm_90a\n"),
+    ],
+    &[("saxpy_5eed", SAXPY), ("missing_5eed", SAXPY)],
+);
+const SAXPY: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
+const OUTPUT: &[(usize, usize)] = &[(8, 8), (8, 8)];
+const OUTPUT_2D: &[(usize, usize)] = &[(8, 8), (8, 8), (8, 8)];
+
+static IMAGE: ModuleImage = ModuleImage::from_manifest(MANIFEST);
+static HOST_ONLY: ModuleImage = ModuleImage::host_only();
+
+const _: () = check_params(&MANIFEST, "saxpy_5eed", SAXPY);
+
+/// Reads parameter `index` as a `T`.
+///
+/// # Safety
+/// It is one.
+unsafe fn param<T: Copy>(params: *const *const c_void, index: usize) -> T {
+    // SAFETY: the caller vouches for the type.
+    unsafe { params.add(index).read().cast::<T>().read() }
+}
+
+/// `y <- a*x + y`.
+fn saxpy_body(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+    let i = t.index();
+    if let Some(y) = y.get_mut(i) {
+        *y += a * x[i.get()];
+    }
+}
+
+unsafe fn saxpy_cpu(block: &Block, params: *const *const c_void) {
+    // SAFETY: these are the parameters of `SAXPY`.
+    unsafe {
+        let a = param::<f32>(params, 0);
+        let x = std::slice::from_raw_parts(param::<*const f32>(params, 1), param(params, 2));
+        let (y, len) = (param::<*mut f32>(params, 3), param(params, 4));
+        block.for_each_thread::<1>(|t| saxpy_body(t, a, x, DisjointSlice::from_raw_parts(y, [len])));
+    }
+}
+
+pub(crate) static SAXPY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
+    name: "saxpy",
+    entry: "saxpy_5eed",
+    rank: 1,
+    params: SAXPY,
+    image: &IMAGE,
+    cpu: saxpy_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+fn saxpy_launch<'a>(
+    kernel: &'static Kernel,
+    stream: &Stream,
+    grid: Grid<1>,
+    a: f32,
+    x: impl DeviceInput<'a, f32>,
+    y: impl DeviceOutput<'a, f32>,
+) -> Result<()> {
+    let (x, y) = (x.into_input(), y.into_output());
+    let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+    let params = [from_ref(&a).cast(), x0, x1, y0, y1];
+    // SAFETY: these are the parameters of `SAXPY`, and the accesses of the views among them.
+    unsafe { launch(kernel, stream, grid, &params, &[x.access(), y.access()]) }
+}
+
+pub(crate) fn saxpy<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    a: f32,
+    x: impl DeviceInput<'a, f32>,
+    y: impl DeviceOutput<'a, f32>,
+) -> Result<()> {
+    saxpy_launch(&SAXPY_KERNEL, stream, grid, a, x, y)
+}
+
+/// A kernel whose entry is in no image that a driver would load.
+pub(crate) static MISSING_KERNEL: Kernel = Kernel::new(KernelDescriptor {
+    name: "missing",
+    entry: "missing_5eed",
+    rank: 1,
+    params: SAXPY,
+    image: &IMAGE,
+    cpu: saxpy_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+pub(crate) fn missing<'a>(
+    stream: &Stream,
+    x: impl DeviceInput<'a, f32>,
+    y: impl DeviceOutput<'a, f32>,
+) -> Result<()> {
+    saxpy_launch(&MISSING_KERNEL, stream, Grid::cover(1), 1.0, x, y)
+}
+
+/// Adds 1 to each element, slowly: so that whoever does not wait sees old values.
+unsafe fn slow_cpu(block: &Block, params: *const *const c_void) {
+    // SAFETY: these are the parameters of `OUTPUT`.
+    unsafe {
+        let (y, len) = (param::<*mut u32>(params, 0), param(params, 1));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        block.for_each_thread::<1>(|t| {
+            let mut y = DisjointSlice::from_raw_parts(y, [len]);
+            if let Some(y) = y.get_mut(t.index()) {
+                *y += 1;
+            }
+        });
+    }
+}
+
+static SLOW_KERNEL: Kernel = Kernel::new(KernelDescriptor {
+    name: "slow_increment",
+    entry: "slow_increment_0",
+    rank: 1,
+    params: OUTPUT,
+    image: &HOST_ONLY,
+    cpu: slow_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+pub(crate) fn slow_increment<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    y: impl DeviceOutput<'a, u32>,
+) -> Result<()> {
+    let y = y.into_output();
+    // SAFETY: these are the parameters of `OUTPUT`, and the access of the view among them.
+    unsafe { launch(&SLOW_KERNEL, stream, grid, &y.params(), &[y.access()]) }
+}
+
+/// Panics where an element is 13.
+unsafe fn unlucky_cpu(block: &Block, params: *const *const c_void) {
+    // SAFETY: these are the parameters of `OUTPUT`.
+    unsafe {
+        let (y, len) = (param::<*mut u32>(params, 0), param(params, 1));
+        block.for_each_thread::<1>(|t| {
+            let mut y = DisjointSlice::from_raw_parts(y, [len]);
+            let i = t.index();
+            let Some(y) = y.get_mut(i) else { return };
+            assert!(*y != 13, "element {} is 13", i.get());
+        });
+    }
+}
+
+static UNLUCKY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
+    name: "unlucky",
+    entry: "unlucky_0",
+    rank: 1,
+    params: OUTPUT,
+    image: &HOST_ONLY,
+    cpu: unlucky_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+pub(crate) fn unlucky<'a>(stream: &Stream, grid: Grid<1>, y: impl DeviceOutput<'a, u32>) -> Result<()> {
+    let y = y.into_output();
+    // SAFETY: these are the parameters of `OUTPUT`, and the access of the view among them.
+    unsafe { launch(&UNLUCKY_KERNEL, stream, grid, &y.params(), &[y.access()]) }
+}
+
+/// Writes `1000 * y + x` at (x, y).
+unsafe fn coordinates_cpu(block: &Block, params: *const *const c_void) {
+    // SAFETY: these are the parameters of `OUTPUT_2D`.
+    unsafe {
+        let out = param::<*mut u32>(params, 0);
+        let extent = [param::<usize>(params, 1), param(params, 2)];
+        block.for_each_thread::<2>(|t| {
+            let (x, y) = (t.index().x(), t.index().y());
+            let mut out = DisjointSlice::<u32, 2>::from_raw_parts(out, extent);
+            if let Some(out) = out.get_mut(t.index()) {
+                *out = (1000 * y + x) as u32;
+            }
+        });
+    }
+}
+
+static COORDINATES_KERNEL: Kernel = Kernel::new(KernelDescriptor {
+    name: "coordinates",
+    entry: "coordinates_0",
+    rank: 2,
+    params: OUTPUT_2D,
+    image: &HOST_ONLY,
+    cpu: coordinates_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+pub(crate) fn coordinates<'a>(
+    stream: &Stream,
+    grid: Grid<2>,
+    out: impl DeviceOutput<'a, u32, 2>,
+) -> Result<()> {
+    let out = out.into_output();
+    // SAFETY: these are the parameters of `OUTPUT_2D`, and the access of the view among them.
+    unsafe { launch(&COORDINATES_KERNEL, stream, grid, &out.params(), &[out.access()]) }
+}
