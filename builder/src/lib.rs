@@ -1,1 +1,38 @@
-//! builder
+//! The build step of Ferrogrid, called from a crate's `build.rs`: finds the annotated modules of the
+//! crate, compiles them to PTX with rustc, checks the PTX and hands it to the macros through a
+//! manifest. It knows nothing of the run time: no driver, no device, no launch.
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() {
+//!     ferrogrid_build::compile()
+//! }
+//! ```
+//!
+//! What the step needs is a rustc that can compile for `nvptx64-nvidia-cuda`; [`toolchain`] finds
+//! one and [`setup`] provides one. See [`Build`] for options and [`cache`] for where things are kept.
+
+mod arch;
+mod blank;
+pub mod cache;
+mod cfg;
+mod compile;
+pub mod core_cache;
+mod dependencies;
+mod device_crate;
+mod environment;
+mod error;
+mod inner;
+mod inner_cargo;
+mod manifest;
+mod metadata;
+mod module_tree;
+pub mod ptx;
+pub mod setup;
+mod step;
+pub mod toolchain;
+
+pub use arch::Arch;
+pub use environment::Environment;
+pub use error::Error;
+pub use step::{Build, CompiledModule, Output, compile};

@@ -1,0 +1,104 @@
+//! The name of a device architecture, checked. It must not know which devices exist or what a
+//! toolchain does with the name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// A device architecture as rustc's `-C target-cpu` takes it: `sm_75`, `sm_90`, `sm_90a`, `sm_100`.
+///
+/// ```
+/// use ferrogrid_build::Arch;
+/// let arch: Arch = "sm_90a".parse()?;
+/// assert_eq!(arch.as_str(), "sm_90a");
+/// assert!("sm90".parse::<Arch>().is_err());
+/// # Ok::<(), ferrogrid_build::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Arch(String);
+
+/// The oldest architecture that Ferrogrid supports, and the one that is built by default.
+const BASELINE: u32 = 75;
+
+impl Arch {
+    /// The architecture that is built when nothing else is asked for: `sm_75`, which every device
+    /// since Turing (2018) can load.
+    pub fn baseline() -> Self {
+        Arch(format!("sm_{BASELINE}"))
+    }
+
+    /// The name: `sm_75`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads a list separated by commas or spaces, leaves out repetitions, keeps the order.
+    ///
+    /// # Errors
+    /// For the first name that is not an architecture, and for an empty list.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, Error> {
+        let mut archs = Vec::new();
+        for name in text.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty()) {
+            let arch = name.parse()?;
+            if !archs.contains(&arch) {
+                archs.push(arch);
+            }
+        }
+        if archs.is_empty() {
+            return Err(Error::Arch { given: text.to_owned() });
+        }
+        Ok(archs)
+    }
+}
+
+impl FromStr for Arch {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let wrong = || Error::Arch { given: name.to_owned() };
+        let number = name.strip_prefix("sm_").ok_or_else(wrong)?;
+        let digits = number.strip_suffix(['a', 'f']).unwrap_or(number);
+        if digits.is_empty() || digits.len() > 3 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        let generation: u32 = digits.parse().map_err(|_| wrong())?;
+        if generation < BASELINE {
+            return Err(wrong());
+        }
+        Ok(Arch(name.to_owned()))
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_architectures_are_taken() {
+        for name in ["sm_75", "sm_80", "sm_90a", "sm_100", "sm_100f", "sm_120a"] {
+            assert_eq!(name.parse::<Arch>().unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_by_name() {
+        for name in ["", "sm_", "75", "sm75", "sm_75b", "compute_80", "sm_9000", "sm_70", "sm_+75"] {
+            let error = name.parse::<Arch>().unwrap_err().to_string();
+            assert!(error.contains(&format!("`{name}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_list_keeps_its_order_and_loses_repetitions() {
+        let archs = Arch::parse_list("sm_90, sm_75,sm_90").unwrap();
+        assert_eq!(archs.iter().map(Arch::as_str).collect::<Vec<_>>(), ["sm_90", "sm_75"]);
+        assert!(Arch::parse_list(" , ").is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! Where things are kept: the user's cache directory, files written whole or not at all, and locks
+//! between processes. It must not know what is kept.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::error::Error;
+
+/// The directory for all that is shared between projects: `FERROGRID_CACHE` if set, else
+/// `ferrogrid` in the user's cache directory (`XDG_CACHE_HOME` or `~/.cache` on Linux), else in the
+/// system's temporary directory. It may be deleted at any time; it is filled again when needed.
+pub fn root() -> PathBuf {
+    if let Some(root) = std::env::var_os("FERROGRID_CACHE").filter(|root| !root.is_empty()) {
+        return PathBuf::from(root);
+    }
+    dirs::cache_dir().unwrap_or_else(std::env::temp_dir).join("ferrogrid")
+}
+
+/// A short name for a content: 16 hexadecimal digits.
+pub(crate) fn key(content: &[u8]) -> String {
+    format!("{:032x}", xxh3_128(content))[..16].to_owned()
+}
+
+/// Creates a directory and its parents.
+pub(crate) fn create_dir(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::io("create the directory", path))
+}
+
+/// Reads a text file.
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::io("read", path))
+}
+
+/// Writes a file so that a reader sees the old or the new content, never a part. A file that has
+/// this content already is left alone, with its time stamp.
+pub(crate) fn write(path: &Path, content: &str) -> Result<(), Error> {
+    if fs::read(path).is_ok_and(|old| old == content.as_bytes()) {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        create_dir(parent)?;
+    }
+    let partial = partial_name(path);
+    fs::write(&partial, content).map_err(Error::io("write", &partial))?;
+    fs::rename(&partial, path).map_err(Error::io("write", path))
+}
+
+/// A name beside `path` that no other process uses.
+fn partial_name(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".partial-{}-{:?}", std::process::id(), std::thread::current().id()));
+    path.with_file_name(name)
+}
+
+/// Holds a lock between processes until dropped (or until the process ends, in whatever way).
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits until no other process holds the lock at `path`; calls `waiting` once if it has to.
+    pub(crate) fn exclusive(path: &Path, waiting: impl FnOnce()) -> Result<Self, Error> {
+        let file = open(path)?;
+        match file.try_lock() {
+            Ok(()) => return Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) => waiting(),
+            Err(TryLockError::Error(error)) => return Err(Error::io("lock", path)(error)),
+        }
+        file.lock().map_err(Error::io("lock", path))?;
+        Ok(Lock { _file: file })
+    }
+
+    /// Waits until no other process holds the lock exclusively.
+    pub(crate) fn shared(path: &Path) -> Result<Self, Error> {
+        let file = open(path)?;
+        file.lock_shared().map_err(Error::io("lock", path))?;
+        Ok(Lock { _file: file })
+    }
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    if let Some(parent) = path.parent() {
+        create_dir(parent)?;
+    }
+    File::options()
+        .create(true)
+        .read(true)
+        .write(true)
+        .truncate(false)
+        .open(path)
+        .map_err(Error::io("open the lock file", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_the_same_content_leaves_the_file_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b.txt");
+        write(&path, "one").unwrap();
+        let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000);
+        File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+        write(&path, "one").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), old);
+        write(&path, "two").unwrap();
+        assert_eq!(read(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no partial file is left");
+    }
+
+    #[test]
+    fn keys_differ_with_content() {
+        assert_eq!(key(b"a").len(), 16);
+        assert_ne!(key(b"a"), key(b"b"));
+    }
+
+    #[test]
+    fn errors_name_the_path() {
+        let error = read(Path::new("/no/such/file")).unwrap_err().to_string();
+        assert!(error.contains("/no/such/file"), "{error}");
+    }
+}

@@ -1,0 +1,212 @@
+//! Runs rustc on a device crate: to PTX, or to an rlib that other device crates link. Unchanged
+//! input runs nothing. It must not know where the crate or its dependencies came from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::arch::Arch;
+use crate::cache;
+use crate::core_cache::CoreEntry;
+use crate::dependencies::Externs;
+use crate::device_crate::DeviceCrate;
+use crate::error::Error;
+use crate::inner;
+use crate::ptx::{Ptx, remap_files};
+use crate::toolchain::{DEVICE_TARGET, Toolchain};
+
+/// What all device crates of a package have in common for one architecture.
+#[derive(Debug)]
+pub(crate) struct Compiler<'a> {
+    pub(crate) toolchain: &'a Toolchain,
+    pub(crate) arch: &'a Arch,
+    pub(crate) core: CoreEntry,
+    pub(crate) externs: Externs,
+    /// `OUT_DIR/ferrogrid`.
+    pub(crate) folder: &'a Path,
+    /// Messages show paths below this folder without it.
+    pub(crate) workspace_root: &'a Path,
+    /// Folders of packages outside the workspace, and what stands for them in PTX.
+    pub(crate) local_folders: Vec<(PathBuf, String)>,
+}
+
+/// A compiled program.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) file: PathBuf,
+    pub(crate) text: String,
+    pub(crate) ptx: Ptx,
+}
+
+/// The package's own library, for its other targets.
+#[derive(Debug)]
+pub(crate) struct OwnLibrary {
+    pub(crate) name: String,
+    rlib: PathBuf,
+    key: String,
+}
+
+impl Compiler<'_> {
+    /// The PTX of `device_crate`, checked against its modules.
+    pub(crate) fn image(
+        &self,
+        device_crate: &DeviceCrate,
+        library: Option<&OwnLibrary>,
+    ) -> Result<Image, Error> {
+        let file = self.folder.join(format!("{}.{}.ptx", device_crate.slug, self.arch));
+        let work = self.work(&device_crate.slug);
+        let mut command = self.rustc(device_crate, library, "device");
+        command.args(["--crate-type=cdylib", "--emit=asm,link", "-Clinker=true", "-Clto=fat"]);
+        command.arg("--out-dir").arg(&work);
+        let stamp = self.stamp(&command, device_crate, library);
+        let stamp_file = work.join("stamp");
+        let is_fresh = file.is_file() && cache::read(&stamp_file).is_ok_and(|old| old == stamp);
+        if !is_fresh {
+            // A failure on the way must not leave an old stamp on a new file.
+            let _ = fs::remove_file(&stamp_file);
+            self.run(&mut command, device_crate, &work)?;
+            let assembly = work.join(format!("{}.s", device_crate.crate_name));
+            cache::write(&file, &self.readable(&cache::read(&assembly)?))?;
+        }
+        let text = cache::read(&file)?;
+        let ptx = self.check(&file, &text, device_crate)?;
+        if !is_fresh {
+            cache::write(&stamp_file, &stamp)?;
+        }
+        Ok(Image { file, text, ptx })
+    }
+
+    /// The rlib of the package's library, without entry points.
+    pub(crate) fn library(&self, device_crate: &DeviceCrate) -> Result<OwnLibrary, Error> {
+        let work = self.work(&format!("{}-library", device_crate.slug));
+        let mut command = self.rustc(device_crate, None, "device-library");
+        command.args(["--crate-type=rlib", "-Clinker-plugin-lto"]).arg("--out-dir").arg(&work);
+        let stamp = self.stamp(&command, device_crate, None);
+        let stamp_file = work.join("stamp");
+        let rlib = work.join(format!("lib{}.rlib", device_crate.crate_name));
+        let is_fresh = rlib.is_file() && cache::read(&stamp_file).is_ok_and(|old| old == stamp);
+        if !is_fresh {
+            let _ = fs::remove_file(&stamp_file);
+            self.run(&mut command, device_crate, &work)?;
+            cache::write(&stamp_file, &stamp)?;
+        }
+        Ok(OwnLibrary { name: device_crate.crate_name.clone(), rlib, key: stamp })
+    }
+
+    fn work(&self, slug: &str) -> PathBuf {
+        self.folder.join("build").join(format!("{slug}.{}", self.arch))
+    }
+
+    fn rustc(&self, device_crate: &DeviceCrate, library: Option<&OwnLibrary>, expand: &str) -> Command {
+        let mut command = inner::command(&self.toolchain.rustc);
+        command.env("RUSTC_BOOTSTRAP", "1").env("FERROGRID_EXPAND", expand);
+        command.current_dir(self.workspace_root);
+        command.arg(&device_crate.root).args(["--crate-name", &device_crate.crate_name]);
+        command.args(["--edition", &device_crate.edition, "--target", DEVICE_TARGET]);
+        command.arg("--sysroot").arg(&self.core.sysroot);
+        command.arg(format!("-Ctarget-cpu={}", self.arch));
+        command.args(["-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort"]);
+        command.args(["-Cdebuginfo=line-directives-only", "-Zmir-enable-passes=-JumpThreading"]);
+        command.args(["--cap-lints=allow", "--color=never", "-Zcrate-attr=no_std"]);
+        command.arg(format!("-Cmetadata={}-{expand}", device_crate.slug));
+        command.arg(format!("-Zcrate-attr=feature({})", features(device_crate)));
+        for cfg in &device_crate.cfgs {
+            command.args(["--cfg", cfg]);
+        }
+        for remap in &device_crate.remaps {
+            command.args(["--remap-path-prefix", remap]);
+        }
+        for (name, rlib) in &self.externs.crates {
+            command.arg("--extern").arg(format!("{name}={}", rlib.display()));
+        }
+        if let Some(library) = library {
+            command.arg("--extern").arg(format!("{}={}", library.name, library.rlib.display()));
+        }
+        for folder in &self.externs.search {
+            command.arg(format!("-Ldependency={}", folder.display()));
+        }
+        command
+    }
+
+    /// Changes when the result of the command could.
+    fn stamp(&self, command: &Command, device_crate: &DeviceCrate, library: Option<&OwnLibrary>) -> String {
+        let line = inner::command_line(command);
+        let keys = [&self.toolchain.key, &device_crate.text_key, &self.externs.key];
+        let library = library.map_or("", |library| &library.key);
+        let expected: Vec<String> =
+            expected(device_crate).map(|(name, count)| format!("{name} {count}")).collect();
+        cache::key(format!("{line}\n{keys:?}\n{library}\n{expected:?}").as_bytes())
+    }
+
+    fn run(&self, command: &mut Command, device_crate: &DeviceCrate, work: &Path) -> Result<(), Error> {
+        cache::create_dir(work)?;
+        let _reading = self.externs.hold()?;
+        let output = inner::run(command)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let diagnostics = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        Err(Error::Device {
+            target: device_crate.target.clone(),
+            arch: self.arch.to_string(),
+            hint: hint(&diagnostics),
+            diagnostics,
+        })
+    }
+
+    fn check(&self, file: &Path, text: &str, device_crate: &DeviceCrate) -> Result<Ptx, Error> {
+        let wrong = |problem: String| Error::Ptx {
+            target: device_crate.target.clone(),
+            arch: self.arch.to_string(),
+            problem,
+            file: file.to_owned(),
+        };
+        let ptx = Ptx::parse(text).map_err(wrong)?;
+        if ptx.target != self.arch.as_str() {
+            return Err(wrong(format!("its .target is {}", ptx.target)));
+        }
+        ptx.verify(expected(device_crate)).map_err(wrong)?;
+        Ok(ptx)
+    }
+
+    /// The PTX with paths that mean the same on every machine.
+    fn readable(&self, text: &str) -> String {
+        let library = self.toolchain.sysroot.join("lib/rustlib/src/rust/library");
+        let real = library.canonicalize().ok();
+        let mut folders = vec![(self.workspace_root.to_owned(), String::new())];
+        folders.extend(
+            [Some(library), real].into_iter().flatten().map(|folder| (folder, "/rustc/library/".to_owned())),
+        );
+        folders.extend(self.local_folders.iter().cloned());
+        remap_files(text, &folders)
+    }
+}
+
+/// The nightly features of a device crate: those that kernels need, and the crate's own.
+fn features(device_crate: &DeviceCrate) -> String {
+    let mut names = vec!["abi_ptx", "stdarch_nvptx", "link_llvm_intrinsics", "asm_experimental_arch"];
+    names.extend(
+        device_crate
+            .features
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !names.contains(name))
+            .collect::<Vec<_>>(),
+    );
+    names.join(",")
+}
+
+/// Name and number of parameters of each entry point that the crate's modules promise.
+pub(crate) fn expected(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, usize)> {
+    let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
+    kernels.map(|kernel| (kernel.entry.as_str(), kernel.parameters))
+}
+
+/// Advice for errors that come from how device crates are made.
+fn hint(diagnostics: &str) -> &'static str {
+    let unresolved = ["E0412", "E0425", "E0432", "E0433", "cannot find macro"];
+    if unresolved.iter().any(|code| diagnostics.contains(code)) {
+        return "\n  kernels see annotated modules and no_std crates; the rest of this crate is not there on the device";
+    }
+    ""
+}

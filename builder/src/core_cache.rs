@@ -1,0 +1,247 @@
+//! `core` for the device, built once per compiler and architecture and shared by all projects of a
+//! user. It must not know what is compiled against it.
+//!
+//! Each entry is a directory `core/<compiler>/<arch>` in the cache: a sysroot (for rustc's
+//! `--sysroot`) and the `cfg`s of the device. An entry appears under its name only when it is
+//! complete, and one process at a time builds it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::arch::Arch;
+use crate::cache::{self, Lock};
+use crate::error::Error;
+use crate::inner;
+use crate::inner_cargo;
+use crate::toolchain::{CoreOrigin, DEVICE_TARGET, Toolchain};
+
+/// A finished entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreEntry {
+    /// What rustc gets as `--sysroot` when it compiles for the device.
+    pub sysroot: PathBuf,
+    /// What `rustc --print cfg` says for the device: one `cfg` per line.
+    pub cfgs: String,
+}
+
+/// Where the entry for a compiler (by [`Toolchain::key`]) and an architecture is, built or not.
+pub fn location(cache_root: &Path, key: &str, arch: &str) -> PathBuf {
+    cache_root.join("core").join(key).join(arch)
+}
+
+/// The entry for `toolchain` and `arch`, built first if need be (about half a minute); `progress`
+/// gets one line before each long step.
+///
+/// # Errors
+/// If the compiler refuses, or the cache cannot be written.
+pub fn ensure(
+    cache_root: &Path,
+    toolchain: &Toolchain,
+    arch: &Arch,
+    progress: &mut dyn FnMut(&str),
+) -> Result<CoreEntry, Error> {
+    let place = location(cache_root, &toolchain.key, arch.as_str());
+    fill(&place, progress, |staging, progress| build(toolchain, arch, staging, progress))?;
+    let cfgs = cache::read(&place.join("cfg"))?;
+    let sysroot = match toolchain.core {
+        CoreOrigin::Prebuilt => toolchain.sysroot.clone(),
+        CoreOrigin::Sources(_) | CoreOrigin::Cached => place.join("sysroot"),
+    };
+    Ok(CoreEntry { sysroot, cfgs })
+}
+
+/// Makes `place` a complete directory with what `build` puts into the directory it is given.
+fn fill(
+    place: &Path,
+    progress: &mut dyn FnMut(&str),
+    build: impl FnOnce(&Path, &mut dyn FnMut(&str)) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if place.is_dir() {
+        return Ok(());
+    }
+    let lock = place.with_extension("lock");
+    let _lock = Lock::exclusive(&lock, || progress("waiting for another build of core to finish"))?;
+    if place.is_dir() {
+        return Ok(());
+    }
+    let staging = place.with_extension("partial");
+    if staging.exists() {
+        fs::remove_dir_all(&staging).map_err(Error::io("remove the unfinished", &staging))?;
+    }
+    cache::create_dir(&staging)?;
+    build(&staging, progress)?;
+    fs::rename(&staging, place).map_err(Error::io("create", place))
+}
+
+fn build(
+    toolchain: &Toolchain,
+    arch: &Arch,
+    staging: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    let cfgs = print_cfgs(toolchain, arch)?;
+    cache::write(&staging.join("cfg"), &cfgs)?;
+    cache::write(&staging.join("rustc"), &format!("{}\n", toolchain.version))?;
+    let CoreOrigin::Sources(library) = &toolchain.core else { return Ok(()) };
+    progress(&format!(
+        "building core for {DEVICE_TARGET} {arch} with {}: once per compiler, about 30 s",
+        toolchain.version
+    ));
+    let work = staging.join("work");
+    build_rlibs(toolchain, library, arch, &work)?;
+    let built = work.join("target").join(DEVICE_TARGET).join("release/deps");
+    let libraries = staging.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
+    collect_rlibs(&built, &libraries)?;
+    fs::remove_dir_all(&work).map_err(Error::io("remove", &work))
+}
+
+/// Lets cargo build `core` from its sources: without the network if the sources bring their
+/// dependencies along, or cargo has them already.
+fn build_rlibs(toolchain: &Toolchain, library: &Path, arch: &Arch, work: &Path) -> Result<(), Error> {
+    cache::write(&work.join("Cargo.toml"), CORE_PACKAGE)?;
+    cache::write(&work.join("lib.rs"), "#![no_std]\n")?;
+    let cargo = |extra: &[String]| {
+        let mut command = inner_cargo::build(toolchain, &work.join("Cargo.toml"), &work.join("target"));
+        command.arg("-Zbuild-std=core").args(extra).current_dir(work);
+        inner_cargo::device_flags(&mut command, arch, &[]);
+        inner::run_checked(&format!("building core for {arch}"), &mut command)
+    };
+    let offline = "--offline".to_owned();
+    let vendor = library.join("vendor");
+    if vendor.is_dir() {
+        let vendored = [
+            offline.clone(),
+            "--config=source.crates-io.replace-with=\"vendored\"".to_owned(),
+            format!("--config=source.vendored.directory={:?}", vendor.to_string_lossy()),
+        ];
+        if cargo(&vendored).is_ok() {
+            return Ok(());
+        }
+    }
+    if cargo(&[offline]).is_ok() {
+        return Ok(());
+    }
+    cargo(&[]).map(drop)
+}
+
+const CORE_PACKAGE: &str = "\
+[package]
+name = \"ferrogrid-core\"
+version = \"0.0.0\"
+edition = \"2024\"
+
+[lib]
+path = \"lib.rs\"
+
+[workspace]
+";
+
+/// Copies the rlibs that device code links against.
+fn collect_rlibs(from: &Path, to: &Path) -> Result<(), Error> {
+    cache::create_dir(to)?;
+    let mut found = 0;
+    for entry in from.read_dir().map_err(Error::io("read", from))?.flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let wanted = ["libcore-", "libcompiler_builtins-"].iter().any(|prefix| name.starts_with(prefix));
+        if wanted && path.extension() == Some(OsStr::new("rlib")) {
+            fs::copy(&path, to.join(&name)).map_err(Error::io("copy", &path))?;
+            found += 1;
+        }
+    }
+    if found == 2 {
+        return Ok(());
+    }
+    Err(Error::Program {
+        what: "building core".to_owned(),
+        command: "cargo build -Zbuild-std=core".to_owned(),
+        output: format!(
+            "expected the rlibs of core and compiler_builtins, found {found} in {}",
+            from.display()
+        ),
+    })
+}
+
+fn print_cfgs(toolchain: &Toolchain, arch: &Arch) -> Result<String, Error> {
+    let mut command = inner::command(&toolchain.rustc);
+    command.env("RUSTC_BOOTSTRAP", "1").args(["--print", "cfg", "--target", DEVICE_TARGET]);
+    command.args(["-C", "opt-level=3", "-C"]).arg(format!("target-cpu={arch}"));
+    inner::run_checked("asking for the cfgs of the device", &mut command)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    fn silent() -> impl FnMut(&str) {
+        |_: &str| {}
+    }
+
+    #[test]
+    fn an_interrupted_build_leaves_nothing_that_looks_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("core/key/sm_75");
+        let failed = fill(&place, &mut silent(), |staging, _| {
+            fs::write(staging.join("half"), "").unwrap();
+            Err(Error::Metadata("interrupted".to_owned()))
+        });
+        assert!(failed.is_err());
+        assert!(!place.exists());
+
+        fill(&place, &mut silent(), |staging, _| {
+            assert!(!staging.join("half").exists(), "leftovers are removed first");
+            fs::write(staging.join("whole"), "").map_err(Error::io("write", staging))
+        })
+        .unwrap();
+        assert!(place.join("whole").exists());
+    }
+
+    #[test]
+    fn builds_at_the_same_time_build_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("core/key/sm_75");
+        let builds = AtomicUsize::new(0);
+        let waits = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut progress = |_: &str| {
+                        waits.fetch_add(1, Ordering::SeqCst);
+                    };
+                    fill(&place, &mut progress, |staging, _| {
+                        builds.fetch_add(1, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(200));
+                        fs::write(staging.join("whole"), "").map_err(Error::io("write", staging))
+                    })
+                    .unwrap();
+                    assert!(place.join("whole").exists());
+                });
+            }
+        });
+        assert_eq!(builds.load(Ordering::SeqCst), 1);
+        assert!(waits.load(Ordering::SeqCst) <= 3);
+    }
+
+    #[test]
+    fn a_finished_entry_is_not_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        fill(dir.path(), &mut silent(), |_, _| panic!("built again")).unwrap();
+    }
+
+    #[test]
+    fn a_build_without_both_rlibs_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(&from).unwrap();
+        fs::write(from.join("libcore-1.rlib"), "").unwrap();
+        fs::write(from.join("libcore-1.rmeta"), "").unwrap();
+        assert!(collect_rlibs(&from, &to).unwrap_err().to_string().contains("found 1"));
+        fs::write(from.join("libcompiler_builtins-1.rlib"), "").unwrap();
+        collect_rlibs(&from, &to).unwrap();
+        assert_eq!(fs::read_dir(&to).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,396 @@
+//! The crates that device code links against: a facade called `ferrogrid`, and the no_std
+//! dependencies that annotated modules name. An inner cargo builds them in the cache, where
+//! packages share them. It must not know the kernels.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use crate::arch::Arch;
+use crate::cache::{self, Lock};
+use crate::core_cache::CoreEntry;
+use crate::error::Error;
+use crate::metadata::{Dependency, Package, Source};
+use crate::toolchain::{DEVICE_TARGET, Toolchain};
+use crate::{inner, inner_cargo};
+
+/// What a device crate is compiled against.
+#[derive(Debug)]
+pub(crate) struct Externs {
+    /// Extern name and rlib.
+    pub(crate) crates: Vec<(String, PathBuf)>,
+    /// Folders where what the rlibs depend on is found.
+    pub(crate) search: Vec<PathBuf>,
+    /// Changes when any of the rlibs does.
+    pub(crate) key: String,
+    /// To hold (shared) while the rlibs are read.
+    lock: PathBuf,
+}
+
+impl Externs {
+    /// Keeps other builds from replacing the rlibs until dropped.
+    pub(crate) fn hold(&self) -> Result<Lock, Error> {
+        Lock::shared(&self.lock)
+    }
+}
+
+/// What the externs of one package are made of.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) package: &'a Package,
+    pub(crate) toolchain: &'a Toolchain,
+    /// The dependencies that kernels name, by extern name.
+    pub(crate) named: BTreeMap<String, &'a Dependency>,
+}
+
+impl<'a> Plan<'a> {
+    /// The dependencies among `names`; the facade is not one of them.
+    pub(crate) fn new<'n>(
+        package: &'a Package,
+        toolchain: &'a Toolchain,
+        names: impl IntoIterator<Item = &'n String>,
+    ) -> Self {
+        let mut named = BTreeMap::new();
+        for name in names {
+            if let Some((name, dependency)) = package.dependencies.get_key_value(name)
+                && !is_ferrogrid(dependency)
+            {
+                named.insert(name.clone(), dependency);
+            }
+        }
+        Plan { package, toolchain, named }
+    }
+
+    /// The folders whose content the externs depend on.
+    pub(crate) fn local_folders(&self) -> impl Iterator<Item = &PathBuf> {
+        let ferrogrid = self.package.ferrogrid.iter().flatten();
+        ferrogrid.chain(self.named.values().copied()).flat_map(|it| self.package.local_folders(it))
+    }
+
+    /// Builds the externs for `arch`, unless nothing has changed since they were last built.
+    pub(crate) fn build(&self, arch: &Arch, core: &CoreEntry, cache_root: &Path) -> Result<Externs, Error> {
+        let manifest = self.manifest()?;
+        let lock_file = self.package.workspace_root.join("Cargo.lock");
+        let lock_text = fs::read_to_string(&lock_file).unwrap_or_default();
+        let shared = cache_root.join("crates").join(&self.toolchain.key).join(arch.as_str());
+        let folder = shared.join("packages").join(cache::key(format!("{manifest}{lock_text}").as_bytes()));
+        let inputs = self.inputs_key(&manifest, &lock_text, core);
+        let lock = shared.join("lock");
+
+        let _exclusive = Lock::exclusive(&lock, || {})?;
+        let stamp = folder.join("stamp");
+        if let Some(externs) = remembered(&stamp, &inputs, &shared, &lock) {
+            return Ok(externs);
+        }
+        cache::write(&folder.join("Cargo.toml"), &manifest)?;
+        cache::write(&folder.join("lib.rs"), FACADE)?;
+        if !lock_text.is_empty() && !folder.join("Cargo.lock").is_file() {
+            cache::write(&folder.join("Cargo.lock"), &lock_text)?;
+        }
+        let crates = self.run_cargo(arch, core, &folder, &shared.join("target"))?;
+        let mut memory = format!("{inputs}\n");
+        for (name, rlib) in &crates {
+            memory.push_str(&format!("{name}\t{}\t{}\n", file_key(rlib), rlib.display()));
+        }
+        cache::write(&stamp, &memory)?;
+        remembered(&stamp, &inputs, &shared, &lock)
+            .ok_or_else(|| Error::Metadata(format!("cargo built no usable crates in {}", shared.display())))
+    }
+
+    fn manifest(&self) -> Result<String, Error> {
+        let Some(ferrogrid) = &self.package.ferrogrid else {
+            return Err(Error::NoFerrogrid { package: self.package.name.clone() });
+        };
+        let mut text = String::from(FACADE_PACKAGE);
+        for dependency in ferrogrid {
+            text.push_str(&dependency_line(&dependency.package, dependency));
+        }
+        for (name, dependency) in &self.named {
+            if !ferrogrid.iter().any(|it| it.id == dependency.id) {
+                text.push_str(&dependency_line(name, dependency));
+            }
+        }
+        Ok(text)
+    }
+
+    /// Changes when the inner cargo could build something else.
+    fn inputs_key(&self, manifest: &str, lock_text: &str, core: &CoreEntry) -> String {
+        let mut content = format!("{manifest}\n{lock_text}\n{}\n", core.sysroot.display());
+        for folder in self.local_folders() {
+            source_stamps(folder, &mut content);
+        }
+        cache::key(content.as_bytes())
+    }
+
+    fn run_cargo(
+        &self,
+        arch: &Arch,
+        core: &CoreEntry,
+        folder: &Path,
+        target_dir: &Path,
+    ) -> Result<Vec<(String, PathBuf)>, Error> {
+        let cargo = |extra: &[&str]| {
+            let mut command = inner_cargo::build(self.toolchain, &folder.join("Cargo.toml"), target_dir);
+            let flags = [
+                "--sysroot".to_owned(),
+                core.sysroot.display().to_string(),
+                "-Cdebuginfo=line-directives-only".to_owned(),
+            ];
+            inner_cargo::device_flags(&mut command, arch, &flags);
+            command.args(["--quiet", "--message-format=json-render-diagnostics"]).args(extra);
+            // The user's cargo configuration (vendored or private sources) is found from here.
+            command.current_dir(&self.package.workspace_root);
+            inner::run(&mut command)
+        };
+        let mut output = cargo(&["--offline"])?;
+        if !output.status.success() && wants_network(&output.stderr) {
+            output = cargo(&[])?;
+        }
+        if !output.status.success() {
+            let mut crates = vec!["ferrogrid"];
+            crates.extend(self.named.keys().map(String::as_str));
+            return Err(Error::Dependencies {
+                crates: crates.join(", "),
+                diagnostics: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
+            });
+        }
+        let artifacts = artifacts(&String::from_utf8_lossy(&output.stdout));
+        let mut crates = Vec::new();
+        let facade = built(&artifacts, FACADE_NAME)?;
+        let kept = folder.join("libferrogrid.rlib");
+        fs::copy(&facade, &kept).map_err(Error::io("copy", &facade))?;
+        crates.push(("ferrogrid".to_owned(), kept));
+        for (name, dependency) in &self.named {
+            crates.push((name.clone(), built(&artifacts, &dependency.package)?));
+        }
+        Ok(crates)
+    }
+}
+
+const FACADE_NAME: &str = "ferrogrid-device-facade";
+
+const FACADE_PACKAGE: &str = "\
+[package]
+name = \"ferrogrid-device-facade\"
+version = \"0.0.0\"
+edition = \"2024\"
+
+[lib]
+name = \"ferrogrid\"
+path = \"lib.rs\"
+
+[workspace]
+
+[profile.release]
+debug = \"line-directives-only\"
+codegen-units = 1
+
+[dependencies]
+";
+
+/// What `ferrogrid` is on the device: the part of the host's facade that kernels can use.
+const FACADE: &str = "\
+#![no_std]
+pub use ferrogrid_device as device;
+pub use ferrogrid_device::*;
+pub use ferrogrid_macros::*;
+";
+
+/// The crates that the facade stands for.
+fn is_ferrogrid(dependency: &Dependency) -> bool {
+    ["ferrogrid", "ferrogrid-macros"].contains(&dependency.package.as_str())
+}
+
+fn dependency_line(name: &str, dependency: &Dependency) -> String {
+    let mut fields = vec![format!("package = {:?}", dependency.package)];
+    match &dependency.source {
+        Source::Path(folder) => fields.push(format!("path = {:?}", folder.to_string_lossy())),
+        Source::Registry { version, index } => {
+            fields.push(format!("version = \"={version}\""));
+            fields.extend(index.as_ref().map(|index| format!("registry-index = {index:?}")));
+        }
+        Source::Git { url, reference } => {
+            fields.push(format!("git = {url:?}"));
+            fields.extend(reference.as_ref().map(|(kind, value)| format!("{kind} = {value:?}")));
+        }
+    }
+    if !dependency.default_features {
+        fields.push("default-features = false".to_owned());
+    }
+    if !dependency.features.is_empty() {
+        fields.push(format!("features = {:?}", dependency.features));
+    }
+    format!("{name} = {{ {} }}\n", fields.join(", "))
+}
+
+/// Whether cargo failed only because it was told to stay off the network.
+fn wants_network(stderr: &[u8]) -> bool {
+    String::from_utf8_lossy(stderr).contains("offline")
+}
+
+/// Package name and files of each crate that cargo reports.
+fn artifacts(messages: &str) -> Vec<(String, Vec<PathBuf>)> {
+    let mut artifacts = Vec::new();
+    for line in messages.lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+        if message["reason"] != "compiler-artifact" {
+            continue;
+        }
+        let kinds = message["target"]["kind"].as_array();
+        let is_library = kinds.is_some_and(|kinds| kinds.iter().any(|it| it == "lib" || it == "rlib"));
+        if !is_library {
+            continue;
+        }
+        let files = message["filenames"].as_array().into_iter().flatten();
+        let files = files.filter_map(Value::as_str).map(PathBuf::from).collect();
+        artifacts.push((package_name(message["package_id"].as_str().unwrap_or_default()), files));
+    }
+    artifacts
+}
+
+/// The name in a package id: `path+file:///x/half#2.0.0` and `registry+https://i#half@2.0.0`.
+fn package_name(id: &str) -> String {
+    let (url, fragment) = id.rsplit_once('#').unwrap_or((id, ""));
+    if let Some((name, _)) = fragment.split_once('@') {
+        return name.to_owned();
+    }
+    url.split('?').next().unwrap_or(url).rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// The device rlib of a package. The same package may be built for the host too.
+fn built(artifacts: &[(String, Vec<PathBuf>)], package: &str) -> Result<PathBuf, Error> {
+    let mut of_package = artifacts.iter().filter(|(name, _)| name == package).flat_map(|(_, files)| files);
+    let is_device_rlib = |file: &&PathBuf| {
+        file.extension().is_some_and(|it| it == "rlib")
+            && file.components().any(|part| part.as_os_str() == DEVICE_TARGET)
+    };
+    let found = of_package.rfind(is_device_rlib).cloned();
+    found.ok_or_else(|| Error::Metadata(format!("cargo reported no device library of `{package}`")))
+}
+
+/// The externs as last built, if they were built from the same inputs and are still the same files.
+fn remembered(stamp: &Path, inputs: &str, shared: &Path, lock: &Path) -> Option<Externs> {
+    let text = fs::read_to_string(stamp).ok()?;
+    let mut lines = text.lines();
+    if lines.next()? != inputs {
+        return None;
+    }
+    let mut crates = Vec::new();
+    for line in lines {
+        let mut fields = line.splitn(3, '\t');
+        let (name, key, rlib) = (fields.next()?, fields.next()?, PathBuf::from(fields.next()?));
+        if file_key(&rlib) != key {
+            return None;
+        }
+        crates.push((name.to_owned(), rlib));
+    }
+    let target = shared.join("target");
+    let search = vec![target.join(DEVICE_TARGET).join("release/deps"), target.join("release/deps")];
+    Some(Externs { crates, search, key: cache::key(text.as_bytes()), lock: lock.to_owned() })
+}
+
+/// Changes when the file is replaced or gone.
+fn file_key(path: &Path) -> String {
+    let Ok(metadata) = path.metadata() else { return "gone".to_owned() };
+    let modified = metadata.modified().ok().and_then(|it| it.duration_since(SystemTime::UNIX_EPOCH).ok());
+    format!("{}-{}", metadata.len(), modified.map_or(0, |it| it.as_nanos()))
+}
+
+/// Adds a line for each file of a package that cargo would compile.
+fn source_stamps(folder: &Path, out: &mut String) {
+    for name in ["Cargo.toml", "build.rs"] {
+        out.push_str(&format!("{} {}\n", folder.join(name).display(), file_key(&folder.join(name))));
+    }
+    let mut open = vec![folder.join("src")];
+    while let Some(folder) = open.pop() {
+        let mut entries: Vec<PathBuf> =
+            folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        entries.sort();
+        for entry in entries {
+            if entry.is_dir() {
+                open.push(entry);
+            } else {
+                out.push_str(&format!("{} {}\n", entry.display(), file_key(&entry)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dependency(source: Source) -> Dependency {
+        Dependency {
+            package: "half".to_owned(),
+            id: String::new(),
+            source,
+            default_features: true,
+            features: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_dependency_is_repeated_as_it_was_resolved() {
+        let registry = Source::Registry { version: "2.4.1".to_owned(), index: None };
+        assert_eq!(
+            dependency_line("h", &dependency(registry)),
+            "h = { package = \"half\", version = \"=2.4.1\" }\n"
+        );
+        let path = Dependency {
+            default_features: false,
+            features: vec!["num".to_owned(), "x".to_owned()],
+            ..dependency(Source::Path("/a b".into()))
+        };
+        assert_eq!(
+            dependency_line("half", &path),
+            "half = { package = \"half\", path = \"/a b\", default-features = false, features = [\"num\", \"x\"] }\n"
+        );
+        let git = Source::Git {
+            url: "https://g/h".to_owned(),
+            reference: Some(("branch".to_owned(), "b".to_owned())),
+        };
+        assert_eq!(
+            dependency_line("half", &dependency(git)),
+            "half = { package = \"half\", git = \"https://g/h\", branch = \"b\" }\n"
+        );
+        let other = Source::Registry { version: "1.0.0".to_owned(), index: Some("https://r".to_owned()) };
+        assert!(dependency_line("half", &dependency(other)).contains("registry-index = \"https://r\""));
+    }
+
+    #[test]
+    fn package_names_are_read_from_ids() {
+        assert_eq!(package_name("registry+https://i#half@2.0.0"), "half");
+        assert_eq!(package_name("path+file:///x/half#2.0.0"), "half");
+        assert_eq!(package_name("git+https://g/half?branch=b#2.0.0"), "half");
+    }
+
+    #[test]
+    fn the_device_library_is_chosen_among_artifacts() {
+        let messages = r#"{"reason":"compiler-artifact","package_id":"registry+https://i#half@2.0.0","target":{"kind":["lib"]},"filenames":["/t/release/deps/libhalf-1.rlib","/t/release/deps/libhalf-1.rmeta"]}
+{"reason":"compiler-artifact","package_id":"registry+https://i#half@2.0.0","target":{"kind":["lib"]},"filenames":["/t/nvptx64-nvidia-cuda/release/deps/libhalf-2.rlib"]}
+{"reason":"build-finished","success":true}"#;
+        let found = built(&artifacts(messages), "half").unwrap();
+        assert_eq!(found, Path::new("/t/nvptx64-nvidia-cuda/release/deps/libhalf-2.rlib"));
+        assert!(built(&artifacts(messages), "libm").unwrap_err().to_string().contains("`libm`"));
+    }
+
+    #[test]
+    fn an_edit_of_a_source_file_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("src/a")).unwrap();
+        fs::write(dir.path().join("src/a/b.rs"), "1").unwrap();
+        let stamps = || {
+            let mut out = String::new();
+            source_stamps(dir.path(), &mut out);
+            out
+        };
+        let before = stamps();
+        assert_eq!(before, stamps());
+        fs::write(dir.path().join("src/a/b.rs"), "12").unwrap();
+        assert_ne!(before, stamps());
+    }
+}

@@ -1,0 +1,128 @@
+//! Lays out the device crate of a cargo target: its source files, mirrored, with everything but the
+//! annotated modules and the way to them blanked out, so that every line and column stays. It must
+//! not know how the crate is compiled.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::blank::{Kept, blank};
+use crate::cache;
+use crate::error::Error;
+use crate::metadata::Target;
+use crate::module_tree::{Content, FoundModule, ModuleTree, SourceFile};
+
+/// A device crate, ready for rustc.
+#[derive(Debug)]
+pub(crate) struct DeviceCrate {
+    /// Names its files: `lib-foo`, `example-saxpy`, `lib-foo-test`.
+    pub(crate) slug: String,
+    /// For people: `example saxpy`.
+    pub(crate) target: String,
+    pub(crate) crate_name: String,
+    pub(crate) edition: String,
+    pub(crate) root: PathBuf,
+    /// `--cfg` options.
+    pub(crate) cfgs: Vec<String>,
+    pub(crate) features: BTreeSet<String>,
+    /// `FROM=TO` for `--remap-path-prefix`: mirrored to original.
+    pub(crate) remaps: Vec<String>,
+    /// Changes with any of the mirrored text.
+    pub(crate) text_key: String,
+    pub(crate) modules: Vec<FoundModule>,
+}
+
+/// Writes the mirrored files of `tree` below `folder`; files whose text is as before are not
+/// written. `None` if the tree has no annotated module.
+pub(crate) fn lay_out(
+    target: &Target,
+    test: bool,
+    tree: ModuleTree,
+    cfgs: Vec<String>,
+    workspace_root: &Path,
+    folder: &Path,
+) -> Result<Option<DeviceCrate>, Error> {
+    let Some(root) = tree.root else { return Ok(None) };
+    let kind = target.kind.name();
+    let suffix = if test { "-test" } else { "" };
+    let slug = format!("{kind}-{}{suffix}", target.name);
+    check_unique(&target_name(target), &tree.modules)?;
+
+    let mirror = folder.join("source").join(&slug);
+    let mut remaps = vec![format!("{}={}", mirror.display(), "")];
+    let mut places = Vec::new();
+    for file in &tree.files {
+        let (place, remap) = mirrored(&file.path, workspace_root, &mirror);
+        remaps.extend(remap);
+        places.push(place);
+    }
+    let mut all = String::new();
+    for (file, place) in tree.files.iter().zip(&places) {
+        let text = mirrored_text(file, &places);
+        cache::write(place, &text)?;
+        all.push_str(&format!("{}\n{text}\n", place.display()));
+    }
+    Ok(Some(DeviceCrate {
+        slug,
+        target: target_name(target),
+        crate_name: target.name.replace('-', "_"),
+        edition: target.edition.clone(),
+        root: places[root].clone(),
+        cfgs,
+        features: tree.features,
+        remaps,
+        text_key: cache::key(all.as_bytes()),
+        modules: tree.modules,
+    }))
+}
+
+/// `example saxpy`
+fn target_name(target: &Target) -> String {
+    format!("{} `{}`", target.kind.name(), target.name)
+}
+
+fn check_unique(target: &str, modules: &[FoundModule]) -> Result<(), Error> {
+    for (at, module) in modules.iter().enumerate() {
+        if let Some(first) = modules[..at].iter().find(|other| other.fingerprint == module.fingerprint) {
+            return Err(Error::DuplicateModule {
+                target: target.to_owned(),
+                first: module_place(first),
+                second: module_place(module),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn module_place(module: &FoundModule) -> String {
+    format!("{}:{} (mod {})", module.file.display(), module.line, module.name)
+}
+
+/// Where a file goes in the mirror, and how its path reads in messages if that is not its path
+/// below the workspace's root.
+fn mirrored(file: &Path, workspace_root: &Path, mirror: &Path) -> (PathBuf, Option<String>) {
+    if let Ok(relative) = file.strip_prefix(workspace_root) {
+        return (mirror.join(relative), None);
+    }
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let outside = mirror.join(format!("outside-{}", cache::key(folder.to_string_lossy().as_bytes())));
+    let remap = format!("{}={}", outside.display(), folder.display());
+    (outside.join(file.file_name().unwrap_or_default()), Some(remap))
+}
+
+fn mirrored_text(file: &SourceFile, places: &[PathBuf]) -> String {
+    let kept: Vec<Kept> = file
+        .parts
+        .iter()
+        .map(|part| Kept {
+            range: part.range.clone(),
+            replacement: match &part.content {
+                Content::Same => None,
+                Content::Text(text) => Some(text.clone()),
+                Content::File { declaration, file } => {
+                    Some(format!("#[path = {:?}] {declaration}", places[*file].to_string_lossy()))
+                }
+            },
+        })
+        .collect();
+    blank(&file.source.text, &kept)
+}

@@ -1,0 +1,74 @@
+//! What cargo tells a build script, gathered once. It must not know what is done with it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// The package that is being built, as cargo describes it to its build script.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// The folder of the package's Cargo.toml (`CARGO_MANIFEST_DIR`).
+    pub manifest_dir: PathBuf,
+    /// Where the build script may write (`OUT_DIR`).
+    pub out_dir: PathBuf,
+    /// The package's active features, as written in Cargo.toml (`CARGO_CFG_FEATURE`).
+    pub features: Vec<String>,
+    /// The `--cfg` options in the user's own rustc flags, as `name` or `name="value"`.
+    pub cfgs: Vec<String>,
+    /// The architectures asked for by `FERROGRID_ARCH`, unparsed.
+    pub arch: Option<String>,
+}
+
+impl Environment {
+    /// Reads the variables that cargo sets for build scripts.
+    ///
+    /// # Errors
+    /// [`Error::NotABuildScript`] if one is missing.
+    pub fn from_process() -> Result<Self, Error> {
+        let path = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NotABuildScript(name));
+        let features = env::var("CARGO_CFG_FEATURE").unwrap_or_default();
+        Ok(Environment {
+            manifest_dir: path("CARGO_MANIFEST_DIR")?,
+            out_dir: path("OUT_DIR")?,
+            features: features.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect(),
+            cfgs: cfg_options(&env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default()),
+            arch: env::var("FERROGRID_ARCH").ok().filter(|it| !it.trim().is_empty()),
+        })
+    }
+
+    /// A package at `manifest_dir` without features, with results in `out_dir`.
+    pub fn new(manifest_dir: impl AsRef<Path>, out_dir: impl AsRef<Path>) -> Self {
+        Environment {
+            manifest_dir: manifest_dir.as_ref().to_owned(),
+            out_dir: out_dir.as_ref().to_owned(),
+            ..Environment::default()
+        }
+    }
+}
+
+/// The values of `--cfg` among rustc flags that are separated as cargo separates them.
+fn cfg_options(flags: &str) -> Vec<String> {
+    let mut options = Vec::new();
+    let mut flags = flags.split('\u{1f}');
+    while let Some(flag) = flags.next() {
+        if flag == "--cfg" {
+            options.extend(flags.next().map(str::to_owned));
+        } else if let Some(option) = flag.strip_prefix("--cfg=") {
+            options.push(option.to_owned());
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cfgs_are_taken_out_of_the_flags_around_them() {
+        let flags = "-Copt-level=2\u{1f}--cfg\u{1f}fast\u{1f}--cfg=mode=\"x y\"\u{1f}-g";
+        assert_eq!(cfg_options(flags), ["fast", "mode=\"x y\""]);
+        assert!(cfg_options("").is_empty());
+    }
+}

@@ -1,0 +1,140 @@
+//! What can go wrong in the build step, in words for the person who reads them. It must not know
+//! how the steps work.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::toolchain::Discovery;
+
+/// Why the build step, the discovery of a toolchain or the set-up failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No rustc on this machine can compile device code.
+    #[error("{0}")]
+    NoToolchain(Box<Discovery>),
+
+    /// A name that is not a device architecture.
+    #[error(
+        "`{given}` is not a device architecture: write `sm_75` or newer, such as `sm_80`, `sm_90a`, `sm_100`"
+    )]
+    Arch {
+        /// What was given.
+        given: String,
+    },
+
+    /// A variable that cargo sets for build scripts is missing.
+    #[error(
+        "the environment variable `{0}` is not set: `ferrogrid_build` is called from a build script (build.rs)"
+    )]
+    NotABuildScript(&'static str),
+
+    /// A file or directory could not be used.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried: "read", "write", ...
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+
+    /// A program could not be started.
+    #[error("cannot run {program}: {source}", program = program.display())]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+
+    /// A program ran and failed.
+    #[error("{what} failed\n  command: {command}\n{output}")]
+    Program {
+        /// What it was run for.
+        what: String,
+        /// The command line.
+        command: String,
+        /// What it printed.
+        output: String,
+    },
+
+    /// `cargo metadata` said something unexpected.
+    #[error("cannot read the package's metadata: {0}")]
+    Metadata(String),
+
+    /// The package does not depend on Ferrogrid.
+    #[error(
+        "package `{package}` has kernels but does not depend on `ferrogrid`: add it to [dependencies] in Cargo.toml"
+    )]
+    NoFerrogrid {
+        /// The package.
+        package: String,
+    },
+
+    /// Two annotated modules of one target have the same content.
+    #[error(
+        "two kernel modules of {target} have the same name and content:\n  --> {first}\n  --> {second}\nEntry points are named after a module's content; keep one module and use it from both places"
+    )]
+    DuplicateModule {
+        /// The cargo target.
+        target: String,
+        /// `file:line` of the first.
+        first: String,
+        /// `file:line` of the second.
+        second: String,
+    },
+
+    /// rustc refused the device code; its diagnostics name the user's files.
+    #[error("{diagnostics}\nerror: the kernels of {target} do not compile for the device ({arch}){hint}")]
+    Device {
+        /// The cargo target.
+        target: String,
+        /// The architecture.
+        arch: String,
+        /// What rustc printed.
+        diagnostics: String,
+        /// Advice that fits the diagnostics, or nothing.
+        hint: &'static str,
+    },
+
+    /// A crate that kernels name does not compile for the device.
+    #[error(
+        "{diagnostics}\nerror: the crates that kernels use do not compile for the device ({crates})\n  kernels can use no_std crates; look for a feature (often `std`) to switch off"
+    )]
+    Dependencies {
+        /// Their names.
+        crates: String,
+        /// What cargo printed.
+        diagnostics: String,
+    },
+
+    /// The PTX is not what the source promises.
+    #[error("the PTX of {target} for {arch} is not as expected: {problem}\n  file: {file}", file = file.display())]
+    Ptx {
+        /// The cargo target.
+        target: String,
+        /// The architecture.
+        arch: String,
+        /// What is wrong.
+        problem: String,
+        /// The PTX.
+        file: PathBuf,
+    },
+
+    /// No device toolchain could be provided.
+    #[error("no device toolchain could be set up; tried:\n{tried}{manual}", manual = crate::toolchain::MANUAL)]
+    Setup {
+        /// One line for each thing that was tried, with its outcome.
+        tried: String,
+    },
+}
+
+impl Error {
+    /// For `map_err` on file operations: `Error::io("read", path)`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    }
+}

@@ -1,0 +1,306 @@
+//! What `cargo metadata` says about the package that is being built: its targets, its dependencies
+//! and where Ferrogrid's own crates are. It must not know what is compiled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::environment::Environment;
+use crate::error::Error;
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+/// The package that is being built.
+#[derive(Debug)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) workspace_root: PathBuf,
+    pub(crate) targets: Vec<Target>,
+    /// What its code can name, by the name that it has there.
+    pub(crate) dependencies: BTreeMap<String, Dependency>,
+    /// The crates that every kernel uses: `ferrogrid-device` and `ferrogrid-macros`.
+    pub(crate) ferrogrid: Option<[Dependency; 2]>,
+    /// `package.metadata.ferrogrid.arch`.
+    pub(crate) archs: Vec<String>,
+    /// Folders of the path dependencies of each package, itself included, by package id.
+    local: BTreeMap<String, BTreeSet<PathBuf>>,
+}
+
+/// A cargo target that can hold kernels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) kind: TargetKind,
+    pub(crate) name: String,
+    pub(crate) source: PathBuf,
+    pub(crate) edition: String,
+}
+
+/// The kinds of cargo targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TargetKind {
+    Lib,
+    Bin,
+    Example,
+    Test,
+    Bench,
+}
+
+impl TargetKind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TargetKind::Lib => "lib",
+            TargetKind::Bin => "bin",
+            TargetKind::Example => "example",
+            TargetKind::Test => "test",
+            TargetKind::Bench => "bench",
+        }
+    }
+
+    fn parse(kinds: &Value) -> Option<Self> {
+        let kinds: Vec<&str> = kinds.as_array()?.iter().filter_map(Value::as_str).collect();
+        let library = ["lib", "rlib", "dylib", "cdylib", "staticlib"];
+        match kinds.as_slice() {
+            ["bin"] => Some(TargetKind::Bin),
+            ["example"] => Some(TargetKind::Example),
+            ["test"] => Some(TargetKind::Test),
+            ["bench"] => Some(TargetKind::Bench),
+            kinds if kinds.iter().any(|kind| library.contains(kind)) => Some(TargetKind::Lib),
+            _ => None,
+        }
+    }
+}
+
+/// A dependency as another package can repeat it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dependency {
+    /// Its package's name.
+    pub(crate) package: String,
+    /// Its package's id in the metadata.
+    pub(crate) id: String,
+    pub(crate) source: Source,
+    pub(crate) default_features: bool,
+    pub(crate) features: Vec<String>,
+}
+
+/// Where a dependency comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Path(PathBuf),
+    /// `index` is none for crates.io.
+    Registry {
+        version: String,
+        index: Option<String>,
+    },
+    /// `reference` is `branch`, `tag` or `rev` with its value.
+    Git {
+        url: String,
+        reference: Option<(String, String)>,
+    },
+}
+
+impl Package {
+    /// Asks cargo, or the memory of its last answer if nothing it depends on has changed.
+    pub(crate) fn load(environment: &Environment) -> Result<Self, Error> {
+        let metadata = query::metadata(environment)?;
+        Self::from_metadata(&metadata, environment)
+    }
+
+    fn from_metadata(metadata: &Value, environment: &Environment) -> Result<Self, Error> {
+        let manifest = environment.manifest_dir.join("Cargo.toml");
+        let own = own_package(metadata, &manifest).ok_or_else(|| {
+            Error::Metadata(format!("cargo does not list a package at {}", manifest.display()))
+        })?;
+        let id = text(own, "id")?;
+        let members = list(metadata, "workspace_members");
+        let is_member = members.iter().any(|member| member.as_str() == Some(id));
+        let graph = Graph::new(metadata);
+        Ok(Package {
+            name: text(own, "name")?.to_owned(),
+            workspace_root: PathBuf::from(text(metadata, "workspace_root")?),
+            targets: targets(own, &environment.features, is_member),
+            dependencies: dependencies(own, &graph),
+            ferrogrid: graph.ferrogrid(id),
+            archs: strings(&own["metadata"]["ferrogrid"]["arch"]),
+            local: graph.local_folders(),
+        })
+    }
+
+    /// The folders of all path dependencies that `dependency` is made of, its own included.
+    pub(crate) fn local_folders(&self, dependency: &Dependency) -> impl Iterator<Item = &PathBuf> {
+        self.local.get(&dependency.id).into_iter().flatten()
+    }
+}
+
+fn own_package<'a>(metadata: &'a Value, manifest: &Path) -> Option<&'a Value> {
+    let wanted = manifest.canonicalize().unwrap_or_else(|_| manifest.to_owned());
+    list(metadata, "packages").iter().find(|package| {
+        let path = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+        path == manifest || path.canonicalize().is_ok_and(|path| path == wanted)
+    })
+}
+
+/// The targets whose required features are on. Of a package outside the workspace, cargo compiles
+/// the library only.
+fn targets(package: &Value, features: &[String], is_member: bool) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for target in list(package, "targets") {
+        let Some(kind) = TargetKind::parse(&target["kind"]) else { continue };
+        let required = strings(&target["required-features"]);
+        if !required.iter().all(|feature| features.contains(feature)) {
+            continue;
+        }
+        if kind != TargetKind::Lib && !is_member {
+            continue;
+        }
+        targets.push(Target {
+            kind,
+            name: target["name"].as_str().unwrap_or_default().to_owned(),
+            source: PathBuf::from(target["src_path"].as_str().unwrap_or_default()),
+            edition: target["edition"].as_str().unwrap_or("2021").to_owned(),
+        });
+    }
+    targets
+}
+
+fn dependencies(package: &Value, graph: &Graph<'_>) -> BTreeMap<String, Dependency> {
+    let mut found = BTreeMap::new();
+    let id = package["id"].as_str().unwrap_or_default();
+    for (name, dependency_id) in graph.edges(id) {
+        let Some(resolved) = graph.packages.get(dependency_id) else { continue };
+        let declared = list(package, "dependencies").iter().filter(|declared| {
+            declared["name"] == resolved["name"] && declared["kind"].as_str() != Some("build")
+        });
+        // A package may be declared more than once (for tests as well, for a platform): features add.
+        let mut features = BTreeSet::new();
+        let mut default_features = false;
+        let mut is_declared = false;
+        for declaration in declared {
+            if let Some(rename) = declaration["rename"].as_str()
+                && rename.replace('-', "_") != name
+            {
+                continue;
+            }
+            is_declared = true;
+            default_features |= declaration["uses_default_features"].as_bool().unwrap_or(true);
+            features.extend(strings(&declaration["features"]));
+        }
+        if !is_declared {
+            continue;
+        }
+        let Some(mut dependency) = graph.dependency(dependency_id) else { continue };
+        dependency.default_features = default_features;
+        dependency.features = features.into_iter().collect();
+        found.insert(name.to_owned(), dependency);
+    }
+    found
+}
+
+/// The resolved packages and the edges between them.
+struct Graph<'a> {
+    packages: BTreeMap<&'a str, &'a Value>,
+    nodes: BTreeMap<&'a str, Vec<(&'a str, &'a str)>>,
+}
+
+impl<'a> Graph<'a> {
+    fn new(metadata: &'a Value) -> Self {
+        let packages = list(metadata, "packages")
+            .iter()
+            .filter_map(|package| Some((package["id"].as_str()?, package)))
+            .collect();
+        let nodes = list(&metadata["resolve"], "nodes")
+            .iter()
+            .filter_map(|node| {
+                let edges = list(node, "deps")
+                    .iter()
+                    .filter_map(|edge| Some((edge["name"].as_str()?, edge["pkg"].as_str()?)));
+                Some((node["id"].as_str()?, edges.collect()))
+            })
+            .collect();
+        Graph { packages, nodes }
+    }
+
+    /// The extern name and id of each dependency.
+    fn edges(&self, id: &str) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
+        self.nodes.get(id).into_iter().flatten().copied()
+    }
+
+    /// `id` and all that it depends on.
+    fn closure(&self, id: &'a str) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if found.insert(id) {
+                open.extend(self.edges(id).map(|(_, dependency)| dependency));
+            }
+        }
+        found
+    }
+
+    /// The crates that every kernel uses, among all that `id` depends on.
+    fn ferrogrid(&self, id: &'a str) -> Option<[Dependency; 2]> {
+        let closure = self.closure(id);
+        let named = |name: &str| {
+            let id = closure.iter().find(|id| self.packages.get(*id).is_some_and(|it| it["name"] == name))?;
+            self.dependency(id)
+        };
+        Some([named("ferrogrid-device")?, named("ferrogrid-macros")?])
+    }
+
+    fn dependency(&self, id: &str) -> Option<Dependency> {
+        let package = self.packages.get(id)?;
+        Some(Dependency {
+            package: package["name"].as_str()?.to_owned(),
+            id: id.to_owned(),
+            source: source(package)?,
+            default_features: true,
+            features: Vec::new(),
+        })
+    }
+
+    fn local_folders(&self) -> BTreeMap<String, BTreeSet<PathBuf>> {
+        let folder = |id: &&str| {
+            let package = self.packages.get(*id)?;
+            if !package["source"].is_null() {
+                return None;
+            }
+            Some(Path::new(package["manifest_path"].as_str()?).parent()?.to_owned())
+        };
+        let folders = |id: &'a str| self.closure(id).iter().filter_map(folder).collect();
+        self.packages.keys().map(|&id| (id.to_owned(), folders(id))).collect()
+    }
+}
+
+/// Where a resolved package comes from, in the words of Cargo.toml.
+fn source(package: &Value) -> Option<Source> {
+    let Some(source) = package["source"].as_str() else {
+        let manifest = Path::new(package["manifest_path"].as_str()?);
+        return Some(Source::Path(manifest.parent()?.to_owned()));
+    };
+    if let Some(git) = source.strip_prefix("git+") {
+        let git = git.split('#').next()?;
+        let (url, query) = git.split_once('?').unwrap_or((git, ""));
+        let reference = query.split_once('=').map(|(kind, value)| (kind.to_owned(), value.to_owned()));
+        return Some(Source::Git { url: url.to_owned(), reference });
+    }
+    let version = package["version"].as_str()?.to_owned();
+    let crates_io =
+        source.contains("github.com/rust-lang/crates.io-index") || source.contains("index.crates.io");
+    let index = (!crates_io).then(|| source.strip_prefix("registry+").unwrap_or(source).to_owned());
+    Some(Source::Registry { version, index })
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, Error> {
+    value[field].as_str().ok_or_else(|| Error::Metadata(format!("it has no `{field}`")))
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value[field].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    let values = value.as_array().map_or(&[][..], Vec::as_slice);
+    values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect()
+}

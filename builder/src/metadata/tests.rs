@@ -1,0 +1,1 @@
+//! Reading of metadata, from a text like cargo's.

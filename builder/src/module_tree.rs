@@ -1,0 +1,259 @@
+//! The real module tree of a cargo target: from its root file through every `mod x;` that exists on
+//! the device, to the annotated modules. It must not know where the result is written.
+
+mod names;
+mod paths;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use ferrogrid_syntax::{Fingerprint, Module, ModuleOptions, is_module_attribute};
+use syn::{Attribute, Item, ItemMod, Meta, Token, Visibility};
+
+use crate::cfg::Cfgs;
+use crate::error::Error;
+use paths::Place;
+
+pub(crate) use sources::Sources;
+use sources::{Parsed, Source};
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(crate) struct ModuleTree {
+    /// The files that hold something to keep; `root` is the first that was entered.
+    pub(crate) files: Vec<SourceFile>,
+    /// The index of the root file, if anything in the tree is kept.
+    pub(crate) root: Option<usize>,
+    /// The annotated modules, in order of appearance.
+    pub(crate) modules: Vec<FoundModule>,
+    /// Every file that was read, or looked for and not found.
+    pub(crate) visited: BTreeSet<PathBuf>,
+    /// Nightly features that the crate asks for in its root file.
+    pub(crate) features: BTreeSet<String>,
+    /// What could not be read, each with its place; the host's compiler says the same.
+    pub(crate) unreadable: Vec<String>,
+}
+
+/// A file, and what of it stays in the device crate.
+#[derive(Debug)]
+pub(crate) struct SourceFile {
+    pub(crate) path: PathBuf,
+    pub(crate) source: Rc<Source>,
+    /// Sorted, disjoint.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A part of a file that stays.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) range: Range<usize>,
+    pub(crate) content: Content,
+}
+
+/// What stands in the place of a part.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// The text itself.
+    Same,
+    /// Other text on one line.
+    Text(String),
+    /// A declaration (`pub mod x;`) of the module in another file.
+    File { declaration: String, file: usize },
+}
+
+/// An annotated module.
+#[derive(Debug)]
+pub(crate) struct FoundModule {
+    pub(crate) name: String,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) file: PathBuf,
+    /// Counted from 1.
+    pub(crate) line: usize,
+    /// The kernels whose `cfg`s hold.
+    pub(crate) kernels: Vec<FoundKernel>,
+    /// Whether something inside depends on `cfg(test)`.
+    pub(crate) depends_on_test: bool,
+    /// The names at the start of paths in it: the crates that it may use.
+    pub(crate) names: BTreeSet<String>,
+}
+
+/// A kernel as the PTX must have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundKernel {
+    pub(crate) entry: String,
+    pub(crate) parameters: usize,
+}
+
+/// Walks the tree that begins in `root`.
+///
+/// # Errors
+/// If a file that exists cannot be read. Missing files and syntax errors are left to the compiler
+/// of the host half, which reports them better.
+pub(crate) fn walk(root: &Path, cfgs: &Cfgs, sources: &mut Sources) -> Result<ModuleTree, Error> {
+    let mut walker = Walker { cfgs, sources, tree: ModuleTree::default(), entered: Vec::new() };
+    walker.tree.root = walker.file(root, Place::of_root(root))?;
+    Ok(walker.tree)
+}
+
+struct Walker<'a> {
+    cfgs: &'a Cfgs,
+    sources: &'a mut Sources,
+    tree: ModuleTree,
+    /// The files on the way here, against cycles.
+    entered: Vec<PathBuf>,
+}
+
+impl Walker<'_> {
+    /// Walks one file; `None` if nothing in it is kept.
+    fn file(&mut self, path: &Path, place: Place) -> Result<Option<usize>, Error> {
+        self.tree.visited.insert(path.to_owned());
+        if self.entered.iter().any(|entered| entered == path) {
+            return Ok(None);
+        }
+        let source = self.sources.get(path)?;
+        let file = match &source.parsed {
+            Parsed::File(file) => file,
+            Parsed::NoModules => return Ok(None),
+            Parsed::Unreadable(reason) => {
+                self.tree.unreadable.push(reason.clone());
+                return Ok(None);
+            }
+        };
+        if self.entered.is_empty() {
+            self.tree.features = features(&file.attrs, self.cfgs);
+        }
+        self.entered.push(path.to_owned());
+        let mut parts = Vec::new();
+        for item in &file.items {
+            self.item(item, path, &place, &mut parts)?;
+        }
+        self.entered.pop();
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        self.tree.files.push(SourceFile { path: path.to_owned(), source: Rc::clone(&source), parts });
+        Ok(Some(self.tree.files.len() - 1))
+    }
+
+    fn item(&mut self, item: &Item, path: &Path, place: &Place, parts: &mut Vec<Part>) -> Result<(), Error> {
+        let Item::Mod(module) = item else { return Ok(()) };
+        if !self.cfgs.hold(&module.attrs) {
+            return Ok(());
+        }
+        if let Some(attribute) = module.attrs.iter().find(|attribute| is_module_attribute(attribute)) {
+            self.annotated(module, attribute, path, parts);
+            return Ok(());
+        }
+        let redirect = path_attribute(&module.attrs, self.cfgs);
+        match &module.content {
+            Some((brace, items)) => {
+                let inner = place.inline(&module.ident, redirect.as_deref());
+                let mut inside = Vec::new();
+                for item in items {
+                    self.item(item, path, &inner, &mut inside)?;
+                }
+                if !inside.is_empty() {
+                    let open = brace.span.open().byte_range();
+                    parts.push(same(start(module)..open.end));
+                    parts.append(&mut inside);
+                    parts.push(same(brace.span.close().byte_range()));
+                }
+            }
+            None => {
+                let Some((file, inner)) = place.file(&module.ident, redirect.as_deref()) else {
+                    self.tree.visited.insert(place.expected(&module.ident, redirect.as_deref()));
+                    return Ok(());
+                };
+                if let Some(index) = self.file(&file, inner)? {
+                    let end = module.semi.map_or(module.ident.span(), |semi| semi.span).byte_range().end;
+                    let declaration = declaration(module);
+                    let content = Content::File { declaration, file: index };
+                    parts.push(Part { range: start(module)..end, content });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn annotated(&mut self, item: &ItemMod, attribute: &Attribute, path: &Path, parts: &mut Vec<Part>) {
+        // What is wrong with a module or its kernels is reported once, by the macro on the host.
+        let Ok(options) = ModuleOptions::from_attribute(attribute) else { return };
+        if options.host_only {
+            return;
+        }
+        let mut bare = item.clone();
+        bare.attrs.retain(|other| !is_module_attribute(other));
+        let Ok(module) = Module::parse(bare) else { return };
+        let Some((brace, _)) = &item.content else { return };
+        let from = attribute.pound_token.span.byte_range().start;
+        let to = attribute.bracket_token.span.close().byte_range().end;
+        let content = Content::Text("#[::ferrogrid::module]".to_owned());
+        parts.push(Part { range: from..to, content });
+        parts.push(same(start(item)..brace.span.close().byte_range().end));
+        let kernels = module.kernels.iter().filter(|kernel| self.cfgs.hold(&kernel.function.attrs));
+        let kernels = kernels.map(|kernel| FoundKernel {
+            entry: kernel.entry(module.fingerprint),
+            parameters: kernel.flattened(),
+        });
+        let kernels = kernels.collect();
+        let tokens = names::content(item);
+        self.tree.modules.push(FoundModule {
+            name: module.name.to_string(),
+            fingerprint: module.fingerprint,
+            file: path.to_owned(),
+            line: item.ident.span().start().line,
+            kernels,
+            depends_on_test: names::mentions_cfg_test(&tokens),
+            names: names::path_starts(&tokens),
+        });
+    }
+}
+
+fn same(range: Range<usize>) -> Part {
+    Part { range, content: Content::Same }
+}
+
+/// Where a module begins, after its attributes.
+fn start(module: &ItemMod) -> usize {
+    let first = match (&module.vis, &module.unsafety) {
+        (Visibility::Inherited, Some(token)) => token.span,
+        (Visibility::Inherited, None) => module.mod_token.span,
+        (Visibility::Public(token), _) => token.span,
+        (Visibility::Restricted(restricted), _) => restricted.pub_token.span,
+    };
+    first.byte_range().start
+}
+
+/// `pub(crate) mod x;`
+fn declaration(module: &ItemMod) -> String {
+    use quote::ToTokens;
+    format!("{} mod {};", module.vis.to_token_stream(), module.ident).trim_start().to_owned()
+}
+
+/// The value of `#[path = "..."]`, behind any `cfg_attr` that holds.
+fn path_attribute(attributes: &[Attribute], cfgs: &Cfgs) -> Option<String> {
+    attributes.iter().flat_map(|attribute| cfgs.expand(&attribute.meta)).find_map(|meta| {
+        let Meta::NameValue(pair) = meta else { return None };
+        let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(value), .. }) = &pair.value else {
+            return None;
+        };
+        pair.path.is_ident("path").then(|| value.value())
+    })
+}
+
+/// The names in `#![feature(a, b)]`.
+fn features(attributes: &[Attribute], cfgs: &Cfgs) -> BTreeSet<String> {
+    let metas = attributes.iter().flat_map(|attribute| cfgs.expand(&attribute.meta));
+    let lists = metas.filter_map(|meta| match meta {
+        Meta::List(list) if list.path.is_ident("feature") => {
+            list.parse_args_with(syn::punctuated::Punctuated::<syn::Ident, Token![,]>::parse_terminated).ok()
+        }
+        _ => None,
+    });
+    lists.flatten().map(|name| name.to_string()).collect()
+}

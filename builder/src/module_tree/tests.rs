@@ -1,0 +1,1 @@
+//! Walks over module trees written to a temporary folder.

@@ -1,0 +1,201 @@
+//! Provides a device toolchain where there is none: a rustup component, else the distribution's
+//! package; then fills the core cache. It asks nothing, says what it runs, and does nothing twice.
+//! It must not know how device code is compiled.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::arch::Arch;
+use crate::error::Error;
+use crate::toolchain::{self, Toolchain};
+use crate::{cache, core_cache, inner};
+
+/// The packages of Debian and Ubuntu that bring a rustc and its sources.
+const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
+
+/// Makes sure that device code can be compiled for `archs` on this machine: finds or provides a
+/// toolchain and builds `core` for each architecture. `progress` gets one line for each step and
+/// each line that a program prints meanwhile.
+///
+/// # Errors
+/// [`Error::Setup`] with all that was tried, if no toolchain can be provided; else as
+/// [`core_cache::ensure`].
+pub fn setup(archs: &[Arch], progress: &mut dyn FnMut(&str)) -> Result<Toolchain, Error> {
+    let toolchain = match toolchain::find(archs) {
+        Ok(toolchain) => toolchain,
+        Err(error) => provide(archs, error, progress)?,
+    };
+    progress(&format!(
+        "device toolchain: {} at {} ({})",
+        toolchain.version,
+        toolchain.rustc.display(),
+        toolchain.origin
+    ));
+    for arch in archs {
+        core_cache::ensure(&cache::root(), &toolchain, arch, progress)?;
+    }
+    Ok(toolchain)
+}
+
+/// One way to get a toolchain.
+struct Way {
+    name: &'static str,
+    /// Why it cannot even be tried here, if so.
+    barred: Option<String>,
+    /// The commands, in order.
+    commands: Vec<Vec<String>>,
+}
+
+fn provide(archs: &[Arch], none: Error, progress: &mut dyn FnMut(&str)) -> Result<Toolchain, Error> {
+    if std::env::var_os("FERROGRID_DEVICE_RUSTC").is_some_and(|value| !value.is_empty()) {
+        return Err(none);
+    }
+    let mut tried = format!("{none}\n").replace(toolchain::MANUAL, "");
+    for way in [rustup_way(), apt_way()] {
+        if let Some(reason) = way.barred {
+            tried.push_str(&format!("  - {}: {reason}\n", way.name));
+            continue;
+        }
+        if let Err(reason) = take(&way, progress) {
+            tried.push_str(&format!("  - {}: {reason}\n", way.name));
+            continue;
+        }
+        match toolchain::find(archs) {
+            Ok(toolchain) => return Ok(toolchain),
+            Err(_) => tried.push_str(&format!("  - {}: it ran, but no toolchain qualifies yet\n", way.name)),
+        }
+    }
+    Err(Error::Setup { tried })
+}
+
+fn rustup_way() -> Way {
+    let automatic = std::env::var_os("RUSTUP_AUTO_INSTALL");
+    let barred = if automatic.is_some_and(|value| value == "0") {
+        Some("RUSTUP_AUTO_INSTALL=0 forbids rustup to install anything".to_owned())
+    } else if !in_path("rustup") {
+        Some("rustup is not installed".to_owned())
+    } else {
+        None
+    };
+    let commands = vec![
+        words(&["rustup", "toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"]),
+        words(&["rustup", "component", "add", "rust-src", "--toolchain", "nightly"]),
+    ];
+    Way { name: "rustup", barred, commands }
+}
+
+fn apt_way() -> Way {
+    let root = is_root();
+    let barred = if !in_path("apt-get") {
+        Some("this system has no apt-get".to_owned())
+    } else if !root && !sudo_without_password() {
+        Some("apt-get needs root, and `sudo` would ask for a password".to_owned())
+    } else {
+        None
+    };
+    let prefix = if root { words(&["env"]) } else { words(&["sudo", "-n", "env"]) };
+    let apt = |arguments: &[&str]| {
+        let mut command = prefix.clone();
+        command.extend(words(&["DEBIAN_FRONTEND=noninteractive", "apt-get"]));
+        command.extend(words(arguments));
+        command
+    };
+    let install = ["install", "-y", "--no-install-recommends", PACKAGES[0], PACKAGES[1]];
+    let mut commands = vec![apt(&install)];
+    if barred.is_none() && !packages_known() {
+        commands.insert(0, apt(&["update"]));
+    }
+    Way { name: "apt-get", barred, commands }
+}
+
+/// Runs the commands of a way; the reason of the first failure is the error.
+fn take(way: &Way, progress: &mut dyn FnMut(&str)) -> Result<(), String> {
+    for command in &way.commands {
+        let line = command.join(" ");
+        progress(&format!("running: {line}"));
+        stream(command, progress).map_err(|reason| format!("`{line}` {reason}"))?;
+    }
+    Ok(())
+}
+
+/// Runs a command and passes on each line that it prints, as it prints it.
+fn stream(command: &[String], progress: &mut dyn FnMut(&str)) -> Result<(), String> {
+    let (program, arguments) = command.split_first().ok_or("is empty")?;
+    let (reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
+    let errors = writer.try_clone().map_err(|error| error.to_string())?;
+    let mut child = {
+        // The command keeps the pipe's writing end; it goes with it, or reading would never end.
+        let mut command = inner::command(Path::new(program));
+        command.args(arguments).stdin(Stdio::null()).stdout(writer).stderr(errors);
+        command.spawn().map_err(|error| format!("does not start: {error}"))?
+    };
+    let mut last = String::new();
+    for line in BufReader::new(reader).lines().map_while(Result::ok) {
+        progress(&line);
+        if !line.trim().is_empty() {
+            last = line;
+        }
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(format!("failed ({status}): {last}")) }
+}
+
+/// Whether apt's lists name a version of the packages.
+fn packages_known() -> bool {
+    let output = Command::new("apt-cache").arg("policy").args(PACKAGES).env("LC_ALL", "C").output();
+    let Ok(output) = output else { return false };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let candidates = text.lines().filter(|line| line.trim_start().starts_with("Candidate:"));
+    candidates.filter(|line| !line.contains("(none)")).count() == PACKAGES.len()
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn sudo_without_password() -> bool {
+    let status = Command::new("sudo").args(["-n", "true"]).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn words(text: &[&str]) -> Vec<String> {
+    text.iter().map(|&word| word.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Vec<String> {
+        words(&["sh", "-c", script])
+    }
+
+    #[test]
+    fn every_line_of_a_program_is_passed_on() {
+        let mut lines = Vec::new();
+        let way =
+            Way { name: "test", barred: None, commands: vec![shell("echo one; echo two >&2; echo three")] };
+        take(&way, &mut |line| lines.push(line.to_owned())).unwrap();
+        assert_eq!(lines, ["running: sh -c echo one; echo two >&2; echo three", "one", "two", "three"]);
+    }
+
+    #[test]
+    fn a_failure_names_the_command_and_its_last_words() {
+        let way = Way { name: "test", barred: None, commands: vec![shell("echo why not; exit 7")] };
+        let reason = take(&way, &mut |_| {}).unwrap_err();
+        assert!(reason.contains("sh -c") && reason.contains("why not") && reason.contains('7'), "{reason}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_a_failure() {
+        let way = Way { name: "test", barred: None, commands: vec![words(&["/no/such/program"])] };
+        assert!(take(&way, &mut |_| {}).unwrap_err().contains("does not start"));
+    }
+}

@@ -1,0 +1,372 @@
+//! The build step from beginning to end, and its options: which part runs when, what is shared
+//! between targets, and what cargo is told. It must not know the details of any part.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::arch::Arch;
+use crate::cfg::Cfgs;
+use crate::compile::{Compiler, Image, OwnLibrary};
+use crate::core_cache::CoreEntry;
+use crate::dependencies::Plan;
+use crate::device_crate::{self, DeviceCrate};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::metadata::{Package, TargetKind};
+use crate::module_tree::{self, Sources};
+use crate::toolchain::{self, Toolchain};
+use crate::{cache, core_cache, manifest};
+
+/// Compiles the kernels of the package whose build script calls this, with the default options; on
+/// failure prints the reason and ends the build script.
+///
+/// ```no_run
+/// // in `fn main` of build.rs
+/// ferrogrid_build::compile()
+/// ```
+pub fn compile() {
+    Build::new().run();
+}
+
+/// The build step with options.
+///
+/// ```no_run
+/// // in `fn main` of build.rs
+/// ferrogrid_build::Build::new().arch(["sm_75", "sm_90"]).run()
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Build {
+    archs: Vec<String>,
+}
+
+/// What a build step made.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    /// What cargo must be told, one line for each.
+    pub directives: Vec<String>,
+    /// The PTX files.
+    pub ptx: Vec<PathBuf>,
+    /// The annotated modules, in the order of their targets.
+    pub modules: Vec<CompiledModule>,
+}
+
+/// An annotated module and what was made of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompiledModule {
+    /// Its name.
+    pub name: String,
+    /// The cargo target that it was compiled for, such as "example `saxpy`".
+    pub target: String,
+    /// The file that it stands in.
+    pub file: PathBuf,
+    /// Its entry points.
+    pub entries: Vec<String>,
+    /// The manifest that the host half includes.
+    pub manifest: PathBuf,
+}
+
+impl Build {
+    /// The default options: for `sm_75`, unless `FERROGRID_ARCH` or
+    /// `package.metadata.ferrogrid.arch` in Cargo.toml say otherwise.
+    pub fn new() -> Self {
+        Build::default()
+    }
+
+    /// The architectures to compile for. `FERROGRID_ARCH`, if set, wins over this; this wins over
+    /// Cargo.toml.
+    pub fn arch<S: Into<String>>(mut self, archs: impl IntoIterator<Item = S>) -> Self {
+        self.archs = archs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Runs the step and tells cargo the result; on failure prints the reason to standard error and
+    /// ends the process with status 1.
+    pub fn run(&self) {
+        let result = Environment::from_process().and_then(|environment| self.try_run(&environment));
+        match result {
+            Ok(output) => output.directives.iter().for_each(|directive| println!("{directive}")),
+            Err(error) => {
+                eprintln!("{}", described(&error));
+                std::process::exit(1);
+            }
+        }
+    }
+
+    /// Runs the step for a package and returns what was made; prints progress of long steps to
+    /// standard error, and nothing else.
+    ///
+    /// # Errors
+    /// See [`Error`]; a device compile error carries rustc's diagnostics.
+    pub fn try_run(&self, environment: &Environment) -> Result<Output, Error> {
+        let package = Package::load(environment)?;
+        let archs = self.archs(environment, &package)?;
+        let toolchain = toolchain::find(&archs)?;
+        let cache_root = cache::root();
+        let mut cores = Vec::new();
+        for arch in &archs {
+            let mut progress = |line: &str| eprintln!("ferrogrid: {line}");
+            cores.push(core_cache::ensure(&cache_root, &toolchain, arch, &mut progress)?);
+        }
+        let step = Step {
+            environment,
+            package: &package,
+            toolchain: &toolchain,
+            folder: environment.out_dir.join("ferrogrid"),
+            cache_root,
+        };
+        step.run(&archs, cores)
+    }
+
+    fn archs(&self, environment: &Environment, package: &Package) -> Result<Vec<Arch>, Error> {
+        if let Some(list) = &environment.arch {
+            return Arch::parse_list(list);
+        }
+        let named = if self.archs.is_empty() { &package.archs } else { &self.archs };
+        if named.is_empty() {
+            return Ok(vec![Arch::baseline()]);
+        }
+        Arch::parse_list(&named.join(","))
+    }
+}
+
+/// The error as the last words of a build script: diagnostics begin with their own `error`.
+fn described(error: &Error) -> String {
+    match error {
+        Error::Device { .. } | Error::Dependencies { .. } => error.to_string(),
+        other => format!("error: {other}"),
+    }
+}
+
+struct Step<'a> {
+    environment: &'a Environment,
+    package: &'a Package,
+    toolchain: &'a Toolchain,
+    /// `OUT_DIR/ferrogrid`.
+    folder: PathBuf,
+    cache_root: PathBuf,
+}
+
+/// A device crate, and which of its modules take their code from it.
+struct Unit {
+    device_crate: DeviceCrate,
+    kind: TargetKind,
+    /// Indices into the crate's modules.
+    provides: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Scan {
+    units: Vec<Unit>,
+    visited: BTreeSet<PathBuf>,
+    warnings: Vec<String>,
+}
+
+impl Step<'_> {
+    fn run(&self, archs: &[Arch], cores: Vec<CoreEntry>) -> Result<Output, Error> {
+        let scan = self.scan(&Cfgs::from_rustc(&cores[0].cfgs))?;
+        let modules = scan.units.iter().flat_map(|unit| &unit.device_crate.modules);
+        let names: BTreeSet<&String> = modules.flat_map(|module| &module.names).collect();
+        let plan = Plan::new(self.package, self.toolchain, names.iter().copied());
+        let mut output = Output { directives: self.directives(&scan, &plan), ..Output::default() };
+        if scan.units.is_empty() {
+            return Ok(output);
+        }
+        let compilers = self.compilers(archs, cores, &plan)?;
+        let libraries = self.libraries(&scan.units, &compilers)?;
+        let images = compile_all(&scan.units, &compilers, &libraries)?;
+        for (unit, images) in scan.units.iter().zip(images) {
+            self.finish(unit, &images, &mut output)?;
+        }
+        Ok(output)
+    }
+
+    /// Walks the trees of all targets and lays out their device crates.
+    fn scan(&self, device: &Cfgs) -> Result<Scan, Error> {
+        let mut options: Vec<String> =
+            self.environment.features.iter().map(|feature| format!("feature=\"{feature}\"")).collect();
+        options.extend(self.environment.cfgs.iter().cloned());
+        let device = device.with(options.iter().map(String::as_str));
+        let mut scan = Scan::default();
+        let mut sources = Sources::default();
+        let mut known = BTreeSet::new();
+        for target in &self.package.targets {
+            // `cargo test` compiles these with `cfg(test)`, and nothing compiles them without.
+            let only_test = matches!(target.kind, TargetKind::Test | TargetKind::Bench);
+            for test in [false, true] {
+                if only_test && !test {
+                    continue;
+                }
+                let mut cfgs = options.clone();
+                let held = if test {
+                    cfgs.push("test".to_owned());
+                    device.with(["test"])
+                } else {
+                    device.clone()
+                };
+                let mut tree = module_tree::walk(&target.source, &held, &mut sources)?;
+                scan.visited.append(&mut tree.visited);
+                for warning in tree.unreadable.drain(..) {
+                    if !scan.warnings.contains(&warning) {
+                        scan.warnings.push(warning);
+                    }
+                }
+                let tested = test && !only_test;
+                let provides: Vec<usize> = tree
+                    .modules
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, module)| tested || !module.depends_on_test || only_test)
+                    .filter(|(_, module)| !known.contains(&module.fingerprint))
+                    .map(|(at, _)| at)
+                    .collect();
+                if provides.is_empty() && (test || tree.modules.is_empty()) {
+                    continue;
+                }
+                known.extend(provides.iter().map(|&at| tree.modules[at].fingerprint));
+                let root = &self.package.workspace_root;
+                let made = device_crate::lay_out(target, tested, tree, cfgs, root, &self.folder)?;
+                scan.units.extend(made.map(|device_crate| Unit {
+                    device_crate,
+                    kind: target.kind,
+                    provides,
+                }));
+            }
+        }
+        Ok(scan)
+    }
+
+    fn compilers<'c>(
+        &'c self,
+        archs: &'c [Arch],
+        cores: Vec<CoreEntry>,
+        plan: &Plan<'_>,
+    ) -> Result<Vec<Compiler<'c>>, Error> {
+        let mut compilers = Vec::new();
+        for (arch, core) in archs.iter().zip(cores) {
+            let externs = plan.build(arch, &core, &self.cache_root)?;
+            compilers.push(Compiler {
+                toolchain: self.toolchain,
+                arch,
+                core,
+                externs,
+                folder: &self.folder,
+                workspace_root: &self.package.workspace_root,
+                local_folders: plan.local_folders().filter_map(|folder| named(folder)).collect(),
+            });
+        }
+        Ok(compilers)
+    }
+
+    /// The package's own library for each architecture, if another target's modules name it.
+    fn libraries(&self, units: &[Unit], compilers: &[Compiler<'_>]) -> Result<Vec<OwnLibrary>, Error> {
+        let library = units.iter().find(|unit| {
+            unit.kind == TargetKind::Lib && !unit.device_crate.cfgs.iter().any(|cfg| cfg == "test")
+        });
+        let Some(library) = library.map(|unit| &unit.device_crate) else { return Ok(Vec::new()) };
+        if !units.iter().any(|unit| names_library(unit, &library.crate_name)) {
+            return Ok(Vec::new());
+        }
+        compilers.iter().map(|compiler| compiler.library(library)).collect()
+    }
+
+    /// Writes the manifests of a compiled unit.
+    fn finish(&self, unit: &Unit, images: &[Image], output: &mut Output) -> Result<(), Error> {
+        for image in images {
+            if let Err(problem) = image.ptx.agrees_with(&images[0].ptx) {
+                return Err(Error::Ptx {
+                    target: unit.device_crate.target.clone(),
+                    arch: image.ptx.target.clone(),
+                    problem,
+                    file: image.file.clone(),
+                });
+            }
+            output.ptx.push(image.file.clone());
+        }
+        for &at in &unit.provides {
+            let module = &unit.device_crate.modules[at];
+            let file = manifest::write(module, images, &self.folder)?;
+            let variable = manifest::variable(module);
+            output.directives.push(format!("cargo::rustc-env={variable}={}", file.display()));
+            output.modules.push(CompiledModule {
+                name: module.name.clone(),
+                target: unit.device_crate.target.clone(),
+                file: module.file.clone(),
+                entries: module.kernels.iter().map(|kernel| kernel.entry.clone()).collect(),
+                manifest: file,
+            });
+        }
+        Ok(())
+    }
+
+    /// When cargo must run the step again, and what it shall print.
+    fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Vec<String> {
+        let mut files: BTreeSet<PathBuf> = scan.visited.clone();
+        let own = &self.environment.manifest_dir;
+        files.extend(["build.rs", "Cargo.toml"].map(|name| own.join(name)));
+        for name in ["Cargo.toml", "Cargo.lock"] {
+            files.insert(self.package.workspace_root.join(name));
+        }
+        // Targets that cargo would find there are built from new files.
+        files.extend(["src/bin", "examples", "tests", "benches"].map(|name| own.join(name)));
+        for folder in plan.local_folders().filter(|folder| *folder != own) {
+            files.extend(["src", "Cargo.toml"].map(|name| folder.join(name)));
+        }
+        files.insert(self.toolchain.rustc.clone());
+        let mut directives: Vec<String> = files
+            .iter()
+            .filter(|file| scan.visited.contains(*file) || file.exists())
+            .map(|file| format!("cargo::rerun-if-changed={}", file.display()))
+            .collect();
+        let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC", "RUSTUP_TOOLCHAIN"];
+        directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
+        let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
+        directives.extend(scan.warnings.iter().map(warning));
+        directives
+    }
+}
+
+/// A folder, and its name as the beginning of a path.
+fn named(folder: &Path) -> Option<(PathBuf, String)> {
+    let name = folder.file_name()?.to_string_lossy().into_owned();
+    Some((folder.to_owned(), format!("{name}/")))
+}
+
+fn names_library(unit: &Unit, library: &str) -> bool {
+    unit.kind != TargetKind::Lib
+        && unit.device_crate.modules.iter().any(|module| module.names.contains(library))
+}
+
+/// Compiles every unit for every architecture, as many at once as there are processors. Returns the
+/// images by unit, in the order of the architectures.
+fn compile_all(
+    units: &[Unit],
+    compilers: &[Compiler<'_>],
+    libraries: &[OwnLibrary],
+) -> Result<Vec<Vec<Image>>, Error> {
+    let jobs: Vec<(usize, usize)> =
+        (0..units.len()).flat_map(|unit| (0..compilers.len()).map(move |arch| (unit, arch))).collect();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<BTreeMap<(usize, usize), Result<Image, Error>>> = Mutex::default();
+    let work = || {
+        while let Some(&(unit, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let library = libraries.get(arch).filter(|library| names_library(&units[unit], &library.name));
+            let image = compilers[arch].image(&units[unit].device_crate, library);
+            done.lock().unwrap_or_else(|it| it.into_inner()).insert((unit, arch), image);
+        }
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 1..processors.min(jobs.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let done = done.into_inner().unwrap_or_else(|it| it.into_inner());
+    let mut images: Vec<Vec<Image>> = units.iter().map(|_| Vec::new()).collect();
+    for ((unit, _), image) in done {
+        images[unit].push(image?);
+    }
+    Ok(images)
+}

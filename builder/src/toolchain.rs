@@ -1,0 +1,188 @@
+//! Finds a rustc that can compile device code, and remembers why each other one cannot. It must not
+//! know what is compiled, nor install anything.
+//!
+//! A rustc qualifies if it is new enough and if `core` for `nvptx64-nvidia-cuda` is at hand: the
+//! sources of its standard library, a prebuilt `core` in its sysroot, or one in our cache. The
+//! candidates, in order:
+//!
+//! 1. `FERROGRID_DEVICE_RUSTC`, if set: then no other is tried;
+//! 2. the active toolchain: the `RUSTC` or the cargo that runs us, or what `PATH` leads to;
+//! 3. the other installed rustup toolchains (none is ever installed by looking);
+//! 4. the distribution's `/usr/bin/rustc`.
+//!
+//! Stable compilers qualify too: inner compilers run with `RUSTC_BOOTSTRAP=1`.
+
+mod candidates;
+mod probe;
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use crate::arch::Arch;
+use crate::cache;
+use crate::error::Error;
+use candidates::Search;
+
+pub use report::{MANUAL, Rejection};
+
+/// The rustc target of device code.
+pub const DEVICE_TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// The oldest rustc that compiles device code as Ferrogrid needs it.
+pub const MINIMUM_RUSTC: (u32, u32) = (1, 96);
+
+/// A rustc that can compile device code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toolchain {
+    /// The compiler itself, not a rustup proxy.
+    pub rustc: PathBuf,
+    /// How it was found.
+    pub origin: Origin,
+    /// Its sysroot.
+    pub sysroot: PathBuf,
+    /// The first line of `rustc -vV`: `rustc 1.96.0 (ac68faa20 2026-05-25)`.
+    pub version: String,
+    /// The machine it runs on: `x86_64-unknown-linux-gnu`.
+    pub host: String,
+    /// Where `core` for the device comes from.
+    pub core: CoreOrigin,
+    /// Identifies the compiler in the cache: a hash of `rustc -vV`.
+    pub key: String,
+}
+
+/// How a candidate was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Named by `FERROGRID_DEVICE_RUSTC`.
+    Variable,
+    /// The toolchain of the cargo that runs us.
+    Active,
+    /// An installed rustup toolchain, by name.
+    Rustup(String),
+    /// Installed by the distribution.
+    Distribution,
+}
+
+/// Where `core` for the device comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CoreOrigin {
+    /// Built once into the cache from these sources (the folder that holds `core`).
+    Sources(PathBuf),
+    /// The sysroot has it, as after `rustup target add nvptx64-nvidia-cuda`.
+    Prebuilt,
+    /// The cache has it for every architecture asked for; the sources are gone.
+    Cached,
+}
+
+/// One rustc that was looked at.
+#[derive(Debug)]
+pub struct Candidate {
+    /// How it was found.
+    pub origin: Origin,
+    /// Where it is, or would be.
+    pub rustc: PathBuf,
+    /// What it can do, or why it cannot be used.
+    pub verdict: Result<Toolchain, Rejection>,
+}
+
+/// All that was looked at, in order.
+#[derive(Debug)]
+pub struct Discovery {
+    /// The candidates, best first.
+    pub candidates: Vec<Candidate>,
+}
+
+impl Discovery {
+    /// The toolchain to use: the first that qualifies.
+    ///
+    /// # Errors
+    /// [`Error::NoToolchain`], with the reason of each rejection and what to do.
+    pub fn toolchain(self) -> Result<Toolchain, Error> {
+        match self.best().cloned() {
+            Some(toolchain) => Ok(toolchain),
+            None => Err(Error::NoToolchain(Box::new(self))),
+        }
+    }
+
+    /// The same by reference, for reports.
+    pub fn best(&self) -> Option<&Toolchain> {
+        self.candidates.iter().find_map(|candidate| candidate.verdict.as_ref().ok())
+    }
+}
+
+/// Looks at every candidate: for reports such as `cargo ferrogrid doctor`.
+pub fn discover(archs: &[Arch]) -> Discovery {
+    let root = cache::root();
+    let search = Search::from_process();
+    Discovery { candidates: search.list().map(|candidate| judge(candidate, &root, archs)).collect() }
+}
+
+/// The first rustc that qualifies for `archs`; looks no further.
+///
+/// # Errors
+/// [`Error::NoToolchain`], with the reason of each rejection and what to do.
+pub fn find(archs: &[Arch]) -> Result<Toolchain, Error> {
+    find_in(&Search::from_process(), &cache::root(), archs)
+}
+
+fn find_in(search: &Search, root: &Path, archs: &[Arch]) -> Result<Toolchain, Error> {
+    let mut candidates = Vec::new();
+    for found in search.list() {
+        let candidate = judge(found, root, archs);
+        match candidate.verdict {
+            Ok(toolchain) => return Ok(toolchain),
+            Err(_) => candidates.push(candidate),
+        }
+    }
+    Err(Error::NoToolchain(Box::new(Discovery { candidates })))
+}
+
+fn judge(found: candidates::Found, root: &Path, archs: &[Arch]) -> Candidate {
+    let verdict = qualify(&found, root, archs);
+    Candidate { origin: found.origin, rustc: found.rustc, verdict }
+}
+
+fn qualify(found: &candidates::Found, root: &Path, archs: &[Arch]) -> Result<Toolchain, Rejection> {
+    if !found.rustc.is_file() {
+        return Err(Rejection::Missing);
+    }
+    let probe = probe::probe(&found.rustc, root)?;
+    if probe.release < MINIMUM_RUSTC {
+        return Err(Rejection::TooOld { found: probe.release });
+    }
+    let core = core_origin(&probe, root, archs)?;
+    Ok(Toolchain {
+        rustc: found.rustc.clone(),
+        origin: found.origin.clone(),
+        version: probe.version().to_owned(),
+        host: probe.host.clone(),
+        key: probe.key(),
+        sysroot: probe.sysroot,
+        core,
+    })
+}
+
+fn core_origin(probe: &probe::Probe, root: &Path, archs: &[Arch]) -> Result<CoreOrigin, Rejection> {
+    let libraries = probe.sysroot.join("lib/rustlib").join(DEVICE_TARGET).join("lib");
+    if has_core(&libraries) {
+        return Ok(CoreOrigin::Prebuilt);
+    }
+    let library = probe.sysroot.join("lib/rustlib/src/rust/library");
+    if library.join("core/src/lib.rs").is_file() && library.join("Cargo.lock").is_file() {
+        return Ok(CoreOrigin::Sources(library));
+    }
+    let key = probe.key();
+    let cached = |arch: &Arch| crate::core_cache::location(root, &key, arch.as_str()).is_dir();
+    if !archs.is_empty() && archs.iter().all(cached) {
+        return Ok(CoreOrigin::Cached);
+    }
+    Err(Rejection::NoCore { library })
+}
+
+fn has_core(libraries: &Path) -> bool {
+    let Ok(entries) = libraries.read_dir() else { return false };
+    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libcore-"))
+}
+
+#[cfg(test)]
+mod tests;
