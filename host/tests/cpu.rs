@@ -2,6 +2,7 @@
 //! a GPU or a driver.
 
 mod kernels;
+mod model;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -327,53 +328,9 @@ fn one_stream_may_be_used_from_many_threads() -> Result<()> {
     Ok(())
 }
 
-/// Random uses of a few buffers on a few streams against a model on the host.
 #[test]
 fn random_work_on_several_streams_equals_the_model() -> Result<()> {
-    let device = Device::cpu();
-    let streams = [device.new_stream()?, device.new_stream()?, device.new_stream()?];
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = |n: usize| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed as usize % n
-    };
-    let mut model = [[1.0_f32; 300], [2.0; 300], [3.0; 300], [4.0; 300]];
-    let mut buffers = Vec::new();
-    for values in &model {
-        buffers.push(streams[0].upload(values)?);
-    }
-    for _ in 0..3000 {
-        let stream = &streams[random(3)];
-        let (from, to) = (random(4), random(4));
-        if from == to {
-            model[to] = [to as f32; 300];
-            buffers[to] = stream.fill(to as f32, 300)?;
-            continue;
-        }
-        let [x, y] = buffers.get_disjoint_mut([from, to]).unwrap();
-        match random(4) {
-            0 => {
-                stream.copy(&*x, y)?;
-                model[to] = model[from];
-            }
-            1 => assert_eq!(stream.download(&*y)?, model[to]),
-            _ => {
-                saxpy(stream, Grid::cover(300).with_block(64), 0.25, &*x, y)?;
-                let source = model[from];
-                model[to].iter_mut().zip(source).for_each(|(y, x)| *y += 0.25 * x);
-            }
-        }
-        if model[to][0] > 1e6 {
-            model[to] = [1.0; 300];
-            streams[random(3)].fill_into(1.0, &mut buffers[to])?;
-        }
-    }
-    for (buffer, values) in buffers.iter().zip(&model) {
-        assert_eq!(streams[0].download(buffer)?, values);
-    }
-    Ok(())
+    model::random_work_equals_the_model(&Device::cpu(), 3000)
 }
 
 #[test]

@@ -1,0 +1,449 @@
+//! What the CUDA backend does, with no driver and with a fake one (`fake_driver/libcuda.rs`): which
+//! error it gives when, which calls it makes, and that work comes out in order. Each scenario runs in
+//! a process of its own, because a process loads one driver. It must not need a GPU: results on a real
+//! one are for the conformance suite.
+#![cfg(target_os = "linux")]
+
+mod kernels;
+mod model;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ferrogrid_host::{Device, DeviceKind, Error, Grid, NEEDED_DRIVER, Result};
+use kernels::{missing, saxpy, unlucky};
+
+/// Counts allocations of the calling thread.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// The folder of a fake driver, compiled once; one without stream-ordered allocation if asked.
+fn fake_driver(without_pools: bool) -> &'static Path {
+    static DRIVERS: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
+    DRIVERS[usize::from(without_pools)].get_or_init(|| {
+        let name = if without_pools { "fake_driver_without_pools" } else { "fake_driver" };
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let unfinished = folder.join(format!("{}.so", std::process::id()));
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+        rustc.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Anon_snake_case"]);
+        rustc.args(["--check-cfg=cfg(without_pools)", "-o"]).arg(&unfinished);
+        if without_pools {
+            rustc.args(["--cfg", "without_pools"]);
+        }
+        rustc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.rs"));
+        let output = rustc.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::rename(unfinished, folder.join("libcuda.so.1")).unwrap();
+        folder
+    })
+}
+
+/// Runs the scenario of that name in a process with a fake driver; gives the calls that it made.
+#[track_caller]
+fn run(scenario: &str, settings: &str) -> Vec<String> {
+    run_with(scenario, settings, fake_driver(false))
+}
+
+#[track_caller]
+fn run_with(scenario: &str, settings: &str, driver: &Path) -> Vec<String> {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let log = driver.join(format!("{}_{number}.log", std::process::id()));
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "scenario", "--ignored", "--nocapture"])
+        .env("LD_LIBRARY_PATH", driver)
+        .env("FERROGRID_TEST_SCENARIO", scenario)
+        .env("FAKE_CUDA", settings)
+        .env("FAKE_CUDA_LOG", &log)
+        .env_remove("FERROGRID_DEVICE")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{scenario} with {settings:?}:\n{text}");
+    let calls = std::fs::read_to_string(&log).unwrap();
+    std::fs::remove_file(&log).unwrap();
+    calls.lines().map(str::to_owned).collect()
+}
+
+fn count(calls: &[String], name: &str) -> usize {
+    calls.iter().filter(|call| *call == name).count()
+}
+
+type Scenario = (&'static str, fn() -> Result<()>);
+
+const SCENARIOS: &[Scenario] = &[
+    ("too_old", too_old),
+    ("nothing_found", nothing_found),
+    ("broken_driver", broken_driver),
+    ("missing_symbol", missing_symbol),
+    ("ordinals", ordinals),
+    ("variable", variable),
+    ("arithmetic", arithmetic),
+    ("order", order),
+    ("no_allocation", no_allocation),
+    ("one_module", one_module),
+    ("nothing_loads", nothing_loads),
+    ("nothing_fits", nothing_fits),
+    ("no_code", no_code),
+    ("failed_kernel", failed_kernel),
+    ("refused_launch", refused_launch),
+    ("unknown_code", unknown_code),
+    ("out_of_memory", out_of_memory),
+    ("events", events),
+];
+
+#[test]
+#[ignore = "the other tests run it, in a process with a fake driver"]
+fn scenario() {
+    let Ok(name) = std::env::var("FERROGRID_TEST_SCENARIO") else { return };
+    let (_, scenario) = SCENARIOS.iter().find(|(known, _)| *known == name).unwrap();
+    scenario().unwrap();
+}
+
+#[test]
+fn without_a_driver_there_is_the_cpu_and_an_error_that_says_what_to_install() {
+    if Path::new("/proc/driver/nvidia").exists() {
+        return;
+    }
+    let error = Device::cuda(0).unwrap_err();
+    assert!(matches!(error, Error::NoDriver { .. }), "{error}");
+    assert!(error.to_string().contains("libcuda.so.1") && error.to_string().contains("install"), "{error}");
+    assert_eq!(Device::all(), [Device::cpu()]);
+}
+
+#[test]
+fn a_driver_that_is_too_old_is_named() {
+    let calls = run("too_old", "version=11080");
+    assert_eq!(calls, ["cuDriverGetVersion"], "nothing else is called");
+}
+
+fn too_old() -> Result<()> {
+    let error = Device::cuda(0).unwrap_err();
+    assert_eq!(error, Error::DriverTooOld { found: (11, 8), needed: NEEDED_DRIVER });
+    assert!(error.to_string().contains("supports CUDA 11.8, needed is 12.0"), "{error}");
+    assert_eq!(Device::best()?, Device::cpu());
+    Ok(())
+}
+
+#[test]
+fn a_driver_without_a_gpu_is_no_device() {
+    run("nothing_found", "devices=0");
+    run("nothing_found", "fail=cuInit:100");
+    run("nothing_found", "fail=cuDeviceGetCount:100");
+}
+
+fn nothing_found() -> Result<()> {
+    assert_eq!(Device::cuda(0).unwrap_err(), Error::NoDevice);
+    assert_eq!(Device::best()?, Device::cpu());
+    Ok(())
+}
+
+#[test]
+fn a_driver_that_does_not_start_is_an_error_and_best_is_the_cpu() {
+    run("broken_driver", "fail=cuInit:803");
+    run("broken_driver", "fail=cuDriverGetVersion:34");
+    run("broken_driver", "fail=cuDevicePrimaryCtxRetain:46");
+}
+
+fn broken_driver() -> Result<()> {
+    assert!(matches!(Device::cuda(0), Err(Error::Driver { code: 803 | 34 | 46, .. })));
+    assert_eq!(Device::best()?, Device::cpu());
+    Ok(())
+}
+
+#[test]
+fn a_missing_function_is_an_error_that_names_it() {
+    run_with("missing_symbol", "version=12000", fake_driver(true));
+}
+
+fn missing_symbol() -> Result<()> {
+    let expected = Error::MissingSymbol { symbol: "cuMemAllocAsync", found: (12, 0), needed: NEEDED_DRIVER };
+    assert_eq!(Device::cuda(0).unwrap_err(), expected);
+    Ok(())
+}
+
+#[test]
+fn devices_are_numbered_and_do_not_share_buffers() {
+    run("ordinals", "devices=2");
+}
+
+fn ordinals() -> Result<()> {
+    assert_eq!(Device::cuda(2).unwrap_err(), Error::InvalidDevice { ordinal: 2, count: 2 });
+    let kinds: Vec<DeviceKind> = Device::all().iter().map(Device::kind).collect();
+    assert_eq!(kinds, [DeviceKind::Cuda, DeviceKind::Cuda, DeviceKind::Cpu]);
+    let (first, second) = (Device::cuda(0)?, Device::cuda(1)?);
+    assert_ne!(first, second);
+    assert_eq!(Device::best()?, first);
+    assert_eq!((first.name(), first.compute_capability()), ("Fake GPU", Some((9, 0))));
+    let buffer = first.new_stream()?.upload(&[1_u8])?;
+    for other in [second, Device::cpu()] {
+        let error = other.new_stream()?.download(&buffer).unwrap_err();
+        assert!(matches!(&error, Error::DeviceMismatch { buffer, .. } if buffer.contains("CUDA device 0")));
+    }
+    Ok(())
+}
+
+#[test]
+fn the_variable_chooses_the_device() {
+    run("variable", "devices=2");
+}
+
+fn variable() -> Result<()> {
+    let choose = |value: &str| {
+        // SAFETY: this process has no other thread that reads the environment.
+        unsafe { std::env::set_var("FERROGRID_DEVICE", value) };
+        Device::best()
+    };
+    assert_eq!(choose("cpu")?, Device::cpu());
+    assert_eq!(choose("cuda")?, Device::cuda(0)?);
+    assert_eq!(choose("cuda:1")?, Device::cuda(1)?);
+    assert_eq!(choose("cuda:7"), Err(Error::InvalidDevice { ordinal: 7, count: 2 }));
+    let error = choose("gpu").unwrap_err();
+    assert!(matches!(&error, Error::Environment { value, .. } if &**value == "gpu"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_kernel_runs_and_all_memory_is_freed() {
+    for (settings, allocation, free) in
+        [("pools=1", "cuMemAllocAsync", "cuMemFreeAsync"), ("pools=0", "cuMemAlloc_v2", "cuMemFree_v2")]
+    {
+        let calls = run("arithmetic", settings);
+        assert!(count(&calls, allocation) > 3, "{settings}");
+        assert_eq!(count(&calls, allocation), count(&calls, free), "{settings}");
+        assert_eq!(count(&calls, "cuEventRecord"), 0, "one stream needs no events");
+    }
+}
+
+fn arithmetic() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let x = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+    let mut y = stream.zeros::<f32>(3)?;
+    saxpy(&stream, Grid::cover(3), 2.0, &x, &mut y)?;
+    assert_eq!(stream.download(&y)?, [2.0, 4.0, 6.0]);
+    assert_eq!(stream.download(&stream.fill([1_u64, 2], 3)?)?, [[1, 2]; 3]);
+    assert_eq!(stream.download(&stream.fill(5_u16, 3)?)?, [5; 3]);
+    let mut empty = stream.upload::<f32>(&[])?;
+    saxpy(&stream, Grid::cover(0), 2.0, &x, &mut empty)?;
+    assert_eq!(stream.download(&empty)?, []);
+    std::thread::spawn(move || drop((x, y))).join().unwrap();
+    stream.synchronize()
+}
+
+#[test]
+fn random_work_on_several_streams_comes_out_in_order() {
+    run("order", "pools=1");
+    run("order", "pools=0");
+}
+
+fn order() -> Result<()> {
+    model::random_work_equals_the_model(&Device::cuda(0)?, 400)
+}
+
+#[test]
+fn a_launch_allocates_nothing_and_binds_once() {
+    let calls = run("no_allocation", "");
+    assert_eq!(count(&calls, "cuLaunchKernel"), 101);
+    assert!(count(&calls, "cuCtxSetCurrent") <= 1);
+    assert_eq!(count(&calls, "cuModuleGetFunction"), 1);
+}
+
+fn no_allocation() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let x = stream.upload(&[1.0_f32; 10])?;
+    let mut y = stream.zeros::<f32>(10)?;
+    saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    let before = ALLOCATIONS.get();
+    for _ in 0..100 {
+        saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    }
+    assert_eq!(ALLOCATIONS.get(), before);
+    assert_eq!(stream.download(&y)?, [101.0; 10]);
+    Ok(())
+}
+
+#[test]
+fn the_best_image_that_the_driver_takes_is_loaded_once() {
+    assert_eq!(count(&run("one_module", ""), "cuModuleLoadDataEx"), 1);
+    assert_eq!(count(&run("one_module", "refuse=sm_90a"), "cuModuleLoadDataEx"), 2);
+    assert_eq!(count(&run("one_module", "refuse=sm_90a+sm_90"), "cuModuleLoadDataEx"), 3);
+    assert_eq!(count(&run("one_module", "capability=86"), "cuModuleLoadDataEx"), 1);
+}
+
+fn one_module() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (a, b) = (device.new_stream()?, device.new_stream()?);
+    let x = a.upload(&[1.0_f32])?;
+    let mut y = b.upload(&[1.0_f32])?;
+    saxpy(&a, Grid::cover(1), 1.0, &x, &mut y)?;
+    saxpy(&b, Grid::cover(1), 1.0, &x, &mut y)?;
+    let error = missing(&a, &x, &mut y).unwrap_err();
+    assert!(matches!(&error, Error::Driver { operation: "cuModuleGetFunction", code: 500, .. }));
+    assert!(error.to_string().contains("kernel `missing` (missing_5eed)"), "{error}");
+    assert_eq!(a.download(&y)?, [3.0]);
+    Ok(())
+}
+
+#[test]
+fn a_module_that_does_not_load_gives_the_compilers_log() {
+    run("nothing_loads", "refuse=sm_90a+sm_90+sm_75");
+}
+
+fn nothing_loads() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let x = stream.upload(&[1.0_f32])?;
+    let mut y = stream.upload(&[1.0_f32])?;
+    let Err(Error::ModuleLoad { kernel: "saxpy", log, .. }) = saxpy(&stream, Grid::cover(1), 1.0, &x, &mut y)
+    else {
+        panic!("the module was loaded");
+    };
+    for part in ["sm_90a (PTX 8.0)", "sm_75 (PTX 6.3)", "UNSUPPORTED_PTX_VERSION", "this driver is too old"] {
+        assert!(log.contains(part), "{part:?} is missing in {log}");
+    }
+    assert_eq!(stream.download(&y)?, [1.0]);
+    Ok(())
+}
+
+#[test]
+fn a_device_older_than_all_images_is_named() {
+    run("nothing_fits", "capability=61");
+}
+
+fn nothing_fits() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let x = stream.upload(&[1.0_f32])?;
+    let mut y = stream.upload(&[1.0_f32])?;
+    let error = saxpy(&stream, Grid::cover(1), 1.0, &x, &mut y).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `saxpy` was compiled for sm_75, sm_90, sm_90a, but CUDA device 0 (Fake GPU) has compute capability 6.1"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_host_only_kernel_does_not_run_on_a_gpu() {
+    run("no_code", "");
+}
+
+fn no_code() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let mut y = stream.upload(&[1_u32])?;
+    assert_eq!(unlucky(&stream, Grid::cover(1), &mut y), Err(Error::NoDeviceCode { kernel: "unlucky" }));
+    Ok(())
+}
+
+#[test]
+fn a_failed_kernel_is_named() {
+    run("failed_kernel", "fail=cuStreamSynchronize:719:3");
+}
+
+fn failed_kernel() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let x = stream.upload(&[1.0_f32])?;
+    let mut y = stream.upload(&[1.0_f32])?;
+    saxpy(&stream, Grid::cover(1), 1.0, &x, &mut y)?;
+    saxpy(&stream, Grid::cover(1), 1.0, &x, &mut y)?;
+    let error = stream.download(&y).unwrap_err();
+    assert!(
+        matches!(&error, Error::LaunchFailed { code: 719, kernels, .. } if kernels == &["saxpy"]),
+        "{error}"
+    );
+    assert!(error.to_string().contains("unspecified launch failure"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_launch_that_the_driver_refuses_is_explained() {
+    run("refused_launch", "fail=cuLaunchKernel:701");
+}
+
+fn refused_launch() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let x = stream.upload(&[1.0_f32])?;
+    let mut y = stream.upload(&[1.0_f32])?;
+    let mut launch = |threads: u32| saxpy(&stream, Grid::new(1, threads), 1.0, &x, &mut y);
+    let too_many = Error::TooManyThreads { kernel: "saxpy", block: [256, 1, 1], threads: 256, limit: 128 };
+    assert_eq!(launch(256), Err(too_many));
+    let error = launch(64).unwrap_err();
+    assert!(error.to_string().starts_with("cuLaunchKernel failed for kernel `saxpy`"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_code_that_no_header_lists_is_an_ordinary_error() {
+    run("unknown_code", "fail=cuStreamCreate:123456789");
+}
+
+fn unknown_code() -> Result<()> {
+    let error = Device::cuda(0)?.new_stream().unwrap_err();
+    assert!(
+        matches!(&error, Error::Driver { code: 123_456_789, operation: "cuStreamCreate", .. }),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn out_of_memory_says_how_much_there_is() {
+    run("out_of_memory", "memory=1000");
+    run("out_of_memory", "memory=1000,pools=0");
+}
+
+fn out_of_memory() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let _some = stream.zeros::<u8>(400)?;
+    let error = stream.zeros::<u8>(601).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "CUDA device 0 (Fake GPU) is out of memory: 601 bytes asked for, 600 of 1000 are free"
+    );
+    assert_eq!(stream.download(&stream.zeros::<u8>(600)?)?, [0; 600]);
+    Ok(())
+}
+
+#[test]
+fn events_mark_wait_and_time() {
+    run("events", "");
+}
+
+fn events() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (a, b) = (device.new_stream()?, device.new_stream()?);
+    let start = a.record()?;
+    let end = a.record()?;
+    assert!(!end.is_complete()?);
+    b.wait(&end)?;
+    b.synchronize()?;
+    assert!(end.is_complete()?);
+    assert_eq!(end.elapsed_since(&start)?.as_micros(), 1500);
+    let cpu = Device::cpu().new_stream()?;
+    cpu.wait(&end)?;
+    assert!(matches!(cpu.record()?.elapsed_since(&start), Err(Error::EventTime { .. })));
+    Ok(())
+}
