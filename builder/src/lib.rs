@@ -3,10 +3,8 @@
 //! manifest. It knows nothing of the run time: no driver, no device, no launch.
 //!
 //! ```no_run
-//! // build.rs
-//! fn main() {
-//!     ferrogrid_build::compile()
-//! }
+//! // in `fn main` of build.rs
+//! ferrogrid_build::compile()
 //! ```
 //!
 //! What the step needs is a rustc that can compile for `nvptx64-nvidia-cuda`; [`toolchain`] finds

@@ -25,6 +25,8 @@ pub(crate) struct Package {
     pub(crate) ferrogrid: Option<[Dependency; 2]>,
     /// `package.metadata.ferrogrid.arch`.
     pub(crate) archs: Vec<String>,
+    /// The folders in which cargo looks for targets: a new file there is a new target.
+    pub(crate) discovered: Vec<PathBuf>,
     /// Folders of the path dependencies of each package, itself included, by package id.
     local: BTreeMap<String, BTreeSet<PathBuf>>,
 }
@@ -124,6 +126,7 @@ impl Package {
             dependencies: dependencies(own, &graph),
             ferrogrid: graph.ferrogrid(id),
             archs: strings(&own["metadata"]["ferrogrid"]["arch"]),
+            discovered: discovered(&environment.manifest_dir),
             local: graph.local_folders(),
         })
     }
@@ -163,6 +166,23 @@ fn targets(package: &Value, features: &[String], is_member: bool) -> Vec<Target>
         });
     }
     targets
+}
+
+/// `autotests = false` and the like in Cargo.toml keep a folder from being looked into, and so the
+/// build step from running again after every edit of a file there.
+fn discovered(folder: &Path) -> Vec<PathBuf> {
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+    let is_off = |key: &str| {
+        let value = manifest.lines().find_map(|line| line.trim().strip_prefix(key)?.trim().strip_prefix('='));
+        value.is_some_and(|value| value.trim().starts_with("false"))
+    };
+    let places = [
+        ("autobins", "src/bin"),
+        ("autoexamples", "examples"),
+        ("autotests", "tests"),
+        ("autobenches", "benches"),
+    ];
+    places.into_iter().filter(|(key, _)| !is_off(key)).map(|(_, place)| folder.join(place)).collect()
 }
 
 fn dependencies(package: &Value, graph: &Graph<'_>) -> BTreeMap<String, Dependency> {

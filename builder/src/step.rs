@@ -308,8 +308,7 @@ impl Step<'_> {
         for name in ["Cargo.toml", "Cargo.lock"] {
             files.insert(self.package.workspace_root.join(name));
         }
-        // Targets that cargo would find there are built from new files.
-        files.extend(["src/bin", "examples", "tests", "benches"].map(|name| own.join(name)));
+        files.extend(self.package.discovered.iter().cloned());
         for folder in plan.local_folders().filter(|folder| *folder != own) {
             files.extend(["src", "Cargo.toml"].map(|name| folder.join(name)));
         }
