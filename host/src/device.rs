@@ -132,6 +132,14 @@ impl Device {
         self.kind() == DeviceKind::Cuda
     }
 
+    /// Its number among the CUDA GPUs, as [`Device::cuda`] takes it. `None` for the CPU.
+    pub fn ordinal(&self) -> Option<usize> {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => Some(device.ordinal()),
+            DeviceBackend::Cpu(_) => None,
+        }
+    }
+
     /// The CUDA compute capability (major, minor): (9, 0) for an H200. `None` for the CPU.
     pub fn compute_capability(&self) -> Option<(u32, u32)> {
         match &self.backend {

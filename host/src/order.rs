@@ -30,6 +30,9 @@
 //! The fast path leaves the record as it is; it is taken only when the record holds that one stream,
 //! for reads (which a later writer will find by that entry) and for exclusive writes.
 //!
+//! A stream that is closed (its handle is gone, so no call can be enqueueing on it) may leave the
+//! record once another stream in the record has been made to run after it.
+//!
 //! Pointers taken with `as_device_ptr` are outside all this; that is what their `unsafe` says.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,9 +45,15 @@ pub(crate) trait OrderedStream {
     /// A number that no other stream of the process has or had; never 0.
     fn id(&self) -> u64;
 
+    /// Whether no more work can be enqueued here, nor is a call about to.
+    fn is_closed(&self) -> bool;
+
     /// Makes work enqueued here from now on start after all that `earlier` holds so far.
     fn run_after(&self, earlier: &Self) -> Result<()>;
 }
+
+/// Readers in a record before those that are closed are sought out.
+const MANY_READERS: usize = 8;
 
 /// How work uses an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +138,12 @@ impl<S: OrderedStream> Record<S> {
             return Ok(());
         }
         wait(stream, &self.writer)?;
+        if self.readers.len() >= MANY_READERS {
+            let (closed, open) = self.readers.iter().cloned().partition(|reader| reader.is_closed());
+            let closed: Vec<Arc<S>> = closed;
+            closed.iter().try_for_each(|reader| wait(stream, reader))?;
+            self.readers = open;
+        }
         self.readers.push(stream.clone());
         Ok(())
     }
@@ -142,7 +157,11 @@ impl<S: OrderedStream> Record<S> {
     }
 
     fn write_part(&mut self, stream: &Arc<S>) -> Result<()> {
+        let closed: Vec<u64> =
+            self.streams().filter(|stream| stream.is_closed()).map(|stream| stream.id()).collect();
         self.wait_for_all(stream)?;
+        self.readers.retain(|reader| !closed.contains(&reader.id()));
+        self.parts.retain(|part| !closed.contains(&part.id()));
         if !self.parts.iter().any(|part| same(part, stream)) {
             self.parts.push(stream.clone());
         }
@@ -181,17 +200,23 @@ fn same<S: OrderedStream>(a: &Arc<S>, b: &Arc<S>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
 
     /// A stream as vector clock: what work of each stream its next work comes after.
     struct Model {
         id: u64,
-        clock: Mutex<[u64; 4]>,
+        clock: Mutex<[u64; 16]>,
         waits: AtomicU64,
+        closed: AtomicBool,
     }
 
     impl OrderedStream for Model {
         fn id(&self) -> u64 {
             self.id
+        }
+
+        fn is_closed(&self) -> bool {
+            self.closed.load(Ordering::Relaxed)
         }
 
         fn run_after(&self, earlier: &Self) -> Result<()> {
@@ -206,13 +231,17 @@ mod tests {
     }
 
     impl Model {
+        fn stream(id: u64) -> Arc<Model> {
+            let (waits, closed) = (AtomicU64::new(0), AtomicBool::new(false));
+            Arc::new(Model { id, clock: Mutex::new([0; 16]), waits, closed })
+        }
+
         fn streams() -> Vec<Arc<Model>> {
-            let model = |id| Model { id, clock: Mutex::new([0; 4]), waits: AtomicU64::new(0) };
-            (1..=4).map(|id| Arc::new(model(id))).collect()
+            (1..=4).map(Model::stream).collect()
         }
 
         /// Enqueues work; returns (stream, number) of it and the clock it started at.
-        fn enqueue(&self) -> (usize, u64, [u64; 4]) {
+        fn enqueue(&self) -> (usize, u64, [u64; 16]) {
             let mut clock = self.clock.lock().unwrap();
             let before = *clock;
             let slot = self.id as usize - 1;
@@ -225,7 +254,7 @@ mod tests {
         }
     }
 
-    fn comes_after(clock: &[u64; 4], work: (usize, u64)) -> bool {
+    fn comes_after(clock: &[u64; 16], work: (usize, u64)) -> bool {
         clock[work.0] >= work.1
     }
 
@@ -253,6 +282,19 @@ mod tests {
     }
 
     #[test]
+    fn readers_that_are_closed_do_not_pile_up() {
+        let order = Order::new(Model::stream(1));
+        for id in 2..16 {
+            for _ in 0..20 {
+                let reader = Model::stream(id);
+                order.begin(&reader, Use::Read).unwrap();
+                reader.closed.store(true, Ordering::Relaxed);
+            }
+        }
+        assert!(order.lock().readers.len() <= MANY_READERS, "{} readers", order.lock().readers.len());
+    }
+
+    #[test]
     fn a_write_takes_ownership_back() {
         let streams = Model::streams();
         let order = Order::new(streams[0].clone());
@@ -273,12 +315,21 @@ mod tests {
             seed % n
         };
         for _ in 0..2_000 {
-            let streams = Model::streams();
+            let mut streams = Model::streams();
             let mut order = Order::new(streams[0].clone());
             let mut history: Vec<(Use, (usize, u64))> = Vec::new();
-            for _ in 0..12 {
-                let stream = &streams[random(4) as usize];
-                let usage = [Use::Read, Use::Read, Use::Write, Use::WritePart][random(4) as usize];
+            for step in 0..24 {
+                let slot = random(4) as usize;
+                if step % 2 == 0 {
+                    streams[slot].closed.store(true, Ordering::Relaxed);
+                    streams[slot] = Model::stream(5 + step / 2);
+                }
+                let stream = &streams[slot];
+                let usage = match random(12) {
+                    0 => Use::Write,
+                    1 | 2 => Use::WritePart,
+                    _ => Use::Read,
+                };
                 order.begin(stream, usage).unwrap();
                 let (slot, number, clock) = stream.enqueue();
                 for (earlier, work) in &history {

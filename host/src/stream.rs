@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::{Prepared, StreamBackend, cpu};
 use crate::device::Device;
@@ -39,6 +39,8 @@ pub(crate) struct StreamInner {
     id: u64,
     device: Device,
     backend: StreamBackend,
+    /// Whether the handle is gone, so that nobody can enqueue.
+    closed: AtomicBool,
 }
 
 impl Stream {
@@ -46,7 +48,8 @@ impl Stream {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let backend = device.backend().new_stream()?;
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Ok(Stream { inner: Arc::new(StreamInner { id, device: device.clone(), backend }) })
+        let closed = AtomicBool::new(false);
+        Ok(Stream { inner: Arc::new(StreamInner { id, device: device.clone(), backend, closed }) })
     }
 
     /// The device that runs it.
@@ -89,6 +92,12 @@ impl Stream {
 
     pub(crate) fn inner(&self) -> &Arc<StreamInner> {
         &self.inner
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.inner.closed.store(true, Ordering::Release);
     }
 }
 
@@ -235,6 +244,10 @@ impl StreamInner {
 impl OrderedStream for StreamInner {
     fn id(&self) -> u64 {
         self.id
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     fn run_after(&self, earlier: &Self) -> Result<()> {

@@ -17,6 +17,8 @@ const VARIABLE: &str = "FERROGRID_CPU_THREADS";
 /// The process's CPU device.
 pub(crate) struct CpuDevice {
     name: String,
+    /// How many threads run blocks.
+    threads: Result<usize>,
     /// Started by the first kernel that is worth sharing out; `None` if it runs without.
     pool: OnceLock<Option<ThreadPool>>,
     queues: Mutex<Vec<Weak<Queue>>>,
@@ -29,6 +31,7 @@ impl CpuDevice {
         static DEVICE: OnceLock<CpuDevice> = OnceLock::new();
         DEVICE.get_or_init(|| CpuDevice {
             name: processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            threads: thread_count(),
             pool: OnceLock::new(),
             queues: Mutex::new(Vec::new()),
             orphaned: Mutex::new(None),
@@ -40,7 +43,7 @@ impl CpuDevice {
     }
 
     pub(crate) fn new_stream(&'static self) -> Result<CpuStream> {
-        thread_count()?;
+        self.threads.clone()?;
         let stream = CpuStream::new(self);
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|queue| queue.strong_count() > 0);
@@ -70,7 +73,7 @@ impl CpuDevice {
     /// The threads that run blocks; `None` if there is only one, or none can be started.
     pub(super) fn pool(&self) -> Option<&ThreadPool> {
         let start = || {
-            let threads = thread_count().unwrap_or(1);
+            let threads = *self.threads.as_ref().unwrap_or(&1);
             let name = |index| format!("ferrogrid-cpu-{index}");
             let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(name);
             if threads == 1 { None } else { builder.build().ok() }

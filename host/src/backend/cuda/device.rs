@@ -110,7 +110,7 @@ impl CudaDevice {
         self.driver
     }
 
-    pub(super) fn ordinal(&self) -> usize {
+    pub(crate) fn ordinal(&self) -> usize {
         self.ordinal
     }
 
