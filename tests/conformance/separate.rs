@@ -64,7 +64,7 @@ fn reading_out_of_bounds(device: &Device) -> Outcome {
     expect("the kernel is named", text.contains("read_beyond_the_end"), true)?;
     match error {
         Error::KernelPanic { .. } if !device.is_cuda() => {
-            for part in ["kernels.rs", "len is 10", "index is 10", "[12, 0, 0]", "[9, 0, 0]"] {
+            for part in ["kernels.rs", "len is 10", "index is 10", "block (12, 0, 0)", "thread (9, 0, 0)"] {
                 expect(part, text.contains(part), true)?;
             }
             still_usable(&stream)

@@ -60,15 +60,16 @@ fn entry_parameters(position: usize, parameter: &Parameter) -> TokenStream {
             let (value, ty) = (part(position, "value"), &parameter.ty);
             quote!(#value: #ty,)
         }
-        // A reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; an array
-        // of no elements is what a pointer to an empty buffer may be borrowed as.
+        // A shared reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; a
+        // mutable one is `noalias` and never null, which spares checks and lets accesses be merged.
+        // An array of no elements is what a pointer to an empty buffer may be borrowed as.
         ParameterKind::Input { element } => {
             let length = part(position, "length");
             quote!(#start: &[#element; 0], #length: usize,)
         }
         ParameterKind::Output { element, rank } => {
             let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
-            quote!(#start: *mut #element, #(#extents: usize,)*)
+            quote!(#start: &mut [#element; 0], #(#extents: usize,)*)
         }
     }
 }
@@ -89,7 +90,7 @@ fn argument(position: usize, parameter: &Parameter) -> TokenStream {
         }
         ParameterKind::Output { rank, .. } => {
             let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
-            quote!(::ferrogrid::device::DisjointSlice::from_raw_parts(#start, [#(#extents),*]))
+            quote!(::ferrogrid::device::DisjointSlice::from_raw_parts(#start.as_mut_ptr(), [#(#extents),*]))
         }
     }
 }

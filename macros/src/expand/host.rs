@@ -6,7 +6,7 @@ use ferrogrid_syntax::{Kernel, Module, ModuleOptions, Parameter, ParameterKind};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Attribute, Ident};
+use syn::{Attribute, Ident, Lifetime};
 
 use super::bodies::{self, body_name};
 
@@ -197,7 +197,8 @@ fn launch(kernel: &Kernel) -> TokenStream {
         kernel.function.attrs.iter().filter(|a| a.path().is_ident("doc") || a.path().is_ident("cfg"));
     let stream = free_name(kernel, "stream");
     let grid = free_name(kernel, "grid");
-    let parameters = kernel.parameters.iter().filter_map(launch_parameter);
+    let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
+    let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
     let prepare = kernel.parameters.iter().enumerate().map(prepare);
     let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
     let accesses = kernel.parameters.iter().enumerate().filter_map(access);
@@ -217,7 +218,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
         #[allow(clippy::too_many_arguments)]
-        #visibility #unsafety fn #name(
+        #visibility #unsafety fn #name<#(#lifetimes),*>(
             #stream: &::ferrogrid::__private::Stream,
             #grid: impl ::core::convert::Into<::ferrogrid::__private::Grid<#rank>>,
             #(#parameters,)*
@@ -249,17 +250,24 @@ fn free_name(kernel: &Kernel, wanted: &str) -> Ident {
     Ident::new(&name, Span::call_site())
 }
 
-fn launch_parameter(parameter: &Parameter) -> Option<TokenStream> {
+/// The lifetime of an argument that is borrowed.
+fn borrow((number, parameter): (usize, &Parameter)) -> Option<Lifetime> {
+    matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
+        .then(|| Lifetime::new(&format!("'p{number}"), Span::call_site()))
+}
+
+fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
     let name = &parameter.name;
+    let lifetime = borrow((number, parameter));
     let ty = match &parameter.kind {
         ParameterKind::Thread { .. } => return None,
         ParameterKind::Scalar => {
             let ty = &parameter.ty;
             quote!(#ty)
         }
-        ParameterKind::Input { element } => quote!(impl ::ferrogrid::__private::DeviceInput<'_, #element>),
+        ParameterKind::Input { element } => quote!(impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>),
         ParameterKind::Output { element, rank } => {
-            quote!(impl ::ferrogrid::__private::DeviceOutput<'_, #element, #rank>)
+            quote!(impl ::ferrogrid::__private::DeviceOutput<#lifetime, #element, #rank>)
         }
         ParameterKind::Pointer { element, mutable: false } => {
             quote!(::ferrogrid::__private::DevicePtr<#element>)

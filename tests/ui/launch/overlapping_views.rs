@@ -29,7 +29,7 @@ fn main() -> ferrogrid::Result<()> {
     let stream = Device::cpu().new_stream()?;
     let x = stream.upload(&[1.0_f32; 8])?;
     let mut y = stream.upload(&[2.0_f32; 8])?;
-    kernels::saxpy(&stream, Grid::cover(4), 3.0, y.slice(0..4), y.slice_mut(2..6))?;
+    kernels::saxpy(&stream, Grid::cover(4), 3.0, y.slice(0..4)?, y.slice_mut(2..6)?)?;
     let _ = (&x, &mut y);
     Ok(())
 }

@@ -1,0 +1,117 @@
+//! Facts about the code that the device compiler makes, for every architecture it was made for:
+//! address spaces, read-only loads, no stack. Facts, not snapshots: a newer compiler may change the
+//! rest. It must not know how the code is embedded.
+
+use ferrogrid::__private::Kernel;
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel]
+    pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y += a * x[i.get()];
+        }
+    }
+
+    #[kernel]
+    pub fn fill_2d(t: Thread<2>, value: u64, mut output: DisjointSlice<u64, 2>) {
+        if let Some(output) = output.get_mut(t.index()) {
+            *output = value;
+        }
+    }
+
+    /// Sixteen bytes that move as one.
+    #[derive(Clone, Copy, DeviceCopy)]
+    #[repr(C, align(16))]
+    pub struct Four([f32; 4]);
+
+    #[kernel]
+    pub fn scale_fours(t: Thread<1>, a: f32, x: &[Four], mut y: DisjointSlice<Four>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = Four(x[i.get()].0.map(|value| a * value));
+        }
+    }
+
+    /// # Safety
+    /// Both are valid for every thread.
+    #[kernel]
+    pub unsafe fn raw(t: Thread<1>, x: *const f32, y: *mut f32) {
+        let i = t.index().get();
+        // SAFETY: the caller's.
+        unsafe { *y.add(i) = *x.add(i) };
+    }
+}
+
+/// The instructions of `kernel` for each architecture, without directives and comments.
+fn code(kernel: &Kernel) -> Vec<(&'static str, Vec<&'static str>)> {
+    let architectures = kernel.architectures();
+    assert!(!architectures.is_empty());
+    let of = |architecture| {
+        let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+        let start = ptx.find(&format!(".entry {}(", kernel.entry())).expect("the entry is in the PTX");
+        let body = &ptx[start..];
+        let end = body.find("\n}").expect("the entry ends");
+        (architecture, body[..end].lines().map(str::trim).collect())
+    };
+    architectures.into_iter().map(of).collect()
+}
+
+fn count(lines: &[&str], opcode: &str) -> usize {
+    lines.iter().filter(|line| line.split_whitespace().any(|word| word.starts_with(opcode))).count()
+}
+
+#[test]
+fn inputs_are_read_through_the_read_only_path() {
+    for (architecture, lines) in code(kernels::saxpy::kernel()) {
+        assert_eq!(count(&lines, "ld.global.nc.b32") + count(&lines, "ld.global.nc.f32"), 1, "{architecture}: {lines:#?}");
+    }
+}
+
+#[test]
+fn every_access_names_global_memory() {
+    let all = [kernels::saxpy::kernel(), kernels::fill_2d::kernel(), kernels::scale_fours::kernel(), kernels::raw::kernel()];
+    for kernel in all {
+        for (architecture, lines) in code(kernel) {
+            let loads = count(&lines, "ld.") - count(&lines, "ld.param") - count(&lines, "ld.global");
+            let stores = count(&lines, "st.") - count(&lines, "st.param") - count(&lines, "st.global");
+            assert_eq!((loads, stores), (0, 0), "{architecture}, {}: {lines:#?}", kernel.name());
+            assert!(count(&lines, "st.global") > 0, "{architecture}, {}", kernel.name());
+        }
+    }
+}
+
+#[test]
+fn what_may_be_written_is_not_read_through_the_read_only_path() {
+    for (architecture, lines) in code(kernels::raw::kernel()) {
+        assert_eq!(count(&lines, "ld.global.nc"), 0, "{architecture}: {lines:#?}");
+    }
+}
+
+#[test]
+fn sixteen_bytes_move_at_once() {
+    for (architecture, lines) in code(kernels::scale_fours::kernel()) {
+        let wide = |opcode: &str| lines.iter().any(|line| line.contains(opcode) && (line.contains(".v4.") || line.contains(".v2.b64") || line.contains(".b128")));
+        assert!(wide("ld.global.nc") && wide("st.global"), "{architecture}: {lines:#?}");
+    }
+}
+
+#[test]
+fn no_kernel_here_needs_a_stack() {
+    let all = [kernels::saxpy::kernel(), kernels::fill_2d::kernel(), kernels::scale_fours::kernel(), kernels::raw::kernel()];
+    for kernel in all {
+        for (architecture, lines) in code(kernel) {
+            assert!(!lines.iter().any(|line| line.contains(".local")), "{architecture}, {}", kernel.name());
+        }
+    }
+}
+
+#[test]
+fn lines_of_the_source_are_in_the_code() {
+    let ptx = kernels::saxpy::kernel().ptx().expect("compiled");
+    assert!(ptx.lines().any(|line| line.trim().starts_with(".file") && line.contains("tests/ptx/main.rs")));
+    assert!(ptx.contains(".loc"));
+}
