@@ -57,7 +57,7 @@ fn a_launch_returns_before_the_kernel_has_run() -> Result<()> {
     for _ in 0..5 {
         slow_increment(&stream, Grid::new(1, 1), &mut counters)?;
     }
-    assert!(start.elapsed() < Duration::from_millis(50), "five launches took {:?}", start.elapsed());
+    assert!(!stream.record()?.is_complete()?);
     assert_eq!(stream.download(&counters)?, [5]);
     assert!(start.elapsed() >= Duration::from_millis(100));
     Ok(())
@@ -293,13 +293,15 @@ fn events_mark_wait_and_time() -> Result<()> {
     let (a, b) = (device.new_stream()?, device.new_stream()?);
     let mut counters = a.zeros::<u32>(1)?;
     let start = a.record()?;
-    slow_increment(&a, Grid::new(1, 1), &mut counters)?;
+    for _ in 0..5 {
+        slow_increment(&a, Grid::new(1, 1), &mut counters)?;
+    }
     let end = a.record()?;
     assert!(!end.is_complete()?);
     b.wait(&end)?;
     b.synchronize()?;
     assert!(end.is_complete()?);
-    assert!(end.elapsed_since(&start)? >= Duration::from_millis(20));
+    assert!(end.elapsed_since(&start)? >= Duration::from_millis(100));
     assert!(matches!(start.elapsed_since(&end), Err(Error::EventTime { .. })));
     Ok(())
 }
@@ -344,4 +346,32 @@ fn there_is_one_cpu_device_and_it_says_so() {
     assert_eq!(device.limits().max_threads_per_block, 1024);
     assert!(!device.name().is_empty());
     assert!(Device::all().contains(&device));
+}
+
+/// Runs two of the tests above in a process with `FERROGRID_CPU_THREADS` set.
+fn run_with_threads(threads: &str) -> std::process::Output {
+    std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "saxpy_is_right_for_many_sizes"])
+        .arg("a_panic_is_an_error_with_its_place_and_the_stream_goes_on")
+        .env("FERROGRID_CPU_THREADS", threads)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn results_and_errors_do_not_depend_on_the_number_of_threads() {
+    for threads in ["1", "2", "16"] {
+        let output = run_with_threads(threads);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("2 passed"), "{threads} threads:\n{text}");
+    }
+}
+
+#[test]
+fn a_number_of_threads_that_means_nothing_is_an_error() {
+    for threads in ["0", "many", "-1"] {
+        let output = run_with_threads(threads);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && text.contains("FERROGRID_CPU_THREADS"), "{threads}:\n{text}");
+    }
 }
