@@ -145,7 +145,7 @@ impl Compiler<'_> {
         if output.status.success() {
             return Ok(());
         }
-        let diagnostics = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        let diagnostics = without_summary(&String::from_utf8_lossy(&output.stderr));
         Err(Error::Device {
             target: device_crate.target.clone(),
             arch: self.arch.to_string(),
@@ -200,6 +200,15 @@ fn features(device_crate: &DeviceCrate) -> String {
 pub(crate) fn expected(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, usize)> {
     let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
     kernels.map(|kernel| (kernel.entry.as_str(), kernel.parameters))
+}
+
+/// rustc's diagnostics without its closing remarks, which our own line replaces.
+fn without_summary(stderr: &str) -> String {
+    let remarks =
+        ["error: aborting due to", "For more information about this error", "Some errors have detailed"];
+    let is_remark = |line: &&str| remarks.iter().any(|remark| line.starts_with(remark));
+    let lines: Vec<&str> = stderr.lines().filter(|line| !is_remark(line)).collect();
+    lines.join("\n").trim_end().to_owned()
 }
 
 /// Advice for errors that come from how device crates are made.

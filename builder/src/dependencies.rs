@@ -79,10 +79,17 @@ impl<'a> Plan<'a> {
         let folder = shared.join("packages").join(cache::key(format!("{manifest}{lock_text}").as_bytes()));
         let inputs = self.inputs_key(&manifest, &lock_text, core);
         let lock = shared.join("lock");
-
-        let _exclusive = Lock::exclusive(&lock, || {})?;
         let stamp = folder.join("stamp");
-        if let Some(externs) = remembered(&stamp, &inputs, &shared, &lock) {
+        let as_last_time = || remembered(&stamp, &inputs, &shared, &lock);
+        {
+            let _reading = Lock::shared(&lock)?;
+            if let Some(externs) = as_last_time() {
+                return Ok(externs);
+            }
+        }
+        let _writing = Lock::exclusive(&lock, || {})?;
+        // Another build may have made them meanwhile.
+        if let Some(externs) = as_last_time() {
             return Ok(externs);
         }
         cache::write(&folder.join("Cargo.toml"), &manifest)?;
@@ -96,7 +103,7 @@ impl<'a> Plan<'a> {
             memory.push_str(&format!("{name}\t{}\t{}\n", file_key(rlib), rlib.display()));
         }
         cache::write(&stamp, &memory)?;
-        remembered(&stamp, &inputs, &shared, &lock)
+        as_last_time()
             .ok_or_else(|| Error::Metadata(format!("cargo built no usable crates in {}", shared.display())))
     }
 
@@ -231,8 +238,15 @@ fn wants_network(stderr: &[u8]) -> bool {
     String::from_utf8_lossy(stderr).contains("offline")
 }
 
-/// Package name and files of each crate that cargo reports.
-fn artifacts(messages: &str) -> Vec<(String, Vec<PathBuf>)> {
+/// A crate that cargo reports.
+struct Artifact {
+    package: String,
+    is_macro: bool,
+    files: Vec<PathBuf>,
+}
+
+/// The libraries and proc macros among cargo's messages.
+fn artifacts(messages: &str) -> Vec<Artifact> {
     let mut artifacts = Vec::new();
     for line in messages.lines() {
         let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
@@ -240,13 +254,16 @@ fn artifacts(messages: &str) -> Vec<(String, Vec<PathBuf>)> {
             continue;
         }
         let kinds = message["target"]["kind"].as_array();
-        let is_library = kinds.is_some_and(|kinds| kinds.iter().any(|it| it == "lib" || it == "rlib"));
-        if !is_library {
+        let is = |wanted: &str| kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == wanted));
+        if !(is("lib") || is("rlib") || is("proc-macro")) {
             continue;
         }
         let files = message["filenames"].as_array().into_iter().flatten();
-        let files = files.filter_map(Value::as_str).map(PathBuf::from).collect();
-        artifacts.push((package_name(message["package_id"].as_str().unwrap_or_default()), files));
+        artifacts.push(Artifact {
+            package: package_name(message["package_id"].as_str().unwrap_or_default()),
+            is_macro: is("proc-macro"),
+            files: files.filter_map(Value::as_str).map(PathBuf::from).collect(),
+        });
     }
     artifacts
 }
@@ -260,15 +277,21 @@ fn package_name(id: &str) -> String {
     url.split('?').next().unwrap_or(url).rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// The device rlib of a package. The same package may be built for the host too.
-fn built(artifacts: &[(String, Vec<PathBuf>)], package: &str) -> Result<PathBuf, Error> {
-    let mut of_package = artifacts.iter().filter(|(name, _)| name == package).flat_map(|(_, files)| files);
-    let is_device_rlib = |file: &&PathBuf| {
-        file.extension().is_some_and(|it| it == "rlib")
-            && file.components().any(|part| part.as_os_str() == DEVICE_TARGET)
+/// What rustc links for a package: its rlib for the device (it may be built for the host too), or
+/// the library of a proc macro.
+fn built(artifacts: &[Artifact], package: &str) -> Result<PathBuf, Error> {
+    let usable = |artifact: &Artifact| {
+        let is_device_rlib = |file: &&PathBuf| {
+            file.extension().is_some_and(|it| it == "rlib")
+                && file.components().any(|part| part.as_os_str() == DEVICE_TARGET)
+        };
+        let is_library =
+            |file: &&PathBuf| file.extension().is_some_and(|it| it == std::env::consts::DLL_EXTENSION);
+        let mut files = artifact.files.iter();
+        if artifact.is_macro { files.find(is_library).cloned() } else { files.find(is_device_rlib).cloned() }
     };
-    let found = of_package.rfind(is_device_rlib).cloned();
-    found.ok_or_else(|| Error::Metadata(format!("cargo reported no device library of `{package}`")))
+    let found = artifacts.iter().rev().filter(|artifact| artifact.package == package).find_map(usable);
+    found.ok_or_else(|| Error::Metadata(format!("cargo reported no library of `{package}` for the device")))
 }
 
 /// The externs as last built, if they were built from the same inputs and are still the same files.
@@ -372,9 +395,12 @@ mod tests {
     fn the_device_library_is_chosen_among_artifacts() {
         let messages = r#"{"reason":"compiler-artifact","package_id":"registry+https://i#half@2.0.0","target":{"kind":["lib"]},"filenames":["/t/release/deps/libhalf-1.rlib","/t/release/deps/libhalf-1.rmeta"]}
 {"reason":"compiler-artifact","package_id":"registry+https://i#half@2.0.0","target":{"kind":["lib"]},"filenames":["/t/nvptx64-nvidia-cuda/release/deps/libhalf-2.rlib"]}
+{"reason":"compiler-artifact","package_id":"path+file:///x/derive#1.0.0","target":{"kind":["proc-macro"]},"filenames":["/t/release/deps/libderive-3.so"]}
 {"reason":"build-finished","success":true}"#;
         let found = built(&artifacts(messages), "half").unwrap();
         assert_eq!(found, Path::new("/t/nvptx64-nvidia-cuda/release/deps/libhalf-2.rlib"));
+        let derive = built(&artifacts(messages), "derive").unwrap();
+        assert_eq!(derive, Path::new("/t/release/deps/libderive-3.so"));
         assert!(built(&artifacts(messages), "libm").unwrap_err().to_string().contains("`libm`"));
     }
 

@@ -126,3 +126,69 @@ fn mirrored_text(file: &SourceFile, places: &[PathBuf]) -> String {
         .collect();
     blank(&file.source.text, &kept)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::cfg::Cfgs;
+    use crate::metadata::TargetKind;
+    use crate::module_tree::{Sources, walk};
+
+    fn lay_out_files(folder: &Path, files: &[(&str, &str)]) -> DeviceCrate {
+        for (path, text) in files {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let target = Target {
+            kind: TargetKind::Example,
+            name: "show-it".to_owned(),
+            source: folder.join("w/src/lib.rs"),
+            edition: "2024".to_owned(),
+        };
+        let tree = walk(&target.source, &Cfgs::default(), &mut Sources::default()).unwrap();
+        lay_out(&target, false, tree, Vec::new(), &folder.join("w"), &folder.join("out")).unwrap().unwrap()
+    }
+
+    const ROOT: &str =
+        "fn main() {}\n    pub(crate) mod near; #[path = \"../../far.rs\"]\nmod far;\nmod none {}\n";
+    const NEAR: &str = "use x;\n  #[ferrogrid::module]\n  pub mod k {\n    fn f() {}\n  }\n";
+
+    #[test]
+    fn mirrored_files_lead_to_each_other_and_keep_their_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let far = NEAR.replace("mod k", "mod l");
+        let made =
+            lay_out_files(dir.path(), &[("w/src/lib.rs", ROOT), ("w/src/near.rs", NEAR), ("far.rs", &far)]);
+        let mirror = dir.path().join("out/source/example-show-it");
+        assert_eq!(made.root, mirror.join("src/lib.rs"));
+        let near = fs::read_to_string(mirror.join("src/near.rs")).unwrap();
+        assert_eq!(near, "\n  #[::ferrogrid::module]\n  pub mod k {\n    fn f() {}\n  }");
+
+        let root = fs::read_to_string(&made.root).unwrap();
+        let lines: Vec<&str> = root.lines().collect();
+        assert_eq!(
+            lines[1].trim(),
+            format!("#[path = {:?}] pub (crate) mod near;", mirror.join("src/near.rs"))
+        );
+        let far_place = lines[2].strip_prefix("#[path = \"").unwrap().strip_suffix("\"] mod far;").unwrap();
+        let from = Path::new(far_place).parent().unwrap().display();
+        assert!(made.remaps.contains(&format!("{from}={}", dir.path().display())), "{:?}", made.remaps);
+        assert_eq!(made.remaps[0], format!("{}=", mirror.display()));
+        assert_eq!((made.slug.as_str(), made.crate_name.as_str()), ("example-show-it", "show_it"));
+    }
+
+    #[test]
+    fn the_key_changes_with_what_is_kept_and_with_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = |near: &str| {
+            lay_out_files(dir.path(), &[("w/src/lib.rs", ROOT), ("w/src/near.rs", near), ("far.rs", "")])
+                .text_key
+        };
+        let first = key(NEAR);
+        assert_eq!(key(&NEAR.replace("use x", "use yy")), first);
+        assert_ne!(key(&NEAR.replace("fn f", "fn g")), first);
+    }
+}

@@ -179,7 +179,20 @@ impl Step<'_> {
         for (unit, images) in scan.units.iter().zip(images) {
             self.finish(unit, &images, &mut output)?;
         }
+        self.remove_stale(&output)?;
         Ok(output)
+    }
+
+    /// Removes the PTX of targets and architectures that are no longer built: who collects PTX files
+    /// shall find those that the program has.
+    fn remove_stale(&self, output: &Output) -> Result<(), Error> {
+        let entries = self.folder.read_dir().map_err(Error::io("read", &self.folder))?;
+        for file in entries.flatten().map(|entry| entry.path()) {
+            if file.extension().is_some_and(|it| it == "ptx") && !output.ptx.contains(&file) {
+                std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+            }
+        }
+        Ok(())
     }
 
     /// Walks the trees of all targets and lays out their device crates.
@@ -265,6 +278,10 @@ impl Step<'_> {
             unit.kind == TargetKind::Lib && !unit.device_crate.cfgs.iter().any(|cfg| cfg == "test")
         });
         let Some(library) = library.map(|unit| &unit.device_crate) else { return Ok(Vec::new()) };
+        // In the package `ferrogrid` itself that name is the facade, there as everywhere.
+        if library.crate_name == "ferrogrid" {
+            return Ok(Vec::new());
+        }
         if !units.iter().any(|unit| names_library(unit, &library.crate_name)) {
             return Ok(Vec::new());
         }
@@ -318,7 +335,9 @@ impl Step<'_> {
             .filter(|file| scan.visited.contains(*file) || file.exists())
             .map(|file| format!("cargo::rerun-if-changed={}", file.display()))
             .collect();
-        let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC", "RUSTUP_TOOLCHAIN"];
+        // Cargo itself runs the script again for another compiler; its variables would differ between
+        // a shell and an editor, and each would undo the other's work.
+        let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC"];
         directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
         let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
         directives.extend(scan.warnings.iter().map(warning));

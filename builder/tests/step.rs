@@ -308,6 +308,9 @@ fn several_architectures_are_compiled_and_agree() {
     assert!(manifest.find("(\"sm_75\", 6, 3,") < manifest.find("(\"sm_90\", "), "{manifest}");
     assert_eq!(output.ptx.len(), 2);
     assert!(text(&output.ptx[1]).contains(".target sm_90"));
+    package.environment.arch = None;
+    package.built();
+    assert!(output.ptx[0].is_file() && !output.ptx[1].exists(), "what is no longer built is removed");
 
     package.environment.arch = Some("sm_75,volta".to_owned());
     assert!(package.failure().contains("`volta` is not a device architecture"));
