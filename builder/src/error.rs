@@ -124,7 +124,7 @@ pub enum Error {
     },
 
     /// No device toolchain could be provided.
-    #[error("no device toolchain could be set up; tried:\n{tried}{manual}", manual = crate::toolchain::MANUAL)]
+    #[error("no device toolchain could be set up:\n{tried}By hand, do one of these:\n{by_hand}", by_hand = crate::toolchain::BY_HAND)]
     Setup {
         /// One line for each thing that was tried, with its outcome.
         tried: String,

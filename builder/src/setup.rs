@@ -51,8 +51,11 @@ fn provide(archs: &[Arch], none: Error, progress: &mut dyn FnMut(&str)) -> Resul
     if std::env::var_os("FERROGRID_DEVICE_RUSTC").is_some_and(|value| !value.is_empty()) {
         return Err(none);
     }
-    let mut tried = format!("{none}\n").replace(toolchain::MANUAL, "");
-    for way in [rustup_way(), apt_way()] {
+    let mut tried = String::new();
+    if let Error::NoToolchain(discovery) = &none {
+        discovery.candidates.iter().for_each(|candidate| tried.push_str(&format!("  - {candidate}\n")));
+    }
+    for way in [rustup_way(), apt_way(false), apt_way(true)] {
         if let Some(reason) = way.barred {
             tried.push_str(&format!("  - {}: {reason}\n", way.name));
             continue;
@@ -85,12 +88,15 @@ fn rustup_way() -> Way {
     Way { name: "rustup", barred, commands }
 }
 
-fn apt_way() -> Way {
+/// With `update`, apt's lists are renewed first: they may be missing, or name packages that are gone.
+fn apt_way(update: bool) -> Way {
     let root = is_root();
     let barred = if !in_path("apt-get") {
         Some("this system has no apt-get".to_owned())
     } else if !root && !sudo_without_password() {
         Some("apt-get needs root, and `sudo` would ask for a password".to_owned())
+    } else if !update && !packages_known() {
+        Some(format!("its lists do not name {}", PACKAGES.join(" and ")))
     } else {
         None
     };
@@ -101,12 +107,11 @@ fn apt_way() -> Way {
         command.extend(words(arguments));
         command
     };
-    let install = ["install", "-y", "--no-install-recommends", PACKAGES[0], PACKAGES[1]];
-    let mut commands = vec![apt(&install)];
-    if barred.is_none() && !packages_known() {
+    let mut commands = vec![apt(&["install", "-y", "--no-install-recommends", PACKAGES[0], PACKAGES[1]])];
+    if update {
         commands.insert(0, apt(&["update"]));
     }
-    Way { name: "apt-get", barred, commands }
+    Way { name: if update { "apt-get after an update" } else { "apt-get" }, barred, commands }
 }
 
 /// Runs the commands of a way; the reason of the first failure is the error.

@@ -23,7 +23,7 @@ use crate::cache;
 use crate::error::Error;
 use candidates::Search;
 
-pub use report::{MANUAL, Rejection};
+pub use report::{BY_HAND, Rejection};
 
 /// The rustc target of device code.
 pub const DEVICE_TARGET: &str = "nvptx64-nvidia-cuda";

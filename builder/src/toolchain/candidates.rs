@@ -90,9 +90,8 @@ impl Search {
                 return Some(sibling);
             }
         }
-        env::split_paths(self.path.as_ref()?)
-            .map(|folder| folder.join(exe("rustc")))
-            .find(|rustc| rustc.is_file() && !is_proxy(rustc))
+        let mut in_path = env::split_paths(self.path.as_ref()?).map(|folder| folder.join(exe("rustc")));
+        in_path.find(|rustc| rustc.is_file()).filter(|rustc| !is_proxy(rustc))
     }
 
     /// The rustc of each installed rustup toolchain: nightlies first, then by name, newest first.

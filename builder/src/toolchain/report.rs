@@ -6,12 +6,8 @@ use std::path::PathBuf;
 
 use super::{Candidate, Discovery, MINIMUM_RUSTC, Origin};
 
-/// What a person can do when no toolchain qualifies.
-pub const MANUAL: &str = "\
-To provide one, run
-  cargo ferrogrid setup
-or do one of the things it would do:
-  rustup component add rust-src --toolchain nightly
+/// The ways to a device toolchain that need no help of ours.
+pub const BY_HAND: &str = "  rustup component add rust-src --toolchain nightly
   apt-get install --no-install-recommends rustc-web rust-web-src   (Debian and Ubuntu, as root)
 or set FERROGRID_DEVICE_RUSTC to a rustc that has the sources of its standard library.";
 
@@ -86,6 +82,9 @@ impl fmt::Display for Discovery {
         for candidate in &self.candidates {
             writeln!(f, "  - {candidate}")?;
         }
-        f.write_str(MANUAL)
+        write!(
+            f,
+            "To provide one, run\n  cargo ferrogrid setup\nor do one of the things it would do:\n{BY_HAND}"
+        )
     }
 }
