@@ -65,13 +65,28 @@ fn fill(
     if place.is_dir() {
         return Ok(());
     }
-    let staging = place.with_extension("partial");
-    if staging.exists() {
-        fs::remove_dir_all(&staging).map_err(Error::io("remove the unfinished", &staging))?;
-    }
+    remove_unfinished(place)?;
+    // A name of our own: what an interrupted build started may still be writing to its place.
+    let staging = place.with_extension(format!("{UNFINISHED}{}", std::process::id()));
     cache::create_dir(&staging)?;
     build(&staging, progress)?;
     fs::rename(&staging, place).map_err(Error::io("create", place))
+}
+
+/// How the extension of an unfinished entry begins.
+const UNFINISHED: &str = "partial-";
+
+/// Removes what interrupted builds of `place` have left.
+fn remove_unfinished(place: &Path) -> Result<(), Error> {
+    let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return Ok(()) };
+    let prefix = format!("{}.{UNFINISHED}", name.to_string_lossy());
+    for entry in folder.read_dir().map_err(Error::io("read", folder))?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            // A compiler that outlived its build may still write there; the next build tries again.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
 }
 
 fn build(
@@ -191,6 +206,8 @@ mod tests {
         });
         assert!(failed.is_err());
         assert!(!place.exists());
+        // As another process would have left it, killed in the middle.
+        fs::create_dir_all(place.with_extension("partial-0").join("half")).unwrap();
 
         fill(&place, &mut silent(), |staging, _| {
             assert!(!staging.join("half").exists(), "leftovers are removed first");
@@ -198,6 +215,9 @@ mod tests {
         })
         .unwrap();
         assert!(place.join("whole").exists());
+        let left: Vec<_> =
+            place.parent().unwrap().read_dir().unwrap().flatten().map(|it| it.file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().contains("partial")), "{left:?}");
     }
 
     #[test]
