@@ -45,7 +45,12 @@ fn report(name: &str, seconds: f64) {
 }
 
 /// The median over `rounds` of the time per launch, the launches of a round queued back to back.
-fn per_launch(rounds: usize, count: u32, stream: &Stream, mut launch: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
+fn per_launch(
+    rounds: usize,
+    count: u32,
+    stream: &Stream,
+    mut launch: impl FnMut() -> Outcome<()>,
+) -> Outcome<f64> {
     launch()?;
     stream.synchronize()?;
     let mut seconds = Vec::new();
@@ -97,7 +102,8 @@ struct Raw {
 impl Raw {
     fn load() -> Outcome<Self> {
         let ptx = kernels::saxpy::kernel().ptx().ok_or("no PTX")?;
-        let entry = ptx.split(".visible .entry ").nth(1).and_then(|rest| rest.split('(').next()).ok_or("no entry")?;
+        let entry =
+            ptx.split(".visible .entry ").nth(1).and_then(|rest| rest.split('(').next()).ok_or("no entry")?;
         let image = CString::new(ptx)?;
         // SAFETY: the context of the device above is current on this thread; the image is text that
         // ends in a zero byte, and the entry is one that it names.
@@ -121,7 +127,9 @@ impl Raw {
         let mut launch = || {
             // SAFETY: five parameters of the types that the entry takes; both buffers have 256
             // elements, outlive the synchronisation below, and nobody else uses them meanwhile.
-            unsafe { result::launch_kernel(self.function, (1, 1, 1), (256, 1, 1), 0, self.stream, &mut params) }
+            unsafe {
+                result::launch_kernel(self.function, (1, 1, 1), (256, 1, 1), 0, self.stream, &mut params)
+            }
         };
         launch()?;
         // SAFETY: the stream is ours and alive.

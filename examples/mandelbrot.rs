@@ -55,7 +55,8 @@ const WIDTH: usize = 1200;
 const HEIGHT: usize = 800;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args_os().nth(1).map_or_else(|| std::env::temp_dir().join("mandelbrot.png"), PathBuf::from);
+    let path =
+        std::env::args_os().nth(1).map_or_else(|| std::env::temp_dir().join("mandelbrot.png"), PathBuf::from);
     let plane = kernels::Plane { left: -2.25, top: 1.0, step: 3.0 / WIDTH as f32, limit: 1000 };
 
     let device = Device::best()?;

@@ -52,7 +52,9 @@ impl Package {
         )?;
         let all: Value = serde_json::from_str(&text)?;
         let packages = all["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let ours = packages.iter().find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest));
+        let ours = packages
+            .iter()
+            .find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest));
         let metadata = ours.cloned().ok_or_else(|| format!("{} has no package", manifest.display()))?;
         Ok(Package { manifest, metadata })
     }

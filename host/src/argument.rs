@@ -13,7 +13,7 @@ use crate::view::{DeviceView, DeviceViewMut};
     note = "pass `&buffer` or `buffer.slice(range)?`, with elements of type `{T}` as in the kernel's signature",
     note = "host data goes to the device first: `let buffer = stream.upload(&data)?;`"
 )]
-pub trait DeviceInput<'a, T: DeviceCopy> {
+pub trait DeviceInput<'a, T> {
     /// The elements to read.
     fn into_input(self) -> DeviceView<'a, T>;
 }
@@ -26,7 +26,7 @@ pub trait DeviceInput<'a, T: DeviceCopy> {
     note = "in rank 1 pass `&mut buffer` or `buffer.slice_mut(range)?`, in rank 2 `buffer.view_2d_mut(width, height)?`; the elements are `{T}`, as in the kernel's signature",
     note = "host data goes to the device first: `let mut buffer = stream.upload(&data)?;`"
 )]
-pub trait DeviceOutput<'a, T: DeviceCopy, const R: usize = 1> {
+pub trait DeviceOutput<'a, T, const R: usize = 1> {
     /// The elements to write.
     fn into_output(self) -> DeviceViewMut<'a, T, R>;
 }

@@ -107,6 +107,23 @@ impl<const R: usize> Grid<R> {
     }
 }
 
+/// What may stand for the grid at the launch of a kernel of rank `R`.
+#[diagnostic::on_unimplemented(
+    message = "the kernel runs over a grid of rank {R}, and `{Self}` is not one",
+    label = "expected a `Grid<{R}>`",
+    note = "the rank is that of the kernel's `Thread<{R}>`; `Grid::cover(n)` has rank 1, `Grid::cover([width, height])` rank 2, `Grid::cover([width, height, depth])` rank 3"
+)]
+pub trait IntoGrid<const R: usize> {
+    /// The grid.
+    fn into_grid(self) -> Grid<R>;
+}
+
+impl<const R: usize> IntoGrid<R> for Grid<R> {
+    fn into_grid(self) -> Grid<R> {
+        self
+    }
+}
+
 /// A resolved and checked launch shape: blocks, and threads per block, x first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaunchShape {

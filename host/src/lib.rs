@@ -35,7 +35,7 @@ pub use buffer::DeviceBuffer;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use error::{Axis, Error, NEEDED_DRIVER, Result};
 pub use event::Event;
-pub use grid::{Dimensions, Extent, Grid, Limits};
+pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
 pub use pointer::{DevicePtr, DevicePtrMut};
 pub use stream::Stream;
@@ -46,7 +46,7 @@ pub use view::{DeviceView, DeviceViewMut};
 pub mod __private {
     pub use crate::argument::{DeviceInput, DeviceOutput};
     pub use crate::error::Result;
-    pub use crate::grid::Grid;
+    pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{Manifest, ModuleImage, check_params};
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
     pub use crate::launch::launch;

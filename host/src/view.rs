@@ -52,6 +52,22 @@ impl<T> Clone for DeviceView<'_, T> {
 
 impl<T> Copy for DeviceView<'_, T> {}
 
+// Without `DeviceCopy`: generated code calls these, and a kernel over other elements is to be reported
+// once, at its signature.
+impl<T> DeviceView<'_, T> {
+    /// The host addresses of the kernel parameters that this view becomes: pointer, length.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 2] {
+        [from_ref(&self.start).cast(), from_ref(&self.len).cast()]
+    }
+
+    /// What a launch with this view uses.
+    #[doc(hidden)]
+    pub fn access(&self) -> Access<'_> {
+        Access { memory: self.memory, usage: Use::Read }
+    }
+}
+
 impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     /// `start` must be followed by `len` elements of `memory`.
     pub(crate) fn whole(start: *const T, len: usize, memory: &'a Memory) -> Self {
@@ -87,20 +103,33 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
         DevicePtr::new(self.start)
     }
 
-    /// The host addresses of the kernel parameters that this view becomes: pointer, length.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 2] {
-        [from_ref(&self.start).cast(), from_ref(&self.len).cast()]
+    pub(crate) fn start(&self) -> *const T {
+        self.start
     }
+}
 
+impl<T, const R: usize> DeviceViewMut<'_, T, R> {
     /// What a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
-        Access { memory: self.memory, usage: Use::Read }
+        let usage = if self.part { Use::WritePart } else { Use::Write };
+        Access { memory: self.memory, usage }
     }
+}
 
-    pub(crate) fn start(&self) -> *const T {
-        self.start
+impl<T> DeviceViewMut<'_, T, 1> {
+    /// The host addresses of the kernel parameters that this view becomes: pointer, length.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 2] {
+        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast()]
+    }
+}
+
+impl<T> DeviceViewMut<'_, T, 2> {
+    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 3] {
+        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast(), from_ref(&self.extent[1]).cast()]
     }
 }
 
@@ -138,13 +167,6 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
     /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
     pub fn as_device_ptr_mut(&mut self) -> DevicePtrMut<T> {
         DevicePtrMut::new(self.start)
-    }
-
-    /// What a launch with this view uses.
-    #[doc(hidden)]
-    pub fn access(&self) -> Access<'_> {
-        let usage = if self.part { Use::WritePart } else { Use::Write };
-        Access { memory: self.memory, usage }
     }
 
     pub(crate) fn start(&self) -> *mut T {
@@ -203,12 +225,6 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
             _ => Err(Error::ViewTooLarge { width, height, length }),
         }
     }
-
-    /// The host addresses of the kernel parameters that this view becomes: pointer, length.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 2] {
-        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast()]
-    }
 }
 
 impl<T: DeviceCopy> DeviceViewMut<'_, T, 2> {
@@ -220,12 +236,6 @@ impl<T: DeviceCopy> DeviceViewMut<'_, T, 2> {
     /// The number of rows.
     pub fn height(&self) -> usize {
         self.extent[1]
-    }
-
-    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height.
-    #[doc(hidden)]
-    pub fn params(&self) -> [*const c_void; 3] {
-        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast(), from_ref(&self.extent[1]).cast()]
     }
 }
 

@@ -162,7 +162,11 @@ fn an_error_in_a_kernel_is_shown_once_with_file_and_line() {
     outside.edit("src/main.rs", "* factor + 0", "* factor + missing");
     let text = outside.build_fails();
     assert_eq!(text.matches("cannot find value `missing`").count(), 1, "{text}");
-    let line = 1 + fs::read_to_string(outside.path("src/main.rs")).unwrap().lines().position(|l| l.contains("missing")).unwrap();
+    let line = 1 + fs::read_to_string(outside.path("src/main.rs"))
+        .unwrap()
+        .lines()
+        .position(|l| l.contains("missing"))
+        .unwrap();
     assert!(text.contains(&format!("src/main.rs:{line}:")), "{text}");
 }
 
@@ -177,7 +181,11 @@ fn std_in_a_kernel_is_an_error_at_its_line() {
 #[test]
 fn a_kernel_that_cannot_be_one_is_explained_once() {
     let outside = Outside::new();
-    outside.edit("src/main.rs", "x: &[u32], mut y: DisjointSlice<u32>) {\n        let i", "x: &mut [u32], mut y: DisjointSlice<u32>) {\n        let i");
+    outside.edit(
+        "src/main.rs",
+        "x: &[u32], mut y: DisjointSlice<u32>) {\n        let i",
+        "x: &mut [u32], mut y: DisjointSlice<u32>) {\n        let i",
+    );
     let text = outside.build_fails();
     assert_eq!(text.matches("`&mut [T]` would alias").count(), 1, "{text}");
 }

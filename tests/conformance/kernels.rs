@@ -241,7 +241,11 @@ pub mod language {
         let i = t.index();
         let Some(out) = output.get_mut(i) else { return };
         let divisor = first_divisor(input[i.get()]).unwrap_or(0);
-        let sum: u32 = input.iter().zip(1..).map(|(value, weight)| value.wrapping_mul(weight)).fold(0, u32::wrapping_add);
+        let sum: u32 = input
+            .iter()
+            .zip(1..)
+            .map(|(value, weight)| value.wrapping_mul(weight))
+            .fold(0, u32::wrapping_add);
         *out = twice(&Times(3), divisor).wrapping_add(sum).wrapping_add(OFFSET);
     }
 

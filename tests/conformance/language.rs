@@ -156,7 +156,9 @@ fn threads_of_rank_3_know_their_place(device: &Device) -> Outcome {
     let mut output = stream.upload(&vec![0_u64; count])?;
     let pointer = output.as_device_ptr_mut();
     // SAFETY: `output` has one element for each place and is not used before the stream is read.
-    unsafe { ranks::coordinates_3d(&stream, Grid::cover(shape), shape.map(|extent| extent as u32), pointer)? };
+    unsafe {
+        ranks::coordinates_3d(&stream, Grid::cover(shape), shape.map(|extent| extent as u32), pointer)?
+    };
     expect("places", stream.download(&output)?, (1..=count as u64).collect())
 }
 
@@ -174,9 +176,13 @@ fn unsafe_kernels_take_pointers(device: &Device) -> Outcome {
 fn kernels_are_ordinary_rust(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let input: Vec<u32> = (2..300).collect();
-    let sum = input.iter().zip(1_u32..).fold(0_u32, |sum, (value, weight)| sum.wrapping_add(value.wrapping_mul(weight)));
+    let sum = input
+        .iter()
+        .zip(1_u32..)
+        .fold(0_u32, |sum, (value, weight)| sum.wrapping_add(value.wrapping_mul(weight)));
     let divisor = |value: u32| (2..value).find(|divisor| value % divisor == 0).unwrap_or(0);
-    let expected: Vec<u32> = input.iter().map(|&value| (9 * divisor(value)).wrapping_add(sum).wrapping_add(1000)).collect();
+    let expected: Vec<u32> =
+        input.iter().map(|&value| (9 * divisor(value)).wrapping_add(sum).wrapping_add(1000)).collect();
     let device_input = stream.upload(&input)?;
     let mut output = stream.upload(&vec![0_u32; input.len()])?;
     language::ordinary_rust(&stream, Grid::cover(input.len()), &device_input, &mut output)?;

@@ -77,7 +77,9 @@ fn a_too_wide_block_axis_is_refused(device: &Device) -> Outcome {
     let mut output = stream.upload(&[0_u64; 1])?;
     let pointer = output.as_device_ptr_mut();
     // SAFETY: the launch is refused; nothing runs.
-    let launched = unsafe { ranks::coordinates_3d(&stream, Grid::new([1, 1, 1], [1, 1, limit + 1]), [1, 1, 1], pointer) };
+    let launched = unsafe {
+        ranks::coordinates_3d(&stream, Grid::new([1, 1, 1], [1, 1, limit + 1]), [1, 1, 1], pointer)
+    };
     let text = expect_error("block", launched, |error| matches!(error, Error::BlockTooLarge { .. }))?;
     names(&text, &["coordinates_3d", "z", &(limit + 1).to_string(), &limit.to_string()])
 }

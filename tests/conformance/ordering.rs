@@ -112,7 +112,10 @@ fn many_threads_may_launch_at_once(device: &Device) -> Outcome {
                 })
             })
             .collect();
-        workers.into_iter().map(|worker| worker.join().expect("a worker panicked")).collect::<Result<Vec<_>, _>>()
+        workers
+            .into_iter()
+            .map(|worker| worker.join().expect("a worker panicked"))
+            .collect::<Result<Vec<_>, _>>()
     })?;
     expect("wrong results", wrong.contains(&true), false)
 }

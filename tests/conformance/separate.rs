@@ -8,9 +8,8 @@ use ferrogrid::prelude::*;
 use super::kernels::elementwise;
 use super::{Case, Outcome, expect, label};
 
-pub(crate) const CASES: &[Case] = &[("reading_out_of_bounds_is_an_error", |device| {
-    in_its_own_process(device, "reading_out_of_bounds")
-})];
+pub(crate) const CASES: &[Case] =
+    &[("reading_out_of_bounds_is_an_error", |device| in_its_own_process(device, "reading_out_of_bounds"))];
 
 const REQUEST: &str = "FERROGRID_CONFORMANCE_SEPARATE";
 
@@ -20,7 +19,8 @@ pub(crate) fn requested() -> Option<String> {
 }
 
 fn in_its_own_process(device: &Device, case: &str) -> Outcome {
-    let output = Command::new(std::env::current_exe()?).env(REQUEST, format!("{}/{case}", label(device))).output()?;
+    let output =
+        Command::new(std::env::current_exe()?).env(REQUEST, format!("{}/{case}", label(device))).output()?;
     if output.status.success() {
         return Ok(());
     }

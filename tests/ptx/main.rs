@@ -67,13 +67,22 @@ fn count(lines: &[&str], opcode: &str) -> usize {
 #[test]
 fn inputs_are_read_through_the_read_only_path() {
     for (architecture, lines) in code(kernels::saxpy::kernel()) {
-        assert_eq!(count(&lines, "ld.global.nc.b32") + count(&lines, "ld.global.nc.f32"), 1, "{architecture}: {lines:#?}");
+        assert_eq!(
+            count(&lines, "ld.global.nc.b32") + count(&lines, "ld.global.nc.f32"),
+            1,
+            "{architecture}: {lines:#?}"
+        );
     }
 }
 
 #[test]
 fn every_access_names_global_memory() {
-    let all = [kernels::saxpy::kernel(), kernels::fill_2d::kernel(), kernels::scale_fours::kernel(), kernels::raw::kernel()];
+    let all = [
+        kernels::saxpy::kernel(),
+        kernels::fill_2d::kernel(),
+        kernels::scale_fours::kernel(),
+        kernels::raw::kernel(),
+    ];
     for kernel in all {
         for (architecture, lines) in code(kernel) {
             let loads = count(&lines, "ld.") - count(&lines, "ld.param") - count(&lines, "ld.global");
@@ -94,14 +103,24 @@ fn what_may_be_written_is_not_read_through_the_read_only_path() {
 #[test]
 fn sixteen_bytes_move_at_once() {
     for (architecture, lines) in code(kernels::scale_fours::kernel()) {
-        let wide = |opcode: &str| lines.iter().any(|line| line.contains(opcode) && (line.contains(".v4.") || line.contains(".v2.b64") || line.contains(".b128")));
+        let wide = |opcode: &str| {
+            lines.iter().any(|line| {
+                line.contains(opcode)
+                    && (line.contains(".v4.") || line.contains(".v2.b64") || line.contains(".b128"))
+            })
+        };
         assert!(wide("ld.global.nc") && wide("st.global"), "{architecture}: {lines:#?}");
     }
 }
 
 #[test]
 fn no_kernel_here_needs_a_stack() {
-    let all = [kernels::saxpy::kernel(), kernels::fill_2d::kernel(), kernels::scale_fours::kernel(), kernels::raw::kernel()];
+    let all = [
+        kernels::saxpy::kernel(),
+        kernels::fill_2d::kernel(),
+        kernels::scale_fours::kernel(),
+        kernels::raw::kernel(),
+    ];
     for kernel in all {
         for (architecture, lines) in code(kernel) {
             assert!(!lines.iter().any(|line| line.contains(".local")), "{architecture}, {}", kernel.name());

@@ -22,7 +22,8 @@ pub(crate) struct Options {
 }
 
 /// The folder of each kind of target, and whether the script runs what is in it.
-const FOLDERS: [(&str, &str); 4] = [("test", "tests"), ("lib", "tests"), ("example", "examples"), ("bench", "benches")];
+const FOLDERS: [(&str, &str); 4] =
+    [("test", "tests"), ("lib", "tests"), ("example", "examples"), ("bench", "benches")];
 
 /// Marks a folder as ours to replace.
 const MARK: &str = "ferrogrid-bundle.txt";
@@ -56,7 +57,16 @@ fn folder(executable: &Executable) -> Option<&'static str> {
 /// Release builds without symbols; benches are built by the same call as tests.
 fn build(package: &Package) -> Result<Vec<Executable>, Failure> {
     let mut command = cargo::command();
-    command.args(["test", "--no-run", "--release", "--lib", "--tests", "--examples", "--benches", "--manifest-path"]);
+    command.args([
+        "test",
+        "--no-run",
+        "--release",
+        "--lib",
+        "--tests",
+        "--examples",
+        "--benches",
+        "--manifest-path",
+    ]);
     command.arg(&package.manifest).env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
     let mut executables = cargo::build(&mut command)?;
     // `cargo test` builds examples as programs only where they are not tests themselves.
@@ -140,7 +150,8 @@ mod tests {
         let out = folder.path().join("bundle");
         for name in ["old", "new"] {
             clear(&out).unwrap();
-            let executable = Executable { kind: "test".to_owned(), name: name.to_owned(), path: program.clone() };
+            let executable =
+                Executable { kind: "test".to_owned(), name: name.to_owned(), path: program.clone() };
             copy(&[executable], &out).unwrap();
         }
         assert!(out.join("tests/new").exists() && !out.join("tests/old").exists());

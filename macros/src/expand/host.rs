@@ -151,7 +151,8 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 let ty = &parameter.ty;
                 let value = read(quote!(#ty), position);
                 reads.push(quote!(let #local: #ty = #value;));
-                arguments.push(quote!(#local));
+                // Not by move: a type that is not `Copy` is reported once, where it stands.
+                arguments.push(quote!(::core::ptr::from_ref(&#local).read()));
             }
             ParameterKind::Input { element } => {
                 let (start, length) =
@@ -220,7 +221,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #[allow(clippy::too_many_arguments)]
         #visibility #unsafety fn #name<#(#lifetimes),*>(
             #stream: &::ferrogrid::__private::Stream,
-            #grid: impl ::core::convert::Into<::ferrogrid::__private::Grid<#rank>>,
+            #grid: impl ::ferrogrid::__private::IntoGrid<#rank>,
             #(#parameters,)*
         ) -> ::ferrogrid::__private::Result<()> {
             #(#prepare)*
@@ -231,7 +232,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
                 ::ferrogrid::__private::launch(
                     &#static_name,
                     #stream,
-                    ::core::convert::Into::into(#grid),
+                    ::ferrogrid::__private::IntoGrid::into_grid(#grid),
                     &__params,
                     &[#(#accesses),*],
                 )
@@ -265,7 +266,9 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
             let ty = &parameter.ty;
             quote!(#ty)
         }
-        ParameterKind::Input { element } => quote!(impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>),
+        ParameterKind::Input { element } => {
+            quote!(impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>)
+        }
         ParameterKind::Output { element, rank } => {
             quote!(impl ::ferrogrid::__private::DeviceOutput<#lifetime, #element, #rank>)
         }
