@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::arch::Arch;
 use crate::error::Error;
-use crate::toolchain::{self, Toolchain};
+use crate::toolchain::{self, MINIMUM_RUSTC, Toolchain};
 use crate::{cache, core_cache, inner};
 
 /// The packages of Debian and Ubuntu that bring a rustc and its sources.
@@ -81,11 +81,20 @@ fn rustup_way() -> Way {
     } else {
         None
     };
-    let commands = vec![
-        words(&["rustup", "toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"]),
-        words(&["rustup", "component", "add", "rust-src", "--toolchain", "nightly"]),
-    ];
-    Way { name: "rustup", barred, commands }
+    // A nightly that is there stays the one it is: the user may depend on it.
+    let command: &[&str] = if barred.is_none() && has_nightly() {
+        &["rustup", "component", "add", "rust-src", "--toolchain", "nightly"]
+    } else {
+        &["rustup", "toolchain", "install", "nightly", "--profile", "minimal", "--component", "rust-src"]
+    };
+    Way { name: "rustup", barred, commands: vec![words(command)] }
+}
+
+fn has_nightly() -> bool {
+    let output = Command::new("rustup").args(["toolchain", "list"]).output();
+    output.is_ok_and(|output| {
+        String::from_utf8_lossy(&output.stdout).lines().any(|line| line.starts_with("nightly-"))
+    })
 }
 
 /// With `update`, apt's lists are renewed first: they may be missing, or name packages that are gone.
@@ -96,7 +105,8 @@ fn apt_way(update: bool) -> Way {
     } else if !root && !sudo_without_password() {
         Some("apt-get needs root, and `sudo` would ask for a password".to_owned())
     } else if !update && !packages_known() {
-        Some(format!("its lists do not name {}", PACKAGES.join(" and ")))
+        let (major, minor) = MINIMUM_RUSTC;
+        Some(format!("its lists name no {} of version {major}.{minor} or newer", PACKAGES.join(" and ")))
     } else {
         None
     };
@@ -146,13 +156,23 @@ fn stream(command: &[String], progress: &mut dyn FnMut(&str)) -> Result<(), Stri
     if status.success() { Ok(()) } else { Err(format!("failed ({status}): {last}")) }
 }
 
-/// Whether apt's lists name a version of the packages.
+/// Whether apt's lists name versions of the packages that are new enough.
 fn packages_known() -> bool {
     let output = Command::new("apt-cache").arg("policy").args(PACKAGES).env("LC_ALL", "C").output();
     let Ok(output) = output else { return false };
-    let text = String::from_utf8_lossy(&output.stdout);
-    let candidates = text.lines().filter(|line| line.trim_start().starts_with("Candidate:"));
-    candidates.filter(|line| !line.contains("(none)")).count() == PACKAGES.len()
+    new_enough_candidates(&String::from_utf8_lossy(&output.stdout)) == PACKAGES.len()
+}
+
+/// How many packages of an `apt-cache policy` have a candidate that is new enough.
+fn new_enough_candidates(policy: &str) -> usize {
+    let candidates = policy.lines().filter_map(|line| line.trim_start().strip_prefix("Candidate:"));
+    candidates.filter_map(major_and_minor).filter(|version| *version >= MINIMUM_RUSTC).count()
+}
+
+/// (1, 96) from `1.96.0+dfsg1-1~deb12u2`; `None` from `(none)`.
+fn major_and_minor(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.trim().split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 fn is_root() -> bool {
@@ -196,6 +216,20 @@ mod tests {
         let way = Way { name: "test", barred: None, commands: vec![shell("echo why not; exit 7")] };
         let reason = take(&way, &mut |_| {}).unwrap_err();
         assert!(reason.contains("sh -c") && reason.contains("why not") && reason.contains('7'), "{reason}");
+    }
+
+    #[test]
+    fn only_new_enough_packages_count() {
+        let policy = |first: &str, second: &str| {
+            format!(
+                "rustc-web:\n  Installed: (none)\n  Candidate: {first}\n  Version table:\n     9.99.0 500\nrust-web-src:\n  Candidate: {second}\n"
+            )
+        };
+        let new = "1.96.0+dfsg1-1~deb12u2";
+        assert_eq!(new_enough_candidates(&policy(new, new)), 2);
+        assert_eq!(new_enough_candidates(&policy(new, "1.85.0+dfsg3-1~deb12u3")), 1);
+        assert_eq!(new_enough_candidates(&policy("(none)", "2.0.1-1")), 1);
+        assert_eq!(new_enough_candidates(""), 0);
     }
 
     #[test]
