@@ -21,6 +21,15 @@ impl Cfgs {
         }
     }
 
+    /// What holds for the device whatever compiles for it: enough to tell whether a package has
+    /// kernels where no rustc can be asked.
+    pub(crate) fn nvptx64() -> Self {
+        Cfgs::from_rustc(
+            "panic=\"abort\"\ntarget_arch=\"nvptx64\"\ntarget_endian=\"little\"\ntarget_os=\"cuda\"\n\
+             target_pointer_width=\"64\"\ntarget_vendor=\"nvidia\"",
+        )
+    }
+
     /// The same with further options, written in the same way.
     pub(crate) fn with<'a>(&self, options: impl IntoIterator<Item = &'a str>) -> Self {
         let mut set = self.set.clone();

@@ -102,7 +102,10 @@ impl Build {
     pub fn try_run(&self, environment: &Environment) -> Result<Output, Error> {
         let package = Package::load(environment)?;
         let archs = self.archs(environment, &package)?;
-        let toolchain = toolchain::find(&archs)?;
+        let toolchain = match toolchain::find(&archs) {
+            Ok(toolchain) => toolchain,
+            Err(missing) => return without_toolchain(environment, &package, missing),
+        };
         let cache_root = cache::root();
         let mut cores = Vec::new();
         for arch in &archs {
@@ -165,7 +168,7 @@ struct Scan {
 
 impl Step<'_> {
     fn run(&self, archs: &[Arch], cores: Vec<CoreEntry>) -> Result<Output, Error> {
-        let scan = self.scan(&Cfgs::from_rustc(&cores[0].cfgs))?;
+        let scan = scan(self.environment, self.package, &Cfgs::from_rustc(&cores[0].cfgs))?;
         let modules = scan.units.iter().flat_map(|unit| &unit.device_crate.modules);
         let names: BTreeSet<&String> = modules.flat_map(|module| &module.names).collect();
         let plan = Plan::new(self.package, self.toolchain, names.iter().copied());
@@ -193,61 +196,6 @@ impl Step<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Walks the trees of all targets and lays out their device crates.
-    fn scan(&self, device: &Cfgs) -> Result<Scan, Error> {
-        let mut options: Vec<String> =
-            self.environment.features.iter().map(|feature| format!("feature=\"{feature}\"")).collect();
-        options.extend(self.environment.cfgs.iter().cloned());
-        let device = device.with(options.iter().map(String::as_str));
-        let mut scan = Scan::default();
-        let mut sources = Sources::default();
-        let mut known = BTreeSet::new();
-        for target in &self.package.targets {
-            // `cargo test` compiles these with `cfg(test)`, and nothing compiles them without.
-            let only_test = matches!(target.kind, TargetKind::Test | TargetKind::Bench);
-            for test in [false, true] {
-                if only_test && !test {
-                    continue;
-                }
-                let mut cfgs = options.clone();
-                let held = if test {
-                    cfgs.push("test".to_owned());
-                    device.with(["test"])
-                } else {
-                    device.clone()
-                };
-                let mut tree = module_tree::walk(&target.source, &held, &mut sources)?;
-                scan.visited.append(&mut tree.visited);
-                for warning in tree.unreadable.drain(..) {
-                    if !scan.warnings.contains(&warning) {
-                        scan.warnings.push(warning);
-                    }
-                }
-                let tested = test && !only_test;
-                let provides: Vec<usize> = tree
-                    .modules
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, module)| tested || !module.depends_on_test || only_test)
-                    .filter(|(_, module)| !known.contains(&module.fingerprint))
-                    .map(|(at, _)| at)
-                    .collect();
-                if provides.is_empty() && (test || tree.modules.is_empty()) {
-                    continue;
-                }
-                known.extend(provides.iter().map(|&at| tree.modules[at].fingerprint));
-                let root = &self.package.workspace_root;
-                let made = device_crate::lay_out(target, tested, tree, cfgs, root, &self.folder)?;
-                scan.units.extend(made.map(|device_crate| Unit {
-                    device_crate,
-                    kind: target.kind,
-                    provides,
-                }));
-            }
-        }
-        Ok(scan)
     }
 
     fn compilers<'c>(
@@ -317,32 +265,103 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// When cargo must run the step again, and what it shall print.
+    /// When cargo must run the step again: also when what the kernels are compiled with changes.
     fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Vec<String> {
-        let mut files: BTreeSet<PathBuf> = scan.visited.clone();
+        let mut directives = directives(self.environment, self.package, scan);
         let own = &self.environment.manifest_dir;
-        files.extend(["build.rs", "Cargo.toml"].map(|name| own.join(name)));
-        for name in ["Cargo.toml", "Cargo.lock"] {
-            files.insert(self.package.workspace_root.join(name));
-        }
-        files.extend(self.package.discovered.iter().cloned());
-        for folder in plan.local_folders().filter(|folder| *folder != own) {
-            files.extend(["src", "Cargo.toml"].map(|name| folder.join(name)));
-        }
+        let folders = plan.local_folders().filter(|folder| *folder != own);
+        let mut files: BTreeSet<PathBuf> =
+            folders.flat_map(|folder| ["src", "Cargo.toml"].map(|name| folder.join(name))).collect();
+        files.retain(|file| file.exists());
         files.insert(self.toolchain.rustc.clone());
-        let mut directives: Vec<String> = files
-            .iter()
-            .filter(|file| scan.visited.contains(*file) || file.exists())
-            .map(|file| format!("cargo::rerun-if-changed={}", file.display()))
-            .collect();
-        // Cargo itself runs the script again for another compiler; its variables would differ between
-        // a shell and an editor, and each would undo the other's work.
-        let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC"];
-        directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
-        let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
-        directives.extend(scan.warnings.iter().map(warning));
+        directives.extend(files.iter().map(|file| rerun_if_changed(file)));
         directives
     }
+}
+
+/// Walks the trees of all targets and lays out their device crates.
+fn scan(environment: &Environment, package: &Package, device: &Cfgs) -> Result<Scan, Error> {
+    let folder = environment.out_dir.join("ferrogrid");
+    let mut options: Vec<String> =
+        environment.features.iter().map(|feature| format!("feature=\"{feature}\"")).collect();
+    options.extend(environment.cfgs.iter().cloned());
+    let device = device.with(options.iter().map(String::as_str));
+    let mut scan = Scan::default();
+    let mut sources = Sources::default();
+    let mut known = BTreeSet::new();
+    for target in &package.targets {
+        // `cargo test` compiles these with `cfg(test)`, and nothing compiles them without.
+        let only_test = matches!(target.kind, TargetKind::Test | TargetKind::Bench);
+        for test in [false, true] {
+            if only_test && !test {
+                continue;
+            }
+            let mut cfgs = options.clone();
+            let held = if test {
+                cfgs.push("test".to_owned());
+                device.with(["test"])
+            } else {
+                device.clone()
+            };
+            let mut tree = module_tree::walk(&target.source, &held, &mut sources)?;
+            scan.visited.append(&mut tree.visited);
+            for warning in tree.unreadable.drain(..) {
+                if !scan.warnings.contains(&warning) {
+                    scan.warnings.push(warning);
+                }
+            }
+            let tested = test && !only_test;
+            let provides: Vec<usize> = tree
+                .modules
+                .iter()
+                .enumerate()
+                .filter(|(_, module)| tested || !module.depends_on_test || only_test)
+                .filter(|(_, module)| !known.contains(&module.fingerprint))
+                .map(|(at, _)| at)
+                .collect();
+            if provides.is_empty() && (test || tree.modules.is_empty()) {
+                continue;
+            }
+            known.extend(provides.iter().map(|&at| tree.modules[at].fingerprint));
+            let root = &package.workspace_root;
+            let made = device_crate::lay_out(target, tested, tree, cfgs, root, &folder)?;
+            scan.units.extend(made.map(|device_crate| Unit { device_crate, kind: target.kind, provides }));
+        }
+    }
+    Ok(scan)
+}
+
+/// What is left of the step where no device code can be compiled: nothing, if the package has none.
+///
+/// # Errors
+/// `missing`, if the package has kernels to compile.
+fn without_toolchain(environment: &Environment, package: &Package, missing: Error) -> Result<Output, Error> {
+    let scan = scan(environment, package, &Cfgs::nvptx64())?;
+    if !scan.units.is_empty() {
+        return Err(missing);
+    }
+    Ok(Output { directives: directives(environment, package, &scan), ..Output::default() })
+}
+
+/// When cargo must run the step again, whatever it compiles; and what it shall print.
+fn directives(environment: &Environment, package: &Package, scan: &Scan) -> Vec<String> {
+    let mut files: BTreeSet<PathBuf> = scan.visited.clone();
+    files.extend(["build.rs", "Cargo.toml"].map(|name| environment.manifest_dir.join(name)));
+    files.extend(["Cargo.toml", "Cargo.lock"].map(|name| package.workspace_root.join(name)));
+    files.extend(package.discovered.iter().cloned());
+    files.retain(|file| scan.visited.contains(file) || file.exists());
+    let mut directives: Vec<String> = files.iter().map(|file| rerun_if_changed(file)).collect();
+    // Cargo itself runs the script again for another compiler; its variables would differ between
+    // a shell and an editor, and each would undo the other's work.
+    let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC"];
+    directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
+    let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
+    directives.extend(scan.warnings.iter().map(warning));
+    directives
+}
+
+fn rerun_if_changed(file: &Path) -> String {
+    format!("cargo::rerun-if-changed={}", file.display())
 }
 
 /// A folder, and its name as the beginning of a path.

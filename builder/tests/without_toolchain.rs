@@ -1,0 +1,36 @@
+//! What the build step does where nothing can compile for the device. Alone in its process, as the
+//! environment says that there is no toolchain.
+
+use std::fs;
+use std::path::Path;
+
+use ferrogrid_build::{Build, Environment, Error, Output};
+
+fn build(main: &str) -> Result<Output, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let device = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("device");
+    let manifest = format!(
+        "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
+         [dependencies]\nferrogrid-device = {{ path = {device:?} }}\n"
+    );
+    fs::create_dir(root.join("src")).unwrap();
+    fs::write(root.join("Cargo.toml"), manifest).unwrap();
+    fs::copy(device.with_file_name("Cargo.lock"), root.join("Cargo.lock")).unwrap();
+    fs::write(root.join("src/main.rs"), main).unwrap();
+    Build::new().try_run(&Environment::new(&root, root.join("target/debug/build/app-0/out")))
+}
+
+#[test]
+fn only_a_package_with_device_code_needs_a_toolchain() {
+    // SAFETY: the only test of this process, and no other thread reads the environment yet.
+    unsafe { std::env::set_var("FERROGRID_DEVICE_RUSTC", "/nowhere/rustc") };
+
+    let plain = build("#[ferrogrid::module(host_only)]\nmod kernels {}\nfn main() {}\n").unwrap();
+    assert!(plain.modules.is_empty() && plain.ptx.is_empty());
+    let watches_source = |directive: &String| directive.ends_with("src/main.rs");
+    assert!(plain.directives.iter().any(watches_source), "{:?}", plain.directives);
+
+    let error = build("#[ferrogrid::module]\nmod kernels {}\nfn main() {}\n").unwrap_err().to_string();
+    assert!(error.contains("/nowhere/rustc") && error.contains("cargo ferrogrid setup"), "{error}");
+}
