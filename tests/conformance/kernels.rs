@@ -232,7 +232,7 @@ pub mod language {
     }
 
     fn first_divisor(value: u32) -> Option<u32> {
-        (2..value).find(|divisor| value % divisor == 0)
+        (2..value).find(|divisor| value.is_multiple_of(*divisor))
     }
 
     /// Traits, closures, iterators, `Option` and constants.

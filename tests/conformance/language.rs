@@ -180,7 +180,7 @@ fn kernels_are_ordinary_rust(device: &Device) -> Outcome {
         .iter()
         .zip(1_u32..)
         .fold(0_u32, |sum, (value, weight)| sum.wrapping_add(value.wrapping_mul(weight)));
-    let divisor = |value: u32| (2..value).find(|divisor| value % divisor == 0).unwrap_or(0);
+    let divisor = |value: u32| (2..value).find(|divisor| value.is_multiple_of(*divisor)).unwrap_or(0);
     let expected: Vec<u32> =
         input.iter().map(|&value| (9 * divisor(value)).wrapping_add(sum).wrapping_add(1000)).collect();
     let device_input = stream.upload(&input)?;
