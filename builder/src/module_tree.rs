@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use ferrogrid_syntax::{Fingerprint, Module, ModuleOptions, is_module_attribute};
+use ferrogrid_syntax::{Fingerprint, LaunchBounds, Module, ModuleOptions, is_module_attribute};
 use syn::{Attribute, Item, ItemMod, Meta, Token, Visibility};
 
 use crate::cfg::Cfgs;
@@ -87,6 +87,8 @@ pub(crate) struct FoundModule {
 pub(crate) struct FoundKernel {
     pub(crate) entry: String,
     pub(crate) parameters: usize,
+    /// What it promises of its launches, for its PTX to say.
+    pub(crate) bounds: LaunchBounds,
 }
 
 /// Walks the tree that begins in `root`.
@@ -199,6 +201,7 @@ impl Walker<'_> {
         let kernels = kernels.map(|kernel| FoundKernel {
             entry: kernel.entry(module.fingerprint),
             parameters: kernel.flattened(),
+            bounds: kernel.bounds,
         });
         let kernels = kernels.collect();
         let tokens = names::content(item);

@@ -1,10 +1,10 @@
 //! One `#[kernel]` function: its signature, checked as far as its text allows. It must not know
 //! how it is expanded or compiled.
 
-use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Ident, ItemFn, Result, ReturnType, Visibility};
 
+use crate::bounds::LaunchBounds;
 use crate::fingerprint::Fingerprint;
 use crate::parameter::{Parameter, ParameterKind};
 
@@ -12,12 +12,12 @@ use crate::parameter::{Parameter, ParameterKind};
 pub struct Kernel {
     /// The function, without its `#[kernel]` attribute.
     pub function: ItemFn,
-    /// Where the `#[kernel]` attribute stood.
-    pub attribute_span: Span,
     /// The parameters in order.
     pub parameters: Vec<Parameter>,
     /// The rank of the grid: that of the `Thread` parameter.
     pub rank: usize,
+    /// What its attribute promises of its launches.
+    pub bounds: LaunchBounds,
 }
 
 impl Kernel {
@@ -31,7 +31,6 @@ impl Kernel {
         };
         let mut function = function.clone();
         let attribute = function.attrs.remove(position);
-        check_attribute(&attribute)?;
         check_signature(&function)?;
         let is_unsafe = function.sig.unsafety.is_some();
         let mut parameters = Vec::new();
@@ -39,7 +38,8 @@ impl Kernel {
             parameters.push(Parameter::parse(argument, is_unsafe)?);
         }
         let rank = rank_of(&function, &parameters)?;
-        Ok(Some(Kernel { function, attribute_span: attribute.span(), parameters, rank }))
+        let bounds = LaunchBounds::parse(&attribute, rank)?;
+        Ok(Some(Kernel { function, parameters, rank, bounds }))
     }
 
     /// The kernel's name.
@@ -71,13 +71,6 @@ impl Kernel {
 /// Whether `attribute` is `#[kernel]` or a path that ends in it.
 fn is_kernel_attribute(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "kernel")
-}
-
-fn check_attribute(attribute: &Attribute) -> Result<()> {
-    match &attribute.meta {
-        syn::Meta::Path(_) => Ok(()),
-        other => Err(Error::new(other.span(), "`#[kernel]` takes no options in this version")),
-    }
 }
 
 fn check_signature(function: &ItemFn) -> Result<()> {

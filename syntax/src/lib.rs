@@ -3,11 +3,13 @@
 //! build step (which compiles it), so that both read the same thing. It knows nothing of paths,
 //! toolchains, or the run time.
 
+mod bounds;
 mod fingerprint;
 mod kernel;
 mod module;
 mod parameter;
 
+pub use bounds::LaunchBounds;
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use kernel::Kernel;
 pub use module::{Module, ModuleOptions, is_module_attribute};

@@ -265,6 +265,30 @@ pub mod language {
     }
 }
 
+/// Promises about launches.
+#[ferrogrid::module]
+pub mod bounds {
+    use ferrogrid::device::prelude::*;
+
+    /// The block's shape, as each thread sees it; only ever 16 x 4.
+    #[kernel(block = [16, 4], min_blocks = 2)]
+    pub fn fixed(t: Thread<2>, mut output: DisjointSlice<[u32; 2], 2>) {
+        let shape = t.block_dim();
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = shape;
+        }
+    }
+
+    /// The number of threads in a block; at most 96.
+    #[kernel(max_threads = 96)]
+    pub fn limited(t: Thread<1>, mut output: DisjointSlice<u32>) {
+        let threads = t.block_dim()[0];
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = threads;
+        }
+    }
+}
+
 /// Not annotated itself; holds an annotated module.
 pub mod nested {
     /// Functions for kernels elsewhere.

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use ferrogrid_syntax::LaunchBounds;
+
 use super::*;
 
 /// A temporary folder with source files.
@@ -145,8 +147,8 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
     assert_eq!(
         module.kernels,
         [
-            FoundKernel { entry: entry("always"), parameters: 6 },
-            FoundKernel { entry: entry("gpu"), parameters: 0 },
+            FoundKernel { entry: entry("always"), parameters: 6, bounds: LaunchBounds::default() },
+            FoundKernel { entry: entry("gpu"), parameters: 0, bounds: LaunchBounds::default() },
         ]
     );
     assert_eq!(module.line, 1);
@@ -179,7 +181,7 @@ fn features_of_the_crate_are_kept() {
 
 #[test]
 fn only_annotated_modules_and_the_way_to_them_are_kept() {
-    let text = "\u{feff}#!/usr/bin/env run\nuse std::fs; // ä\nmod a {\n    use super::*;\n    #[allow(x)]\n    #[module]\n    /// Doc.\n    pub mod k { fn f() {} }\n}\nfn main() {}\n";
+    let text = "\u{feff}#!/usr/bin/env run\nuse std::fs; // ä\nmod a {\nuse super::*;\n    #[allow(x)]\n    #[module]\n    /// Doc.\n    pub mod k { fn f() {} }\n}\nfn main() {}\n";
     let tree = Crate::new(&[("src/main.rs", text)]).walk("src/main.rs");
     let file = &tree.files[tree.root.unwrap()];
     let kept: Vec<&str> = file.parts.iter().map(|part| &file.source.text[part.range.clone()]).collect();

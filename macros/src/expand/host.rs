@@ -80,6 +80,8 @@ fn bare(kernel: &Kernel) -> String {
 fn descriptor(module: &Module, kernel: &Kernel, options: ModuleOptions) -> TokenStream {
     let (name, entry) = (bare(kernel), kernel.entry(module.fingerprint));
     let (static_name, cpu, rank) = (static_name(kernel), cpu_entry_name(kernel), kernel.rank);
+    let block = optional(kernel.bounds.block.map(|[x, y, z]| quote!([#x, #y, #z])));
+    let max_threads = optional(kernel.bounds.max_threads.map(|threads| quote!(#threads)));
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
     let sizes: Vec<TokenStream> = kernel.parameters.iter().flat_map(sizes).collect();
     let travels = kernel.parameters.iter().filter_map(travels);
@@ -99,6 +101,8 @@ fn descriptor(module: &Module, kernel: &Kernel, options: ModuleOptions) -> Token
                 name: ::core::concat!(::core::module_path!(), "::", #name),
                 entry: #entry,
                 rank: #rank,
+                block: #block,
+                max_threads: #max_threads,
                 params: &[#(#sizes),*],
                 image: &__FERROGRID_IMAGE,
                 cpu: #cpu,
@@ -107,6 +111,13 @@ fn descriptor(module: &Module, kernel: &Kernel, options: ModuleOptions) -> Token
             })
         };
         #agree
+    }
+}
+
+fn optional(value: Option<TokenStream>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
+        None => quote!(::core::option::Option::None),
     }
 }
 
