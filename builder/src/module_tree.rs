@@ -82,7 +82,7 @@ pub(crate) struct FoundModule {
     pub(crate) names: BTreeSet<String>,
 }
 
-/// A kernel as the PTX must have it.
+/// An instance of a kernel as the PTX must have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundKernel {
     pub(crate) entry: String,
@@ -198,10 +198,12 @@ impl Walker<'_> {
         parts.push(Part { range: from..to, content });
         parts.push(same(start(item)..brace.span.close().byte_range().end));
         let kernels = module.kernels.iter().filter(|kernel| self.cfgs.hold(&kernel.function.attrs));
-        let kernels = kernels.map(|kernel| FoundKernel {
-            entry: kernel.entry(module.fingerprint),
-            parameters: kernel.flattened(),
-            bounds: kernel.bounds,
+        let kernels = kernels.flat_map(|kernel| {
+            kernel.instances.iter().map(|instance| FoundKernel {
+                entry: kernel.entry(instance, module.fingerprint),
+                parameters: kernel.flattened(),
+                bounds: kernel.bounds,
+            })
         });
         let kernels = kernels.collect();
         let tokens = names::content(item);

@@ -48,6 +48,10 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `block = [x, y]` | blocks have exactly this shape (one number for each dimension of the grid) | `.reqntid` |
 /// | `max_threads = n` | no block has more threads | `.maxntid` |
 /// | `min_blocks = n` | wanted: so many blocks at once on a multiprocessor | `.minnctapersm` |
+///
+/// A kernel may have type and const parameters; its options list what it is compiled for, and every
+/// combination is: `#[kernel(T = [f32, f64], N = [4, 8])]`. The launch function has the same
+/// parameters, inferred or named; an instance that is not listed is a compile error.
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     let message = "`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`";

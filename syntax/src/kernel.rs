@@ -6,6 +6,8 @@ use syn::{Attribute, Error, Ident, ItemFn, Result, ReturnType, Visibility};
 
 use crate::bounds::LaunchBounds;
 use crate::fingerprint::Fingerprint;
+use crate::instance::Instance;
+use crate::options::KernelOptions;
 use crate::parameter::{Parameter, ParameterKind};
 
 /// A kernel as written, with its parameters read.
@@ -18,6 +20,8 @@ pub struct Kernel {
     pub rank: usize,
     /// What its attribute promises of its launches.
     pub bounds: LaunchBounds,
+    /// What is compiled: every listed combination of generic arguments, or a single instance without.
+    pub instances: Vec<Instance>,
 }
 
 impl Kernel {
@@ -38,8 +42,9 @@ impl Kernel {
             parameters.push(Parameter::parse(argument, is_unsafe)?);
         }
         let rank = rank_of(&function, &parameters)?;
-        let bounds = LaunchBounds::parse(&attribute, rank)?;
-        Ok(Some(Kernel { function, parameters, rank, bounds }))
+        let KernelOptions { bounds, instances } =
+            KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
+        Ok(Some(Kernel { function, parameters, rank, bounds, instances }))
     }
 
     /// The kernel's name.
@@ -47,9 +52,19 @@ impl Kernel {
         &self.function.sig.ident
     }
 
-    /// The name of its entry point in the PTX.
-    pub fn entry(&self, module: Fingerprint) -> String {
-        format!("{}_{}", self.name().to_string().trim_start_matches("r#"), module.short())
+    /// Its name without `r#`.
+    pub fn bare_name(&self) -> String {
+        self.name().to_string().trim_start_matches("r#").to_owned()
+    }
+
+    /// The name of the entry point of one of its instances in the PTX.
+    pub fn entry(&self, instance: &Instance, module: Fingerprint) -> String {
+        format!("{}{}_{}", self.bare_name(), instance.suffix(), module.short())
+    }
+
+    /// Whether it has type or const parameters.
+    pub fn is_generic(&self) -> bool {
+        !self.function.sig.generics.params.is_empty()
     }
 
     /// How many parameters the entry point has.
@@ -93,15 +108,7 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     if let Some(variadic) = &signature.variadic {
         return Err(Error::new(variadic.span(), "a kernel cannot be variadic"));
     }
-    if let Some(parameter) =
-        signature.generics.params.iter().find(|p| !matches!(p, syn::GenericParam::Lifetime(_)))
-    {
-        return Err(Error::new(
-            parameter.span(),
-            "a kernel cannot be generic: its entry point is compiled at build time; write a generic function and call it from one kernel per type",
-        ));
-    }
-    if let Some(lifetime) = signature.generics.params.first() {
+    if let Some(lifetime) = signature.generics.lifetimes().next() {
         return Err(Error::new(lifetime.span(), "a kernel needs no lifetimes: leave them out"));
     }
     if let ReturnType::Type(_, ty) = &signature.output {

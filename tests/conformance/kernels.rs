@@ -265,6 +265,51 @@ pub mod language {
     }
 }
 
+/// Kernels with type and const parameters, compiled for the listed instances.
+#[ferrogrid::module]
+pub mod generic {
+    use core::ops::{Add, Mul};
+
+    use ferrogrid::device::prelude::*;
+
+    /// A number that starts at zero.
+    pub trait Number: DeviceCopy + Add<Output = Self> + Mul<Output = Self> {
+        /// Nothing.
+        const ZERO: Self;
+    }
+
+    impl Number for f32 {
+        const ZERO: f32 = 0.0;
+    }
+
+    impl Number for f64 {
+        const ZERO: f64 = 0.0;
+    }
+
+    impl Number for u32 {
+        const ZERO: u32 = 0;
+    }
+
+    /// The value of one polynomial at each element of `x`, by Horner's rule.
+    #[kernel(T = [f32, f64, u32], N = [1, 4])]
+    pub fn polynomial<T, const N: usize>(t: Thread<1>, coefficients: [T; N], x: &[T], mut y: DisjointSlice<T>)
+    where
+        T: Number,
+    {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            let x = x[i.get()];
+            *y = coefficients.iter().rev().fold(T::ZERO, |sum, &coefficient| sum * x + coefficient);
+        }
+    }
+
+    /// Calls a generic kernel as a function.
+    #[kernel(max_threads = 128)]
+    pub fn square_plus_one(t: Thread<1>, x: &[u32], y: DisjointSlice<u32>) {
+        polynomial(t, [1, 0, 1, 0], x, y)
+    }
+}
+
 /// Promises about launches.
 #[ferrogrid::module]
 pub mod bounds {

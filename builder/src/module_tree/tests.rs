@@ -181,7 +181,7 @@ fn features_of_the_crate_are_kept() {
 
 #[test]
 fn only_annotated_modules_and_the_way_to_them_are_kept() {
-    let text = "\u{feff}#!/usr/bin/env run\nuse std::fs; // ä\nmod a {\nuse super::*;\n    #[allow(x)]\n    #[module]\n    /// Doc.\n    pub mod k { fn f() {} }\n}\nfn main() {}\n";
+    let text = "\u{feff}#!/usr/bin/env run\nuse std::fs; // ä\nmod a {\n    use super::*;\n    #[allow(x)]\n    #[module]\n    /// Doc.\n    pub mod k { fn f() {} }\n}\nfn main() {}\n";
     let tree = Crate::new(&[("src/main.rs", text)]).walk("src/main.rs");
     let file = &tree.files[tree.root.unwrap()];
     let kept: Vec<&str> = file.parts.iter().map(|part| &file.source.text[part.range.clone()]).collect();
