@@ -2,6 +2,10 @@
 //! memory is host memory; work on a stream is put off until something waits for it, so that a
 //! missing order shows as old data. It knows one kernel, `saxpy_*`. The variable FAKE_CUDA sets what
 //! it is like and which calls fail; FAKE_CUDA_LOG names a file that gets the names of all calls.
+//!
+//! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes
+//! pointers that are valid for the call, as the real driver asks, and memory that this file
+//! allocated; that it does so is part of what the tests show.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;

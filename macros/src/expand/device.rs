@@ -50,6 +50,9 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
         kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
     let parameters = generic::renamed(quote!(#(#parameters)*), &rename);
+    // SAFETY of the `unsafe` block below: the launch passes what each `from_raw_parts` needs, on a
+    // grid of the kernel's rank; and an unsafe kernel's own conditions, its launch function's caller
+    // has vouched for.
     quote! {
         #aliases
         #(#cfgs)*
