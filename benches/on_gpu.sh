@@ -6,32 +6,39 @@ set -u
 bundle=$1
 out=$2
 status=0
-mkdir -p "$out"
+mkdir -p "$out/logs"
 
 echo "== tests and examples"
-sh "$bundle/run.sh" >"$out/tests.txt" 2>&1 || status=1
-grep -E '^(==|PASS|FAILED|error|test result|[0-9]+ passed)' "$out/tests.txt"
+sh "$bundle/run.sh" >"$out/logs/tests.txt" 2>&1 || status=1
+grep -E '^(==|PASS|FAILED|error|test result|[0-9]+ passed)' "$out/logs/tests.txt"
 
 # Two cases fail on purpose: one asks for more memory than there is (an API error), one traps in a process
-# of its own. So API errors are left out, and so are other processes.
+# of its own. So API errors are left out, and so are other processes. racecheck at times loses track of launches
+# that several threads make at once ("Internal Sanitizer Error"), and hangs: it does without that case.
+sanitize() {
+    tool=$1
+    log="$out/logs/$tool-$(basename "$2").txt"
+    shift
+    timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 --report-api-errors no \
+        --target-processes application-only "$@" >"$log" 2>&1
+    code=$?
+    echo "$tool $(basename "$1"): exit $code, $(grep -E 'SUMMARY|^test result|^PASS' "$log" | tr '\n' ' ')"
+    [ "$code" -eq 0 ] || status=1
+}
 for tool in memcheck racecheck synccheck; do
-    for program in conformance "saxpy 1000000" vector_add mandelbrot; do
-        path=$(ls "$bundle"/*/"${program%% *}")
-        arguments=$(echo "$program" | cut -s -d' ' -f2-)
-        [ "$program" = conformance ] && arguments="cuda0 --test-threads 1"
-        log="$out/$tool-${program%% *}.txt"
-        # shellcheck disable=SC2086
-        timeout 240 compute-sanitizer --tool "$tool" --error-exitcode 9 --report-api-errors no \
-            --target-processes application-only "$path" $arguments >"$log" 2>&1 || status=1
-        echo "$tool ${program%% *}: $(grep -E 'SUMMARY|^test result|^PASS' "$log" | tr '\n' ' ')"
+    skip=nothing
+    [ "$tool" = racecheck ] && skip=many_threads_may_launch_at_once
+    sanitize "$tool" "$bundle/tests/conformance" cuda0 --test-threads 1 --skip "$skip"
+    for example in "$bundle"/examples/*; do
+        sanitize "$tool" "$example"
     done
-done | tee "$out/sanitizer.txt"
-grep -E 'SUMMARY' "$out/sanitizer.txt" | grep -qv -E 'SUMMARY: 0 (errors|hazards)' && status=1
+done
 
 echo "== against CUDA C++"
 nvcc -O3 -arch=native benches/cuda/baseline.cu -o "$bundle/baseline" -lcuda &&
     chmod +x "$bundle"/benches/* &&
     python3 benches/compare.py "$bundle/benches/gpu" "$bundle/baseline" "$out/gpu.json" || status=1
 
+tar -C "$out" -czf "$out/logs.tar.gz" logs && rm -r "$out/logs"
 echo "status $status"
 exit $status
