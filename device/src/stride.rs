@@ -1,6 +1,9 @@
 //! Grid-stride loops: a grid of any size walks over any number of places, each thread over its own. It
 //! must not know what is at these places.
 
+use core::hint::assert_unchecked;
+use core::marker::PhantomData;
+
 use crate::index::Index;
 use crate::thread::Thread;
 
@@ -10,20 +13,34 @@ use crate::thread::Thread;
 /// They are unique to the thread, like its [`Index`]: along each axis they are its own place plus
 /// multiples of the number of threads, so they differ from those of every other thread.
 pub struct GridStride<'t, const R: usize> {
-    thread: &'t Thread<R>,
-    /// The next place; beyond the end along the last axis when there is none.
+    /// Unless finished, `first` and `next` are below `end` along each axis.
+    first: [usize; R],
     next: [usize; R],
+    end: [usize; R],
     /// The threads of the grid along each axis.
     stride: [usize; R],
-    end: [usize; R],
+    /// Below it there is a further place along the axis: the end less the stride, so that no sum of
+    /// the two can overflow, and a step costs one comparison.
+    last: [usize; R],
+    finished: bool,
+    thread: PhantomData<&'t Thread<R>>,
 }
 
 impl<const R: usize> Thread<R> {
     #[inline(always)]
     fn stride_to(&self, end: [usize; R]) -> GridStride<'_, R> {
         let (blocks, threads) = (self.grid_dim(), self.block_dim());
-        let stride = core::array::from_fn(|axis| blocks[axis] as usize * threads[axis] as usize);
-        GridStride { thread: self, next: self.index().position(), stride, end }
+        let stride: [usize; R] = core::array::from_fn(|axis| blocks[axis] as usize * threads[axis] as usize);
+        let first = self.index().position();
+        GridStride {
+            first,
+            next: first,
+            end,
+            stride,
+            last: core::array::from_fn(|axis| end[axis].saturating_sub(stride[axis])),
+            finished: (0..R).any(|axis| first[axis] >= end[axis]),
+            thread: PhantomData,
+        }
     }
 }
 
@@ -64,11 +81,7 @@ impl Thread<2> {
     /// grid walks over all of them, row by row.
     #[inline(always)]
     pub fn grid_stride(&self, width: usize, height: usize) -> GridStride<'_, 2> {
-        let mut places = self.stride_to([width, height]);
-        if places.next[0] >= width {
-            places.next[1] = height;
-        }
-        places
+        self.stride_to([width, height])
     }
 }
 
@@ -77,13 +90,12 @@ impl<'t> Iterator for GridStride<'t, 1> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Index<'t, 1>> {
-        let place = self.next[0];
-        if place >= self.end[0] {
+        if self.finished {
             return None;
         }
-        // Saturated, it is beyond every end.
-        self.next[0] = place.saturating_add(self.stride[0]);
-        Some(Index::new([place]))
+        let place = self.place();
+        self.finished = !self.step(0);
+        Some(Index::new(place))
     }
 }
 
@@ -92,15 +104,34 @@ impl<'t> Iterator for GridStride<'t, 2> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Index<'t, 2>> {
-        let place = self.next;
-        if place[1] >= self.end[1] {
+        if self.finished {
             return None;
         }
-        self.next[0] = place[0].saturating_add(self.stride[0]);
-        if self.next[0] >= self.end[0] {
-            self.next = [self.thread.index().x(), place[1].saturating_add(self.stride[1])];
-        }
+        let place = self.place();
+        self.finished = !self.step(0) && !self.step(1);
         Some(Index::new(place))
+    }
+}
+
+impl<const R: usize> GridStride<'_, R> {
+    /// The next place, known to the compiler to be below the end: bounds checks of a slice as long fall
+    /// away. Only to be asked for before the end.
+    #[inline(always)]
+    fn place(&self) -> [usize; R] {
+        for axis in 0..R {
+            // SAFETY: `stride_to` finishes at once unless it holds of `first`; and `step` adds the stride
+            // only where `next < last = end - stride`, and else takes `first`.
+            unsafe { assert_unchecked(self.next[axis] < self.end[axis]) };
+        }
+        self.next
+    }
+
+    /// Goes on along `axis`; at the end of it, back to the first place, and returns `false`.
+    #[inline(always)]
+    fn step(&mut self, axis: usize) -> bool {
+        let further = self.next[axis] < self.last[axis];
+        self.next[axis] = if further { self.next[axis] + self.stride[axis] } else { self.first[axis] };
+        further
     }
 }
 

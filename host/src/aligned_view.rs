@@ -23,6 +23,14 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     /// assert!(buffer.slice(..7)?.as_aligned16::<4>().is_err());
     /// # Ok(()) }
     /// ```
+    ///
+    /// ```compile_fail,E0080
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[0.0_f32; 9])?;
+    /// let threes = buffer.view().as_aligned16::<3>()?; // 12 bytes
+    /// # Ok(()) }
+    /// ```
     pub fn as_aligned16<const N: usize>(self) -> Result<DeviceView<'a, Aligned16<[T; N]>>> {
         let groups = groups::<T, N>(self.start(), self.len())?;
         Ok(self.with_elements(groups))

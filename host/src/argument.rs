@@ -10,7 +10,7 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// `&[DeviceAtomic<T>]` an atomic view, `buffer.as_atomic()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read as `&[{T}]` in device memory",
-    label = "expected elements `{T}` of a device buffer",
+    label = "expected `{T}` elements of a device buffer",
     note = "pass `&buffer` or `buffer.slice(range)?`, with elements of type `{T}` as in the kernel's signature; for elements `DeviceAtomic<..>` pass `buffer.as_atomic()`",
     note = "host data goes to the device first: `let buffer = stream.upload(&data)?;`"
 )]
