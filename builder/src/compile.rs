@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ferrogrid_syntax::LaunchBounds;
+
 use crate::arch::Arch;
 use crate::cache;
 use crate::core_cache::CoreEntry;
@@ -12,6 +14,7 @@ use crate::dependencies::Externs;
 use crate::device_crate::DeviceCrate;
 use crate::error::Error;
 use crate::inner;
+use crate::launch_bounds;
 use crate::ptx::{Ptx, remap_files};
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 
@@ -66,7 +69,8 @@ impl Compiler<'_> {
             let _ = fs::remove_file(&stamp_file);
             self.run(&mut command, device_crate, &work)?;
             let assembly = work.join(format!("{}.s", device_crate.crate_name));
-            cache::write(&file, &self.readable(&cache::read(&assembly)?))?;
+            let text = launch_bounds::declare(&cache::read(&assembly)?, bounds(device_crate));
+            cache::write(&file, &self.readable(&text))?;
         }
         let text = cache::read(&file)?;
         let ptx = self.check(&file, &text, device_crate)?;
@@ -194,6 +198,12 @@ fn features(device_crate: &DeviceCrate) -> String {
             .collect::<Vec<_>>(),
     );
     names.join(",")
+}
+
+/// Name and promises of each entry point.
+fn bounds(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, LaunchBounds)> {
+    let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
+    kernels.map(|kernel| (kernel.entry.as_str(), kernel.bounds))
 }
 
 /// Name and number of parameters of each entry point that the crate's modules promise.

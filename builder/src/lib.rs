@@ -22,6 +22,7 @@ mod environment;
 mod error;
 mod inner;
 mod inner_cargo;
+mod launch_bounds;
 mod manifest;
 mod metadata;
 mod module_tree;

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use ferrogrid_syntax::{Fingerprint, Module, ModuleOptions, is_module_attribute};
+use ferrogrid_syntax::{Fingerprint, LaunchBounds, Module, ModuleOptions, is_module_attribute};
 use syn::{Attribute, Item, ItemMod, Meta, Token, Visibility};
 
 use crate::cfg::Cfgs;
@@ -82,11 +82,13 @@ pub(crate) struct FoundModule {
     pub(crate) names: BTreeSet<String>,
 }
 
-/// A kernel as the PTX must have it.
+/// An instance of a kernel as the PTX must have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundKernel {
     pub(crate) entry: String,
     pub(crate) parameters: usize,
+    /// What it promises of its launches, for its PTX to say.
+    pub(crate) bounds: LaunchBounds,
 }
 
 /// Walks the tree that begins in `root`.
@@ -196,9 +198,12 @@ impl Walker<'_> {
         parts.push(Part { range: from..to, content });
         parts.push(same(start(item)..brace.span.close().byte_range().end));
         let kernels = module.kernels.iter().filter(|kernel| self.cfgs.hold(&kernel.function.attrs));
-        let kernels = kernels.map(|kernel| FoundKernel {
-            entry: kernel.entry(module.fingerprint),
-            parameters: kernel.flattened(),
+        let kernels = kernels.flat_map(|kernel| {
+            kernel.instances.iter().map(|instance| FoundKernel {
+                entry: kernel.entry(instance, module.fingerprint),
+                parameters: kernel.flattened(),
+                bounds: kernel.bounds,
+            })
         });
         let kernels = kernels.collect();
         let tokens = names::content(item);

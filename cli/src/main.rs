@@ -18,6 +18,8 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Make a package with a kernel, that builds, runs and tests at once.
+    New(verb::new::Options),
     /// Provide what kernels are compiled with: a device toolchain, and `core` for it. Asks nothing.
     Setup,
     /// Say what is there and what is missing: toolchains, driver, GPUs, ptxas; and what to do.
@@ -35,6 +37,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse_from(arguments()).verb {
+        Verb::New(options) => verb::new::run(&options),
         Verb::Setup => verb::setup::run(),
         Verb::Doctor => verb::doctor::run(),
         Verb::Run(options) => verb::run::run(&options),

@@ -12,7 +12,7 @@ use crate::stream::Stream;
 use crate::view::DeviceView;
 
 impl Stream {
-    /// A new buffer with a copy of `data` (`cuMemAllocAsync`, `cuMemcpyHtoDAsync`). Returns when
+    /// A new buffer with a copy of `data` (`cuMemAllocFromPoolAsync`, `cuMemcpyHtoDAsync`). Returns when
     /// `data` is free to be changed.
     ///
     /// # Errors

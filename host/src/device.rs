@@ -168,6 +168,19 @@ impl Device {
         }
     }
 
+    /// Gives memory that freed buffers have left in the device's pool back to the driver, but for
+    /// `keep` bytes, so that other programs can have it (`cuMemPoolTrimTo`). Buffers in use stay.
+    /// The CPU device keeps no such memory.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn trim_memory(&self, keep: usize) -> Result<()> {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.trim_memory(keep),
+            DeviceBackend::Cpu(_) => Ok(()),
+        }
+    }
+
     /// A new stream: a queue of work that runs in order, and in parallel to other streams
     /// (`cuStreamCreate`, non-blocking).
     ///

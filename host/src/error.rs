@@ -246,6 +246,20 @@ pub enum Error {
         /// The axis.
         axis: Axis,
     },
+    /// A block has another shape than the kernel's `#[kernel(block = ...)]` says.
+    #[error(
+        "kernel `{kernel}` is compiled for blocks of {} and no others, but this launch has blocks of {}",
+        Shape(required),
+        Shape(found)
+    )]
+    BlockMismatch {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The shape that it is compiled for, x first.
+        required: [u32; 3],
+        /// The shape of the launch, x first.
+        found: [u32; 3],
+    },
     /// A block has more threads than the device (or the kernel, by its use of registers) takes.
     #[error("kernel `{kernel}`: a block of {} has {threads} threads, the limit is {limit}", Shape(block))]
     TooManyThreads {

@@ -2,6 +2,7 @@
 //! check against a device's limits. It must not know what a kernel does or where it runs.
 
 use crate::error::{Axis, Error, Result};
+use crate::kernel::Kernel;
 
 /// The shape of a launch of rank `R` (1, 2 or 3): the elements to cover, or the exact blocks.
 ///
@@ -68,7 +69,8 @@ impl<const R: usize> Grid<R> {
     /// At least one thread for each of `extent` elements, x first: `n`, `[width, height]` or
     /// `[width, height, depth]`.
     ///
-    /// Blocks have 256, 32 x 8 or 8 x 8 x 8 threads unless [`Grid::with_block`] says otherwise. The
+    /// Blocks have the shape that the kernel fixes, else 256, 32 x 8 or 8 x 8 x 8 threads (fewer for a
+    /// kernel with `max_threads`), unless [`Grid::with_block`] says otherwise. The
     /// last block along an axis may reach over the end; the kernel's own bounds check is for that.
     /// Covering 0 elements launches nothing, and is no error.
     pub fn cover(extent: impl Extent<R>) -> Self {
@@ -90,8 +92,12 @@ impl<const R: usize> Grid<R> {
     ///
     /// # Errors
     /// For a size of 0 or over `limits`, with `kernel`, the axis, the value and the limit.
-    pub(crate) fn resolve(&self, kernel: &'static str, limits: &Limits) -> Result<Option<LaunchShape>> {
-        let block = self.block.map_or_else(default_block::<R>, pad);
+    pub(crate) fn resolve(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<LaunchShape>> {
+        let fixed = kernel.block();
+        let block = self.block.map(pad).or(fixed).unwrap_or_else(|| default_block::<R>(kernel.max_threads()));
+        check_fixed(kernel, block)?;
+        let limits = &limits.with_max_threads(kernel.max_threads());
+        let kernel = kernel.name();
         check_block(kernel, block, limits)?;
         let blocks = match self.size {
             Size::Cover(extent) => {
@@ -150,13 +156,36 @@ impl Limits {
         max_block: [1024, 1024, 64],
         max_grid: [i32::MAX as u32, 65_535, 65_535],
     };
+
+    /// The same, with at most `threads` threads in a block.
+    fn with_max_threads(&self, threads: Option<u32>) -> Limits {
+        let limit = self.max_threads_per_block;
+        Limits { max_threads_per_block: threads.map_or(limit, |threads| threads.min(limit)), ..*self }
+    }
 }
 
-fn default_block<const R: usize>() -> [u32; 3] {
-    match R {
+/// The usual shape, halved along its last dimensions until it has at most `max_threads` threads.
+fn default_block<const R: usize>(max_threads: Option<u32>) -> [u32; 3] {
+    let mut block: [u32; 3] = match R {
         1 => [256, 1, 1],
         2 => [32, 8, 1],
         _ => [8, 8, 8],
+    };
+    let limit = max_threads.unwrap_or(u32::MAX).max(1);
+    while block.iter().product::<u32>() > limit {
+        let last = (0..3).rev().find(|&axis| block[axis] > 1).unwrap_or(0);
+        block[last] /= 2;
+    }
+    block
+}
+
+/// Checks the promise of `#[kernel(block = ...)]`.
+fn check_fixed(kernel: &Kernel, block: [u32; 3]) -> Result<()> {
+    match kernel.block() {
+        Some(required) if required != block => {
+            Err(Error::BlockMismatch { kernel: kernel.name(), required, found: block })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -203,10 +232,56 @@ fn check_grid(kernel: &'static str, blocks: [u64; 3], limits: &Limits) -> Result
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::c_void;
+
+    use ferrogrid_device::native::Block;
+
     use super::*;
+    use crate::image::ModuleImage;
+    use crate::kernel::KernelDescriptor;
+
+    fn kernel(block: Option<[u32; 3]>, max_threads: Option<u32>) -> Kernel {
+        unsafe fn never(_: &Block, _: *const *const c_void) {}
+        static IMAGE: ModuleImage = ModuleImage::host_only();
+        Kernel::new(KernelDescriptor {
+            name: "k",
+            entry: "k",
+            rank: 1,
+            block,
+            max_threads,
+            params: &[],
+            image: &IMAGE,
+            cpu: never,
+            file: file!(),
+            line: line!(),
+        })
+    }
 
     fn shape<const R: usize>(grid: Grid<R>) -> Result<Option<LaunchShape>> {
-        grid.resolve("k", &Limits::CUDA)
+        grid.resolve(&kernel(None, None), &Limits::CUDA)
+    }
+
+    #[test]
+    fn a_fixed_block_is_used_and_no_other_is_taken() {
+        let fixed = kernel(Some([16, 16, 1]), None);
+        let resolve = |grid: Grid<2>| grid.resolve(&fixed, &Limits::CUDA);
+        let covered = LaunchShape { grid: [2, 1, 1], block: [16, 16, 1] };
+        assert_eq!(resolve(Grid::cover([17, 16])), Ok(Some(covered)));
+        assert!(resolve(Grid::new([2, 2], [16, 16])).is_ok());
+        let mismatch = Error::BlockMismatch { kernel: "k", required: [16, 16, 1], found: [32, 8, 1] };
+        assert_eq!(resolve(Grid::new([2, 2], [32, 8])), Err(mismatch));
+    }
+
+    #[test]
+    fn default_blocks_respect_the_most_threads_that_a_kernel_takes() {
+        let limited = kernel(None, Some(100));
+        let block = |shape: Result<Option<LaunchShape>>| shape.unwrap().unwrap().block;
+        assert_eq!(block(Grid::cover(1000).resolve(&limited, &Limits::CUDA)), [64, 1, 1]);
+        assert_eq!(block(Grid::cover([99, 99]).resolve(&limited, &Limits::CUDA)), [32, 2, 1]);
+        assert_eq!(block(Grid::cover([9, 9, 9]).resolve(&limited, &Limits::CUDA)), [8, 8, 1]);
+        let error = Grid::new(1, 101).resolve(&limited, &Limits::CUDA).unwrap_err();
+        let expected = Error::TooManyThreads { kernel: "k", block: [101, 1, 1], threads: 101, limit: 100 };
+        assert_eq!(error, expected);
     }
 
     #[test]

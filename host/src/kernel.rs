@@ -23,6 +23,10 @@ pub struct KernelDescriptor {
     pub entry: &'static str,
     /// The rank of its grid.
     pub rank: usize,
+    /// The only shape of a block that it can be launched with, x first; `None` for any.
+    pub block: Option<[u32; 3]>,
+    /// The most threads of a block that it can be launched with; `None` for the device's limit.
+    pub max_threads: Option<u32>,
     /// (size, alignment) of each flattened parameter.
     pub params: &'static [(usize, usize)],
     /// The device code of its module.
@@ -61,6 +65,16 @@ impl Kernel {
     /// The rank of its grid: 1, 2 or 3.
     pub fn rank(&self) -> usize {
         self.descriptor.rank
+    }
+
+    /// The shape of a block that `#[kernel(block = ...)]` fixes, x first, 1 above the rank.
+    pub fn block(&self) -> Option<[u32; 3]> {
+        self.descriptor.block
+    }
+
+    /// The most threads in a block that `#[kernel(max_threads = ...)]` allows.
+    pub fn max_threads(&self) -> Option<u32> {
+        self.descriptor.max_threads
     }
 
     /// The name of its entry point in the PTX.

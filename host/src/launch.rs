@@ -34,7 +34,7 @@ pub unsafe fn launch<const R: usize>(
     debug_assert_eq!(R, kernel.rank(), "rank of kernel `{}`", kernel.name());
     debug_assert_eq!(params.len(), kernel.descriptor().params.len(), "parameters of `{}`", kernel.name());
     let stream = stream.inner();
-    let Some(shape) = grid.resolve(kernel.name(), stream.device().limits())? else {
+    let Some(shape) = grid.resolve(kernel, stream.device().limits())? else {
         return accesses.iter().try_for_each(|access| access.check_device(stream));
     };
     let prepared = stream.prepare(kernel)?;

@@ -182,7 +182,7 @@ fn a_missing_function_is_an_error_that_names_it() {
 }
 
 fn missing_symbol() -> Result<()> {
-    let expected = Error::MissingSymbol { symbol: "cuMemAllocAsync", found: (12, 0), needed: NEEDED_DRIVER };
+    let expected = Error::MissingSymbol { symbol: "cuMemPoolCreate", found: (12, 0), needed: NEEDED_DRIVER };
     assert_eq!(Device::cuda(0).unwrap_err(), expected);
     Ok(())
 }
@@ -230,9 +230,10 @@ fn variable() -> Result<()> {
 
 #[test]
 fn a_kernel_runs_and_all_memory_is_freed() {
-    for (settings, allocation, free) in
-        [("pools=1", "cuMemAllocAsync", "cuMemFreeAsync"), ("pools=0", "cuMemAlloc_v2", "cuMemFree_v2")]
-    {
+    for (settings, allocation, free) in [
+        ("pools=1", "cuMemAllocFromPoolAsync", "cuMemFreeAsync"),
+        ("pools=0", "cuMemAlloc_v2", "cuMemFree_v2"),
+    ] {
         let calls = run("arithmetic", settings);
         assert!(count(&calls, allocation) > 3, "{settings}");
         assert_eq!(count(&calls, allocation), count(&calls, free), "{settings}");

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod device;
+mod generic;
 mod host;
 
 use ferrogrid_syntax::{Module, ModuleOptions};

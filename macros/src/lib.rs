@@ -40,6 +40,19 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `DisjointSlice<T>` | `&mut DeviceBuffer<T>` or a mutable view |
 /// | `DisjointSlice<T, 2>` | a mutable view of rank 2 |
 /// | `*const T`, `*mut T` (`unsafe fn` only) | `DevicePtr<T>`, `DevicePtrMut<T>` |
+///
+/// Options promise something of every launch, which the launch checks and the compiler uses to
+/// choose registers:
+///
+/// | option | promise | PTX |
+/// |---|---|---|
+/// | `block = [x, y]` | blocks have exactly this shape (one number for each dimension of the grid) | `.reqntid` |
+/// | `max_threads = n` | no block has more threads | `.maxntid` |
+/// | `min_blocks = n` | wanted: so many blocks at once on a multiprocessor | `.minnctapersm` |
+///
+/// A kernel may have type and const parameters; its options list what it is compiled for, and every
+/// combination is: `#[kernel(T = [f32, f64], N = [4, 8])]`. The launch function has the same
+/// parameters, inferred or named; an instance that is not listed is a compile error.
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     let message = "`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`";

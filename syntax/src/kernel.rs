@@ -1,23 +1,27 @@
 //! One `#[kernel]` function: its signature, checked as far as its text allows. It must not know
 //! how it is expanded or compiled.
 
-use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Ident, ItemFn, Result, ReturnType, Visibility};
 
+use crate::bounds::LaunchBounds;
 use crate::fingerprint::Fingerprint;
+use crate::instance::Instance;
+use crate::options::KernelOptions;
 use crate::parameter::{Parameter, ParameterKind};
 
 /// A kernel as written, with its parameters read.
 pub struct Kernel {
     /// The function, without its `#[kernel]` attribute.
     pub function: ItemFn,
-    /// Where the `#[kernel]` attribute stood.
-    pub attribute_span: Span,
     /// The parameters in order.
     pub parameters: Vec<Parameter>,
     /// The rank of the grid: that of the `Thread` parameter.
     pub rank: usize,
+    /// What its attribute promises of its launches.
+    pub bounds: LaunchBounds,
+    /// What is compiled: every listed combination of generic arguments, or a single instance without.
+    pub instances: Vec<Instance>,
 }
 
 impl Kernel {
@@ -31,7 +35,6 @@ impl Kernel {
         };
         let mut function = function.clone();
         let attribute = function.attrs.remove(position);
-        check_attribute(&attribute)?;
         check_signature(&function)?;
         let is_unsafe = function.sig.unsafety.is_some();
         let mut parameters = Vec::new();
@@ -39,7 +42,9 @@ impl Kernel {
             parameters.push(Parameter::parse(argument, is_unsafe)?);
         }
         let rank = rank_of(&function, &parameters)?;
-        Ok(Some(Kernel { function, attribute_span: attribute.span(), parameters, rank }))
+        let KernelOptions { bounds, instances } =
+            KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
+        Ok(Some(Kernel { function, parameters, rank, bounds, instances }))
     }
 
     /// The kernel's name.
@@ -47,9 +52,19 @@ impl Kernel {
         &self.function.sig.ident
     }
 
-    /// The name of its entry point in the PTX.
-    pub fn entry(&self, module: Fingerprint) -> String {
-        format!("{}_{}", self.name().to_string().trim_start_matches("r#"), module.short())
+    /// Its name without `r#`.
+    pub fn bare_name(&self) -> String {
+        self.name().to_string().trim_start_matches("r#").to_owned()
+    }
+
+    /// The name of the entry point of one of its instances in the PTX.
+    pub fn entry(&self, instance: &Instance, module: Fingerprint) -> String {
+        format!("{}{}_{}", self.bare_name(), instance.suffix(), module.short())
+    }
+
+    /// Whether it has type or const parameters.
+    pub fn is_generic(&self) -> bool {
+        !self.function.sig.generics.params.is_empty()
     }
 
     /// How many parameters the entry point has.
@@ -73,13 +88,6 @@ fn is_kernel_attribute(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "kernel")
 }
 
-fn check_attribute(attribute: &Attribute) -> Result<()> {
-    match &attribute.meta {
-        syn::Meta::Path(_) => Ok(()),
-        other => Err(Error::new(other.span(), "`#[kernel]` takes no options in this version")),
-    }
-}
-
 fn check_signature(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
     if let Some(token) = &signature.asyncness {
@@ -100,15 +108,7 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     if let Some(variadic) = &signature.variadic {
         return Err(Error::new(variadic.span(), "a kernel cannot be variadic"));
     }
-    if let Some(parameter) =
-        signature.generics.params.iter().find(|p| !matches!(p, syn::GenericParam::Lifetime(_)))
-    {
-        return Err(Error::new(
-            parameter.span(),
-            "a kernel cannot be generic: its entry point is compiled at build time; write a generic function and call it from one kernel per type",
-        ));
-    }
-    if let Some(lifetime) = signature.generics.params.first() {
+    if let Some(lifetime) = signature.generics.lifetimes().next() {
         return Err(Error::new(lifetime.span(), "a kernel needs no lifetimes: leave them out"));
     }
     if let ReturnType::Type(_, ty) = &signature.output {

@@ -3,12 +3,17 @@
 //! build step (which compiles it), so that both read the same thing. It knows nothing of paths,
 //! toolchains, or the run time.
 
+mod bounds;
 mod fingerprint;
+mod instance;
 mod kernel;
 mod module;
+mod options;
 mod parameter;
 
+pub use bounds::LaunchBounds;
 pub use fingerprint::{Fingerprint, fingerprint};
+pub use instance::{Argument, Instance};
 pub use kernel::Kernel;
 pub use module::{Module, ModuleOptions, is_module_attribute};
 pub use parameter::{Parameter, ParameterKind};

@@ -232,7 +232,7 @@ pub mod language {
     }
 
     fn first_divisor(value: u32) -> Option<u32> {
-        (2..value).find(|divisor| value % divisor == 0)
+        (2..value).find(|divisor| value.is_multiple_of(*divisor))
     }
 
     /// Traits, closures, iterators, `Option` and constants.
@@ -261,6 +261,75 @@ pub mod language {
         let i = t.index();
         if let Some(out) = output.get_mut(i) {
             *out = super::nested::deeper::square(i.get() as u32);
+        }
+    }
+}
+
+/// Kernels with type and const parameters, compiled for the listed instances.
+#[ferrogrid::module]
+pub mod generic {
+    use core::ops::{Add, Mul};
+
+    use ferrogrid::device::prelude::*;
+
+    /// A number that starts at zero.
+    pub trait Number: DeviceCopy + Add<Output = Self> + Mul<Output = Self> {
+        /// Nothing.
+        const ZERO: Self;
+    }
+
+    impl Number for f32 {
+        const ZERO: f32 = 0.0;
+    }
+
+    impl Number for f64 {
+        const ZERO: f64 = 0.0;
+    }
+
+    impl Number for u32 {
+        const ZERO: u32 = 0;
+    }
+
+    /// The value of one polynomial at each element of `x`, by Horner's rule.
+    #[kernel(T = [f32, f64, u32], N = [1, 4])]
+    pub fn polynomial<T, const N: usize>(t: Thread<1>, coefficients: [T; N], x: &[T], mut y: DisjointSlice<T>)
+    where
+        T: Number,
+    {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            let x = x[i.get()];
+            *y = coefficients.iter().rev().fold(T::ZERO, |sum, &coefficient| sum * x + coefficient);
+        }
+    }
+
+    /// Calls a generic kernel as a function.
+    #[kernel(max_threads = 128)]
+    pub fn square_plus_one(t: Thread<1>, x: &[u32], y: DisjointSlice<u32>) {
+        polynomial(t, [1, 0, 1, 0], x, y)
+    }
+}
+
+/// Promises about launches.
+#[ferrogrid::module]
+pub mod bounds {
+    use ferrogrid::device::prelude::*;
+
+    /// The block's shape, as each thread sees it; only ever 16 x 4.
+    #[kernel(block = [16, 4], min_blocks = 2)]
+    pub fn fixed(t: Thread<2>, mut output: DisjointSlice<[u32; 2], 2>) {
+        let shape = t.block_dim();
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = shape;
+        }
+    }
+
+    /// The number of threads in a block; at most 96.
+    #[kernel(max_threads = 96)]
+    pub fn limited(t: Thread<1>, mut output: DisjointSlice<u32>) {
+        let threads = t.block_dim()[0];
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = threads;
         }
     }
 }

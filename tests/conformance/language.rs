@@ -3,7 +3,7 @@
 use ferrogrid::prelude::*;
 
 use super::kernels::parameters::{Colour, Mixed};
-use super::kernels::{elementwise, language, parameters, ranks};
+use super::kernels::{elementwise, generic, language, parameters, ranks};
 use super::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[
@@ -17,6 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ("threads_of_rank_3_know_their_place", threads_of_rank_3_know_their_place),
     ("unsafe_kernels_take_pointers", unsafe_kernels_take_pointers),
     ("kernels_are_ordinary_rust", kernels_are_ordinary_rust),
+    ("generic_kernels_run_for_each_listed_instance", generic_kernels_run_for_each_listed_instance),
     ("kernels_call_functions_of_other_modules", kernels_call_functions_of_other_modules),
 ];
 
@@ -180,7 +181,7 @@ fn kernels_are_ordinary_rust(device: &Device) -> Outcome {
         .iter()
         .zip(1_u32..)
         .fold(0_u32, |sum, (value, weight)| sum.wrapping_add(value.wrapping_mul(weight)));
-    let divisor = |value: u32| (2..value).find(|divisor| value % divisor == 0).unwrap_or(0);
+    let divisor = |value: u32| (2..value).find(|divisor| value.is_multiple_of(*divisor)).unwrap_or(0);
     let expected: Vec<u32> =
         input.iter().map(|&value| (9 * divisor(value)).wrapping_add(sum).wrapping_add(1000)).collect();
     let device_input = stream.upload(&input)?;
@@ -190,6 +191,32 @@ fn kernels_are_ordinary_rust(device: &Device) -> Outcome {
     let mut output = stream.upload(&vec![0_u32; input.len()])?;
     language::calls_a_kernel(&stream, Grid::cover(input.len()), &device_input, &mut output)?;
     expect("values through another kernel", stream.download(&output)?, expected)
+}
+
+fn generic_kernels_run_for_each_listed_instance(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let x = [0_u32, 1, 2, 3, 10];
+    let horner = |x: u32| 5 + x * (7 + x * (11 + x * 13));
+    let integers = stream.upload(&x)?;
+    let mut result = stream.zeros::<u32>(5)?;
+    generic::polynomial(&stream, Grid::cover(5), [5, 7, 11, 13], &integers, &mut result)?;
+    expect("integers", stream.download(&result)?, x.map(horner).to_vec())?;
+    generic::polynomial::<u32, 1>(&stream, Grid::cover(5), [9], &integers, &mut result)?;
+    expect("a constant", stream.download(&result)?, vec![9; 5])?;
+    generic::square_plus_one(&stream, Grid::cover(5), &integers, &mut result)?;
+    expect("through another kernel", stream.download(&result)?, x.map(|x| x * x + 1).to_vec())?;
+
+    let singles = stream.upload(&x.map(|x| x as f32))?;
+    let mut result = stream.zeros::<f32>(5)?;
+    generic::polynomial(&stream, Grid::cover(5), [5.0, 7.0, 11.0, 13.0], &singles, &mut result)?;
+    expect("f32", stream.download(&result)?, x.map(|x| horner(x) as f32).to_vec())?;
+
+    let doubles = stream.upload(&x.map(f64::from))?;
+    let mut result = stream.zeros::<f64>(5)?;
+    generic::polynomial(&stream, Grid::cover(5), [5.0, 7.0, 11.0, 13.0], &doubles, &mut result)?;
+    expect("f64", stream.download(&result)?, x.map(|x| f64::from(horner(x))).to_vec())?;
+    let name = generic::polynomial::kernel::<f64, 4>().name();
+    expect("the instance's name", name.ends_with("generic::polynomial::<f64, 4>"), true)
 }
 
 fn kernels_call_functions_of_other_modules(device: &Device) -> Outcome {

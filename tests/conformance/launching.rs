@@ -2,7 +2,7 @@
 
 use ferrogrid::prelude::*;
 
-use super::kernels::{elementwise, ranks};
+use super::kernels::{bounds, elementwise, ranks};
 use super::{Case, Outcome, expect, expect_error};
 
 pub(crate) const CASES: &[Case] = &[
@@ -15,6 +15,8 @@ pub(crate) const CASES: &[Case] = &[
     ("too_many_blocks_are_refused", too_many_blocks_are_refused),
     ("a_grid_without_threads_is_refused", a_grid_without_threads_is_refused),
     ("a_huge_cover_is_refused_without_overflow", a_huge_cover_is_refused_without_overflow),
+    ("a_kernel_with_a_fixed_block_takes_no_other", a_kernel_with_a_fixed_block_takes_no_other),
+    ("a_kernel_with_a_thread_limit_keeps_it", a_kernel_with_a_thread_limit_keeps_it),
     ("a_refused_launch_changes_nothing", a_refused_launch_changes_nothing),
     ("companions_know_name_and_ptx", companions_know_name_and_ptx),
 ];
@@ -111,6 +113,30 @@ fn a_huge_cover_is_refused_without_overflow(device: &Device) -> Outcome {
     let launched = elementwise::increment(&stream, Grid::cover(usize::MAX), &mut data);
     let text = expect_error("huge grid", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
     names(&text, &["increment", &device.limits().max_grid[0].to_string()])
+}
+
+fn a_kernel_with_a_fixed_block_takes_no_other(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut output = stream.upload(&[[0_u32; 2]; 33 * 5])?;
+    bounds::fixed(&stream, Grid::cover([33, 5]), output.view_2d_mut(33, 5)?)?;
+    expect("shapes", stream.download(&output)?, vec![[16, 4]; 33 * 5])?;
+    bounds::fixed(&stream, Grid::new([3, 2], [16, 4]), output.view_2d_mut(33, 5)?)?;
+    let launched = bounds::fixed(&stream, Grid::new([3, 2], [4, 16]), output.view_2d_mut(33, 5)?);
+    let text = expect_error("block", launched, |error| matches!(error, Error::BlockMismatch { .. }))?;
+    names(&text, &["fixed", "16 x 4", "4 x 16"])?;
+    expect("what the kernel says of itself", bounds::fixed::kernel().block(), Some([16, 4, 1]))
+}
+
+fn a_kernel_with_a_thread_limit_keeps_it(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut output = stream.upload(&[0_u32; 500])?;
+    bounds::limited(&stream, Grid::cover(500), &mut output)?;
+    expect("threads in a block", stream.download(&output)?, vec![64; 500])?;
+    bounds::limited(&stream, Grid::new(6, 96), &mut output)?;
+    expect("threads in a block", stream.download(&output)?, vec![96; 500])?;
+    let launched = bounds::limited(&stream, Grid::new(5, 97), &mut output);
+    let text = expect_error("block", launched, |error| matches!(error, Error::TooManyThreads { .. }))?;
+    names(&text, &["limited", "97", "96"])
 }
 
 fn a_refused_launch_changes_nothing(device: &Device) -> Outcome {

@@ -14,6 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_view_is_the_part_it_names", a_view_is_the_part_it_names),
     ("a_2d_view_must_fit", a_2d_view_must_fit),
     ("buffers_belong_to_their_device", buffers_belong_to_their_device),
+    ("trimmed_devices_go_on", trimmed_devices_go_on),
     ("more_memory_than_there_is_is_a_typed_error", more_memory_than_there_is_is_a_typed_error),
 ];
 
@@ -102,6 +103,17 @@ fn buffers_belong_to_their_device(device: &Device) -> Outcome {
         expect_error("download", downloaded, |error| matches!(error, Error::DeviceMismatch { .. }))?;
     }
     expect("elements", stream.download(&here)?, vec![1, 2, 3])
+}
+
+fn trimmed_devices_go_on(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let kept = stream.upload(&[1_u32, 2, 3])?;
+    drop(stream.zeros::<u64>(1 << 20)?);
+    stream.synchronize()?;
+    device.trim_memory(0)?;
+    let next = stream.zeros::<u64>(1 << 10)?;
+    expect("a buffer from before", stream.download(&kept)?, vec![1, 2, 3])?;
+    expect("a buffer from after", stream.download(&next)?, vec![0; 1 << 10])
 }
 
 fn more_memory_than_there_is_is_a_typed_error(device: &Device) -> Outcome {

@@ -48,6 +48,34 @@ mod kernels {
     }
 }
 
+#[ferrogrid::module]
+mod bounds {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel(block = [16, 4], min_blocks = 2)]
+    pub fn fixed(_t: Thread<2>) {}
+
+    #[kernel(max_threads = 96)]
+    pub fn limited(_t: Thread<1>) {}
+}
+
+#[test]
+fn promises_about_launches_are_directives() {
+    let expected = [
+        (bounds::fixed::kernel(), [".reqntid 16, 4, 1", ".minnctapersm 2"].as_slice()),
+        (bounds::limited::kernel(), [".maxntid 96, 1, 1"].as_slice()),
+        (kernels::raw::kernel(), [].as_slice()),
+    ];
+    for (kernel, directives) in expected {
+        for (architecture, lines) in code(kernel) {
+            let is_bound =
+                |line: &&str| [".reqntid", ".maxntid", ".minn"].iter().any(|name| line.starts_with(name));
+            let found: Vec<&str> = lines.into_iter().filter(is_bound).collect();
+            assert_eq!(found, directives, "{architecture}, {}", kernel.name());
+        }
+    }
+}
+
 /// The instructions of `kernel` for each architecture, without directives and comments.
 fn code(kernel: &Kernel) -> Vec<(&'static str, Vec<&'static str>)> {
     let architectures = kernel.architectures();

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use ferrogrid_syntax::LaunchBounds;
+
 use super::*;
 
 /// A temporary folder with source files.
@@ -145,8 +147,8 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
     assert_eq!(
         module.kernels,
         [
-            FoundKernel { entry: entry("always"), parameters: 6 },
-            FoundKernel { entry: entry("gpu"), parameters: 0 },
+            FoundKernel { entry: entry("always"), parameters: 6, bounds: LaunchBounds::default() },
+            FoundKernel { entry: entry("gpu"), parameters: 0, bounds: LaunchBounds::default() },
         ]
     );
     assert_eq!(module.line, 1);

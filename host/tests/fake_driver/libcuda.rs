@@ -2,6 +2,10 @@
 //! memory is host memory; work on a stream is put off until something waits for it, so that a
 //! missing order shows as old data. It knows one kernel, `saxpy_*`. The variable FAKE_CUDA sets what
 //! it is like and which calls fail; FAKE_CUDA_LOG names a file that gets the names of all calls.
+//!
+//! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes
+//! pointers that are valid for the call, as the real driver asks, and memory that this file
+//! allocated; that it does so is part of what the tests show.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
@@ -423,7 +427,21 @@ call! { bound:
 
 #[cfg(not(without_pools))]
 call! { bound:
-    fn cuMemAllocAsync(pointer: *mut u64, bytes: usize, stream: Pointer) {
+    fn cuMemPoolCreate(pool: *mut usize, properties: *const [u32; 4]) {
+        assert_eq!(unsafe { *properties }, [1, 0, 1, 0], "pinned, not shared, on device 0");
+        unsafe { *pool = 0x900 };
+        Ok(())
+    }
+    fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *mut u64) {
+        assert_eq!((pool, attribute, unsafe { *value }), (0x900, 4, u64::MAX), "freed memory is kept");
+        Ok(())
+    }
+    fn cuMemPoolTrimTo(pool: usize, _keep: usize) {
+        assert_eq!(pool, 0x900);
+        Ok(())
+    }
+    fn cuMemAllocFromPoolAsync(pointer: *mut u64, bytes: usize, pool: usize, stream: Pointer) {
+        assert_eq!(pool, 0x900);
         assert!(with(|state| state.streams.contains_key(&(stream as usize))));
         allocate(pointer, bytes)
     }

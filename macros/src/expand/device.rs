@@ -1,17 +1,21 @@
 //! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point
 //! that takes the flattened parameters. It must not know the host half.
 
-use ferrogrid_syntax::{Kernel, Module, Parameter, ParameterKind};
+use ferrogrid_syntax::{Instance, Kernel, Module, Parameter, ParameterKind};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Item};
+
+use super::generic;
 
 /// The module with its entry points, or without them for a library's device crate.
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
     let written = &module.item;
     let (attributes, visibility, name) = (&written.attrs, &written.vis, &written.ident);
     let items = written.content.iter().flat_map(|(_, items)| items).map(without_kernel_attribute);
-    let entries = module.kernels.iter().filter(|_| entries).map(|kernel| entry(module, kernel));
+    let kernels = module.kernels.iter().filter(|_| entries);
+    let entries = kernels
+        .flat_map(|kernel| kernel.instances.iter().map(move |instance| entry(module, kernel, instance)));
     quote! {
         #(#attributes)*
         #visibility mod #name {
@@ -31,18 +35,30 @@ fn without_kernel_attribute(item: &Item) -> TokenStream {
     quote!(#item)
 }
 
-fn entry(module: &Module, kernel: &Kernel) -> TokenStream {
+/// The entry point of one instance. The module gets names for the instance's arguments, and the
+/// entry's signature uses them in place of the generic parameters.
+fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let name = kernel.name();
-    let entry = format_ident!("{}", kernel.entry(module.fingerprint), span = name.span());
-    let cfgs = kernel.cfgs();
+    let entry = format_ident!("{}", kernel.entry(instance, module.fingerprint), span = name.span());
+    let alias = |parameter: &Ident| format_ident!("__{entry}_{parameter}", span = parameter.span());
+    let generics = generic::names(kernel);
+    let rename = |ident: &Ident| generics.contains(&ident).then(|| alias(ident));
+    let aliases = generic::aliases(instance, alias);
+    let chosen = generic::aliased(instance, alias);
+    let cfgs: Vec<_> = kernel.cfgs().collect();
     let parameters =
         kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
+    let parameters = generic::renamed(quote!(#(#parameters)*), &rename);
+    // SAFETY of the `unsafe` block below: the launch passes what each `from_raw_parts` needs, on a
+    // grid of the kernel's rank; and an unsafe kernel's own conditions, its launch function's caller
+    // has vouched for.
     quote! {
+        #aliases
         #(#cfgs)*
         #[unsafe(no_mangle)]
-        unsafe extern "ptx-kernel" fn #entry(#(#parameters)*) {
-            unsafe { #name(#(#arguments),*) }
+        unsafe extern "ptx-kernel" fn #entry(#parameters) {
+            unsafe { #name::<#chosen>(#(#arguments),*) }
         }
     }
 }

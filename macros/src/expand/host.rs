@@ -2,13 +2,14 @@
 //! function by which the CPU device runs a block of it, and a companion module. It must not know
 //! the device half, only what the two agree on: entry names and flattened parameters.
 
-use ferrogrid_syntax::{Kernel, Module, ModuleOptions, Parameter, ParameterKind};
+use ferrogrid_syntax::{Argument, Instance, Kernel, Module, ModuleOptions, Parameter, ParameterKind};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Ident, Lifetime};
 
 use super::bodies::{self, body_name};
+use super::generic;
 
 /// The module with launch functions in place of its kernels.
 pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
@@ -57,36 +58,39 @@ fn image(module: &Module, options: ModuleOptions) -> TokenStream {
 }
 
 fn host_kernel(module: &Module, kernel: &Kernel, options: ModuleOptions) -> TokenStream {
-    let descriptor = descriptor(module, kernel, options);
+    let descriptors = kernel.instances.iter().map(|instance| descriptor(module, kernel, instance, options));
+    let instances = instances(kernel);
     let cpu_entry = cpu_entry(kernel);
     let launch = launch(kernel);
     let companion = companion(kernel);
-    quote!(#descriptor #cpu_entry #launch #companion)
+    quote!(#(#descriptors)* #instances #cpu_entry #launch #companion)
 }
 
-fn static_name(kernel: &Kernel) -> Ident {
-    format_ident!("__FERROGRID_KERNEL_{}", bare(kernel))
+fn static_name(kernel: &Kernel, instance: &Instance) -> Ident {
+    format_ident!("__FERROGRID_KERNEL_{}{}", kernel.bare_name(), instance.suffix())
 }
 
 fn cpu_entry_name(kernel: &Kernel) -> Ident {
-    format_ident!("__ferrogrid_cpu_{}", bare(kernel))
+    format_ident!("__ferrogrid_cpu_{}", kernel.bare_name())
 }
 
-fn bare(kernel: &Kernel) -> String {
-    kernel.name().to_string().trim_start_matches("r#").to_owned()
-}
-
-/// The static that says all that is known of the kernel, and the checks made at compile time.
-fn descriptor(module: &Module, kernel: &Kernel, options: ModuleOptions) -> TokenStream {
-    let (name, entry) = (bare(kernel), kernel.entry(module.fingerprint));
-    let (static_name, cpu, rank) = (static_name(kernel), cpu_entry_name(kernel), kernel.rank);
+/// The static that says all that is known of an instance, and the checks made at compile time.
+fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: ModuleOptions) -> TokenStream {
+    let (name, entry) = (instance_name(kernel, instance), kernel.entry(instance, module.fingerprint));
+    let (static_name, cpu, rank) = (static_name(kernel, instance), cpu_entry_name(kernel), kernel.rank);
+    let (aliases, arguments) = (generic::aliases(instance, Ident::clone), generic::passed(kernel));
+    let block = optional(kernel.bounds.block.map(|[x, y, z]| quote!([#x, #y, #z])));
+    let max_threads = optional(kernel.bounds.max_threads.map(|threads| quote!(#threads)));
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
     let sizes: Vec<TokenStream> = kernel.parameters.iter().flat_map(sizes).collect();
     let travels = kernel.parameters.iter().filter_map(travels);
     let agree = (!options.host_only).then(|| {
         quote! {
             #(#cfgs)*
-            const _: () = ::ferrogrid::__private::check_params(&__FERROGRID_MANIFEST, #entry, &[#(#sizes),*]);
+            const _: () = {
+                #aliases
+                ::ferrogrid::__private::check_params(&__FERROGRID_MANIFEST, #entry, &[#(#sizes),*])
+            };
         }
     });
     quote! {
@@ -94,19 +98,112 @@ fn descriptor(module: &Module, kernel: &Kernel, options: ModuleOptions) -> Token
         #[doc(hidden)]
         #[allow(non_upper_case_globals)]
         static #static_name: ::ferrogrid::__private::Kernel = {
+            #aliases
             #(#travels)*
             ::ferrogrid::__private::Kernel::new(::ferrogrid::__private::KernelDescriptor {
                 name: ::core::concat!(::core::module_path!(), "::", #name),
                 entry: #entry,
                 rank: #rank,
+                block: #block,
+                max_threads: #max_threads,
                 params: &[#(#sizes),*],
                 image: &__FERROGRID_IMAGE,
-                cpu: #cpu,
+                cpu: #cpu::<#arguments>,
                 file: ::core::file!(),
                 line: ::core::line!(),
             })
         };
         #agree
+    }
+}
+
+/// `saxpy`, or `saxpy::<f32, 8>`.
+fn instance_name(kernel: &Kernel, instance: &Instance) -> String {
+    if instance.arguments.is_empty() {
+        return kernel.bare_name();
+    }
+    let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
+    format!("{}::<{}>", kernel.bare_name(), values.join(", "))
+}
+
+fn instance_trait(kernel: &Kernel) -> Ident {
+    format_ident!("__FerrogridInstance_{}", kernel.bare_name())
+}
+
+fn instance_marker(kernel: &Kernel) -> Ident {
+    format_ident!("__FerrogridKernel_{}", kernel.bare_name())
+}
+
+/// For a generic kernel: a trait that holds for its instances, and says which they are where it does
+/// not hold.
+fn instances(kernel: &Kernel) -> TokenStream {
+    if !kernel.is_generic() {
+        return TokenStream::new();
+    }
+    let (visibility, cfgs) = (&kernel.function.vis, kernel.cfgs().collect::<Vec<_>>());
+    let (instance_trait, marker) = (instance_trait(kernel), instance_marker(kernel));
+    let parameters = generic::unbounded(kernel);
+    let wanted: Vec<String> = generic::names(kernel).iter().map(|name| format!("{{{name}}}")).collect();
+    let message = format!("kernel `{}` has no instance `<{}>`", kernel.bare_name(), wanted.join(", "));
+    let listed: Vec<String> = kernel.instances.iter().map(|it| instance_name(kernel, it)).collect();
+    let note = format!("its `#[kernel(...)]` lists: `{}`", listed.join("`, `"));
+    let impls = kernel.instances.iter().map(|instance| {
+        let static_name = static_name(kernel, instance);
+        let arguments = instance.arguments.iter().map(|argument| match argument {
+            Argument::Type { ty, .. } => quote!(#ty),
+            Argument::Const { value, .. } => quote!({ #value }),
+        });
+        quote! {
+            #(#cfgs)*
+            impl #instance_trait<#(#arguments),*> for #marker {
+                fn kernel() -> &'static ::ferrogrid::__private::Kernel {
+                    &#static_name
+                }
+            }
+        }
+    });
+    quote! {
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(non_camel_case_types)]
+        #visibility struct #marker;
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(non_camel_case_types)]
+        #[diagnostic::on_unimplemented(message = #message, label = "not a listed instance", note = #note)]
+        #visibility trait #instance_trait<#parameters> {
+            fn kernel() -> &'static ::ferrogrid::__private::Kernel;
+        }
+        #(#impls)*
+    }
+}
+
+/// The instance that a launch with the kernel's generic parameters means.
+fn chosen(kernel: &Kernel) -> TokenStream {
+    if !kernel.is_generic() {
+        let static_name = static_name(kernel, &kernel.instances[0]);
+        return quote!(&#static_name);
+    }
+    let (instance_trait, marker) = (instance_trait(kernel), instance_marker(kernel));
+    let arguments = generic::passed(kernel);
+    quote!(<#marker as #instance_trait<#arguments>>::kernel())
+}
+
+/// The kernel's own `where` predicates, and that it has the instance.
+fn launch_bounds(kernel: &Kernel) -> TokenStream {
+    if !kernel.is_generic() {
+        return TokenStream::new();
+    }
+    let predicates = kernel.function.sig.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    let (instance_trait, marker) = (instance_trait(kernel), instance_marker(kernel));
+    let arguments = generic::passed(kernel);
+    quote!(where #(#predicates,)* #marker: #instance_trait<#arguments>)
+}
+
+fn optional(value: Option<TokenStream>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
+        None => quote!(::core::option::Option::None),
     }
 }
 
@@ -139,6 +236,8 @@ fn travels(parameter: &Parameter) -> Option<TokenStream> {
 /// The function by which the CPU device runs one block.
 fn cpu_entry(kernel: &Kernel) -> TokenStream {
     let (cpu, body, rank) = (cpu_entry_name(kernel), body_name(kernel), kernel.rank);
+    let (declared, passed) = (generic::declared(kernel), generic::passed(kernel));
+    let where_clause = &kernel.function.sig.generics.where_clause;
     let cfgs = kernel.cfgs();
     let mut position = 0;
     let mut reads = Vec::new();
@@ -176,15 +275,15 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
         #(#cfgs)*
         #[doc(hidden)]
         #[allow(unused_unsafe, unused_variables)]
-        unsafe fn #cpu(
+        unsafe fn #cpu<#declared>(
             __block: &::ferrogrid::__private::device::native::Block,
             __params: *const *const ::core::ffi::c_void,
-        ) {
+        ) #where_clause {
             // SAFETY: the launch passes one address for each flattened parameter, in this order and
             // of these types, and memory as the launch function's arguments promise.
             unsafe {
                 #(#reads)*
-                __block.for_each_thread::<#rank>(|__thread| #body(#(#arguments),*));
+                __block.for_each_thread::<#rank>(|__thread| #body::<#passed>(#(#arguments),*));
             }
         }
     }
@@ -193,7 +292,8 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
 /// The typed launch function.
 fn launch(kernel: &Kernel) -> TokenStream {
     let name = kernel.name();
-    let (visibility, rank, static_name) = (&kernel.function.vis, kernel.rank, static_name(kernel));
+    let (visibility, rank, chosen) = (&kernel.function.vis, kernel.rank, chosen(kernel));
+    let (declared, bounds) = (generic::declared(kernel), launch_bounds(kernel));
     let unsafety = &kernel.function.sig.unsafety;
     let attributes =
         kernel.function.attrs.iter().filter(|a| a.path().is_ident("doc") || a.path().is_ident("cfg"));
@@ -206,7 +306,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let accesses = kernel.parameters.iter().enumerate().filter_map(access);
     let summary = format!(
         "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting.",
-        bare(kernel)
+        kernel.bare_name()
     );
     let safety = unsafety.map(|_| {
         quote! {
@@ -220,18 +320,20 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
         #[allow(clippy::too_many_arguments)]
-        #visibility #unsafety fn #name<#(#lifetimes),*>(
+        #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
             #stream: &::ferrogrid::__private::Stream,
             #grid: impl ::ferrogrid::__private::IntoGrid<#rank>,
             #(#parameters,)*
-        ) -> ::ferrogrid::__private::Result<()> {
+        ) -> ::ferrogrid::__private::Result<()>
+        #bounds
+        {
             #(#prepare)*
             let __params = [#(#addresses),*];
             // SAFETY: one address for each flattened parameter, in the order and of the types that
             // the descriptor names; they live until the call returns.
             unsafe {
                 ::ferrogrid::__private::launch(
-                    &#static_name,
+                    #chosen,
                     #stream,
                     ::ferrogrid::__private::IntoGrid::into_grid(#grid),
                     &__params,
@@ -321,12 +423,18 @@ fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
 
 /// What is known of the kernel, in a module of its name (modules and functions do not clash).
 fn companion(kernel: &Kernel) -> TokenStream {
-    let (name, visibility, static_name) = (kernel.name(), &kernel.function.vis, static_name(kernel));
+    let (name, visibility) = (kernel.name(), &kernel.function.vis);
     let cfgs = kernel.cfgs();
-    let summary = format!("What is known of the kernel `{}`.", bare(kernel));
-    let visibility = match visibility {
-        syn::Visibility::Inherited => quote!(),
-        other => quote!(#other),
+    let summary = format!("What is known of the kernel `{}`.", kernel.bare_name());
+    let parameters = generic::unbounded(kernel);
+    let (chosen, bounds) = if kernel.is_generic() {
+        let (instance_trait, marker) = (instance_trait(kernel), instance_marker(kernel));
+        let arguments = generic::passed(kernel);
+        let holds = quote!(super::#marker: super::#instance_trait<#arguments>);
+        (quote!(<super::#marker as super::#instance_trait<#arguments>>::kernel()), quote!(where #holds))
+    } else {
+        let static_name = static_name(kernel, &kernel.instances[0]);
+        (quote!(&super::#static_name), quote!())
     };
     quote! {
         #(#cfgs)*
@@ -334,8 +442,8 @@ fn companion(kernel: &Kernel) -> TokenStream {
         #visibility mod #name {
             /// The kernel: its name, its PTX.
             #[allow(dead_code)]
-            pub fn kernel() -> &'static ::ferrogrid::__private::Kernel {
-                &super::#static_name
+            pub fn kernel<#parameters>() -> &'static ::ferrogrid::__private::Kernel #bounds {
+                #chosen
             }
         }
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmodule};
 
 use super::driver::{Code, Driver, driver};
+use super::pool::{self, PoolHandle};
 use super::recent::Recent;
 use super::stream::CudaStream;
 use crate::device::MemoryInfo;
@@ -27,6 +28,7 @@ pub(crate) struct CudaDevice {
     limits: Limits,
     has_pools: bool,
     context: OnceLock<Result<Context>>,
+    pool: OnceLock<Result<Handle<PoolHandle>>>,
     modules: Mutex<HashMap<u128, Handle<CUmodule>>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
@@ -100,6 +102,7 @@ impl CudaDevice {
             limits,
             has_pools: one(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
             context: OnceLock::new(),
+            pool: OnceLock::new(),
             modules: Mutex::new(HashMap::new()),
             spare_events: Mutex::new(Vec::new()),
             recents: Mutex::new(Vec::new()),
@@ -127,9 +130,28 @@ impl CudaDevice {
         &self.limits
     }
 
+    pub(super) fn handle(&self) -> CUdevice {
+        self.handle
+    }
+
     /// Whether memory can be allocated in stream order.
     pub(super) fn has_pools(&self) -> bool {
         self.has_pools
+    }
+
+    /// The pool that memory is allocated from, made at the first call; the context must be bound.
+    pub(super) fn pool(&self) -> Result<Handle<PoolHandle>> {
+        self.pool.get_or_init(|| pool::create(self)).clone()
+    }
+
+    pub(crate) fn trim_memory(&self, keep: usize) -> Result<()> {
+        match self.pool.get() {
+            Some(Ok(pool)) => {
+                self.bind()?;
+                pool::trim(self, *pool, keep)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The primary context, retained at the first call and never released.

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUstream};
 use libloading::Library;
 
+use super::pool::{PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
 
 /// What a driver call returned; 0 is success.
@@ -93,7 +94,10 @@ driver_calls! {
     event_elapsed = cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent);
     allocate = cuMemAlloc_v2(pointer: *mut CUdeviceptr, bytes: usize);
     free = cuMemFree_v2(pointer: CUdeviceptr);
-    allocate_async = cuMemAllocAsync(pointer: *mut CUdeviceptr, bytes: usize, stream: CUstream);
+    pool_create = cuMemPoolCreate(pool: *mut PoolHandle, properties: *const PoolProperties);
+    pool_set = cuMemPoolSetAttribute(pool: PoolHandle, attribute: c_uint, value: *mut c_void);
+    pool_trim = cuMemPoolTrimTo(pool: PoolHandle, keep: usize);
+    allocate_from_pool = cuMemAllocFromPoolAsync(pointer: *mut CUdeviceptr, bytes: usize, pool: PoolHandle, stream: CUstream);
     free_async = cuMemFreeAsync(pointer: CUdeviceptr, stream: CUstream);
     copy_to_device = cuMemcpyHtoDAsync_v2(target: CUdeviceptr, source: *const c_void, bytes: usize, stream: CUstream);
     copy_to_host = cuMemcpyDtoHAsync_v2(target: *mut c_void, source: CUdeviceptr, bytes: usize, stream: CUstream);

@@ -8,6 +8,7 @@ mod device;
 mod driver;
 mod event;
 mod module;
+mod pool;
 mod recent;
 mod stream;
 

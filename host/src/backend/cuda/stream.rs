@@ -101,8 +101,10 @@ impl CudaStream {
         self.bind()?;
         let mut start = 0;
         let (code, operation) = if self.device.has_pools() {
-            // SAFETY: `start` is valid for the call, and the stream is live.
-            (unsafe { self.driver.allocate_async(&mut start, bytes, self.raw.0) }, "cuMemAllocAsync")
+            let pool = self.device.pool()?.0;
+            // SAFETY: `start` is valid for the call, and stream and pool are live.
+            let code = unsafe { self.driver.allocate_from_pool(&mut start, bytes, pool, self.raw.0) };
+            (code, "cuMemAllocFromPoolAsync")
         } else {
             // SAFETY: `start` is valid for the call, and the context is bound.
             (unsafe { self.driver.allocate(&mut start, bytes) }, "cuMemAlloc")

@@ -2,7 +2,7 @@
 mod kernels {
     use ferrogrid::device::prelude::*;
 
-    #[kernel(fast)]
+    #[kernel(block = [16, 16])]
     pub fn k(_t: Thread<1>) {}
 }
 

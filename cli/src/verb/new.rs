@@ -1,0 +1,154 @@
+//! `cargo ferrogrid new`: a package that builds, runs and tests at once. It must not know what
+//! kernels can do beyond the one it writes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::Failure;
+
+/// What `new` is told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The folder to make; its last part is the package's name.
+    path: PathBuf,
+}
+
+/// Writes the package; an existing folder is left alone, with an error.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    create(&options.path, Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    println!("made the package {}; now: cd {0} && cargo run && cargo test", options.path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
+    let name = package_name(folder)?;
+    fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))?;
+    fs::create_dir(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    fs::create_dir(folder.join("src"))?;
+    fs::write(folder.join("Cargo.toml"), manifest(&name, cli))?;
+    fs::write(folder.join("build.rs"), BUILD)?;
+    fs::write(folder.join("src/main.rs"), MAIN)?;
+    Ok(fs::write(folder.join(".gitignore"), "/target\n")?)
+}
+
+/// The last part of the path, if cargo takes it for a package.
+fn package_name(folder: &Path) -> Result<String, Failure> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let goes_on_well = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    // The package would be found where its dependency is meant.
+    let is_free = !["ferrogrid", "ferrogrid-build", "test", "core", "std"].contains(&name);
+    if starts_well && goes_on_well && is_free {
+        return Ok(name.to_owned());
+    }
+    Err(format!(
+        "{name:?} is no name for a package: it has letters, digits, `-` and `_`, begins with a letter, and is not \
+         that of a crate it needs"
+    )
+    .into())
+}
+
+/// Depends on the sources that this command was built from, where they still are; else on the
+/// published version.
+fn manifest(name: &str, cli: &Path) -> String {
+    let root = cli.parent().filter(|root| root.join("builder/Cargo.toml").is_file());
+    let dependency = |folder: &str| match root {
+        Some(root) => {
+            format!("{{ path = {:?} }}", root.join(folder).display().to_string().trim_end_matches('/'))
+        }
+        None => format!("{:?}", env!("CARGO_PKG_VERSION")),
+    };
+    format!(
+        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nferrogrid = {}\n\n\
+         [build-dependencies]\nferrogrid-build = {}\n",
+        dependency(""),
+        dependency("builder")
+    )
+}
+
+const BUILD: &str = "fn main() {\n    ferrogrid_build::compile()\n}\n";
+
+const MAIN: &str = r#"use ferrogrid::prelude::*;
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    /// y <- a*x + y, one element per thread.
+    #[kernel]
+    pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y += a * x[i.get()];
+        }
+    }
+}
+
+/// a*x + y, on whatever device there is.
+fn saxpy(device: &Device, a: f32, x: &[f32], y: &[f32]) -> ferrogrid::Result<Vec<f32>> {
+    let stream = device.new_stream()?;
+    let x = stream.upload(x)?;
+    let mut y = stream.upload(y)?;
+    kernels::saxpy(&stream, Grid::cover(y.len()), a, &x, &mut y)?;
+    stream.download(&y)
+}
+
+fn main() -> ferrogrid::Result<()> {
+    let device = Device::best()?; // the first CUDA GPU, else the CPU
+    let result = saxpy(&device, 3.0, &[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0])?;
+    println!("on {device}: {result:?}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saxpy_is_right_on_every_device() -> ferrogrid::Result<()> {
+        for device in Device::all() {
+            assert_eq!(saxpy(&device, 2.0, &[1.0; 1000], &[0.5; 1000])?, [2.5; 1000]);
+        }
+        Ok(())
+    }
+}
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_package_has_all_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("deep/down/my-kernels");
+        create(&package, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("name = \"my-kernels\"") && manifest.contains("/builder\""), "{manifest}");
+        assert!(package.join("build.rs").is_file() && package.join("src/main.rs").is_file());
+    }
+
+    #[test]
+    fn without_the_sources_the_published_version_is_named() {
+        let text = manifest("x", Path::new("/nowhere/cli"));
+        assert!(text.contains(&format!("ferrogrid = {:?}", env!("CARGO_PKG_VERSION"))), "{text}");
+    }
+
+    #[test]
+    fn a_folder_that_is_there_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("mine")).unwrap();
+        let message = create(&folder.path().join("mine"), Path::new("/x")).unwrap_err().to_string();
+        assert!(message.contains("cannot make"), "{message}");
+    }
+
+    #[test]
+    fn names_that_cargo_would_refuse_are_refused_before_anything_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["3d", "a b", "ferrogrid", "ö"] {
+            assert!(create(&folder.path().join(name), Path::new("/x")).is_err(), "{name}");
+        }
+        assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
+    }
+}

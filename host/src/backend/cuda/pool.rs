@@ -1,0 +1,60 @@
+//! The memory pool of a CUDA device: where stream-ordered allocations come from. Ours, not the
+//! device's default pool, so that its settings are nobody else's. It must not know who allocates.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::{from_mut, null_mut};
+
+use super::device::{CudaDevice, Handle};
+use crate::error::Result;
+
+/// The driver's `CUmemoryPool`.
+pub(super) type PoolHandle = *mut c_void;
+
+/// The driver's `CUmemPoolProps`, for memory of one device that is not shared with other processes.
+#[repr(C)]
+pub(super) struct PoolProperties {
+    /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
+    allocation_type: c_uint,
+    /// `CU_MEM_HANDLE_TYPE_NONE`.
+    handle_types: c_uint,
+    /// `CU_MEM_LOCATION_TYPE_DEVICE`.
+    location_type: c_uint,
+    location_id: c_int,
+    security_attributes: *mut c_void,
+    /// Maximum size and usage in newer drivers, reserved in older ones; zero means no limit.
+    reserved: [u8; 64],
+}
+
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
+const RELEASE_THRESHOLD: c_uint = 4;
+
+/// A pool of `device`, whose context is bound. It keeps freed memory until it is trimmed: a pool as
+/// the driver makes it would give all of it back at every synchronisation, and each allocation
+/// after one would be slow.
+pub(super) fn create(device: &CudaDevice) -> Result<Handle<PoolHandle>> {
+    let driver = device.driver();
+    let properties = PoolProperties {
+        allocation_type: 1,
+        handle_types: 0,
+        location_type: 1,
+        location_id: device.handle(),
+        security_attributes: null_mut(),
+        reserved: [0; 64],
+    };
+    let mut pool = null_mut();
+    // SAFETY: both are valid for the call.
+    let code = unsafe { driver.pool_create(&mut pool, &properties) };
+    device.check(code, "cuMemPoolCreate", &device.to_string())?;
+    let mut all = u64::MAX;
+    // SAFETY: the pool is live, and this attribute is a `u64`.
+    let code = unsafe { driver.pool_set(pool, RELEASE_THRESHOLD, from_mut(&mut all).cast()) };
+    device.check(code, "cuMemPoolSetAttribute", &device.to_string())?;
+    Ok(Handle(pool))
+}
+
+/// Gives back to the driver what `pool` does not use, but for `keep` bytes.
+pub(super) fn trim(device: &CudaDevice, pool: Handle<PoolHandle>, keep: usize) -> Result<()> {
+    // SAFETY: the pool is live: pools are never destroyed.
+    let code = unsafe { device.driver().pool_trim(pool.0, keep) };
+    device.check(code, "cuMemPoolTrimTo", &device.to_string())
+}

@@ -1,0 +1,77 @@
+//! What both halves need of a kernel's generic parameters: how they are declared, passed on, and
+//! given a meaning for one instance. It must not know what is declared with them.
+
+use ferrogrid_syntax::{Argument, Instance, Kernel};
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::quote;
+use syn::{GenericParam, Ident};
+
+/// `T: Bound, const N: usize`, as written.
+pub(super) fn declared(kernel: &Kernel) -> TokenStream {
+    let parameters = &kernel.function.sig.generics.params;
+    quote!(#parameters)
+}
+
+/// `T, const N: usize`: without bounds.
+pub(super) fn unbounded(kernel: &Kernel) -> TokenStream {
+    let parameters = kernel.function.sig.generics.params.iter().map(|parameter| match parameter {
+        GenericParam::Type(parameter) => {
+            let name = &parameter.ident;
+            quote!(#name)
+        }
+        other => quote!(#other),
+    });
+    quote!(#(#parameters),*)
+}
+
+/// `T, N`: the parameters passed on.
+pub(super) fn passed(kernel: &Kernel) -> TokenStream {
+    let names = names(kernel);
+    quote!(#(#names),*)
+}
+
+/// The names of the type and const parameters.
+pub(super) fn names(kernel: &Kernel) -> Vec<&Ident> {
+    kernel.instances[0].arguments.iter().map(Argument::parameter).collect()
+}
+
+/// Items that give each argument of `instance` a name: `type T = f32; const N: usize = 8;`, the names
+/// made from the parameters' by `rename`.
+pub(super) fn aliases(instance: &Instance, rename: impl Fn(&Ident) -> Ident) -> TokenStream {
+    let aliases = instance.arguments.iter().map(|argument| {
+        let name = rename(argument.parameter());
+        match argument {
+            Argument::Type { ty, .. } => quote!(#[allow(dead_code, non_camel_case_types)] type #name = #ty;),
+            Argument::Const { ty, value, .. } => {
+                quote!(#[allow(dead_code, non_upper_case_globals)] const #name: #ty = #value;)
+            }
+        }
+    });
+    quote!(#(#aliases)*)
+}
+
+/// The names that [`aliases`] made, as generic arguments.
+pub(super) fn aliased(instance: &Instance, rename: impl Fn(&Ident) -> Ident) -> TokenStream {
+    let arguments = instance.arguments.iter().map(|argument| {
+        let name = rename(argument.parameter());
+        match argument {
+            Argument::Type { .. } => quote!(#name),
+            Argument::Const { .. } => quote!({ #name }),
+        }
+    });
+    quote!(#(#arguments),*)
+}
+
+/// `tokens` with every identifier that `rename` knows replaced.
+pub(super) fn renamed(tokens: TokenStream, rename: &impl Fn(&Ident) -> Option<Ident>) -> TokenStream {
+    let tree = |tree| match tree {
+        TokenTree::Ident(ident) => TokenTree::Ident(rename(&ident).unwrap_or(ident)),
+        TokenTree::Group(group) => {
+            let mut inner = Group::new(group.delimiter(), renamed(group.stream(), rename));
+            inner.set_span(group.span());
+            TokenTree::Group(inner)
+        }
+        other => other,
+    };
+    tokens.into_iter().map(tree).collect()
+}

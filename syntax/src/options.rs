@@ -1,0 +1,112 @@
+//! The options in the parentheses of `#[kernel(...)]`: launch bounds, and the instances of generic
+//! parameters. It must not know what is made of them.
+
+use syn::parse::ParseStream;
+use syn::spanned::Spanned;
+use syn::{Attribute, Error, Generics, Ident, Meta, Result, Token};
+
+use crate::bounds::LaunchBounds;
+use crate::instance::{Instance, Lists};
+
+/// What a kernel's attribute says.
+pub(crate) struct KernelOptions {
+    pub(crate) bounds: LaunchBounds,
+    pub(crate) instances: Vec<Instance>,
+}
+
+impl KernelOptions {
+    /// Reads the attribute of a kernel of rank `rank` with these generic parameters.
+    ///
+    /// # Errors
+    /// For options that do not exist, appear twice, contradict each other or have impossible values,
+    /// and for generic parameters without instances, with the span of the part at fault.
+    pub(crate) fn parse(attribute: &Attribute, rank: usize, generics: &Generics) -> Result<Self> {
+        let mut bounds = LaunchBounds::default();
+        let mut lists = Lists::default();
+        if !matches!(attribute.meta, Meta::Path(_)) {
+            attribute.parse_args_with(|input: ParseStream<'_>| {
+                while !input.is_empty() {
+                    let name: Ident = input.parse()?;
+                    if !bounds.take(&name, rank, input)? && !lists.take(&name, generics, input)? {
+                        return Err(unknown(&name));
+                    }
+                    if !input.is_empty() {
+                        input.parse::<Token![,]>()?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        bounds.check(attribute.meta.span())?;
+        Ok(KernelOptions { bounds, instances: lists.combine(generics)? })
+    }
+}
+
+fn unknown(name: &Ident) -> Error {
+    Error::new(
+        name.span(),
+        format!(
+            "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, and \
+             lists of instances for its generic parameters"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    fn parse(attribute: &Attribute, generics: &Generics) -> Result<KernelOptions> {
+        KernelOptions::parse(attribute, 2, generics)
+    }
+
+    #[test]
+    fn a_block_is_padded_to_three_dimensions() {
+        let attribute = parse_quote!(#[kernel(block = [16, 8], min_blocks = 2)]);
+        let bounds = parse(&attribute, &Generics::default()).unwrap().bounds;
+        let expected = LaunchBounds { block: Some([16, 8, 1]), max_threads: None, min_blocks: Some(2) };
+        assert_eq!(bounds, expected);
+        let line: Attribute = parse_quote!(#[kernel(block = 128)]);
+        let bounds = KernelOptions::parse(&line, 1, &Generics::default()).unwrap().bounds;
+        assert_eq!(bounds.block, Some([128, 1, 1]));
+    }
+
+    #[test]
+    fn instances_are_all_combinations() {
+        let generics = parse_quote!(<T: Float, const N: usize>);
+        let attribute = parse_quote!(#[kernel(N = [4, 8], T = [f32, [f64; 2]], max_threads = 64)]);
+        let options = parse(&attribute, &generics).unwrap();
+        let names: Vec<String> = options.instances.iter().map(Instance::suffix).collect();
+        assert_eq!(names, ["_f32_4", "_f32_8", "__f64_2__4", "__f64_2__8"]);
+        assert_eq!(options.bounds.max_threads, Some(64));
+    }
+
+    #[test]
+    fn a_kernel_without_generic_parameters_is_its_only_instance() {
+        let options = parse(&parse_quote!(#[kernel]), &Generics::default()).unwrap();
+        assert_eq!(options.instances.len(), 1);
+        assert_eq!(options.instances[0].suffix(), "");
+    }
+
+    #[test]
+    fn impossible_options_are_refused() {
+        let refused: [(Attribute, &str); 11] = [
+            (parse_quote!(#[kernel(T = [f32], fast)]), "unknown option `fast`"),
+            (parse_quote!(#[kernel(T = [f32], block = [16])]), "rank 2"),
+            (parse_quote!(#[kernel(T = [f32], block = [64, 32])]), "2048 threads"),
+            (parse_quote!(#[kernel(T = [f32], block = [0, 1])]), "0 is not between"),
+            (parse_quote!(#[kernel(T = [f32], max_threads = 1025)]), "1025 is not between"),
+            (parse_quote!(#[kernel(T = [f32], max_threads = N)]), "write a number"),
+            (parse_quote!(#[kernel(T = [f32], min_blocks = 2)]), "needs the size of a block"),
+            (parse_quote!(#[kernel(T = [f32], max_threads = 64, max_threads = 64)]), "said twice"),
+            (parse_quote!(#[kernel]), "list them, `#[kernel(T = [...])]`"),
+            (parse_quote!(#[kernel(T = [])]), "at least one instance"),
+            (parse_quote!(#[kernel(T = [f32, f32])]), "the same name: `f32`"),
+        ];
+        for (attribute, reason) in refused {
+            let error = parse(&attribute, &parse_quote!(<T>)).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error} / {reason}");
+        }
+    }
+}
