@@ -21,8 +21,9 @@ mod kernels {
     #[kernel]
     pub fn histogram(t: Thread<1>, data: &[Aligned16<[u8; 16]>], counts: &[DeviceAtomic<u32>]) {
         for i in t.grid_stride(data.len()) {
-            for byte in data[i.get()].into_inner() {
-                counts[byte as usize].fetch_add(1, Ordering::Relaxed);
+            let bytes = data[i.get()];
+            for k in 0..16 {
+                counts[bytes[k] as usize].fetch_add(1, Ordering::Relaxed);
             }
         }
     }
