@@ -41,6 +41,27 @@ unsafe impl<T: 'static> DeviceCopy for PhantomData<T> {}
 
 const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: devices are 64-bit");
 
+/// A type that may be the element of a kernel's `&[T]`: everything that is [`DeviceCopy`], and
+/// [`DeviceAtomic`](crate::atomic::DeviceAtomic), which threads change in place.
+///
+/// # Safety
+/// The layout must be defined and equal on the host and on `nvptx64-nvidia-cuda`, and sharing a value
+/// among all threads of a launch must be sound.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot travel to a device",
+    label = "neither `DeviceCopy` nor a `DeviceAtomic`",
+    note = "elements of `&[T]` are numbers, arrays of them, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, or `DeviceAtomic` numbers; host references, pointers, `Vec`, `String` and the like stay on the host"
+)]
+pub unsafe trait SliceElement {}
+
+// SAFETY: `DeviceCopy` asks for the layout; what is `Copy` has no interior mutability, so threads that
+// share a value only read it.
+unsafe impl<T: DeviceCopy> SliceElement for T {}
+
 /// Holds if `T` may travel to a device; used by generated code to say so at the type.
 #[doc(hidden)]
 pub const fn assert_device_copy<T: DeviceCopy>() {}
+
+/// Holds if `T` may be an element of `&[T]`; used by generated code to say so at the type.
+#[doc(hidden)]
+pub const fn assert_slice_element<T: SliceElement>() {}

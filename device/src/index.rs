@@ -7,7 +7,8 @@ use crate::thread::Thread;
 
 /// The place of one thread in a grid of rank `R`, unique among all threads of the launch.
 ///
-/// Made by [`Thread::index`] only, and borrowed from the thread, so it cannot be handed to another.
+/// Made by [`Thread::index`] and `Thread::grid_stride` only, and borrowed from the thread, so it cannot be
+/// handed to another.
 /// That is what lets [`DisjointSlice::get_mut`](crate::DisjointSlice::get_mut) be safe.
 #[derive(Clone, Copy)]
 pub struct Index<'t, const R: usize> {

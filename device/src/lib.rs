@@ -25,8 +25,10 @@
 //! ```
 
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]
+#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch))]
 
+mod aligned;
+pub mod atomic;
 mod device_copy;
 mod disjoint;
 mod index;
@@ -34,16 +36,20 @@ mod index;
 pub mod native;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
+mod stride;
 mod thread;
 
-pub use device_copy::{DeviceCopy, assert_device_copy};
+pub use aligned::Aligned16;
+pub use atomic::DeviceAtomic;
+pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
 pub use disjoint::DisjointSlice;
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
+pub use stride::GridStride;
 pub use thread::Thread;
 
 /// What a kernel module imports: `use ferrogrid::device::prelude::*`.
 pub mod prelude {
-    pub use crate::{DeviceCopy, DisjointSlice, Index, Thread};
+    pub use crate::{Aligned16, DeviceAtomic, DeviceCopy, DisjointSlice, Index, Thread, atomic};
     pub use ferrogrid_macros::kernel;
 }

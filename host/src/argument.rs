@@ -6,11 +6,12 @@ use ferrogrid_device::DeviceCopy;
 use crate::buffer::DeviceBuffer;
 use crate::view::{DeviceView, DeviceViewMut};
 
-/// What may stand at a launch for a kernel's `&[T]`: `&DeviceBuffer<T>` or a view of one.
+/// What may stand at a launch for a kernel's `&[T]`: `&DeviceBuffer<T>` or a view of one; for
+/// `&[DeviceAtomic<T>]` an atomic view, `buffer.as_atomic()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read as `&[{T}]` in device memory",
-    label = "expected `&DeviceBuffer<{T}>` or a view of one",
-    note = "pass `&buffer` or `buffer.slice(range)?`, with elements of type `{T}` as in the kernel's signature",
+    label = "expected `{T}` elements of a device buffer",
+    note = "pass `&buffer` or `buffer.slice(range)?`, with elements of type `{T}` as in the kernel's signature; for elements `DeviceAtomic<..>` pass `buffer.as_atomic()`",
     note = "host data goes to the device first: `let buffer = stream.upload(&data)?;`"
 )]
 pub trait DeviceInput<'a, T> {

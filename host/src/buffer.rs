@@ -7,7 +7,9 @@ use std::ops::RangeBounds;
 use std::ptr::NonNull;
 
 use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::atomic::AtomicValue;
 
+use crate::atomic_view::DeviceAtomicView;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::{ALIGNMENT, Contents, Memory};
@@ -121,6 +123,24 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// [`Error::ViewTooLarge`] if that is more than the buffer has.
     pub fn view_2d_mut(&mut self, width: usize, height: usize) -> Result<DeviceViewMut<'_, T, 2>> {
         self.view_mut().into_2d(width, height)
+    }
+
+    /// All elements, to be changed by many threads at once: for a kernel that takes
+    /// `&[DeviceAtomic<T>]`.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut counts = stream.zeros::<u32>(256)?;
+    /// let counts = counts.as_atomic();
+    /// assert_eq!(counts.len(), 256); // histogram(&stream, grid, &data, counts)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn as_atomic(&mut self) -> DeviceAtomicView<'_, T>
+    where
+        T: AtomicValue,
+    {
+        self.view_mut().into_atomic()
     }
 
     /// The address of the first element, for kernels that take raw pointers and for other libraries.

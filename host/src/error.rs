@@ -177,6 +177,27 @@ pub enum Error {
         /// How many elements there are.
         length: usize,
     },
+    /// A length does not divide into groups.
+    #[error(
+        "{length} elements cannot be viewed in groups of {group}: {} would be left over; take a slice that ends before them",
+        length % group
+    )]
+    UnevenGroups {
+        /// How many elements there are.
+        length: usize,
+        /// How many make a group.
+        group: usize,
+    },
+    /// A view does not start where a group may.
+    #[error(
+        "a view cannot be in groups of {group} elements: it starts {excess} bytes after a multiple of 16; let it start at a multiple of {group} elements of the buffer"
+    )]
+    UnalignedGroups {
+        /// How many elements make a group.
+        group: usize,
+        /// The bytes from the multiple of 16 before it.
+        excess: usize,
+    },
     /// A buffer was used on a stream of another device.
     #[error("a buffer of {buffer} was used on a stream of {stream}: copy it there first")]
     DeviceMismatch {

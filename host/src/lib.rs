@@ -13,7 +13,9 @@
 //! # Ok(()) }
 //! ```
 
+mod aligned_view;
 mod argument;
+mod atomic_view;
 mod backend;
 mod buffer;
 mod copy;
@@ -31,6 +33,7 @@ mod stream;
 mod view;
 
 pub use argument::{DeviceInput, DeviceOutput};
+pub use atomic_view::DeviceAtomicView;
 pub use buffer::DeviceBuffer;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use error::{Axis, Error, NEEDED_DRIVER, Result};

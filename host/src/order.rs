@@ -21,7 +21,8 @@
 //! - *read with read*: neither removes a stream from the record, so a later write finds both, and by
 //!   then both have enqueued (the write needs `&mut`). The shortcut "this reader has waited for the
 //!   writer" is about [`Use::Write`] only, which cannot overlap anything.
-//! - *read or part-write with part-write*, of disjoint parts (`split_at_mut`): a part-write is
+//! - *read or part-write with part-write*, of disjoint parts (`split_at_mut`), or of the same elements
+//!   where threads change them atomically (`as_atomic`, whose views are `Copy`): a part-write is
 //!   always entered into the record under the mutex (never on the fast path), removes nobody, and
 //!   is waited for by every later use on another stream, with no shortcut.
 //! - [`Use::Write`] has the whole allocation to itself: when it begins, every earlier use has
@@ -62,7 +63,8 @@ pub(crate) enum Use {
     Read,
     /// It writes, and nothing else uses any part of the allocation meanwhile.
     Write,
-    /// It writes a part, while other parts may be in use elsewhere.
+    /// It writes a part, while other parts may be in use elsewhere; or it changes elements atomically,
+    /// while others may be about to do the same.
     WritePart,
 }
 

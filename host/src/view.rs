@@ -5,10 +5,12 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::ptr::from_ref;
+use std::ptr::{NonNull, from_ref};
 
 use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::atomic::AtomicValue;
 
+use crate::atomic_view::DeviceAtomicView;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::{Access, Memory};
@@ -20,6 +22,8 @@ pub struct DeviceView<'a, T> {
     start: *const T,
     len: usize,
     memory: &'a Memory,
+    /// [`Use::Read`], unless the elements are atomic.
+    usage: Use,
     elements: PhantomData<&'a [T]>,
 }
 
@@ -54,7 +58,12 @@ impl<T> Copy for DeviceView<'_, T> {}
 
 // Without `DeviceCopy`: generated code calls these, and a kernel over other elements is to be reported
 // once, at its signature.
-impl<T> DeviceView<'_, T> {
+impl<'a, T> DeviceView<'a, T> {
+    /// `start` must be followed by `len` elements of `memory`, which a launch uses as `usage` says.
+    pub(crate) fn with_usage(start: *const T, len: usize, memory: &'a Memory, usage: Use) -> Self {
+        DeviceView { start, len, memory, usage, elements: PhantomData }
+    }
+
     /// The host addresses of the kernel parameters that this view becomes: pointer, length.
     #[doc(hidden)]
     pub fn params(&self) -> [*const c_void; 2] {
@@ -64,14 +73,14 @@ impl<T> DeviceView<'_, T> {
     /// What a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
-        Access { memory: self.memory, usage: Use::Read }
+        Access { memory: self.memory, usage: self.usage }
     }
 }
 
 impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     /// `start` must be followed by `len` elements of `memory`.
     pub(crate) fn whole(start: *const T, len: usize, memory: &'a Memory) -> Self {
-        DeviceView { start, len, memory, elements: PhantomData }
+        DeviceView::with_usage(start, len, memory, Use::Read)
     }
 
     /// The number of elements.
@@ -105,6 +114,11 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
 
     pub(crate) fn start(&self) -> *const T {
         self.start
+    }
+
+    /// The same bytes as elements of another type; `len` of them must be there, and be such elements.
+    pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> DeviceView<'a, U> {
+        DeviceView::with_usage(start_of(self.start.cast_mut(), len), len, self.memory, self.usage)
     }
 }
 
@@ -208,6 +222,22 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
         Ok((left, right))
     }
 
+    /// The same bytes as elements of another type; `len` of them must be there, and be such elements,
+    /// and what is written as such must be elements of the old type.
+    pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> DeviceViewMut<'a, U> {
+        let (start, extent) = (start_of(self.start, len), [len]);
+        DeviceViewMut { start, extent, memory: self.memory, part: self.part, elements: PhantomData }
+    }
+
+    /// The same elements, to be changed by many threads at once; see
+    /// [`DeviceBuffer::as_atomic`](crate::DeviceBuffer::as_atomic).
+    pub fn into_atomic(self) -> DeviceAtomicView<'a, T>
+    where
+        T: AtomicValue,
+    {
+        DeviceAtomicView::new(self.start, self.extent[0], self.memory)
+    }
+
     /// The first `width * height` elements as `height` rows of `width`.
     ///
     /// # Errors
@@ -239,8 +269,13 @@ impl<T: DeviceCopy> DeviceViewMut<'_, T, 2> {
     }
 }
 
+/// `start` as the place of `len` elements of type `U`: well aligned even if there are none.
+fn start_of<T, U>(start: *mut T, len: usize) -> *mut U {
+    if len == 0 { NonNull::dangling().as_ptr() } else { start.cast() }
+}
+
 /// The first index and the length of `range` in `len` elements.
-fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
+pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
         Bound::Included(start) => *start,
         Bound::Excluded(before) => before.saturating_add(1),

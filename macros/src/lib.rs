@@ -36,6 +36,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `Thread<R>`, `R` = 1, 2, 3 | a grid of rank `R` |
 /// | a `DeviceCopy` value | the same, by value |
 /// | `&[T]` | `&DeviceBuffer<T>` or a view of one |
+/// | `&[DeviceAtomic<T>]` | an atomic view: `buffer.as_atomic()` |
 /// | `DisjointSlice<T>` | `&mut DeviceBuffer<T>` or a mutable view |
 /// | `DisjointSlice<T, 2>` | a mutable view of rank 2 |
 /// | `*const T`, `*mut T` (`unsafe fn` only) | `DevicePtr<T>`, `DevicePtrMut<T>` |

@@ -2,12 +2,16 @@
 //! function over a device, and run on the CPU device and on each GPU that is present. It must not
 //! know backends: a case asks the device what it is only where CUDA and CPU differ by design.
 
+mod atomic_kernels;
+mod atomics;
 mod kernels;
 mod language;
 mod launching;
 mod memory;
 mod ordering;
 mod separate;
+mod stride_kernels;
+mod strides;
 
 use ferrogrid::Device;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -24,7 +28,16 @@ fn main() -> std::process::ExitCode {
     }
     let arguments = Arguments::from_args();
     let devices = Device::all();
-    let cases = [language::CASES, launching::CASES, memory::CASES, ordering::CASES, separate::CASES].concat();
+    let cases = [
+        language::CASES,
+        launching::CASES,
+        memory::CASES,
+        ordering::CASES,
+        separate::CASES,
+        atomics::CASES,
+        strides::CASES,
+    ]
+    .concat();
     let trials =
         devices.iter().flat_map(|device| cases.iter().map(move |case| trial(device, *case))).collect();
     for device in &devices {

@@ -220,15 +220,16 @@ fn sizes(parameter: &Parameter) -> Vec<TokenStream> {
 
 /// An assertion, at the type, that it may travel to a device.
 fn travels(parameter: &Parameter) -> Option<TokenStream> {
-    let ty = match &parameter.kind {
+    let (ty, assertion) = match &parameter.kind {
         ParameterKind::Thread { .. } => return None,
-        ParameterKind::Scalar => &parameter.ty,
-        ParameterKind::Input { element }
-        | ParameterKind::Output { element, .. }
-        | ParameterKind::Pointer { element, .. } => element,
+        ParameterKind::Scalar => (&parameter.ty, quote!(assert_device_copy)),
+        ParameterKind::Input { element } => (element, quote!(assert_slice_element)),
+        ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
+            (element, quote!(assert_device_copy))
+        }
     };
     Some(quote_spanned! {ty.span()=>
-        const _: () = ::ferrogrid::__private::device::assert_device_copy::<#ty>();
+        const _: () = ::ferrogrid::__private::device::#assertion::<#ty>();
     })
 }
 

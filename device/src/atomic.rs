@@ -1,0 +1,223 @@
+//! Memory that all threads of a launch may change at once: atomic numbers, with scopes and orderings
+//! as in PTX. It must not know how the memory was allocated, nor how a kernel got it.
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod native;
+#[cfg(target_arch = "nvptx64")]
+mod ptx;
+mod scope;
+mod value;
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+
+pub use core::sync::atomic::Ordering;
+pub use scope::{Block, Device, Scope, System};
+pub use value::{AtomicInteger, AtomicValue};
+
+use crate::device_copy::SliceElement;
+use value::{Manner, Word};
+
+/// A number in device memory that threads change without excluding each other.
+///
+/// `T` is `u32`, `i32`, `u64`, `i64`, `f32` or `f64`; the scope `S` says among which threads the
+/// operations are atomic: those of a [`Block`], of the [`Device`] (unless told), or of the whole
+/// [`System`]. A kernel takes `&[DeviceAtomic<u32>]`, for which the launch gives
+/// `buffer.as_atomic()`.
+///
+/// The operations are those of [`core::sync::atomic`], and so are the orderings. On the device they
+/// are the PTX instructions `ld`, `st` and `atom` with `.relaxed`, `.acquire`, `.release` or
+/// `.acq_rel`, and with `.cta`, `.gpu` or `.sys`; `SeqCst` puts a `fence.sc` before them. (The types of
+/// `core::sync::atomic` themselves cannot be used there: LLVM 22 drops the ordering and the scope of
+/// their read-modify-write operations on `nvptx64`.)
+///
+/// A thread must not wait in a loop for another thread to change a value: threads of a block may run
+/// one after the other, as they do on the CPU device, and blocks too.
+///
+/// ```
+/// use ferrogrid_device::atomic::{DeviceAtomic, Ordering};
+///
+/// let counts = [const { DeviceAtomic::<u32>::new(0) }; 2];
+/// for value in [3_u32, 4, 6, 8] {
+///     counts[(value % 2) as usize].fetch_add(1, Ordering::Relaxed);
+/// }
+/// assert_eq!(counts[0].load(Ordering::Relaxed), 3);
+/// ```
+#[repr(transparent)]
+pub struct DeviceAtomic<T: AtomicValue, S: Scope = Device> {
+    value: UnsafeCell<T>,
+    scope: PhantomData<S>,
+}
+
+// SAFETY: it is changed through `&self` by atomic operations only. With a scope that is too narrow for
+// the threads at work, updates may be lost, but every value read is one that was written: PTX defines
+// races between accesses of one size.
+unsafe impl<T: AtomicValue, S: Scope> Sync for DeviceAtomic<T, S> {}
+
+// SAFETY: transparent over a number, and `Sync`.
+unsafe impl<T: AtomicValue, S: Scope> SliceElement for DeviceAtomic<T, S> {}
+
+impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
+    /// An atomic number with value `value`.
+    pub const fn new(value: T) -> Self {
+        DeviceAtomic { value: UnsafeCell::new(value), scope: PhantomData }
+    }
+
+    /// The value, which no other thread can be changing.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+
+    /// Reads the value (PTX `ld.relaxed`, `ld.acquire`).
+    ///
+    /// # Panics
+    /// If `order` is `Release` or `AcqRel`.
+    #[inline(always)]
+    pub fn load(&self, order: Ordering) -> T {
+        // SAFETY: the place is this number's.
+        T::from_word(unsafe { T::Word::load(self.word(), Self::manner(order)) })
+    }
+
+    /// Writes `value` (PTX `st.relaxed`, `st.release`).
+    ///
+    /// # Panics
+    /// If `order` is `Acquire` or `AcqRel`.
+    #[inline(always)]
+    pub fn store(&self, value: T, order: Ordering) {
+        // SAFETY: the place is this number's.
+        unsafe { T::Word::store(self.word(), value.into_word(), Self::manner(order)) }
+    }
+
+    /// Writes `value` and returns the previous one (PTX `atom.exch`).
+    #[inline(always)]
+    pub fn swap(&self, value: T, order: Ordering) -> T {
+        // SAFETY: the place is this number's.
+        T::from_word(unsafe { T::Word::swap(self.word(), value.into_word(), Self::manner(order)) })
+    }
+
+    /// Writes `new` if the value is `current`; returns the previous value, as `Ok` if `new` was
+    /// written (PTX `atom.cas`). Floats are compared bit by bit: a NaN equals itself, and `0.0` is
+    /// not `-0.0`.
+    ///
+    /// # Errors
+    /// With the value found, if it is not `current`.
+    ///
+    /// # Panics
+    /// If `failure` is `Release` or `AcqRel`.
+    #[inline(always)]
+    pub fn compare_exchange(&self, current: T, new: T, success: Ordering, failure: Ordering) -> Result<T, T> {
+        let (expected, new) = (current.into_word(), new.into_word());
+        let manner = Self::manner(strongest(success, failure));
+        // SAFETY: the place is this number's.
+        let found = unsafe { T::Word::compare_and_swap(self.word(), expected, new, manner) };
+        let value = T::from_word(found);
+        if found == expected { Ok(value) } else { Err(value) }
+    }
+
+    /// As [`DeviceAtomic::compare_exchange`], but allowed to fail although the value is `current`, so
+    /// to be used in a loop. On the devices of today it never does.
+    ///
+    /// # Errors
+    /// With the value found, if `new` was not written.
+    ///
+    /// # Panics
+    /// If `failure` is `Release` or `AcqRel`.
+    #[inline(always)]
+    pub fn compare_exchange_weak(
+        &self,
+        current: T,
+        new: T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<T, T> {
+        self.compare_exchange(current, new, success, failure)
+    }
+
+    /// Adds `value`, wrapping around, and returns the previous value (PTX `atom.add`, or `red.add`
+    /// where the result is not used: ptxas sees to that).
+    ///
+    /// Sums of floats depend on the order of the additions, which differs from run to run. On a GPU
+    /// the addition of `f32` takes subnormal numbers as zero.
+    #[inline(always)]
+    pub fn fetch_add(&self, value: T, order: Ordering) -> T {
+        // SAFETY: the place is this number's.
+        unsafe { T::fetch_add(self.value.get(), value, Self::manner(order)) }
+    }
+
+    /// Subtracts `value`, wrapping around, and returns the previous value (PTX `atom.add` of
+    /// `-value`); see [`DeviceAtomic::fetch_add`].
+    #[inline(always)]
+    pub fn fetch_sub(&self, value: T, order: Ordering) -> T {
+        self.fetch_add(value.negated(), order)
+    }
+
+    /// Writes the lesser of the value and `value`, and returns the previous one (PTX `atom.min`; for
+    /// floats a loop around `atom.cas`). Of a number and a NaN it takes the number.
+    #[inline(always)]
+    pub fn fetch_min(&self, value: T, order: Ordering) -> T {
+        // SAFETY: the place is this number's.
+        unsafe { T::fetch_min(self.value.get(), value, Self::manner(order)) }
+    }
+
+    /// Writes the greater of the value and `value`, and returns the previous one (PTX `atom.max`; for
+    /// floats a loop around `atom.cas`). Of a number and a NaN it takes the number.
+    #[inline(always)]
+    pub fn fetch_max(&self, value: T, order: Ordering) -> T {
+        // SAFETY: the place is this number's.
+        unsafe { T::fetch_max(self.value.get(), value, Self::manner(order)) }
+    }
+
+    #[inline(always)]
+    fn word(&self) -> *mut T::Word {
+        self.value.get().cast()
+    }
+
+    #[inline(always)]
+    fn manner(order: Ordering) -> Manner {
+        Manner { order, reach: S::REACH }
+    }
+}
+
+impl<T: AtomicInteger, S: Scope> DeviceAtomic<T, S> {
+    /// Writes `value & operand`, and returns the previous value (PTX `atom.and`).
+    #[inline(always)]
+    pub fn fetch_and(&self, operand: T, order: Ordering) -> T {
+        // SAFETY: the place is this number's.
+        T::from_word(unsafe { T::Word::and(self.word(), operand.into_word(), Self::manner(order)) })
+    }
+
+    /// Writes `value | operand`, and returns the previous value (PTX `atom.or`).
+    #[inline(always)]
+    pub fn fetch_or(&self, operand: T, order: Ordering) -> T {
+        // SAFETY: the place is this number's.
+        T::from_word(unsafe { T::Word::or(self.word(), operand.into_word(), Self::manner(order)) })
+    }
+
+    /// Writes `value ^ operand`, and returns the previous value (PTX `atom.xor`).
+    #[inline(always)]
+    pub fn fetch_xor(&self, operand: T, order: Ordering) -> T {
+        // SAFETY: the place is this number's.
+        T::from_word(unsafe { T::Word::xor(self.word(), operand.into_word(), Self::manner(order)) })
+    }
+}
+
+impl<T: AtomicValue + fmt::Debug, S: Scope> fmt::Debug for DeviceAtomic<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.load(Ordering::Relaxed).fmt(f)
+    }
+}
+
+/// One ordering that is at least `success` and at least `failure`: an `atom.cas` has only one.
+#[inline(always)]
+fn strongest(success: Ordering, failure: Ordering) -> Ordering {
+    match (success, failure) {
+        (_, Ordering::Release | Ordering::AcqRel) => {
+            panic!("a compare_exchange that fails writes nothing: its ordering cannot release")
+        }
+        (Ordering::SeqCst, _) | (_, Ordering::SeqCst) => Ordering::SeqCst,
+        (Ordering::Relaxed, Ordering::Acquire) => Ordering::Acquire,
+        (Ordering::Release, Ordering::Acquire) => Ordering::AcqRel,
+        (success, _) => success,
+    }
+}

@@ -1,0 +1,267 @@
+//! Atomic operations on the device: one PTX instruction each (`ld`, `st`, `atom`), with its semantics
+//! and scope in its name, after a `fence.sc` for `SeqCst`. LLVM's own atomics will not do: its NVPTX
+//! back end (22) emits `atomicrmw` without ordering and scope. It must not know types beyond their
+//! instructions.
+//!
+//! Where LLVM knows that the place is in global memory, as it does of all that a kernel takes as a
+//! slice, it folds `is_global`, and what is left is `atom.global`; else the place is asked at run time.
+
+use core::arch::asm;
+use core::sync::atomic::Ordering;
+
+use super::scope::Reach;
+use super::value::sealed::Arithmetic;
+use super::value::{Manner, Word};
+
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.isspacep.global"]
+    fn isspacep_global(address: *const u8) -> bool;
+}
+
+#[inline(always)]
+fn is_global<T>(place: *mut T) -> bool {
+    // SAFETY: looks at the address only.
+    unsafe { isspacep_global(place.cast_const().cast()) }
+}
+
+/// `fence.sc`: before an operation, makes it `SeqCst` (the mapping of the PTX memory model).
+#[inline(always)]
+fn fence_sc(reach: Reach) {
+    // SAFETY: a fence reaches no memory itself, and has no precondition.
+    unsafe {
+        match reach {
+            Reach::Block => asm!("fence.sc.cta;", options(nostack)),
+            Reach::Device => asm!("fence.sc.gpu;", options(nostack)),
+            Reach::System => asm!("fence.sc.sys;", options(nostack)),
+        }
+    }
+}
+
+/// `$instruction!` with the scope of `$reach` as a literal, and these semantics.
+macro_rules! scoped {
+    ($reach:expr, $instruction:ident!($semantics:literal, $($rest:tt)*)) => {
+        match $reach {
+            Reach::Block => $instruction!($semantics, "cta", $($rest)*),
+            Reach::Device => $instruction!($semantics, "gpu", $($rest)*),
+            Reach::System => $instruction!($semantics, "sys", $($rest)*),
+        }
+    };
+}
+
+/// `$instruction!`, which reads and writes, in the given manner.
+macro_rules! in_manner {
+    ($manner:ident, $instruction:ident!($($rest:tt)*)) => {
+        match $manner.order {
+            Ordering::Relaxed => scoped!($manner.reach, $instruction!("relaxed", $($rest)*)),
+            Ordering::Acquire => scoped!($manner.reach, $instruction!("acquire", $($rest)*)),
+            Ordering::Release => scoped!($manner.reach, $instruction!("release", $($rest)*)),
+            Ordering::AcqRel => scoped!($manner.reach, $instruction!("acq_rel", $($rest)*)),
+            _ => {
+                fence_sc($manner.reach);
+                scoped!($manner.reach, $instruction!("acq_rel", $($rest)*))
+            }
+        }
+    };
+}
+
+/// `atom` with one operand; the previous value.
+macro_rules! atom {
+    ($semantics:literal, $scope:literal, $operation:expr, $class:ident, $place:ident, $operand:ident) => {{
+        let old;
+        if is_global($place) {
+            asm!(
+                "cvta.to.global.u64 {place}, {place};",
+                concat!("atom.", $semantics, ".", $scope, ".global.", $operation, " {old}, [{place}], {operand};"),
+                place = inout(reg64) $place => _,
+                operand = in($class) $operand,
+                old = out($class) old,
+                options(nostack),
+            );
+        } else {
+            asm!(
+                concat!("atom.", $semantics, ".", $scope, ".", $operation, " {old}, [{place}], {operand};"),
+                place = in(reg64) $place,
+                operand = in($class) $operand,
+                old = out($class) old,
+                options(nostack),
+            );
+        }
+        old
+    }};
+}
+
+/// `atom.cas`; the previous value.
+macro_rules! atom_cas {
+    ($semantics:literal, $scope:literal, $bits:literal, $class:ident, $place:ident, $expected:ident, $new:ident) => {{
+        let old;
+        if is_global($place) {
+            asm!(
+                "cvta.to.global.u64 {place}, {place};",
+                concat!("atom.", $semantics, ".", $scope, ".global.cas.", $bits, " {old}, [{place}], {expected}, {new};"),
+                place = inout(reg64) $place => _,
+                expected = in($class) $expected,
+                new = in($class) $new,
+                old = out($class) old,
+                options(nostack),
+            );
+        } else {
+            asm!(
+                concat!("atom.", $semantics, ".", $scope, ".cas.", $bits, " {old}, [{place}], {expected}, {new};"),
+                place = in(reg64) $place,
+                expected = in($class) $expected,
+                new = in($class) $new,
+                old = out($class) old,
+                options(nostack),
+            );
+        }
+        old
+    }};
+}
+
+/// `ld`; the value.
+macro_rules! ld {
+    ($semantics:literal, $scope:literal, $bits:literal, $class:ident, $place:ident) => {{
+        let value;
+        if is_global($place) {
+            asm!(
+                "cvta.to.global.u64 {place}, {place};",
+                concat!("ld.", $semantics, ".", $scope, ".global.", $bits, " {value}, [{place}];"),
+                place = inout(reg64) $place => _,
+                value = out($class) value,
+                options(nostack),
+            );
+        } else {
+            asm!(
+                concat!("ld.", $semantics, ".", $scope, ".", $bits, " {value}, [{place}];"),
+                place = in(reg64) $place,
+                value = out($class) value,
+                options(nostack),
+            );
+        }
+        value
+    }};
+}
+
+/// `st`.
+macro_rules! st {
+    ($semantics:literal, $scope:literal, $bits:literal, $class:ident, $place:ident, $value:ident) => {
+        if is_global($place) {
+            asm!(
+                "cvta.to.global.u64 {place}, {place};",
+                concat!("st.", $semantics, ".", $scope, ".global.", $bits, " [{place}], {value};"),
+                place = inout(reg64) $place => _,
+                value = in($class) $value,
+                options(nostack),
+            );
+        } else {
+            asm!(
+                concat!("st.", $semantics, ".", $scope, ".", $bits, " [{place}], {value};"),
+                place = in(reg64) $place,
+                value = in($class) $value,
+                options(nostack),
+            );
+        }
+    };
+}
+
+macro_rules! word {
+    ($ty:ident, $class:ident, $bits:literal) => {
+        impl Word for $ty {
+            #[inline(always)]
+            unsafe fn load(place: *mut Self, manner: Manner) -> Self {
+                // SAFETY: the caller's.
+                unsafe {
+                    match manner.order {
+                        Ordering::Relaxed => scoped!(manner.reach, ld!("relaxed", $bits, $class, place)),
+                        Ordering::Acquire => scoped!(manner.reach, ld!("acquire", $bits, $class, place)),
+                        Ordering::Release | Ordering::AcqRel => {
+                            panic!("a load writes nothing: its ordering cannot release")
+                        }
+                        _ => {
+                            fence_sc(manner.reach);
+                            scoped!(manner.reach, ld!("acquire", $bits, $class, place))
+                        }
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn store(place: *mut Self, value: Self, manner: Manner) {
+                // SAFETY: the caller's.
+                unsafe {
+                    match manner.order {
+                        Ordering::Relaxed => {
+                            scoped!(manner.reach, st!("relaxed", $bits, $class, place, value))
+                        }
+                        Ordering::Release => {
+                            scoped!(manner.reach, st!("release", $bits, $class, place, value))
+                        }
+                        Ordering::Acquire | Ordering::AcqRel => {
+                            panic!("a store reads nothing: its ordering cannot acquire")
+                        }
+                        _ => {
+                            fence_sc(manner.reach);
+                            scoped!(manner.reach, st!("release", $bits, $class, place, value))
+                        }
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn swap(place: *mut Self, value: Self, manner: Manner) -> Self {
+                // SAFETY: the caller's.
+                unsafe { in_manner!(manner, atom!(concat!("exch.", $bits), $class, place, value)) }
+            }
+
+            #[inline(always)]
+            unsafe fn compare_and_swap(place: *mut Self, expected: Self, new: Self, manner: Manner) -> Self {
+                // SAFETY: the caller's.
+                unsafe { in_manner!(manner, atom_cas!($bits, $class, place, expected, new)) }
+            }
+
+            #[inline(always)]
+            unsafe fn and(place: *mut Self, operand: Self, manner: Manner) -> Self {
+                // SAFETY: the caller's.
+                unsafe { in_manner!(manner, atom!(concat!("and.", $bits), $class, place, operand)) }
+            }
+
+            #[inline(always)]
+            unsafe fn or(place: *mut Self, operand: Self, manner: Manner) -> Self {
+                // SAFETY: the caller's.
+                unsafe { in_manner!(manner, atom!(concat!("or.", $bits), $class, place, operand)) }
+            }
+
+            #[inline(always)]
+            unsafe fn xor(place: *mut Self, operand: Self, manner: Manner) -> Self {
+                // SAFETY: the caller's.
+                unsafe { in_manner!(manner, atom!(concat!("xor.", $bits), $class, place, operand)) }
+            }
+        }
+    };
+}
+
+word!(u32, reg32, "b32");
+word!(u64, reg64, "b64");
+
+/// `Arithmetic` with one `atom` for each operation that PTX has for the type.
+macro_rules! arithmetic {
+    ($ty:ident, $class:ident, $($name:ident = $operation:literal),*) => {
+        impl Arithmetic for $ty {
+            $(
+                #[inline(always)]
+                unsafe fn $name(place: *mut Self, value: Self, manner: Manner) -> Self {
+                    // SAFETY: the caller's.
+                    unsafe { in_manner!(manner, atom!($operation, $class, place, value)) }
+                }
+            )*
+        }
+    };
+}
+
+// Two's complement: there is one addition for signed and unsigned, and for 64 bits only `add.u64`.
+arithmetic!(u32, reg32, fetch_add = "add.u32", fetch_min = "min.u32", fetch_max = "max.u32");
+arithmetic!(i32, reg32, fetch_add = "add.u32", fetch_min = "min.s32", fetch_max = "max.s32");
+arithmetic!(u64, reg64, fetch_add = "add.u64", fetch_min = "min.u64", fetch_max = "max.u64");
+arithmetic!(i64, reg64, fetch_add = "add.u64", fetch_min = "min.s64", fetch_max = "max.s64");
+arithmetic!(f32, reg32, fetch_add = "add.f32");
+arithmetic!(f64, reg64, fetch_add = "add.f64");

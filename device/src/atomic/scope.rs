@@ -1,0 +1,55 @@
+//! Among which threads an operation is atomic: the scopes of PTX as marker types. It must not know
+//! the operations.
+
+/// The threads among which an operation is atomic and ordered: [`Block`], [`Device`] or [`System`].
+///
+/// Threads beyond the scope may lose each other's updates; so a narrow scope is for memory that only
+/// the threads within it use at the time. On the CPU device every scope is the whole system.
+pub trait Scope: sealed::Scope + 'static {
+    /// The scope as a value.
+    #[doc(hidden)]
+    const REACH: Reach;
+}
+
+/// The threads of one block (PTX `.cta`).
+#[derive(Debug, Clone, Copy)]
+pub struct Block;
+
+/// All threads on the device (PTX `.gpu`): the scope unless another is named.
+#[derive(Debug, Clone, Copy)]
+pub struct Device;
+
+/// All threads of the system: every device, and the host (PTX `.sys`).
+#[derive(Debug, Clone, Copy)]
+pub struct System;
+
+/// A scope as a value.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub enum Reach {
+    /// `.cta`
+    Block,
+    /// `.gpu`
+    Device,
+    /// `.sys`
+    System,
+}
+
+impl Scope for Block {
+    const REACH: Reach = Reach::Block;
+}
+
+impl Scope for Device {
+    const REACH: Reach = Reach::Device;
+}
+
+impl Scope for System {
+    const REACH: Reach = Reach::System;
+}
+
+mod sealed {
+    pub trait Scope {}
+    impl Scope for super::Block {}
+    impl Scope for super::Device {}
+    impl Scope for super::System {}
+}

@@ -1,0 +1,177 @@
+//! The numbers that can be atomic, and what they need of the machine. It must not know how the machine
+//! does it: that is `native` and `ptx`.
+
+use core::sync::atomic::Ordering;
+
+use super::scope::Reach;
+use crate::device_copy::DeviceCopy;
+
+/// A number that devices change atomically: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be atomic on a device",
+    label = "has no atomic operations",
+    note = "atomic are `u32`, `i32`, `u64`, `i64`, `f32` and `f64`"
+)]
+pub trait AtomicValue: DeviceCopy + sealed::Arithmetic {}
+
+/// A whole number that devices change atomically: `u32`, `i32`, `u64`, `i64`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no bitwise atomic operations",
+    label = "not an integer",
+    note = "`fetch_and`, `fetch_or` and `fetch_xor` are for `u32`, `i32`, `u64` and `i64`"
+)]
+pub trait AtomicInteger: AtomicValue {}
+
+/// How an operation is ordered, and among which threads.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    pub(super) order: Ordering,
+    #[cfg_attr(not(target_arch = "nvptx64"), expect(dead_code, reason = "natively all is one system"))]
+    pub(super) reach: Reach,
+}
+
+/// Bits of a size that the machine changes atomically: `u32`, `u64`; the machine implements it.
+///
+/// The methods may be called with a `place` that is valid and aligned, and that others change only
+/// through these same methods while the call runs.
+pub trait Word: Copy + Eq {
+    /// # Safety
+    /// See the trait.
+    unsafe fn load(place: *mut Self, manner: Manner) -> Self;
+    /// # Safety
+    /// See the trait.
+    unsafe fn store(place: *mut Self, value: Self, manner: Manner);
+    /// # Safety
+    /// See the trait.
+    unsafe fn swap(place: *mut Self, value: Self, manner: Manner) -> Self;
+    /// Returns what was there; `new` is there now if that was `expected`.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn compare_and_swap(place: *mut Self, expected: Self, new: Self, manner: Manner) -> Self;
+    /// # Safety
+    /// See the trait.
+    unsafe fn and(place: *mut Self, operand: Self, manner: Manner) -> Self;
+    /// # Safety
+    /// See the trait.
+    unsafe fn or(place: *mut Self, operand: Self, manner: Manner) -> Self;
+    /// # Safety
+    /// See the trait.
+    unsafe fn xor(place: *mut Self, operand: Self, manner: Manner) -> Self;
+}
+
+pub(super) mod sealed {
+    use super::{Manner, Word, update};
+
+    /// A number as its bits, and what can be said of it without a machine.
+    pub trait Number: Copy {
+        /// The bits.
+        type Word: Word;
+
+        fn into_word(self) -> Self::Word;
+        fn from_word(word: Self::Word) -> Self;
+        fn negated(self) -> Self;
+        fn lesser(self, other: Self) -> Self;
+        fn greater(self, other: Self) -> Self;
+    }
+
+    /// The operations that depend on the type of the number; the machine implements it. Places are as
+    /// for [`Word`].
+    pub trait Arithmetic: Number {
+        /// # Safety
+        /// See the trait.
+        unsafe fn fetch_add(place: *mut Self, value: Self, manner: Manner) -> Self;
+
+        /// # Safety
+        /// See the trait.
+        #[inline(always)]
+        unsafe fn fetch_min(place: *mut Self, value: Self, manner: Manner) -> Self {
+            // SAFETY: the caller's.
+            unsafe { update(place, manner, |found| found.lesser(value)) }
+        }
+
+        /// # Safety
+        /// See the trait.
+        #[inline(always)]
+        unsafe fn fetch_max(place: *mut Self, value: Self, manner: Manner) -> Self {
+            // SAFETY: the caller's.
+            unsafe { update(place, manner, |found| found.greater(value)) }
+        }
+    }
+}
+
+use sealed::Number;
+
+macro_rules! number {
+    ($ty:ident as $word:ident, $into_word:expr, $from_word:expr, $negated:expr, $lesser:expr, $greater:expr) => {
+        impl AtomicValue for $ty {}
+        impl Number for $ty {
+            type Word = $word;
+
+            #[inline(always)]
+            fn into_word(self) -> $word {
+                $into_word(self)
+            }
+
+            #[inline(always)]
+            fn from_word(word: $word) -> Self {
+                $from_word(word)
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                $negated(self)
+            }
+
+            #[inline(always)]
+            fn lesser(self, other: Self) -> Self {
+                $lesser(self, other)
+            }
+
+            #[inline(always)]
+            fn greater(self, other: Self) -> Self {
+                $greater(self, other)
+            }
+        }
+    };
+}
+
+macro_rules! integer {
+    ($($ty:ident as $word:ident),*) => { $(
+        number!($ty as $word, |n| n as $word, |w| w as $ty, $ty::wrapping_neg, $ty::min, $ty::max);
+        impl AtomicInteger for $ty {}
+    )* };
+}
+
+macro_rules! float {
+    ($($ty:ident as $word:ident),*) => { $(
+        number!($ty as $word, $ty::to_bits, $ty::from_bits, |n: $ty| -n, $ty::min, $ty::max);
+    )* };
+}
+
+integer!(u32 as u32, i32 as u32, u64 as u64, i64 as u64);
+float!(f32 as u32, f64 as u64);
+
+/// Replaces the number at `place` by `change` of it, and returns the previous one.
+///
+/// # Safety
+/// `place` is as for [`Word`].
+#[inline(always)]
+pub(super) unsafe fn update<T: Number>(place: *mut T, manner: Manner, change: impl Fn(T) -> T) -> T {
+    let place = place.cast::<T::Word>();
+    // SAFETY: the caller's.
+    let mut found = unsafe { T::Word::load(place, Manner { order: Ordering::Relaxed, ..manner }) };
+    loop {
+        let new = change(T::from_word(found)).into_word();
+        // Nothing to write, and nothing to be ordered: the line need not be owned.
+        if new == found && matches!(manner.order, Ordering::Relaxed) {
+            return T::from_word(found);
+        }
+        // SAFETY: the caller's.
+        let before = unsafe { T::Word::compare_and_swap(place, found, new, manner) };
+        if before == found {
+            return T::from_word(found);
+        }
+        found = before;
+    }
+}

@@ -1,0 +1,77 @@
+//! histogram: how often each byte occurs, with atomic counters.
+//!
+//! Shows: numbers that all threads change (`&[DeviceAtomic<u32>]`, `buffer.as_atomic()`), and a
+//! grid-stride loop, by which a grid that just fills the device walks over any number of bytes, 16 of
+//! them at a time (`Aligned16`).
+//! Look at: the throughput for random bytes, and for bytes that are all the same, where all threads
+//! want the same counter.
+//!
+//! `cargo ferrogrid run histogram [BYTES]` (2^26 unless told; rounded up to a multiple of 16)
+
+use std::time::Instant;
+
+use ferrogrid::prelude::*;
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::atomic::Ordering;
+    use ferrogrid::device::prelude::*;
+
+    /// Adds to `counts[b]` how often the byte `b` occurs in `data`.
+    #[kernel]
+    pub fn histogram(t: Thread<1>, data: &[Aligned16<[u8; 16]>], counts: &[DeviceAtomic<u32>]) {
+        for i in t.grid_stride(data.len()) {
+            let bytes = data[i.get()];
+            for k in 0..16 {
+                counts[bytes[k] as usize].fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+const LAUNCHES: u32 = 5;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let n = match std::env::args().nth(1) {
+        Some(text) => text.parse().map_err(|error| format!("BYTES is a number, not {text:?}: {error}"))?,
+        None => 1_usize << 26,
+    };
+    let n = n.next_multiple_of(16);
+    let mut random = vec![0; n];
+    fastrand::Rng::new().fill(&mut random);
+
+    let device = Device::best()?;
+    let stream = device.new_stream()?;
+    println!("device     {}", device.name());
+    println!("bytes      {n}");
+    measure(&stream, "random", &random)?;
+    measure(&stream, "equal", &vec![7; n])?;
+    println!("PASS");
+    Ok(())
+}
+
+/// Counts the bytes of `data` on the device, checks the counts, and prints the throughput.
+fn measure(stream: &Stream, name: &str, data: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+    let device_data = stream.upload(data)?;
+    let groups = device_data.view().as_aligned16::<16>()?;
+    // Enough threads to fill any GPU of today; the loop does the rest.
+    let grid = Grid::new(1024, 256);
+
+    let mut counts = stream.zeros::<u32>(256)?;
+    kernels::histogram(stream, grid, groups, counts.as_atomic())?;
+    let result = stream.download(&counts)?;
+    let start = Instant::now();
+    for _ in 0..LAUNCHES {
+        kernels::histogram(stream, grid, groups, counts.as_atomic())?;
+    }
+    stream.synchronize()?;
+    let seconds = start.elapsed().as_secs_f64() / f64::from(LAUNCHES);
+    println!("{name:<10} {:.3} ms per launch, {:.2} GB/s", seconds * 1e3, data.len() as f64 / seconds / 1e9);
+
+    let mut expected = vec![0_u32; 256];
+    data.iter().for_each(|&byte| expected[usize::from(byte)] += 1);
+    if result != expected {
+        return Err(format!("the counts of {name} bytes are wrong: {result:?}, expected {expected:?}").into());
+    }
+    Ok(())
+}

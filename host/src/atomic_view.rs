@@ -1,0 +1,92 @@
+//! Elements of a device buffer that many threads change at once: what a kernel's `&[DeviceAtomic<T>]`
+//! is given. It must not know how a launch happens, nor the operations.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+
+use ferrogrid_device::DeviceAtomic;
+use ferrogrid_device::atomic::{AtomicValue, Scope};
+
+use crate::argument::DeviceInput;
+use crate::device::Device;
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::order::Use;
+use crate::view::{DeviceView, resolve};
+
+/// Elements of a device buffer, to be changed by many threads at once: what `&[AtomicU32]` is to a
+/// `Vec<u32>`. Made by [`DeviceBuffer::as_atomic`](crate::DeviceBuffer::as_atomic), and given to kernels
+/// that take `&[DeviceAtomic<T, S>]`, with any scope `S`.
+///
+/// It borrows the buffer mutably, so that nothing else uses these elements meanwhile, and is `Copy`: it
+/// may be given to several parameters and several launches. Launches on different streams are ordered
+/// as if each wrote the whole buffer.
+pub struct DeviceAtomicView<'a, T> {
+    start: *mut T,
+    len: usize,
+    memory: &'a Memory,
+    elements: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a view is a `&[DeviceAtomic<T>]` in device memory; launches from several host threads at once
+// are ordered as those of parts that are written.
+unsafe impl<T: Send> Send for DeviceAtomicView<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for DeviceAtomicView<'_, T> {}
+
+impl<T> Clone for DeviceAtomicView<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for DeviceAtomicView<'_, T> {}
+
+impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
+    /// `start` must be followed by `len` elements of `memory`, all borrowed mutably for `'a`.
+    pub(crate) fn new(start: *mut T, len: usize, memory: &'a Memory) -> Self {
+        DeviceAtomicView { start, len, memory, elements: PhantomData }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> &'a Device {
+        self.memory.device()
+    }
+
+    /// The elements of `range`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) if the range does not lie in the view.
+    pub fn slice(self, range: impl RangeBounds<usize>) -> Result<DeviceAtomicView<'a, T>> {
+        let (start, len) = resolve(range, self.len)?;
+        Ok(DeviceAtomicView { start: self.start.wrapping_add(start), len, ..self })
+    }
+}
+
+impl<'a, T: AtomicValue, S: Scope> DeviceInput<'a, DeviceAtomic<T, S>> for DeviceAtomicView<'a, T> {
+    fn into_input(self) -> DeviceView<'a, DeviceAtomic<T, S>> {
+        // A part, though it may be the whole: views are copied, so launches from several threads may begin
+        // at once, and only the uses of parts are kept apart then (see `order`).
+        DeviceView::with_usage(self.start.cast_const().cast(), self.len, self.memory, Use::WritePart)
+    }
+}
+
+impl<T> fmt::Debug for DeviceAtomicView<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceAtomicView")
+            .field("element", &std::any::type_name::<T>())
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! Facts about atomic operations, grid-stride loops and 16-byte elements. It must not know how the code
+//! is embedded.
+
+use super::{code, count};
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::atomic::{Block, Ordering, System};
+    use ferrogrid::device::prelude::*;
+
+    #[kernel]
+    pub fn histogram(t: Thread<1>, data: &[u8], counts: &[DeviceAtomic<u32>]) {
+        for i in t.grid_stride(data.len()) {
+            counts[data[i.get()] as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[kernel]
+    pub fn orderings(t: Thread<1>, cells: &[DeviceAtomic<u64>]) {
+        let Some(cell) = cells.get(t.index().get()) else { return };
+        let loaded = cell.load(Ordering::Acquire) + cell.load(Ordering::Relaxed);
+        cell.store(loaded, Ordering::Release);
+        cell.fetch_max(7, Ordering::AcqRel);
+        cell.swap(9, Ordering::SeqCst);
+    }
+
+    #[kernel]
+    pub fn scopes(
+        t: Thread<1>,
+        block: &[DeviceAtomic<f32, Block>],
+        device: &[DeviceAtomic<f32>],
+        system: &[DeviceAtomic<f32, System>],
+    ) {
+        let i = t.index().get();
+        block[i].fetch_add(1.0, Ordering::Relaxed);
+        device[i].fetch_add(1.0, Ordering::Relaxed);
+        system[i].fetch_add(1.0, Ordering::Relaxed);
+    }
+
+    #[kernel]
+    pub fn increment_all(t: Thread<1>, mut data: DisjointSlice<u32>) {
+        for i in t.grid_stride(data.len()) {
+            if let Some(value) = data.get_mut(i) {
+                *value += 1;
+            }
+        }
+    }
+
+    #[kernel]
+    pub fn copy_fours(t: Thread<1>, x: &[Aligned16<[f32; 4]>], mut y: DisjointSlice<Aligned16<[f32; 4]>>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = x[i.get()];
+        }
+    }
+
+    #[kernel]
+    pub fn saxpy_fours(
+        t: Thread<1>,
+        a: f32,
+        x: &[Aligned16<[f32; 4]>],
+        mut y: DisjointSlice<Aligned16<[f32; 4]>>,
+    ) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            for k in 0..4 {
+                y[k] += a * x[i.get()][k];
+            }
+        }
+    }
+}
+
+#[test]
+fn atomics_of_a_slice_are_global_and_need_no_test_for_it() {
+    for kernel in [kernels::histogram::kernel(), kernels::orderings::kernel(), kernels::scopes::kernel()] {
+        for (architecture, lines) in code(kernel) {
+            let atomics = count(&lines, "atom.");
+            assert!(atomics > 0, "{architecture}, {}", kernel.name());
+            let global =
+                lines.iter().filter(|line| line.contains("atom.") && line.contains(".global.")).count();
+            assert_eq!(global, atomics, "{architecture}: {lines:#?}");
+            assert_eq!(count(&lines, "isspacep"), 0, "{architecture}: {lines:#?}");
+        }
+    }
+}
+
+#[test]
+fn orderings_and_the_fence_are_in_the_instructions() {
+    for (architecture, lines) in code(kernels::orderings::kernel()) {
+        for instruction in [
+            "ld.acquire.gpu.global.b64",
+            "ld.relaxed.gpu.global.b64",
+            "st.release.gpu.global.b64",
+            "atom.acq_rel.gpu.global.max.u64",
+            "fence.sc.gpu",
+            "atom.acq_rel.gpu.global.exch.b64",
+        ] {
+            assert_eq!(count(&lines, instruction), 1, "{architecture}, {instruction}: {lines:#?}");
+        }
+    }
+}
+
+#[test]
+fn scopes_are_in_the_instructions() {
+    for (architecture, lines) in code(kernels::scopes::kernel()) {
+        for scope in ["cta", "gpu", "sys"] {
+            let instruction = format!("atom.relaxed.{scope}.global.add.f32");
+            assert_eq!(count(&lines, &instruction), 1, "{architecture}, {instruction}: {lines:#?}");
+        }
+    }
+}
+
+#[test]
+fn atomic_memory_is_not_read_through_the_read_only_path() {
+    for (architecture, lines) in code(kernels::orderings::kernel()) {
+        assert_eq!(count(&lines, "ld.global.nc"), 0, "{architecture}: {lines:#?}");
+    }
+}
+
+#[test]
+fn a_grid_stride_loop_neither_divides_nor_checks_bounds_again() {
+    for (architecture, lines) in code(kernels::increment_all::kernel()) {
+        assert_eq!(count(&lines, "div.") + count(&lines, "rem."), 0, "{architecture}: {lines:#?}");
+        // Before the loop, and at its end.
+        assert_eq!(count(&lines, "setp."), 2, "{architecture}: {lines:#?}");
+    }
+}
+
+#[test]
+fn sixteen_bytes_are_copied_and_computed_at_once() {
+    for kernel in [kernels::copy_fours::kernel(), kernels::saxpy_fours::kernel()] {
+        for (architecture, lines) in code(kernel) {
+            let wide = |opcode: &str| {
+                let is_wide = |line: &&&str| line.contains(".v4.b32") || line.contains(".v2.b64");
+                lines.iter().filter(|line| line.starts_with(opcode)).filter(is_wide).count()
+            };
+            assert_eq!(wide("ld.global.nc"), 1, "{architecture}: {lines:#?}");
+            assert_eq!((wide("st.global"), count(&lines, "st.global")), (1, 1), "{architecture}: {lines:#?}");
+        }
+    }
+}
