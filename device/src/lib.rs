@@ -1,6 +1,7 @@
 //! What kernels may use: who a thread is, what it may write, and which types may travel to a device.
 //! On `nvptx64` these are a few instructions each; elsewhere the same API runs natively, for the CPU
-//! device. This crate is `no_std`, allocates nothing, and must not know the host runtime.
+//! device (only mathematics takes std there). This crate allocates nothing and must not know the host
+//! runtime.
 //!
 //! ```
 //! use ferrogrid_device::prelude::*;
@@ -25,11 +26,13 @@
 //! ```
 
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]
+#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch))]
 
 mod device_copy;
 mod disjoint;
 mod index;
+pub mod integer;
+pub mod math;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod native;
 #[cfg(target_arch = "nvptx64")]
@@ -44,6 +47,8 @@ pub use thread::Thread;
 
 /// What a kernel module imports: `use ferrogrid::device::prelude::*`.
 pub mod prelude {
+    pub use crate::integer::MulHi;
+    pub use crate::math::{FastMath, Float};
     pub use crate::{DeviceCopy, DisjointSlice, Index, Thread};
     pub use ferrogrid_macros::kernel;
 }
