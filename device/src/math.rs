@@ -216,7 +216,7 @@ pub trait Float:
     fn tanh(self) -> Self;
     /// The number with this hyperbolic sine.
     fn asinh(self) -> Self;
-    /// The number that is not negative with this hyperbolic cosine; NaN below 1.
+    /// The number with this hyperbolic cosine that is not negative; NaN below 1.
     fn acosh(self) -> Self;
     /// The number with this hyperbolic tangent; NaN outside [-1, 1].
     fn atanh(self) -> Self;

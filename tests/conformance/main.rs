@@ -25,7 +25,9 @@ fn main() -> std::process::ExitCode {
     }
     let arguments = Arguments::from_args();
     let devices = Device::all();
-    let cases = [language::CASES, launching::CASES, math::CASES, memory::CASES, ordering::CASES, separate::CASES].concat();
+    let cases =
+        [language::CASES, launching::CASES, math::CASES, memory::CASES, ordering::CASES, separate::CASES]
+            .concat();
     let trials =
         devices.iter().flat_map(|device| cases.iter().map(move |case| trial(device, *case))).collect();
     for device in &devices {

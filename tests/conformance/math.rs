@@ -26,10 +26,21 @@ struct Expectation {
     /// Where most arguments x lie.
     domain: [f64; 2],
     exact: fn(f64, f64) -> f64,
-    /// For `f32`, against the exact value. One half is correctly rounded.
+    /// For `f32`, against the exact value; one half is correctly rounded. Where [`as_std`] has the
+    /// function, how far it may be from std's.
     single: f64,
     /// For `f64`, against the value that is itself rounded. Zero is equal.
     double: f64,
+}
+
+/// Functions of `f32` that round on the way, and must do so as std does.
+fn as_std(function: Function) -> Option<fn(f32, f32) -> f32> {
+    match function {
+        Function::div_euclid => Some(|x, y| x.div_euclid(y)),
+        Function::powi => Some(|x, _| x.powi(-5)),
+        Function::rsqrt => Some(|x, _| 1.0 / x.sqrt()),
+        _ => None,
+    }
 }
 
 /// The bounds are those of the less accurate of the two sources, the C library and `libm` (which the
@@ -46,13 +57,12 @@ fn expectation(function: Function) -> Expectation {
         F::fract => ([-5.0, 5.0], |x, _| x.fract(), 0.5, 0.0),
         F::mul_add => ([-5.0, 5.0], |x, y| x.mul_add(y, x), 0.501, 0.0),
         F::sqrt => ([0.0, 10.0], |x, _| x.sqrt(), 0.501, 0.0),
-        F::rsqrt => ([0.0, 10.0], |x, _| 1.0 / x.sqrt(), 1.0, 0.0),
+        F::rsqrt => ([0.0, 10.0], |x, _| 1.0 / x.sqrt(), 0.0, 0.0),
         F::recip => ([-5.0, 5.0], |x, _| 1.0 / x, 0.501, 0.0),
         F::fmod => ([-50.0, 50.0], |x, y| x % y, 0.5, 0.0),
-        // Their first step rounds, which moves the others: compared with std below.
-        F::div_euclid => ([-50.0, 50.0], |x, y| x.div_euclid(y), f64::INFINITY, 0.0),
+        F::div_euclid => ([-50.0, 50.0], |x, y| x.div_euclid(y), 0.0, 0.0),
         F::rem_euclid => ([-50.0, 50.0], |x, y| x.rem_euclid(y), 1.0, 0.0),
-        F::powi => ([-5.0, 5.0], |x, _| x.powi(-5), 3.0, 0.0),
+        F::powi => ([-5.0, 5.0], |x, _| x.powi(-5), 0.0, 0.0),
         F::powf => ([0.0, 5.0], |x, y| x.powf(y), 1.0, 1.0),
         F::cbrt => ([-5.0, 5.0], |x, _| x.cbrt(), 1.0, 1.0),
         F::hypot => ([-5.0, 5.0], |x, y| x.hypot(y), 1.0, 1.0),
@@ -79,17 +89,16 @@ fn expectation(function: Function) -> Expectation {
         F::asinh => ([-10.0, 10.0], |x, _| x.asinh(), 2.0, 2.0),
         F::acosh => ([1.0, 10.0], |x, _| x.acosh(), 2.0, 2.0),
         // Not towards -1, where std's own loses digits.
-        F::atanh => ([0.0, 1.0], |x, _| x.abs().atanh().copysign(x), 2.0, 2.0),
+        F::atanh => ([0.0, 1.0], |x, _| x.abs().atanh().copysign(x), 2.0, 3.0),
         F::erf => ([-4.0, 4.0], |x, _| Float::erf(x), 1.0, 1.0),
         F::erfc => ([-4.0, 10.0], |x, _| Float::erfc(x), 3.0, 1.0),
         F::gamma => ([0.0, 30.0], |x, _| Float::gamma(x), 1.0, 1.0),
-        // Near its zeros at 1 and 2 only the absolute error is small.
-        F::ln_gamma => ([3.0, 40.0], |x, _| Float::ln_gamma(x).0, 2.0, 1.0),
+        F::ln_gamma => ([-3.0, 40.0], |x, _| Float::ln_gamma(x).0, 4.0, 2.0),
         F::abs => ([-5.0, 5.0], |x, _| x.abs(), 0.5, 0.0),
         F::signum => ([-5.0, 5.0], |x, _| x.signum(), 0.5, 0.0),
         F::copysign => ([-5.0, 5.0], |x, y| x.copysign(y), 0.5, 0.0),
-        F::min => ([-5.0, 5.0], |x, y| x.min(y), 0.5, 0.0),
-        F::max => ([-5.0, 5.0], |x, y| x.max(y), 0.5, 0.0),
+        F::min => ([-5.0, 5.0], |x, y| x.min(y) + 0.0, 0.5, 0.0),
+        F::max => ([-5.0, 5.0], |x, y| x.max(y) + 0.0, 0.5, 0.0),
     };
     Expectation { function, domain, exact, single, double }
 }
@@ -127,7 +136,11 @@ fn arguments(domain: [f64; 2]) -> (Vec<f64>, Vec<f64>) {
     let mut all: Vec<_> = SPECIAL.iter().flat_map(|x| SPECIAL.map(|y| (*x, y))).collect();
     let [low, high] = domain;
     all.extend((0..4000).map(|_| (low + (high - low) * random.f64(), random.f64() * 20.0 - 10.0)));
-    let mut any = || f64::from(f32::from_bits(random.u32(..)));
+    // Payload and sign of a NaN do not survive every conversion.
+    let mut any = || match f32::from_bits(random.u32(..)) {
+        nan if nan.is_nan() => f64::NAN,
+        number => f64::from(number),
+    };
     all.extend((0..2000).map(|_| (any(), any())));
     all.into_iter().unzip()
 }
@@ -204,6 +217,18 @@ fn ulps_double(found: f64, expected: f64) -> f64 {
     (ordered(found) - ordered(expected)).unsigned_abs() as f64
 }
 
+/// What an error counts: near the zeros of `ln_gamma` as much as that of numbers near 1.
+fn scale(function: Function, exact: f64) -> f64 {
+    let is_near_zero = function == Function::ln_gamma && exact.abs() < 1.0;
+    if is_near_zero { exact.abs().max(f64::MIN_POSITIVE) } else { 1.0 }
+}
+
+/// What is added to a result: of two zeros either may be the smaller, and adding zero makes both
+/// positive. Elsewhere -0.0, which changes nothing.
+fn settling(function: Function) -> f64 {
+    if matches!(function, Function::min | Function::max) { 0.0 } else { -0.0 }
+}
+
 fn functions_of_f32_are_within_their_bounds(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut report = Report::new();
@@ -217,15 +242,13 @@ fn functions_of_f32_are_within_their_bounds(device: &Device) -> Outcome {
         functions::apply_single(&stream, grid, expectation.function, &device_x, &device_y, &mut out)?;
         let mut worst = Worst::none();
         for (i, found) in stream.download(&out)?.into_iter().enumerate() {
+            let found = found + settling(expectation.function) as f32;
             let exact = (expectation.exact)(x[i].into(), y[i].into());
-            if expectation.function == Function::div_euclid {
-                expect("div_euclid", found.to_bits(), x[i].div_euclid(y[i]).to_bits())
-                    .or_else(|error| if found.is_nan() { Ok(()) } else { Err(error) })?;
-                continue;
-            }
-            worst.see(ulps_single(found, exact), || {
-                format!("{:e}, {:e}: found {found:e}, expected {exact:e}", x[i], y[i])
-            });
+            let ulps = match as_std(expectation.function) {
+                Some(std) => ulps_double(found.into(), std(x[i], y[i]).into()),
+                None => ulps_single(found, exact) * scale(expectation.function, exact),
+            };
+            worst.see(ulps, || format!("{:e}, {:e}: found {found:e}, expected {exact:e}", x[i], y[i]));
         }
         report.add(&format!("f32 {:?}", expectation.function), &worst, expectation.single);
     }
@@ -243,10 +266,10 @@ fn functions_of_f64_are_within_their_bounds(device: &Device) -> Outcome {
         functions::apply_double(&stream, grid, expectation.function, &device_x, &device_y, &mut out)?;
         let mut worst = Worst::none();
         for (i, found) in stream.download(&out)?.into_iter().enumerate() {
+            let found = found + settling(expectation.function);
             let exact = (expectation.exact)(x[i], y[i]);
-            worst.see(ulps_double(found, exact), || {
-                format!("{:e}, {:e}: found {found:e}, expected {exact:e}", x[i], y[i])
-            });
+            let ulps = ulps_double(found, exact) * scale(expectation.function, exact);
+            worst.see(ulps, || format!("{:e}, {:e}: found {found:e}, expected {exact:e}", x[i], y[i]));
         }
         report.add(&format!("f64 {:?}", expectation.function), &worst, expectation.double);
     }
@@ -299,8 +322,8 @@ const FAST: [Fast; fast::COUNT] = {
         is("fast_exp", |x, _| x.exp(), 6.0 * ulp, 0.0),
         is("fast_log2", |x, _| x.log2(), 2.4e-7, 1.0),
         is("fast_ln", |x, _| x.ln(), 4.0 * ulp, 1.0),
-        // The logarithm's error, of at most |y| log2(x) < 17, and the rounding of the product.
-        is("fast_powf", |x, y| x.powf(y), 40.0 * ulp, 0.0),
+        // 2^-22 and 2^-24 of at most |y log2(x)| < 80, times ln(2).
+        is("fast_powf", |x, y| x.powf(y), 1.7e-5, 0.0),
         is("fast_recip", |x, _| 1.0 / x, ulp, 0.0),
         is("fast_div", |x, y| x / y, 2.0 * ulp, 0.0),
         is("fast_sqrt", |x, _| x.sqrt(), 1.01 * ulp, 0.0),

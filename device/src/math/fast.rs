@@ -26,7 +26,7 @@ pub trait FastMath: super::Float {
     /// 2 to the power of this number (PTX `ex2.approx.f32`): at most 2 ulp off.
     fn fast_exp2(self) -> Self;
     /// e to the power of this number: `ex2.approx.f32` of `self * log2(e)`. The product's rounding
-    /// makes the relative error grow with the argument, by about 2^-24 * |self|.
+    /// adds a relative error that grows with the argument, about 2^-24 * |self|.
     fn fast_exp(self) -> Self;
     /// The logarithm to base 2 (PTX `lg2.approx.f32`): error at most 2^-22, absolute between 0.5 and
     /// 2, relative elsewhere.

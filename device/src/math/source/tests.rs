@@ -4,8 +4,8 @@
 
 extern crate std;
 
-use std::vec::Vec;
 use std::format;
+use std::vec::Vec;
 
 use super::{derived, portable};
 
@@ -113,7 +113,8 @@ fn functions_of_one_number_are_within_their_bounds() {
 fn atanh_is_within_its_bounds() {
     let exact = |x: f64| x.abs().atanh().copysign(x);
     let all = arguments(-1.0, 1.0);
-    let single = all.iter().map(|x| ulps_single(portable::single::atanh(*x as f32), exact((*x as f32).into())));
+    let single =
+        all.iter().map(|x| ulps_single(portable::single::atanh(*x as f32), exact((*x as f32).into())));
     let double = all.iter().map(|x| ulps_double(portable::double::atanh(*x), exact(*x)));
     let worst = (single.fold(0.0, f64::max), double.fold(0.0, f64::max));
     assert!(worst.0 <= 2.0 && worst.1 <= 2.0, "{worst:?}");
@@ -191,7 +192,11 @@ fn sine_and_cosine_at_once_are_sine_and_cosine() {
         let narrow = x as f32;
         let both = (portable::single::sin(narrow), portable::single::cos(narrow));
         assert_eq!(portable::single::sin_cos(narrow), both, "{narrow:e}");
-        assert_eq!(portable::double::sin_cos(x), (portable::double::sin(x), portable::double::cos(x)), "{x:e}");
+        assert_eq!(
+            portable::double::sin_cos(x),
+            (portable::double::sin(x), portable::double::cos(x)),
+            "{x:e}"
+        );
     }
 }
 
