@@ -1,6 +1,7 @@
 //! What kernels may use: who a thread is, what it may write, and which types may travel to a device.
 //! On `nvptx64` these are a few instructions each; elsewhere the same API runs natively, for the CPU
-//! device. This crate is `no_std`, allocates nothing, and must not know the host runtime.
+//! device (only mathematics takes std there). This crate allocates nothing and must not know the host
+//! runtime.
 //!
 //! ```
 //! use ferrogrid_device::prelude::*;
@@ -32,6 +33,8 @@ pub mod atomic;
 mod device_copy;
 mod disjoint;
 mod index;
+pub mod integer;
+pub mod math;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod native;
 #[cfg(target_arch = "nvptx64")]
@@ -50,6 +53,8 @@ pub use thread::Thread;
 
 /// What a kernel module imports: `use ferrogrid::device::prelude::*`.
 pub mod prelude {
+    pub use crate::integer::MulHi;
+    pub use crate::math::{FastMath, Float};
     pub use crate::{Aligned16, DeviceAtomic, DeviceCopy, DisjointSlice, Index, Thread, atomic};
     pub use ferrogrid_macros::kernel;
 }

@@ -7,6 +7,7 @@ mod atomics;
 mod kernels;
 mod language;
 mod launching;
+mod math;
 mod memory;
 mod ordering;
 mod separate;
@@ -31,6 +32,7 @@ fn main() -> std::process::ExitCode {
     let cases = [
         language::CASES,
         launching::CASES,
+        math::CASES,
         memory::CASES,
         ordering::CASES,
         separate::CASES,

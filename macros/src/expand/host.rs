@@ -20,6 +20,8 @@ pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
     let image = image(module, options);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, options));
     quote! {
+        // `Float` has methods that std has under the same names but not yet on stable (`x.erf()`).
+        #[allow(unstable_name_collisions)]
         #(#attributes)*
         #visibility mod #name {
             #items

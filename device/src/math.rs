@@ -1,0 +1,247 @@
+//! Mathematical functions of `f32` and `f64` in kernels, under std's names. Natively a call such as
+//! `x.sqrt()` is std's own method; on the device, where core has no such methods, it is the one of
+//! [`Float`]. This room must not know which instructions or library compute them (`source` does).
+
+mod fast;
+mod float;
+mod source;
+
+use core::fmt::{Debug, Display};
+use core::iter::{Product, Sum};
+use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign};
+
+use crate::DeviceCopy;
+
+pub use fast::FastMath;
+
+/// Only `f32` and `f64` are floating-point types here, so methods may be added later.
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// A floating-point number of a kernel: `f32` or `f64`, with the mathematical functions of std.
+///
+/// With the prelude in scope, `x.sin()` and `a.mul_add(b, c)` in a kernel mean the same on both
+/// sides: natively std's inherent methods, which win over a trait's, and on the device the methods of
+/// this trait. Functions written for `T: Float` serve both types, on both sides.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// The length of a vector, in either precision.
+/// fn length<T: Float>(vector: [T; 3]) -> T {
+///     let [x, y, z] = vector;
+///     x.mul_add(x, y.mul_add(y, z * z)).sqrt()
+/// }
+///
+/// assert_eq!(length([2.0_f32, 3.0, 6.0]), 7.0);
+/// assert_eq!(length([2.0_f64, 3.0, 6.0]), 7.0);
+/// ```
+///
+/// # Precision
+/// `+ - * /`, [`sqrt`](Float::sqrt), [`mul_add`](Float::mul_add) and the functions that round are exact
+/// or correctly rounded on every device, and so equal bit for bit. So is [`fmod`](Float::fmod), but the
+/// operator `%` is not: on the device it is `x - (x / y).trunc() * y`, which loses the remainder when
+/// the quotient is large. The transcendental functions are within a few units in the last place: on
+/// the device they are those of the crate `libm`, natively those of the platform's C library; the
+/// conformance suite states and checks the bounds. Nothing is contracted to a fused multiply-add
+/// unless `mul_add` is written. Subnormal numbers are kept.
+///
+/// For `f32`, [`FastMath`] has faster and less accurate forms.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a floating-point type of kernels",
+    label = "neither `f32` nor `f64`",
+    note = "`Float` is implemented for `f32` and `f64`; convert integers with `as`"
+)]
+pub trait Float:
+    DeviceCopy
+    + sealed::Sealed
+    + Default
+    + Debug
+    + Display
+    + PartialEq
+    + PartialOrd
+    + From<f32>
+    + Into<f64>
+    + Neg<Output = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Rem<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + DivAssign
+    + RemAssign
+    + Sum
+    + Product
+{
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// The ratio of a circle's circumference to its diameter.
+    const PI: Self;
+    /// The base of the natural logarithm.
+    const E: Self;
+    /// The difference between 1 and the next larger number.
+    const EPSILON: Self;
+    /// The largest finite number.
+    const MAX: Self;
+    /// The smallest finite number, `-MAX`.
+    const MIN: Self;
+    /// The smallest positive normal number.
+    const MIN_POSITIVE: Self;
+    /// Positive infinity.
+    const INFINITY: Self;
+    /// Negative infinity.
+    const NEG_INFINITY: Self;
+    /// Not a number.
+    const NAN: Self;
+
+    /// The nearest number to `value` of this type.
+    fn from_f64(value: f64) -> Self;
+    /// Whether this is not a number.
+    fn is_nan(self) -> bool;
+    /// Whether this is neither infinite nor not a number.
+    fn is_finite(self) -> bool;
+    /// Whether this is positive or negative infinity.
+    fn is_infinite(self) -> bool;
+    /// Whether the sign bit is set, as in -0.0.
+    fn is_sign_negative(self) -> bool;
+    /// The absolute value.
+    fn abs(self) -> Self;
+    /// 1 or -1 with this number's sign, also for zeros; NaN for NaN.
+    fn signum(self) -> Self;
+    /// This number with the sign of `sign`.
+    fn copysign(self, sign: Self) -> Self;
+    /// The smaller of two numbers; the other one if one is NaN.
+    fn min(self, other: Self) -> Self;
+    /// The larger of two numbers; the other one if one is NaN.
+    fn max(self, other: Self) -> Self;
+    /// This number, or the nearer of `min` and `max` if it is not between them.
+    ///
+    /// # Panics
+    /// Unless `min <= max`.
+    fn clamp(self, min: Self, max: Self) -> Self;
+    /// 1 / self, correctly rounded.
+    fn recip(self) -> Self;
+
+    /// The largest integer not above this number (PTX `cvt.rmi`).
+    fn floor(self) -> Self;
+    /// The smallest integer not below this number (PTX `cvt.rpi`).
+    fn ceil(self) -> Self;
+    /// The nearest integer; halves away from zero.
+    fn round(self) -> Self;
+    /// The nearest integer; halves to the even one (PTX `cvt.rni`).
+    fn round_ties_even(self) -> Self;
+    /// The integer part, towards zero (PTX `cvt.rzi`).
+    fn trunc(self) -> Self;
+    /// `self - self.trunc()`.
+    fn fract(self) -> Self;
+
+    /// `self * a + b` with one rounding (PTX `fma.rn`).
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// The square root, correctly rounded; NaN below zero (PTX `sqrt.rn`).
+    fn sqrt(self) -> Self;
+    /// `1 / self.sqrt()`, each step correctly rounded (CUDA's `rsqrt`, which rounds once).
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    /// assert_eq!(16.0_f32.rsqrt(), 0.25);
+    /// ```
+    fn rsqrt(self) -> Self;
+    /// The remainder of `self / rhs` with the sign of `self`, exact: C's `fmod`, and natively `%`.
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    /// assert_eq!((-7.5_f64).fmod(2.0), -1.5);
+    /// ```
+    fn fmod(self, rhs: Self) -> Self;
+    /// The integer `n` for which `self - n * rhs` is [`rem_euclid`](Float::rem_euclid), as std has it:
+    /// the quotient is rounded before its integer part is taken.
+    fn div_euclid(self, rhs: Self) -> Self;
+    /// The remainder that is not negative: in `[0, |rhs|)` but for rounding.
+    fn rem_euclid(self, rhs: Self) -> Self;
+    /// This number to the power of an integer, by repeated multiplication.
+    fn powi(self, n: i32) -> Self;
+    /// This number to the power of `n`.
+    fn powf(self, n: Self) -> Self;
+    /// The cube root.
+    fn cbrt(self) -> Self;
+    /// `(self² + other²).sqrt()` without overflow on the way.
+    fn hypot(self, other: Self) -> Self;
+
+    /// e to the power of this number.
+    fn exp(self) -> Self;
+    /// 2 to the power of this number.
+    fn exp2(self) -> Self;
+    /// `self.exp() - 1`, accurate near zero.
+    fn exp_m1(self) -> Self;
+    /// The natural logarithm; NaN below zero.
+    fn ln(self) -> Self;
+    /// The logarithm to `base`: `self.ln() / base.ln()`.
+    fn log(self, base: Self) -> Self;
+    /// The logarithm to base 2.
+    fn log2(self) -> Self;
+    /// The logarithm to base 10.
+    fn log10(self) -> Self;
+    /// `(1 + self).ln()`, accurate near zero.
+    fn ln_1p(self) -> Self;
+
+    /// The sine of an angle in radians, accurate for angles of every size.
+    fn sin(self) -> Self;
+    /// The cosine of an angle in radians, accurate for angles of every size.
+    fn cos(self) -> Self;
+    /// The tangent of an angle in radians, accurate for angles of every size.
+    fn tan(self) -> Self;
+    /// Sine and cosine at once.
+    fn sin_cos(self) -> (Self, Self);
+    /// The angle in [-π/2, π/2] with this sine; NaN outside [-1, 1].
+    fn asin(self) -> Self;
+    /// The angle in [0, π] with this cosine; NaN outside [-1, 1].
+    fn acos(self) -> Self;
+    /// The angle in [-π/2, π/2] with this tangent.
+    fn atan(self) -> Self;
+    /// The angle in [-π, π] of the point with y = `self` and x = `other`.
+    fn atan2(self, other: Self) -> Self;
+    /// The hyperbolic sine.
+    fn sinh(self) -> Self;
+    /// The hyperbolic cosine.
+    fn cosh(self) -> Self;
+    /// The hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// The number with this hyperbolic sine.
+    fn asinh(self) -> Self;
+    /// The number with this hyperbolic cosine that is not negative; NaN below 1.
+    fn acosh(self) -> Self;
+    /// The number with this hyperbolic tangent; NaN outside [-1, 1].
+    fn atanh(self) -> Self;
+
+    /// The error function (CUDA's `erf`).
+    ///
+    /// ```
+    /// use ferrogrid_device::math::Float;
+    /// assert!((Float::erf(1.0_f64) - 0.842_700_792_949_714_9).abs() < 1e-15);
+    /// ```
+    fn erf(self) -> Self;
+    /// `1 - self.erf()`, accurate where that is small (CUDA's `erfc`).
+    fn erfc(self) -> Self;
+    /// The gamma function (CUDA's `tgamma`): `(n + 1).gamma()` is n!.
+    ///
+    /// ```
+    /// use ferrogrid_device::math::Float;
+    /// assert_eq!(Float::gamma(5.0_f32), 24.0);
+    /// ```
+    fn gamma(self) -> Self;
+    /// The natural logarithm of the gamma function's absolute value, and its sign (CUDA's `lgamma`).
+    ///
+    /// ```
+    /// use ferrogrid_device::math::Float;
+    /// assert_eq!(Float::ln_gamma(1.0_f64), (0.0, 1));
+    /// ```
+    fn ln_gamma(self) -> (Self, i32);
+}

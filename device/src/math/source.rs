@@ -1,0 +1,39 @@
+//! Where each mathematical function comes from: the one place that chooses. `single` is for `f32`,
+//! `double` for `f64`; both have the same names. A better source for a function on the device (such
+//! as libdevice) is another line here. It must not know who asks.
+
+#[cfg(any(target_arch = "nvptx64", test))]
+mod derived;
+#[cfg(target_arch = "nvptx64")]
+mod hardware;
+#[cfg(not(target_arch = "nvptx64"))]
+mod native;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) mod single {
+    pub(crate) use super::native::single::*;
+    pub(crate) use super::portable::single::{erf, erfc, gamma, ln_gamma};
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) mod double {
+    pub(crate) use super::native::double::*;
+    pub(crate) use super::portable::double::{erf, erfc, gamma, ln_gamma};
+}
+
+#[cfg(target_arch = "nvptx64")]
+pub(crate) mod single {
+    pub(crate) use super::derived::single::*;
+    pub(crate) use super::hardware::single::*;
+    pub(crate) use super::portable::single::*;
+}
+
+#[cfg(target_arch = "nvptx64")]
+pub(crate) mod double {
+    pub(crate) use super::derived::double::*;
+    pub(crate) use super::hardware::double::*;
+    pub(crate) use super::portable::double::*;
+}
