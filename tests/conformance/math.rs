@@ -315,8 +315,8 @@ const FAST: [Fast; fast::COUNT] = {
     }
     let ulp = f32::EPSILON as f64;
     [
-        is("fast_sin", |x, _| x.sin(), 6.75e-7, f64::INFINITY),
-        is("fast_cos", |x, _| x.cos(), 6.75e-7, f64::INFINITY),
+        is("fast_sin", |x, _| x.sin(), 7.22e-7, f64::INFINITY),
+        is("fast_cos", |x, _| x.cos(), 7.22e-7, f64::INFINITY),
         is("fast_exp2", |x, _| x.exp2(), 2.0 * ulp, 0.0),
         // The product's rounding: 2^-24 of at most 2 pi log2(e), times ln(2).
         is("fast_exp", |x, _| x.exp(), 6.0 * ulp, 0.0),
