@@ -20,6 +20,30 @@ mod kernels {
             *y += a * x[i.get()];
         }
     }
+
+    /// The same, 16 bytes at a time.
+    #[kernel]
+    pub fn saxpy_v4(
+        t: Thread<1>,
+        a: f32,
+        x: &[Aligned16<[f32; 4]>],
+        mut y: DisjointSlice<Aligned16<[f32; 4]>>,
+    ) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            for k in 0..4 {
+                y[k] += a * x[i.get()][k];
+            }
+        }
+    }
+
+    /// How often each byte occurs, by atomics in global memory.
+    #[kernel]
+    pub fn histogram(t: Thread<1>, bytes: &[u8], counts: &[DeviceAtomic<u32>]) {
+        for i in t.grid_stride(bytes.len()) {
+            counts[usize::from(bytes[i.get()])].fetch_add(1, atomic::Ordering::Relaxed);
+        }
+    }
 }
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -37,6 +61,8 @@ fn main() -> Outcome<()> {
     for log in [20, 24, 28] {
         report(&format!("saxpy_2^{log}"), saxpy(&stream, 1 << log)?);
     }
+    report("saxpy_v4_2^28", saxpy_v4(&stream, 1 << 28)?);
+    report("histogram_2^26", histogram(&stream, 1 << 26)?);
     launches(&stream)
 }
 
@@ -72,6 +98,25 @@ fn saxpy(stream: &Stream, n: usize) -> Outcome<f64> {
     let x = stream.upload(&host)?;
     let mut y = stream.upload(&host)?;
     per_launch(15, 20, stream, || Ok(kernels::saxpy(stream, Grid::cover(n), 1e-6, &x, &mut y)?))
+}
+
+fn saxpy_v4(stream: &Stream, n: usize) -> Outcome<f64> {
+    let mut random = fastrand::Rng::new();
+    let host: Vec<f32> = (0..n).map(|_| random.f32() - 0.5).collect();
+    let x = stream.upload(&host)?;
+    let mut y = stream.upload(&host)?;
+    let (x, mut y) = (x.view().as_aligned16::<4>()?, y.view_mut().as_aligned16::<4>()?);
+    let grid = Grid::cover(n / 4);
+    per_launch(15, 20, stream, || Ok(kernels::saxpy_v4(stream, grid, 1e-6, x, y.reborrow())?))
+}
+
+fn histogram(stream: &Stream, n: usize) -> Outcome<f64> {
+    let mut random = fastrand::Rng::new();
+    let bytes: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(n).collect();
+    let bytes = stream.upload(&bytes)?;
+    let mut counts = stream.zeros::<u32>(256)?;
+    let counts = counts.as_atomic();
+    per_launch(15, 5, stream, || Ok(kernels::histogram(stream, Grid::new(1056, 256), &bytes, counts)?))
 }
 
 /// Typed and raw launches of one kernel on one thread block, in turns.
