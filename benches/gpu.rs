@@ -147,8 +147,7 @@ struct Raw {
 impl Raw {
     fn load() -> Outcome<Self> {
         let ptx = kernels::saxpy::kernel().ptx().ok_or("no PTX")?;
-        let entry =
-            ptx.split(".visible .entry ").nth(1).and_then(|rest| rest.split('(').next()).ok_or("no entry")?;
+        let entry = kernels::saxpy::kernel().entry();
         let image = CString::new(ptx)?;
         // SAFETY: the context of the device above is current on this thread; the image is text that
         // ends in a zero byte, and the entry is one that it names.
