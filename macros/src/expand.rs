@@ -5,6 +5,7 @@ mod bodies;
 mod device;
 mod generic;
 mod host;
+mod instances;
 
 use ferrogrid_syntax::{Module, ModuleOptions};
 use proc_macro2::TokenStream;
