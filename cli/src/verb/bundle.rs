@@ -54,27 +54,18 @@ fn folder(executable: &Executable) -> Option<&'static str> {
     FOLDERS.iter().find(|(kind, _)| *kind == executable.kind).map(|(_, folder)| *folder)
 }
 
-/// Release builds without symbols; benches are built by the same call as tests.
+/// Release builds without symbols: tests (a library's unit tests among them) and benches, then
+/// examples.
 fn build(package: &Package) -> Result<Vec<Executable>, Failure> {
-    let mut command = cargo::command();
-    command.args([
-        "test",
-        "--no-run",
-        "--release",
-        "--lib",
-        "--tests",
-        "--examples",
-        "--benches",
-        "--manifest-path",
-    ]);
-    command.arg(&package.manifest).env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
-    let mut executables = cargo::build(&mut command)?;
-    // `cargo test` builds examples as programs only where they are not tests themselves.
-    let mut examples = cargo::command();
-    examples.args(["build", "--release", "--examples", "--manifest-path"]);
-    examples.arg(&package.manifest).env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    let release = |arguments: &[&str]| {
+        let mut command = cargo::command();
+        command.args(arguments).args(["--release", "--manifest-path"]).arg(&package.manifest);
+        cargo::build(command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols"))
+    };
+    let mut executables = release(&["test", "--no-run", "--tests", "--benches"])?;
+    // An example that is a test too is wanted as the program.
     executables.retain(|executable| executable.kind != "example");
-    executables.extend(cargo::build(&mut examples)?);
+    executables.extend(release(&["build", "--examples"])?);
     Ok(executables)
 }
 
