@@ -3,7 +3,7 @@
 use ferrogrid::prelude::*;
 
 use super::kernels::{bounds, elementwise, ranks};
-use super::{Case, Outcome, expect, expect_error};
+use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("any_block_size_covers_all_elements", any_block_size_covers_all_elements),
@@ -153,13 +153,4 @@ fn companions_know_name_and_ptx(_: &Device) -> Outcome {
     names(kernel.name(), &["kernels::elementwise::saxpy"])?;
     let ptx = kernel.ptx().ok_or("no PTX")?;
     names(ptx, &[".visible .entry saxpy_"])
-}
-
-fn names(text: &str, parts: &[&str]) -> Outcome {
-    for part in parts {
-        if !text.contains(part) {
-            return Err(format!("{part:?} is missing in {text:?}").into());
-        }
-    }
-    Ok(())
 }

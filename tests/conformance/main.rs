@@ -83,3 +83,13 @@ fn expect_error<T>(
         Err(other) => Err(format!("{what}: another error: {other:?}").into()),
     }
 }
+
+/// Fails unless `text` has all `parts`.
+fn names(text: &str, parts: &[&str]) -> Outcome {
+    for part in parts {
+        if !text.contains(part) {
+            return Err(format!("{part:?} is missing in {text:?}").into());
+        }
+    }
+    Ok(())
+}

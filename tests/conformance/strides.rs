@@ -3,7 +3,7 @@
 use ferrogrid::prelude::*;
 
 use super::stride_kernels::{grouped, strided};
-use super::{Case, Outcome, expect, expect_error};
+use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_grid_of_any_size_strides_over_all_elements", a_grid_of_any_size_strides_over_all_elements),
@@ -93,7 +93,7 @@ fn uneven_groups_are_refused(device: &Device) -> Outcome {
     let mut buffer = stream.upload(&[0_f32; 10])?;
     let uneven = |error: &Error| matches!(error, Error::UnevenGroups { length: 10, group: 4 });
     let text = expect_error("a view", buffer.view().as_aligned16::<4>(), uneven)?;
-    expect("text names what is left over", text.contains("10") && text.contains("2 would be left"), true)?;
+    names(&text, &["10", "2 would be left"])?;
     expect_error("a mutable view", buffer.view_mut().as_aligned16::<4>(), uneven)?;
     Ok(())
 }

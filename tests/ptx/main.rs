@@ -77,6 +77,16 @@ fn promises_about_launches_are_directives() {
     }
 }
 
+/// The kernels of `kernels`.
+fn all() -> [&'static Kernel; 4] {
+    [
+        kernels::saxpy::kernel(),
+        kernels::fill_2d::kernel(),
+        kernels::scale_fours::kernel(),
+        kernels::raw::kernel(),
+    ]
+}
+
 /// The instructions of `kernel` for each architecture, without directives and comments.
 fn code(kernel: &Kernel) -> Vec<(&'static str, Vec<&'static str>)> {
     let architectures = kernel.architectures();
@@ -108,13 +118,7 @@ fn inputs_are_read_through_the_read_only_path() {
 
 #[test]
 fn every_access_names_global_memory() {
-    let all = [
-        kernels::saxpy::kernel(),
-        kernels::fill_2d::kernel(),
-        kernels::scale_fours::kernel(),
-        kernels::raw::kernel(),
-    ];
-    for kernel in all {
+    for kernel in all() {
         for (architecture, lines) in code(kernel) {
             let loads = count(&lines, "ld.") - count(&lines, "ld.param") - count(&lines, "ld.global");
             let stores = count(&lines, "st.") - count(&lines, "st.param") - count(&lines, "st.global");
@@ -146,13 +150,7 @@ fn sixteen_bytes_move_at_once() {
 
 #[test]
 fn no_kernel_here_needs_a_stack() {
-    let all = [
-        kernels::saxpy::kernel(),
-        kernels::fill_2d::kernel(),
-        kernels::scale_fours::kernel(),
-        kernels::raw::kernel(),
-    ];
-    for kernel in all {
+    for kernel in all() {
         for (architecture, lines) in code(kernel) {
             assert!(!lines.iter().any(|line| line.contains(".local")), "{architecture}, {}", kernel.name());
         }
