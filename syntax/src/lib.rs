@@ -10,6 +10,7 @@ mod kernel;
 mod module;
 mod options;
 mod parameter;
+mod uniform;
 
 pub use bounds::LaunchBounds;
 pub use fingerprint::{Fingerprint, fingerprint};
