@@ -33,13 +33,7 @@ impl Block<'_> {
     ) -> R {
         let (mut read, mut result) = (Some(read), None);
         let mut once = |values: &[u128; 32]| result = read.take().map(|read| read(values));
-        self.waiting().warp_exchange(
-            self.number(thread_idx),
-            mask,
-            value,
-            Location::caller(),
-            &mut once,
-        );
+        self.waiting().warp_exchange(self.number(thread_idx), mask, value, Location::caller(), &mut once);
         result.expect("an executor calls `read` before it returns")
     }
 
