@@ -14,7 +14,7 @@ use crate::thread::Thread;
 pub struct Index<'t, const R: usize> {
     position: [usize; R],
     /// Borrowed from the thread, and neither `Send` nor `Sync`, as the thread is not.
-    thread: PhantomData<&'t Thread<R>>,
+    thread: PhantomData<&'t Thread<'t, R>>,
 }
 
 impl<const R: usize> Index<'_, R> {

@@ -4,16 +4,23 @@
 use core::marker::PhantomData;
 
 use crate::index::Index;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::native::Block;
 
 /// One thread of a launch whose grid has rank `R` (1, 2 or 3).
 ///
 /// Every kernel takes one; the launch provides it. Arrays that it returns have x, the fastest
 /// dimension, first.
-pub struct Thread<const R: usize> {
+///
+/// The lifetime ends with the thread, so that none outlives its launch; kernels write `Thread<1>`.
+pub struct Thread<'t, const R: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     coordinates: Coordinates,
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[allow(dead_code, reason = "the device API on top uses it")]
+    pub(crate) block: &'t Block<'t>,
     /// A thread stays where it is: neither `Send` nor `Sync`.
-    stays: PhantomData<*mut ()>,
+    stays: PhantomData<(&'t (), *mut ())>,
 }
 
 /// Where a natively executed thread is.
@@ -26,7 +33,7 @@ pub(crate) struct Coordinates {
     pub(crate) grid_dim: [u32; 3],
 }
 
-impl<const R: usize> Thread<R> {
+impl<const R: usize> Thread<'_, R> {
     /// The thread's place in the whole grid, which no other thread of this launch has.
     #[inline(always)]
     pub fn index(&self) -> Index<'_, R> {
@@ -68,7 +75,7 @@ fn first<const R: usize>(all: [u32; 3]) -> [u32; R] {
 }
 
 #[cfg(target_arch = "nvptx64")]
-impl<const R: usize> Thread<R> {
+impl<const R: usize> Thread<'_, R> {
     /// The thread that is running.
     ///
     /// # Safety
@@ -81,10 +88,10 @@ impl<const R: usize> Thread<R> {
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-impl<const R: usize> Thread<R> {
+impl<'t, const R: usize> Thread<'t, R> {
     #[inline(always)]
-    pub(crate) fn at(coordinates: Coordinates) -> Self {
-        Thread { coordinates, stays: PhantomData }
+    pub(crate) fn at(block: &'t Block<'t>, coordinates: Coordinates) -> Self {
+        Thread { coordinates, block, stays: PhantomData }
     }
 }
 
@@ -96,25 +103,25 @@ mod registers {
     use super::Thread;
 
     #[inline(always)]
-    pub(super) fn thread_idx<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+    pub(super) fn thread_idx<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
         // SAFETY: reading a special register has no precondition.
         unsafe { [_thread_idx_x() as u32, _thread_idx_y() as u32, _thread_idx_z() as u32] }
     }
 
     #[inline(always)]
-    pub(super) fn block_idx<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+    pub(super) fn block_idx<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
         // SAFETY: reading a special register has no precondition.
         unsafe { [_block_idx_x() as u32, _block_idx_y() as u32, _block_idx_z() as u32] }
     }
 
     #[inline(always)]
-    pub(super) fn block_dim<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+    pub(super) fn block_dim<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
         // SAFETY: reading a special register has no precondition.
         unsafe { [_block_dim_x() as u32, _block_dim_y() as u32, _block_dim_z() as u32] }
     }
 
     #[inline(always)]
-    pub(super) fn grid_dim<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+    pub(super) fn grid_dim<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
         // SAFETY: reading a special register has no precondition.
         unsafe { [_grid_dim_x() as u32, _grid_dim_y() as u32, _grid_dim_z() as u32] }
     }
@@ -126,22 +133,22 @@ mod registers {
     use super::Thread;
 
     #[inline(always)]
-    pub(super) fn thread_idx<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+    pub(super) fn thread_idx<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
         thread.coordinates.thread_idx
     }
 
     #[inline(always)]
-    pub(super) fn block_idx<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+    pub(super) fn block_idx<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
         thread.coordinates.block_idx
     }
 
     #[inline(always)]
-    pub(super) fn block_dim<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+    pub(super) fn block_dim<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
         thread.coordinates.block_dim
     }
 
     #[inline(always)]
-    pub(super) fn grid_dim<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+    pub(super) fn grid_dim<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
         thread.coordinates.grid_dim
     }
 }

@@ -12,7 +12,7 @@ use crate::image::ModuleImage;
 
 /// Runs one block of a kernel natively; `params` holds the address of each flattened parameter.
 #[doc(hidden)]
-pub type CpuEntry = unsafe fn(block: &Block, params: *const *const c_void);
+pub type CpuEntry = unsafe fn(block: &Block<'_>, params: *const *const c_void);
 
 /// All that the host knows of a kernel at compile time; made by the macros.
 #[doc(hidden)]

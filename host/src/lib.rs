@@ -52,7 +52,7 @@ pub mod __private {
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{Manifest, ModuleImage, check_params};
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
-    pub use crate::launch::launch;
+    pub use crate::launch::{Resources, launch, launch_with};
     pub use crate::memory::Access;
     pub use crate::pointer::{DevicePtr, DevicePtrMut};
     pub use crate::stream::Stream;
