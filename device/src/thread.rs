@@ -17,7 +17,6 @@ pub struct Thread<'t, const R: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     coordinates: Coordinates,
     #[cfg(not(target_arch = "nvptx64"))]
-    #[allow(dead_code, reason = "the device API on top uses it")]
     pub(crate) block: &'t Block<'t>,
     /// A thread stays where it is: neither `Send` nor `Sync`.
     stays: PhantomData<(&'t (), *mut ())>,
@@ -61,6 +60,28 @@ impl<const R: usize> Thread<'_, R> {
         first(registers::block_dim(self))
     }
 
+    /// The thread's number in its block, x fastest (cooperative groups' `thread_rank()`).
+    #[inline(always)]
+    pub fn thread_rank(&self) -> u32 {
+        let ([x, y, z], [width, height, _]) = (registers::thread_idx(self), registers::block_dim(self));
+        match R {
+            1 => x,
+            2 => x + width * y,
+            _ => x + width * (y + height * z),
+        }
+    }
+
+    /// How many threads the block has (cooperative groups' `num_threads()`).
+    #[inline(always)]
+    pub fn block_threads(&self) -> u32 {
+        let [width, height, depth] = registers::block_dim(self);
+        match R {
+            1 => width,
+            2 => width * height,
+            _ => width * height * depth,
+        }
+    }
+
     /// Blocks in the grid (CUDA's `gridDim`, PTX `%nctaid`).
     #[inline(always)]
     pub fn grid_dim(&self) -> [u32; R] {
@@ -85,6 +106,22 @@ impl<const R: usize> Thread<'_, R> {
     pub unsafe fn current() -> Self {
         Thread { stays: PhantomData }
     }
+
+    /// The thread that is running, in a block of this shape, x first: the compiler makes use of it.
+    ///
+    /// # Safety
+    /// As for `current`, and the launch has blocks of this shape.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn current_in(block: [u32; 3]) -> Self {
+        let thread = Thread { stays: PhantomData };
+        let (dim, place) = (registers::block_dim(&thread), registers::thread_idx(&thread));
+        for axis in 0..3 {
+            // SAFETY: the shape is as the caller vouches, and a thread is inside of its block.
+            unsafe { core::hint::assert_unchecked(dim[axis] == block[axis] && place[axis] < block[axis]) };
+        }
+        thread
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -92,6 +129,12 @@ impl<'t, const R: usize> Thread<'t, R> {
     #[inline(always)]
     pub(crate) fn at(block: &'t Block<'t>, coordinates: Coordinates) -> Self {
         Thread { coordinates, block, stays: PhantomData }
+    }
+
+    /// The thread's place in its block, in all dimensions.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> [u32; 3] {
+        self.coordinates.thread_idx
     }
 }
 

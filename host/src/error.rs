@@ -272,6 +272,18 @@ pub enum Error {
         /// The limit.
         limit: u32,
     },
+    /// A block needs more shared memory than the device has for one.
+    #[error("kernel `{kernel}`: a block needs {bytes} bytes of shared memory, {device} has {limit} for one")]
+    SharedMemoryTooLarge {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// What a block needs: its `Shared` parameters, and the slices of this launch.
+        bytes: usize,
+        /// The device.
+        device: Box<str>,
+        /// What it has for a block.
+        limit: usize,
+    },
     /// A kernel of a module without device code was launched on a CUDA device.
     #[error(
         "kernel `{kernel}` has no device code: its module is `host_only`; launch it on the CPU device, or drop `host_only` and build with build.rs"

@@ -28,6 +28,8 @@ pub struct Kernel {
     pub instances: Vec<Instance>,
     /// Whether a thread of it might wait for others, as far as its text tells.
     pub may_wait: bool,
+    /// Whether it contains barriers, which all threads of a block meet together.
+    pub has_barriers: bool,
 }
 
 impl Kernel {
@@ -51,9 +53,10 @@ impl Kernel {
         let KernelOptions { bounds, instances } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         let may_wait = uniform::may_wait(&function, &parameters);
+        let has_barriers = uniform::has_collectives(&function);
         let mut function = uniform::check(&function, &parameters)?;
         number_regions(&mut function, &parameters);
-        Ok(Some(Kernel { function, parameters, rank, bounds, instances, may_wait }))
+        Ok(Some(Kernel { function, parameters, rank, bounds, instances, may_wait, has_barriers }))
     }
 
     /// The kernel's name.
@@ -64,6 +67,18 @@ impl Kernel {
     /// Its name without `r#`.
     pub fn bare_name(&self) -> String {
         self.name().to_string().trim_start_matches("r#").to_owned()
+    }
+
+    /// The function that the entry points call. With barriers in it, other code of the module can call it
+    /// only as all threads of a block together, so it is `unsafe`, though its body is checked as a safe one.
+    pub fn body(&self) -> ItemFn {
+        let mut function = self.function.clone();
+        if self.has_barriers && !self.is_unsafe() {
+            function.sig.unsafety = Some(Default::default());
+            function.attrs.push(parse_quote!(#[forbid(unsafe_op_in_unsafe_fn)]));
+            function.attrs.push(parse_quote!(#[allow(clippy::missing_safety_doc)]));
+        }
+        function
     }
 
     /// The name of the entry point of one of its instances in the PTX.

@@ -57,7 +57,7 @@ fn on_host(item: &Item, kernels: &[String]) -> TokenStream {
 }
 
 fn body(kernel: &Kernel, kernels: &[String]) -> TokenStream {
-    let mut function = kernel.function.clone();
+    let mut function = kernel.body();
     function.sig.ident = body_name(kernel);
     function.vis = syn::Visibility::Inherited;
     function.attrs.retain(|attribute| !attribute.path().is_ident("doc"));

@@ -44,7 +44,7 @@ pub(super) fn find(name: &str) -> Option<Collective> {
 
 /// Whether the method called `name` only asks where the thread is, and so never waits.
 pub(super) fn asks_where(name: &str) -> bool {
-    const NAMES: [&str; 8] = [
+    const NAMES: &[&str] = &[
         "index",
         "thread_idx",
         "block_idx",
@@ -52,7 +52,7 @@ pub(super) fn asks_where(name: &str) -> bool {
         "grid_dim",
         "grid_stride",
         "thread_rank",
-        "block_rank",
+        "block_threads",
     ];
     NAMES.contains(&name)
 }
@@ -60,8 +60,8 @@ pub(super) fn asks_where(name: &str) -> bool {
 /// How far the result of the `Thread` method called `name` depends on the place of the thread.
 pub(super) fn place(name: &str) -> Level {
     match name {
-        "block_dim" | "grid_dim" => Level::Grid,
-        "block_idx" | "block_rank" => Level::Block,
+        "block_dim" | "block_threads" | "grid_dim" => Level::Grid,
+        "block_idx" => Level::Block,
         _ => Level::Varying,
     }
 }
