@@ -38,12 +38,13 @@ impl Block<'_> {
         result.expect("an executor calls `read` before it returns")
     }
 
-    /// The lanes of the thread's warp that exist and have not exited (PTX `activemask`).
+    /// The lanes of the thread's warp that are here together (PTX `activemask`): not those that have exited
+    /// or wait elsewhere. It waits until all lanes have got as far as they can.
     #[track_caller]
     #[inline]
     #[doc(hidden)]
     pub fn active_mask(&self, thread_idx: [u32; 3]) -> u32 {
-        self.waiting().active_mask(self.number(thread_idx))
+        self.waiting().active_mask(self.number(thread_idx), Location::caller())
     }
 
     /// Waits for all threads of the grid; the launch must be cooperative.

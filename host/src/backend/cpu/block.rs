@@ -43,6 +43,8 @@ enum Wait {
         site: &'static Location<'static>,
     },
     GridBarrier(&'static Location<'static>),
+    /// For the other lanes to get as far as they can, to learn which are here too.
+    ActiveMask(&'static Location<'static>),
     /// For nothing more: it has exited.
     Exited,
 }
@@ -72,6 +74,7 @@ pub(super) struct BlockExecutor {
     warps: Box<[Warp]>,
     rounds: Rounds,
     at_grid_barrier: Cell<u32>,
+    at_active_mask: Cell<u32>,
     /// Gives the turn to the other blocks of a cooperative launch; `None` in others.
     pause: Cell<Option<NonNull<Yielder<(), ()>>>>,
     failed: Cell<bool>,
@@ -114,6 +117,7 @@ impl BlockExecutor {
             warps: (0..threads.div_ceil(32)).map(|_| Warp::default()).collect(),
             rounds: Rounds::default(),
             at_grid_barrier: Cell::new(0),
+            at_active_mask: Cell::new(0),
             pause: Cell::new(None),
             failed: Cell::new(false),
             failure: RefCell::new(None),
@@ -166,6 +170,7 @@ impl BlockExecutor {
         self.started.set(0);
         self.exited.set(0);
         self.at_grid_barrier.set(0);
+        self.at_active_mask.set(0);
         self.ready.clear();
         self.barrier.reset();
         self.rounds.reset();
@@ -204,7 +209,7 @@ impl BlockExecutor {
                 }
                 Step::Finished => return,
                 Step::Stuck => {
-                    if !self.wait_for_grid() {
+                    if !warp::wake_active(self) && !self.wait_for_grid() {
                         return;
                     }
                     continue;
@@ -404,8 +409,8 @@ unsafe impl Executor for BlockExecutor {
         warp::exchange(self, thread, mask, value, site, read);
     }
 
-    fn active_mask(&self, thread: u32) -> u32 {
-        self.warp(thread).active()
+    fn active_mask(&self, thread: u32, site: &'static Location<'static>) -> u32 {
+        warp::active_mask(self, thread, site)
     }
 
     fn grid_barrier(&self, thread: u32, site: &'static Location<'static>) {

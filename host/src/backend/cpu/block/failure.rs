@@ -84,7 +84,7 @@ fn of_barriers(block: &BlockExecutor) -> Failure {
                 exited.push(thread);
                 continue;
             }
-            Wait::Nothing | Wait::Exchange { .. } => continue,
+            Wait::Nothing | Wait::Exchange { .. } | Wait::ActiveMask(_) => continue,
         };
         match waiting.iter_mut().find(|group| group.grid == grid && same(group.site, site)) {
             Some(group) => group.threads.push(thread),
@@ -129,6 +129,6 @@ fn fault_of(block: &BlockExecutor, other: u32, mask: u32, site: Site) -> Option<
         Wait::Exchange { site: at, .. } if !same(at, site) => {
             Some(LaneFault::OtherOperation { place: place(at) })
         }
-        Wait::Exchange { .. } | Wait::Nothing | Wait::Exited => None,
+        Wait::Exchange { .. } | Wait::ActiveMask(_) | Wait::Nothing | Wait::Exited => None,
     }
 }

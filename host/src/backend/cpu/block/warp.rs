@@ -145,6 +145,38 @@ pub(super) fn exchange(
     block.rounds.read(warp.rounds[lane].get(), read);
 }
 
+/// The lanes that are at `site` together: it waits until all others have got as far as they can.
+pub(super) fn active_mask(block: &BlockExecutor, thread: u32, site: &'static Location<'static>) -> u32 {
+    block.note(thread, Wait::ActiveMask(site));
+    block.at_active_mask.set(block.at_active_mask.get() + 1);
+    block.suspend(thread);
+    block.warp(thread).masks[thread as usize % 32].get()
+}
+
+/// Lets go on who waits to learn the active mask, now that no thread of the block can run; `false` if
+/// there is none.
+#[cold]
+pub(super) fn wake_active(block: &BlockExecutor) -> bool {
+    if block.at_active_mask.replace(0) == 0 {
+        return false;
+    }
+    let site_of = |thread: u32| match block.state(thread).waits.get() {
+        Wait::ActiveMask(site) => Some(site),
+        _ => None,
+    };
+    let threads = block.threads.get();
+    for thread in 0..threads {
+        let Some(site) = site_of(thread) else { continue };
+        let first = thread / 32 * 32;
+        let here = (first..threads.min(first + 32))
+            .filter(|&other| site_of(other).is_some_and(|other| same(site, other)));
+        let mask = here.fold(0, |mask, other| mask | 1 << (other - first));
+        block.warp(thread).masks[(thread - first) as usize].set(mask);
+        block.wake(thread);
+    }
+    true
+}
+
 /// Whether lanes in `mask` wait elsewhere in the source than at `site`: then they mean different
 /// operations, and must not read each other's values.
 fn sites_differ(block: &BlockExecutor, first: u32, mask: u32, site: &'static Location<'static>) -> bool {
