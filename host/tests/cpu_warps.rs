@@ -92,19 +92,22 @@ fn warps_and_barriers_mix() -> Result<()> {
     Ok(())
 }
 
+/// Where lanes 30 and 31 meet.
+fn meet_at_the_end(t: &waiting::Here<'_>) {
+    t.exchange(1 << 30 | 1 << 31, 0);
+}
+
 #[test]
 fn the_active_mask_has_the_lanes_that_are_there_together() -> Result<()> {
     let masks = run(1, 64, 64, |t| match (t.number / 32, t.number % 32) {
         (0, 5..) => {}
         (1, 0..4) => t.set(t.global(), t.active_mask()),
-        (1, 30) => {
-            t.exchange(1 << 30 | 1 << 31, 0);
-        }
+        (1, 30) => meet_at_the_end(t),
         _ => {
             let mask = t.active_mask();
             t.set(t.global(), mask);
-            if t.number >= 32 && t.number % 32 == 31 {
-                t.exchange(1 << 30 | 1 << 31, 0);
+            if t.number == 63 {
+                meet_at_the_end(t);
             }
         }
     })?;
