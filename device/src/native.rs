@@ -19,6 +19,8 @@ pub struct Block<'a> {
     unwound: Cell<[u32; 3]>,
     /// Lets threads wait, and has the shared memory; `None` outside a device.
     executor: Option<&'a dyn Executor>,
+    /// Whether the threads that run now may wait.
+    waiting: Cell<bool>,
 }
 
 /// Notes the running thread when its kernel unwinds; costs nothing when it does not.
@@ -37,7 +39,8 @@ impl<'a> Block<'a> {
     /// The block at `block_idx` in a grid of `grid_dim` blocks of `block_dim` threads, x first. Its threads
     /// cannot wait for each other, and it has no shared memory: [`Block::with_executor`] has both.
     pub fn new(block_idx: [u32; 3], block_dim: [u32; 3], grid_dim: [u32; 3]) -> Self {
-        Block { block_idx, block_dim, grid_dim, unwound: Cell::new([0; 3]), executor: None }
+        let (unwound, waiting) = (Cell::new([0; 3]), Cell::new(false));
+        Block { block_idx, block_dim, grid_dim, unwound, executor: None, waiting }
     }
 
     /// The same, whose threads wait and share memory by means of `executor`.
@@ -81,16 +84,19 @@ impl<'a> Block<'a> {
     ///
     /// # Safety
     /// As for [`Block::for_each_thread`].
+    #[inline]
     pub unsafe fn for_each_waiting_thread<const R: usize>(&self, body: impl Fn(Thread<'_, R>)) {
         let Some(executor) = self.executor else {
             // SAFETY: passed on.
             return unsafe { self.for_each_thread(body) };
         };
         let [width, height, depth] = self.block_dim;
+        self.waiting.set(true);
         executor.run_threads(width * height * depth, &|number| {
             let thread_idx = [number % width, number / width % height, number / width / height];
             body(Thread::at(self, self.coordinates(thread_idx)));
         });
+        self.waiting.set(false);
     }
 
     #[inline(always)]

@@ -23,7 +23,7 @@ pub struct GridStride<'t, const R: usize> {
     /// the two can overflow, and a step costs one comparison.
     last: [usize; R],
     finished: bool,
-    thread: PhantomData<&'t Thread<'t, R>>,
+    thread: PhantomData<(&'t (), *mut ())>,
 }
 
 impl<const R: usize> Thread<'_, R> {

@@ -38,8 +38,9 @@ pub unsafe trait Executor {
         read: &mut dyn FnMut(&[u128; 32]),
     );
 
-    /// The lanes of the thread's warp that exist and have not exited.
-    fn active_mask(&self, thread: u32) -> u32;
+    /// The lanes of the thread's warp that are at `site` together, once all others have got as far as they
+    /// can: to a wait elsewhere, or to their exit.
+    fn active_mask(&self, thread: u32, site: &'static Location<'static>) -> u32;
 
     /// Waits for all threads of the grid, in a cooperative launch.
     fn grid_barrier(&self, thread: u32, site: &'static Location<'static>);

@@ -9,13 +9,13 @@ use super::{Block, Executor};
 /// The alignment of shared memory in bytes.
 const SHARED_ALIGNMENT: usize = 128;
 
-#[allow(dead_code, reason = "the device API on top uses these")]
 impl Block<'_> {
     /// Waits for all threads of the block; returns how many brought `true`
     /// (PTX `barrier.sync`, `barrier.red.popc`).
     #[track_caller]
     #[inline]
-    pub(crate) fn barrier(&self, thread_idx: [u32; 3], vote: bool) -> u32 {
+    #[doc(hidden)]
+    pub fn barrier(&self, thread_idx: [u32; 3], vote: bool) -> u32 {
         self.waiting().barrier(self.number(thread_idx), vote, Location::caller())
     }
 
@@ -24,7 +24,8 @@ impl Block<'_> {
     /// must contain the caller's.
     #[track_caller]
     #[inline]
-    pub(crate) fn warp_exchange<R>(
+    #[doc(hidden)]
+    pub fn warp_exchange<R>(
         &self,
         thread_idx: [u32; 3],
         mask: u32,
@@ -37,23 +38,27 @@ impl Block<'_> {
         result.expect("an executor calls `read` before it returns")
     }
 
-    /// The lanes of the thread's warp that exist and have not exited (PTX `activemask`).
+    /// The lanes of the thread's warp that are here together (PTX `activemask`): not those that have exited
+    /// or wait elsewhere. It waits until all lanes have got as far as they can.
     #[track_caller]
     #[inline]
-    pub(crate) fn active_mask(&self, thread_idx: [u32; 3]) -> u32 {
-        self.waiting().active_mask(self.number(thread_idx))
+    #[doc(hidden)]
+    pub fn active_mask(&self, thread_idx: [u32; 3]) -> u32 {
+        self.waiting().active_mask(self.number(thread_idx), Location::caller())
     }
 
     /// Waits for all threads of the grid; the launch must be cooperative.
     #[track_caller]
     #[inline]
-    pub(crate) fn grid_barrier(&self, thread_idx: [u32; 3]) {
+    #[doc(hidden)]
+    pub fn grid_barrier(&self, thread_idx: [u32; 3]) {
         self.waiting().grid_barrier(self.number(thread_idx), Location::caller());
     }
 
     /// The block's shared memory, aligned to 128 bytes, and its size in bytes.
     #[inline]
-    pub(crate) fn shared(&self) -> (*mut u8, usize) {
+    #[doc(hidden)]
+    pub fn shared(&self) -> (*mut u8, usize) {
         match self.executor {
             Some(executor) => executor.shared(),
             None => (ptr::without_provenance_mut(SHARED_ALIGNMENT), 0),
@@ -64,7 +69,8 @@ impl Block<'_> {
     #[inline]
     fn waiting(&self) -> &dyn Executor {
         match self.executor {
-            Some(executor) => executor,
+            Some(executor) if self.waiting.get() => executor,
+            Some(_) => panic!("this kernel waits for other threads, but is run as one that never waits"),
             None => panic!("threads can wait for each other only in a launch on a device"),
         }
     }
