@@ -50,7 +50,7 @@ pub use aligned::Aligned16;
 pub use atomic::DeviceAtomic;
 pub use barrier::fence;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
-pub use disjoint::DisjointSlice;
+pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
 pub use shared::{Padded, Shared, SharedElement, SharedSlice};
@@ -63,8 +63,8 @@ pub mod prelude {
     pub use crate::integer::MulHi;
     pub use crate::math::{FastMath, Float};
     pub use crate::{
-        Aligned16, DeviceAtomic, DeviceCopy, DisjointSlice, Index, Padded, Shared, SharedElement,
-        SharedSlice, Thread, Tile, Warp, atomic, fence,
+        Aligned16, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index, Padded,
+        Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
     };
     pub use ferrogrid_macros::kernel;
 }

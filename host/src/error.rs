@@ -395,17 +395,19 @@ pub enum Error {
         /// The limit.
         limit: u32,
     },
-    /// A block needs more shared memory than the device has for one.
-    #[error("kernel `{kernel}`: a block needs {bytes} bytes of shared memory, {device} has {limit} for one")]
-    SharedMemoryTooLarge {
-        /// The kernel's name.
-        kernel: &'static str,
-        /// What a block needs: its `Shared` parameters, and the slices of this launch.
-        bytes: usize,
-        /// The device.
-        device: Box<str>,
-        /// What it has for a block.
-        limit: usize,
+    /// A volume needs more elements than there are.
+    #[error(
+        "a view of {width} x {height} x {depth} elements is larger than the {length} elements that there are"
+    )]
+    VolumeTooLarge {
+        /// Elements per row.
+        width: usize,
+        /// Rows per layer.
+        height: usize,
+        /// Layers.
+        depth: usize,
+        /// The elements that there are.
+        length: usize,
     },
     /// A kernel of a module without device code was launched on a CUDA device.
     #[error(

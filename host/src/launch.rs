@@ -69,7 +69,7 @@ pub unsafe fn launch_with<const R: usize>(
         return accesses.iter().try_for_each(|access| access.check_device(stream));
     };
     let Resources { shared_bytes, cooperative } = resources;
-    let limit = stream.device().limits().max_shared_bytes_per_block;
+    let limit = stream.device().shared_memory_per_block();
     if shared_bytes > limit {
         let device = stream.device().to_string().into();
         return Err(Error::SharedMemoryTooLarge {

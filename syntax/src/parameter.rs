@@ -18,6 +18,28 @@ pub struct Parameter {
     pub kind: ParameterKind,
 }
 
+/// How the elements of an output belong to threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Division {
+    /// `DisjointSlice<T, R>`: one to each thread.
+    Elements,
+    /// `DisjointTiles<T, W, H>`: a tile to each block.
+    Tiles,
+    /// `DisjointRows<T>`: a row to each block.
+    Rows,
+}
+
+impl Division {
+    /// The name of the type.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Division::Elements => "DisjointSlice",
+            Division::Tiles => "DisjointTiles",
+            Division::Rows => "DisjointRows",
+        }
+    }
+}
+
 /// How a parameter travels to the device.
 pub enum ParameterKind {
     /// `Thread<R>`: passed by nobody; the thread's own place in a grid of `rank`.
@@ -36,8 +58,10 @@ pub enum ParameterKind {
     Output {
         /// The element type `T`.
         element: Type,
-        /// 1 or 2.
+        /// 1, 2 or 3.
         rank: usize,
+        /// How the elements belong to threads: the type of the parameter.
+        division: Division,
     },
     /// `Shared<[T; N]>`: an array in the shared memory of each block.
     Shared {
@@ -185,15 +209,24 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         })?;
         let rank = match rank_argument(&last.arguments, 1)? {
             None => 1,
-            Some(rank) if (1..=2).contains(&rank.value) => rank.value,
+            Some(rank) if (1..=3).contains(&rank.value) => rank.value,
             Some(rank) => {
                 return Err(Error::new(
                     rank.span,
-                    format!("`DisjointSlice` has rank 1 or 2, not {}", rank.value),
+                    format!("`DisjointSlice` has rank 1, 2 or 3, not {}", rank.value),
                 ));
             }
         };
-        return Ok(ParameterKind::Output { element, rank });
+        return Ok(ParameterKind::Output { element, rank, division: Division::Elements });
+    }
+    for (division, example) in
+        [(Division::Tiles, "`DisjointTiles<f32, 32, 32>`"), (Division::Rows, "`DisjointRows<f32>`")]
+    {
+        if last.ident == division.type_name() {
+            let missing = || Error::new(last.span(), format!("its element type is missing: {example}"));
+            let element = element_argument(&last.arguments).ok_or_else(missing)?;
+            return Ok(ParameterKind::Output { element, rank: 2, division });
+        }
     }
     Ok(ParameterKind::Scalar)
 }

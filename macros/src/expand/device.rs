@@ -103,7 +103,7 @@ fn entry_parameters(position: usize, parameter: &Parameter) -> TokenStream {
             let length = part(position, "length");
             quote!(#start: &[#element; 0], #length: usize,)
         }
-        ParameterKind::Output { element, rank } => {
+        ParameterKind::Output { element, rank, .. } => {
             let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
             quote!(#start: &mut [#element; 0], #(#extents: usize,)*)
         }
@@ -128,9 +128,10 @@ fn argument(position: usize, parameter: &Parameter) -> TokenStream {
             let length = part(position, "length");
             quote!(::core::slice::from_raw_parts(#start.as_ptr(), #length))
         }
-        ParameterKind::Output { rank, .. } => {
+        ParameterKind::Output { rank, division, .. } => {
+            let ty = format_ident!("{}", division.type_name());
             let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
-            quote!(::ferrogrid::device::DisjointSlice::from_raw_parts(#start.as_mut_ptr(), [#(#extents),*]))
+            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents),*]))
         }
     }
 }

@@ -198,13 +198,13 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 reads.push(quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #length);));
                 arguments.push(quote!(#local));
             }
-            ParameterKind::Output { element, rank } => {
+            ParameterKind::Output { element, rank, division } => {
+                let ty = format_ident!("{}", division.type_name());
                 let start = read(quote!(*mut #element), position);
                 let extents = (0..*rank).map(|axis| read(quote!(usize), position + 1 + axis));
                 reads.push(quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents),*]);));
-                arguments.push(
-                    quote!(::ferrogrid::__private::device::DisjointSlice::from_raw_parts(#local.0, #local.1)),
-                );
+                arguments
+                    .push(quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1)));
             }
         }
         position += parameter.kind.flattened();
@@ -246,7 +246,11 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
     let layout =
         slices.then(|| quote!(let mut __shared = ::ferrogrid::__private::SharedLayout::of(#chosen);));
-    let bytes = if slices { quote!(__shared.bytes()) } else { quote!(#chosen.shared_bytes()) };
+    let bytes = if slices {
+        quote!(__shared.bytes())
+    } else {
+        quote!(::ferrogrid::__private::Kernel::shared_bytes(#chosen))
+    };
     let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
     let accesses = kernel.parameters.iter().enumerate().filter_map(access);
     let summary = format!(
@@ -320,7 +324,7 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
         ParameterKind::Input { element } => {
             quote!(impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>)
         }
-        ParameterKind::Output { element, rank } => {
+        ParameterKind::Output { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::DeviceOutput<#lifetime, #element, #rank>)
         }
         ParameterKind::Pointer { element, mutable: false } => {
