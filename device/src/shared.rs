@@ -104,8 +104,13 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         thread: &Thread<'_, R>,
         mut value: impl FnMut(A::Place) -> A::Element,
     ) {
-        for (place, element) in self.iter_mut(thread) {
-            *element = value(place);
+        let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+        while number < A::LEN {
+            let value = value(A::place(number));
+            // SAFETY: in bounds; the number belongs to this thread alone, and nobody reads while the region
+            // is written. Elements need no dropping.
+            unsafe { A::element(self.start, number).write(value) };
+            number += stride;
         }
     }
 

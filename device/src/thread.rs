@@ -1,6 +1,8 @@
 //! Who a thread is: its place in its block and in the grid. On the device these are special
 //! registers; natively, values that the CPU device passes in. It must not know what a thread does.
 
+#[cfg(target_arch = "nvptx64")]
+use core::hint::assert_unchecked;
 use core::marker::PhantomData;
 
 use crate::index::Index;
@@ -114,11 +116,15 @@ impl<const R: usize> Thread<'_, R> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn current_in(block: [u32; 3]) -> Self {
-        let thread = Thread { stays: PhantomData };
-        let (dim, place) = (registers::block_dim(&thread), registers::thread_idx(&thread));
-        for axis in 0..3 {
-            // SAFETY: the shape is as the caller vouches, and a thread is inside of its block.
-            unsafe { core::hint::assert_unchecked(dim[axis] == block[axis] && place[axis] < block[axis]) };
+        let ([width, height, depth], thread) = (block, Thread { stays: PhantomData });
+        let (dim, [x, y, z]) = (registers::block_dim(&thread), registers::thread_idx(&thread));
+        // One by one: LLVM drops a loop of assumptions.
+        // SAFETY: the shape is as the caller vouches, and a thread is inside of its block.
+        unsafe {
+            assert_unchecked(dim[0] == width && dim[1] == height && dim[2] == depth);
+            assert_unchecked(x < width);
+            assert_unchecked(y < height);
+            assert_unchecked(z < depth);
         }
         thread
     }

@@ -108,7 +108,7 @@ impl<'t, const N: usize> Tile<'t, N> {
     #[track_caller]
     #[inline(always)]
     pub fn ballot(&self, predicate: bool) -> u32 {
-        self.from_first(source::ballot(self, predicate))
+        self.seen_from_first(source::ballot(self, predicate))
     }
 
     /// Whether all threads of the tile bring `true` (CUDA's `__all_sync()`, PTX `vote.sync.all`).
@@ -131,7 +131,7 @@ impl<'t, const N: usize> Tile<'t, N> {
     #[track_caller]
     #[inline(always)]
     pub fn match_any<T: Exchange>(&self, value: T) -> u32 {
-        self.from_first(source::match_any(self, shuffle::words(value)))
+        self.seen_from_first(source::match_any(self, shuffle::words(value)))
     }
 
     /// Whether all threads of the tile bring the same bits (CUDA's `__match_all_sync()`).
@@ -159,7 +159,7 @@ impl<'t, const N: usize> Tile<'t, N> {
 
     /// A warp's mask as seen from the tile's first thread.
     #[inline(always)]
-    fn from_first(&self, mask: u32) -> u32 {
+    fn seen_from_first(&self, mask: u32) -> u32 {
         (mask & self.mask()) >> (self.lane() & !(Self::SIZE - 1) & 31)
     }
 }

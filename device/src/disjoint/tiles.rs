@@ -71,8 +71,17 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     /// `[row, column]` is the place in the plane.
     #[inline(always)]
     pub fn fill_with(&mut self, thread: &Thread<'_, 2>, mut value: impl FnMut([usize; 2]) -> T) {
-        for (place, element) in self.iter_mut(thread) {
-            *element = value(place);
+        let [x, y] = thread.block_idx();
+        let (left, top) = (x as usize * W, y as usize * H);
+        let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+        while number < W * H {
+            let (x, y) = (left + number % W, top + number / W);
+            if x < self.shape[0] && y < self.shape[1] {
+                let value = value([y, x]);
+                // SAFETY: as in `TileIter::next`.
+                unsafe { *self.start.add(y * self.shape[0] + x) = value };
+            }
+            number += stride;
         }
     }
 }
@@ -163,8 +172,12 @@ impl<'a, T> DisjointRows<'a, T> {
     /// Writes `value(column)` to every element of the block's row, each by the thread that owns it.
     #[inline(always)]
     pub fn fill_with(&mut self, thread: &Thread<'_, 1>, mut value: impl FnMut(usize) -> T) {
-        for (column, element) in self.iter_mut(thread) {
-            *element = value(column);
+        let RowIter { start, next: mut column, end, stride, .. } = self.iter_mut(thread);
+        while column < end {
+            let value = value(column);
+            // SAFETY: as in `RowIter::next`.
+            unsafe { *start.add(column) = value };
+            column += stride;
         }
     }
 }

@@ -74,8 +74,13 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
     /// it together, each its part.
     #[inline(always)]
     pub fn fill_with<const R: usize>(&mut self, thread: &Thread<'_, R>, mut value: impl FnMut(usize) -> T) {
-        for (place, element) in self.iter_mut(thread) {
-            *element = value(place);
+        let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+        while number < self.length {
+            let value = value(number);
+            // SAFETY: in bounds; the number belongs to this thread alone, and nobody reads while the region
+            // is written. Elements need no dropping.
+            unsafe { self.start.add(number).write(value) };
+            number += stride;
         }
     }
 

@@ -100,7 +100,9 @@ fn a_grid_barrier_needs_the_whole_grid() {
 
 #[test]
 fn what_a_barrier_rests_on_is_asserted_to_be_plain_numbers() {
-    let text = |body: &str| kernel(body).ok().expect("accepted").function.block.to_token_stream().to_string();
+    let text = |body: &str| {
+        kernel(body).unwrap_or_else(|error| panic!("{error}")).function.block.to_token_stream().to_string()
+    };
     let asserted = text("let k = n + 1; let other = n; if k > p.limit { t.sync_threads(); }");
     assert!(
         asserted.contains("let k = :: ferrogrid :: device :: uniform :: checked (& n , n + 1)"),
