@@ -1,8 +1,11 @@
 //! The speed of the CPU device itself: what a launch costs, what a barrier or a warp exchange costs, what
-//! a thread costs that never waits. It must not measure the arithmetic of any kernel.
+//! a thread costs that never waits, and saxpy beside a rayon loop over the same arithmetic.
+//! It must not measure the kernel language.
 //!
 //! `cargo bench -p ferrogrid-host --bench cpu`; results are in `benches/results`.
 
+#[path = "../tests/kernels/mod.rs"]
+mod kernels;
 #[path = "../tests/waiting/mod.rs"]
 mod waiting;
 
@@ -10,7 +13,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use ferrogrid_host::{DeviceBuffer, Grid, Stream};
+use ferrogrid_host::{Device, DeviceBuffer, Grid, Stream};
+use rayon::prelude::*;
 use waiting::{Body, device, enqueue, enqueue_never_waiting, resources};
 
 /// Waits of each thread in one launch.
@@ -106,5 +110,29 @@ fn launches(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, barriers, exchanges, threads, launches);
+/// saxpy on all cores, in cache and in memory, and the same loop by rayon alone.
+fn saxpy(c: &mut Criterion) {
+    let mut group = c.benchmark_group("saxpy");
+    let stream = Device::cpu().new_stream().unwrap();
+    for bits in [16, 24] {
+        let n = 1 << bits;
+        let (xs, mut ys) = (vec![1.0_f32; n], vec![2.0_f32; n]);
+        let (x, mut y) = (stream.upload(&xs).unwrap(), stream.upload(&ys).unwrap());
+        group.throughput(Throughput::Elements(n as u64));
+        group.bench_function(BenchmarkId::new("kernel", bits), |b| {
+            b.iter(|| {
+                kernels::saxpy(&stream, Grid::cover(n), 0.5, &x, &mut y).unwrap();
+                stream.synchronize().unwrap();
+            });
+        });
+        group.bench_function(BenchmarkId::new("rayon", bits), |b| {
+            b.iter(|| {
+                let blocks = ys.par_chunks_mut(4096).zip(xs.par_chunks(4096));
+                blocks.for_each(|(y, x)| y.iter_mut().zip(x).for_each(|(y, x)| *y += 0.5 * x));
+            });
+        });
+    }
+}
+
+criterion_group!(benches, barriers, exchanges, threads, launches, saxpy);
 criterion_main!(benches);
