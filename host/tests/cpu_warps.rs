@@ -76,7 +76,7 @@ fn warps_and_barriers_mix() -> Result<()> {
         for _ in 0..5 {
             let sum = t.exchange(ALL, u128::from(value)).iter().sum::<u128>() as u32;
             t.barrier();
-            value = sum % 1000 + t.barrier_count(sum % 2 == 0);
+            value = sum % 1000 + t.barrier_count(sum.is_multiple_of(2));
         }
         if t.number == 0 {
             t.set(t.block_number as usize, value);
