@@ -88,6 +88,28 @@ fn exchanges(c: &mut Criterion) {
     }
 }
 
+/// A cooperative launch of 32 blocks of 256 threads on two workers: alone, and with 64 barriers of the grid.
+fn grids(c: &mut Criterion) {
+    let mut group = c.benchmark_group("cooperative_launch");
+    let stream = device(2).new_stream().unwrap();
+    let mut out = stream.zeros::<u32>(1).unwrap();
+    let mut time = |rounds: u64, body: Body| {
+        let start = Instant::now();
+        for _ in 0..rounds {
+            let grid = Grid::new([32, 1, 1], [256, 1, 1]);
+            enqueue(&stream, grid, resources(0, true), &mut out, body).unwrap();
+        }
+        stream.synchronize().unwrap();
+        start.elapsed()
+    };
+    group.bench_function("no_barrier", |b| b.iter_custom(|rounds| time(rounds, |_| ())));
+    group.bench_function("1_barrier", |b| b.iter_custom(|rounds| time(rounds, |t| t.grid_barrier())));
+    group.throughput(Throughput::Elements(u64::from(32 * 256 * WAITS)));
+    group.bench_function("64_barriers", |b| {
+        b.iter_custom(|rounds| time(rounds, |t| (0..WAITS).for_each(|_| t.grid_barrier())));
+    });
+}
+
 /// Threads, on one core: of kernels that never wait, that could wait and do not, and that wait once.
 fn threads(c: &mut Criterion) {
     let mut group = c.benchmark_group("threads");
@@ -134,5 +156,5 @@ fn saxpy(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, barriers, exchanges, threads, launches, saxpy);
+criterion_group!(benches, barriers, exchanges, grids, threads, launches, saxpy);
 criterion_main!(benches);

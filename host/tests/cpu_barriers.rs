@@ -128,19 +128,15 @@ fn threads_that_exit_before_a_barrier_are_named_with_those_that_wait() {
 
 #[test]
 fn threads_at_different_barriers_are_told_apart() {
-    let error = run(1, 40, 0, |t| {
-        #[expect(clippy::if_same_then_else, reason = "two places in the source are the subject")]
-        if t.number % 2 == 0 {
-            t.barrier();
-        } else {
-            t.barrier();
-        }
+    let error = run(1, 40, 0, |t| match t.number % 2 {
+        0 => t.barrier(),
+        _ => t.barrier(),
     })
     .unwrap_err();
     let Error::BarrierDivergence { waiting, exited, .. } = &error else { panic!("{error}") };
     let [even, odd] = &waiting[..] else { panic!("{error}") };
     assert_eq!((even.threads[..2].to_vec(), odd.threads[0]), (vec![[0, 0, 0], [2, 0, 0]], [1, 0, 0]));
-    assert_eq!((even.place.line + 2, even.threads.len(), odd.threads.len()), (odd.place.line, 20, 20));
+    assert_eq!((even.place.line + 1, even.threads.len(), odd.threads.len()), (odd.place.line, 20, 20));
     assert!(exited.is_empty());
 }
 

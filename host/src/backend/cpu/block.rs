@@ -128,6 +128,16 @@ impl BlockExecutor {
         }
     }
 
+    /// The most threads that a block can have here.
+    pub(super) fn max_threads(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// How many stacks it keeps.
+    pub(super) fn stacks(&self) -> usize {
+        self.stacks.borrow().len()
+    }
+
     /// Makes it ready for a block of `kernel` with `shared_bytes` of shared memory; `false` if there is
     /// not so much memory.
     #[must_use]
@@ -219,18 +229,14 @@ impl BlockExecutor {
             overflow::running_on(coroutine.trap_handler());
             coroutine.resume(());
             if coroutine.done() {
-                self.keep_stack(&mut coroutines[place]);
+                self.end(&mut coroutines[place]);
             }
         }
     }
 
     /// A coroutine that draws threads, the next one first.
     fn start(&self, place: u16, body: &dyn Fn(u32)) -> Result<ThreadCoroutine, Failure> {
-        let stack = self.stacks.borrow_mut().pop();
-        let stack = match stack {
-            Some(stack) => stack,
-            None => self.make_stack()?,
-        };
+        let stack = self.take_stack()?;
         let draw = move |yielder: &Yielder<(), ()>, ()| {
             self.enter(place, NonNull::from(yielder));
             while let Some(thread) = self.draw() {
@@ -243,18 +249,28 @@ impl BlockExecutor {
         Ok(unsafe { ThreadCoroutine::with_stack_unchecked(stack, draw) })
     }
 
-    /// A fresh stack.
+    /// A stack that was used before, or a fresh one.
+    #[inline]
+    pub(super) fn take_stack(&self) -> Result<ThreadStack, Failure> {
+        let kept = self.stacks.borrow_mut().pop();
+        kept.map_or_else(|| self.make_stack(), Ok)
+    }
+
+    pub(super) fn keep_stack(&self, stack: ThreadStack) {
+        self.stacks.borrow_mut().push(stack);
+    }
+
     #[cold]
-    pub(super) fn make_stack(&self) -> Result<ThreadStack, Failure> {
+    fn make_stack(&self) -> Result<ThreadStack, Failure> {
         let number = self.stacks_made.get();
         let stack = ThreadStack::new(self.stack_size, number);
         self.stacks_made.set(number + 1);
         stack.map_err(|error| Failure::NoStack { stacks: number, reason: error.to_string().into() })
     }
 
-    fn keep_stack(&self, coroutine: &mut Option<ThreadCoroutine>) {
+    fn end(&self, coroutine: &mut Option<ThreadCoroutine>) {
         if let Some(done) = coroutine.take() {
-            self.stacks.borrow_mut().push(done.into_stack());
+            self.keep_stack(done.into_stack());
         }
     }
 
@@ -357,7 +373,7 @@ impl BlockExecutor {
             }
             // A destructor may panic in turn; the first failure is the one to tell.
             let _ = catch_unwind(AssertUnwindSafe(|| coroutine.force_unwind()));
-            self.keep_stack(slot);
+            self.end(slot);
         }
     }
 

@@ -150,8 +150,11 @@ impl Phase {
 struct Resident<'a> {
     number: u64,
     executor: &'a BlockExecutor,
-    coroutine: Coroutine<(), (), Result<()>, ThreadStack>,
+    /// `None` when it has ended.
+    coroutine: Option<BlockCoroutine>,
 }
+
+type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
 
 /// Runs every `workers`-th block from `worker` on.
 ///
@@ -180,6 +183,8 @@ unsafe fn run_worker(launch: &Launch, device: &CpuDevice, worker: usize, meeting
         }
     });
     debug_assert!(turns.is_ok(), "a block keeps its failures to itself");
+    drop(residents);
+    executors.into_iter().for_each(|executor| device.keep_resident(executor));
 }
 
 /// Makes block `number` ready to run on a stack of its own.
@@ -193,7 +198,7 @@ unsafe fn admit<'a>(
     executor: &'a BlockExecutor,
 ) -> Result<Resident<'a>> {
     let stack = executor
-        .make_stack()
+        .take_stack()
         .map_err(|failure| failure.into_error(launch.kernel, launch.block_idx(number), launch.shape.block))?;
     let run = move |yielder: &Yielder<(), ()>, ()| {
         executor.set_pause(Some(NonNull::from(yielder)));
@@ -203,20 +208,20 @@ unsafe fn admit<'a>(
         result
     };
     // SAFETY: what `run` borrows outlives `'a`, and the coroutine with it.
-    let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, run) };
-    Ok(Resident { number, executor, coroutine })
+    let coroutine = unsafe { BlockCoroutine::with_stack_unchecked(stack, run) };
+    Ok(Resident { number, executor, coroutine: Some(coroutine) })
 }
 
 impl Resident<'_> {
     /// Lets the block run until it has ended or waits for the grid; whether it waits.
     fn run(&mut self, meeting: &Meeting) -> bool {
-        match self.coroutine.resume(()) {
-            CoroutineResult::Yield(()) => {
+        match self.resume() {
+            None => {
                 let place = self.executor.grid_barrier_site().map(SourcePlace::from);
                 meeting.phase().note_waiting(self.number, place);
                 true
             }
-            CoroutineResult::Return(result) => {
+            Some(result) => {
                 meeting.phase().note_ended(self.number, result);
                 false
             }
@@ -226,6 +231,16 @@ impl Resident<'_> {
     /// Ends the block, which waits for a grid that will never come.
     fn abandon(&mut self) {
         self.executor.abandon();
-        self.coroutine.resume(());
+        self.resume();
+    }
+
+    /// Gives the block its turn; its result if it has ended.
+    fn resume(&mut self) -> Option<Result<()>> {
+        let coroutine = self.coroutine.as_mut()?;
+        let CoroutineResult::Return(result) = coroutine.resume(()) else { return None };
+        if let Some(ended) = self.coroutine.take() {
+            self.executor.keep_stack(ended.into_stack());
+        }
+        Some(result)
     }
 }

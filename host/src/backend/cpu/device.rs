@@ -9,6 +9,7 @@ use std::thread::available_parallelism;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::block::BlockExecutor;
+use super::executors::Executors;
 use super::overflow;
 use super::stack::stack_size;
 use super::stream::{CpuStream, Queue};
@@ -41,8 +42,7 @@ pub(crate) struct CpuDevice {
     allocated: AtomicU64,
     /// Started by the first kernel that is worth sharing out; `None` if it runs without.
     pool: OnceLock<Option<ThreadPool>>,
-    /// Idle executors, with stacks and shared memory that were used before.
-    executors: Mutex<Vec<BlockExecutor>>,
+    executors: Executors,
     queues: Mutex<Vec<Weak<Queue>>>,
     /// The first failure on a stream that was dropped before anyone asked.
     orphaned: Mutex<Option<Error>>,
@@ -80,7 +80,7 @@ impl CpuDevice {
             memory: options.memory,
             allocated: AtomicU64::new(0),
             pool: OnceLock::new(),
-            executors: Mutex::new(Vec::new()),
+            executors: Executors::default(),
             queues: Mutex::new(Vec::new()),
             orphaned: Mutex::new(None),
         }
@@ -140,24 +140,31 @@ impl CpuDevice {
         self.shared_memory_per_block
     }
 
-    /// An executor for blocks; give it back with [`CpuDevice::keep`].
+    /// An executor for blocks of any size; give it back with [`CpuDevice::keep`].
     pub(super) fn executor(&self) -> BlockExecutor {
-        let idle = self.executors.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.unwrap_or_else(|| {
-            overflow::install();
-            self.resident_executor(Limits::CUDA.max_threads_per_block)
-        })
-    }
-
-    /// An executor for blocks of at most `threads` threads, not to be given back.
-    pub(super) fn resident_executor(&self, threads: u32) -> BlockExecutor {
-        // A bad size is an error when a stream is made, so no kernel runs on stacks of another.
-        BlockExecutor::new(threads, self.stack_size.clone().unwrap_or(0))
+        let new = || self.new_executor(Limits::CUDA.max_threads_per_block);
+        self.executors.take().unwrap_or_else(new)
     }
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep(&self, executor: BlockExecutor) {
-        self.executors.lock().unwrap_or_else(PoisonError::into_inner).push(executor);
+        self.executors.keep(executor);
+    }
+
+    /// An executor for blocks of `threads` threads; give it back with [`CpuDevice::keep_resident`].
+    pub(super) fn resident_executor(&self, threads: u32) -> BlockExecutor {
+        self.executors.take_resident(threads).unwrap_or_else(|| self.new_executor(threads))
+    }
+
+    /// Keeps an executor that is idle again.
+    pub(super) fn keep_resident(&self, executor: BlockExecutor) {
+        self.executors.keep_resident(executor);
+    }
+
+    fn new_executor(&self, threads: u32) -> BlockExecutor {
+        overflow::install();
+        // A bad size is an error when a stream is made, so no kernel runs on stacks of another.
+        BlockExecutor::new(threads, self.stack_size.clone().unwrap_or(0))
     }
 
     /// Counts `bytes` as allocated, if the device has a limit; `false` if that would be over it.

@@ -6,6 +6,7 @@ mod cooperative;
 mod device;
 mod event;
 mod execute;
+mod executors;
 mod memory;
 mod overflow;
 mod panic;
