@@ -60,7 +60,7 @@ pub mod shared {
 
     /// Each block takes the greatest of its row from all of it.
     #[kernel]
-    pub fn below_greatest(t: Thread<1>, mut rows: DisjointRows<u32>, mut scratch: Shared<[u32; 32]>) {
+    pub fn below_greatest(t: Thread<1>, mut rows: DisjointRows<u32>, mut scratch: Shared<Scratch<u32>>) {
         let own = rows.iter_mut(&t).fold(0, |greatest, (_, value)| greatest.max(*value));
         let greatest = t.block_reduce(&mut scratch, own, u32::max);
         for (_, value) in rows.iter_mut(&t) {
@@ -337,7 +337,7 @@ pub mod warps {
         t: Thread<1>,
         x: &[u32],
         mut output: DisjointSlice<[u32; 3]>,
-        mut scratch: Shared<[u32; 32]>,
+        mut scratch: Shared<Scratch<u32>>,
     ) {
         let value = x[t.index().get()];
         let sum = t.block_reduce(&mut scratch, value, |a, b| a + b);
