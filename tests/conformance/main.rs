@@ -4,6 +4,8 @@
 
 mod atomic_kernels;
 mod atomics;
+mod failure_kernels;
+mod failures;
 mod kernels;
 mod language;
 mod launching;
@@ -37,6 +39,7 @@ fn main() -> std::process::ExitCode {
         ordering::CASES,
         separate::CASES,
         atomics::CASES,
+        failures::CASES,
         strides::CASES,
     ]
     .concat();

@@ -23,6 +23,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<C
     // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
     let code = unsafe { device.driver().module_function(&mut function, module, entry.as_ptr()) };
     device.check(code, "cuModuleGetFunction", &format!("kernel `{}` ({})", kernel.name(), kernel.entry()))?;
+    device.feedback().note_loaded(kernel);
     Ok(function)
 }
 
@@ -44,6 +45,7 @@ fn module(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUmodule> {
         });
     }
     let module = load_best(device, kernel, &candidates)?;
+    device.feedback().connect(device, module)?;
     modules.insert(id, Handle(module));
     Ok(module)
 }
