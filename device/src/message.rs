@@ -10,7 +10,7 @@
 #[repr(C, align(8))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Description {
-    /// [`OPAQUE`], [`VALUE`], [`TEXT`] or [`DYNAMIC`].
+    /// [`OPAQUE`], [`VALUE`], [`TEXT`], [`DYNAMIC`] or [`NESTED`].
     pub shape: u8,
     /// How many references lead from the address in the argument to that of the value.
     pub references: u8,
@@ -31,6 +31,10 @@ pub const TEXT: u8 = 2;
 /// [`Description::shape`]: the value is the addresses of another value and of its table of functions, whose
 /// fourth entry is the formatting function.
 pub const DYNAMIC: u8 = 3;
+
+/// [`Description::shape`]: the value is a message of its own, `core::fmt::Arguments`. It is sent as its
+/// bytes; in it, such values are opaque.
+pub const NESTED: u8 = 4;
 
 /// What a message begins with: the address of the template, its length and the number of arguments that
 /// follow (none where the build could not describe them).
@@ -62,7 +66,7 @@ pub struct ArgumentHead {
 pub const TEXT_BYTES: u64 = 1024;
 
 #[cfg(target_arch = "nvptx64")]
-pub(crate) use sending::{Arguments, Sink, each_word, send};
+pub(crate) use sending::{Arguments, Length, Sink, each_word, send};
 
 #[cfg(target_arch = "nvptx64")]
 mod sending;

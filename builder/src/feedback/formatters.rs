@@ -94,6 +94,8 @@ enum Shape {
     Text = 2,
     /// At the address are those of another value and of its table of functions.
     Dynamic = 3,
+    /// At the address is a message of its own.
+    Nested = 4,
 }
 
 /// Shape, references to follow, bytes of the value, trait; the length of the name in four bytes; the name.
@@ -120,6 +122,9 @@ fn value<'a>(ty: &'a str, of_trait: &str) -> (Shape, u8, u8, &'a str) {
     }
     if references > 0 && inner.starts_with("dyn core::fmt::") {
         return (Shape::Dynamic, references - 1, 16, inner);
+    }
+    if inner == "core::fmt::Arguments" {
+        return (Shape::Nested, references, 16, inner);
     }
     match scalar_bytes(inner) {
         Some(size) => (Shape::Value, references, size, inner),
@@ -174,6 +179,7 @@ mod tests {
         assert_eq!(description("&&f64", "Debug"), [&[1, 2, 8, 1, 3, 0, 0, 0][..], b"f64"].concat());
         assert_eq!(description("&&str", "Display")[..4], [2, 1, 16, 0]);
         assert_eq!(description("&dyn core::fmt::Debug", "Debug")[..4], [3, 0, 16, 1]);
+        assert_eq!(description("core::fmt::Arguments", "Display")[..4], [4, 0, 16, 0]);
         assert_eq!(
             description("app::Point", "Debug"),
             [&[0, 0, 0, 1, 10, 0, 0, 0][..], b"app::Point"].concat()

@@ -55,8 +55,26 @@ pub(crate) trait Sink {
     unsafe fn bytes(&mut self, start: *const u8, length: u64);
 }
 
+/// Counts the bytes of a message.
+pub(crate) struct Length(pub(crate) u64);
+
+impl Sink for Length {
+    fn word(&mut self, _: u64) {
+        self.0 += 8;
+    }
+
+    unsafe fn bytes(&mut self, _: *const u8, length: u64) {
+        self.0 += length.next_multiple_of(8);
+    }
+}
+
 /// Sends the message.
 pub(crate) fn send(message: Arguments, sink: &mut impl Sink) {
+    send_with(message, sink, |place, sink| place.send_any(sink));
+}
+
+#[inline(always)]
+fn send_with<S: Sink>(message: Arguments, sink: &mut S, send_place: impl Fn(Place, &mut S)) {
     sink.word(message.template.addr() as u64);
     if let Some(length) = message.literal_length() {
         sink.word(length as u64);
@@ -71,9 +89,15 @@ pub(crate) fn send(message: Arguments, sink: &mut impl Sink) {
     for at in 0..count {
         // SAFETY: the template names an argument of this number, so the list has as many.
         let [value, formatter] = unsafe { *message.arguments.add(at) };
+        // A count has no value; which word then holds it is told by the other, which is 0.
+        if value == 0 || formatter == 0 {
+            sink.word(0);
+            sink.word(((value | formatter) & 0xffff) as u64);
+            continue;
+        }
         // SAFETY: an argument's words are the value's address and the formatting function's, in whose
-        // place the build step has put a description; or a count.
-        unsafe { send_argument(value, formatter, sink) };
+        // place the build step has put a description.
+        send_place(unsafe { Place::find(value, formatter) }, sink);
     }
 }
 
@@ -114,43 +138,72 @@ unsafe fn measure(template: *const u8) -> (usize, usize) {
     }
 }
 
-/// # Safety
-/// The words of an argument.
-unsafe fn send_argument(value: usize, formatter: usize, sink: &mut impl Sink) {
-    // A count has no value; which word then holds it is told by the other, which is 0.
-    if value == 0 || formatter == 0 {
-        sink.word(0);
-        return sink.word(((value | formatter) & 0xffff) as u64);
-    }
-    let mut description: *const Description = with_exposed_provenance(formatter);
-    let mut value: *const usize = with_exposed_provenance(value);
-    // SAFETY: descriptions are constants of the module; the value lives, and the description says how
-    // many references lead to it.
-    unsafe {
-        loop {
-            for _ in 0..(*description).references {
+/// Where the value of an argument is, and what it is.
+struct Place {
+    value: *const usize,
+    description: *const Description,
+}
+
+impl Place {
+    /// # Safety
+    /// The words of an argument that lives: a value's address, and that of the description of its type.
+    unsafe fn find(value: usize, description: usize) -> Self {
+        let mut description: *const Description = with_exposed_provenance(description);
+        let mut value: *const usize = with_exposed_provenance(value);
+        // SAFETY: descriptions are constants of the module, and say how many references lead to the value
+        // and whether it comes with a table of functions.
+        unsafe {
+            loop {
+                for _ in 0..(*description).references {
+                    value = with_exposed_provenance(*value);
+                }
+                if (*description).shape != DYNAMIC {
+                    return Place { value, description };
+                }
+                let table: *const usize = with_exposed_provenance(*value.add(1));
+                description = with_exposed_provenance(*table.add(3));
                 value = with_exposed_provenance(*value);
             }
-            if (*description).shape != DYNAMIC {
-                break;
-            }
-            let table: *const usize = with_exposed_provenance(*value.add(1));
-            description = with_exposed_provenance(*table.add(3));
-            value = with_exposed_provenance(*value);
         }
-        sink.word(description.addr() as u64);
-        match (*description).shape {
-            VALUE => {
-                let size = u64::from((*description).size);
-                sink.word(size);
-                sink.bytes(value.cast(), size);
+    }
+
+    fn shape(&self) -> u8 {
+        // SAFETY: a constant of the module.
+        unsafe { (*self.description).shape }
+    }
+
+    /// Sends the value, also if it is a message.
+    fn send_any(self, sink: &mut impl Sink) {
+        if self.shape() != NESTED {
+            return self.send(sink);
+        }
+        // SAFETY: the value is a `core::fmt::Arguments` that lives: two words.
+        let message = unsafe { Arguments::from_words(*self.value.cast(), *self.value.add(1).cast()) };
+        let mut length = Length(0);
+        send_with(message, &mut length, |place, sink| place.send(sink));
+        sink.word(self.description.addr() as u64);
+        sink.word(length.0);
+        send_with(message, sink, |place, sink| place.send(sink));
+    }
+
+    /// Sends the value; of a message, only that it is one.
+    fn send(self, sink: &mut impl Sink) {
+        sink.word(self.description.addr() as u64);
+        // SAFETY: the value lives, and is what its description says.
+        unsafe {
+            match self.shape() {
+                VALUE => {
+                    let size = u64::from((*self.description).size);
+                    sink.word(size);
+                    sink.bytes(self.value.cast(), size);
+                }
+                TEXT => {
+                    let length = (*self.value.add(1) as u64).min(TEXT_BYTES);
+                    sink.word(length);
+                    sink.bytes(with_exposed_provenance(*self.value), length);
+                }
+                _ => sink.word(0),
             }
-            TEXT => {
-                let length = (*value.add(1) as u64).min(TEXT_BYTES);
-                sink.word(length);
-                sink.bytes(with_exposed_provenance(*value), length);
-            }
-            _ => sink.word(0),
         }
     }
 }

@@ -6,7 +6,7 @@ use core::fmt;
 use core::ptr::with_exposed_provenance_mut;
 
 use super::{ENTRY_BYTES, OutputHeader, piece_bytes};
-use crate::message::{Arguments, Sink, each_word, send};
+use crate::message::{Arguments, Length, Sink, each_word, send};
 
 unsafe extern "C" {
     /// [`super::OUTPUT_SYMBOL`]; the build step defines it in the PTX, and the host sets it before any
@@ -30,19 +30,6 @@ pub(super) fn print(text: fmt::Arguments<'_>) {
     let Some(mut piece) = ring.reserve(length.0) else { return };
     send(message, &mut piece);
     piece.finish();
-}
-
-/// Counts bytes.
-struct Length(u64);
-
-impl Sink for Length {
-    fn word(&mut self, _: u64) {
-        self.0 += 8;
-    }
-
-    unsafe fn bytes(&mut self, _: *const u8, length: u64) {
-        self.0 += length.next_multiple_of(8);
-    }
 }
 
 /// The buffer, which the host keeps alive for the rest of the process.

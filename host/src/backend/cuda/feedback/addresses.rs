@@ -1,10 +1,13 @@
 //! Reading of what device addresses lead to: the constants of modules that messages name. It must not
 //! know what is read.
 
-use ferrogrid_device::message::{ArgumentHead, Description, LITERAL, MessageHead, OPAQUE};
+use ferrogrid_device::message::{ArgumentHead, Description, LITERAL, MessageHead, NESTED, OPAQUE};
 
 use super::super::device::CudaDevice;
 use crate::message::{self, Argument, Item};
+
+/// The number of `core::fmt::Display`, as the build step counts traits.
+const DISPLAY: u8 = 0;
 
 /// The longest constant that is believed: device code that has gone wrong may have written any length.
 const LONGEST: u64 = 1 << 16;
@@ -56,11 +59,16 @@ fn item<'a>(device: &CudaDevice, words: &'a [u64]) -> Option<(Item, &'a [u64])> 
         return Some((Item::Count(usize::try_from(head.length).ok()?), rest));
     }
     let size = usize::try_from(head.length).ok()?;
-    let (value, rest) = rest.split_at_checked(size.div_ceil(8))?;
-    let value: Vec<u8> = value.iter().flat_map(|word| word.to_le_bytes()).take(size).collect();
+    let (words, rest) = rest.split_at_checked(size.div_ceil(8))?;
     let described = description_at(device, head.description)?;
+    if described.shape == NESTED && size > 0 {
+        let bytes = Some(message(device, words).into_bytes());
+        return Some((Item::Argument(Argument { of_trait: DISPLAY, ty: "str".to_owned(), bytes }), rest));
+    }
+    let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take(size).collect();
     let name = text(device, head.description + size_of::<Description>() as u64, described.name_length.into());
-    let bytes = (described.shape != OPAQUE).then_some(value);
+    let is_known = ![OPAQUE, NESTED].contains(&described.shape);
+    let bytes = is_known.then_some(value);
     Some((Item::Argument(Argument { of_trait: described.of_trait, ty: name, bytes }), rest))
 }
 
