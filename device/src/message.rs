@@ -66,7 +66,7 @@ pub struct ArgumentHead {
 pub const TEXT_BYTES: u64 = 1024;
 
 #[cfg(target_arch = "nvptx64")]
-pub(crate) use sending::{Arguments, Length, Sink, each_word, send};
+pub(crate) use sending::{Arguments, Length, Sink, each_word, send, send_flat};
 
 #[cfg(target_arch = "nvptx64")]
 mod sending;

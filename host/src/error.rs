@@ -85,8 +85,8 @@ pub enum Error {
         /// The driver's text for it.
         text: Box<str>,
     },
-    /// A kernel failed on a CUDA device after its launch had returned: it trapped, reached memory that is not its own, or ran too long. CUDA makes the device unusable
-    /// for the rest of the process.
+    /// A kernel failed on a CUDA device after its launch had returned: it reached memory that is not its
+    /// own, ran too long, or trapped. CUDA makes the device unusable for the rest of the process.
     #[error(
         "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again in this process",
         LaunchedSince(kernels)

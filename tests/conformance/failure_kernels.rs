@@ -45,9 +45,9 @@ pub mod panics {
     #[kernel]
     pub fn formatted(t: Thread<1>, at: u32, data: &[u32], mut output: DisjointSlice<u32>) {
         let value = data[0];
-        let (third, flag, word) = (value as f32 / 3.0, value > 1, "wörd");
+        let (third, flag, word, letter) = (value as f32 / 3.0, value > 1, "wörd", &'c');
         if is_chosen(&t, at) {
-            panic!("{value} {third:>8.3} {third:?} {flag} {word:?} {:#06x} {:?}", value, &&'c'); // formatted
+            panic!("{value} {third:>8.3} {third:?} {flag} {word:?} {value:#06x} {letter:?}"); // formatted
         }
         if let Some(out) = output.get_mut(t.index()) {
             *out = value;

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 
 /// How a function of core ends in mangled form (either mangling), and what is called in its place.
-const PANICS: [(&str, &str); 3] = [
+const PANICS: [(&str, &str); 4] = [
     ("4core9panicking18panic_bounds_check", "__ferrogrid_panic_bounds_check"),
     (FORMATTED, "__ferrogrid_panic_fmt"),
+    ("4core9panicking5panic", "__ferrogrid_panic_text"),
     ("4core6option13expect_failed", "__ferrogrid_panic_text"),
 ];
 
@@ -17,7 +18,7 @@ const FORMATTED: &str = "4core9panicking9panic_fmt";
 /// length plus one, else an address.
 const CONSTANT: &str = "__ferrogrid_panic_constant";
 
-/// A call as LLVM writes it: all three functions take three words.
+/// A call as LLVM writes it: all of these functions take three words.
 const ARGUMENTS: &str = ", (param0, param1, param2);";
 
 /// The text with its calls redirected, and the functions that they lead to declared before.

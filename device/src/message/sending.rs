@@ -68,6 +68,11 @@ impl Sink for Length {
     }
 }
 
+/// Sends the message; in it, values that are messages themselves are opaque.
+pub(crate) fn send_flat(message: Arguments, sink: &mut impl Sink) {
+    send_with(message, sink, |place, sink| place.send(sink));
+}
+
 /// Sends the message.
 pub(crate) fn send(message: Arguments, sink: &mut impl Sink) {
     send_with(message, sink, |place, sink| place.send_any(sink));
@@ -180,10 +185,10 @@ impl Place {
         // SAFETY: the value is a `core::fmt::Arguments` that lives: two words.
         let message = unsafe { Arguments::from_words(*self.value.cast(), *self.value.add(1).cast()) };
         let mut length = Length(0);
-        send_with(message, &mut length, |place, sink| place.send(sink));
+        send_flat(message, &mut length);
         sink.word(self.description.addr() as u64);
         sink.word(length.0);
-        send_with(message, sink, |place, sink| place.send(sink));
+        send_flat(message, sink);
     }
 
     /// Sends the value; of a message, only that it is one.

@@ -6,7 +6,7 @@ use core::fmt;
 use core::ptr::with_exposed_provenance_mut;
 
 use super::{ENTRY_BYTES, OutputHeader, piece_bytes};
-use crate::message::{Arguments, Length, Sink, each_word, send};
+use crate::message::{Arguments, Length, Sink, each_word, send_flat};
 
 unsafe extern "C" {
     /// [`super::OUTPUT_SYMBOL`]; the build step defines it in the PTX, and the host sets it before any
@@ -26,9 +26,9 @@ pub(super) fn print(text: fmt::Arguments<'_>) {
     let ring = Ring { header: with_exposed_provenance_mut(address as usize) };
     let message = Arguments::of(text);
     let mut length = Length(0);
-    send(message, &mut length);
+    send_flat(message, &mut length);
     let Some(mut piece) = ring.reserve(length.0) else { return };
-    send(message, &mut piece);
+    send_flat(message, &mut piece);
     piece.finish();
 }
 

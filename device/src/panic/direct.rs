@@ -42,7 +42,7 @@ extern "C" fn __ferrogrid_panic_constant(text: *const u8, tagged: usize, locatio
     record.complete(CONSTANT, text.addr() as u64, (tagged >> 1) as u64)
 }
 
-/// In place of `core::option::expect_failed`.
+/// In place of `core::panicking::panic` and `core::option::expect_failed`.
 #[unsafe(no_mangle)]
 extern "C" fn __ferrogrid_panic_text(text: *const u8, length: usize, location: &Location<'_>) -> ! {
     let record = Record::claim();

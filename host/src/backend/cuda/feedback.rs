@@ -137,11 +137,11 @@ fn variable(device: &CudaDevice, module: CUmodule, name: &str) -> Result<Option<
     let (mut address, mut bytes) = (0, 0);
     // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
     let code = unsafe { device.driver().module_global(&mut address, &mut bytes, module, symbol.as_ptr()) };
-    if code == Code::NOT_FOUND || bytes != size_of::<u64>() {
+    if code == Code::NOT_FOUND {
         return Ok(None);
     }
     device.check(code, "cuModuleGetGlobal", name)?;
-    Ok(Some(address))
+    Ok((bytes == size_of::<u64>()).then_some(address))
 }
 
 fn set(device: &CudaDevice, variable: u64, value: u64) -> Result<()> {
