@@ -30,7 +30,7 @@ pub const MESSAGE: u32 = 3;
 pub struct FailureRecord {
     /// [`FREE`], [`CLAIMED`] or [`COMPLETE`].
     pub state: u32,
-    /// [`BOUNDS`], [`CONSTANT`] or [`FORMATTED`].
+    /// [`BOUNDS`], [`CONSTANT`] or [`MESSAGE`].
     pub kind: u32,
     /// The block's index in the grid, x first.
     pub block: [u32; 3],
