@@ -72,7 +72,7 @@ fn by_default_panics_send_a_message_and_nothing_is_formatted_on_the_device() {
     }
     // No call through a pointer, nor any of the functions that stand behind one.
     assert!(!ptx.contains("prototype_") && !ptx.contains("4core3fmt"), "{ptx}");
-    assert!(!ptx.contains("__ferrogrid_panic_signatures") && !ptx.contains(".extern .global"), "{ptx}");
+    assert!(!ptx.contains("__ferrogrid_panic_signatures(") && !ptx.contains(".extern .global"), "{ptx}");
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_str().unwrap();
     let bytes: Vec<String> = here.bytes().map(|byte| byte.to_string()).collect();
     assert!(!ptx.contains(&bytes.join(", ")), "no path of this machine is in a constant");
@@ -86,7 +86,7 @@ fn a_trap_knows_nothing_of_messages() {
     ] {
         let ptx = ptx(settings, build).unwrap();
         assert!(!ptx.contains("__ferrogrid_panic") && !ptx.contains("__ferrogrid_failure"), "{ptx}");
-        assert!(ptx.contains("\\ttrap; exit;") || ptx.contains("\\ttrap;"), "{ptx}");
+        assert!(ptx.contains("trap;"), "{ptx}");
         assert!(ptx.contains("__ferrogrid_output = 0;"), "printing works all the same");
     }
 }
