@@ -12,7 +12,7 @@ echo "== tests and examples"
 sh "$bundle/run.sh" >"$out/logs/tests.txt" 2>&1 || status=1
 grep -E '^(==|PASS|FAILED|error|test result|[0-9]+ passed)' "$out/logs/tests.txt"
 
-# Two cases fail on purpose: one asks for more memory than there is (an API error), one traps in a process
+# Two cases fail on purpose: one asks for more memory than there is (an API error), one reads where nothing is, in a process
 # of its own. So API errors are left out, and so are other processes. racecheck at times loses track of launches
 # that several threads make at once ("Internal Sanitizer Error"), and hangs: it does without that case.
 sanitize() {

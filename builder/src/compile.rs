@@ -13,6 +13,7 @@ use crate::core_cache::CoreEntry;
 use crate::dependencies::Externs;
 use crate::device_crate::DeviceCrate;
 use crate::error::Error;
+use crate::feedback;
 use crate::inner;
 use crate::launch_bounds;
 use crate::ptx::{Ptx, remap_files};
@@ -25,6 +26,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) arch: &'a Arch,
     pub(crate) core: CoreEntry,
     pub(crate) externs: Externs,
+    /// Whether integer overflow panics.
+    pub(crate) overflow_checks: bool,
     /// `OUT_DIR/ferrogrid`.
     pub(crate) folder: &'a Path,
     /// Messages show paths below this folder without it.
@@ -69,7 +72,8 @@ impl Compiler<'_> {
             let _ = fs::remove_file(&stamp_file);
             self.run(&mut command, device_crate, &work)?;
             let assembly = work.join(format!("{}.s", device_crate.crate_name));
-            let text = launch_bounds::declare(&cache::read(&assembly)?, bounds(device_crate));
+            let text = feedback::adapt(&cache::read(&assembly)?);
+            let text = launch_bounds::declare(&text, bounds(device_crate));
             cache::write(&file, &self.readable(&text))?;
         }
         let text = cache::read(&file)?;
@@ -111,6 +115,7 @@ impl Compiler<'_> {
         command.arg(format!("-Ctarget-cpu={}", self.arch));
         command.args(["-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort"]);
         command.args(["-Cdebuginfo=line-directives-only", "-Zmir-enable-passes=-JumpThreading"]);
+        command.arg(format!("-Coverflow-checks={}", if self.overflow_checks { "on" } else { "off" }));
         command.args(["--cap-lints=allow", "--color=never", "-Zcrate-attr=no_std"]);
         command.arg(format!("-Cmetadata={}-{expand}", device_crate.slug));
         command.arg(format!("-Zcrate-attr=feature({})", features(device_crate)));
@@ -135,7 +140,8 @@ impl Compiler<'_> {
     /// Changes when the result of the command could.
     fn stamp(&self, command: &Command, device_crate: &DeviceCrate, library: Option<&OwnLibrary>) -> String {
         let line = inner::command_line(command);
-        let keys = [&self.toolchain.key, &device_crate.text_key, &self.externs.key];
+        let version = env!("CARGO_PKG_VERSION");
+        let keys = [version, &self.toolchain.key, &device_crate.text_key, &self.externs.key];
         let library = library.map_or("", |library| &library.key);
         let expected: Vec<String> =
             expected(device_crate).map(|(name, count)| format!("{name} {count}")).collect();

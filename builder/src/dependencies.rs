@@ -14,6 +14,7 @@ use crate::cache::{self, Lock};
 use crate::core_cache::CoreEntry;
 use crate::error::Error;
 use crate::metadata::{Dependency, Package, Source};
+use crate::panic_strategy::PanicStrategy;
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 use crate::{inner, inner_cargo};
 
@@ -42,6 +43,7 @@ impl Externs {
 pub(crate) struct Plan<'a> {
     pub(crate) package: &'a Package,
     pub(crate) toolchain: &'a Toolchain,
+    pub(crate) panic: PanicStrategy,
     /// The dependencies that kernels name, by extern name.
     pub(crate) named: BTreeMap<String, &'a Dependency>,
 }
@@ -51,6 +53,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn new<'n>(
         package: &'a Package,
         toolchain: &'a Toolchain,
+        panic: PanicStrategy,
         names: impl IntoIterator<Item = &'n String>,
     ) -> Self {
         let mut named = BTreeMap::new();
@@ -61,7 +64,7 @@ impl<'a> Plan<'a> {
                 named.insert(name.clone(), dependency);
             }
         }
-        Plan { package, toolchain, named }
+        Plan { package, toolchain, panic, named }
     }
 
     /// The folders whose content the externs depend on.
@@ -113,7 +116,11 @@ impl<'a> Plan<'a> {
         };
         let mut text = String::from(FACADE_PACKAGE);
         for dependency in ferrogrid {
-            text.push_str(&dependency_line(&dependency.package, dependency));
+            let mut dependency = dependency.clone();
+            if self.panic == PanicStrategy::Trap && dependency.package == "ferrogrid-device" {
+                dependency.features.push("panic-trap".to_owned());
+            }
+            text.push_str(&dependency_line(&dependency.package, &dependency));
         }
         for (name, dependency) in &self.named {
             if !ferrogrid.iter().any(|it| it.id == dependency.id) {

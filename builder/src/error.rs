@@ -64,6 +64,17 @@ pub enum Error {
     #[error("cannot read the package's metadata: {0}")]
     Metadata(String),
 
+    /// A setting in Cargo.toml has a value that means nothing.
+    #[error("`package.metadata.ferrogrid.{key}` in Cargo.toml is {value}; expected is {expected}")]
+    Setting {
+        /// The setting's name.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+
     /// The package does not depend on Ferrogrid.
     #[error(
         "package `{package}` has kernels but does not depend on `ferrogrid`: add it to [dependencies] in Cargo.toml"

@@ -16,6 +16,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::metadata::{Package, TargetKind};
 use crate::module_tree::{self, Sources};
+use crate::panic_strategy::PanicStrategy;
 use crate::toolchain::{self, Toolchain};
 use crate::{cache, core_cache, manifest};
 
@@ -39,6 +40,8 @@ pub fn compile() {
 #[derive(Debug, Clone, Default)]
 pub struct Build {
     archs: Vec<String>,
+    panic: Option<PanicStrategy>,
+    overflow_checks: Option<bool>,
 }
 
 /// What a build step made.
@@ -81,6 +84,21 @@ impl Build {
         self
     }
 
+    /// What a panic does on the device. This wins over `package.metadata.ferrogrid.panic` in Cargo.toml
+    /// (`"message"` or `"trap"`); [`PanicStrategy::Message`] if neither is set.
+    pub fn panic(mut self, strategy: PanicStrategy) -> Self {
+        self.panic = Some(strategy);
+        self
+    }
+
+    /// Whether integer overflow in the package's own device code panics (`-C overflow-checks`). This wins
+    /// over `package.metadata.ferrogrid.overflow-checks` in Cargo.toml; off if neither is set, whatever
+    /// the profile of the host's code says.
+    pub fn overflow_checks(mut self, on: bool) -> Self {
+        self.overflow_checks = Some(on);
+        self
+    }
+
     /// Runs the step and tells cargo the result; on failure prints the reason to standard error and
     /// ends the process with status 1.
     pub fn run(&self) {
@@ -113,6 +131,8 @@ impl Build {
             cores.push(core_cache::ensure(&cache_root, &toolchain, arch, &mut progress)?);
         }
         let step = Step {
+            panic: self.panic.unwrap_or(package.panic),
+            overflow_checks: self.overflow_checks.unwrap_or(package.overflow_checks),
             environment,
             package: &package,
             toolchain: &toolchain,
@@ -143,6 +163,8 @@ fn described(error: &Error) -> String {
 }
 
 struct Step<'a> {
+    panic: PanicStrategy,
+    overflow_checks: bool,
     environment: &'a Environment,
     package: &'a Package,
     toolchain: &'a Toolchain,
@@ -171,7 +193,7 @@ impl Step<'_> {
         let scan = scan(self.environment, self.package, &Cfgs::from_rustc(&cores[0].cfgs))?;
         let modules = scan.units.iter().flat_map(|unit| &unit.device_crate.modules);
         let names: BTreeSet<&String> = modules.flat_map(|module| &module.names).collect();
-        let plan = Plan::new(self.package, self.toolchain, names.iter().copied());
+        let plan = Plan::new(self.package, self.toolchain, self.panic, names.iter().copied());
         let mut output = Output { directives: self.directives(&scan, &plan), ..Output::default() };
         if scan.units.is_empty() {
             return Ok(output);
@@ -212,6 +234,7 @@ impl Step<'_> {
                 arch,
                 core,
                 externs,
+                overflow_checks: self.overflow_checks,
                 folder: &self.folder,
                 workspace_root: &self.package.workspace_root,
                 local_folders: plan.local_folders().filter_map(|folder| named(folder)).collect(),

@@ -33,11 +33,18 @@ pub mod atomic;
 mod barrier;
 mod device_copy;
 mod disjoint;
+#[doc(hidden)]
+pub mod failure;
 mod index;
 pub mod integer;
 pub mod math;
+#[cfg(target_arch = "nvptx64")]
+mod memcmp;
+#[doc(hidden)]
+pub mod message;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod native;
+pub mod output;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 pub mod shared;

@@ -1,8 +1,29 @@
-//! What a panic does on the device: it stops the grid with a trap, which the host sees as a failed
-//! launch. It must not know what panicked.
+//! What a panic does on the device: the first panicking thread tells the host what happened, and every
+//! panicking thread ends itself; or, with the feature `panic-trap`, the whole grid traps. It must not
+//! know what the host makes of it.
+//!
+//! The build step leads the calls of core's panicking functions to [`direct`], where nothing is formatted.
+//! What it missed comes to the handler here, and has no message.
+
+#[cfg(not(feature = "panic-trap"))]
+mod direct;
+#[cfg(not(feature = "panic-trap"))]
+mod record;
 
 use core::panic::PanicInfo;
 
+#[cfg(not(feature = "panic-trap"))]
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    let text = info.message().as_str().unwrap_or("a panic without a message");
+    let record = record::Record::claim();
+    if let Some(location) = info.location() {
+        record.locate(location);
+    }
+    record.complete(crate::failure::CONSTANT, text.as_ptr().addr() as u64, text.len() as u64)
+}
+
+#[cfg(feature = "panic-trap")]
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     // SAFETY: `trap` ends the grid; nothing of this thread runs after it.

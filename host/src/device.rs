@@ -1,6 +1,7 @@
 //! Devices: which there are, what they are, what they take. It must not know how work runs on them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::backend::DeviceBackend;
 use crate::backend::cpu::CpuDevice;
@@ -8,6 +9,7 @@ use crate::backend::cuda::{self, CudaDevice};
 use crate::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
 use crate::grid::Limits;
+use crate::output::{self, Sink};
 use crate::stream::Stream;
 
 /// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.
@@ -88,6 +90,7 @@ impl Device {
     /// starts. Threads that may wait for each other have stacks of 256 KiB (`FERROGRID_CPU_STACK` overrides,
     /// in KiB); one that uses more ends the process with a message.
     pub fn cpu() -> Device {
+        output::connect_cpu();
         Device { backend: DeviceBackend::Cpu(CpuDevice::get()) }
     }
 
@@ -235,6 +238,57 @@ impl Device {
         match &self.backend {
             DeviceBackend::Cuda(device) => device.synchronize(),
             DeviceBackend::Cpu(device) => device.synchronize(),
+        }
+    }
+
+    /// Hands what kernels of this device print to `sink` from now on, one call for each `println!` or
+    /// `print!`, with its line end. Without this it goes to standard output.
+    ///
+    /// Text of a GPU arrives while some thread waits for the device (`synchronize`, `download`), on that
+    /// thread. Text of the CPU device arrives at once, on the threads that run kernels.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let device = ferrogrid_host::Device::cpu();
+    /// let lines = Arc::new(Mutex::new(Vec::new()));
+    /// let kept = lines.clone();
+    /// device.set_output(move |text| kept.lock().unwrap().push(text.to_owned()));
+    /// device.clear_output();
+    /// # Ok(()) }
+    /// ```
+    pub fn set_output(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
+        self.lead_output(Some(Arc::new(sink)));
+    }
+
+    /// Lets what kernels of this device print go to standard output again.
+    pub fn clear_output(&self) {
+        self.lead_output(None);
+    }
+
+    fn lead_output(&self, sink: Option<Sink>) {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.set_output(sink),
+            DeviceBackend::Cpu(_) => output::CPU.set(sink),
+        }
+    }
+
+    /// Sets the size of the buffer in which a GPU collects printed text until somebody waits for it, in
+    /// bytes, rounded up to a power of two; 1 MiB if it is not set. The CPU device has no such buffer.
+    ///
+    /// # Errors
+    /// [`Error::OutputCapacity`] for less than 4 KiB or more than 1 GiB; [`Error::OutputInUse`] if kernels
+    /// that print have been loaded.
+    pub fn set_output_capacity(&self, bytes: usize) -> Result<()> {
+        const LEAST: usize = 1 << 12;
+        const MOST: usize = 1 << 30;
+        if !(LEAST..=MOST).contains(&bytes) {
+            return Err(Error::OutputCapacity { bytes, least: LEAST, most: MOST });
+        }
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.set_output_capacity(bytes.next_power_of_two()),
+            DeviceBackend::Cpu(_) => Ok(()),
         }
     }
 

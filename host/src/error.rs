@@ -97,9 +97,8 @@ pub enum Error {
         /// The driver's text for it.
         text: Box<str>,
     },
-    /// A kernel failed on a CUDA device after its launch had returned: it trapped (a panic does
-    /// that), reached memory that is not its own, or ran too long. CUDA makes the device unusable
-    /// for the rest of the process.
+    /// A kernel failed on a CUDA device after its launch had returned: it reached memory that is not its
+    /// own, ran too long, or trapped. CUDA makes the device unusable for the rest of the process.
     #[error(
         "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again in this process",
         LaunchedSince(kernels)
@@ -117,14 +116,20 @@ pub enum Error {
         /// The driver's text for it.
         text: Box<str>,
     },
-    /// A kernel panicked on the CPU device.
+    /// A kernel panicked. The device goes on: buffers keep their contents, other threads of the kernel
+    /// ran to their end, and later launches work.
+    ///
+    /// On a GPU it is reported once, at the next call that waits for the device, on whichever stream;
+    /// threads that panicked after the first and before that call are not reported. (Modules built with
+    /// `PanicStrategy::Trap` give [`Error::LaunchFailed`] instead.)
     #[error(
         "kernel `{kernel}` panicked at {file}:{line}:{column} in block {}, thread {}: {message}",
         Place(block),
         Place(thread)
     )]
     KernelPanic {
-        /// The kernel's name.
+        /// The kernel's name. On a GPU, all names that it may be, joined by ` or `, where several kernels
+        /// launched since the last synchronisation have code of that line.
         kernel: &'static str,
         /// The panic's message.
         message: Box<str>,
@@ -249,6 +254,23 @@ pub enum Error {
         stacks: usize,
         /// What the system said.
         reason: Box<str>,
+    /// The buffer for printed text has a size already: kernels that print have been loaded.
+    #[error(
+        "the output buffer is in use, with {capacity} bytes: set its size before kernels that print are launched"
+    )]
+    OutputInUse {
+        /// Its size in bytes.
+        capacity: usize,
+    },
+    /// The buffer for printed text cannot have that size.
+    #[error("an output buffer of {bytes} bytes is not possible: it may have {least} to {most}")]
+    OutputCapacity {
+        /// The bytes asked for.
+        bytes: usize,
+        /// The fewest.
+        least: usize,
+        /// The most.
+        most: usize,
     },
     /// There is not enough memory on the device.
     #[error("{device} is out of memory: {requested} bytes asked for{}", Free(free, total))]

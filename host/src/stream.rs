@@ -61,7 +61,7 @@ impl Stream {
     ///
     /// # Errors
     /// If a kernel has failed since the last synchronisation: [`Error::KernelPanic`](crate::Error::KernelPanic)
-    /// on the CPU (the stream can be used again), [`Error::LaunchFailed`](crate::Error::LaunchFailed) on a GPU.
+    /// (the device can be used on), or [`Error::LaunchFailed`](crate::Error::LaunchFailed).
     pub fn synchronize(&self) -> Result<()> {
         match &self.inner.backend {
             StreamBackend::Cuda(stream) => stream.synchronize(),

@@ -115,6 +115,8 @@ const SCENARIOS: &[Scenario] = &[
     ("unknown_code", unknown_code),
     ("out_of_memory", out_of_memory),
     ("events", events),
+    ("panicking_kernel", panicking_kernel),
+    ("printing_kernel", printing_kernel),
 ];
 
 #[test]
@@ -446,5 +448,82 @@ fn events() -> Result<()> {
     let cpu = Device::cpu().new_stream()?;
     cpu.wait(&end)?;
     assert!(matches!(cpu.record()?.elapsed_since(&start), Err(Error::EventTime { .. })));
+    Ok(())
+}
+
+#[test]
+fn a_panic_is_reported_once_and_the_device_goes_on() {
+    run("panicking_kernel", "panic=2");
+}
+
+fn panicking_kernel() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32])?;
+    let mut y = stream.upload(&[1.0_f32])?;
+    let expected = Error::KernelPanic {
+        kernel: "saxpy",
+        message: "index out of bounds: the len is 5 but the index is 7".into(),
+        file: "src/kernels.rs".into(),
+        line: 33,
+        column: 9,
+        block: [1, 0, 0],
+        thread: [2, 0, 0],
+    };
+    type Wait = fn(&Device, &ferrogrid_host::Stream) -> Result<()>;
+    let waits: [Wait; 3] = [
+        |_, stream| stream.synchronize(),
+        |device, _| device.synchronize(),
+        |_, stream| stream.record()?.synchronize(),
+    ];
+    for wait in waits {
+        saxpy(&stream, Grid::cover(1), 2.0, &x, &mut y)?;
+        assert_eq!(wait(&device, &stream), Err(expected.clone()));
+        assert_eq!(wait(&device, &stream), Ok(()));
+    }
+    saxpy(&stream, Grid::cover(1), 2.0, &x, &mut y)?;
+    let other = stream.upload(&[5.0_f32])?; // waits, but has no say in what ran before
+    assert_eq!(stream.download(&y), Err(expected));
+    saxpy(&stream, Grid::cover(1), 3.0, &x, &mut y)?;
+    assert_eq!(stream.download(&y)?, [12.0]);
+    assert_eq!(stream.download(&other)?, [5.0]);
+    Ok(())
+}
+
+#[test]
+fn printed_text_arrives_when_somebody_waits() {
+    run("printing_kernel", "print=3");
+    run("printing_kernel", "print=200");
+}
+
+fn printing_kernel() -> Result<()> {
+    let device = Device::cuda(0)?;
+    assert!(matches!(device.set_output_capacity(100), Err(Error::OutputCapacity { bytes: 100, .. })));
+    device.set_output_capacity(8000)?;
+    let texts = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let kept = texts.clone();
+    device.set_output(move |text| kept.lock().unwrap().push(text.to_owned()));
+    let taken = || std::mem::take(&mut *texts.lock().unwrap());
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32])?;
+    let mut y = stream.upload(&[1.0_f32])?;
+    let many = std::env::var("FAKE_CUDA").unwrap() == "print=200";
+    for round in 0..100 {
+        saxpy(&stream, Grid::cover(1), 2.0, &x, &mut y)?;
+        assert_eq!(taken(), Vec::<String>::new(), "round {round}: nobody has waited");
+        stream.synchronize()?;
+        let found = taken();
+        let (last, whole) = found.split_last().unwrap();
+        if many {
+            // 170 pieces of 48 bytes fit into 8192.
+            assert_eq!((whole.len(), whole[169].as_str()), (170, "odd\n"), "round {round}");
+            assert_eq!(last, "[30 printed texts were lost: the buffer of 8192 bytes was full]\n");
+        } else {
+            assert_eq!(found, ["even\n", "odd\n", "even\n"], "round {round}");
+        }
+    }
+    assert_eq!(device.set_output_capacity(1 << 20), Err(Error::OutputInUse { capacity: 8192 }));
+    stream.synchronize()?;
+    assert_eq!(taken(), Vec::<String>::new());
     Ok(())
 }

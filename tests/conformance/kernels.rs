@@ -31,16 +31,6 @@ pub mod elementwise {
             *value = input[i.get()];
         }
     }
-
-    /// Reads one beyond the end of `input` in the thread of index `at`.
-    #[kernel]
-    pub fn read_beyond_the_end(t: Thread<1>, at: u32, input: &[u32], mut output: DisjointSlice<u32>) {
-        let i = t.index();
-        let source = if i.get() == at as usize { input.len() } else { 0 };
-        if let Some(value) = output.get_mut(i) {
-            *value = input[source];
-        }
-    }
 }
 
 /// Parameters of every kind of scalar, and what threads know of themselves.

@@ -6,6 +6,8 @@ mod atomic_kernels;
 mod atomics;
 mod block_kernels;
 mod blocks;
+mod failure_kernels;
+mod failures;
 mod kernels;
 mod language;
 mod launching;
@@ -39,6 +41,7 @@ fn main() -> std::process::ExitCode {
         ordering::CASES,
         separate::CASES,
         atomics::CASES,
+        failures::CASES,
         strides::CASES,
         blocks::CASES,
     ]

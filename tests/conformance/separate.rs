@@ -5,11 +5,14 @@ use std::process::{Command, ExitCode};
 
 use ferrogrid::prelude::*;
 
-use super::kernels::elementwise;
-use super::{Case, Outcome, expect, label, names};
+use super::kernels::ranks;
+use super::{Case, Outcome, failures, label, names};
 
 pub(crate) const CASES: &[Case] =
-    &[("reading_out_of_bounds_is_an_error", |device| in_its_own_process(device, "reading_out_of_bounds"))];
+    &[("reading_where_nothing_is", |device| in_its_own_process(device, "reading_where_nothing_is"))];
+
+/// The same, as they run in their processes.
+const APART: &[Case] = &[("reading_where_nothing_is", reading_where_nothing_is)];
 
 const REQUEST: &str = "FERROGRID_CONFORMANCE_SEPARATE";
 
@@ -18,7 +21,7 @@ pub(crate) fn requested() -> Option<String> {
     std::env::var(REQUEST).ok()
 }
 
-fn in_its_own_process(device: &Device, case: &str) -> Outcome {
+pub(crate) fn in_its_own_process(device: &Device, case: &str) -> Outcome {
     let output =
         Command::new(std::env::current_exe()?).env(REQUEST, format!("{}/{case}", label(device))).output()?;
     if output.status.success() {
@@ -35,14 +38,7 @@ fn in_its_own_process(device: &Device, case: &str) -> Outcome {
 
 /// Runs the case that `request` names, `device/case`.
 pub(crate) fn run(request: &str) -> ExitCode {
-    let outcome = match request.split_once('/') {
-        Some((wanted, "reading_out_of_bounds")) => Device::all()
-            .iter()
-            .find(|device| label(device) == wanted)
-            .map_or_else(|| Err("no such device".into()), reading_out_of_bounds),
-        _ => Err(format!("no case {request:?}").into()),
-    };
-    match outcome {
+    match find_and_run(request) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -51,33 +47,31 @@ pub(crate) fn run(request: &str) -> ExitCode {
     }
 }
 
-fn reading_out_of_bounds(device: &Device) -> Outcome {
-    let stream = device.new_stream()?;
-    let input = stream.upload(&[1_u32; 10])?;
-    let mut output = stream.upload(&[0_u32; 1000])?;
-    elementwise::read_beyond_the_end(&stream, Grid::cover(1000).with_block(64), 777, &input, &mut output)?;
-    let error = match stream.synchronize() {
-        Ok(()) => return Err("the kernel read beyond the end and nobody noticed".into()),
-        Err(error) => error,
-    };
-    let text = error.to_string();
-    names(&text, &["read_beyond_the_end"])?;
-    match error {
-        Error::KernelPanic { .. } if !device.is_cuda() => {
-            names(
-                &text,
-                &["kernels.rs", "len is 10", "index is 10", "block (12, 0, 0)", "thread (9, 0, 0)"],
-            )?;
-            still_usable(&stream)
-        }
-        Error::LaunchFailed { .. } if device.is_cuda() => Ok(()),
-        other => Err(format!("another error: {other:?}").into()),
-    }
+fn find_and_run(request: &str) -> Outcome {
+    let (wanted, name) = request.split_once('/').ok_or_else(|| format!("no request: {request:?}"))?;
+    let devices = Device::all();
+    let device = devices.iter().find(|device| label(device) == wanted).ok_or("no such device")?;
+    let mut cases = APART.iter().chain(failures::APART);
+    let (_, case) = cases.find(|(known, _)| *known == name).ok_or_else(|| format!("no case {name:?}"))?;
+    case(device)
 }
 
-/// On the CPU a failed kernel leaves the device as it was.
-fn still_usable(stream: &Stream) -> Outcome {
-    let mut data = stream.upload(&[1_u32; 10])?;
-    elementwise::increment(stream, Grid::cover(10), &mut data)?;
-    expect("elements", stream.download(&data)?, vec![2; 10])
+/// A read far beyond all memory of the device fails, and takes the context along.
+fn reading_where_nothing_is(device: &Device) -> Outcome {
+    if !device.is_cuda() {
+        return Ok(()); // There it would end the process.
+    }
+    let stream = device.new_stream()?;
+    let input = stream.upload(&[0_u16; 10])?;
+    let mut output = stream.upload(&[0_u16; 10])?;
+    let (from, to) = (input.as_device_ptr(), output.as_device_ptr_mut());
+    // SAFETY: none, as the first thread reads gigabytes behind `input`: the case shows that this is
+    // noticed, in a process that ends after it.
+    unsafe { ranks::reverse(&stream, Grid::new(1, 1), u32::MAX, from, to)? };
+    match stream.synchronize() {
+        Err(error @ Error::LaunchFailed { .. }) => {
+            names(&error.to_string(), &["reverse", "cannot be used again"])
+        }
+        other => Err(format!("expected a failed launch, found {other:?}").into()),
+    }
 }

@@ -10,12 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmodule};
 
 use super::driver::{Code, Driver, driver};
+use super::feedback::Feedback;
 use super::pool::{self, PoolHandle};
 use super::recent::Recent;
 use super::stream::CudaStream;
 use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
 use crate::grid::Limits;
+use crate::output::Sink;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
 /// loaded in it: nothing that refers to them can outlive them.
@@ -34,6 +36,7 @@ pub(crate) struct CudaDevice {
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
     recents: Mutex<Vec<Weak<Recent>>>,
+    feedback: Feedback,
 }
 
 /// A handle of the driver, which may be used from any thread.
@@ -110,6 +113,7 @@ impl CudaDevice {
             modules: Mutex::new(HashMap::new()),
             spare_events: Mutex::new(Vec::new()),
             recents: Mutex::new(Vec::new()),
+            feedback: Feedback::new(),
         })
     }
 
@@ -201,10 +205,29 @@ impl CudaDevice {
         // SAFETY: a context is bound.
         let code = unsafe { self.driver.context_synchronize() };
         self.check(code, "cuCtxSynchronize", &self.to_string())?;
+        let heard = self.hear();
         for recent in self.live_recents() {
             recent.clear();
         }
-        Ok(())
+        heard
+    }
+
+    pub(super) fn feedback(&self) -> &Feedback {
+        &self.feedback
+    }
+
+    /// Shows what kernels have printed, and reports a panic; called after waiting, with the context bound.
+    #[inline]
+    pub(super) fn hear(&self) -> Result<()> {
+        self.feedback.hear(self)
+    }
+
+    pub(crate) fn set_output(&self, sink: Option<Sink>) {
+        self.feedback.output().set(sink);
+    }
+
+    pub(crate) fn set_output_capacity(&self, bytes: usize) -> Result<()> {
+        self.feedback.set_capacity(bytes)
     }
 
     /// As [`Driver::check`]; the failure of a kernel names the kernels that it may be.
@@ -218,13 +241,8 @@ impl CudaDevice {
         if !code.is_kernel_failure() {
             return self.driver.error(code, operation, object);
         }
-        let mut kernels: Vec<&'static str> = Vec::new();
-        for recent in self.live_recents() {
-            kernels.extend(recent.names());
-        }
-        kernels.dedup();
         Error::LaunchFailed {
-            kernels,
+            kernels: self.recent_names(),
             operation,
             code: code.0,
             name: self.driver.name_of(code),
@@ -248,6 +266,16 @@ impl CudaDevice {
 
     pub(super) fn spare_events(&self) -> MutexGuard<'_, Vec<Handle<CUevent>>> {
         lock(&self.spare_events)
+    }
+
+    /// The kernels last launched on any stream since it was waited for.
+    pub(super) fn recent_names(&self) -> Vec<&'static str> {
+        let mut kernels: Vec<&'static str> = Vec::new();
+        for recent in self.live_recents() {
+            kernels.extend(recent.names());
+        }
+        kernels.dedup();
+        kernels
     }
 
     fn live_recents(&self) -> Vec<Arc<Recent>> {

@@ -25,6 +25,7 @@ impl Code {
     pub(super) const SUCCESS: Code = Code(0);
     pub(super) const OUT_OF_MEMORY: Code = Code(2);
     pub(super) const NO_DEVICE: Code = Code(100);
+    pub(super) const NOT_FOUND: Code = Code(500);
     pub(super) const NOT_READY: Code = Code(600);
     pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = Code(701);
     pub(super) const COOPERATIVE_LAUNCH_TOO_LARGE: Code = Code(720);
@@ -108,6 +109,11 @@ driver_calls! {
     fill_32 = cuMemsetD32Async(target: CUdeviceptr, value: c_uint, count: usize, stream: CUstream);
     module_load = cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
     module_function = cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
+    module_global = cuModuleGetGlobal_v2(address: *mut CUdeviceptr, bytes: *mut usize, module: CUmodule, name: *const c_char);
+    write_now = cuMemcpyHtoD_v2(target: CUdeviceptr, source: *const c_void, bytes: usize);
+    read_now = cuMemcpyDtoH_v2(target: *mut c_void, source: CUdeviceptr, bytes: usize);
+    host_address = cuMemHostGetDevicePointer_v2(address: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint);
+    host_allocate = cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint);
     function_attribute = cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
     function_set_attribute = cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
     launch_kernel = cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);

@@ -47,7 +47,8 @@ impl CudaEvent {
         self.device.bind()?;
         // SAFETY: the event is live.
         let code = unsafe { self.device.driver().event_synchronize(self.raw()) };
-        self.device.check(code, "cuEventSynchronize", "")
+        self.device.check(code, "cuEventSynchronize", "")?;
+        self.device.hear()
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {

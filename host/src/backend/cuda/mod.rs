@@ -7,6 +7,7 @@
 mod device;
 mod driver;
 mod event;
+mod feedback;
 mod module;
 mod pool;
 mod recent;

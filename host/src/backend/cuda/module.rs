@@ -27,6 +27,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<C
     if kernel.descriptor().uses_shared_memory {
         allow_all_shared_memory(device, function, &object)?;
     }
+    device.feedback().note_loaded(kernel);
     Ok(function)
 }
 
@@ -58,6 +59,7 @@ fn module(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUmodule> {
         });
     }
     let module = load_best(device, kernel, &candidates)?;
+    device.feedback().connect(device, module)?;
     modules.insert(id, Handle(module));
     Ok(module)
 }

@@ -55,12 +55,18 @@ impl CudaStream {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
+        self.drain()?;
+        let heard = self.device.hear();
+        self.recent.clear();
+        heard
+    }
+
+    /// Waits for all work, and leaves what kernels have to say to the next who asks.
+    fn drain(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: the stream is live.
         let code = unsafe { self.driver.stream_synchronize(self.raw.0) };
-        self.device.check(code, "cuStreamSynchronize", "")?;
-        self.recent.clear();
-        Ok(())
+        self.device.check(code, "cuStreamSynchronize", "")
     }
 
     pub(crate) fn record_timed(&self) -> Result<CudaEvent> {
@@ -157,10 +163,10 @@ impl CudaStream {
         bytes: usize,
     ) -> Result<()> {
         self.bind()?;
-        // SAFETY: the caller vouches for both; `synchronize` below outlasts the use of `source`.
+        // SAFETY: the caller vouches for both; `drain` below outlasts the use of `source`.
         let code = unsafe { self.driver.copy_to_device(address(target), source.cast(), bytes, self.raw.0) };
         self.device.check(code, "cuMemcpyHtoDAsync", &format!("{bytes} bytes"))?;
-        self.synchronize()
+        self.drain()
     }
 
     /// # Safety

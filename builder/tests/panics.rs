@@ -1,0 +1,113 @@
+//! What panics in device code become, by the options of the build step, with the device toolchain of this
+//! machine. It must not need the host half: what a GPU makes of it is tested elsewhere.
+
+use std::fs;
+use std::path::Path;
+
+use ferrogrid_build::{Build, Environment, PanicStrategy};
+
+const KERNELS: &str = "\
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+    use ferrogrid::device::println;
+
+    #[kernel]
+    pub fn reads(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = x[i.get()] + 1;
+        }
+    }
+
+    #[kernel]
+    pub fn asserts(t: Thread<1>, x: &[f32]) {
+        let value = x[0];
+        assert!(value < 1.0, \"thread {}: {value:?}\", t.index().get());
+        assert_eq!(x[1], value, \"in {}\", x.len());
+    }
+
+    #[kernel]
+    pub fn prints(t: Thread<1>, x: &[f32]) {
+        println!(\"{} {:8.3}\", t.index().get(), x[0]);
+    }
+}
+
+fn main() {}
+";
+
+/// The PTX of those kernels, in a package with this in its Cargo.toml.
+fn ptx(settings: &str, build: Build) -> Result<String, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let manifest = format!(
+        "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{settings}\n[workspace]\n\
+         [dependencies.ferrogrid-device]\npath = {:?}\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
+        rooms.join("device"),
+        rooms.join("macros"),
+    );
+    fs::create_dir_all(root.join("src")).unwrap();
+    fs::write(root.join("Cargo.toml"), manifest).unwrap();
+    fs::copy(rooms.join("Cargo.lock"), root.join("Cargo.lock")).unwrap();
+    fs::write(root.join("src/main.rs"), KERNELS).unwrap();
+    let environment = Environment::new(&root, root.join("out"));
+    let output = build.try_run(&environment).map_err(|error| error.to_string())?;
+    Ok(fs::read_to_string(&output.ptx[0]).unwrap())
+}
+
+/// The code of an entry point.
+fn entry<'a>(ptx: &'a str, name: &str) -> &'a str {
+    let start = ptx.find(&format!(".visible .entry {name}_")).unwrap();
+    &ptx[start..start + ptx[start..].find("\n}").unwrap()]
+}
+
+#[test]
+fn by_default_panics_send_a_message_and_nothing_is_formatted_on_the_device() {
+    let ptx = ptx("", Build::new()).unwrap();
+    assert!(entry(&ptx, "reads").contains("call.uni __ferrogrid_panic_bounds_check, "), "{ptx}");
+    assert!(entry(&ptx, "asserts").contains("call.uni __ferrogrid_panic_fmt, "), "{ptx}");
+    for variable in ["failure = 0;", "output = 0;", "formatters = 1;"] {
+        assert!(ptx.contains(&format!(".visible .global .align 8 .u64 __ferrogrid_{variable}")), "{ptx}");
+    }
+    // No call through a pointer, nor any of the functions that stand behind one.
+    assert!(!ptx.contains("prototype_") && !ptx.contains("4core3fmt"), "{ptx}");
+    assert!(!ptx.contains("__ferrogrid_panic_signatures(") && !ptx.contains(".extern .global"), "{ptx}");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_str().unwrap();
+    let bytes: Vec<String> = here.bytes().map(|byte| byte.to_string()).collect();
+    assert!(!ptx.contains(&bytes.join(", ")), "no path of this machine is in a constant");
+}
+
+#[test]
+fn a_trap_knows_nothing_of_messages() {
+    for (settings, build) in [
+        ("", Build::new().panic(PanicStrategy::Trap)),
+        ("[package.metadata.ferrogrid]\npanic = \"trap\"", Build::new()),
+    ] {
+        let ptx = ptx(settings, build).unwrap();
+        assert!(!ptx.contains("__ferrogrid_panic") && !ptx.contains("__ferrogrid_failure"), "{ptx}");
+        assert!(ptx.contains("trap;"), "{ptx}");
+        assert!(ptx.contains("__ferrogrid_output = 0;"), "printing works all the same");
+    }
+}
+
+#[test]
+fn overflow_panics_where_that_is_asked_for() {
+    let checks = |settings: &str, build: Build| {
+        let ptx = ptx(settings, build).unwrap();
+        entry(&ptx, "reads").contains("panic_const_add_overflow")
+    };
+    assert!(!checks("", Build::new()));
+    assert!(checks("", Build::new().overflow_checks(true)));
+    let settings = "[package.metadata.ferrogrid]\noverflow-checks = true";
+    assert!(checks(settings, Build::new()));
+    assert!(!checks(settings, Build::new().overflow_checks(false)), "the build script wins");
+}
+
+#[test]
+fn settings_that_mean_nothing_are_named() {
+    let error = ptx("[package.metadata.ferrogrid]\npanic = \"abort\"", Build::new()).unwrap_err();
+    assert!(error.contains("ferrogrid.panic` in Cargo.toml is \"abort\""), "{error}");
+    let error = ptx("[package.metadata.ferrogrid]\noverflow-checks = 1", Build::new()).unwrap_err();
+    assert!(error.contains("overflow-checks` in Cargo.toml is 1; expected is true or false"), "{error}");
+}

@@ -1,0 +1,53 @@
+//! The record in which a panicking GPU thread tells the host what happened: its layout, which device
+//! code and host share. It must not know who writes or reads it when.
+//!
+//! The record lies in host memory that the GPU can write to. Device code finds it through the symbol
+//! [`FAILURE_SYMBOL`], which the host sets after loading a module.
+
+/// The name of the module's variable (a `u64`) that holds the record's address; 0 if there is none.
+pub const FAILURE_SYMBOL: &str = "__ferrogrid_failure";
+
+/// The bytes of a message that fit; what is longer is cut.
+pub const MESSAGE_BYTES: usize = 4096;
+
+/// [`FailureRecord::state`]: nobody has panicked.
+pub const FREE: u32 = 0;
+/// [`FailureRecord::state`]: a thread has panicked and is writing.
+pub const CLAIMED: u32 = 1;
+/// [`FailureRecord::state`]: all is written.
+pub const COMPLETE: u32 = 2;
+
+/// [`FailureRecord::kind`]: an index (`first`) was not below a length (`second`).
+pub const BOUNDS: u32 = 1;
+/// [`FailureRecord::kind`]: the message is a constant of the module, `second` bytes at `first`.
+pub const CONSTANT: u32 = 2;
+/// [`FailureRecord::kind`]: the message is `second` bytes long, and as much of it as fits is in `message`.
+pub const MESSAGE: u32 = 3;
+
+/// What the first panicking thread says of itself. Addresses are those of the module's constants in
+/// device memory.
+#[repr(C, align(16))]
+pub struct FailureRecord {
+    /// [`FREE`], [`CLAIMED`] or [`COMPLETE`].
+    pub state: u32,
+    /// [`BOUNDS`], [`CONSTANT`] or [`MESSAGE`].
+    pub kind: u32,
+    /// The block's index in the grid, x first.
+    pub block: [u32; 3],
+    /// The thread's index in the block, x first.
+    pub thread: [u32; 3],
+    /// The line of the panic.
+    pub line: u32,
+    /// Its column.
+    pub column: u32,
+    /// The address of the source file's name.
+    pub file: u64,
+    /// The length of that name in bytes.
+    pub file_length: u64,
+    /// The first value of the message, by its kind.
+    pub first: u64,
+    /// The second value of the message, by its kind.
+    pub second: u64,
+    /// The message, as `crate::message` says.
+    pub message: [u64; MESSAGE_BYTES / 8],
+}

@@ -1,0 +1,107 @@
+//! Text that kernels print: the macros, and the layout of the buffer through which a GPU's threads hand
+//! their messages to the host. It must not know where the text is shown.
+//!
+//! ```
+//! use ferrogrid_device::prelude::*;
+//! use ferrogrid_device::println;
+//!
+//! fn report(t: Thread<1>, value: f32) {
+//!     if value.is_nan() {
+//!         println!("thread {}: not a number", t.index().get());
+//!     }
+//! }
+//! ```
+
+use core::fmt;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod native;
+#[cfg(target_arch = "nvptx64")]
+mod ptx;
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub use native::connect;
+
+/// Prints a line from a kernel, formatted as by std's `println!`.
+///
+/// The host shows it when it next waits for the device (on the CPU device at once): on standard output,
+/// or wherever `Device::set_output` says. A line stays whole; lines of different threads come in any
+/// order. Lines for which the device's buffer has no room are lost, and the host says how many.
+///
+/// On a GPU the host formats, and it knows integers, floating-point numbers, `bool`, `char`, `&str` (its
+/// first 1024 bytes), pointers, and references to these, with all of their traits and options. Of a value
+/// of any other type it shows the type's name, in angle brackets.
+///
+/// ```ignore
+/// use ferrogrid::device::println; // not in the prelude: std's has the same name on the host
+/// ```
+#[macro_export]
+macro_rules! println {
+    () => {
+        $crate::output::print(::core::format_args!("\n"))
+    };
+    ($($argument:tt)*) => {
+        $crate::output::print(::core::format_args!("{}\n", ::core::format_args!($($argument)*)))
+    };
+}
+
+/// As [`println!`](crate::println), without the end of the line. What one `print!` gives stays whole.
+#[macro_export]
+macro_rules! print {
+    ($($argument:tt)*) => {
+        $crate::output::print(::core::format_args!($($argument)*))
+    };
+}
+
+/// What the macros call.
+#[doc(hidden)]
+pub fn print(text: fmt::Arguments<'_>) {
+    #[cfg(target_arch = "nvptx64")]
+    ptx::print(text);
+    #[cfg(not(target_arch = "nvptx64"))]
+    native::print(text);
+}
+
+/// The name of the module's variable (a `u64`) that holds the address of an [`OutputHeader`]; 0 if there
+/// is no buffer. Only modules that print have it.
+#[doc(hidden)]
+pub const OUTPUT_SYMBOL: &str = "__ferrogrid_output";
+
+/// What each piece of text begins with, and what its place is a multiple of: a position plus one, and the
+/// length of the message in bytes, as two `u64`.
+#[doc(hidden)]
+pub const ENTRY_BYTES: u64 = 16;
+
+/// The buffer's head; `capacity` bytes, a power of two, follow it. They are a ring: what has the position
+/// `p` lies at `p % capacity`.
+///
+/// A thread takes a position by adding the size of its piece to `reserved`. If that fits between `start`
+/// and `start + capacity` it writes the message, and last, before it, the position plus one. If not, it adds
+/// the size to `lost_bytes`. So `reserved` is the sum of what was written, what was lost, and what threads
+/// are about to write; and the host knows what it has read of it.
+#[doc(hidden)]
+#[repr(C, align(16))]
+pub struct OutputHeader {
+    /// The position that the next piece gets; the device adds to it.
+    pub reserved: u64,
+    /// Bytes of positions that were taken in vain; the device adds to it.
+    pub lost_bytes: u64,
+    /// Pieces of text that were lost; the device adds to it.
+    pub lost_pieces: u64,
+    /// Before this position everything may be overwritten; the host sets it.
+    pub start: u64,
+    /// The bytes of the ring; the host sets it once.
+    pub capacity: u64,
+    /// Fills up to a multiple of the alignment.
+    pub unused: u64,
+}
+
+/// The bytes that a piece with a message of `length` bytes takes in the ring; `None` if no ring has as many.
+#[doc(hidden)]
+pub const fn piece_bytes(length: u64) -> Option<u64> {
+    match length.checked_next_multiple_of(ENTRY_BYTES) {
+        Some(bytes) => bytes.checked_add(ENTRY_BYTES),
+        None => None,
+    }
+}

@@ -1,0 +1,22 @@
+//! Printing on the CPU device: the text goes straight to whoever has asked for it, else to standard
+//! output. It must not know devices.
+
+extern crate std;
+
+use core::fmt;
+use std::sync::OnceLock;
+
+static TARGET: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Hands all text from now on to `target`, in one call for each piece; the first call counts.
+pub fn connect(target: fn(&str)) {
+    TARGET.get_or_init(|| target);
+}
+
+pub(super) fn print(text: fmt::Arguments<'_>) {
+    let text = std::fmt::format(text);
+    match TARGET.get() {
+        Some(target) => target(&text),
+        None => std::print!("{text}"),
+    }
+}

@@ -1,0 +1,85 @@
+//! The failure record on the host's side. It must not know which kernel it was.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use ferrogrid_device::failure::{BOUNDS, COMPLETE, FREE, FailureRecord, MESSAGE, MESSAGE_BYTES};
+
+use super::super::device::CudaDevice;
+use super::{Mapped, addresses};
+use crate::error::Result;
+
+/// The record of a device, in memory that its threads write to.
+pub(super) struct PanicRecord {
+    memory: Mapped,
+    /// Held by whoever takes the record's content.
+    taking: Mutex<()>,
+}
+
+/// What a panicking thread wrote.
+pub(super) struct Panic {
+    pub(super) message: String,
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: u32,
+    pub(super) block: [u32; 3],
+    pub(super) thread: [u32; 3],
+}
+
+impl PanicRecord {
+    pub(super) fn new(device: &CudaDevice) -> Result<Self> {
+        let memory = Mapped::allocate(device, size_of::<FailureRecord>())?;
+        Ok(PanicRecord { memory, taking: Mutex::new(()) })
+    }
+
+    /// Its address for device code.
+    pub(super) fn address(&self) -> u64 {
+        self.memory.device
+    }
+
+    fn record(&self) -> *mut FailureRecord {
+        self.memory.host.cast()
+    }
+
+    fn state(&self) -> &AtomicU32 {
+        // SAFETY: an aligned word of memory that is never freed; both sides reach it as a whole.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.record()).state) }
+    }
+
+    /// Whether a thread has panicked and written all.
+    #[inline]
+    pub(super) fn is_complete(&self) -> bool {
+        self.state().load(Ordering::Acquire) == COMPLETE
+    }
+
+    /// The panic, and the record free for the next; `None` if another thread was faster.
+    pub(super) fn take(&self, device: &CudaDevice) -> Option<Panic> {
+        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_complete() {
+            return None;
+        }
+        // SAFETY: a complete record is written by nobody until its state is `FREE`; all of its bits are
+        // numbers.
+        let record = unsafe { &*self.record() };
+        let message = match record.kind {
+            BOUNDS => {
+                format!("index out of bounds: the len is {} but the index is {}", record.second, record.first)
+            }
+            MESSAGE => {
+                let words = (record.second as usize).min(MESSAGE_BYTES) / 8;
+                addresses::message(device, &record.message[..words])
+            }
+            _ => addresses::text(device, record.first, record.second),
+        };
+        let panic = Panic {
+            message,
+            file: addresses::text(device, record.file, record.file_length),
+            line: record.line,
+            column: record.column,
+            block: record.block,
+            thread: record.thread,
+        };
+        self.state().store(FREE, Ordering::Release);
+        Some(panic)
+    }
+}

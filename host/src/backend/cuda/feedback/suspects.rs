@@ -1,0 +1,121 @@
+//! Which kernel panicked. The record does not say: a panicking thread may be in a function that several
+//! kernels call. But the PTX says which kernels hold code of a source line, and streams remember what was
+//! launched last. It must not know the record.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use crate::kernel::Kernel;
+
+/// The kernel among `loaded` that has code of the line, and was launched lately if several have; if that
+/// leaves more than one, all of their names. `recent` are the names last launched.
+pub(super) fn name(
+    loaded: &[&'static Kernel],
+    recent: &[&'static str],
+    file: &str,
+    line: u32,
+) -> &'static str {
+    let mut names: Vec<&'static str> = Vec::new();
+    for kernel in loaded {
+        let has_line = kernel.ptx().is_some_and(|ptx| has_line(ptx, kernel.entry(), file, line));
+        if has_line && !names.contains(&kernel.name()) {
+            names.push(kernel.name());
+        }
+    }
+    let is_recent = |name: &&'static str| recent.contains(name);
+    if names.is_empty() {
+        names = recent.to_vec();
+    } else if names.iter().any(is_recent) {
+        names.retain(is_recent);
+    }
+    match names.as_slice() {
+        [] => "(unknown)",
+        [one] => one,
+        several => interned(several.join(" or ")),
+    }
+}
+
+/// The same text for the same names, for the rest of the process.
+fn interned(text: String) -> &'static str {
+    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = texts.get(text.as_str()) {
+        return known;
+    }
+    let kept: &'static str = text.leak();
+    texts.insert(kept);
+    kept
+}
+
+/// Whether the entry point, or a function that it can reach, has code of the line.
+fn has_line(ptx: &str, entry: &str, file: &str, line: u32) -> bool {
+    let bodies = bodies(ptx);
+    let numbers: Vec<String> = files(ptx, file).map(|number| format!(".loc\t{number} {line} ")).collect();
+    let mut open = vec![entry];
+    let mut seen = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        let Some(body) = bodies.get(name) else { continue };
+        if !seen.insert(name) {
+            continue;
+        }
+        let code = body.lines().map(str::trim_start);
+        if code.clone().any(|code| numbers.iter().any(|loc| code.starts_with(loc.as_str()))) {
+            return true;
+        }
+        let words =
+            code.flat_map(|code| code.split(|c: char| !(c.is_ascii_alphanumeric() || "_$".contains(c))));
+        open.extend(words.filter_map(|word| bodies.get_key_value(word).map(|(name, _)| *name)));
+    }
+    false
+}
+
+/// The numbers of the `.file` directives for a path; the two may have different beginnings.
+fn files<'a>(ptx: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
+    ptx.lines().filter_map(move |line| {
+        let rest = line.trim_start().strip_prefix(".file")?.trim_start();
+        let (number, name) = rest.split_once(char::is_whitespace)?;
+        let name = name.trim().trim_matches('"');
+        (name.ends_with(path) || path.ends_with(name)).then_some(number)
+    })
+}
+
+/// The text of each function, by name.
+fn bodies(ptx: &str) -> BTreeMap<&str, &str> {
+    let mut bodies = BTreeMap::new();
+    for part in ptx.split("\n}") {
+        let Some(brace) = part.find("\n{") else { continue };
+        let head = &part[..brace];
+        let Some(start) = head.rfind(".entry ").or(head.rfind(".func ")) else { continue };
+        let head = head[start..].split_once(' ').map_or("", |(_, rest)| rest).trim_start();
+        let head =
+            if head.starts_with('(') { head.split_once(')').map_or("", |(_, rest)| rest) } else { head };
+        let name = head.trim_start().split(['(', '\n']).next().unwrap_or_default();
+        bodies.insert(name, &part[brace..]);
+    }
+    bodies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTX: &str = ".visible .entry a_1(\n\t.param .u64 p\n)\n{\n\t.loc\t1 7 3\n\tcall.uni shared, ();\n}\n\
+.func  (.param .b32 r) shared(\n)\n{\n\t.loc\t1 20 9\n}\n.visible .entry b_1()\n{\n\t.loc\t2 7 3\n}\n\
+\t.file\t1 \"src/main.rs\"\n\t.file\t2 \"src/other.rs\"\n";
+
+    #[test]
+    fn a_kernel_has_the_lines_of_what_it_calls() {
+        assert!(has_line(PTX, "a_1", "src/main.rs", 7));
+        assert!(has_line(PTX, "a_1", "src/main.rs", 20));
+        assert!(!has_line(PTX, "a_1", "src/main.rs", 2));
+        assert!(!has_line(PTX, "b_1", "src/main.rs", 7));
+        assert!(has_line(PTX, "b_1", "src/other.rs", 7));
+    }
+
+    #[test]
+    fn where_no_kernel_is_known_to_have_the_line_the_last_ones_are_named() {
+        assert_eq!(name(&[], &["a"], "src/x.rs", 1), "a");
+        assert_eq!(name(&[], &["a", "b"], "src/x.rs", 1), "a or b");
+        assert_eq!(name(&[], &[], "src/x.rs", 1), "(unknown)");
+    }
+}
