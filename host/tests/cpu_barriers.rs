@@ -294,3 +294,15 @@ fn a_size_of_stacks_that_means_nothing_is_an_error() {
     }
     assert!(run_apart("each_barrier_counts_its_own_votes", "32").status.success());
 }
+
+#[test]
+fn blocks_need_no_more_stacks_than_a_process_can_have() -> Result<()> {
+    let stream = device(64).new_stream()?;
+    let mut out = stream.zeros::<u32>(1)?;
+    enqueue(&stream, Grid::new([512, 1, 1], [1024, 1, 1]), resources(0, false), &mut out, |t| {
+        t.barrier();
+        t.out[0].fetch_add(1, Ordering::Relaxed);
+    })?;
+    assert_eq!(stream.download(&out)?, [512 * 1024]);
+    Ok(())
+}

@@ -19,6 +19,7 @@ use std::ptr::NonNull;
 use corosensei::{Coroutine, Yielder};
 use ferrogrid_device::native::Executor;
 
+use super::executors;
 use super::overflow;
 use super::panic::catch;
 use super::shared::SharedMemory;
@@ -60,6 +61,7 @@ struct ThreadState {
 pub(super) struct BlockExecutor {
     stack_size: usize,
     kernel: Cell<&'static str>,
+    may_wait: Cell<bool>,
     /// How many threads the block has, how many were started, how many have exited.
     threads: Cell<u32>,
     started: Cell<u32>,
@@ -105,6 +107,7 @@ impl BlockExecutor {
         BlockExecutor {
             stack_size,
             kernel: Cell::new(""),
+            may_wait: Cell::new(false),
             threads: Cell::new(0),
             started: Cell::new(0),
             exited: Cell::new(0),
@@ -143,7 +146,13 @@ impl BlockExecutor {
     #[must_use]
     pub(super) fn begin(&self, kernel: &'static str, shared_bytes: usize) -> bool {
         self.kernel.set(kernel);
+        self.may_wait.set(false);
         self.shared.borrow_mut().prepare(shared_bytes)
+    }
+
+    /// Whether the threads of the last block were run so that they could wait.
+    pub(super) fn may_wait(&self) -> bool {
+        self.may_wait.get()
     }
 
     /// What went wrong in the block, if anything did.
@@ -263,7 +272,10 @@ impl BlockExecutor {
     #[cold]
     fn make_stack(&self) -> Result<ThreadStack, Failure> {
         let number = self.stacks_made.get();
-        let stack = ThreadStack::new(self.stack_size, number);
+        let stack = ThreadStack::new(self.stack_size, number).or_else(|_| {
+            executors::idle().clear();
+            ThreadStack::new(self.stack_size, number)
+        });
         self.stacks_made.set(number + 1);
         stack.map_err(|error| Failure::NoStack { stacks: number, reason: error.to_string().into() })
     }
@@ -394,6 +406,7 @@ impl BlockExecutor {
 // thread is only ever unwound. The shared memory is this block's alone.
 unsafe impl Executor for BlockExecutor {
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
+        self.may_wait.set(true);
         self.reset(threads);
         let mut coroutines = self.coroutines.take();
         coroutines.resize_with(self.states.len(), || None);
