@@ -1,6 +1,8 @@
 //! Who a thread is: its place in its block and in the grid. On the device these are special
 //! registers; natively, values that the CPU device passes in. It must not know what a thread does.
 
+#[cfg(target_arch = "nvptx64")]
+use core::hint::assert_unchecked;
 use core::marker::PhantomData;
 
 use crate::index::Index;
@@ -17,7 +19,6 @@ pub struct Thread<'t, const R: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     coordinates: Coordinates,
     #[cfg(not(target_arch = "nvptx64"))]
-    #[allow(dead_code, reason = "the device API on top uses it")]
     pub(crate) block: &'t Block<'t>,
     /// A thread stays where it is: neither `Send` nor `Sync`.
     stays: PhantomData<(&'t (), *mut ())>,
@@ -61,6 +62,28 @@ impl<const R: usize> Thread<'_, R> {
         first(registers::block_dim(self))
     }
 
+    /// The thread's number in its block, x fastest (cooperative groups' `thread_rank()`).
+    #[inline(always)]
+    pub fn thread_rank(&self) -> u32 {
+        let ([x, y, z], [width, height, _]) = (registers::thread_idx(self), registers::block_dim(self));
+        match R {
+            1 => x,
+            2 => x + width * y,
+            _ => x + width * (y + height * z),
+        }
+    }
+
+    /// How many threads the block has (cooperative groups' `num_threads()`).
+    #[inline(always)]
+    pub fn block_threads(&self) -> u32 {
+        let [width, height, depth] = registers::block_dim(self);
+        match R {
+            1 => width,
+            2 => width * height,
+            _ => width * height * depth,
+        }
+    }
+
     /// Blocks in the grid (CUDA's `gridDim`, PTX `%nctaid`).
     #[inline(always)]
     pub fn grid_dim(&self) -> [u32; R] {
@@ -85,6 +108,26 @@ impl<const R: usize> Thread<'_, R> {
     pub unsafe fn current() -> Self {
         Thread { stays: PhantomData }
     }
+
+    /// The thread that is running, in a block of this shape, x first: the compiler makes use of it.
+    ///
+    /// # Safety
+    /// As for `current`, and the launch has blocks of this shape.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn current_in(block: [u32; 3]) -> Self {
+        let ([width, height, depth], thread) = (block, Thread { stays: PhantomData });
+        let (dim, [x, y, z]) = (registers::block_dim(&thread), registers::thread_idx(&thread));
+        // One by one: LLVM drops a loop of assumptions.
+        // SAFETY: the shape is as the caller vouches, and a thread is inside of its block.
+        unsafe {
+            assert_unchecked(dim[0] == width && dim[1] == height && dim[2] == depth);
+            assert_unchecked(x < width);
+            assert_unchecked(y < height);
+            assert_unchecked(z < depth);
+        }
+        thread
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -92,6 +135,12 @@ impl<'t, const R: usize> Thread<'t, R> {
     #[inline(always)]
     pub(crate) fn at(block: &'t Block<'t>, coordinates: Coordinates) -> Self {
         Thread { coordinates, block, stays: PhantomData }
+    }
+
+    /// The thread's place in its block, in all dimensions.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> [u32; 3] {
+        self.coordinates.thread_idx
     }
 }
 

@@ -185,6 +185,15 @@ impl Device {
         }
     }
 
+    /// The most bytes of shared memory that a block can have.
+    #[inline]
+    pub fn shared_memory_per_block(&self) -> usize {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.limits().max_shared_bytes_per_block,
+            DeviceBackend::Cpu(device) => device.shared_memory_per_block(),
+        }
+    }
+
     /// Its memory, free and in all (`cuMemGetInfo`); `None` where the system does not tell.
     ///
     /// # Errors

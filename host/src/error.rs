@@ -395,6 +395,20 @@ pub enum Error {
         /// The limit.
         limit: u32,
     },
+    /// A volume needs more elements than there are.
+    #[error(
+        "a view of {width} x {height} x {depth} elements is larger than the {length} elements that there are"
+    )]
+    VolumeTooLarge {
+        /// Elements per row.
+        width: usize,
+        /// Rows per layer.
+        height: usize,
+        /// Layers.
+        depth: usize,
+        /// The elements that there are.
+        length: usize,
+    },
     /// A kernel of a module without device code was launched on a CUDA device.
     #[error(
         "kernel `{kernel}` has no device code: its module is `host_only`; launch it on the CPU device, or drop `host_only` and build with build.rs"

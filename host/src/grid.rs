@@ -158,6 +158,8 @@ pub struct Limits {
     pub max_block: [u32; 3],
     /// Blocks in a grid along each axis, x first.
     pub max_grid: [u32; 3],
+    /// Bytes of shared memory for a block, at most: beyond what it has without asking.
+    pub max_shared_bytes_per_block: usize,
 }
 
 impl Limits {
@@ -166,6 +168,7 @@ impl Limits {
         max_threads_per_block: 1024,
         max_block: [1024, 1024, 64],
         max_grid: [i32::MAX as u32, 65_535, 65_535],
+        max_shared_bytes_per_block: 48 * 1024,
     };
 
     /// The same, with at most `threads` threads in a block.
@@ -260,6 +263,8 @@ mod tests {
             rank: 1,
             block,
             max_threads,
+            shared_bytes: 0,
+            uses_shared_memory: false,
             params: &[],
             image: &IMAGE,
             cpu: never,

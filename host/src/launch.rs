@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
 use crate::memory::Access;
@@ -69,6 +69,16 @@ pub unsafe fn launch_with<const R: usize>(
         return accesses.iter().try_for_each(|access| access.check_device(stream));
     };
     let Resources { shared_bytes, cooperative } = resources;
+    let limit = stream.device().shared_memory_per_block();
+    if shared_bytes > limit {
+        let device = stream.device().to_string().into();
+        return Err(Error::SharedMemoryTooLarge {
+            kernel: kernel.name(),
+            bytes: shared_bytes,
+            device,
+            limit,
+        });
+    }
     let shape = LaunchShape { shared_bytes, cooperative, ..shape };
     let prepared = stream.prepare(kernel)?;
     for access in accesses {

@@ -31,6 +31,7 @@ mod launch;
 mod memory;
 mod order;
 mod pointer;
+mod shared;
 mod stream;
 mod view;
 
@@ -59,6 +60,7 @@ pub mod __private {
     pub use crate::launch::{Resources, launch, launch_with};
     pub use crate::memory::Access;
     pub use crate::pointer::{DevicePtr, DevicePtrMut};
+    pub use crate::shared::SharedLayout;
     pub use crate::stream::Stream;
     pub use crate::view::{DeviceView, DeviceViewMut};
     pub use ferrogrid_device as device;

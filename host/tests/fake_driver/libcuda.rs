@@ -216,6 +216,7 @@ call! {
             6 | 7 => 65_535,
             75 => capability / 10,
             76 => capability % 10,
+            97 => 232_448,
             115 => number("pools", 1),
             _ => return Err(1),
         };
@@ -405,6 +406,9 @@ call! { bound:
     }
     fn cuFuncGetAttribute(value: *mut i32, _attribute: u32, _function: usize) {
         unsafe { *value = 128 };
+        Ok(())
+    }
+    fn cuFuncSetAttribute(_function: usize, _attribute: u32, _value: i32) {
         Ok(())
     }
     fn cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, _shared: u32, stream: Pointer, params: *mut Pointer, _extra: Pointer) {

@@ -107,6 +107,8 @@ const fn probe(cpu: unsafe fn(&Block<'_>, *const *const c_void)) -> Kernel {
         rank: 3,
         block: None,
         max_threads: None,
+        shared_bytes: 0,
+        uses_shared_memory: false,
         params: &[(8, 8), (8, 8), (8, 8)],
         image: &IMAGE,
         cpu,

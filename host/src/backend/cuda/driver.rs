@@ -108,6 +108,7 @@ driver_calls! {
     module_load = cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
     module_function = cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
     function_attribute = cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
+    function_set_attribute = cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
     launch_kernel = cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
