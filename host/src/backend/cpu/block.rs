@@ -13,6 +13,7 @@ mod warp;
 
 use std::cell::{Cell, RefCell};
 use std::mem;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
@@ -32,7 +33,11 @@ use warp::{Rounds, Warp};
 /// The most threads of a block, here and on every GPU so far.
 const MAX_THREADS: usize = 1024;
 
-type ThreadCoroutine = Coroutine<(), (), (), ThreadStack>;
+/// A coroutine that carries threads, and where its stack is.
+struct ThreadCoroutine {
+    inner: Coroutine<(), (), (), ThreadStack>,
+    stack: Range<usize>,
+}
 
 /// What a thread of a running block last waited for.
 #[derive(Clone, Copy)]
@@ -235,9 +240,9 @@ impl BlockExecutor {
                 }
             };
             let Some(coroutine) = &mut coroutines[place] else { continue };
-            overflow::running_on(coroutine.trap_handler());
-            coroutine.resume(());
-            if coroutine.done() {
+            overflow::running_on(&coroutine.stack);
+            coroutine.inner.resume(());
+            if coroutine.inner.done() {
                 self.end(&mut coroutines[place]);
             }
         }
@@ -246,6 +251,7 @@ impl BlockExecutor {
     /// A coroutine that draws threads, the next one first.
     fn start(&self, place: u16, body: &dyn Fn(u32)) -> Result<ThreadCoroutine, Failure> {
         let stack = self.take_stack()?;
+        let bounds = stack.bounds();
         let draw = move |yielder: &Yielder<(), ()>, ()| {
             self.enter(place, NonNull::from(yielder));
             while let Some(thread) = self.draw() {
@@ -255,7 +261,8 @@ impl BlockExecutor {
         };
         // SAFETY: what `draw` borrows is alive until `run_threads` returns, and by then every coroutine
         // has ended or, where it cannot be unwound, is never resumed.
-        Ok(unsafe { ThreadCoroutine::with_stack_unchecked(stack, draw) })
+        let inner = unsafe { Coroutine::with_stack_unchecked(stack, draw) };
+        Ok(ThreadCoroutine { inner, stack: bounds })
     }
 
     /// A stack that was used before, or a fresh one.
@@ -282,7 +289,7 @@ impl BlockExecutor {
 
     fn end(&self, coroutine: &mut Option<ThreadCoroutine>) {
         if let Some(done) = coroutine.take() {
-            self.keep_stack(done.into_stack());
+            self.keep_stack(done.inner.into_stack());
         }
     }
 
@@ -378,13 +385,13 @@ impl BlockExecutor {
     fn unwind(&self, coroutines: &mut [Option<ThreadCoroutine>]) {
         for slot in coroutines {
             let Some(coroutine) = slot else { continue };
-            if cfg!(not(panic = "unwind")) && !coroutine.done() {
+            if cfg!(not(panic = "unwind")) && !coroutine.inner.done() {
                 // It cannot be unwound, and what lies on its stack may be pointed at: give both up.
                 mem::forget(slot.take());
                 continue;
             }
             // A destructor may panic in turn; the first failure is the one to tell.
-            let _ = catch_unwind(AssertUnwindSafe(|| coroutine.force_unwind()));
+            let _ = catch_unwind(AssertUnwindSafe(|| coroutine.inner.force_unwind()));
             self.end(slot);
         }
     }

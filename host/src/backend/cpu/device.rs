@@ -161,8 +161,13 @@ impl CpuDevice {
 
     fn new_executor(&self, threads: u32) -> BlockExecutor {
         overflow::install();
+        BlockExecutor::new(threads, self.stack_size())
+    }
+
+    /// The size of the stack of a kernel thread that may wait, in bytes.
+    pub(super) fn stack_size(&self) -> usize {
         // A bad size is an error when a stream is made, so no kernel runs on stacks of another.
-        BlockExecutor::new(threads, self.stack_size.clone().unwrap_or(0))
+        self.stack_size.clone().unwrap_or(0)
     }
 
     /// Counts `bytes` as allocated, if the device has a limit; `false` if that would be over it.

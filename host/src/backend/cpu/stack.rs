@@ -3,6 +3,7 @@
 
 use std::env::var_os;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
@@ -77,6 +78,11 @@ impl ThreadStack {
         let base = memory.base().get() - number % COLOURS * COLOUR_BYTES;
         let base = StackPointer::new(base).ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(ThreadStack { memory, base, _permit: permit })
+    }
+
+    /// Where it is, guard page included.
+    pub(super) fn bounds(&self) -> Range<usize> {
+        self.memory.limit().get()..self.memory.base().get()
     }
 }
 
