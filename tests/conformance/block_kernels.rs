@@ -349,6 +349,27 @@ pub mod warps {
     }
 }
 
+/// Kernels whose blocks wait for each other.
+#[ferrogrid::module]
+pub mod grids {
+    use ferrogrid::device::prelude::*;
+
+    /// In each step every block adds what the next block held in the step before.
+    #[kernel(cooperative)]
+    pub fn neighbours(t: Thread<1>, steps: u32, values: &[DeviceAtomic<u32>]) {
+        let blocks = t.grid_dim()[0] as usize;
+        let (own, next) = (t.block_idx()[0] as usize, (t.block_idx()[0] as usize + 1) % blocks);
+        for _ in 0..steps {
+            let value = values[next].load(atomic::Ordering::Relaxed);
+            t.sync_grid();
+            if t.thread_rank() == 0 {
+                values[own].fetch_add(value, atomic::Ordering::Relaxed);
+            }
+            t.sync_grid();
+        }
+    }
+}
+
 /// What the phases cannot express.
 #[ferrogrid::module]
 pub mod raw {

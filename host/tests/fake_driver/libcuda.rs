@@ -216,6 +216,7 @@ call! {
             6 | 7 => 65_535,
             75 => capability / 10,
             76 => capability % 10,
+            16 => 132,
             97 => 232_448,
             115 => number("pools", 1),
             _ => return Err(1),
@@ -406,6 +407,13 @@ call! { bound:
     }
     fn cuFuncGetAttribute(value: *mut i32, _attribute: u32, _function: usize) {
         unsafe { *value = 128 };
+        Ok(())
+    }
+    fn cuLaunchCooperativeKernel(_function: usize, _gx: u32, _gy: u32, _gz: u32, _bx: u32, _by: u32, _bz: u32, _shared: u32, _stream: Pointer, _params: *mut Pointer) {
+        Err(720)
+    }
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut i32, _function: usize, _block: i32, _shared: usize) {
+        unsafe { *blocks = 2 };
         Ok(())
     }
     fn cuFuncSetAttribute(_function: usize, _attribute: u32, _value: i32) {
