@@ -6,7 +6,10 @@ mod waiting;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ferrogrid_host::{Device, Error, Grid, Result, WaitingThreads};
-use waiting::{Here, WORKERS, device, enqueue, enqueue_never_waiting, resources, run, run_with};
+use waiting::{
+    Here, WORKERS, device, enqueue, enqueue_never_waiting, enqueue_never_waiting_together, resources, run,
+    run_with,
+};
 
 #[test]
 fn what_was_written_before_a_barrier_is_seen_after_it() -> Result<()> {
@@ -262,6 +265,16 @@ fn overflow() {
     });
 }
 
+#[test]
+#[ignore = "ends the process; another test runs it in one of its own"]
+fn overflow_of_a_block() -> Result<()> {
+    let stream = device(1).new_stream()?;
+    let mut out = stream.zeros::<u32>(1)?;
+    let body = |t: &Here<'_>| t.set(0, recurse(0));
+    enqueue_never_waiting_together(&stream, Grid::new([1, 1, 1], [1, 1, 1]), &mut out, body)?;
+    stream.synchronize()
+}
+
 /// Runs `test` of this program in a process of its own, with `FERROGRID_CPU_STACK` set.
 fn run_apart(test: &str, stack: &str) -> std::process::Output {
     std::process::Command::new(std::env::current_exe().unwrap())
@@ -274,8 +287,10 @@ fn run_apart(test: &str, stack: &str) -> std::process::Output {
 #[test]
 #[cfg(unix)]
 fn a_stack_that_overflows_ends_the_process_and_says_why() {
-    for (stack, size) in [("", "256 KiB"), ("64", "64 KiB")] {
-        let output = run_apart("overflow", stack);
+    for (test, stack, size) in
+        [("overflow", "", "256 KiB"), ("overflow", "64", "64 KiB"), ("overflow_of_a_block", "", "256 KiB")]
+    {
+        let output = run_apart(test, stack);
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success());
         assert!(
@@ -293,4 +308,16 @@ fn a_size_of_stacks_that_means_nothing_is_an_error() {
         assert!(!output.status.success() && text.contains("FERROGRID_CPU_STACK"), "{stack}:\n{text}");
     }
     assert!(run_apart("each_barrier_counts_its_own_votes", "32").status.success());
+}
+
+#[test]
+fn blocks_need_no_more_stacks_than_a_process_can_have() -> Result<()> {
+    let stream = device(64).new_stream()?;
+    let mut out = stream.zeros::<u32>(1)?;
+    enqueue(&stream, Grid::new([512, 1, 1], [1024, 1, 1]), resources(0, false), &mut out, |t| {
+        t.barrier();
+        t.out[0].fetch_add(1, Ordering::Relaxed);
+    })?;
+    assert_eq!(stream.download(&out)?, [512 * 1024]);
+    Ok(())
 }

@@ -146,6 +146,16 @@ pub(crate) fn enqueue_never_waiting<'a>(
     enqueue_kernel(&NEVER_WAITING, stream, grid, Resources::default(), out, body)
 }
 
+/// The same in a cooperative launch.
+pub(crate) fn enqueue_never_waiting_together<'a>(
+    stream: &Stream,
+    grid: Grid<3>,
+    out: impl DeviceOutput<'a, u32>,
+    body: Body,
+) -> Result<()> {
+    enqueue_kernel(&NEVER_WAITING, stream, grid, resources(0, true), out, body)
+}
+
 fn enqueue_kernel<'a>(
     kernel: &'static Kernel,
     stream: &Stream,

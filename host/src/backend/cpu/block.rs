@@ -13,12 +13,14 @@ mod warp;
 
 use std::cell::{Cell, RefCell};
 use std::mem;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
 use corosensei::{Coroutine, Yielder};
 use ferrogrid_device::native::Executor;
 
+use super::executors;
 use super::overflow;
 use super::panic::catch;
 use super::shared::SharedMemory;
@@ -31,7 +33,11 @@ use warp::{Rounds, Warp};
 /// The most threads of a block, here and on every GPU so far.
 const MAX_THREADS: usize = 1024;
 
-type ThreadCoroutine = Coroutine<(), (), (), ThreadStack>;
+/// A coroutine that carries threads, and where its stack is.
+struct ThreadCoroutine {
+    inner: Coroutine<(), (), (), ThreadStack>,
+    stack: Range<usize>,
+}
 
 /// What a thread of a running block last waited for.
 #[derive(Clone, Copy)]
@@ -60,6 +66,7 @@ struct ThreadState {
 pub(super) struct BlockExecutor {
     stack_size: usize,
     kernel: Cell<&'static str>,
+    may_wait: Cell<bool>,
     /// How many threads the block has, how many were started, how many have exited.
     threads: Cell<u32>,
     started: Cell<u32>,
@@ -105,6 +112,7 @@ impl BlockExecutor {
         BlockExecutor {
             stack_size,
             kernel: Cell::new(""),
+            may_wait: Cell::new(false),
             threads: Cell::new(0),
             started: Cell::new(0),
             exited: Cell::new(0),
@@ -143,7 +151,13 @@ impl BlockExecutor {
     #[must_use]
     pub(super) fn begin(&self, kernel: &'static str, shared_bytes: usize) -> bool {
         self.kernel.set(kernel);
+        self.may_wait.set(false);
         self.shared.borrow_mut().prepare(shared_bytes)
+    }
+
+    /// Whether the threads of the last block were run so that they could wait.
+    pub(super) fn may_wait(&self) -> bool {
+        self.may_wait.get()
     }
 
     /// What went wrong in the block, if anything did.
@@ -226,9 +240,9 @@ impl BlockExecutor {
                 }
             };
             let Some(coroutine) = &mut coroutines[place] else { continue };
-            overflow::running_on(coroutine.trap_handler());
-            coroutine.resume(());
-            if coroutine.done() {
+            overflow::running_on(&coroutine.stack);
+            coroutine.inner.resume(());
+            if coroutine.inner.done() {
                 self.end(&mut coroutines[place]);
             }
         }
@@ -237,6 +251,7 @@ impl BlockExecutor {
     /// A coroutine that draws threads, the next one first.
     fn start(&self, place: u16, body: &dyn Fn(u32)) -> Result<ThreadCoroutine, Failure> {
         let stack = self.take_stack()?;
+        let bounds = stack.bounds();
         let draw = move |yielder: &Yielder<(), ()>, ()| {
             self.enter(place, NonNull::from(yielder));
             while let Some(thread) = self.draw() {
@@ -246,7 +261,8 @@ impl BlockExecutor {
         };
         // SAFETY: what `draw` borrows is alive until `run_threads` returns, and by then every coroutine
         // has ended or, where it cannot be unwound, is never resumed.
-        Ok(unsafe { ThreadCoroutine::with_stack_unchecked(stack, draw) })
+        let inner = unsafe { Coroutine::with_stack_unchecked(stack, draw) };
+        Ok(ThreadCoroutine { inner, stack: bounds })
     }
 
     /// A stack that was used before, or a fresh one.
@@ -263,14 +279,17 @@ impl BlockExecutor {
     #[cold]
     fn make_stack(&self) -> Result<ThreadStack, Failure> {
         let number = self.stacks_made.get();
-        let stack = ThreadStack::new(self.stack_size, number);
+        let stack = ThreadStack::new(self.stack_size, number).or_else(|_| {
+            executors::idle().clear();
+            ThreadStack::new(self.stack_size, number)
+        });
         self.stacks_made.set(number + 1);
         stack.map_err(|error| Failure::NoStack { stacks: number, reason: error.to_string().into() })
     }
 
     fn end(&self, coroutine: &mut Option<ThreadCoroutine>) {
         if let Some(done) = coroutine.take() {
-            self.keep_stack(done.into_stack());
+            self.keep_stack(done.inner.into_stack());
         }
     }
 
@@ -366,13 +385,13 @@ impl BlockExecutor {
     fn unwind(&self, coroutines: &mut [Option<ThreadCoroutine>]) {
         for slot in coroutines {
             let Some(coroutine) = slot else { continue };
-            if cfg!(not(panic = "unwind")) && !coroutine.done() {
+            if cfg!(not(panic = "unwind")) && !coroutine.inner.done() {
                 // It cannot be unwound, and what lies on its stack may be pointed at: give both up.
                 mem::forget(slot.take());
                 continue;
             }
             // A destructor may panic in turn; the first failure is the one to tell.
-            let _ = catch_unwind(AssertUnwindSafe(|| coroutine.force_unwind()));
+            let _ = catch_unwind(AssertUnwindSafe(|| coroutine.inner.force_unwind()));
             self.end(slot);
         }
     }
@@ -394,6 +413,7 @@ impl BlockExecutor {
 // thread is only ever unwound. The shared memory is this block's alone.
 unsafe impl Executor for BlockExecutor {
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
+        self.may_wait.set(true);
         self.reset(threads);
         let mut coroutines = self.coroutines.take();
         coroutines.resize_with(self.states.len(), || None);

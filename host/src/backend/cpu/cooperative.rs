@@ -5,6 +5,7 @@
 //! then the workers meet, and decide together what is next: go on, or end.
 
 use std::mem::take;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -14,6 +15,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use super::block::BlockExecutor;
 use super::device::CpuDevice;
 use super::execute::Launch;
+use super::overflow;
 use super::panic::catch;
 use super::stack::ThreadStack;
 use crate::divergence::SourcePlace;
@@ -152,6 +154,7 @@ struct Resident<'a> {
     executor: &'a BlockExecutor,
     /// `None` when it has ended.
     coroutine: Option<BlockCoroutine>,
+    stack: Range<usize>,
 }
 
 type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
@@ -163,6 +166,7 @@ type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
 unsafe fn run_worker(launch: &Launch, device: &CpuDevice, worker: usize, meeting: &Meeting) {
     let numbers = || (worker as u64..launch.blocks()).step_by(meeting.workers);
     let threads = launch.shape.block.iter().product();
+    overflow::running_kernel(launch.kernel.name(), device.stack_size());
     let executors: Vec<_> = numbers().map(|_| device.resident_executor(threads)).collect();
     let mut residents = Vec::new();
     for (number, executor) in numbers().zip(&executors) {
@@ -200,6 +204,7 @@ unsafe fn admit<'a>(
     let stack = executor
         .take_stack()
         .map_err(|failure| failure.into_error(launch.kernel, launch.block_idx(number), launch.shape.block))?;
+    let bounds = stack.bounds();
     let run = move |yielder: &Yielder<(), ()>, ()| {
         executor.set_pause(Some(NonNull::from(yielder)));
         // SAFETY: passed on.
@@ -209,7 +214,7 @@ unsafe fn admit<'a>(
     };
     // SAFETY: what `run` borrows outlives `'a`, and the coroutine with it.
     let coroutine = unsafe { BlockCoroutine::with_stack_unchecked(stack, run) };
-    Ok(Resident { number, executor, coroutine: Some(coroutine) })
+    Ok(Resident { number, executor, coroutine: Some(coroutine), stack: bounds })
 }
 
 impl Resident<'_> {
@@ -237,7 +242,10 @@ impl Resident<'_> {
     /// Gives the block its turn; its result if it has ended.
     fn resume(&mut self) -> Option<Result<()>> {
         let coroutine = self.coroutine.as_mut()?;
-        let CoroutineResult::Return(result) = coroutine.resume(()) else { return None };
+        overflow::running_on(&self.stack);
+        let result = coroutine.resume(());
+        overflow::running_on_own_stack();
+        let CoroutineResult::Return(result) = result else { return None };
         if let Some(ended) = self.coroutine.take() {
             self.executor.keep_stack(ended.into_stack());
         }

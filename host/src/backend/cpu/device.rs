@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::block::BlockExecutor;
-use super::executors::Executors;
+use super::executors;
 use super::overflow;
 use super::stack::stack_size;
 use super::stream::{CpuStream, Queue};
@@ -42,7 +42,6 @@ pub(crate) struct CpuDevice {
     allocated: AtomicU64,
     /// Started by the first kernel that is worth sharing out; `None` if it runs without.
     pool: OnceLock<Option<ThreadPool>>,
-    executors: Executors,
     queues: Mutex<Vec<Weak<Queue>>>,
     /// The first failure on a stream that was dropped before anyone asked.
     orphaned: Mutex<Option<Error>>,
@@ -80,7 +79,6 @@ impl CpuDevice {
             memory: options.memory,
             allocated: AtomicU64::new(0),
             pool: OnceLock::new(),
-            executors: Executors::default(),
             queues: Mutex::new(Vec::new()),
             orphaned: Mutex::new(None),
         }
@@ -143,28 +141,33 @@ impl CpuDevice {
     /// An executor for blocks of any size; give it back with [`CpuDevice::keep`].
     pub(super) fn executor(&self) -> BlockExecutor {
         let new = || self.new_executor(Limits::CUDA.max_threads_per_block);
-        self.executors.take().unwrap_or_else(new)
+        executors::idle().take().unwrap_or_else(new)
     }
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep(&self, executor: BlockExecutor) {
-        self.executors.keep(executor);
+        executors::idle().keep(executor);
     }
 
     /// An executor for blocks of `threads` threads; give it back with [`CpuDevice::keep_resident`].
     pub(super) fn resident_executor(&self, threads: u32) -> BlockExecutor {
-        self.executors.take_resident(threads).unwrap_or_else(|| self.new_executor(threads))
+        executors::idle().take_resident(threads).unwrap_or_else(|| self.new_executor(threads))
     }
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep_resident(&self, executor: BlockExecutor) {
-        self.executors.keep_resident(executor);
+        executors::idle().keep_resident(executor);
     }
 
     fn new_executor(&self, threads: u32) -> BlockExecutor {
         overflow::install();
+        BlockExecutor::new(threads, self.stack_size())
+    }
+
+    /// The size of the stack of a kernel thread that may wait, in bytes.
+    pub(super) fn stack_size(&self) -> usize {
         // A bad size is an error when a stream is made, so no kernel runs on stacks of another.
-        BlockExecutor::new(threads, self.stack_size.clone().unwrap_or(0))
+        self.stack_size.clone().unwrap_or(0)
     }
 
     /// Counts `bytes` as allocated, if the device has a limit; `false` if that would be over it.

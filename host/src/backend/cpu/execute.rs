@@ -15,6 +15,7 @@ use super::device::CpuDevice;
 use super::memory::out_of_memory;
 use super::panic::{catch, install_hook};
 use super::params::CopiedParams;
+use super::stack::MAX_STACKS;
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
@@ -51,14 +52,19 @@ impl Launch {
         let failure = FirstFailure::new();
         let start = Instant::now();
         // SAFETY: passed on.
-        unsafe { self.run_blocks(0..1, device, &failure) };
+        let may_wait = unsafe { self.run_blocks(0..1, device, &failure) };
         let rest = 1..blocks;
         let estimate = start.elapsed().saturating_mul(u32::try_from(blocks - 1).unwrap_or(u32::MAX));
         match if estimate < WORTH_SHARING { None } else { device.pool() } {
             // SAFETY: passed on.
-            Some(pool) => unsafe { self.run_shared(pool, rest, device, &failure) },
+            Some(pool) => unsafe {
+                let tasks = self.tasks(pool.current_num_threads() as u64, may_wait);
+                self.run_shared(pool, tasks, rest, device, &failure);
+            },
             // SAFETY: passed on.
-            None => unsafe { self.run_blocks(rest, device, &failure) },
+            None => unsafe {
+                self.run_blocks(rest, device, &failure);
+            },
         }
         failure.into_result()
     }
@@ -66,12 +72,13 @@ impl Launch {
     unsafe fn run_shared(
         &self,
         pool: &ThreadPool,
+        tasks: u64,
         blocks: Range<u64>,
         device: &CpuDevice,
         failure: &FirstFailure,
     ) {
         let count = blocks.end - blocks.start;
-        let tasks = count.min(pool.current_num_threads() as u64 * TASKS_PER_THREAD);
+        let tasks = count.min(tasks);
         let start =
             |task: u64| blocks.start + (u128::from(count) * u128::from(task) / u128::from(tasks)) as u64;
         pool.install(|| {
@@ -83,7 +90,16 @@ impl Launch {
         });
     }
 
-    unsafe fn run_blocks(&self, blocks: Range<u64>, device: &CpuDevice, failure: &FirstFailure) {
+    /// Into how many tasks to share the blocks out among `workers`. Where all workers at once would need
+    /// more stacks than there can be, there are fewer tasks than workers, so that fewer are busy.
+    fn tasks(&self, workers: u64, may_wait: bool) -> u64 {
+        let threads: u32 = self.shape.block.iter().product();
+        let stacks_for = (MAX_STACKS as u64 / u64::from(threads)).max(1);
+        if may_wait && workers > stacks_for { stacks_for } else { workers * TASKS_PER_THREAD }
+    }
+
+    /// Runs blocks one after the other; whether their threads may wait, which holds of all blocks or none.
+    unsafe fn run_blocks(&self, blocks: Range<u64>, device: &CpuDevice, failure: &FirstFailure) -> bool {
         let executor = device.executor();
         for number in blocks {
             if failure.before(number) {
@@ -95,7 +111,9 @@ impl Launch {
                 break;
             }
         }
+        let may_wait = executor.may_wait();
         device.keep(executor);
+        may_wait
     }
 
     /// Runs block `number`.

@@ -2,15 +2,22 @@
 //! what they execute.
 
 use std::collections::VecDeque;
+use std::mem::take;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::block::BlockExecutor;
+use super::stack::MAX_STACKS;
 
 /// The most stacks that idle executors of cooperative launches keep, those used last.
-const MAX_KEPT_STACKS: usize = 16_384;
+const MAX_KEPT_STACKS: usize = MAX_STACKS / 2;
 
-/// The idle executors of a device.
-#[derive(Default)]
+/// The idle executors of all CPU devices.
+static IDLE: Executors = Executors {
+    workers: Mutex::new(Vec::new()),
+    resident: Mutex::new(Resident { idle: VecDeque::new(), stacks: 0 }),
+};
+
+/// Idle executors.
 pub(super) struct Executors {
     /// One for each worker that was busy at the same time, for blocks of any size.
     workers: Mutex<Vec<BlockExecutor>>,
@@ -18,13 +25,24 @@ pub(super) struct Executors {
     resident: Mutex<Resident>,
 }
 
-#[derive(Default)]
 struct Resident {
     idle: VecDeque<BlockExecutor>,
     stacks: usize,
 }
 
+/// The idle executors of all CPU devices.
+pub(super) fn idle() -> &'static Executors {
+    &IDLE
+}
+
 impl Executors {
+    /// Drops all, so that others can have their stacks.
+    pub(super) fn clear(&self) {
+        let (workers, resident) = (take(&mut *lock(&self.workers)), take(&mut lock(&self.resident).idle));
+        lock(&self.resident).stacks -= resident.iter().map(BlockExecutor::stacks).sum::<usize>();
+        drop((workers, resident));
+    }
+
     pub(super) fn take(&self) -> Option<BlockExecutor> {
         lock(&self.workers).pop()
     }

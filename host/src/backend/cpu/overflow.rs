@@ -10,14 +10,14 @@ mod platform {
     use std::cell::Cell;
     use std::ffi::c_void;
     use std::mem::MaybeUninit;
+    use std::ops::Range;
     use std::ptr;
     use std::sync::OnceLock;
 
-    use corosensei::trap::CoroutineTrapHandler;
-
     thread_local! {
-        /// The stack of the kernel thread that this CPU thread runs; `None` outside of kernels that wait.
-        static RUNNING: Cell<Option<CoroutineTrapHandler<()>>> = const { Cell::new(None) };
+        /// The stack that this CPU thread runs a kernel on, from its guard page up; empty outside of kernels
+        /// that wait.
+        static RUNNING: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
         static KERNEL: Cell<(&'static str, usize)> = const { Cell::new(("", 0)) };
     }
 
@@ -27,12 +27,12 @@ mod platform {
     const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
     #[inline]
-    pub(in super::super) fn running_on(stack: CoroutineTrapHandler<()>) {
-        RUNNING.set(Some(stack));
+    pub(in super::super) fn running_on(stack: &Range<usize>) {
+        RUNNING.set((stack.start, stack.end));
     }
 
     pub(in super::super) fn running_on_own_stack() {
-        RUNNING.set(None);
+        RUNNING.set((0, 0));
     }
 
     /// Names the kernel whose threads run next, and the bytes of their stacks.
@@ -73,7 +73,8 @@ mod platform {
         // SAFETY: the system passes valid information.
         let address = unsafe { (*info).si_addr() }.addr();
         // Only the guard page of a stack can fault inside of it.
-        if RUNNING.get().is_some_and(|stack| stack.stack_ptr_in_bounds(address)) {
+        let (start, end) = RUNNING.get();
+        if (start..end).contains(&address) {
             let (kernel, bytes) = KERNEL.get();
             tell(kernel, bytes / 1024);
             // SAFETY: ends the process.
@@ -149,9 +150,9 @@ mod platform {
 /// Elsewhere the system's own report of the fault at the guard page must do.
 #[cfg(not(unix))]
 mod platform {
-    use corosensei::trap::CoroutineTrapHandler;
+    use std::ops::Range;
 
-    pub(in super::super) fn running_on(_: CoroutineTrapHandler<()>) {}
+    pub(in super::super) fn running_on(_: &Range<usize>) {}
 
     pub(in super::super) fn running_on_own_stack() {}
 
