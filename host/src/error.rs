@@ -254,6 +254,7 @@ pub enum Error {
         stacks: usize,
         /// What the system said.
         reason: Box<str>,
+    },
     /// The buffer for printed text has a size already: kernels that print have been loaded.
     #[error(
         "the output buffer is in use, with {capacity} bytes: set its size before kernels that print are launched"
