@@ -162,6 +162,7 @@ mod source {
     use core::arch::asm;
 
     use crate::atomic::{DeviceAtomic, Ordering};
+    use crate::panic::{exit, is_reported};
     use crate::thread::Thread;
 
     unsafe extern "C" {
@@ -189,7 +190,16 @@ mod source {
             // SAFETY: in a cooperative launch the driver provides the counter, and only barriers use it.
             let counter = unsafe { &*grid_counter() };
             let before = counter.fetch_add(missing, Ordering::AcqRel);
-            while (before ^ counter.load(Ordering::Acquire)) & HALF == 0 {}
+            let mut turns = 0_u32;
+            while (before ^ counter.load(Ordering::Acquire)) & HALF == 0 {
+                turns = turns.wrapping_add(1);
+                // Looking is slow: the record is in the host's memory.
+                if turns % 1024 == 0 && is_reported() {
+                    // A thread that has panicked does not come. The counter is left as if nobody had.
+                    counter.fetch_sub(missing, Ordering::AcqRel);
+                    exit();
+                }
+            }
         }
         // SAFETY: as above.
         unsafe { barrier_sync(0) };

@@ -13,6 +13,23 @@ mod record;
 use core::panic::PanicInfo;
 
 #[cfg(not(feature = "panic-trap"))]
+pub(crate) use record::{exit, is_reported};
+
+/// Whether a thread of the device has panicked: not while any runs, as a trap ends them all.
+#[cfg(feature = "panic-trap")]
+#[inline(always)]
+pub(crate) fn is_reported() -> bool {
+    false
+}
+
+/// Ends the calling thread.
+#[cfg(feature = "panic-trap")]
+pub(crate) fn exit() -> ! {
+    // SAFETY: `trap` ends the grid.
+    unsafe { core::arch::nvptx::trap() }
+}
+
+#[cfg(not(feature = "panic-trap"))]
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     let text = info.message().as_str().unwrap_or("a panic without a message");

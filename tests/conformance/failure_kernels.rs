@@ -199,3 +199,32 @@ pub mod prints {
         }
     }
 }
+
+/// Panics of threads that others wait for.
+#[ferrogrid::module]
+pub mod missed {
+    use ferrogrid::device::prelude::*;
+
+    /// Thread `at` of each block does not come to the barrier of the block.
+    #[kernel]
+    pub fn at_a_barrier(t: Thread<1>, at: u32, x: &[u32], mut y: DisjointSlice<u32>) {
+        if t.thread_rank() == at {
+            assert!(x.is_empty(), "not coming");
+        }
+        let count = t.sync_threads_count(true);
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = count;
+        }
+    }
+
+    /// Thread `at` of block 1 does not come to the second barrier of the grid.
+    #[kernel(cooperative)]
+    pub fn at_a_grid_barrier(t: Thread<1>, at: u32, x: &[u32], arrived: &[DeviceAtomic<u32>]) {
+        t.sync_grid();
+        if t.block_idx()[0] == 1 && t.thread_rank() == at {
+            assert!(x.is_empty(), "not coming");
+        }
+        t.sync_grid();
+        arrived[0].fetch_add(1, atomic::Ordering::Relaxed);
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ferrogrid::prelude::*;
 
-use super::failure_kernels::{panics, prints};
+use super::failure_kernels::{missed, panics, prints};
 use super::kernels::elementwise;
 use super::separate::in_its_own_process;
 use super::{Case, Outcome, expect};
@@ -25,6 +25,7 @@ apart! {
     a_panic_of_all_threads_is_reported_once
     a_panic_leaves_buffers_and_streams_as_they_were
     a_panicking_kernel_is_named_among_others
+    a_panic_does_not_hang_those_who_wait
     printed_lines_arrive_whole
     printing_in_parts
     values_of_other_types_are_printed_if_they_can_be
@@ -261,6 +262,28 @@ fn lines_that_do_not_fit_are_counted(device: &Device) -> Outcome {
         expect("lines printed and lost", found.len() + lost, 100_000)?;
         expect("some lines arrived", found.len() > 100, true)?;
         expect("whole lines", found.iter().all(|line| line.ends_with("tëxt\n")), true)?;
+    }
+    Ok(())
+}
+
+fn a_panic_does_not_hang_those_who_wait(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (x, empty) = (stream.upload(&[1_u32])?, stream.zeros::<u32>(0)?);
+    let mut counts = stream.zeros::<u32>(128)?;
+    let mut arrived = stream.zeros::<u32>(1)?;
+    let is_panic =
+        |error: &Error| matches!(error, Error::KernelPanic { message, .. } if &**message == "not coming");
+    for at in [0, 5, 63] {
+        missed::at_a_barrier(&stream, Grid::new(2, 64), at, &x, &mut counts)?;
+        super::expect_error("a panic before a barrier", stream.synchronize(), is_panic)?;
+        missed::at_a_grid_barrier(&stream, Grid::new(3, 64), at, &x, arrived.as_atomic())?;
+        super::expect_error("a panic before a grid barrier", stream.synchronize(), is_panic)?;
+        // The next launches find all as it should be.
+        stream.fill_into(0, &mut arrived)?;
+        missed::at_a_barrier(&stream, Grid::new(2, 64), at, &empty, &mut counts)?;
+        missed::at_a_grid_barrier(&stream, Grid::new(3, 64), at, &empty, arrived.as_atomic())?;
+        expect("threads at the barrier", stream.download(&counts)?, vec![64; 128])?;
+        expect("threads at the end", stream.download(&arrived)?, vec![192])?;
     }
     Ok(())
 }

@@ -131,10 +131,20 @@ impl Sink for Body {
     }
 }
 
+/// Whether a thread of the device has panicked, and the host has not seen it yet.
+pub(crate) fn is_reported() -> bool {
+    // SAFETY: the symbol is a `u64` of the module that nothing writes to while kernels run; the record it
+    // leads to lives for the rest of the process.
+    unsafe {
+        let record = with_exposed_provenance_mut::<FailureRecord>(__ferrogrid_failure as usize);
+        !record.is_null() && (&raw const (*record).state).read_volatile() != FREE
+    }
+}
+
 /// Ends the calling thread. Threads that wait for it at a barrier, or in a warp operation that names it,
 /// go on: to the hardware a thread that has exited takes part in nothing.
 #[inline(always)]
-fn exit() -> ! {
+pub(crate) fn exit() -> ! {
     // SAFETY: the thread leaves nothing behind that another relies on being dropped: what threads share
     // (memory that kernels are given) has no destructors.
     unsafe { asm!("exit;", options(noreturn, nostack)) }
