@@ -10,6 +10,7 @@ mod launching;
 mod math;
 mod memory;
 mod ordering;
+mod runtime;
 mod separate;
 mod stride_kernels;
 mod strides;
@@ -38,6 +39,8 @@ fn main() -> std::process::ExitCode {
         separate::CASES,
         atomics::CASES,
         strides::CASES,
+        &runtime::CASES.concat(),
+        &runtime::LIVE_CASES.concat(),
     ]
     .concat();
     let trials =

@@ -4,6 +4,7 @@
 mod device;
 mod event;
 mod execute;
+mod legacy;
 mod memory;
 mod panic;
 mod params;
@@ -11,5 +12,6 @@ mod stream;
 
 pub(crate) use device::CpuDevice;
 pub(crate) use event::CpuEvent;
-pub(crate) use memory::initialise_from_host;
+pub(crate) use legacy::Role;
+pub(crate) use memory::{allocate, free, initialise_from_host};
 pub(crate) use stream::CpuStream;
