@@ -21,7 +21,8 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// [`ManagedBuffer::read`] and [`ManagedBuffer::write`] give the host a slice, once the work on streams that
 /// they must come after has run; as long as that slice is borrowed, no work that would conflict with it
-/// can be enqueued. On the CPU device it is ordinary memory.
+/// can be enqueued. To drop it waits for the work that uses it (`cuMemFree`). On the CPU device it is
+/// ordinary memory.
 ///
 /// ```
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -30,6 +31,18 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// data.write()?[1] = 5; // the host writes ...
 /// stream.fill_into(7, data.slice_mut(2..)?)?; // ... and the device
 /// assert_eq!(data.read()?, [0, 5, 7]);
+/// # Ok(()) }
+/// ```
+///
+/// The device cannot write while the host reads:
+///
+/// ```compile_fail,E0502
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+/// let mut data = stream.managed_zeros::<u32>(3)?;
+/// let values = data.read()?;
+/// stream.fill_into(7, &mut data)?;
+/// assert_eq!(values[0], 0);
 /// # Ok(()) }
 /// ```
 pub struct ManagedBuffer<T: DeviceCopy> {

@@ -40,6 +40,18 @@ use crate::retired;
 /// assert_eq!(host[999], 1.5);
 /// # Ok(()) }
 /// ```
+///
+/// Nobody can read it while a copy writes it:
+///
+/// ```compile_fail,E0382
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let device = ferrogrid_host::Device::cpu();
+/// let stream = device.new_stream()?;
+/// let (buffer, host) = (stream.zeros::<f32>(2)?, device.pinned_zeros::<f32>(2)?);
+/// let download = stream.download_async(&buffer, host)?;
+/// assert_eq!(host[0], 0.0);
+/// # Ok(()) }
+/// ```
 pub struct PinnedBuffer<T: DeviceCopy> {
     start: NonNull<T>,
     len: usize,

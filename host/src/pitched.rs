@@ -105,11 +105,13 @@ impl Shape {
     /// The copy from this shape to `target`, of elements of type `T`; `None` if there is nothing to copy.
     fn rows<T>(self, target: Shape) -> Option<Rows> {
         let size = size_of::<T>();
+        // The pitch of a single row means nothing, and may be more than a device takes.
+        let pitch = |shape: Shape| if shape.height == 1 { shape.width } else { shape.pitch };
         let rows = Rows {
             width: self.width * size,
             height: self.height,
-            source_pitch: self.pitch.saturating_mul(size),
-            target_pitch: target.pitch.saturating_mul(size),
+            source_pitch: pitch(self) * size,
+            target_pitch: pitch(target) * size,
         };
         (rows.width > 0 && rows.height > 0).then_some(rows)
     }

@@ -52,6 +52,31 @@ impl Stream {
     /// # Ok(()) }
     /// ```
     ///
+    /// Nobody can touch what a copy uses before the end of the scope, nor let it go:
+    ///
+    /// ```compile_fail,E0499
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.zeros::<u32>(2)?;
+    /// let mut host = [0_u32; 2];
+    /// stream.scope(|scope| {
+    ///     let copied = scope.download_into(&buffer, &mut host);
+    ///     scope.download_into(&buffer, &mut host)
+    /// })?
+    /// # }
+    /// ```
+    ///
+    /// ```compile_fail,E0597
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut buffer = stream.zeros::<u32>(2)?;
+    /// stream.scope(|scope| {
+    ///     let host = [1_u32, 2];
+    ///     scope.upload_into(&host, &mut buffer)
+    /// })?
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// What [`Stream::synchronize`] says at the end.
     pub fn scope<'env, R>(

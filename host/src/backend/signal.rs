@@ -33,11 +33,14 @@ impl Signal {
 
     /// Whether it has been raised; if not, `waker` will be woken when it is (and no earlier one).
     pub(crate) fn poll(&self, waker: &Waker) -> bool {
+        let waker = waker.clone();
         let mut state = self.lock();
-        if !state.raised {
-            state.waker = Some(waker.clone());
-        }
-        state.raised
+        let raised = state.raised;
+        let unused = if raised { Some(waker) } else { state.waker.replace(waker) };
+        // Without the lock: what a waker does when it is dropped is its business.
+        drop(state);
+        drop(unused);
+        raised
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

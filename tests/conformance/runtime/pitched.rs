@@ -9,6 +9,7 @@ pub(crate) const CASES: &[Case] = &[
     ("rectangles_are_copied_within_the_device", rectangles_are_copied_within_the_device),
     ("rectangles_are_copied_to_and_from_the_host", rectangles_are_copied_to_and_from_the_host),
     ("strides_are_copied", strides_are_copied),
+    ("a_single_row_may_have_any_pitch", a_single_row_may_have_any_pitch),
     ("rows_of_a_pitched_buffer_are_aligned", rows_of_a_pitched_buffer_are_aligned),
     ("rows_must_lie_side_by_side", rows_must_lie_side_by_side),
     ("shapes_of_copies_must_agree", shapes_of_copies_must_agree),
@@ -65,6 +66,19 @@ fn strides_are_copied(device: &Device) -> Outcome {
     let spread = stream.download(&spread)?;
     assert!(spread.iter().step_by(2).eq((0..100).step_by(3).collect::<Vec<_>>().iter()));
     assert!(spread.iter().skip(1).step_by(2).all(|value| *value == 0));
+    Ok(())
+}
+
+fn a_single_row_may_have_any_pitch(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let source = stream.upload(&[1_u64, 2, 3])?;
+    let mut target = stream.zeros::<u64>(2)?;
+    let row = source.slice(1..)?.pitched(2, 1, usize::MAX)?;
+    stream.copy_2d(row, target.view_mut().pitched(2, 1, usize::MAX)?)?;
+    assert_eq!(stream.download(&target)?, [2, 3]);
+    let mut host = [0; 2];
+    stream.download_2d(row, &mut host, usize::MAX)?;
+    assert_eq!(host, [2, 3]);
     Ok(())
 }
 

@@ -41,7 +41,7 @@ pub(super) fn order(queue: &Arc<Queue>, role: Role) -> Result<()> {
     }
     let members = MEMBERS.lock().unwrap_or_else(PoisonError::into_inner);
     for member in members.iter().filter(|member| member.role == Role::Legacy || role == Role::Legacy) {
-        if let Some(earlier) = member.queue.upgrade() {
+        if let Some(earlier) = member.queue.upgrade().filter(|earlier| earlier.has_device_of(queue)) {
             queue.run_after(&earlier)?;
         }
     }

@@ -88,8 +88,10 @@ impl CpuStream {
 
     /// Waits until all that was enqueued so far has run; reports no failure.
     pub(crate) fn drain(&self) -> Result<()> {
-        legacy::order(&self.queue, self.role)?;
-        self.queue.drain()
+        let ordered = legacy::order(&self.queue, self.role);
+        // In any case: what the queue holds may borrow memory of the caller.
+        self.queue.drain()?;
+        ordered
     }
 
     /// The first failure since anyone asked, as an error.
@@ -212,6 +214,10 @@ impl Queue {
     /// The first failure since anyone took it.
     pub(super) fn failure(&self) -> Option<Error> {
         self.failure.get()
+    }
+
+    pub(super) fn has_device_of(&self, other: &Queue) -> bool {
+        std::ptr::eq(self.device, other.device)
     }
 
     /// Makes later work here start after all that `earlier` holds so far.

@@ -211,7 +211,9 @@ impl CudaStream {
         let code = unsafe { self.driver.event_record(event.0, earlier.raw.0) };
         let recorded = device.check(code, "cuEventRecord", "");
         let waits = recorded.and_then(|()| {
-            self.bind()?;
+            if self.context.0 != earlier.context.0 {
+                self.bind()?;
+            }
             self.wait_raw(self.hold()?.raw, event.0)
         });
         // A wait keeps what the event stood for when it was asked for, so the event is free again.
