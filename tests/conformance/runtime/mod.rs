@@ -23,11 +23,18 @@ pub(crate) type Outcome = std::result::Result<(), Box<dyn std::error::Error>>;
 pub(crate) type Case = (&'static str, fn(&Device) -> Outcome);
 
 /// What holds on every device.
-pub(crate) const CASES: &[&[Case]] =
-    &[streams::CASES, events::CASES, host_memory::CASES, buffers::CASES, pitched::CASES, awaiting::CASES];
+pub(crate) const CASES: &[&[Case]] = &[
+    streams::CASES,
+    events::CASES,
+    host_memory::CASES,
+    buffers::CASES,
+    pitched::CASES,
+    awaiting::CASES,
+    stress::CASES,
+];
 
 /// What needs a device whose streams run by themselves.
-pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES, stress::CASES];
+pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES];
 
 /// Work on a stream that does not end before the gate is opened (or dropped).
 struct Gate(Sender<()>);
