@@ -4,6 +4,8 @@
 
 mod atomic_kernels;
 mod atomics;
+mod block_kernels;
+mod blocks;
 mod kernels;
 mod language;
 mod launching;
@@ -39,6 +41,7 @@ fn main() -> std::process::ExitCode {
         separate::CASES,
         atomics::CASES,
         strides::CASES,
+        blocks::CASES,
         &runtime::CASES.concat(),
         &runtime::LIVE_CASES.concat(),
     ]

@@ -128,6 +128,8 @@ call! {
             6 | 7 => 65_535,
             75 => capability / 10,
             76 => capability % 10,
+            16 => 132,
+            97 => 232_448,
             89 => number("managed", 1),
             115 => number("pools", 1),
             _ => return Err(1),
@@ -414,6 +416,16 @@ call! { bound:
     }
     fn cuFuncGetAttribute(value: *mut i32, _attribute: u32, _function: usize) {
         unsafe { *value = 128 };
+        Ok(())
+    }
+    fn cuLaunchCooperativeKernel(_function: usize, _gx: u32, _gy: u32, _gz: u32, _bx: u32, _by: u32, _bz: u32, _shared: u32, _stream: Pointer, _params: *mut Pointer) {
+        Err(720)
+    }
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut i32, _function: usize, _block: i32, _shared: usize) {
+        unsafe { *blocks = 2 };
+        Ok(())
+    }
+    fn cuFuncSetAttribute(_function: usize, _attribute: u32, _value: i32) {
         Ok(())
     }
     fn cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, _shared: u32, stream: Pointer, params: *mut Pointer, _extra: Pointer) {

@@ -9,7 +9,7 @@ use std::thread;
 
 use super::device::CpuDevice;
 use super::event::{CpuEvent, CpuMark};
-use super::execute::Launch;
+use super::execute::{Launch, check_resources};
 use super::legacy::{self, Role};
 use super::memory;
 use super::params::CopiedParams;
@@ -124,13 +124,17 @@ impl CpuStream {
     }
 
     pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        memory::allocate(self.device, bytes, contents)
+        if !self.device.reserve(bytes) {
+            return Err(memory::out_of_memory(self.device, bytes));
+        }
+        memory::allocate(self.device, bytes, contents).inspect_err(|_| self.device.release(bytes))
     }
 
     /// # Safety
     /// As for `StreamInner::free`.
     pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize) {
         if !self.queue.is_started() {
+            self.device.release(bytes);
             // SAFETY: nothing was ever enqueued here, and all uses elsewhere come before.
             return unsafe { memory::free(pointer, bytes) };
         }
@@ -191,6 +195,7 @@ impl CpuStream {
         shape: LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
+        check_resources(kernel, &shape, self.device)?;
         // SAFETY: the caller vouches for the parameters.
         let params = unsafe { CopiedParams::copy(params, kernel.descriptor().params) };
         self.push(Operation::Launch(Launch { kernel, shape, params }))
@@ -286,8 +291,11 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
             },
             // SAFETY: as above.
             Operation::Fill { target, pattern, count } => unsafe { memory::fill(target.0, &pattern, count) },
-            // SAFETY: as above; all uses come before.
-            Operation::Free { pointer, bytes } => unsafe { memory::free(pointer.0, bytes) },
+            Operation::Free { pointer, bytes } => {
+                device.release(bytes);
+                // SAFETY: as above; all uses come before.
+                unsafe { memory::free(pointer.0, bytes) }
+            }
             // SAFETY: as above; the two do not overlap.
             Operation::CopyRows { target, source, rows } => unsafe {
                 memory::copy_rows(target.0, source.0, rows);
