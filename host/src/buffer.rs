@@ -50,13 +50,43 @@ unsafe impl<T: DeviceCopy + Sync> Sync for DeviceBuffer<T> {}
 impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Allocates `len` elements in the order of `stream`.
     pub(crate) fn allocate(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
-        const { assert!(align_of::<T>() <= ALIGNMENT, "buffer elements are aligned to at most 256 bytes") };
-        let bytes = len
-            .checked_mul(size_of::<T>())
-            .filter(|bytes| isize::try_from(*bytes).is_ok())
-            .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
-        let memory = Memory::allocate(stream.inner(), bytes, contents)?;
+        let memory = Memory::allocate(stream.inner(), Self::bytes_of(len)?, contents)?;
         Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    /// As `allocate`, in managed memory.
+    pub(crate) fn allocate_managed(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
+        let memory = Memory::managed(stream.inner(), Self::bytes_of(len)?, contents)?;
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    /// `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// As for `Memory::foreign`; they are elements.
+    pub(crate) unsafe fn foreign(
+        stream: &Stream,
+        start: *mut T,
+        len: usize,
+        owner: Box<dyn Send>,
+    ) -> Result<Self> {
+        let bytes = Self::bytes_of(len)?;
+        // SAFETY: passed on.
+        let memory = unsafe { Memory::foreign(stream.inner(), start.cast(), bytes, owner) };
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    fn bytes_of(len: usize) -> Result<usize> {
+        const { assert!(align_of::<T>() <= ALIGNMENT, "buffer elements are aligned to at most 256 bytes") };
+        len.checked_mul(size_of::<T>())
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+            .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })
+    }
+
+    /// The same memory as elements of another type, of the same size; they must be such elements.
+    pub(crate) fn with_elements<U: DeviceCopy>(self) -> DeviceBuffer<U> {
+        const { assert!(size_of::<T>() == size_of::<U>() && align_of::<T>() >= align_of::<U>()) };
+        DeviceBuffer { memory: self.memory, len: self.len, elements: PhantomData }
     }
 
     /// The number of elements.
@@ -168,6 +198,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// As [`DeviceBuffer::as_device_ptr`], to write through.
     pub fn as_device_ptr_mut(&mut self) -> DevicePtrMut<T> {
         DevicePtrMut::new(self.start())
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     /// The first element, or a well-aligned address that is not null if nothing was allocated.

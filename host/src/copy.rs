@@ -166,7 +166,7 @@ impl Stream {
     }
 }
 
-fn agree(operation: &'static str, source_length: usize, target_length: usize) -> Result<()> {
+pub(crate) fn agree(operation: &'static str, source_length: usize, target_length: usize) -> Result<()> {
     if source_length == target_length {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::grid::Limits;
 use crate::output::{self, Sink};
 use crate::stream::Stream;
+use crate::stream_options::StreamOptions;
 
 /// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.
 ///
@@ -222,12 +223,12 @@ impl Device {
     }
 
     /// A new stream: a queue of work that runs in order, and in parallel to other streams
-    /// (`cuStreamCreate`, non-blocking).
+    /// (`cuStreamCreateWithPriority`, non-blocking).
     ///
     /// # Errors
     /// If the device cannot be opened, or has no room for a stream.
     pub fn new_stream(&self) -> Result<Stream> {
-        Stream::new(self)
+        self.new_stream_with(StreamOptions::new())
     }
 
     /// Waits until all work of all streams of this device has run (`cuCtxSynchronize`).

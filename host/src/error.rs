@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::device::Device;
 use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 
 /// The result of every fallible function of this crate.
@@ -285,6 +286,43 @@ pub enum Error {
         /// The bytes that the device has, where it tells.
         total: Option<u64>,
     },
+    /// An allocation would go over the limit that was set for the device's memory pool.
+    #[error(
+        "{device}: {requested} bytes asked for, but {used} of at most {limit} are in use (`MemoryPool::set_limit`)"
+    )]
+    MemoryLimit {
+        /// The device.
+        device: Box<str>,
+        /// The bytes asked for.
+        requested: u64,
+        /// The bytes in use.
+        used: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A pointer cannot be the start of a buffer.
+    #[error("the address {address:#x} cannot be the start of a buffer: {reason}")]
+    InvalidPointer {
+        /// The address.
+        address: usize,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A view was to be taken apart in parts of no elements.
+    #[error("a view cannot be taken apart in parts of 0 elements")]
+    ZeroChunk,
+    /// A view cannot be one of elements of another type.
+    #[error("{length} elements of type `{from}` cannot be viewed as `{to}`: {reason}")]
+    ViewCast {
+        /// How many elements there are.
+        length: usize,
+        /// Their type.
+        from: &'static str,
+        /// The other type.
+        to: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
     /// A length times its element size does not fit in memory addresses.
     #[error("{length} elements of {element_size} bytes are more bytes than an address can count")]
     SizeOverflow {
@@ -322,6 +360,33 @@ pub enum Error {
         height: usize,
         /// How many elements there are.
         length: usize,
+    },
+    /// Rows with a pitch overlap, or reach over the end of what they are in.
+    #[error(
+        "{height} rows of {width} elements that start {pitch} apart do not lie side by side in {length} elements"
+    )]
+    PitchedView {
+        /// The elements in a row.
+        width: usize,
+        /// The number of rows.
+        height: usize,
+        /// The elements from the start of a row to that of the next.
+        pitch: usize,
+        /// How many elements there are.
+        length: usize,
+    },
+    /// Two shapes that must agree do not.
+    #[error(
+        "{operation}: the source has {} rows of {} elements, the target {} of {}",
+        from[1], from[0], to[1], to[0]
+    )]
+    ShapeMismatch {
+        /// What was to be done.
+        operation: &'static str,
+        /// Width and height of the source, in elements.
+        from: [usize; 2],
+        /// Width and height of the target, in elements.
+        to: [usize; 2],
     },
     /// A length does not divide into groups.
     #[error(
@@ -471,12 +536,60 @@ pub enum Error {
         /// What the system said.
         reason: Box<str>,
     },
+    /// A function of the host in a stream panicked.
+    #[error("a host function in a stream panicked: {message}")]
+    HostFnPanic {
+        /// The panic's message.
+        message: Box<str>,
+    },
+    /// A stream cannot have this priority.
+    #[error(
+        "a stream cannot have the priority {priority}: the device has {greatest} (first) to {least} (last)"
+    )]
+    PriorityOutOfRange {
+        /// The priority asked for.
+        priority: i32,
+        /// The least priority, which is the highest number.
+        least: i32,
+        /// The greatest priority, which is the lowest number.
+        greatest: i32,
+    },
+    /// An event was recorded on a stream of another device.
+    #[error("an event of {event} was recorded on a stream of {stream}: make one of that device")]
+    EventDevice {
+        /// The event's device.
+        event: Box<str>,
+        /// The stream's device.
+        stream: Box<str>,
+    },
+    /// A stream of another library is not of the context that this crate uses.
+    #[error("the stream is not of the primary context of {device}; this crate uses no other context")]
+    ForeignContext {
+        /// The device.
+        device: Box<str>,
+    },
+    /// A device does not have what was asked for.
+    #[error("{operation} is not supported on {device}: {reason}")]
+    Unsupported {
+        /// What was asked for.
+        operation: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// Why there is no such thing.
+        reason: &'static str,
+    },
     /// Two events cannot be compared in time.
     #[error("no time lies between these events: {reason}")]
     EventTime {
         /// Why not.
         reason: &'static str,
     },
+}
+
+impl Error {
+    pub(crate) fn unsupported(operation: &'static str, device: &Device, reason: &'static str) -> Self {
+        Error::Unsupported { operation, device: device.to_string().into(), reason }
+    }
 }
 
 /// One axis of a grid or a block; x is the fastest.

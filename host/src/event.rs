@@ -1,13 +1,19 @@
 //! Events: points in a stream's work that can be waited for and timed. It must not know how a
 //! backend marks them.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::time::Duration;
 
 use crate::backend::EventBackend;
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::stream::Stream;
 
-/// A point in the work of a stream, made by [`Stream::record`](crate::Stream::record).
+/// A point in the work of a stream, made by [`Stream::record`], or by [`Device::new_event`] and recorded
+/// later.
+///
+/// An event can be awaited: `(&event).await` waits as [`Event::synchronize`] does, without a thread.
 ///
 /// ```
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -20,14 +26,110 @@ use crate::error::{Error, Result};
 /// # Ok(()) }
 /// ```
 pub struct Event {
+    device: Device,
     backend: EventBackend,
 }
 
-impl Event {
-    pub(crate) fn new(backend: EventBackend) -> Self {
-        Event { backend }
+/// Flags of a new event, for [`Device::new_event`] (those of `cuEventCreate`). They can be combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EventOptions {
+    timing: bool,
+    blocking_sync: bool,
+}
+
+impl EventOptions {
+    /// With timing, and waited for by spinning (`CU_EVENT_DEFAULT`).
+    pub const fn new() -> Self {
+        EventOptions { timing: true, blocking_sync: false }
     }
 
+    /// Without timing, which is cheaper (`CU_EVENT_DISABLE_TIMING`).
+    #[must_use]
+    pub const fn without_timing(self) -> Self {
+        EventOptions { timing: false, ..self }
+    }
+
+    /// Lets a thread that waits sleep, which takes longer to wake up and no processor time
+    /// (`CU_EVENT_BLOCKING_SYNC`). On the CPU device it always sleeps.
+    #[must_use]
+    pub const fn blocking_sync(self) -> Self {
+        EventOptions { blocking_sync: true, ..self }
+    }
+
+    pub(crate) const fn has_timing(self) -> bool {
+        self.timing
+    }
+
+    pub(crate) const fn is_blocking_sync(self) -> bool {
+        self.blocking_sync
+    }
+}
+
+impl Default for EventOptions {
+    fn default() -> Self {
+        EventOptions::new()
+    }
+}
+
+impl Device {
+    /// A new event, to be recorded by [`Stream::record_into`] (`cuEventCreate`). Until then it is complete.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, EventOptions};
+    ///
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let event = device.new_event(EventOptions::new().without_timing().blocking_sync())?;
+    /// for _ in 0..3 {
+    ///     stream.record_into(&event)?; // one event, recorded again and again
+    ///     event.synchronize()?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device cannot be opened.
+    pub fn new_event(&self, options: EventOptions) -> Result<Event> {
+        Ok(Event { device: self.clone(), backend: EventBackend::new(self.backend(), options)? })
+    }
+}
+
+impl Stream {
+    /// An event with timing after all work enqueued so far (`cuEventCreate`, `cuEventRecord`).
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn record(&self) -> Result<Event> {
+        let event = self.device().new_event(EventOptions::new())?;
+        self.record_into(&event)?;
+        Ok(event)
+    }
+
+    /// Lets `event` stand for the end of all work enqueued here so far (`cuEventRecord`), and no longer
+    /// for what it was recorded for before. Who waits for it already still waits for that.
+    ///
+    /// # Errors
+    /// [`Error::EventDevice`] if it is an event of another device; or if the device fails.
+    pub fn record_into(&self, event: &Event) -> Result<()> {
+        if event.device != *self.device() {
+            let (event, stream) = (event.device.to_string().into(), self.device().to_string().into());
+            return Err(Error::EventDevice { event, stream });
+        }
+        self.inner().backend().record(&event.backend)
+    }
+
+    /// Makes work enqueued here from now on start after `event`, of any stream or device
+    /// (`cuStreamWaitEvent`). Buffers need no such call: their work is ordered anyway.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        self.inner().backend().wait(&event.backend)
+    }
+}
+
+impl Event {
     /// Waits until the work before the event has run (`cuEventSynchronize`).
     ///
     /// # Errors
@@ -39,30 +141,40 @@ impl Event {
     /// Whether the work before the event has run (`cuEventQuery`).
     ///
     /// # Errors
-    /// If the device has failed.
+    /// If the device has failed. Not to be ready is no error.
     pub fn is_complete(&self) -> Result<bool> {
-        match &self.backend {
-            EventBackend::Cuda(event) => event.is_complete(),
-            EventBackend::Cpu(event) => Ok(event.completed().is_some()),
-        }
+        self.backend.is_complete()
     }
 
     /// The time from `earlier` to this event (`cuEventElapsedTime`; half a microsecond of
     /// resolution on a GPU). Waits for both.
     ///
     /// # Errors
-    /// [`Error::EventTime`] if the events are of different devices, or `earlier` came later.
+    /// [`Error::EventTime`] if timing is off for one of them, one was never recorded, they are of
+    /// different devices, or `earlier` came later.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
         self.synchronize()?;
         earlier.synchronize()?;
         match (&self.backend, &earlier.backend) {
             (EventBackend::Cuda(end), EventBackend::Cuda(start)) => end.elapsed_since(start),
-            (EventBackend::Cpu(end), EventBackend::Cpu(start)) => end
-                .completed()
-                .zip(start.completed())
-                .and_then(|(end, start)| end.checked_duration_since(start))
-                .ok_or(Error::EventTime { reason: "the one given as earlier came later" }),
+            (EventBackend::Cpu(end), EventBackend::Cpu(start)) if self.device == earlier.device => {
+                end.elapsed_since(start)
+            }
             _ => Err(Error::EventTime { reason: "they are of different devices" }),
+        }
+    }
+
+    /// The device of the streams that may record it.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The driver's handle (`CUevent`), for other libraries; valid while this event is. `None` on the CPU
+    /// device.
+    pub fn as_raw(&self) -> Option<*mut c_void> {
+        match &self.backend {
+            EventBackend::Cuda(event) => Some(event.as_raw()),
+            EventBackend::Cpu(_) => None,
         }
     }
 
@@ -73,6 +185,6 @@ impl Event {
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event").field("complete", &self.is_complete().ok()).finish()
+        f.debug_struct("Event").field("complete", &self.is_complete().ok()).finish_non_exhaustive()
     }
 }

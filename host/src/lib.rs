@@ -13,11 +13,13 @@
 //! # Ok(()) }
 //! ```
 
+mod account;
 mod aligned_view;
 mod argument;
 mod atomic_view;
 mod backend;
 mod buffer;
+mod completion;
 mod copy;
 mod cpu_options;
 mod device;
@@ -25,31 +27,55 @@ mod divergence;
 mod error;
 mod event;
 mod grid;
+mod host_fn;
 mod image;
 mod kernel;
 mod launch;
+mod managed;
 mod memory;
+mod memory_pool;
 mod message;
 mod order;
 mod output;
+mod pinned;
+mod pitched;
 mod pointer;
+mod retired;
+mod scope;
 mod shared;
 mod stream;
+mod stream_kinds;
+mod stream_options;
+mod stream_order;
+mod timing;
+mod transfer;
+mod uninit;
 mod view;
+mod view_parts;
 
 pub use argument::{DeviceInput, DeviceOutput};
 pub use atomic_view::DeviceAtomicView;
 pub use buffer::DeviceBuffer;
+pub use completion::Completion;
 pub use cpu_options::CpuOptions;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use divergence::{LaneFault, SourcePlace, WaitingThreads};
 pub use error::{Axis, Error, NEEDED_DRIVER, Result};
-pub use event::Event;
+pub use event::{Event, EventOptions};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
+pub use managed::{Advice, Location, ManagedBuffer};
+pub use memory_pool::{MemoryPool, PoolStatistics};
+pub use pinned::PinnedBuffer;
+pub use pitched::{PitchedBuffer, PitchedView, PitchedViewMut};
 pub use pointer::{DevicePtr, DevicePtrMut};
+pub use scope::StreamScope;
 pub use stream::Stream;
+pub use stream_options::StreamOptions;
+pub use timing::Timing;
+pub use transfer::Transfer;
 pub use view::{DeviceView, DeviceViewMut};
+pub use view_parts::{Chunks, ChunksMut};
 
 /// What the code that the macros generate uses. Not for people: it changes without notice.
 #[doc(hidden)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::order::{Order, Use};
+use crate::retired::retire;
 use crate::stream::StreamInner;
 
 /// The alignment of every allocation in bytes, on every device.
@@ -28,12 +29,23 @@ pub(crate) struct Memory {
     bytes: usize,
     device: Device,
     order: Order<StreamInner>,
+    origin: Origin,
+}
+
+/// Where memory is from, and so how it is freed.
+enum Origin {
+    /// Allocated in stream order.
+    Stream,
+    /// Managed memory.
+    Managed,
+    /// Somebody else's; the owner is dropped when nothing uses the memory any more.
+    Foreign(Option<Box<dyn Send>>),
 }
 
 // SAFETY: the pointer is only an address on the host side; it is read and written by work on
 // streams, which `order` orders, and freed once, by `drop`.
 unsafe impl Send for Memory {}
-// SAFETY: as above; all methods that take `&self` use atomics or a mutex.
+// SAFETY: as above; all methods that take `&self` use atomics or a mutex, and none the owner.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -42,7 +54,45 @@ impl Memory {
             0 => std::ptr::null_mut(),
             _ => stream.allocate(bytes, contents)?,
         };
-        Ok(Memory { pointer, bytes, device: stream.device().clone(), order: Order::new(stream.clone()) })
+        Ok(Memory::new(stream, pointer, bytes, Origin::Stream))
+    }
+
+    /// Memory that the host can use, too.
+    pub(crate) fn managed(stream: &Arc<StreamInner>, bytes: usize, contents: Contents) -> Result<Self> {
+        let pointer = match bytes {
+            0 => std::ptr::null_mut(),
+            _ => stream.allocate_managed(bytes, contents)?,
+        };
+        Ok(Memory::new(stream, pointer, bytes, Origin::Managed))
+    }
+
+    /// Memory of somebody else.
+    ///
+    /// # Safety
+    /// `pointer` leads to `bytes` of memory of the stream's device, until `owner` is dropped; what uses
+    /// them already comes before what the stream holds.
+    pub(crate) unsafe fn foreign(
+        stream: &Arc<StreamInner>,
+        pointer: *mut u8,
+        bytes: usize,
+        owner: Box<dyn Send>,
+    ) -> Self {
+        Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
+    }
+
+    fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
+        Memory { pointer, bytes, device: stream.device().clone(), order: Order::new(stream.clone()), origin }
+    }
+
+    /// Waits for what the host's own use must come after.
+    ///
+    /// # Errors
+    /// If that has failed, or the device does.
+    pub(crate) fn wait_on_host(&self, usage: Use) -> Result<()> {
+        for stream in self.order.earlier(usage) {
+            stream.finish(&stream.tail()?)?;
+        }
+        Ok(())
     }
 
     /// The first byte; null if there is none.
@@ -69,11 +119,11 @@ impl Memory {
 
     #[inline]
     fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        if self.device == *stream.device() { Ok(()) } else { Err(self.foreign(stream)) }
+        if self.device == *stream.device() { Ok(()) } else { Err(self.mismatch(stream)) }
     }
 
     #[cold]
-    fn foreign(&self, stream: &Arc<StreamInner>) -> Error {
+    fn mismatch(&self, stream: &Arc<StreamInner>) -> Error {
         Error::DeviceMismatch {
             buffer: self.device.to_string().into(),
             stream: stream.device().to_string().into(),
@@ -88,11 +138,25 @@ impl Drop for Memory {
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up
         // rather than freed under running work.
-        if let Ok(stream) = self.order.end() {
+        let ended = self.order.end();
+        match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
             // `stream` has been made to run after every use.
-            unsafe { stream.free(self.pointer, self.bytes) };
+            (Origin::Stream, Ok(stream)) => unsafe { stream.free(self.pointer, self.bytes) },
+            // SAFETY: as above, from `allocate_managed`.
+            (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
+            (Origin::Foreign(owner), ended) => release(owner.take(), ended),
+            (_, Err(_)) => {}
         }
+    }
+}
+
+/// Drops `owner` after all that `stream` holds; or, if nothing tells when that is, never.
+fn release(owner: Option<Box<dyn Send>>, stream: Result<Arc<StreamInner>>) {
+    let Some(owner) = owner else { return };
+    match stream.and_then(|stream| stream.tail()) {
+        Ok(event) => retire(event, owner),
+        Err(_) => std::mem::forget(owner),
     }
 }
 

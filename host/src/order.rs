@@ -118,6 +118,14 @@ impl<S: OrderedStream> Order<S> {
         Ok(())
     }
 
+    /// The streams whose work so far a use by the host must come after.
+    pub(crate) fn earlier(&self, usage: Use) -> Vec<Arc<S>> {
+        let record = self.lock();
+        let readers = if usage == Use::Read { &[][..] } else { &record.readers[..] };
+        let earlier = std::iter::once(&record.writer).chain(&record.parts).chain(readers);
+        earlier.cloned().collect()
+    }
+
     /// The stream on which the allocation is to be freed, made to wait for all uses.
     pub(crate) fn end(&mut self) -> Result<Arc<S>> {
         let record = self.record.get_mut().unwrap_or_else(PoisonError::into_inner);

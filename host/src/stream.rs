@@ -5,14 +5,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::backend::{Prepared, StreamBackend, cpu};
+use crate::account::Account;
+use crate::backend::{EventBackend, Prepared, StreamBackend, cpu};
 use crate::device::Device;
 use crate::error::Result;
-use crate::event::Event;
+use crate::event::EventOptions;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::order::OrderedStream;
+use crate::pitched::{Place, Rows};
+use crate::retired;
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
 /// on different streams may run at the same time, except where it uses the same buffer.
@@ -39,17 +42,17 @@ pub(crate) struct StreamInner {
     id: u64,
     device: Device,
     backend: StreamBackend,
+    account: Arc<Account>,
     /// Whether the handle is gone, so that nobody can enqueue.
     closed: AtomicBool,
 }
 
 impl Stream {
-    pub(crate) fn new(device: &Device) -> Result<Self> {
+    pub(crate) fn new(device: &Device, backend: StreamBackend) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-        let backend = device.backend().new_stream()?;
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let closed = AtomicBool::new(false);
-        Ok(Stream { inner: Arc::new(StreamInner { id, device: device.clone(), backend, closed }) })
+        let (device, account, closed) = (device.clone(), Account::of(device), AtomicBool::new(false));
+        Stream { inner: Arc::new(StreamInner { id, device, backend, account, closed }) }
     }
 
     /// The device that runs it.
@@ -61,33 +64,34 @@ impl Stream {
     ///
     /// # Errors
     /// If a kernel has failed since the last synchronisation: [`Error::KernelPanic`](crate::Error::KernelPanic)
-    /// (the device can be used on), or [`Error::LaunchFailed`](crate::Error::LaunchFailed).
+    /// (the device can be used on), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
+    /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::host_fn`] has panicked.
     pub fn synchronize(&self) -> Result<()> {
-        match &self.inner.backend {
+        let result = match &self.inner.backend {
             StreamBackend::Cuda(stream) => stream.synchronize(),
             StreamBackend::Cpu(stream) => stream.synchronize(),
-        }
-    }
-
-    /// An event after all work enqueued so far (`cuEventRecord`).
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub fn record(&self) -> Result<Event> {
-        let event = match &self.inner.backend {
-            StreamBackend::Cuda(stream) => stream.record_timed()?.into(),
-            StreamBackend::Cpu(stream) => stream.record()?.into(),
         };
-        Ok(Event::new(event))
+        retired::collect();
+        result
     }
 
-    /// Makes work enqueued here from now on start after `event`, of any stream or device
-    /// (`cuStreamWaitEvent`). Buffers need no such call: their work is ordered anyway.
+    /// Whether all work enqueued so far has run (`cuStreamQuery`). Does not wait.
     ///
     /// # Errors
-    /// If the device fails.
-    pub fn wait(&self, event: &Event) -> Result<()> {
-        self.inner.backend.wait(event.backend())
+    /// If the device has failed. Not to be ready is no error, and failures of kernels on the CPU device
+    /// are left to [`Stream::synchronize`].
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let _ones = stream.fill(1_u8, 1000)?;
+    /// while !stream.is_complete()? {
+    ///     std::thread::yield_now(); // do something else
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn is_complete(&self) -> Result<bool> {
+        self.inner.backend.is_complete()
     }
 
     pub(crate) fn inner(&self) -> &Arc<StreamInner> {
@@ -97,6 +101,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        self.inner.backend.close();
         self.inner.closed.store(true, Ordering::Release);
     }
 }
@@ -113,10 +118,60 @@ impl StreamInner {
         &self.device
     }
 
+    #[inline]
+    pub(crate) fn backend(&self) -> &StreamBackend {
+        &self.backend
+    }
+
+    /// An event at the end of all work enqueued so far.
+    pub(crate) fn tail(&self) -> Result<EventBackend> {
+        let event = EventBackend::new(self.device.backend(), EventOptions::new().without_timing())?;
+        self.backend.record(&event)?;
+        Ok(event)
+    }
+
+    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does.
+    pub(crate) fn finish(&self, event: &EventBackend) -> Result<()> {
+        match event.failure() {
+            // An event of a GPU does not know of host functions; one of the CPU device knows all.
+            None if self.device.is_cuda() => self.backend.report(),
+            None => Ok(()),
+            Some(failure) => {
+                let _reported = self.backend.report();
+                Err(failure)
+            }
+        }
+    }
+
     pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        match &self.backend {
+        self.account.take(bytes, &self.device)?;
+        let allocated = match &self.backend {
             StreamBackend::Cuda(stream) => stream.allocate(bytes, contents),
             StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
+        };
+        if allocated.is_err() {
+            self.account.give_back(bytes);
+        }
+        allocated
+    }
+
+    pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
+        match &self.backend {
+            StreamBackend::Cuda(stream) => stream.allocate_managed(bytes, contents),
+            StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
+        }
+    }
+
+    /// Frees managed memory, once all work enqueued here has run.
+    ///
+    /// # Safety
+    /// As for `free`, with memory from `allocate_managed`.
+    pub(crate) unsafe fn free_managed(&self, pointer: *mut u8, bytes: usize) {
+        match &self.backend {
+            // SAFETY: passed on.
+            StreamBackend::Cuda(stream) => unsafe { stream.free_managed(pointer) },
+            // SAFETY: passed on.
+            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes) },
         }
     }
 
@@ -126,6 +181,7 @@ impl StreamInner {
     /// `pointer` is from `allocate` of `bytes` on this device, is freed once, and work enqueued here
     /// runs after all work that uses it.
     pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize) {
+        self.account.give_back(bytes);
         match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.free(pointer) },
@@ -167,6 +223,64 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.copy_from_host(target, source, bytes) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.copy_from_host(target, source, bytes) },
+        }
+    }
+
+    /// Enqueues a copy from host memory.
+    ///
+    /// # Safety
+    /// `source` is `bytes` of host memory, not written until the copy has run; `target` as many of this
+    /// device, ordered for writing here.
+    pub(crate) unsafe fn start_copy_from_host(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
+        match &self.backend {
+            // SAFETY: passed on.
+            StreamBackend::Cuda(stream) => unsafe { stream.start_copy_from_host(target, source, bytes) },
+            // SAFETY: passed on: this device's memory is that of the host.
+            StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
+        }
+    }
+
+    /// Enqueues a copy to host memory.
+    ///
+    /// # Safety
+    /// `target` is `bytes` of host memory, not used until the copy has run; `source` as many of this
+    /// device, ordered for reading here.
+    pub(crate) unsafe fn start_copy_to_host(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
+        match &self.backend {
+            // SAFETY: passed on.
+            StreamBackend::Cuda(stream) => unsafe { stream.start_copy_to_host(target, source, bytes) },
+            // SAFETY: passed on: this device's memory is that of the host.
+            StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
+        }
+    }
+
+    /// Enqueues a copy of rows.
+    ///
+    /// # Safety
+    /// Both have these rows, at the places that are named, which do not overlap. Memory of this device
+    /// is ordered here for its use, memory of the host used by nobody else until the copy has run.
+    pub(crate) unsafe fn copy_rows(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        rows: Rows,
+        places: (Place, Place),
+    ) -> Result<()> {
+        match &self.backend {
+            // SAFETY: passed on.
+            StreamBackend::Cuda(stream) => unsafe { stream.copy_rows(target, source, rows, places) },
+            // SAFETY: passed on: this device's memory is that of the host.
+            StreamBackend::Cpu(stream) => unsafe { stream.copy_rows(target, source, rows) },
         }
     }
 

@@ -116,6 +116,10 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
         self.start
     }
 
+    pub(crate) fn memory(&self) -> &'a Memory {
+        self.memory
+    }
+
     /// The same bytes as elements of another type; `len` of them must be there, and be such elements.
     pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> DeviceView<'a, U> {
         DeviceView::with_usage(start_of(self.start.cast_mut(), len), len, self.memory, self.usage)
@@ -194,6 +198,14 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
 
     pub(crate) fn start(&self) -> *mut T {
         self.start
+    }
+
+    pub(crate) fn memory(&self) -> &'a Memory {
+        self.memory
+    }
+
+    pub(crate) fn usage(&self) -> Use {
+        if self.part { Use::WritePart } else { Use::Write }
     }
 }
 

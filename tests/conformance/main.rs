@@ -14,6 +14,7 @@ mod launching;
 mod math;
 mod memory;
 mod ordering;
+mod runtime;
 mod separate;
 mod stride_kernels;
 mod strides;
@@ -44,6 +45,8 @@ fn main() -> std::process::ExitCode {
         failures::CASES,
         strides::CASES,
         blocks::CASES,
+        &runtime::CASES.concat(),
+        &runtime::LIVE_CASES.concat(),
     ]
     .concat();
     let trials =

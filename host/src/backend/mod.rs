@@ -3,12 +3,21 @@
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
+mod failure;
+mod host_fn;
+mod signal;
 
 use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
 use std::ptr::{addr_eq, from_ref, null_mut};
+use std::sync::Arc;
 
-use crate::error::Result;
+pub(crate) use host_fn::HostFn;
+pub(crate) use signal::Signal;
+
+use crate::error::{Error, Result};
+use crate::event::EventOptions;
+use crate::stream_options::StreamOptions;
 
 /// A device of either backend; devices live as long as the process.
 #[derive(Clone, Copy)]
@@ -18,10 +27,35 @@ pub(crate) enum DeviceBackend {
 }
 
 impl DeviceBackend {
-    pub(crate) fn new_stream(self) -> Result<StreamBackend> {
+    pub(crate) fn new_stream(self, options: StreamOptions) -> Result<StreamBackend> {
+        let role = if options.is_ordered_with_legacy() { cpu::Role::Ordered } else { cpu::Role::Independent };
         match self {
-            DeviceBackend::Cuda(device) => device.new_stream().map(StreamBackend::Cuda),
-            DeviceBackend::Cpu(device) => device.new_stream().map(StreamBackend::Cpu),
+            DeviceBackend::Cuda(device) => device.new_stream(options).map(StreamBackend::Cuda),
+            DeviceBackend::Cpu(device) => Ok(StreamBackend::Cpu(device.new_stream()?.with_role(role))),
+        }
+    }
+
+    pub(crate) fn legacy_stream(self) -> Result<StreamBackend> {
+        match self {
+            DeviceBackend::Cuda(device) => device.legacy_stream().map(StreamBackend::Cuda),
+            DeviceBackend::Cpu(device) => {
+                Ok(StreamBackend::Cpu(device.new_stream()?.with_role(cpu::Role::Legacy)))
+            }
+        }
+    }
+
+    /// The stream that somebody else made; `None` where there are no handles.
+    ///
+    /// # Safety
+    /// `raw` is a stream, and stays live until `StreamBackend::close` has been called.
+    pub(crate) unsafe fn foreign_stream(self, raw: *mut c_void) -> Option<Result<StreamBackend>> {
+        match self {
+            DeviceBackend::Cuda(device) => {
+                // SAFETY: passed on.
+                let stream = unsafe { device.foreign_stream(raw) };
+                Some(stream.map(StreamBackend::Cuda))
+            }
+            DeviceBackend::Cpu(_) => None,
         }
     }
 
@@ -67,6 +101,58 @@ impl StreamBackend {
         }
     }
 
+    /// To be called when the public handle is gone.
+    pub(crate) fn close(&self) {
+        if let StreamBackend::Cuda(stream) = self {
+            stream.close();
+        }
+    }
+
+    pub(crate) fn as_raw(&self) -> Option<*mut c_void> {
+        match self {
+            StreamBackend::Cuda(stream) => Some(stream.as_raw()),
+            StreamBackend::Cpu(_) => None,
+        }
+    }
+
+    pub(crate) fn priority(&self) -> Result<i32> {
+        match self {
+            StreamBackend::Cuda(stream) => stream.priority(),
+            StreamBackend::Cpu(_) => Ok(0),
+        }
+    }
+
+    pub(crate) fn is_complete(&self) -> Result<bool> {
+        match self {
+            StreamBackend::Cuda(stream) => stream.is_complete(),
+            StreamBackend::Cpu(stream) => Ok(stream.is_complete()),
+        }
+    }
+
+    /// The first failure that is reported by streams since anyone asked.
+    pub(crate) fn report(&self) -> Result<()> {
+        match self {
+            StreamBackend::Cuda(stream) => stream.report(),
+            StreamBackend::Cpu(stream) => stream.report(),
+        }
+    }
+
+    pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
+        match self {
+            StreamBackend::Cuda(stream) => stream.host_fn(function),
+            StreamBackend::Cpu(stream) => stream.host_fn(function),
+        }
+    }
+
+    /// Records `event`, which is of this device.
+    pub(crate) fn record(&self, event: &EventBackend) -> Result<()> {
+        match (self, event) {
+            (StreamBackend::Cuda(stream), EventBackend::Cuda(event)) => stream.record(event),
+            (StreamBackend::Cpu(stream), EventBackend::Cpu(event)) => stream.record(event),
+            _ => unreachable!("the event is of the stream's device"),
+        }
+    }
+
     /// Makes later work here start after `event`.
     pub(crate) fn wait(&self, event: &EventBackend) -> Result<()> {
         match (self, event) {
@@ -84,6 +170,14 @@ pub(crate) enum EventBackend {
 }
 
 impl EventBackend {
+    /// An event of `device` that has not been recorded.
+    pub(crate) fn new(device: DeviceBackend, options: EventOptions) -> Result<Self> {
+        match device {
+            DeviceBackend::Cuda(device) => cuda::CudaEvent::new(device, options).map(EventBackend::Cuda),
+            DeviceBackend::Cpu(_) => Ok(EventBackend::Cpu(cpu::CpuEvent::new(options))),
+        }
+    }
+
     pub(crate) fn synchronize(&self) -> Result<()> {
         match self {
             EventBackend::Cuda(event) => event.synchronize(),
@@ -93,17 +187,31 @@ impl EventBackend {
             }
         }
     }
-}
 
-impl From<cuda::CudaEvent> for EventBackend {
-    fn from(event: cuda::CudaEvent) -> Self {
-        EventBackend::Cuda(event)
+    /// Waits; tells what had failed by then.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        match self {
+            EventBackend::Cuda(event) => event.synchronize().err(),
+            EventBackend::Cpu(event) => event.wait(),
+        }
     }
-}
 
-impl From<cpu::CpuEvent> for EventBackend {
-    fn from(event: cpu::CpuEvent) -> Self {
-        EventBackend::Cpu(event)
+    pub(crate) fn is_complete(&self) -> Result<bool> {
+        match self {
+            EventBackend::Cuda(event) => event.is_complete(),
+            EventBackend::Cpu(event) => Ok(event.is_complete()),
+        }
+    }
+
+    /// Raises `signal` when the event is complete, or the device has failed.
+    pub(crate) fn notify(&self, signal: Arc<Signal>) -> Result<()> {
+        match self {
+            EventBackend::Cuda(event) => event.notify(signal),
+            EventBackend::Cpu(event) => {
+                event.notify(signal);
+                Ok(())
+            }
+        }
     }
 }
 

@@ -1,53 +1,138 @@
-//! Events of the CPU device: a flag that a worker thread raises, with the time. It must not know
-//! what stands before or after it in a queue.
+//! Events of the CPU device: marks in queues that worker threads raise, with the time. It must not
+//! know what stands before or after a mark.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::error::Error;
+use crate::backend::signal::Signal;
+use crate::error::{Error, Result};
+use crate::event::EventOptions;
 
-/// A point in the work of a CPU stream.
-#[derive(Clone)]
+/// An event: the mark where it was last recorded.
 pub(crate) struct CpuEvent {
+    mark: Mutex<Option<CpuMark>>,
+    timing: bool,
+}
+
+/// A point in the queue of a CPU stream, reached once.
+#[derive(Clone)]
+pub(crate) struct CpuMark {
     state: Arc<State>,
 }
 
 struct State {
-    completed: Mutex<Option<Completed>>,
+    progress: Mutex<Progress>,
     changed: Condvar,
 }
 
+enum Progress {
+    /// Not yet reached; these are to be raised then.
+    Ahead(Vec<Arc<Signal>>),
+    Reached(Reached),
+}
+
 #[derive(Clone)]
-struct Completed {
+struct Reached {
     at: Instant,
     failure: Option<Error>,
 }
 
 impl CpuEvent {
-    pub(super) fn new() -> Self {
-        CpuEvent { state: Arc::new(State { completed: Mutex::new(None), changed: Condvar::new() }) }
+    pub(crate) fn new(options: EventOptions) -> Self {
+        CpuEvent { mark: Mutex::new(None), timing: options.has_timing() }
     }
 
-    /// Raises the event; `failure` is what the stream had failed with by then.
-    pub(super) fn complete(&self, failure: Option<Error>) {
-        *self.lock() = Some(Completed { at: Instant::now(), failure });
-        self.state.changed.notify_all();
+    /// Makes the event stand for `mark` from now on.
+    pub(super) fn set(&self, mark: CpuMark) {
+        *self.lock() = Some(mark);
     }
 
-    /// Waits for the event; tells what the stream had failed with by then.
+    /// Where it was last recorded.
+    pub(super) fn mark(&self) -> Option<CpuMark> {
+        self.lock().clone()
+    }
+
+    /// Waits for the work before the event; tells what its stream had failed with by then.
     pub(crate) fn wait(&self) -> Option<Error> {
-        let waiting = |completed: &mut Option<Completed>| completed.is_none();
-        let completed = self.state.changed.wait_while(self.lock(), waiting);
-        let completed = completed.unwrap_or_else(PoisonError::into_inner);
-        completed.as_ref().and_then(|completed| completed.failure.clone())
+        self.mark()?.wait()
     }
 
-    /// When the event was raised, if it has been.
-    pub(crate) fn completed(&self) -> Option<Instant> {
-        self.lock().as_ref().map(|completed| completed.at)
+    /// Whether the work before the event has run; so it has if the event was never recorded.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.mark().is_none_or(|mark| mark.reached().is_some())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Completed>> {
-        self.state.completed.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Raises `signal` when the work before the event has run.
+    pub(crate) fn notify(&self, signal: Arc<Signal>) {
+        match self.mark() {
+            Some(mark) => mark.notify(signal),
+            None => signal.raise(),
+        }
+    }
+
+    /// The time since `start`; both must be complete.
+    pub(crate) fn elapsed_since(&self, start: &CpuEvent) -> Result<Duration> {
+        let (start, end) = (start.reached_at()?, self.reached_at()?);
+        let elapsed = end.checked_duration_since(start);
+        elapsed.ok_or(Error::EventTime { reason: "the one given as earlier came later" })
+    }
+
+    fn reached_at(&self) -> Result<Instant> {
+        if !self.timing {
+            return Err(Error::EventTime { reason: "timing is off for one of them" });
+        }
+        let mark = self.mark().ok_or(Error::EventTime { reason: "one of them has not been recorded" })?;
+        let reached = mark.reached().ok_or(Error::EventTime { reason: "one of them was recorded anew" })?;
+        Ok(reached.at)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<CpuMark>> {
+        self.mark.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CpuMark {
+    pub(super) fn new() -> Self {
+        let progress = Mutex::new(Progress::Ahead(Vec::new()));
+        CpuMark { state: Arc::new(State { progress, changed: Condvar::new() }) }
+    }
+
+    /// Notes that the mark has been reached; `failure` is what the stream had failed with by then.
+    pub(super) fn reach(&self, failure: Option<Error>) {
+        let reached = Progress::Reached(Reached { at: Instant::now(), failure });
+        let before = std::mem::replace(&mut *self.lock(), reached);
+        self.state.changed.notify_all();
+        if let Progress::Ahead(signals) = before {
+            signals.iter().for_each(|signal| signal.raise());
+        }
+    }
+
+    /// Waits for the mark; tells what the stream had failed with by then.
+    pub(super) fn wait(&self) -> Option<Error> {
+        let ahead = |progress: &mut Progress| matches!(progress, Progress::Ahead(_));
+        let progress = self.state.changed.wait_while(self.lock(), ahead);
+        match &*progress.unwrap_or_else(PoisonError::into_inner) {
+            Progress::Ahead(_) => None,
+            Progress::Reached(reached) => reached.failure.clone(),
+        }
+    }
+
+    fn reached(&self) -> Option<Reached> {
+        match &*self.lock() {
+            Progress::Ahead(_) => None,
+            Progress::Reached(reached) => Some(reached.clone()),
+        }
+    }
+
+    fn notify(&self, signal: Arc<Signal>) {
+        if let Progress::Ahead(signals) = &mut *self.lock() {
+            signals.push(signal);
+            return;
+        }
+        signal.raise();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.state.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

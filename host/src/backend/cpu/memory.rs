@@ -6,9 +6,10 @@ use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use super::device::CpuDevice;
 use crate::error::{Error, Result};
 use crate::memory::{ALIGNMENT, Contents};
+use crate::pitched::Rows;
 
 /// `bytes` (not 0) of fresh memory.
-pub(super) fn allocate(device: &CpuDevice, bytes: usize, contents: Contents) -> Result<*mut u8> {
+pub(crate) fn allocate(device: &CpuDevice, bytes: usize, contents: Contents) -> Result<*mut u8> {
     let pointer = match Layout::from_size_align(bytes, ALIGNMENT) {
         // SAFETY: the layout is not of size 0.
         Ok(layout) if bytes > 0 => unsafe {
@@ -37,7 +38,7 @@ pub(super) fn out_of_memory(device: &CpuDevice, bytes: usize) -> Error {
 ///
 /// # Safety
 /// `pointer` is from `allocate` of `bytes`, and nothing uses it any more.
-pub(super) unsafe fn free(pointer: *mut u8, bytes: usize) {
+pub(crate) unsafe fn free(pointer: *mut u8, bytes: usize) {
     let Ok(layout) = Layout::from_size_align(bytes, ALIGNMENT) else { return };
     // SAFETY: allocated with this layout, and freed once, as the caller vouches.
     unsafe { dealloc(pointer, layout) };
@@ -51,6 +52,20 @@ pub(crate) unsafe fn initialise_from_host(target: *mut u8, source: *const u8, by
     // SAFETY: the caller vouches for both; fresh memory does not overlap a slice of the host.
     unsafe { target.copy_from_nonoverlapping(source, bytes) };
     Ok(())
+}
+
+/// Copies rows of bytes.
+///
+/// # Safety
+/// Both have these rows, which do not overlap, and nothing else uses them meanwhile.
+pub(super) unsafe fn copy_rows(target: *mut u8, source: *const u8, rows: Rows) {
+    for row in 0..rows.height {
+        // SAFETY: the caller vouches for `width` bytes at each multiple of the pitch.
+        unsafe {
+            let (target, source) = (target.add(row * rows.target_pitch), source.add(row * rows.source_pitch));
+            target.copy_from_nonoverlapping(source, rows.width);
+        }
+    }
 }
 
 /// Writes `pattern` (not empty) `count` times.

@@ -7,6 +7,7 @@ mod device;
 mod event;
 mod execute;
 mod executors;
+mod legacy;
 mod memory;
 mod overflow;
 mod panic;
@@ -17,5 +18,6 @@ mod stream;
 
 pub(crate) use device::CpuDevice;
 pub(crate) use event::CpuEvent;
-pub(crate) use memory::initialise_from_host;
+pub(crate) use legacy::Role;
+pub(crate) use memory::{allocate, free, initialise_from_host};
 pub(crate) use stream::CpuStream;

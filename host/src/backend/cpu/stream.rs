@@ -2,46 +2,59 @@
 //! other, started when there is something to run. It must not know how a kernel's blocks are run.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::device::CpuDevice;
-use super::event::CpuEvent;
+use super::event::{CpuEvent, CpuMark};
 use super::execute::{Launch, check_resources};
+use super::legacy::{self, Role};
 use super::memory;
 use super::params::CopiedParams;
+use crate::backend::failure::Failure;
+use crate::backend::host_fn::{self, HostFn};
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
+use crate::pitched::Rows;
 
 /// A stream of the CPU device. Dropping it leaves the queue to be run to its end.
 pub(crate) struct CpuStream {
     device: &'static CpuDevice,
     queue: Arc<Queue>,
+    role: Role,
 }
 
 /// The queue of a stream, as seen from outside its worker thread.
 pub(super) struct Queue {
     device: &'static CpuDevice,
     /// To the worker thread; `None` until it has been started.
-    sender: Mutex<Option<Sender<Operation>>>,
+    entry: Mutex<Option<Entry>>,
+    /// How many operations have run.
+    done: Arc<AtomicU64>,
     failure: Arc<Failure>,
 }
 
-/// The first failure of a stream since anyone asked, shared with its worker thread.
-#[derive(Default)]
-struct Failure(Mutex<Option<Error>>);
+/// Where operations enter a queue.
+struct Entry {
+    sender: Sender<Operation>,
+    /// How many have entered.
+    pushed: u64,
+}
 
 /// Work in a queue. Its pointers are valid until it has run: memory is freed by an operation, too.
 enum Operation {
     Launch(Launch),
     Copy { target: Address, source: Address, bytes: usize },
+    CopyRows { target: Address, source: Address, rows: Rows },
     Fill { target: Address, pattern: Box<[u8]>, count: usize },
     Free { pointer: Address, bytes: usize },
-    Complete(CpuEvent),
-    Wait(CpuEvent),
+    Call(HostFn),
+    Reach(CpuMark),
+    Wait(CpuMark),
 }
 
 /// An address that travels to the worker thread.
@@ -52,8 +65,16 @@ unsafe impl Send for Address {}
 
 impl CpuStream {
     pub(super) fn new(device: &'static CpuDevice) -> Self {
-        let failure = Arc::new(Failure::default());
-        CpuStream { device, queue: Arc::new(Queue { device, sender: Mutex::new(None), failure }) }
+        let (done, failure) = (Arc::default(), Arc::default());
+        let queue = Arc::new(Queue { device, entry: Mutex::new(None), done, failure });
+        CpuStream { device, queue, role: Role::Independent }
+    }
+
+    /// The same stream, of which nothing has been asked yet, with a role.
+    pub(crate) fn with_role(mut self, role: Role) -> Self {
+        legacy::join(&self.queue, role);
+        self.role = role;
+        self
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {
@@ -61,23 +82,45 @@ impl CpuStream {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
+        self.drain()?;
+        self.report()
+    }
+
+    /// Waits until all that was enqueued so far has run; reports no failure.
+    pub(crate) fn drain(&self) -> Result<()> {
+        let ordered = legacy::order(&self.queue, self.role);
+        // In any case: what the queue holds may borrow memory of the caller.
         self.queue.drain()?;
+        ordered
+    }
+
+    /// The first failure since anyone asked, as an error.
+    pub(crate) fn report(&self) -> Result<()> {
         self.queue.failure.take().map_or(Ok(()), Err)
     }
 
-    pub(crate) fn record(&self) -> Result<CpuEvent> {
-        self.queue.record()
+    /// Whether all that was enqueued so far has run.
+    pub(crate) fn is_complete(&self) -> bool {
+        let entry = self.queue.entry();
+        entry.as_ref().is_none_or(|entry| entry.pushed == self.queue.done.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn record(&self, event: &CpuEvent) -> Result<()> {
+        legacy::order(&self.queue, self.role)?;
+        event.set(self.queue.record()?);
+        Ok(())
     }
 
     pub(crate) fn wait(&self, event: &CpuEvent) -> Result<()> {
-        self.queue.push(Operation::Wait(event.clone()))
+        event.mark().map_or(Ok(()), |mark| self.push(Operation::Wait(mark)))
     }
 
     pub(crate) fn run_after(&self, earlier: &CpuStream) -> Result<()> {
-        if !earlier.queue.is_started() {
-            return Ok(());
-        }
-        self.wait(&earlier.record()?)
+        self.queue.run_after(&earlier.queue)
+    }
+
+    pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
+        self.push(Operation::Call(function))
     }
 
     pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
@@ -96,7 +139,7 @@ impl CpuStream {
             return unsafe { memory::free(pointer, bytes) };
         }
         // If the worker thread is gone, the memory is given up.
-        let _ = self.queue.push(Operation::Free { pointer: Address(pointer), bytes });
+        let _ = self.push(Operation::Free { pointer: Address(pointer), bytes });
     }
 
     /// # Safety
@@ -107,7 +150,7 @@ impl CpuStream {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        self.queue.drain()?;
+        self.drain()?;
         // SAFETY: the caller vouches for both; all work that `target` is ordered after has run, and the
         // caller holds the only borrow of it.
         unsafe { target.copy_from_nonoverlapping(source, bytes) };
@@ -128,13 +171,20 @@ impl CpuStream {
     /// As for `StreamInner::copy`.
     pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
         let (target, source) = (Address(target), Address(source.cast_mut()));
-        self.queue.push(Operation::Copy { target, source, bytes })
+        self.push(Operation::Copy { target, source, bytes })
+    }
+
+    /// # Safety
+    /// As for `StreamInner::copy_rows`.
+    pub(crate) unsafe fn copy_rows(&self, target: *mut u8, source: *const u8, rows: Rows) -> Result<()> {
+        let (target, source) = (Address(target), Address(source.cast_mut()));
+        self.push(Operation::CopyRows { target, source, rows })
     }
 
     /// # Safety
     /// As for `StreamInner::fill`.
     pub(crate) unsafe fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
-        self.queue.push(Operation::Fill { target: Address(target), pattern: pattern.into(), count })
+        self.push(Operation::Fill { target: Address(target), pattern: pattern.into(), count })
     }
 
     /// # Safety
@@ -148,7 +198,12 @@ impl CpuStream {
         check_resources(kernel, &shape, self.device)?;
         // SAFETY: the caller vouches for the parameters.
         let params = unsafe { CopiedParams::copy(params, kernel.descriptor().params) };
-        self.queue.push(Operation::Launch(Launch { kernel, shape, params }))
+        self.push(Operation::Launch(Launch { kernel, shape, params }))
+    }
+
+    fn push(&self, operation: Operation) -> Result<()> {
+        legacy::order(&self.queue, self.role)?;
+        self.queue.push(operation)
     }
 }
 
@@ -166,30 +221,45 @@ impl Queue {
         self.failure.get()
     }
 
-    fn record(&self) -> Result<CpuEvent> {
-        let event = CpuEvent::new();
-        self.push(Operation::Complete(event.clone()))?;
-        Ok(event)
+    pub(super) fn has_device_of(&self, other: &Queue) -> bool {
+        std::ptr::eq(self.device, other.device)
+    }
+
+    /// Makes later work here start after all that `earlier` holds so far.
+    pub(super) fn run_after(&self, earlier: &Queue) -> Result<()> {
+        if std::ptr::eq(self, earlier) || !earlier.is_started() {
+            return Ok(());
+        }
+        self.push(Operation::Wait(earlier.record()?))
+    }
+
+    fn record(&self) -> Result<CpuMark> {
+        let mark = CpuMark::new();
+        self.push(Operation::Reach(mark.clone()))?;
+        Ok(mark)
     }
 
     fn is_started(&self) -> bool {
-        self.sender().is_some()
+        self.entry().is_some()
     }
 
     fn push(&self, operation: Operation) -> Result<()> {
-        let mut sender = self.sender();
-        let sender = match &mut *sender {
-            Some(sender) => sender,
-            empty => empty.insert(self.start()?),
+        let mut entry = self.entry();
+        let entry = match &mut *entry {
+            Some(entry) => entry,
+            empty => empty.insert(Entry { sender: self.start()?, pushed: 0 }),
         };
-        sender.send(operation).map_err(|_| Error::WorkerThread { reason: "it has ended".into() })
+        let sent = entry.sender.send(operation);
+        sent.map_err(|_| Error::WorkerThread { reason: "it has ended".into() })?;
+        entry.pushed += 1;
+        Ok(())
     }
 
     fn start(&self) -> Result<Sender<Operation>> {
         let (sender, receiver) = channel();
-        let (device, failure) = (self.device, self.failure.clone());
+        let (device, done, failure) = (self.device, self.done.clone(), self.failure.clone());
         let work = move || {
-            run(device, &receiver, &failure);
+            run(device, &receiver, &done, &failure);
             if let Some(failure) = failure.take() {
                 device.adopt(failure);
             }
@@ -199,31 +269,13 @@ impl Queue {
         Ok(sender)
     }
 
-    fn sender(&self) -> MutexGuard<'_, Option<Sender<Operation>>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Failure {
-    fn note(&self, failure: Error) {
-        self.lock().get_or_insert(failure);
-    }
-
-    fn get(&self) -> Option<Error> {
-        self.lock().clone()
-    }
-
-    fn take(&self) -> Option<Error> {
-        self.lock().take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Error>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entry(&self) -> MutexGuard<'_, Option<Entry>> {
+        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Runs operations until the stream is gone and its queue is empty.
-fn run(device: &CpuDevice, operations: &Receiver<Operation>, failure: &Failure) {
+fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, failure: &Failure) {
     for operation in operations {
         match operation {
             Operation::Launch(launch) => {
@@ -244,13 +296,28 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, failure: &Failure) 
                 // SAFETY: as above; all uses come before.
                 unsafe { memory::free(pointer.0, bytes) }
             }
-            Operation::Complete(event) => event.complete(failure.get()),
-            Operation::Wait(event) => {
+            // SAFETY: as above; the two do not overlap.
+            Operation::CopyRows { target, source, rows } => unsafe {
+                memory::copy_rows(target.0, source.0, rows);
+            },
+            Operation::Call(function) => {
+                if let Some(error) = host_fn::run(function) {
+                    failure.note(error);
+                }
+            }
+            Operation::Reach(mark) => {
+                // Counted first: whoever waits for the mark is to find the queue done.
+                done.fetch_add(1, Ordering::Release);
+                mark.reach(failure.get());
+                continue;
+            }
+            Operation::Wait(mark) => {
                 // What came before has failed, so what comes after works on wrong data.
-                if let Some(error) = event.wait() {
+                if let Some(error) = mark.wait() {
                     failure.note(error);
                 }
             }
         }
+        done.fetch_add(1, Ordering::Release);
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmodule};
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmodule, CUstream};
 
 use super::driver::{Code, Driver, driver};
 use super::feedback::Feedback;
@@ -18,6 +18,7 @@ use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
 use crate::grid::Limits;
 use crate::output::Sink;
+use crate::stream_options::StreamOptions;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
 /// loaded in it: nothing that refers to them can outlive them.
@@ -35,6 +36,10 @@ pub(crate) struct CudaDevice {
     modules: Mutex<HashMap<u128, Handle<CUmodule>>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
+    /// Streams for callbacks that nobody uses now.
+    spare_watchers: Mutex<Vec<Handle<CUstream>>>,
+    /// Does what is left to do on foreign streams that may be gone.
+    stand_in: OnceLock<Result<CudaStream>>,
     recents: Mutex<Vec<Weak<Recent>>>,
     feedback: Feedback,
 }
@@ -112,6 +117,8 @@ impl CudaDevice {
             pool: OnceLock::new(),
             modules: Mutex::new(HashMap::new()),
             spare_events: Mutex::new(Vec::new()),
+            spare_watchers: Mutex::new(Vec::new()),
+            stand_in: OnceLock::new(),
             recents: Mutex::new(Vec::new()),
             feedback: Feedback::new(),
         })
@@ -147,7 +154,7 @@ impl CudaDevice {
     }
 
     /// Whether memory can be allocated in stream order.
-    pub(super) fn has_pools(&self) -> bool {
+    pub(crate) fn has_pools(&self) -> bool {
         self.has_pools
     }
 
@@ -164,6 +171,22 @@ impl CudaDevice {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Reserved now and at most, used now and at most, in bytes.
+    pub(crate) fn pool_statistics(&self) -> Result<[u64; 4]> {
+        self.bind()?;
+        pool::statistics(self, self.pool()?)
+    }
+
+    pub(crate) fn reset_pool_statistics(&self) -> Result<()> {
+        self.bind()?;
+        pool::reset_statistics(self, self.pool()?)
+    }
+
+    pub(crate) fn set_release_threshold(&self, bytes: u64) -> Result<()> {
+        self.bind()?;
+        pool::set_release_threshold(self, self.pool()?, bytes)
     }
 
     /// The primary context, retained at the first call and never released.
@@ -183,12 +206,48 @@ impl CudaDevice {
         bind(self.driver, self.context()?)
     }
 
-    pub(crate) fn new_stream(&'static self) -> Result<CudaStream> {
-        let stream = CudaStream::new(self, self.context()?)?;
+    pub(crate) fn new_stream(&'static self, options: StreamOptions) -> Result<CudaStream> {
+        CudaStream::new(self, self.context()?, options).map(|stream| self.enlist(stream))
+    }
+
+    /// The legacy default stream.
+    pub(crate) fn legacy_stream(&'static self) -> Result<CudaStream> {
+        Ok(self.enlist(CudaStream::legacy(self, self.context()?)))
+    }
+
+    /// The stream of somebody else with the handle `raw`.
+    ///
+    /// # Safety
+    /// It is one, and stays live until `close` has been called.
+    pub(crate) unsafe fn foreign_stream(&'static self, raw: *mut c_void) -> Result<CudaStream> {
+        self.bind()?;
+        let mut context = null_mut();
+        // SAFETY: `context` is valid for the call, and the caller vouches for the stream.
+        let code = unsafe { self.driver.stream_context(raw.cast(), &mut context) };
+        self.check(code, "cuStreamGetCtx", &format!("stream {raw:p}"))?;
+        if context != self.context()? {
+            let device = self.to_string().into();
+            return Err(Error::ForeignContext { device });
+        }
+        Ok(self.enlist(CudaStream::foreign(self, context, raw.cast())))
+    }
+
+    /// The priorities of streams, least and greatest.
+    pub(crate) fn priority_range(&self) -> Result<(i32, i32)> {
+        self.bind()?;
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: both are valid for the call.
+        let code = unsafe { self.driver.stream_priority_range(&mut least, &mut greatest) };
+        self.check(code, "cuCtxGetStreamPriorityRange", &self.to_string())?;
+        Ok((least, greatest))
+    }
+
+    fn enlist(&self, stream: CudaStream) -> CudaStream {
         let mut recents = lock(&self.recents);
         recents.retain(|recent| recent.strong_count() > 0);
         recents.push(Arc::downgrade(stream.recent()));
-        Ok(stream)
+        drop(recents);
+        stream
     }
 
     pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
@@ -278,6 +337,28 @@ impl CudaDevice {
         kernels
     }
 
+    pub(super) fn spare_watchers(&self) -> MutexGuard<'_, Vec<Handle<CUstream>>> {
+        lock(&self.spare_watchers)
+    }
+
+    /// A stream that nobody uses, and that goes to the spare ones after its use; the context is bound.
+    pub(super) fn watcher(&self) -> Result<CUstream> {
+        let spare = self.spare_watchers().pop();
+        if let Some(watcher) = spare {
+            return Ok(watcher.0);
+        }
+        let mut raw = null_mut();
+        // SAFETY: `raw` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
+        let code = unsafe { self.driver.stream_create(&mut raw, 1, 0) };
+        self.check(code, "cuStreamCreateWithPriority", &self.to_string())?;
+        Ok(raw)
+    }
+
+    pub(super) fn stand_in(&'static self) -> Result<&'static CudaStream> {
+        let new = || CudaStream::new(self, self.context()?, StreamOptions::new());
+        self.stand_in.get_or_init(new).as_ref().map_err(Error::clone)
+    }
+
     fn live_recents(&self) -> Vec<Arc<Recent>> {
         lock(&self.recents).iter().filter_map(Weak::upgrade).collect()
     }
@@ -301,7 +382,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn attribute_of(driver: &Driver, handle: CUdevice, attribute: CUdevice_attribute) -> Result<u32> {
+pub(super) fn attribute_of(driver: &Driver, handle: CUdevice, attribute: CUdevice_attribute) -> Result<u32> {
     let mut value = 0;
     // SAFETY: `value` is valid for the call, and the handle is the driver's.
     let code = unsafe { driver.device_attribute(&mut value, attribute as c_uint, handle) };

@@ -10,11 +10,16 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUstream};
+use cudarc::driver::sys::{
+    CUDA_MEMCPY2D, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUstream,
+};
 use libloading::Library;
 
 use super::pool::{PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
+
+/// The driver's `CUstreamCallback`, with its code as a number.
+pub(super) type StreamCallback = unsafe extern "C" fn(stream: CUstream, code: u32, data: *mut c_void);
 
 /// What a driver call returned; 0 is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +89,12 @@ driver_calls! {
     context_set = cuCtxSetCurrent(context: CUcontext);
     context_synchronize = cuCtxSynchronize();
     memory_info = cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
-    stream_create = cuStreamCreate(stream: *mut CUstream, flags: c_uint);
+    stream_create = cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
+    stream_priority = cuStreamGetPriority(stream: CUstream, priority: *mut c_int);
+    stream_priority_range = cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
+    stream_context = cuStreamGetCtx(stream: CUstream, context: *mut CUcontext);
+    stream_query = cuStreamQuery(stream: CUstream);
+    stream_callback = cuStreamAddCallback(stream: CUstream, callback: StreamCallback, data: *mut c_void, flags: c_uint);
     stream_destroy = cuStreamDestroy_v2(stream: CUstream);
     stream_synchronize = cuStreamSynchronize(stream: CUstream);
     stream_wait = cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
@@ -98,6 +108,7 @@ driver_calls! {
     free = cuMemFree_v2(pointer: CUdeviceptr);
     pool_create = cuMemPoolCreate(pool: *mut PoolHandle, properties: *const PoolProperties);
     pool_set = cuMemPoolSetAttribute(pool: PoolHandle, attribute: c_uint, value: *mut c_void);
+    pool_get = cuMemPoolGetAttribute(pool: PoolHandle, attribute: c_uint, value: *mut c_void);
     pool_trim = cuMemPoolTrimTo(pool: PoolHandle, keep: usize);
     allocate_from_pool = cuMemAllocFromPoolAsync(pointer: *mut CUdeviceptr, bytes: usize, pool: PoolHandle, stream: CUstream);
     free_async = cuMemFreeAsync(pointer: CUdeviceptr, stream: CUstream);
@@ -107,13 +118,20 @@ driver_calls! {
     fill_8 = cuMemsetD8Async(target: CUdeviceptr, value: u8, count: usize, stream: CUstream);
     fill_16 = cuMemsetD16Async(target: CUdeviceptr, value: u16, count: usize, stream: CUstream);
     fill_32 = cuMemsetD32Async(target: CUdeviceptr, value: c_uint, count: usize, stream: CUstream);
+    copy_2d = cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, stream: CUstream);
+    allocate_managed = cuMemAllocManaged(pointer: *mut CUdeviceptr, bytes: usize, flags: c_uint);
+    prefetch = cuMemPrefetchAsync(start: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream);
+    advise = cuMemAdvise(start: CUdeviceptr, bytes: usize, advice: c_uint, device: CUdevice);
+    host_allocate = cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint);
+    host_free = cuMemFreeHost(pointer: *mut c_void);
+    host_register = cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: c_uint);
+    host_unregister = cuMemHostUnregister(pointer: *mut c_void);
     module_load = cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
     module_function = cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
     module_global = cuModuleGetGlobal_v2(address: *mut CUdeviceptr, bytes: *mut usize, module: CUmodule, name: *const c_char);
     write_now = cuMemcpyHtoD_v2(target: CUdeviceptr, source: *const c_void, bytes: usize);
     read_now = cuMemcpyDtoH_v2(target: *mut c_void, source: CUdeviceptr, bytes: usize);
     host_address = cuMemHostGetDevicePointer_v2(address: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint);
-    host_allocate = cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: c_uint);
     function_attribute = cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
     function_set_attribute = cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
     launch_kernel = cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);

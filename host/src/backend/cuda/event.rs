@@ -1,23 +1,31 @@
 //! Events of CUDA streams. It must not know what they are recorded for.
 
+use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cudarc::driver::sys::{CUevent, CUstream};
 
+use super::callback;
 use super::device::{CudaDevice, Handle};
 use super::driver::Code;
+use crate::backend::signal::Signal;
 use crate::error::{Error, Result};
+use crate::event::EventOptions;
 
-/// `CU_EVENT_DEFAULT`: with timing.
-pub(super) const TIMED: u32 = 0;
 /// `CU_EVENT_DISABLE_TIMING`: cheaper, for order only.
 pub(super) const UNTIMED: u32 = 2;
+/// `CU_EVENT_BLOCKING_SYNC`: a thread that waits sleeps.
+const BLOCKING_SYNC: u32 = 1;
 
-/// An event with timing.
+/// An event of a CUDA device.
 pub(crate) struct CudaEvent {
     device: &'static CudaDevice,
     raw: Handle<CUevent>,
+    timing: bool,
+    recorded: AtomicBool,
 }
 
 /// A new event; its device's context must be bound.
@@ -30,17 +38,30 @@ pub(super) fn create(device: &CudaDevice, flags: u32) -> Result<CUevent> {
 }
 
 impl CudaEvent {
-    /// An event at the tail of `stream`, which is of `device`, whose context is bound.
-    pub(super) fn record(device: &'static CudaDevice, stream: CUstream) -> Result<Self> {
-        let event = CudaEvent { device, raw: Handle(create(device, TIMED)?) };
-        // SAFETY: both handles are of the bound context.
-        let code = unsafe { device.driver().event_record(event.raw(), stream) };
-        device.check(code, "cuEventRecord", "")?;
-        Ok(event)
+    pub(crate) fn new(device: &'static CudaDevice, options: EventOptions) -> Result<Self> {
+        device.bind()?;
+        let timing = if options.has_timing() { 0 } else { UNTIMED };
+        let blocking = if options.is_blocking_sync() { BLOCKING_SYNC } else { 0 };
+        let raw = Handle(create(device, timing | blocking)?);
+        Ok(CudaEvent { device, raw, timing: options.has_timing(), recorded: AtomicBool::new(false) })
+    }
+
+    /// Records the event at the tail of `stream`, which is of the same device, whose context is bound.
+    pub(super) fn record(&self, stream: CUstream) -> Result<()> {
+        // SAFETY: both handles are live, and of the bound context.
+        let code = unsafe { self.device.driver().event_record(self.raw(), stream) };
+        self.device.check(code, "cuEventRecord", "")?;
+        self.recorded.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     pub(super) fn raw(&self) -> CUevent {
         self.raw.0
+    }
+
+    /// The driver's `CUevent`.
+    pub(crate) fn as_raw(&self) -> *mut c_void {
+        self.raw.0.cast()
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
@@ -62,10 +83,19 @@ impl CudaEvent {
         Ok(true)
     }
 
+    /// Raises `signal` when the event is complete, or the device has failed.
+    pub(crate) fn notify(&self, signal: Arc<Signal>) -> Result<()> {
+        self.device.bind()?;
+        callback::notify(self.device, self.raw(), signal)
+    }
+
     /// The time since `start`; both must be complete.
     pub(crate) fn elapsed_since(&self, start: &CudaEvent) -> Result<Duration> {
         if self.device.ordinal() != start.device.ordinal() {
             return Err(Error::EventTime { reason: "they are of different devices" });
+        }
+        for event in [self, start] {
+            event.has_time()?;
         }
         self.device.bind()?;
         let mut milliseconds = 0.0_f32;
@@ -74,6 +104,16 @@ impl CudaEvent {
         self.device.check(code, "cuEventElapsedTime", "")?;
         Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3)
             .map_err(|_| Error::EventTime { reason: "the one given as earlier came later" })
+    }
+
+    fn has_time(&self) -> Result<()> {
+        if !self.timing {
+            return Err(Error::EventTime { reason: "timing is off for one of them" });
+        }
+        if !self.recorded.load(Ordering::Relaxed) {
+            return Err(Error::EventTime { reason: "one of them has not been recorded" });
+        }
+        Ok(())
     }
 }
 

@@ -4,11 +4,16 @@
 //! cudarc gives the types and constants; the calls are made through function types of our own that
 //! return plain integers (see `driver`).
 
+mod callback;
 mod device;
 mod driver;
 mod event;
 mod feedback;
+mod fill;
+mod managed;
+mod memory;
 mod module;
+mod pinned;
 mod pool;
 mod recent;
 mod stream;

@@ -28,6 +28,9 @@ pub(super) struct PoolProperties {
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: c_uint = 4;
 
+/// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`, `_HIGH`, `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`, `_HIGH`.
+const STATISTICS: [c_uint; 4] = [5, 6, 7, 8];
+
 /// A pool of `device`, whose context is bound. It keeps freed memory until it is trimmed: a pool as
 /// the driver makes it would give all of it back at every synchronisation, and each allocation
 /// after one would be slow.
@@ -45,11 +48,37 @@ pub(super) fn create(device: &CudaDevice) -> Result<Handle<PoolHandle>> {
     // SAFETY: both are valid for the call.
     let code = unsafe { driver.pool_create(&mut pool, &properties) };
     device.check(code, "cuMemPoolCreate", &device.to_string())?;
-    let mut all = u64::MAX;
-    // SAFETY: the pool is live, and this attribute is a `u64`.
-    let code = unsafe { driver.pool_set(pool, RELEASE_THRESHOLD, from_mut(&mut all).cast()) };
-    device.check(code, "cuMemPoolSetAttribute", &device.to_string())?;
+    set_release_threshold(device, Handle(pool), u64::MAX)?;
     Ok(Handle(pool))
+}
+
+/// Sets how many free bytes `pool` keeps at a synchronisation.
+pub(super) fn set_release_threshold(device: &CudaDevice, pool: Handle<PoolHandle>, bytes: u64) -> Result<()> {
+    set(device, pool, RELEASE_THRESHOLD, bytes)
+}
+
+/// Reserved now and at most, used now and at most, in bytes.
+pub(super) fn statistics(device: &CudaDevice, pool: Handle<PoolHandle>) -> Result<[u64; 4]> {
+    let mut values = [0; 4];
+    for (value, attribute) in values.iter_mut().zip(STATISTICS) {
+        // SAFETY: the pool is live, and these attributes are `u64`s.
+        let code = unsafe { device.driver().pool_get(pool.0, attribute, from_mut(value).cast()) };
+        device.check(code, "cuMemPoolGetAttribute", &device.to_string())?;
+    }
+    Ok(values)
+}
+
+/// Lets the highest figures start anew.
+pub(super) fn reset_statistics(device: &CudaDevice, pool: Handle<PoolHandle>) -> Result<()> {
+    // The driver takes 0 only, and means the current value.
+    set(device, pool, STATISTICS[1], 0)?;
+    set(device, pool, STATISTICS[3], 0)
+}
+
+fn set(device: &CudaDevice, pool: Handle<PoolHandle>, attribute: c_uint, mut value: u64) -> Result<()> {
+    // SAFETY: the pool is live, and all attributes that are set here are `u64`s.
+    let code = unsafe { device.driver().pool_set(pool.0, attribute, from_mut(&mut value).cast()) };
+    device.check(code, "cuMemPoolSetAttribute", &device.to_string())
 }
 
 /// Gives back to the driver what `pool` does not use, but for `keep` bytes.

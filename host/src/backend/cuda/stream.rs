@@ -1,24 +1,31 @@
-//! Streams of CUDA devices, and what can be enqueued on them. It must not know what orders streams,
-//! or how modules are loaded.
+//! Streams of CUDA devices: their making, their order, and launches on them. It must not know what
+//! orders streams, or how modules are loaded.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::Arc;
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{CUcontext, CUevent, CUfunction, CUstream};
 
-use super::device::{CudaDevice, Handle, address, bind};
+use super::callback;
+use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
 use super::event::{self, CudaEvent, UNTIMED};
 use super::module;
 use super::recent::Recent;
+use crate::backend::failure::Failure;
+use crate::backend::host_fn::HostFn;
 use crate::error::{Error, Result};
+use crate::event::EventOptions;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
-use crate::memory::Contents;
+use crate::stream_options::StreamOptions;
 
 /// `CU_STREAM_NON_BLOCKING`: no implicit order with the legacy default stream.
 const NON_BLOCKING: c_uint = 1;
+
+/// `CU_STREAM_LEGACY`.
+const LEGACY: usize = 1;
 
 /// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
 const MAX_THREADS_PER_BLOCK: c_uint = 0;
@@ -29,189 +36,233 @@ pub(crate) struct CudaStream {
     driver: &'static Driver,
     context: Handle<CUcontext>,
     raw: Handle<CUstream>,
+    owner: Owner,
     recent: Arc<Recent>,
+    failure: Arc<Failure>,
+}
+
+/// Who ends a stream.
+enum Owner {
+    /// We do.
+    Us,
+    /// Nobody: it is there as long as the context.
+    Context,
+    /// Whoever made it, once the public handle is gone.
+    Foreign(Mutex<Use>),
+}
+
+/// How far a foreign stream may be used.
+enum Use {
+    /// It is live.
+    Open,
+    /// It may be gone; this is the end of our work on it.
+    Ended(CudaEvent),
+    /// It may be gone, and the driver could not mark the end.
+    Lost(Error),
+}
+
+/// A stream that takes work which must come after all of another's: that one, kept from being ended
+/// meanwhile, or if it has ended a stand-in.
+pub(super) struct Held<'a> {
+    pub(super) raw: CUstream,
+    _open: Option<MutexGuard<'a, Use>>,
 }
 
 impl CudaStream {
     /// A new stream in `context`, which is that of `device`.
-    pub(super) fn new(device: &'static CudaDevice, context: CUcontext) -> Result<Self> {
+    pub(super) fn new(
+        device: &'static CudaDevice,
+        context: CUcontext,
+        options: StreamOptions,
+    ) -> Result<Self> {
         let driver = device.driver();
         bind(driver, context)?;
+        let flags = if options.is_ordered_with_legacy() { 0 } else { NON_BLOCKING };
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call, and the context is bound.
-        let code = unsafe { driver.stream_create(&mut raw, NON_BLOCKING) };
-        device.check(code, "cuStreamCreate", &device.to_string())?;
-        let recent = Arc::new(Recent::new());
-        Ok(CudaStream { device, driver, context: Handle(context), raw: Handle(raw), recent })
+        let code = unsafe { driver.stream_create(&mut raw, flags, options.priority()) };
+        device.check(code, "cuStreamCreateWithPriority", &device.to_string())?;
+        Ok(CudaStream::of(device, context, raw, Owner::Us))
+    }
+
+    /// The legacy default stream of `context`, which is that of `device`.
+    pub(super) fn legacy(device: &'static CudaDevice, context: CUcontext) -> Self {
+        CudaStream::of(device, context, without_provenance_mut(LEGACY), Owner::Context)
+    }
+
+    /// A stream that somebody else made in `context`, which is that of `device`.
+    pub(super) fn foreign(device: &'static CudaDevice, context: CUcontext, raw: CUstream) -> Self {
+        CudaStream::of(device, context, raw, Owner::Foreign(Mutex::new(Use::Open)))
+    }
+
+    fn of(device: &'static CudaDevice, context: CUcontext, raw: CUstream, owner: Owner) -> Self {
+        CudaStream {
+            device,
+            driver: device.driver(),
+            context: Handle(context),
+            raw: Handle(raw),
+            owner,
+            recent: Arc::new(Recent::new()),
+            failure: Arc::default(),
+        }
     }
 
     pub(super) fn recent(&self) -> &Arc<Recent> {
         &self.recent
     }
 
+    pub(super) fn device(&self) -> &'static CudaDevice {
+        self.device
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.driver
+    }
+
+    pub(super) fn raw(&self) -> CUstream {
+        self.raw.0
+    }
+
+    /// The driver's `CUstream`.
+    pub(crate) fn as_raw(&self) -> *mut c_void {
+        self.raw.0.cast()
+    }
+
     #[inline]
-    fn bind(&self) -> Result<()> {
+    pub(super) fn bind(&self) -> Result<()> {
         bind(self.driver, self.context.0)
+    }
+
+    pub(crate) fn priority(&self) -> Result<i32> {
+        self.bind()?;
+        let mut priority: c_int = 0;
+        // SAFETY: `priority` is valid for the call, and the stream is live.
+        let code = unsafe { self.driver.stream_priority(self.raw.0, &mut priority) };
+        self.device.check(code, "cuStreamGetPriority", "")?;
+        Ok(priority)
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.drain()?;
         let heard = self.device.hear();
         self.recent.clear();
-        heard
+        heard.and(self.report())
     }
 
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
-    fn drain(&self) -> Result<()> {
+    pub(super) fn drain(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: the stream is live.
         let code = unsafe { self.driver.stream_synchronize(self.raw.0) };
         self.device.check(code, "cuStreamSynchronize", "")
     }
 
-    pub(crate) fn record_timed(&self) -> Result<CudaEvent> {
+    /// The first failure of a host function since anyone asked, as an error.
+    pub(crate) fn report(&self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn is_complete(&self) -> Result<bool> {
         self.bind()?;
-        CudaEvent::record(self.device, self.raw.0)
+        // SAFETY: the stream is live.
+        let code = unsafe { self.driver.stream_query(self.raw.0) };
+        if code == Code::NOT_READY {
+            return Ok(false);
+        }
+        self.device.check(code, "cuStreamQuery", "")?;
+        Ok(true)
+    }
+
+    /// Records `event`, which is of the same device.
+    pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
+        self.bind()?;
+        event.record(self.hold()?.raw)
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
         self.bind()?;
-        self.wait_raw(event.raw())
+        self.wait_raw(self.raw.0, event.raw())
     }
 
-    /// Makes later work here start after all that `earlier`, of the same device, holds so far.
-    pub(crate) fn run_after(&self, earlier: &CudaStream) -> Result<()> {
+    pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
         self.bind()?;
-        let spare = self.device.spare_events().pop();
+        callback::host_fn(self.device, self.raw.0, function, self.failure.clone())
+    }
+
+    /// Makes later work here start after all that `earlier` holds so far.
+    pub(crate) fn run_after(&self, earlier: &CudaStream) -> Result<()> {
+        let Owner::Foreign(usage) = &earlier.owner else { return self.wait_for_tail(earlier) };
+        let usage = lock(usage);
+        let end = match &*usage {
+            // Under the lock, so that the stream stays: its handle is dropped before it is ended.
+            Use::Open => return self.wait_for_tail(earlier),
+            Use::Ended(end) => end.raw(),
+            Use::Lost(error) => return Err(error.clone()),
+        };
+        // The event lives as long as `earlier`. The lock does not: `hold` may take another such.
+        drop(usage);
+        self.bind()?;
+        self.wait_raw(self.hold()?.raw, end)
+    }
+
+    fn wait_for_tail(&self, earlier: &CudaStream) -> Result<()> {
+        let device = earlier.device;
+        earlier.bind()?;
+        let spare = device.spare_events().pop();
         let event = match spare {
             Some(event) => event,
-            None => Handle(event::create(self.device, UNTIMED)?),
+            None => Handle(event::create(device, UNTIMED)?),
         };
         // SAFETY: the handles are live, and of the bound context.
         let code = unsafe { self.driver.event_record(event.0, earlier.raw.0) };
-        let recorded = self.device.check(code, "cuEventRecord", "");
-        let waits = recorded.and_then(|()| self.wait_raw(event.0));
+        let recorded = device.check(code, "cuEventRecord", "");
+        let waits = recorded.and_then(|()| {
+            if self.context.0 != earlier.context.0 {
+                self.bind()?;
+            }
+            self.wait_raw(self.hold()?.raw, event.0)
+        });
         // A wait keeps what the event stood for when it was asked for, so the event is free again.
-        self.device.spare_events().push(event);
+        device.spare_events().push(event);
         waits
     }
 
-    fn wait_raw(&self, event: CUevent) -> Result<()> {
+    /// To be called when the public handle is gone. What is asked of a foreign stream from now on is
+    /// asked of the end of our work on it.
+    pub(crate) fn close(&self) {
+        let Owner::Foreign(usage) = &self.owner else { return };
+        let mut usage = lock(usage);
+        let event = CudaEvent::new(self.device, EventOptions::new().without_timing());
+        let recorded = event.and_then(|event| {
+            self.bind()?;
+            event.record(self.raw.0)?;
+            Ok(event)
+        });
+        *usage = match recorded {
+            Ok(event) => Use::Ended(event),
+            Err(error) => Use::Lost(error),
+        };
+    }
+
+    /// This stream, or its stand-in, for work that nobody but us enqueues; the context is bound.
+    pub(super) fn hold(&self) -> Result<Held<'_>> {
+        let Owner::Foreign(usage) = &self.owner else { return Ok(Held { raw: self.raw.0, _open: None }) };
+        let usage = lock(usage);
+        match &*usage {
+            Use::Open => Ok(Held { raw: self.raw.0, _open: Some(usage) }),
+            Use::Ended(end) => {
+                let stand_in = self.device.stand_in()?;
+                stand_in.wait_raw(stand_in.raw.0, end.raw())?;
+                Ok(Held { raw: stand_in.raw.0, _open: None })
+            }
+            Use::Lost(error) => Err(error.clone()),
+        }
+    }
+
+    fn wait_raw(&self, stream: CUstream, event: CUevent) -> Result<()> {
         // SAFETY: both handles are live, and the context is bound.
-        let code = unsafe { self.driver.stream_wait(self.raw.0, event, 0) };
+        let code = unsafe { self.driver.stream_wait(stream, event, 0) };
         self.device.check(code, "cuStreamWaitEvent", "")
-    }
-
-    /// `bytes` (not 0) of fresh memory, in the order of this stream.
-    pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        self.bind()?;
-        let mut start = 0;
-        let (code, operation) = if self.device.has_pools() {
-            let pool = self.device.pool()?.0;
-            // SAFETY: `start` is valid for the call, and stream and pool are live.
-            let code = unsafe { self.driver.allocate_from_pool(&mut start, bytes, pool, self.raw.0) };
-            (code, "cuMemAllocFromPoolAsync")
-        } else {
-            // SAFETY: `start` is valid for the call, and the context is bound.
-            (unsafe { self.driver.allocate(&mut start, bytes) }, "cuMemAlloc")
-        };
-        if code == Code::OUT_OF_MEMORY {
-            return Err(self.device.out_of_memory(bytes));
-        }
-        self.device.check(code, operation, &format!("{bytes} bytes"))?;
-        let pointer = with_exposed_provenance_mut(start as usize);
-        if contents == Contents::Zeroed {
-            // SAFETY: the memory has just been allocated with that many bytes.
-            let zeroed = unsafe { self.fill(pointer, &[0], bytes) };
-            if let Err(error) = zeroed {
-                // SAFETY: nothing uses it after the fill, which comes before in this stream.
-                unsafe { self.free(pointer) };
-                return Err(error);
-            }
-        }
-        Ok(pointer)
-    }
-
-    /// # Safety
-    /// As for `StreamInner::free`.
-    pub(crate) unsafe fn free(&self, pointer: *mut u8) {
-        if self.bind().is_err() {
-            return;
-        }
-        // A failure means that the context is gone, and its memory with it.
-        if self.device.has_pools() {
-            // SAFETY: the caller vouches for the memory, and that its uses come before on this stream.
-            let _ = unsafe { self.driver.free_async(address(pointer), self.raw.0) };
-            return;
-        }
-        // SAFETY: the stream is live; after it has been waited for, nothing uses the memory.
-        let _ = unsafe {
-            let waited = self.driver.stream_synchronize(self.raw.0);
-            if waited.is_success() { self.driver.free(address(pointer)) } else { waited }
-        };
-    }
-
-    /// Pageable host memory may be read after the copy call returns (the driver stages it, or the GPU
-    /// reads it in place), so this waits for the copy.
-    ///
-    /// # Safety
-    /// As for `StreamInner::copy_from_host`.
-    pub(crate) unsafe fn copy_from_host(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        bytes: usize,
-    ) -> Result<()> {
-        self.bind()?;
-        // SAFETY: the caller vouches for both; `drain` below outlasts the use of `source`.
-        let code = unsafe { self.driver.copy_to_device(address(target), source.cast(), bytes, self.raw.0) };
-        self.device.check(code, "cuMemcpyHtoDAsync", &format!("{bytes} bytes"))?;
-        self.drain()
-    }
-
-    /// # Safety
-    /// As for `StreamInner::copy_to_host`.
-    pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        self.bind()?;
-        // SAFETY: the caller vouches for both; `synchronize` below outlasts the use of `target`.
-        let code = unsafe { self.driver.copy_to_host(target.cast(), address(source), bytes, self.raw.0) };
-        self.device.check(code, "cuMemcpyDtoHAsync", &format!("{bytes} bytes"))?;
-        self.synchronize()
-    }
-
-    /// # Safety
-    /// As for `StreamInner::copy`.
-    pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        self.bind()?;
-        // SAFETY: the caller vouches for both.
-        let code = unsafe { self.driver.copy_on_device(address(target), address(source), bytes, self.raw.0) };
-        self.device.check(code, "cuMemcpyDtoDAsync", &format!("{bytes} bytes"))
-    }
-
-    /// # Safety
-    /// As for `StreamInner::fill`.
-    pub(crate) unsafe fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
-        self.bind()?;
-        let (start, stream) = (address(target), self.raw.0);
-        // SAFETY: the caller vouches for the room, its alignment, and the order.
-        let (code, operation) = unsafe {
-            match *pattern {
-                [a] => (self.driver.fill_8(start, a, count, stream), "cuMemsetD8Async"),
-                [a, b] => {
-                    let value = u16::from_ne_bytes([a, b]);
-                    (self.driver.fill_16(start, value, count, stream), "cuMemsetD16Async")
-                }
-                [a, b, c, d] => {
-                    let value = u32::from_ne_bytes([a, b, c, d]);
-                    (self.driver.fill_32(start, value, count, stream), "cuMemsetD32Async")
-                }
-                _ => {
-                    let repeated = pattern.repeat(count);
-                    return self.copy_from_host(target, repeated.as_ptr(), repeated.len());
-                }
-            }
-        };
-        self.device.check(code, operation, &format!("{count} elements"))
     }
 
     /// The function of `kernel` on this device, loaded at the first call.
@@ -347,9 +398,13 @@ impl CudaStream {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        if self.bind().is_ok() {
+        if matches!(self.owner, Owner::Us) && self.bind().is_ok() {
             // SAFETY: the stream is live and not used again; the driver lets its work finish.
             let _ = unsafe { self.driver.stream_destroy(self.raw.0) };
         }

@@ -1,0 +1,226 @@
+//! Memory on CUDA streams: allocation, copies, fills. It must not know what orders them.
+
+use std::ffi::c_uint;
+use std::ptr::{null, null_mut, with_exposed_provenance_mut};
+
+use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemorytype};
+
+use super::device::address;
+use super::driver::Code;
+use super::stream::CudaStream;
+use crate::error::Result;
+use crate::memory::Contents;
+use crate::pitched::{Place, Rows};
+
+/// `CU_MEM_ATTACH_GLOBAL`: any stream of any device may use it.
+const ATTACH_GLOBAL: c_uint = 1;
+
+impl CudaStream {
+    /// `bytes` (not 0) of fresh memory, in the order of this stream.
+    pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
+        self.bind()?;
+        let mut start = 0;
+        let (code, operation) = if self.device().has_pools() {
+            let pool = self.device().pool()?.0;
+            // SAFETY: `start` is valid for the call, and stream and pool are live.
+            let code = unsafe { self.driver().allocate_from_pool(&mut start, bytes, pool, self.raw()) };
+            (code, "cuMemAllocFromPoolAsync")
+        } else {
+            // SAFETY: `start` is valid for the call, and the context is bound.
+            (unsafe { self.driver().allocate(&mut start, bytes) }, "cuMemAlloc")
+        };
+        if code == Code::OUT_OF_MEMORY {
+            return Err(self.device().out_of_memory(bytes));
+        }
+        self.device().check(code, operation, &format!("{bytes} bytes"))?;
+        let pointer = with_exposed_provenance_mut(start as usize);
+        if contents == Contents::Zeroed {
+            // SAFETY: the memory has just been allocated with that many bytes.
+            let zeroed = unsafe { self.fill(pointer, &[0], bytes) };
+            if let Err(error) = zeroed {
+                // SAFETY: nothing uses it after the fill, which comes before in this stream.
+                unsafe { self.free(pointer) };
+                return Err(error);
+            }
+        }
+        Ok(pointer)
+    }
+
+    /// # Safety
+    /// As for `StreamInner::free`.
+    pub(crate) unsafe fn free(&self, pointer: *mut u8) {
+        // A failure means that the context is gone, and its memory with it.
+        if self.bind().is_err() {
+            return;
+        }
+        let Ok(stream) = self.hold() else { return };
+        if self.device().has_pools() {
+            // SAFETY: the caller vouches for the memory, and that its uses come before on this stream.
+            let _ = unsafe { self.driver().free_async(address(pointer), stream.raw) };
+            return;
+        }
+        // SAFETY: the stream is live; after it has been waited for, nothing uses the memory.
+        let _ = unsafe {
+            let waited = self.driver().stream_synchronize(stream.raw);
+            if waited.is_success() { self.driver().free(address(pointer)) } else { waited }
+        };
+    }
+
+    /// `bytes` (not 0) of managed memory.
+    pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
+        self.bind()?;
+        self.device().check_managed()?;
+        let mut start = 0;
+        // SAFETY: `start` is valid for the call, and the context is bound.
+        let code = unsafe { self.driver().allocate_managed(&mut start, bytes, ATTACH_GLOBAL) };
+        if code == Code::OUT_OF_MEMORY {
+            return Err(self.device().out_of_memory(bytes));
+        }
+        self.device().check(code, "cuMemAllocManaged", &format!("{bytes} bytes"))?;
+        let pointer = with_exposed_provenance_mut(start as usize);
+        if contents == Contents::Zeroed {
+            // SAFETY: the memory has just been allocated with that many bytes.
+            let zeroed = unsafe { self.fill(pointer, &[0], bytes) };
+            if let Err(error) = zeroed {
+                // SAFETY: nothing uses it after the fill, which comes before in this stream.
+                unsafe { self.free_managed(pointer) };
+                return Err(error);
+            }
+        }
+        Ok(pointer)
+    }
+
+    /// Frees managed memory, which waits for all work here.
+    ///
+    /// # Safety
+    /// As for `StreamInner::free`.
+    pub(crate) unsafe fn free_managed(&self, pointer: *mut u8) {
+        if self.bind().is_err() {
+            return;
+        }
+        let Ok(stream) = self.hold() else { return };
+        // SAFETY: the stream is live; after it has been waited for, nothing uses the memory.
+        let _ = unsafe {
+            let waited = self.driver().stream_synchronize(stream.raw);
+            if waited.is_success() { self.driver().free(address(pointer)) } else { waited }
+        };
+    }
+
+    /// Moves managed memory to this device, or to the host.
+    ///
+    /// # Safety
+    /// `start` is `bytes` (not 0) of live managed memory.
+    pub(crate) unsafe fn prefetch(&self, start: *const u8, bytes: usize, to_host: bool) -> Result<()> {
+        self.bind()?;
+        let device = self.device().location(to_host);
+        // SAFETY: the caller vouches for the memory; the stream is live.
+        let code = unsafe { self.driver().prefetch(address(start), bytes, device, self.raw()) };
+        self.device().check(code, "cuMemPrefetchAsync", &format!("{bytes} bytes"))
+    }
+
+    /// Pageable host memory may be read after the copy call returns (the driver stages it, or the GPU
+    /// reads it in place), so this waits for the copy.
+    ///
+    /// # Safety
+    /// As for `StreamInner::copy_from_host`.
+    pub(crate) unsafe fn copy_from_host(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: the caller vouches for both; `drain` below outlasts the use of `source`.
+        unsafe { self.start_copy_from_host(target, source, bytes)? };
+        self.drain()
+    }
+
+    /// # Safety
+    /// As for `StreamInner::start_copy_from_host`.
+    pub(crate) unsafe fn start_copy_from_host(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the caller vouches for both.
+        let code = unsafe { self.driver().copy_to_device(address(target), source.cast(), bytes, self.raw()) };
+        self.device().check(code, "cuMemcpyHtoDAsync", &format!("{bytes} bytes"))
+    }
+
+    /// # Safety
+    /// As for `StreamInner::copy_to_host`.
+    pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+        // SAFETY: the caller vouches for both; `synchronize` below outlasts the use of `target`.
+        unsafe { self.start_copy_to_host(target, source, bytes)? };
+        self.synchronize()
+    }
+
+    /// # Safety
+    /// As for `StreamInner::start_copy_to_host`.
+    pub(crate) unsafe fn start_copy_to_host(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the caller vouches for both.
+        let code = unsafe { self.driver().copy_to_host(target.cast(), address(source), bytes, self.raw()) };
+        self.device().check(code, "cuMemcpyDtoHAsync", &format!("{bytes} bytes"))
+    }
+
+    /// # Safety
+    /// As for `StreamInner::copy`.
+    pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the caller vouches for both.
+        let code =
+            unsafe { self.driver().copy_on_device(address(target), address(source), bytes, self.raw()) };
+        self.device().check(code, "cuMemcpyDtoDAsync", &format!("{bytes} bytes"))
+    }
+
+    /// Copies rows between memory of this device and of the host.
+    ///
+    /// # Safety
+    /// As for `StreamInner::copy_rows`.
+    pub(crate) unsafe fn copy_rows(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        rows: Rows,
+        (target_place, source_place): (Place, Place),
+    ) -> Result<()> {
+        self.bind()?;
+        let (from, to) = (source_place == Place::Host, target_place == Place::Host);
+        let copy = CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: memory_type(source_place),
+            srcHost: if from { source.cast() } else { null() },
+            srcDevice: if from { 0 } else { address(source) },
+            srcArray: null_mut(),
+            srcPitch: rows.source_pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: memory_type(target_place),
+            dstHost: if to { target.cast() } else { null_mut() },
+            dstDevice: if to { 0 } else { address(target) },
+            dstArray: null_mut(),
+            dstPitch: rows.target_pitch,
+            WidthInBytes: rows.width,
+            Height: rows.height,
+        };
+        // SAFETY: `copy` is valid for the call; the caller vouches for what it leads to.
+        let code = unsafe { self.driver().copy_2d(&copy, self.raw()) };
+        let object = format!("{} rows of {} bytes", rows.height, rows.width);
+        self.device().check(code, "cuMemcpy2DAsync", &object)
+    }
+}
+
+fn memory_type(place: Place) -> CUmemorytype {
+    match place {
+        Place::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
+        Place::Device => CUmemorytype::CU_MEMORYTYPE_DEVICE,
+    }
+}

@@ -1,0 +1,212 @@
+//! Managed memory: one address that the host and devices use in turn. It must not know what is done with
+//! it on either side.
+
+use std::fmt;
+use std::ops::Deref;
+
+use bytemuck::Zeroable;
+use ferrogrid_device::DeviceCopy;
+
+use crate::argument::{DeviceInput, DeviceOutput};
+use crate::backend::{DeviceBackend, StreamBackend};
+use crate::buffer::DeviceBuffer;
+use crate::error::Result;
+use crate::memory::Contents;
+use crate::order::Use;
+use crate::stream::Stream;
+use crate::view::{DeviceView, DeviceViewMut};
+
+/// `len` elements of type `T` in managed memory (`cuMemAllocManaged`): a device buffer that the host can
+/// use in place. Pages move to whoever touches them.
+///
+/// [`ManagedBuffer::read`] and [`ManagedBuffer::write`] give the host a slice, once the work on streams that
+/// they must come after has run; as long as that slice is borrowed, no work that would conflict with it
+/// can be enqueued. To drop it waits for the work that uses it (`cuMemFree`). On the CPU device it is
+/// ordinary memory.
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+/// let mut data = stream.managed_zeros::<u32>(3)?;
+/// data.write()?[1] = 5; // the host writes ...
+/// stream.fill_into(7, data.slice_mut(2..)?)?; // ... and the device
+/// assert_eq!(data.read()?, [0, 5, 7]);
+/// # Ok(()) }
+/// ```
+///
+/// The device cannot write while the host reads:
+///
+/// ```compile_fail,E0502
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+/// let mut data = stream.managed_zeros::<u32>(3)?;
+/// let values = data.read()?;
+/// stream.fill_into(7, &mut data)?;
+/// assert_eq!(values[0], 0);
+/// # Ok(()) }
+/// ```
+pub struct ManagedBuffer<T: DeviceCopy> {
+    /// Of managed memory. Never given away, nor borrowed mutably, so that it stays so.
+    buffer: DeviceBuffer<T>,
+}
+
+/// Where managed memory is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Location {
+    /// In the memory of the host (`CU_DEVICE_CPU`).
+    Host,
+    /// In the memory of the device at hand.
+    Device,
+}
+
+/// What the driver is told of how managed memory will be used (`CUmem_advise`). Results do not depend on
+/// it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Advice {
+    /// It is mostly read, so that each side may have a copy; or no longer.
+    ReadMostly(bool),
+    /// It is best kept there; or anywhere.
+    PreferredLocation(Option<Location>),
+    /// That side will use it, so that it is to be mapped there; or no longer.
+    AccessedBy(Location, bool),
+}
+
+impl Advice {
+    /// The driver's `CUmem_advise`, and the location.
+    fn parts(self) -> (u32, Location) {
+        match self {
+            Advice::ReadMostly(true) => (1, Location::Device),
+            Advice::ReadMostly(false) => (2, Location::Device),
+            Advice::PreferredLocation(Some(location)) => (3, location),
+            Advice::PreferredLocation(None) => (4, Location::Device),
+            Advice::AccessedBy(location, true) => (5, location),
+            Advice::AccessedBy(location, false) => (6, location),
+        }
+    }
+}
+
+impl Stream {
+    /// New managed memory for `len` elements whose bytes are all 0 (`cuMemAllocManaged`).
+    ///
+    /// # Errors
+    /// [`Error::SizeOverflow`](crate::Error::SizeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory);
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if the host may not use managed memory while the
+    /// device works (`CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`; so on Windows); or a failure of the
+    /// device.
+    pub fn managed_zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<ManagedBuffer<T>> {
+        Ok(ManagedBuffer { buffer: DeviceBuffer::allocate_managed(self, len, Contents::Zeroed)? })
+    }
+
+    /// New managed memory with a copy of `data`.
+    ///
+    /// # Errors
+    /// As [`Stream::managed_zeros`].
+    pub fn managed_copy<T: DeviceCopy>(&self, data: &[T]) -> Result<ManagedBuffer<T>> {
+        let buffer = DeviceBuffer::<T>::allocate_managed(self, data.len(), Contents::Uninitialised)?;
+        let mut buffer = ManagedBuffer { buffer };
+        self.upload_into(data, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// Moves managed memory ahead of its use, in the order of this stream (`cuMemPrefetchAsync`). Nothing to
+    /// do on the CPU device.
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch), or a failure of the device.
+    pub fn prefetch<T: DeviceCopy>(&self, data: &ManagedBuffer<T>, to: Location) -> Result<()> {
+        let bytes = data.byte_len();
+        data.memory().begin(self.inner(), Use::Read)?;
+        match self.inner().backend() {
+            StreamBackend::Cuda(stream) if bytes > 0 => {
+                let start = data.memory().pointer();
+                // SAFETY: live managed memory, which is freed after this.
+                unsafe { stream.prefetch(start, bytes, to == Location::Host) }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<T: DeviceCopy> ManagedBuffer<T> {
+    /// The elements for the host to read, once all work that writes them has run.
+    ///
+    /// # Errors
+    /// The failure of that work, as [`Stream::synchronize`]; or of the device.
+    pub fn read(&self) -> Result<&[T]> {
+        self.memory().wait_on_host(Use::Read)?;
+        let view = self.view();
+        // SAFETY: the host can read managed memory; every element is initialised, as in any buffer; work
+        // that writes has run, and more needs a mutable borrow.
+        Ok(unsafe { std::slice::from_raw_parts(view.start(), view.len()) })
+    }
+
+    /// The elements for the host to read and write, once all work that uses them has run.
+    ///
+    /// # Errors
+    /// As [`ManagedBuffer::read`].
+    pub fn write(&mut self) -> Result<&mut [T]> {
+        self.memory().wait_on_host(Use::Write)?;
+        let view = self.buffer.view_mut();
+        // SAFETY: the host can write managed memory; every element is initialised, as in any buffer; work
+        // that uses it has run, and more needs a borrow.
+        Ok(unsafe { std::slice::from_raw_parts_mut(view.start(), view.len()) })
+    }
+
+    /// Tells the driver how the memory will be used (`cuMemAdvise`). Nothing to do on the CPU device.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn advise(&self, advice: Advice) -> Result<()> {
+        match self.device().backend() {
+            DeviceBackend::Cuda(device) if self.byte_len() > 0 => {
+                let (advice, location) = advice.parts();
+                let start = self.memory().pointer();
+                // SAFETY: live managed memory.
+                unsafe { device.advise(start, self.byte_len(), advice, location == Location::Host) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All elements, to write by a device.
+    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
+        self.buffer.view_mut()
+    }
+
+    /// The elements of `range`, to write by a device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) if the range does not lie in the buffer.
+    pub fn slice_mut(&mut self, range: impl std::ops::RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
+        self.buffer.slice_mut(range)
+    }
+}
+
+/// What only reads is as in any device buffer. (There is no `DerefMut`: it would let other memory take the
+/// place of this.)
+impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
+    type Target = DeviceBuffer<T>;
+
+    fn deref(&self) -> &DeviceBuffer<T> {
+        &self.buffer
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a ManagedBuffer<T> {
+    fn into_input(self) -> DeviceView<'a, T> {
+        self.view()
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut ManagedBuffer<T> {
+    fn into_output(self) -> DeviceViewMut<'a, T> {
+        self.view_mut()
+    }
+}
+
+impl<T: DeviceCopy> fmt::Debug for ManagedBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ManagedBuffer").field(&self.buffer).finish()
+    }
+}

@@ -1,0 +1,121 @@
+//! The memory pool of a device as the user sees it: its figures, its limit, and giving memory back. It
+//! must not know how the driver keeps it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::account::Account;
+use crate::backend::DeviceBackend;
+use crate::device::Device;
+use crate::error::Result;
+
+/// The pool that buffers of a device are allocated from, in stream order. A cheap handle, from
+/// [`Device::memory_pool`].
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let device = ferrogrid_host::Device::cpu();
+/// let stream = device.new_stream()?;
+/// let pool = device.memory_pool();
+/// let buffer = stream.zeros::<u64>(1000)?;
+/// assert!(pool.statistics()?.used >= buffer.byte_len() as u64);
+/// pool.trim(0)?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct MemoryPool {
+    device: Device,
+    account: Arc<Account>,
+}
+
+/// The figures of a memory pool, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolStatistics {
+    /// Used by buffers now; a buffer that is dropped counts until the stream has freed it
+    /// (`CU_MEMPOOL_ATTR_USED_MEM_CURRENT`).
+    pub used: u64,
+    /// The most that was used since [`MemoryPool::reset_statistics`] (`CU_MEMPOOL_ATTR_USED_MEM_HIGH`).
+    pub used_high: u64,
+    /// Held by the pool now (`CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`).
+    pub reserved: u64,
+    /// The most that was held since [`MemoryPool::reset_statistics`]
+    /// (`CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH`).
+    pub reserved_high: u64,
+}
+
+impl Device {
+    /// The pool that buffers of this device are allocated from: one of this crate's own, not the device's
+    /// default pool. On the CPU device, and on a GPU without pools, it is the system's allocator.
+    pub fn memory_pool(&self) -> MemoryPool {
+        MemoryPool { device: self.clone(), account: Account::of(self) }
+    }
+}
+
+impl MemoryPool {
+    /// How much it holds, and how much of that is in use (`cuMemPoolGetAttribute`).
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn statistics(&self) -> Result<PoolStatistics> {
+        if let DeviceBackend::Cuda(device) = self.device.backend()
+            && device.has_pools()
+        {
+            let [reserved, reserved_high, used, used_high] = device.pool_statistics()?;
+            return Ok(PoolStatistics { used, used_high, reserved, reserved_high });
+        }
+        let (used, used_high) = (self.account.used(), self.account.high());
+        Ok(PoolStatistics { used, used_high, reserved: used, reserved_high: used_high })
+    }
+
+    /// Lets the highest figures start anew from what there is now (`cuMemPoolSetAttribute`).
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn reset_statistics(&self) -> Result<()> {
+        self.account.reset_high();
+        match self.device.backend() {
+            DeviceBackend::Cuda(device) if device.has_pools() => device.reset_pool_statistics(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives back to the driver what no buffer uses, but for `keep` bytes (`cuMemPoolTrimTo`), so that
+    /// other programs can have it.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn trim(&self, keep: usize) -> Result<()> {
+        self.device.trim_memory(keep)
+    }
+
+    /// How many free bytes the pool keeps at a synchronisation
+    /// (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all. Nothing to set on the CPU device.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn set_release_threshold(&self, bytes: u64) -> Result<()> {
+        match self.device.backend() {
+            DeviceBackend::Cuda(device) if device.has_pools() => device.set_release_threshold(bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// The most bytes that buffers may use; `None` if there is no limit.
+    pub fn limit(&self) -> Option<u64> {
+        self.account.limit()
+    }
+
+    /// Sets the most bytes that buffers of this device may use in this process: an allocation over it is
+    /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). Buffers that are there stay. A buffer that is
+    /// dropped no longer counts here.
+    pub fn set_limit(&self, limit: Option<u64>) {
+        self.account.set_limit(limit);
+    }
+}
+
+impl fmt::Debug for MemoryPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryPool").field("device", &self.device).field("account", &self.account).finish()
+    }
+}

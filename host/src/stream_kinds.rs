@@ -1,0 +1,138 @@
+//! The streams that there are besides the ordinary ones: with options, the default streams, and streams
+//! of other libraries. It must not know what runs on them.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use crate::backend::DeviceBackend;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::stream::Stream;
+use crate::stream_options::StreamOptions;
+
+impl Device {
+    /// A new stream with flags and priority (`cuStreamCreateWithPriority`).
+    ///
+    /// # Errors
+    /// [`Error::PriorityOutOfRange`], or as [`Device::new_stream`].
+    pub fn new_stream_with(&self, options: StreamOptions) -> Result<Stream> {
+        let priority = options.priority();
+        if priority != 0 {
+            let (least, greatest) = self.stream_priority_range()?;
+            if !(greatest..=least).contains(&priority) {
+                return Err(Error::PriorityOutOfRange { priority, least, greatest });
+            }
+        }
+        Ok(Stream::new(self, self.backend().new_stream(options)?))
+    }
+
+    /// The least and the greatest priority that streams may have (`cuCtxGetStreamPriorityRange`): (0, -5)
+    /// on many GPUs; the greater priority is the lower number. (0, 0) where there are no priorities, as on
+    /// the CPU.
+    ///
+    /// # Errors
+    /// If the device cannot be opened.
+    pub fn stream_priority_range(&self) -> Result<(i32, i32)> {
+        match self.backend() {
+            DeviceBackend::Cuda(device) => device.priority_range(),
+            DeviceBackend::Cpu(_) => Ok((0, 0)),
+        }
+    }
+
+    /// The legacy default stream (`CU_STREAM_LEGACY`, "stream 0"), to work together with code that uses
+    /// it. Work on it waits for all streams that are ordered with it, and they wait for it; ordinary
+    /// streams of this crate are not ([`StreamOptions::ordered_with_legacy`] makes one that is). Buffers
+    /// are ordered on it like on any other.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let device = ferrogrid_host::Device::cpu();
+    /// let stream = device.legacy_stream()?;
+    /// let buffer = stream.upload(&[1, 2, 3])?;
+    /// assert_eq!(device.new_stream()?.download(&buffer)?, [1, 2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device cannot be opened.
+    pub fn legacy_stream(&self) -> Result<Stream> {
+        Ok(Stream::new(self, self.backend().legacy_stream()?))
+    }
+
+    /// The calling thread's own default stream on this device: made at the first call, the same at each
+    /// later one in this thread, and ordered with the legacy default stream.
+    ///
+    /// It behaves like CUDA's per-thread default stream (`CU_STREAM_PER_THREAD`), but has a handle of its
+    /// own. CUDA's handle means another stream on each thread, so that a buffer that was used on it and is
+    /// dropped elsewhere would be freed in the wrong order; [`Stream::from_raw`] reaches that stream, and
+    /// leaves this to the caller.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let device = ferrogrid_host::Device::cpu();
+    /// let stream = device.per_thread_stream()?;
+    /// let buffer = stream.zeros::<u8>(2)?;
+    /// assert_eq!(device.per_thread_stream()?.download(&buffer)?, [0, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::new_stream`].
+    pub fn per_thread_stream(&self) -> Result<Arc<Stream>> {
+        thread_local! {
+            static STREAMS: RefCell<Vec<Arc<Stream>>> = const { RefCell::new(Vec::new()) };
+        }
+        STREAMS.with_borrow_mut(|streams| {
+            if let Some(stream) = streams.iter().find(|stream| stream.device() == self) {
+                return Ok(stream.clone());
+            }
+            let stream = Arc::new(self.new_stream_with(StreamOptions::new().ordered_with_legacy())?);
+            streams.push(stream.clone());
+            Ok(stream)
+        })
+    }
+}
+
+impl Stream {
+    /// A stream that another library made: `raw` is its `CUstream` (a `cudaStream_t` is the same).
+    ///
+    /// It takes part in the order of buffers like any other. When this handle is dropped, an event is
+    /// recorded at the end of its work, and from then on nothing is asked of `raw`, though buffers may
+    /// still be freed after that work. The stream itself is not destroyed.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on the CPU device; [`Error::ForeignContext`] if the stream is not of the
+    /// device's primary context; or what the driver says of the handle (`cuStreamGetCtx`).
+    ///
+    /// # Safety
+    /// - `raw` is a stream, and stays so until this handle is dropped: for ever, if it is forgotten.
+    /// - It is not being captured into a graph, now or while this handle is used: the synchronous
+    ///   functions of [`Stream`] would return before their work is done.
+    /// - If it is `CU_STREAM_PER_THREAD`, this handle and all buffers that are used on it stay in the
+    ///   calling thread, because the handle means another stream elsewhere.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Stream> {
+        // SAFETY: passed on; the handle's drop closes it.
+        let backend = unsafe { device.backend().foreign_stream(raw) };
+        let reason = "its streams have no handle";
+        let backend =
+            backend.unwrap_or_else(|| Err(Error::unsupported("Stream::from_raw", device, reason)))?;
+        Ok(Stream::new(device, backend))
+    }
+
+    /// The driver's handle (`CUstream`), for other libraries. `None` on the CPU device.
+    ///
+    /// It is valid while this stream is. What is enqueued through it is not known here: it is in stream
+    /// order, but buffers that it uses are not ordered with other streams, and not kept alive.
+    pub fn as_raw(&self) -> Option<*mut c_void> {
+        self.inner().backend().as_raw()
+    }
+
+    /// The priority (`cuStreamGetPriority`); lower numbers go first. 0 on the CPU device.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn priority(&self) -> Result<i32> {
+        self.inner().backend().priority()
+    }
+}

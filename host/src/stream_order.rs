@@ -1,0 +1,65 @@
+//! Order between streams, on request: waiting, forking, joining. It must not know about buffers, which
+//! need none of this.
+
+use crate::error::Result;
+use crate::order::OrderedStream;
+use crate::stream::Stream;
+
+impl Stream {
+    /// Makes work enqueued here from now on start after all that `other` holds so far, of any device
+    /// (`cuEventRecord`, `cuStreamWaitEvent`). The host does not wait, except between a GPU and the CPU
+    /// device.
+    ///
+    /// # Errors
+    /// If the device fails.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    /// use std::sync::Arc;
+    ///
+    /// let device = ferrogrid_host::Device::cpu();
+    /// let (first, second) = (device.new_stream()?, device.new_stream()?);
+    /// let value = Arc::new(AtomicU32::new(0));
+    /// let set = value.clone();
+    /// first.host_fn(move || set.store(7, Ordering::Relaxed))?;
+    /// second.wait_stream(&first)?;
+    /// second.synchronize()?;
+    /// assert_eq!(value.load(Ordering::Relaxed), 7);
+    /// # Ok(()) }
+    /// ```
+    pub fn wait_stream(&self, other: &Stream) -> Result<()> {
+        if self.inner().id() == other.inner().id() {
+            return Ok(());
+        }
+        self.inner().backend().run_after(other.inner().backend())
+    }
+
+    /// A new stream of this device whose work starts after all that this one holds so far: the fork of
+    /// a fork and join.
+    ///
+    /// # Errors
+    /// As [`Device::new_stream`](crate::Device::new_stream).
+    pub fn fork(&self) -> Result<Stream> {
+        let fork = self.device().new_stream()?;
+        fork.wait_stream(self)?;
+        Ok(fork)
+    }
+
+    /// Makes work enqueued here from now on start after all that each of `others` holds so far.
+    ///
+    /// # Errors
+    /// If the device fails.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let branches = [stream.fork()?, stream.fork()?];
+    /// // ... independent work on the branches ...
+    /// stream.join(&branches)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn join<'a>(&self, others: impl IntoIterator<Item = &'a Stream>) -> Result<()> {
+        others.into_iter().try_for_each(|other| self.wait_stream(other))
+    }
+}

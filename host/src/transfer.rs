@@ -1,0 +1,161 @@
+//! Copies between page-locked memory and a device that run in the background: the copy owns the host's
+//! memory until it is done. It must not know how a backend copies.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use ferrogrid_device::DeviceCopy;
+
+use crate::argument::{DeviceInput, DeviceOutput};
+use crate::completion::Completion;
+use crate::copy::agree;
+use crate::error::Result;
+use crate::pinned::PinnedBuffer;
+use crate::retired;
+use crate::stream::Stream;
+
+/// A copy that is under way, and the memory of the host that it uses: made by
+/// [`Stream::upload_async`] and [`Stream::download_async`].
+///
+/// [`Transfer::wait`], or awaiting it, gives the memory back. If it is dropped before the copy has run,
+/// the copy still runs, and the memory is freed some time after; if it is forgotten, the memory is
+/// never freed.
+#[must_use = "it owns the memory; `wait` gives it back"]
+pub struct Transfer<T: DeviceCopy> {
+    /// `None` once it has been given back.
+    buffer: Option<PinnedBuffer<T>>,
+    completion: Option<Completion<'static>>,
+}
+
+/// Page-locked memory that is only there to be freed, by whichever thread.
+struct Memory<T: DeviceCopy> {
+    _buffer: PinnedBuffer<T>,
+}
+
+// SAFETY: elements are `Copy`, so that to drop them is to do nothing, and the memory may be freed by any
+// thread.
+unsafe impl<T: DeviceCopy> Send for Memory<T> {}
+
+impl Stream {
+    /// Enqueues a copy of `source` into existing elements of the same number, and returns at once
+    /// (`cuMemcpyHtoDAsync`). [`Transfer::wait`] gives `source` back.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or a failure of the device; `source` is
+    /// dropped then.
+    pub fn upload_async<'a, T: DeviceCopy>(
+        &self,
+        source: PinnedBuffer<T>,
+        target: impl DeviceOutput<'a, T>,
+    ) -> Result<Transfer<T>> {
+        let target = target.into_output();
+        agree("upload_async", source.len(), target.len())?;
+        target.access().begin(self.inner())?;
+        let bytes = size_of_val::<[T]>(&source);
+        if bytes > 0 {
+            let from = source.as_ptr().cast();
+            // SAFETY: the view is as many elements of this device as `source` has, ordered for writing
+            // here; `source` is kept, and out of reach, until the copy has run.
+            unsafe { self.inner().start_copy_from_host(target.start().cast(), from, bytes)? };
+        }
+        self.transfer(source)
+    }
+
+    /// Enqueues a copy of a buffer or view into `target`, of the same length, and returns at once
+    /// (`cuMemcpyDtoHAsync`). [`Transfer::wait`] gives `target` back, filled.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or a failure of the device; `target` is
+    /// dropped then.
+    pub fn download_async<'a, T: DeviceCopy>(
+        &self,
+        source: impl DeviceInput<'a, T>,
+        mut target: PinnedBuffer<T>,
+    ) -> Result<Transfer<T>> {
+        let source = source.into_input();
+        agree("download_async", source.len(), target.len())?;
+        source.access().begin(self.inner())?;
+        let bytes = size_of_val::<[T]>(&target);
+        if bytes > 0 {
+            let to = target.as_mut_ptr().cast();
+            // SAFETY: the view is as many elements of this device as `target` has, ordered for reading
+            // here; `target` is kept, and out of reach, until the copy has run.
+            unsafe { self.inner().start_copy_to_host(to, source.start().cast(), bytes)? };
+        }
+        self.transfer(target)
+    }
+
+    /// The transfer that ends with what has been enqueued just now.
+    fn transfer<T: DeviceCopy>(&self, buffer: PinnedBuffer<T>) -> Result<Transfer<T>> {
+        match self.completed() {
+            Ok(completion) => Ok(Transfer { buffer: Some(buffer), completion: Some(completion) }),
+            Err(error) => {
+                // The copy may be under way, and nothing tells when it ends.
+                std::mem::forget(buffer);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<T: DeviceCopy> Transfer<T> {
+    /// Whether the copy has run.
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.completion.as_ref().map_or(Ok(true), Completion::is_complete)
+    }
+
+    /// Waits until the copy has run, and gives the memory of the host back.
+    ///
+    /// # Errors
+    /// A failure of the work before, as [`Stream::synchronize`]; or of the device. The memory is dropped
+    /// then.
+    pub fn wait(mut self) -> Result<PinnedBuffer<T>> {
+        let result = self.completion.as_ref().map_or(Ok(()), Completion::finish);
+        self.give_back(result)
+    }
+
+    /// After the completion has told `result`: then nothing uses the memory any more.
+    fn give_back(&mut self, result: Result<()>) -> Result<PinnedBuffer<T>> {
+        self.completion = None;
+        let buffer = self.buffer.take();
+        retired::collect();
+        result?;
+        Ok(buffer.expect("a transfer is not polled after it has given its memory back"))
+    }
+}
+
+impl<T: DeviceCopy> Future for Transfer<T> {
+    type Output = Result<PinnedBuffer<T>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let transfer = self.get_mut();
+        let result = match &mut transfer.completion {
+            None => Poll::Ready(Ok(())),
+            Some(completion) => Pin::new(completion).poll(context),
+        };
+        result.map(|result| transfer.give_back(result))
+    }
+}
+
+// Nothing in it is ever borrowed across a poll.
+impl<T: DeviceCopy> Unpin for Transfer<T> {}
+
+impl<T: DeviceCopy> Drop for Transfer<T> {
+    fn drop(&mut self) {
+        let (Some(buffer), Some(completion)) = (self.buffer.take(), self.completion.take()) else { return };
+        if let Some(event) = completion.into_event() {
+            retired::retire(event, Box::new(Memory { _buffer: buffer }));
+        }
+    }
+}
+
+impl<T: DeviceCopy> fmt::Debug for Transfer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transfer").field("complete", &self.is_complete().ok()).finish_non_exhaustive()
+    }
+}

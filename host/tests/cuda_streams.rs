@@ -1,0 +1,338 @@
+//! What the CUDA backend asks of a driver for streams, events, host functions and memory of all kinds, with
+//! a fake one (`fake_driver/libcuda.rs`). That results are right is for the cases of `runtime.rs`.
+#![cfg(target_os = "linux")]
+
+mod fake_driver;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Wake, Waker};
+
+use fake_driver::{count, run};
+use ferrogrid_host::{
+    Advice, Device, Error, EventOptions, Location, PinnedBuffer, Result, Stream, StreamOptions,
+};
+
+type Scenario = (&'static str, fn() -> Result<()>);
+
+const SCENARIOS: &[Scenario] = &[
+    ("streams", streams),
+    ("events", events),
+    ("foreign_context", foreign_context),
+    ("foreign_end", foreign_end),
+    ("pinned", pinned),
+    ("dropped_copies", dropped_copies),
+    ("scope", scope),
+    ("fills", fills),
+    ("managed", managed),
+    ("no_managed", no_managed),
+    ("pool", pool),
+    ("failed_device", failed_device),
+    ("refused_callback", refused_callback),
+];
+
+#[test]
+#[ignore = "the other tests run it, in a process with a fake driver"]
+fn scenario() {
+    let Ok(name) = std::env::var("FERROGRID_TEST_SCENARIO") else { return };
+    let (_, scenario) = SCENARIOS.iter().find(|(known, _)| *known == name).unwrap();
+    scenario().unwrap();
+}
+
+#[test]
+fn streams_have_the_flags_and_the_priority_asked_for() {
+    let calls = run("streams", "");
+    let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("stream ")).collect();
+    assert_eq!(made, ["flags=1 priority=0", "flags=0 priority=0", "flags=1 priority=-5"]);
+    assert_eq!(count(&calls, "cuStreamDestroy_v2"), 3, "the legacy stream is not destroyed");
+}
+
+fn streams() -> Result<()> {
+    let device = Device::cuda(0)?;
+    drop(device.new_stream()?);
+    drop(device.new_stream_with(StreamOptions::new().ordered_with_legacy())?);
+    drop(device.new_stream_with(StreamOptions::new().with_priority(-5))?);
+    let legacy = device.legacy_stream()?;
+    assert_eq!(legacy.as_raw().map(|raw| raw.addr()), Some(1));
+    assert_eq!(legacy.download(&legacy.fill(1_u8, 2)?)?, [1, 1]);
+    Ok(())
+}
+
+#[test]
+fn events_have_the_flags_asked_for() {
+    let calls = run("events", "");
+    let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("event ")).collect();
+    assert_eq!(made, ["flags=0", "flags=1", "flags=2", "flags=3"]);
+    assert_eq!(count(&calls, "cuEventRecord"), 3, "one event is recorded as often as asked");
+    assert_eq!(count(&calls, "cuEventDestroy_v2"), 4);
+}
+
+fn events() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let event = device.new_event(EventOptions::new())?;
+    device.new_event(EventOptions::new().blocking_sync())?;
+    device.new_event(EventOptions::new().without_timing())?;
+    device.new_event(EventOptions::new().without_timing().blocking_sync())?;
+    for _ in 0..3 {
+        stream.record_into(&event)?;
+        assert!(!event.is_complete()?);
+        event.synchronize()?;
+        assert!(event.is_complete()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_stream_of_another_context_is_refused() {
+    run("foreign_context", "foreign_context=77");
+}
+
+fn foreign_context() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let owner = device.new_stream()?;
+    // SAFETY: `owner` lives longer.
+    let error = unsafe { Stream::from_raw(&device, owner.as_raw().unwrap()) }.unwrap_err();
+    assert!(matches!(&error, Error::ForeignContext { device } if device.contains("Fake GPU")), "{error}");
+    // SAFETY: the driver refuses what is no stream (this fake one at least).
+    let error = unsafe { Stream::from_raw(&device, std::ptr::without_provenance_mut(0x77)) }.unwrap_err();
+    assert!(matches!(&error, Error::Driver { operation: "cuStreamGetCtx", code: 400, .. }), "{error}");
+    Ok(())
+}
+
+#[test]
+fn nothing_is_asked_of_a_foreign_stream_that_has_ended() {
+    let calls = run("foreign_end", "");
+    assert_eq!(count(&calls, "cuMemAllocFromPoolAsync"), count(&calls, "cuMemFreeAsync"));
+    assert_eq!(count(&calls, "cuStreamDestroy_v2"), 3, "the borrowed handle destroys nothing");
+}
+
+/// The fake driver panics if a stream that is destroyed is used.
+fn foreign_end() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let others = [device.new_stream()?, device.new_stream()?];
+    let owner = device.new_stream()?;
+    // SAFETY: `owner` is dropped after it.
+    let borrowed = unsafe { Stream::from_raw(&device, owner.as_raw().unwrap())? };
+    let mut buffers = Vec::new();
+    for value in 0..4_u32 {
+        buffers.push(borrowed.fill(value, 100)?);
+    }
+    let shared = others[0].fill(9_u32, 100)?;
+    let copy = borrowed.duplicate(&shared)?;
+    drop(borrowed);
+    drop(owner);
+    assert_eq!(others[1].download(&copy)?, [9; 100]);
+    others[0].fill_into(7, &mut buffers[0])?;
+    assert_eq!(others[1].download(&buffers[0])?, [7; 100]);
+    others[1].download(&buffers[1])?;
+    drop(buffers);
+    drop((shared, copy));
+    device.synchronize()
+}
+
+#[test]
+fn page_locked_memory_has_the_flags_asked_for_and_is_freed() {
+    let calls = run("pinned", "memory=100000");
+    let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pinned ")).collect();
+    assert_eq!(made, ["flags=1", "flags=5", "flags=1"], "portable; write-combined; refused");
+    assert_eq!(count(&calls, "cuMemFreeHost"), 2);
+    assert_eq!((count(&calls, "cuMemHostRegister_v2"), count(&calls, "cuMemHostUnregister")), (4, 3));
+}
+
+fn pinned() -> Result<()> {
+    let device = Device::cuda(0)?;
+    drop((device.pinned_zeros::<u64>(10)?, device.pinned_zeros_write_combined::<u8>(10)?));
+    let error = device.pinned_zeros::<u8>(100_001).unwrap_err().to_string();
+    assert_eq!(error, "the host (page-locked memory) is out of memory: 100001 bytes asked for");
+    let first = device.pin(vec![1_u8; 100])?;
+    assert_eq!(first.into_vec(), [1; 100]);
+    let mut second = device.pin(vec![2_u8; 100])?;
+    let twice = device.with_pinned(&mut second, |_| ()).unwrap_err();
+    assert!(matches!(twice, Error::Driver { operation: "cuMemHostRegister", code: 712, .. }), "{twice}");
+    device.with_pinned(&mut [1_u16, 2], |memory| memory.reverse())
+}
+
+#[test]
+fn memory_of_dropped_copies_is_kept_until_they_have_run_and_then_freed() {
+    let calls = run("dropped_copies", "");
+    assert_eq!(count(&calls, "cuMemHostAlloc"), 10);
+    assert_eq!(count(&calls, "cuMemFreeHost"), 10);
+    assert_eq!(count(&calls, "cuMemcpyHtoDAsync_v2"), 10);
+}
+
+/// The fake driver panics if memory is freed under a copy.
+fn dropped_copies() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let mut buffer = stream.zeros::<u32>(100)?;
+    for value in 0..10 {
+        let host: PinnedBuffer<u32> = device.pinned_copy(&[value; 100])?;
+        drop(stream.upload_async(host, &mut buffer)?);
+    }
+    assert_eq!(stream.download(&buffer)?, [9; 100]);
+    stream.synchronize()
+}
+
+#[test]
+fn a_scope_waits_once() {
+    let calls = run("scope", "");
+    assert_eq!(count(&calls, "cuMemcpyHtoDAsync_v2"), 2);
+    assert_eq!(count(&calls, "cuStreamSynchronize"), 1);
+}
+
+fn scope() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (mut a, mut b) = (stream.zeros::<u8>(2)?, stream.zeros::<u8>(2)?);
+    stream.scope(|scope| {
+        scope.upload_into(&[1, 2], &mut a)?;
+        scope.upload_into(&[3, 4], &mut b)
+    })?
+}
+
+#[test]
+fn values_of_any_size_are_filled_in_without_waiting() {
+    let calls = run("fills", "");
+    assert_eq!(count(&calls, "cuStreamSynchronize"), 1, "only the value of 400 bytes is copied");
+    assert_eq!(count(&calls, "cuMemsetD8Async"), 1, "equal bytes are one fill");
+    assert_eq!(count(&calls, "cuMemsetD32Async"), 2, "two words");
+    assert_eq!(count(&calls, "cuMemcpyDtoDAsync_v2"), 10 + 2, "twice as many each time");
+}
+
+fn fills() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let buffers = (stream.fill(0.0_f64, 1000)?, stream.fill(0x1_0000_0002_u64, 1000)?);
+    let large: [u32; 100] = std::array::from_fn(|index| index as u32);
+    let large = stream.fill(large, 3)?;
+    std::mem::forget((buffers, large));
+    Ok(())
+}
+
+#[test]
+fn managed_memory_is_prefetched_and_advised_where_asked() {
+    let calls = run("managed", "");
+    let asked: Vec<&str> = calls
+        .iter()
+        .map(String::as_str)
+        .filter(|call| call.contains(" to ") || call.contains(" for "))
+        .collect();
+    let expected = [
+        "prefetch to 0",
+        "prefetch to -1",
+        "advice 1 for 0",
+        "advice 3 for -1",
+        "advice 4 for 0",
+        "advice 6 for -1",
+    ];
+    assert_eq!(asked, expected);
+    assert_eq!(count(&calls, "cuMemFree_v2"), 1);
+}
+
+fn managed() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let data = stream.managed_zeros::<u32>(10)?;
+    stream.prefetch(&data, Location::Device)?;
+    stream.prefetch(&data, Location::Host)?;
+    data.advise(Advice::ReadMostly(true))?;
+    data.advise(Advice::PreferredLocation(Some(Location::Host)))?;
+    data.advise(Advice::PreferredLocation(None))?;
+    data.advise(Advice::AccessedBy(Location::Host, false))?;
+    assert_eq!(data.read()?, [0; 10]);
+    Ok(())
+}
+
+#[test]
+fn managed_memory_that_the_host_may_not_use_at_any_time_is_unsupported() {
+    let calls = run("no_managed", "managed=0");
+    assert_eq!(count(&calls, "cuMemAllocManaged"), 0);
+}
+
+fn no_managed() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let error = stream.managed_zeros::<u8>(1).unwrap_err().to_string();
+    assert!(
+        error.starts_with("managed memory is not supported on CUDA device 0 (Fake GPU): the host"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_pool_keeps_freed_memory_unless_told_otherwise() {
+    let calls = run("pool", "");
+    let set: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pool attribute ")).collect();
+    assert_eq!(set, ["4 = 18446744073709551615", "6 = 0", "8 = 0", "4 = 5000"]);
+}
+
+fn pool() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (stream, pool) = (device.new_stream()?, device.memory_pool());
+    let (small, large) = (stream.zeros::<u8>(300)?, stream.zeros::<u8>(700)?);
+    drop(large);
+    stream.synchronize()?;
+    let statistics = pool.statistics()?;
+    assert_eq!((statistics.used, statistics.used_high), (300, 1000));
+    pool.reset_statistics()?;
+    assert_eq!(pool.statistics()?.used_high, 300);
+    pool.set_release_threshold(5000)?;
+
+    pool.set_limit(Some(500));
+    let error = stream.zeros::<u8>(201).unwrap_err().to_string();
+    assert!(error.contains("201 bytes asked for, but 300 of at most 500 are in use"), "{error}");
+    let rest = stream.zeros::<u8>(200)?;
+    drop((small, rest));
+    stream.zeros::<u8>(500)?;
+    Ok(())
+}
+
+struct Count(AtomicU32);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn when_the_device_fails_functions_are_dropped_and_futures_woken() {
+    run("failed_device", "fail=cuStreamSynchronize:719");
+}
+
+fn failed_device() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let held = Arc::new(());
+    let (first, second) = (held.clone(), held.clone());
+    let _ones = stream.fill(1_u32, 100)?;
+    let mut done = pin!(stream.completed()?);
+    let count = Arc::new(Count(AtomicU32::new(0)));
+    let waker = Waker::from(count.clone());
+    assert!(done.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    stream.host_fn(move || unreachable!("{first:?} is not called"))?;
+    stream.host_fn(move || drop(second))?;
+    assert!(matches!(stream.synchronize(), Err(Error::LaunchFailed { code: 719, .. })));
+    assert_eq!((Arc::strong_count(&held), count.0.load(Ordering::SeqCst)), (1, 1));
+    Ok(())
+}
+
+#[test]
+fn a_function_that_the_driver_refuses_is_dropped() {
+    run("refused_callback", "fail=cuStreamAddCallback:304");
+}
+
+fn refused_callback() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let held = Arc::new(());
+    let captured = held.clone();
+    let error = stream.host_fn(move || drop(captured)).unwrap_err();
+    assert!(matches!(&error, Error::Driver { operation: "cuStreamAddCallback", code: 304, .. }), "{error}");
+    assert_eq!(Arc::strong_count(&held), 1);
+    // A future cannot be woken, so it waits itself.
+    let ones = stream.fill(1_u32, 100)?;
+    let error = pollster::block_on(stream.completed()?).unwrap_err();
+    assert!(matches!(&error, Error::Driver { code: 304, .. }), "{error}");
+    assert!(stream.is_complete()?);
+    assert_eq!(stream.download(&ones)?, [1; 100]);
+    Ok(())
+}

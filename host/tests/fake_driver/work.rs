@@ -1,0 +1,267 @@
+//! What the fake driver has been asked to do: work on streams, which runs when something waits for it. It
+//! must not know the driver's functions.
+//!
+//! SAFETY: as in `libcuda.rs`.
+
+use std::alloc::{Layout, dealloc};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard};
+
+use crate::feedback::{panic_as_kernels_do, print_as_kernels_do};
+use crate::{number, setting};
+
+pub(crate) type Code = u32;
+pub(crate) type Pointer = *mut c_void;
+pub(crate) const SUCCESS: Code = 0;
+/// `CU_STREAM_LEGACY`.
+pub(crate) const LEGACY: usize = 1;
+
+pub(crate) enum Work {
+    CopyBytes {
+        target: usize,
+        source: usize,
+        bytes: usize,
+    },
+    CopyRows {
+        target: usize,
+        source: usize,
+        target_pitch: usize,
+        source_pitch: usize,
+        width: usize,
+        height: usize,
+    },
+    Fill {
+        target: usize,
+        pattern: Vec<u8>,
+        count: usize,
+    },
+    Call {
+        function: Callback,
+        data: usize,
+    },
+    Saxpy {
+        threads: u64,
+        a: f32,
+        x: usize,
+        y: usize,
+        len: usize,
+    },
+    Free {
+        pointer: usize,
+    },
+    Record {
+        event: usize,
+        version: u64,
+    },
+    Wait {
+        event: usize,
+        version: u64,
+    },
+}
+
+pub(crate) type Callback = unsafe extern "C" fn(Pointer, Code, Pointer);
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) next: usize,
+    pub(crate) streams: HashMap<usize, VecDeque<Work>>,
+    /// Streams that are in a callback.
+    pub(crate) calling: HashSet<usize>,
+    /// Times recorded, and which of them have happened.
+    pub(crate) events: HashMap<usize, (u64, HashSet<u64>)>,
+    pub(crate) allocations: HashMap<usize, usize>,
+    /// Page-locked memory of the host, and whether it was registered.
+    pub(crate) pinned: HashMap<usize, (usize, bool)>,
+    pub(crate) used_high: u64,
+    pub(crate) calls: HashMap<&'static str, u64>,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+pub(crate) fn with<T>(f: impl FnOnce(&mut State) -> T) -> T {
+    let mut state: MutexGuard<'_, Option<State>> = STATE.lock().unwrap();
+    f(state.get_or_insert_with(State::default))
+}
+
+/// Drops all work, but for callbacks, which get `code`.
+pub(crate) fn end(queue: &mut VecDeque<Work>, code: Code) {
+    for work in queue.drain(..) {
+        if let Work::Call { function, data } = work {
+            unsafe { function(std::ptr::null_mut(), code, data as Pointer) };
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn id(&mut self) -> usize {
+        self.next += 1;
+        0x1000 + self.next
+    }
+
+    pub(crate) fn push(&mut self, stream: *mut c_void, work: Work) {
+        let stream = stream as usize;
+        if stream == LEGACY {
+            self.streams.entry(LEGACY).or_default();
+        }
+        self.streams.get_mut(&stream).expect("a live stream").push_back(work);
+    }
+
+    /// Whether a copy that has not run uses this memory.
+    pub(crate) fn is_in_use(&self, start: usize, bytes: usize) -> bool {
+        let range = start..start + bytes;
+        self.streams.values().flatten().any(|work| match work {
+            Work::CopyBytes { target, source, .. } | Work::CopyRows { target, source, .. } => {
+                range.contains(target) || range.contains(source)
+            }
+            _ => false,
+        })
+    }
+
+    /// Runs the next work of `stream`, if it can run now.
+    pub(crate) fn step(&mut self, stream: usize) -> Step {
+        if self.calling.contains(&stream) {
+            return Step::Busy;
+        }
+        match self.streams.get_mut(&stream).and_then(VecDeque::pop_front) {
+            None => Step::Empty,
+            Some(Work::Call { function, data }) => {
+                self.calling.insert(stream);
+                Step::Call { function, data }
+            }
+            Some(Work::Wait { event, version }) if !self.happened(event, version) => {
+                self.streams.get_mut(&stream).unwrap().push_front(Work::Wait { event, version });
+                Step::Blocked { event, version }
+            }
+            Some(work) => {
+                self.run(work);
+                Step::Ran
+            }
+        }
+    }
+
+    pub(crate) fn happened(&self, event: usize, version: u64) -> bool {
+        version == 0 || self.events[&event].1.contains(&version)
+    }
+
+    pub(crate) fn run(&mut self, work: Work) {
+        match work {
+            Work::CopyBytes { target, source, bytes } => unsafe {
+                std::ptr::copy_nonoverlapping(source as *const u8, target as *mut u8, bytes);
+            },
+            Work::CopyRows { target, source, target_pitch, source_pitch, width, height } => unsafe {
+                for row in 0..height {
+                    let (target, source) = (target + row * target_pitch, source + row * source_pitch);
+                    std::ptr::copy_nonoverlapping(source as *const u8, target as *mut u8, width);
+                }
+            },
+            Work::Fill { target, pattern, count } => unsafe {
+                for index in 0..count {
+                    let place = (target + index * pattern.len()) as *mut u8;
+                    place.copy_from_nonoverlapping(pattern.as_ptr(), pattern.len());
+                }
+            },
+            Work::Saxpy { threads, a, x, y, len } => unsafe {
+                if setting("panic").is_some_and(|value| value.parse() == Ok(a)) {
+                    panic_as_kernels_do();
+                }
+                for number in 0..number("print", 0) {
+                    print_as_kernels_do(if number % 2 == 0 { "even\n" } else { "odd\n" });
+                }
+                for index in 0..len.min(threads as usize) {
+                    let y = (y as *mut f32).add(index);
+                    *y += a * *(x as *const f32).add(index);
+                }
+            },
+            Work::Free { pointer } => self.release(pointer),
+            Work::Record { event, version } => {
+                if let Some(event) = self.events.get_mut(&event) {
+                    event.1.insert(version);
+                }
+            }
+            // It has happened.
+            Work::Wait { .. } => {}
+            Work::Call { .. } => unreachable!("called without the lock"),
+        }
+    }
+
+    pub(crate) fn release(&mut self, pointer: usize) {
+        let bytes = self.allocations.remove(&pointer).expect("freed once");
+        unsafe {
+            (pointer as *mut u8).write_bytes(0xdd, bytes);
+            dealloc(pointer as *mut u8, Layout::from_size_align(bytes, 256).unwrap());
+        }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.allocations.values().map(|&bytes| bytes as u64).sum()
+    }
+}
+
+/// What came of the next work of a stream.
+pub(crate) enum Step {
+    Ran,
+    Empty,
+    /// A callback is to be called, without the lock.
+    Call {
+        function: Callback,
+        data: usize,
+    },
+    /// Another thread is in a callback of this stream.
+    Busy,
+    Blocked {
+        event: usize,
+        version: u64,
+    },
+}
+
+/// Runs the next work of `stream`, and what it waits for; tells whether there may be more.
+pub(crate) fn advance(stream: usize) -> bool {
+    match with(|state| state.step(stream)) {
+        Step::Ran => true,
+        Step::Empty => false,
+        Step::Call { function, data } => {
+            unsafe { function(std::ptr::null_mut(), SUCCESS, data as Pointer) };
+            with(|state| state.calling.remove(&stream));
+            true
+        }
+        Step::Busy => {
+            std::thread::yield_now();
+            true
+        }
+        Step::Blocked { event, version } => {
+            wait(event, version);
+            true
+        }
+    }
+}
+
+/// Runs all work of `stream`, and what it waits for.
+pub(crate) fn drain(stream: usize) {
+    while advance(stream) {}
+}
+
+/// Runs whatever stream has the record that is waited for, up to it.
+pub(crate) fn wait(event: usize, version: u64) {
+    loop {
+        let is_it = |work: &Work| matches!(work, Work::Record { event: e, version: v } if (*e, *v) == (event, version));
+        let stream = with(|state| {
+            if state.happened(event, version) {
+                return None;
+            }
+            let stream = state.streams.iter().find(|(_, queue)| queue.iter().any(is_it));
+            Some(*stream.expect("the record is in some stream").0)
+        });
+        let Some(stream) = stream else { return };
+        advance(stream);
+    }
+}
+
+/// Lets work of `stream` run a little later, as if by itself.
+pub(crate) fn drain_later(stream: usize, then: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        drain(stream);
+        then();
+    });
+}
