@@ -311,6 +311,32 @@ pub enum Error {
         /// What the system said.
         reason: Box<str>,
     },
+    /// No block of a kernel fits on a multiprocessor of the device.
+    #[error("kernel `{kernel}`: no block with these needs fits on a multiprocessor of {device}")]
+    NoBlockFits {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+    },
+    /// A device attribute has no such name.
+    #[error(
+        "there is no device attribute `{name}`; the names are those of `CUdevice_attribute`, such as `MULTIPROCESSOR_COUNT`"
+    )]
+    UnknownAttribute {
+        /// The name asked for.
+        name: Box<str>,
+    },
+    /// A device cannot do what was asked of it, whatever the arguments.
+    #[error("{operation} is not supported by {device}: {reason}")]
+    Unsupported {
+        /// What was asked for.
+        operation: Box<str>,
+        /// The device.
+        device: Box<str>,
+        /// Why it cannot be.
+        reason: &'static str,
+    },
     /// Two events cannot be compared in time.
     #[error("no time lies between these events: {reason}")]
     EventTime {

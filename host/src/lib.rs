@@ -16,6 +16,7 @@
 mod aligned_view;
 mod argument;
 mod atomic_view;
+mod attribute;
 mod backend;
 mod buffer;
 mod copy;
@@ -25,22 +26,31 @@ mod event;
 mod grid;
 mod image;
 mod kernel;
+mod kernel_attributes;
 mod launch;
 mod memory;
+mod occupancy;
 mod order;
 mod pointer;
+mod properties;
 mod stream;
 mod view;
 
 pub use argument::{DeviceInput, DeviceOutput};
 pub use atomic_view::DeviceAtomicView;
+pub use attribute::DeviceAttribute;
 pub use buffer::DeviceBuffer;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use error::{Axis, Error, NEEDED_DRIVER, Result};
 pub use event::Event;
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
+pub use kernel_attributes::{CachePreference, KernelAttributes};
+pub use occupancy::{
+    BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
+};
 pub use pointer::{DevicePtr, DevicePtrMut};
+pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use stream::Stream;
 pub use view::{DeviceView, DeviceViewMut};
 

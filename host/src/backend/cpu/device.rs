@@ -42,6 +42,11 @@ impl CpuDevice {
         &self.name
     }
 
+    /// How many threads run blocks.
+    pub(super) fn threads(&self) -> Result<usize> {
+        self.threads.clone()
+    }
+
     pub(crate) fn new_stream(&'static self) -> Result<CpuStream> {
         self.threads.clone()?;
         let stream = CpuStream::new(self);

@@ -7,6 +7,7 @@ mod execute;
 mod memory;
 mod panic;
 mod params;
+mod properties;
 mod stream;
 
 pub(crate) use device::CpuDevice;

@@ -10,7 +10,9 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUstream};
+use cudarc::driver::sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUlaunchConfig, CUmodule, CUstream, CUuuid,
+};
 use libloading::Library;
 
 use super::pool::{PoolHandle, PoolProperties};
@@ -109,6 +111,14 @@ driver_calls! {
     module_function = cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
     function_attribute = cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
     launch_kernel = cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);
+    device_total_memory = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
+    device_uuid = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
+    function_set_attribute = cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
+    function_set_cache = cuFuncSetCacheConfig(function: CUfunction, preference: c_uint);
+    occupancy_blocks = cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block: c_int, shared: usize);
+    occupancy_shared = cuOccupancyAvailableDynamicSMemPerBlock(shared: *mut usize, function: CUfunction, blocks: c_int, block: c_int);
+    occupancy_clusters = cuOccupancyMaxActiveClusters(clusters: *mut c_int, function: CUfunction, config: *const CUlaunchConfig);
+    occupancy_cluster_size = cuOccupancyMaxPotentialClusterSize(size: *mut c_int, function: CUfunction, config: *const CUlaunchConfig);
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
 }
@@ -117,6 +127,11 @@ driver_calls! {
 pub(super) fn driver() -> Result<&'static Driver> {
     static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
     DRIVER.get_or_init(open).as_ref().map_err(Error::clone)
+}
+
+/// The CUDA version that the loaded driver supports.
+pub(super) fn supported_version() -> Result<(u32, u32)> {
+    version(open_library()?)
 }
 
 /// The library's names; the first is what the driver itself installs (the plain `libcuda.so` may be a

@@ -7,11 +7,14 @@
 mod device;
 mod driver;
 mod event;
+mod function;
 mod module;
 mod pool;
+mod properties;
 mod recent;
 mod stream;
 
 pub(crate) use device::{CudaDevice, devices};
 pub(crate) use event::CudaEvent;
+pub(crate) use properties::driver_version;
 pub(crate) use stream::CudaStream;
