@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::foreign::ForeignError;
+
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -319,6 +321,9 @@ pub enum Error {
         /// The device.
         device: Box<str>,
     },
+    /// Code that this program did not compile could not be used.
+    #[error(transparent)]
+    Foreign(#[from] ForeignError),
     /// A device attribute has no such name.
     #[error(
         "there is no device attribute `{name}`; the names are those of `CUdevice_attribute`, such as `MULTIPROCESSOR_COUNT`"

@@ -23,6 +23,7 @@ mod copy;
 mod device;
 mod error;
 mod event;
+mod foreign;
 mod grid;
 mod image;
 mod kernel;
@@ -43,6 +44,11 @@ pub use buffer::DeviceBuffer;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use error::{Axis, Error, NEEDED_DRIVER, Result};
 pub use event::Event;
+pub use foreign::{
+    Array, ArrayMut, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
+    ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument,
+    LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
+};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};

@@ -113,6 +113,10 @@ impl StreamInner {
         &self.device
     }
 
+    pub(crate) fn backend(&self) -> &StreamBackend {
+        &self.backend
+    }
+
     pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
         match &self.backend {
             StreamBackend::Cuda(stream) => stream.allocate(bytes, contents),

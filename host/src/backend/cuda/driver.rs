@@ -11,7 +11,8 @@ use std::ptr::null;
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUlaunchConfig, CUmodule, CUstream, CUuuid,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUlaunchConfig, CUlinkState, CUmodule, CUstream,
+    CUuuid,
 };
 use libloading::Library;
 
@@ -25,8 +26,10 @@ pub(super) struct Code(pub(super) u32);
 
 impl Code {
     pub(super) const SUCCESS: Code = Code(0);
+    pub(super) const INVALID_VALUE: Code = Code(1);
     pub(super) const OUT_OF_MEMORY: Code = Code(2);
     pub(super) const NO_DEVICE: Code = Code(100);
+    pub(super) const NOT_FOUND: Code = Code(500);
     pub(super) const NOT_READY: Code = Code(600);
     pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = Code(701);
 
@@ -42,18 +45,25 @@ impl Code {
     }
 }
 
+/// `cuFuncGetParamInfo`, which drivers have from CUDA 12.4 on.
+type FunctionParam = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> u32;
+
 macro_rules! driver_calls {
     ($( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )*) => {
         /// The functions of the driver.
         pub(super) struct Driver {
             $( $name: unsafe extern "C" fn($($ty),*) -> u32, )*
+            function_param: Option<FunctionParam>,
         }
 
         impl Driver {
             fn load(library: &'static Library, found: (u32, u32)) -> Result<Self> {
                 // SAFETY: these are the signatures of the CUDA driver API from version 12.0 on.
                 unsafe {
-                    Ok(Driver { $( $name: symbol(library, stringify!($symbol), found)?, )* })
+                    Ok(Driver {
+                        $( $name: symbol(library, stringify!($symbol), found)?, )*
+                        function_param: symbol(library, "cuFuncGetParamInfo", found).ok(),
+                    })
                 }
             }
 
@@ -119,6 +129,12 @@ driver_calls! {
     occupancy_shared = cuOccupancyAvailableDynamicSMemPerBlock(shared: *mut usize, function: CUfunction, blocks: c_int, block: c_int);
     occupancy_clusters = cuOccupancyMaxActiveClusters(clusters: *mut c_int, function: CUfunction, config: *const CUlaunchConfig);
     occupancy_cluster_size = cuOccupancyMaxPotentialClusterSize(size: *mut c_int, function: CUfunction, config: *const CUlaunchConfig);
+    module_unload = cuModuleUnload(module: CUmodule);
+    module_global = cuModuleGetGlobal_v2(pointer: *mut CUdeviceptr, bytes: *mut usize, module: CUmodule, name: *const c_char);
+    link_create = cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut *mut c_void, state: *mut CUlinkState);
+    link_add = cuLinkAddData_v2(state: CUlinkState, kind: c_uint, data: *const c_void, bytes: usize, name: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+    link_complete = cuLinkComplete(state: CUlinkState, cubin: *mut *mut c_void, bytes: *mut usize);
+    link_destroy = cuLinkDestroy(state: CUlinkState);
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
 }
@@ -211,6 +227,21 @@ unsafe fn symbol<F: Copy + 'static>(
 }
 
 impl Driver {
+    /// `cuFuncGetParamInfo`, or `None` where the driver lacks it.
+    ///
+    /// # Safety
+    /// As the driver API says of this function.
+    pub(super) unsafe fn function_param(
+        &self,
+        function: CUfunction,
+        index: usize,
+        offset: *mut usize,
+        size: *mut usize,
+    ) -> Option<Code> {
+        // SAFETY: passed on.
+        self.function_param.map(|call| Code(unsafe { call(function, index, offset, size) }))
+    }
+
     /// `Ok` for success, else the error with the driver's words. `object` says what the call was for.
     #[inline]
     pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {

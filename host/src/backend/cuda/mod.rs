@@ -7,7 +7,10 @@
 mod device;
 mod driver;
 mod event;
+mod foreign;
 mod function;
+mod jit;
+mod link;
 mod module;
 mod pool;
 mod properties;
@@ -16,5 +19,7 @@ mod stream;
 
 pub(crate) use device::{CudaDevice, devices};
 pub(crate) use event::CudaEvent;
+pub(crate) use foreign::{LoadedFunction, LoadedModule};
+pub(crate) use link::{CudaLinker, LinkInput};
 pub(crate) use properties::driver_version;
 pub(crate) use stream::CudaStream;

@@ -49,8 +49,12 @@ impl CudaStream {
         &self.recent
     }
 
+    pub(super) fn raw(&self) -> CUstream {
+        self.raw.0
+    }
+
     #[inline]
-    fn bind(&self) -> Result<()> {
+    pub(super) fn bind(&self) -> Result<()> {
         bind(self.driver, self.context.0)
     }
 
@@ -265,7 +269,7 @@ impl CudaStream {
 
     /// Why a launch was refused; a kernel may take fewer threads than the device, by its registers.
     #[cold]
-    fn launch_error(
+    pub(super) fn launch_error(
         &self,
         code: Code,
         function: CUfunction,
