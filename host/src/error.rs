@@ -332,14 +332,14 @@ pub enum Error {
         /// The name asked for.
         name: Box<str>,
     },
-    /// A device cannot do what was asked of it, whatever the arguments.
-    #[error("{operation} is not supported by {device}: {reason}")]
+    /// A device does not have what was asked for.
+    #[error("{operation} is not supported on {device}: {reason}")]
     Unsupported {
         /// What was asked for.
-        operation: Box<str>,
+        operation: &'static str,
         /// The device.
         device: Box<str>,
-        /// Why it cannot be.
+        /// Why there is no such thing.
         reason: &'static str,
     },
     /// Two events cannot be compared in time.

@@ -145,7 +145,7 @@ impl Device {
 
     pub(super) fn no_foreign_code(&self, operation: &'static str) -> Error {
         Error::Unsupported {
-            operation: operation.into(),
+            operation,
             device: self.to_string().into(),
             reason: "it runs the native bodies of this program's own kernels, not PTX or machine code of GPUs",
         }

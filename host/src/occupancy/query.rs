@@ -159,7 +159,7 @@ impl Device {
 
     fn no_clusters(&self, operation: &'static str) -> Error {
         Error::Unsupported {
-            operation: operation.into(),
+            operation,
             device: self.to_string().into(),
             reason: "it runs blocks one by one, not in clusters",
         }

@@ -217,7 +217,7 @@ call! {
             75 => capability / 10,
             76 => capability % 10,
             115 => number("pools", 1),
-            _ => return Err(1),
+            _ => loading::device_attribute(attribute).ok_or(1_u32)?,
         };
         unsafe { *value = answer as i32 };
         Ok(())
@@ -403,8 +403,8 @@ call! { bound:
         unsafe { *function = 0x5a };
         Ok(())
     }
-    fn cuFuncGetAttribute(value: *mut i32, _attribute: u32, _function: usize) {
-        unsafe { *value = 128 };
+    fn cuFuncGetAttribute(value: *mut i32, attribute: u32, _function: usize) {
+        unsafe { *value = loading::function_attribute(attribute) };
         Ok(())
     }
     fn cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, _shared: u32, stream: Pointer, params: *mut Pointer, _extra: Pointer) {
@@ -446,3 +446,5 @@ call! { bound:
         allocate(pointer, bytes)
     }
 }
+
+mod loading;

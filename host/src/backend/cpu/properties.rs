@@ -89,7 +89,7 @@ impl CpuDevice {
             A::MEMORY_POOLS_SUPPORTED => u32::from(properties.memory_pools),
             _ => {
                 return Err(Error::Unsupported {
-                    operation: attribute.to_string().into(),
+                    operation: attribute.name().unwrap_or("this attribute"),
                     device: self.to_string().into(),
                     reason: "it has no meaning for a processor",
                 });

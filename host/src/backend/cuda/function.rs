@@ -193,7 +193,7 @@ impl CudaDevice {
             return Ok(());
         }
         Err(Error::Unsupported {
-            operation: operation.into(),
+            operation,
             device: self.to_string().into(),
             reason: "thread block clusters need compute capability 9.0",
         })
