@@ -29,12 +29,14 @@ mod image;
 mod kernel;
 mod kernel_attributes;
 mod launch;
+mod library;
 mod memory;
 mod occupancy;
 mod order;
 mod pointer;
 mod properties;
 mod stream;
+mod toolkit;
 mod view;
 
 pub use argument::{DeviceInput, DeviceOutput};
@@ -58,6 +60,7 @@ pub use occupancy::{
 pub use pointer::{DevicePtr, DevicePtrMut};
 pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use stream::Stream;
+pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, NvJitLinkInput, Nvrtc};
 pub use view::{DeviceView, DeviceViewMut};
 
 /// What the code that the macros generate uses. Not for people: it changes without notice.

@@ -13,7 +13,7 @@ pub(super) fn entries(text: &str) -> HashMap<Box<str>, Vec<Parameter>> {
 
 /// The name and parameters of the declaration that `text` starts with.
 fn entry(text: &str) -> Option<(Box<str>, Vec<Parameter>)> {
-    let end = text.find(|c: char| matches!(c, '(' | '{' | ';'))?;
+    let end = text.find(['(', '{', ';'])?;
     let head = text[..end].split_whitespace().next()?;
     if !text[end..].starts_with('(') {
         return Some((head.into(), Vec::new()));

@@ -18,6 +18,7 @@ use libloading::Library;
 
 use super::pool::{PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
+use crate::library;
 
 /// What a driver call returned; 0 is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,15 +176,9 @@ fn open() -> Result<Driver> {
 
 /// Opens the library for the rest of the process.
 fn open_library() -> Result<&'static Library> {
-    let mut reasons = Vec::new();
-    for name in LIBRARIES {
-        // SAFETY: the driver's initialisers have no preconditions.
-        match unsafe { Library::new(*name) } {
-            Ok(library) => return Ok(Box::leak(Box::new(library))),
-            Err(error) => reasons.push(error.to_string()),
-        }
-    }
-    Err(Error::NoDriver { reason: reasons.swap_remove(0).into() })
+    // SAFETY: the driver's initialisers have no preconditions.
+    let opened = unsafe { library::open(LIBRARIES) };
+    opened.map_err(|mut reasons| Error::NoDriver { reason: reasons.swap_remove(0).into() })
 }
 
 /// The CUDA version that the driver supports; the one call that every driver has.
