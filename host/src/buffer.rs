@@ -59,6 +59,24 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(DeviceBuffer { memory, len, elements: PhantomData })
     }
 
+    /// `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// As for `Memory::foreign`; they are elements.
+    pub(crate) unsafe fn foreign(
+        stream: &Stream,
+        start: *mut T,
+        len: usize,
+        owner: Box<dyn Send>,
+    ) -> Result<Self> {
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
+        // SAFETY: passed on.
+        let memory = unsafe { Memory::foreign(stream.inner(), start.cast(), bytes, owner) };
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len

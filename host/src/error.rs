@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 
 /// The result of every fallible function of this crate.
@@ -324,6 +325,9 @@ pub enum Error {
     /// Code that this program did not compile could not be used.
     #[error(transparent)]
     Foreign(#[from] ForeignError),
+    /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
+    #[error(transparent)]
+    Dlpack(#[from] DlpackError),
     /// A device attribute has no such name.
     #[error(
         "there is no device attribute `{name}`; the names are those of `CUdevice_attribute`, such as `MULTIPROCESSOR_COUNT`"

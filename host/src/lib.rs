@@ -21,6 +21,7 @@ mod backend;
 mod buffer;
 mod copy;
 mod device;
+pub mod dlpack;
 mod error;
 mod event;
 mod foreign;

@@ -28,12 +28,21 @@ pub(crate) struct Memory {
     bytes: usize,
     device: Device,
     order: Order<StreamInner>,
+    origin: Origin,
+}
+
+/// Where memory is from, and so how it is freed.
+enum Origin {
+    /// Allocated in stream order.
+    Stream,
+    /// Somebody else's; the owner is dropped when nothing uses the memory any more.
+    Foreign(Option<Box<dyn Send>>),
 }
 
 // SAFETY: the pointer is only an address on the host side; it is read and written by work on
 // streams, which `order` orders, and freed once, by `drop`.
 unsafe impl Send for Memory {}
-// SAFETY: as above; all methods that take `&self` use atomics or a mutex.
+// SAFETY: as above; all methods that take `&self` use atomics or a mutex, and none the owner.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -42,7 +51,25 @@ impl Memory {
             0 => std::ptr::null_mut(),
             _ => stream.allocate(bytes, contents)?,
         };
-        Ok(Memory { pointer, bytes, device: stream.device().clone(), order: Order::new(stream.clone()) })
+        Ok(Memory::new(stream, pointer, bytes, Origin::Stream))
+    }
+
+    /// Memory of somebody else.
+    ///
+    /// # Safety
+    /// `pointer` leads to `bytes` of memory of the stream's device, until `owner` is dropped; what uses
+    /// them already comes before what the stream holds.
+    pub(crate) unsafe fn foreign(
+        stream: &Arc<StreamInner>,
+        pointer: *mut u8,
+        bytes: usize,
+        owner: Box<dyn Send>,
+    ) -> Self {
+        Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
+    }
+
+    fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
+        Memory { pointer, bytes, device: stream.device().clone(), order: Order::new(stream.clone()), origin }
     }
 
     /// The first byte; null if there is none.
@@ -69,11 +96,11 @@ impl Memory {
 
     #[inline]
     fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        if self.device == *stream.device() { Ok(()) } else { Err(self.foreign(stream)) }
+        if self.device == *stream.device() { Ok(()) } else { Err(self.mismatch(stream)) }
     }
 
     #[cold]
-    fn foreign(&self, stream: &Arc<StreamInner>) -> Error {
+    fn mismatch(&self, stream: &Arc<StreamInner>) -> Error {
         Error::DeviceMismatch {
             buffer: self.device.to_string().into(),
             stream: stream.device().to_string().into(),
@@ -88,11 +115,21 @@ impl Drop for Memory {
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up
         // rather than freed under running work.
-        if let Ok(stream) = self.order.end() {
+        let ended = self.order.end();
+        match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
             // `stream` has been made to run after every use.
-            unsafe { stream.free(self.pointer, self.bytes) };
+            (Origin::Stream, Ok(stream)) => unsafe { stream.free(self.pointer, self.bytes) },
+            (Origin::Stream, Err(_)) => {}
+            (Origin::Foreign(owner), ended) => release(owner.take(), ended),
         }
+    }
+}
+
+/// Drops `owner` after all that `stream` holds, which is waited for; or, if that cannot be, never.
+fn release(owner: Option<Box<dyn Send>>, stream: Result<Arc<StreamInner>>) {
+    if stream.and_then(|stream| stream.drain()).is_err() {
+        std::mem::forget(owner);
     }
 }
 

@@ -113,6 +113,17 @@ impl StreamInner {
         &self.device
     }
 
+    /// Waits until all work enqueued so far has run; failures are left to whoever synchronises.
+    pub(crate) fn drain(&self) -> Result<()> {
+        match &self.backend {
+            StreamBackend::Cuda(stream) => stream.record_timed()?.synchronize(),
+            StreamBackend::Cpu(stream) => {
+                stream.record()?.wait();
+                Ok(())
+            }
+        }
+    }
+
     pub(crate) fn backend(&self) -> &StreamBackend {
         &self.backend
     }
