@@ -7,6 +7,7 @@ mod atomics;
 mod kernels;
 mod language;
 mod launching;
+mod loading;
 mod math;
 mod memory;
 mod ordering;
@@ -32,6 +33,7 @@ fn main() -> std::process::ExitCode {
     let cases = [
         language::CASES,
         launching::CASES,
+        loading::CASES,
         math::CASES,
         memory::CASES,
         ordering::CASES,
