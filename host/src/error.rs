@@ -328,6 +328,13 @@ pub enum Error {
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),
+    /// NVIDIA's management library is absent, or failed.
+    #[cfg(feature = "nvml")]
+    #[error("NVML cannot tell: {reason}; it comes with the NVIDIA driver (libnvidia-ml.so.1)")]
+    Nvml {
+        /// What it said.
+        reason: Box<str>,
+    },
     /// A device attribute has no such name.
     #[error(
         "there is no device attribute `{name}`; the names are those of `CUdevice_attribute`, such as `MULTIPROCESSOR_COUNT`"

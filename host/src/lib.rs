@@ -32,6 +32,8 @@ mod kernel_attributes;
 mod launch;
 mod library;
 mod memory;
+#[cfg(feature = "nvml")]
+mod nvml;
 mod occupancy;
 mod order;
 mod pointer;
@@ -55,6 +57,8 @@ pub use foreign::{
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};
+#[cfg(feature = "nvml")]
+pub use nvml::NvmlFigures;
 pub use occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };

@@ -5,9 +5,11 @@
 mod kernels;
 mod scenario;
 
+use ferrogrid_host::dlpack::abi;
+use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
 use ferrogrid_host::{
     Array, ArrayMut, CachePreference, Device, DeviceAttribute, Error, ForeignError, ForeignKernel, Grid,
-    JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
+    JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
 };
 use kernels::{SAXPY_KERNEL, saxpy};
 use scenario::{Scenario, count, fake_driver, run, run_with};
@@ -28,6 +30,8 @@ const SCENARIOS: &[Scenario] = &[
     ("refused_images", refused_images),
     ("globals", globals),
     ("linking", linking),
+    ("options", options),
+    ("tensors", tensors),
 ];
 
 #[test]
@@ -400,5 +404,63 @@ fn linking() -> Result<()> {
 
     let unsupported = Linker::new(&Device::cpu(), &JitOptions::new()).unwrap_err();
     assert!(matches!(unsupported, Error::Unsupported { operation: "cuLinkCreate", .. }), "{unsupported}");
+    Ok(())
+}
+
+#[test]
+fn options_reach_the_drivers_compiler() {
+    run("options", "");
+}
+
+fn options() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let load = |options: JitOptions| device.load_image(PTX.as_bytes(), &options);
+    assert_eq!(load(JitOptions::new())?.log(), "");
+    let all = JitOptions::new()
+        .with_max_registers(32)
+        .with_threads_per_block(256)
+        .with_optimization_level(3)
+        .with_debug_info(true)
+        .with_line_info(true)
+        .with_verbose(true)
+        .with_cache_mode(JitCacheMode::All);
+    assert_eq!(load(all)?.log(), "0=32 1=256 7=3 11=1 13=1 12=1 14=2");
+    Ok(())
+}
+
+#[test]
+fn tensors_of_a_gpu_are_shared_after_their_work_and_freed_after_that_of_others() {
+    let calls = run("tensors", "devices=2,pools=0");
+    assert!(count(&calls, "cuCtxSynchronize") >= 1, "whoever had the tensor may have used it on any stream");
+    assert_eq!(count(&calls, "cuMemAlloc_v2"), count(&calls, "cuMemFree_v2"));
+}
+
+fn tensors() -> Result<()> {
+    let device = Device::cuda(1)?;
+    let (a, b) = (device.new_stream()?, device.new_stream()?);
+    let x = a.upload(&[1.0_f32, 2.0])?;
+    let mut y = a.upload(&[10.0_f32; 2])?;
+    saxpy(&a, Grid::cover(2), 1.0, &x, &mut y)?;
+    let raw = DlpackTensor::from_buffer(&b, y)?.into_raw();
+    // SAFETY: live; the fake driver's memory is the host's.
+    let (place, elements) = unsafe {
+        let tensor = &(*raw).dl_tensor;
+        (tensor.device, std::slice::from_raw_parts(tensor.data.cast::<f32>(), 2))
+    };
+    assert_eq!((place.device_type, place.device_id), (abi::CUDA, 1));
+    assert_eq!(elements, [11.0, 12.0], "what was enqueued has run");
+
+    // SAFETY: from `into_raw`; nobody else uses it.
+    let tensor = unsafe { DlpackTensor::from_raw(raw)? };
+    let mut y = tensor.into_buffer::<f32>(&b)?;
+    saxpy(&a, Grid::cover(2), 1.0, &x, &mut y)?;
+    assert_eq!(b.download(&y)?, [12.0, 14.0]);
+    saxpy(&a, Grid::cover(2), 1.0, &x, &mut y)?;
+    drop(y);
+
+    // SAFETY: as above.
+    let tensor = unsafe { DlpackTensor::from_raw(DlpackTensor::from_buffer(&a, x)?.into_raw())? };
+    let elsewhere = tensor.into_buffer::<f32>(&Device::cuda(0)?.new_stream()?).unwrap_err();
+    assert!(matches!(elsewhere, Error::Dlpack(DlpackError::OtherDevice { .. })), "{elsewhere}");
     Ok(())
 }

@@ -24,6 +24,8 @@ pub(crate) const CASES: &[Case] = &[
     ("ptx_that_does_not_load_is_explained", ptx_that_does_not_load_is_explained),
     ("linked_programs_run", linked_programs_run),
     ("cuda_cpp_compiles_and_runs", cuda_cpp_compiles_and_runs),
+    #[cfg(feature = "nvml")]
+    ("a_gpu_says_what_it_is_doing", a_gpu_says_what_it_is_doing),
     ("tensors_go_out_and_come_back", tensors_go_out_and_come_back),
 ];
 
@@ -321,4 +323,16 @@ fn tensors_go_out_and_come_back(device: &Device) -> Outcome {
     let mut data = tensor.into_buffer::<u32>(&other)?;
     elementwise::increment(&other, Grid::cover(6), &mut data)?;
     expect("elements", other.download(&data)?, vec![3, 4, 5, 6, 7, 8])
+}
+
+#[cfg(feature = "nvml")]
+fn a_gpu_says_what_it_is_doing(device: &Device) -> Outcome {
+    match device.nvml_figures() {
+        Err(Error::Unsupported { .. }) => expect("a GPU", device.is_cuda(), false),
+        Err(Error::Nvml { .. }) => expect("no NVML where there is a GPU", device.is_cuda(), true),
+        figures => {
+            let degrees = figures?.temperature.ok_or("no temperature")?;
+            expect("a temperature that a chip survives", (1..120).contains(&degrees), true)
+        }
+    }
 }

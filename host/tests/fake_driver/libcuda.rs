@@ -392,6 +392,7 @@ call! { bound:
             unsafe { (*values.add(log)).cast::<u8>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
             return Err(222);
         }
+        unsafe { loading::report_options(count, options, values) };
         unsafe { *module = with(State::id) };
         Ok(())
     }

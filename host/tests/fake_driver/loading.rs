@@ -74,6 +74,16 @@ fn words(target: usize, text: &CStr) {
     unsafe { (target as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
 }
 
+/// Writes the options of a load to its information log, if it has one: `0=32 4=65536 ...`.
+pub(crate) unsafe fn report_options(count: u32, options: *const u32, values: *const Pointer) {
+    let pairs: Vec<(u32, usize)> =
+        (0..count as usize).map(|at| unsafe { (*options.add(at), *values.add(at) as usize) }).collect();
+    let Some((_, log)) = pairs.iter().find(|(option, _)| *option == 3) else { return };
+    let plain = pairs.iter().filter(|(option, _)| !(3..=6).contains(option));
+    let text: Vec<String> = plain.map(|(option, value)| format!("{option}={value}")).collect();
+    words(*log, &std::ffi::CString::new(text.join(" ")).unwrap());
+}
+
 /// A cubin with one section, of 8 bytes.
 pub(crate) fn cubin() -> Vec<u8> {
     let mut bytes = vec![0; 64 + 8 + 64];
