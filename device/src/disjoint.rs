@@ -1,15 +1,19 @@
 //! Output memory that all threads share without sharing elements: a thread reaches the elements that
 //! its index names, and no others. It must not know how the memory was allocated.
 
+mod tiles;
+
 use core::marker::PhantomData;
+
+pub use tiles::{DisjointRows, DisjointTiles, RowIter, TileIter};
 
 use crate::index::Index;
 
-/// A mutable slice of device memory of rank `R` (1 or 2), each element of which belongs to one thread.
+/// A mutable slice of device memory of rank `R` (1, 2 or 3), each element of which belongs to one thread.
 ///
 /// At the launch it is a `&mut DeviceBuffer<T>` (rank 1) or a mutable view. An element is reached with
 /// the [`Index`] of the thread, which no other thread has: two threads never hold the same `&mut T`.
-/// In rank 2 the elements lie row by row: (x, y) is element `y * width + x`.
+/// In rank 2 the elements lie row by row: (x, y) is element `y * width + x`; in rank 3 layer by layer.
 pub struct DisjointSlice<'a, T, const R: usize = 1> {
     start: *mut T,
     /// The extents, x first; in rank 1 the length.
@@ -86,5 +90,38 @@ impl<T> DisjointSlice<'_, T, 2> {
         // different (x, y) with x < width are different elements, only this thread has this index,
         // and this thread's access is exclusive by `&mut self`, whose borrow the result keeps.
         Some(unsafe { &mut *self.start.add(index.y() * self.shape[0] + index.x()) })
+    }
+}
+
+impl<T> DisjointSlice<'_, T, 3> {
+    /// Elements per row.
+    #[inline(always)]
+    pub fn width(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// Rows per layer.
+    #[inline(always)]
+    pub fn height(&self) -> usize {
+        self.shape[1]
+    }
+
+    /// How many layers there are.
+    #[inline(always)]
+    pub fn depth(&self) -> usize {
+        self.shape[2]
+    }
+
+    /// The element of the thread that `index` names: column x of row y of layer z; `None` outside.
+    #[inline(always)]
+    pub fn get_mut(&mut self, index: Index<'_, 3>) -> Option<&mut T> {
+        let ([x, y, z], [width, height, depth]) = (index.position(), self.shape);
+        if x >= width || y >= height || z >= depth {
+            return None;
+        }
+        // SAFETY: in bounds, as there are width * height * depth elements; different (x, y, z) are
+        // different elements, only this thread has this index, and this thread's access is exclusive by
+        // `&mut self`, whose borrow the result keeps.
+        Some(unsafe { &mut *self.start.add((z * height + y) * width + x) })
     }
 }

@@ -3,18 +3,16 @@
 
 use core::marker::PhantomData;
 
-use crate::thread::Thread;
-
 /// The place of one thread in a grid of rank `R`, unique among all threads of the launch.
 ///
-/// Made by [`Thread::index`] and `Thread::grid_stride` only, and borrowed from the thread, so it cannot be
+/// Made by [`Thread::index`](crate::Thread::index) and `Thread::grid_stride` only, and borrowed from the thread, so it cannot be
 /// handed to another.
 /// That is what lets [`DisjointSlice::get_mut`](crate::DisjointSlice::get_mut) be safe.
 #[derive(Clone, Copy)]
 pub struct Index<'t, const R: usize> {
     position: [usize; R],
     /// Borrowed from the thread, and neither `Send` nor `Sync`, as the thread is not.
-    thread: PhantomData<&'t Thread<R>>,
+    thread: PhantomData<(&'t (), *mut ())>,
 }
 
 impl<const R: usize> Index<'_, R> {

@@ -30,6 +30,7 @@
 
 mod aligned;
 pub mod atomic;
+mod barrier;
 mod device_copy;
 mod disjoint;
 mod index;
@@ -39,22 +40,31 @@ pub mod math;
 pub mod native;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
+pub mod shared;
 mod stride;
 mod thread;
+pub mod uniform;
+pub mod warp;
 
 pub use aligned::Aligned16;
 pub use atomic::DeviceAtomic;
+pub use barrier::fence;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
-pub use disjoint::DisjointSlice;
+pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
+pub use shared::{Padded, Shared, SharedElement, SharedSlice};
 pub use stride::GridStride;
 pub use thread::Thread;
+pub use warp::{Tile, Warp};
 
 /// What a kernel module imports: `use ferrogrid::device::prelude::*`.
 pub mod prelude {
     pub use crate::integer::MulHi;
     pub use crate::math::{FastMath, Float};
-    pub use crate::{Aligned16, DeviceAtomic, DeviceCopy, DisjointSlice, Index, Thread, atomic};
+    pub use crate::{
+        Aligned16, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index, Padded,
+        Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
+    };
     pub use ferrogrid_macros::kernel;
 }

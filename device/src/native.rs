@@ -1,22 +1,31 @@
 //! Native execution: one block of a launch, run on a CPU thread. Used by the CPU device and by the
-//! code that the macros generate. It must not know how blocks are scheduled.
+//! code that the macros generate. It must not know how blocks are scheduled, nor how threads wait.
+
+mod executor;
+mod wait;
 
 use core::cell::Cell;
 use core::mem;
 
 use crate::thread::{Coordinates, Thread};
 
+pub use executor::Executor;
+
 /// One block of a launch that runs natively.
-pub struct Block {
+pub struct Block<'a> {
     block_idx: [u32; 3],
     block_dim: [u32; 3],
     grid_dim: [u32; 3],
     unwound: Cell<[u32; 3]>,
+    /// Lets threads wait, and has the shared memory; `None` outside a device.
+    executor: Option<&'a dyn Executor>,
+    /// Whether the threads that run now may wait.
+    waiting: Cell<bool>,
 }
 
 /// Notes the running thread when its kernel unwinds; costs nothing when it does not.
 struct NoteOnUnwind<'a> {
-    block: &'a Block,
+    block: &'a Block<'a>,
     thread_idx: [u32; 3],
 }
 
@@ -26,36 +35,86 @@ impl Drop for NoteOnUnwind<'_> {
     }
 }
 
-impl Block {
-    /// The block at `block_idx` in a grid of `grid_dim` blocks of `block_dim` threads, x first.
+impl<'a> Block<'a> {
+    /// The block at `block_idx` in a grid of `grid_dim` blocks of `block_dim` threads, x first. Its threads
+    /// cannot wait for each other, and it has no shared memory: [`Block::with_executor`] has both.
     pub fn new(block_idx: [u32; 3], block_dim: [u32; 3], grid_dim: [u32; 3]) -> Self {
-        Block { block_idx, block_dim, grid_dim, unwound: Cell::new([0; 3]) }
+        let (unwound, waiting) = (Cell::new([0; 3]), Cell::new(false));
+        Block { block_idx, block_dim, grid_dim, unwound, executor: None, waiting }
     }
 
-    /// Runs `body` once for each thread of the block, one after the other, x fastest.
+    /// The same, whose threads wait and share memory by means of `executor`.
+    pub fn with_executor(
+        block_idx: [u32; 3],
+        block_dim: [u32; 3],
+        grid_dim: [u32; 3],
+        executor: &'a dyn Executor,
+    ) -> Self {
+        Block { executor: Some(executor), ..Self::new(block_idx, block_dim, grid_dim) }
+    }
+
+    /// Runs `body` once for each thread of the block, one after the other, x fastest. For bodies that
+    /// never wait: a barrier or warp operation panics here.
     ///
     /// # Safety
     /// A [`Thread`] vouches that its index is unique in its launch. So this block must be one of a
     /// launch of rank `R` (dimensions above `R` have size 1), run once in it, and every
     /// [`DisjointSlice`](crate::DisjointSlice) that `body` reaches must belong to that launch.
     #[inline(always)]
-    pub unsafe fn for_each_thread<const R: usize>(&self, mut body: impl FnMut(Thread<R>)) {
+    pub unsafe fn for_each_thread<const R: usize>(&self, mut body: impl FnMut(Thread<'_, R>)) {
         let [width, height, depth] = self.block_dim;
         for z in 0..depth {
             for y in 0..height {
                 for x in 0..width {
                     let thread_idx = [x, y, z];
                     let note = NoteOnUnwind { block: self, thread_idx };
-                    body(Thread::at(Coordinates {
-                        thread_idx,
-                        block_idx: self.block_idx,
-                        block_dim: self.block_dim,
-                        grid_dim: self.grid_dim,
-                    }));
+                    body(Thread::at(self, self.coordinates(thread_idx)));
                     mem::forget(note);
                 }
             }
         }
+    }
+
+    /// Runs `body` once for each thread of the block, where threads may wait for each other: at
+    /// barriers, and in operations of a warp. Threads take turns on this CPU thread, and give up their
+    /// turn only where they wait.
+    ///
+    /// If a thread fails, or threads wait for something that cannot come, the others are unwound, this
+    /// returns, and the executor knows the reason.
+    ///
+    /// # Safety
+    /// As for [`Block::for_each_thread`].
+    #[inline]
+    pub unsafe fn for_each_waiting_thread<const R: usize>(&self, body: impl Fn(Thread<'_, R>)) {
+        let Some(executor) = self.executor else {
+            // SAFETY: passed on.
+            return unsafe { self.for_each_thread(body) };
+        };
+        let [width, height, depth] = self.block_dim;
+        self.waiting.set(true);
+        executor.run_threads(width * height * depth, &|number| {
+            let thread_idx = [number % width, number / width % height, number / width / height];
+            body(Thread::at(self, self.coordinates(thread_idx)));
+        });
+        self.waiting.set(false);
+    }
+
+    #[inline(always)]
+    fn coordinates(&self, thread_idx: [u32; 3]) -> Coordinates {
+        Coordinates {
+            thread_idx,
+            block_idx: self.block_idx,
+            block_dim: self.block_dim,
+            grid_dim: self.grid_dim,
+        }
+    }
+
+    /// The number of the thread at `thread_idx` in its block, x fastest. Its warp is this divided by 32,
+    /// its lane the remainder.
+    #[inline(always)]
+    fn number(&self, [x, y, z]: [u32; 3]) -> u32 {
+        let [width, height, _] = self.block_dim;
+        x + width * (y + height * z)
     }
 
     /// The place in the block of the thread whose kernel unwound; meaningful only after an unwind

@@ -23,10 +23,10 @@ pub struct GridStride<'t, const R: usize> {
     /// the two can overflow, and a step costs one comparison.
     last: [usize; R],
     finished: bool,
-    thread: PhantomData<&'t Thread<R>>,
+    thread: PhantomData<(&'t (), *mut ())>,
 }
 
-impl<const R: usize> Thread<R> {
+impl<const R: usize> Thread<'_, R> {
     #[inline(always)]
     fn stride_to(&self, end: [usize; R]) -> GridStride<'_, R> {
         let (blocks, threads) = (self.grid_dim(), self.block_dim());
@@ -44,7 +44,7 @@ impl<const R: usize> Thread<R> {
     }
 }
 
-impl Thread<1> {
+impl Thread<'_, 1> {
     /// The places below `end` that are this thread's when the grid walks over all of them: its own
     /// index, then steps by the number of threads in the grid.
     ///
@@ -76,7 +76,7 @@ impl Thread<1> {
     }
 }
 
-impl Thread<2> {
+impl Thread<'_, 2> {
     /// The places (x, y) with x below `width` and y below `height` that are this thread's when the
     /// grid walks over all of them, row by row.
     #[inline(always)]

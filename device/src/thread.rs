@@ -1,19 +1,27 @@
 //! Who a thread is: its place in its block and in the grid. On the device these are special
 //! registers; natively, values that the CPU device passes in. It must not know what a thread does.
 
+#[cfg(target_arch = "nvptx64")]
+use core::hint::assert_unchecked;
 use core::marker::PhantomData;
 
 use crate::index::Index;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::native::Block;
 
 /// One thread of a launch whose grid has rank `R` (1, 2 or 3).
 ///
 /// Every kernel takes one; the launch provides it. Arrays that it returns have x, the fastest
 /// dimension, first.
-pub struct Thread<const R: usize> {
+///
+/// The lifetime ends with the thread, so that none outlives its launch; kernels write `Thread<1>`.
+pub struct Thread<'t, const R: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     coordinates: Coordinates,
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) block: &'t Block<'t>,
     /// A thread stays where it is: neither `Send` nor `Sync`.
-    stays: PhantomData<*mut ()>,
+    stays: PhantomData<(&'t (), *mut ())>,
 }
 
 /// Where a natively executed thread is.
@@ -26,7 +34,7 @@ pub(crate) struct Coordinates {
     pub(crate) grid_dim: [u32; 3],
 }
 
-impl<const R: usize> Thread<R> {
+impl<const R: usize> Thread<'_, R> {
     /// The thread's place in the whole grid, which no other thread of this launch has.
     #[inline(always)]
     pub fn index(&self) -> Index<'_, R> {
@@ -54,6 +62,28 @@ impl<const R: usize> Thread<R> {
         first(registers::block_dim(self))
     }
 
+    /// The thread's number in its block, x fastest (cooperative groups' `thread_rank()`).
+    #[inline(always)]
+    pub fn thread_rank(&self) -> u32 {
+        let ([x, y, z], [width, height, _]) = (registers::thread_idx(self), registers::block_dim(self));
+        match R {
+            1 => x,
+            2 => x + width * y,
+            _ => x + width * (y + height * z),
+        }
+    }
+
+    /// How many threads the block has (cooperative groups' `num_threads()`).
+    #[inline(always)]
+    pub fn block_threads(&self) -> u32 {
+        let [width, height, depth] = registers::block_dim(self);
+        match R {
+            1 => width,
+            2 => width * height,
+            _ => width * height * depth,
+        }
+    }
+
     /// Blocks in the grid (CUDA's `gridDim`, PTX `%nctaid`).
     #[inline(always)]
     pub fn grid_dim(&self) -> [u32; R] {
@@ -68,7 +98,7 @@ fn first<const R: usize>(all: [u32; 3]) -> [u32; R] {
 }
 
 #[cfg(target_arch = "nvptx64")]
-impl<const R: usize> Thread<R> {
+impl<const R: usize> Thread<'_, R> {
     /// The thread that is running.
     ///
     /// # Safety
@@ -78,13 +108,39 @@ impl<const R: usize> Thread<R> {
     pub unsafe fn current() -> Self {
         Thread { stays: PhantomData }
     }
+
+    /// The thread that is running, in a block of this shape, x first: the compiler makes use of it.
+    ///
+    /// # Safety
+    /// As for `current`, and the launch has blocks of this shape.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn current_in(block: [u32; 3]) -> Self {
+        let ([width, height, depth], thread) = (block, Thread { stays: PhantomData });
+        let (dim, [x, y, z]) = (registers::block_dim(&thread), registers::thread_idx(&thread));
+        // One by one: LLVM drops a loop of assumptions.
+        // SAFETY: the shape is as the caller vouches, and a thread is inside of its block.
+        unsafe {
+            assert_unchecked(dim[0] == width && dim[1] == height && dim[2] == depth);
+            assert_unchecked(x < width);
+            assert_unchecked(y < height);
+            assert_unchecked(z < depth);
+        }
+        thread
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-impl<const R: usize> Thread<R> {
+impl<'t, const R: usize> Thread<'t, R> {
     #[inline(always)]
-    pub(crate) fn at(coordinates: Coordinates) -> Self {
-        Thread { coordinates, stays: PhantomData }
+    pub(crate) fn at(block: &'t Block<'t>, coordinates: Coordinates) -> Self {
+        Thread { coordinates, block, stays: PhantomData }
+    }
+
+    /// The thread's place in its block, in all dimensions.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> [u32; 3] {
+        self.coordinates.thread_idx
     }
 }
 
@@ -96,25 +152,25 @@ mod registers {
     use super::Thread;
 
     #[inline(always)]
-    pub(super) fn thread_idx<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+    pub(super) fn thread_idx<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
         // SAFETY: reading a special register has no precondition.
         unsafe { [_thread_idx_x() as u32, _thread_idx_y() as u32, _thread_idx_z() as u32] }
     }
 
     #[inline(always)]
-    pub(super) fn block_idx<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+    pub(super) fn block_idx<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
         // SAFETY: reading a special register has no precondition.
         unsafe { [_block_idx_x() as u32, _block_idx_y() as u32, _block_idx_z() as u32] }
     }
 
     #[inline(always)]
-    pub(super) fn block_dim<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+    pub(super) fn block_dim<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
         // SAFETY: reading a special register has no precondition.
         unsafe { [_block_dim_x() as u32, _block_dim_y() as u32, _block_dim_z() as u32] }
     }
 
     #[inline(always)]
-    pub(super) fn grid_dim<const R: usize>(_: &Thread<R>) -> [u32; 3] {
+    pub(super) fn grid_dim<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
         // SAFETY: reading a special register has no precondition.
         unsafe { [_grid_dim_x() as u32, _grid_dim_y() as u32, _grid_dim_z() as u32] }
     }
@@ -126,22 +182,22 @@ mod registers {
     use super::Thread;
 
     #[inline(always)]
-    pub(super) fn thread_idx<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+    pub(super) fn thread_idx<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
         thread.coordinates.thread_idx
     }
 
     #[inline(always)]
-    pub(super) fn block_idx<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+    pub(super) fn block_idx<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
         thread.coordinates.block_idx
     }
 
     #[inline(always)]
-    pub(super) fn block_dim<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+    pub(super) fn block_dim<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
         thread.coordinates.block_dim
     }
 
     #[inline(always)]
-    pub(super) fn grid_dim<const R: usize>(thread: &Thread<R>) -> [u32; 3] {
+    pub(super) fn grid_dim<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
         thread.coordinates.grid_dim
     }
 }

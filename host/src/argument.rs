@@ -24,7 +24,7 @@ pub trait DeviceInput<'a, T> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written as `DisjointSlice<{T}, {R}>` in device memory",
     label = "expected a mutable borrow of `{T}` elements in rank {R}",
-    note = "in rank 1 pass `&mut buffer` or `buffer.slice_mut(range)?`, in rank 2 `buffer.view_2d_mut(width, height)?`; the elements are `{T}`, as in the kernel's signature",
+    note = "in rank 1 pass `&mut buffer` or `buffer.slice_mut(range)?`, in rank 2 `buffer.view_2d_mut(width, height)?`, in rank 3 `buffer.view_3d_mut(width, height, depth)?`; the elements are `{T}`, as in the kernel's signature",
     note = "host data goes to the device first: `let mut buffer = stream.upload(&data)?;`"
 )]
 pub trait DeviceOutput<'a, T, const R: usize = 1> {

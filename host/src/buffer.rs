@@ -143,6 +143,20 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         self.view_mut().into_2d(width, height)
     }
 
+    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`, to write by
+    /// a kernel of rank 3.
+    ///
+    /// # Errors
+    /// [`Error::VolumeTooLarge`] if that is more than the buffer has.
+    pub fn view_3d_mut(
+        &mut self,
+        width: usize,
+        height: usize,
+        depth: usize,
+    ) -> Result<DeviceViewMut<'_, T, 3>> {
+        self.view_mut().into_3d(width, height, depth)
+    }
+
     /// All elements, to be changed by many threads at once: for a kernel that takes
     /// `&[DeviceAtomic<T>]`.
     ///

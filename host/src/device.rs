@@ -5,6 +5,7 @@ use std::fmt;
 use crate::backend::DeviceBackend;
 use crate::backend::cpu::CpuDevice;
 use crate::backend::cuda::{self, CudaDevice};
+use crate::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
 use crate::grid::Limits;
 use crate::stream::Stream;
@@ -79,10 +80,37 @@ impl Device {
     }
 
     /// The CPU as a device: kernels run natively, blocks in parallel over as many threads as the
-    /// machine has (`FERROGRID_CPU_THREADS` overrides). There is one in a process. It has the launch
-    /// limits of a CUDA device.
+    /// machine has (`FERROGRID_CPU_THREADS` overrides). This is the same device each time;
+    /// [`Device::cpu_with`] makes others.
+    ///
+    /// To kernels it is a CUDA device with warps of 32 lanes, at most 1024 threads and 227 KiB of shared
+    /// memory in a block, and all the memory of the machine. Shared memory holds bytes of 0xA5 when a block
+    /// starts. Threads that may wait for each other have stacks of 256 KiB (`FERROGRID_CPU_STACK` overrides,
+    /// in KiB); one that uses more ends the process with a message.
     pub fn cpu() -> Device {
         Device { backend: DeviceBackend::Cpu(CpuDevice::get()) }
+    }
+
+    /// A further CPU device, with its own worker threads and limits, for tests: of several devices in one
+    /// process, of too little memory, of any number of workers. It lives as long as the process.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{CpuOptions, Device, Error};
+    ///
+    /// let small = Device::cpu_with(CpuOptions::new().memory(1000).workers(1))?;
+    /// let stream = small.new_stream()?;
+    /// let buffer = stream.zeros::<u8>(800)?;
+    /// assert!(matches!(stream.zeros::<u8>(800), Err(Error::OutOfMemory { free: Some(200), .. })));
+    /// drop(buffer);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CpuOption`] for a value that no device can have, [`Error::Environment`] if
+    /// `FERROGRID_CPU_THREADS` counts and means nothing.
+    pub fn cpu_with(options: CpuOptions) -> Result<Device> {
+        Ok(Device { backend: DeviceBackend::Cpu(CpuDevice::with_options(&options)?) })
     }
 
     /// All devices: the CUDA GPUs in the driver's order, then the CPU. GPUs are not opened by this.
@@ -154,6 +182,15 @@ impl Device {
         match &self.backend {
             DeviceBackend::Cuda(device) => device.limits(),
             DeviceBackend::Cpu(_) => &Limits::CUDA,
+        }
+    }
+
+    /// The most bytes of shared memory that a block can have.
+    #[inline]
+    pub fn shared_memory_per_block(&self) -> usize {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.limits().max_shared_bytes_per_block,
+            DeviceBackend::Cpu(device) => device.shared_memory_per_block(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 
@@ -74,6 +75,16 @@ pub enum Error {
         /// What it may be.
         expected: &'static str,
     },
+    /// A CPU device was asked for that cannot be made.
+    #[error("a CPU device cannot have {value} as `{option}`: expected are {expected}")]
+    CpuOption {
+        /// The function of `CpuOptions` that was given the value.
+        option: &'static str,
+        /// The value.
+        value: usize,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// A call of the CUDA driver failed.
     #[error("{operation} failed{}: {name} ({code}): {text}", On(object))]
     Driver {
@@ -129,6 +140,117 @@ pub enum Error {
         block: [u32; 3],
         /// The thread's index in the block, x first.
         thread: [u32; 3],
+    },
+    /// Some threads of a block wait at a barrier that others never reach, because these have exited or wait
+    /// elsewhere (CPU device; on a GPU such a kernel hangs or computes nonsense).
+    #[error(
+        "kernel `{kernel}`, block {}: its threads do not all reach the same barrier: {}",
+        Place(block),
+        Divergence(waiting, exited)
+    )]
+    BarrierDivergence {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The block's index in the grid, x first.
+        block: [u32; 3],
+        /// Who waits where.
+        waiting: Vec<WaitingThreads>,
+        /// The places in the block of the threads that have exited, x first.
+        exited: Vec<[u32; 3]>,
+    },
+    /// Some blocks of a cooperative launch wait at a barrier of the grid after others have ended (CPU
+    /// device; a GPU hangs).
+    #[error(
+        "kernel `{kernel}`: {waiting_blocks} blocks, the first {}, wait at the grid barrier at {place}, but {ended_blocks} blocks, the first {}, have ended",
+        Place(waiting),
+        Place(ended)
+    )]
+    GridBarrierDivergence {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Where the first block waits.
+        place: SourcePlace,
+        /// The first block that waits, x first.
+        waiting: [u32; 3],
+        /// How many wait.
+        waiting_blocks: u32,
+        /// The first block that has ended, x first.
+        ended: [u32; 3],
+        /// How many have ended.
+        ended_blocks: u32,
+    },
+    /// Lanes of a warp do not come together to the warp operation that names them in its mask (CPU device;
+    /// on a GPU the result is undefined).
+    #[error(
+        "kernel `{kernel}`, block {}, thread {}: the warp operation at {place} with mask {mask:#010x} needs lane {lane}, {fault}",
+        Place(block),
+        Place(thread)
+    )]
+    WarpDivergence {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The block's index in the grid, x first.
+        block: [u32; 3],
+        /// The place in the block of a thread that waits in vain, x first.
+        thread: [u32; 3],
+        /// Its mask.
+        mask: u32,
+        /// Where it waits.
+        place: SourcePlace,
+        /// The lane of its warp that keeps it from going on.
+        lane: u32,
+        /// How.
+        fault: LaneFault,
+    },
+    /// A kernel waits for the whole grid, but its launch was not cooperative.
+    #[error(
+        "kernel `{kernel}` waits for the whole grid at {place}, but was not launched as a cooperative kernel"
+    )]
+    NotCooperative {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Where.
+        place: SourcePlace,
+    },
+    /// A cooperative launch has more threads than can be resident at the same time.
+    #[error(
+        "kernel `{kernel}`: a cooperative launch of {blocks} blocks of {threads} threads is too large: all must be resident at the same time, and {device} takes {limit} such blocks"
+    )]
+    TooManyResidentBlocks {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// The blocks of the launch.
+        blocks: u64,
+        /// The threads of each.
+        threads: u32,
+        /// The most blocks of so many threads.
+        limit: u64,
+    },
+    /// A block asks for more shared memory than the device has for one.
+    #[error("kernel `{kernel}` needs {bytes} bytes of shared memory for a block, {device} has {limit}")]
+    SharedMemoryTooLarge {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// The bytes asked for.
+        bytes: usize,
+        /// The most that a block can have.
+        limit: usize,
+    },
+    /// The CPU device got no memory for the stacks of a block's threads.
+    #[error(
+        "kernel `{kernel}`: no memory for the stack of another thread beside {stacks} others: {reason}; lower FERROGRID_CPU_STACK or FERROGRID_CPU_THREADS, or raise the system's limits (on Linux: vm.max_map_count)"
+    )]
+    ThreadStacks {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The stacks that this worker has.
+        stacks: usize,
+        /// What the system said.
+        reason: Box<str>,
     },
     /// There is not enough memory on the device.
     #[error("{device} is out of memory: {requested} bytes asked for{}", Free(free, total))]
@@ -274,6 +396,20 @@ pub enum Error {
         threads: u64,
         /// The limit.
         limit: u32,
+    },
+    /// A volume needs more elements than there are.
+    #[error(
+        "a view of {width} x {height} x {depth} elements is larger than the {length} elements that there are"
+    )]
+    VolumeTooLarge {
+        /// Elements per row.
+        width: usize,
+        /// Rows per layer.
+        height: usize,
+        /// Layers.
+        depth: usize,
+        /// The elements that there are.
+        length: usize,
     },
     /// A kernel of a module without device code was launched on a CUDA device.
     #[error(

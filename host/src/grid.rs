@@ -109,7 +109,7 @@ impl<const R: usize> Grid<R> {
             }
             Size::Blocks(blocks) => pad(blocks).map(u64::from),
         };
-        Ok(Some(LaunchShape { grid: check_grid(kernel, blocks, limits)?, block }))
+        Ok(Some(LaunchShape::new(check_grid(kernel, blocks, limits)?, block)))
     }
 }
 
@@ -130,11 +130,22 @@ impl<const R: usize> IntoGrid<R> for Grid<R> {
     }
 }
 
-/// A resolved and checked launch shape: blocks, and threads per block, x first.
+/// A resolved and checked launch shape: blocks, and threads per block, x first; and what it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaunchShape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Bytes of shared memory for each block.
+    pub(crate) shared_bytes: usize,
+    /// Whether all blocks must be resident at the same time, for barriers of the grid.
+    pub(crate) cooperative: bool,
+}
+
+impl LaunchShape {
+    /// Blocks without shared memory that do not wait for each other.
+    pub(crate) const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
+        LaunchShape { grid, block, shared_bytes: 0, cooperative: false }
+    }
 }
 
 /// What a device takes in one launch.
@@ -147,6 +158,8 @@ pub struct Limits {
     pub max_block: [u32; 3],
     /// Blocks in a grid along each axis, x first.
     pub max_grid: [u32; 3],
+    /// Bytes of shared memory for a block, at most: beyond what it has without asking.
+    pub max_shared_bytes_per_block: usize,
 }
 
 impl Limits {
@@ -155,6 +168,7 @@ impl Limits {
         max_threads_per_block: 1024,
         max_block: [1024, 1024, 64],
         max_grid: [i32::MAX as u32, 65_535, 65_535],
+        max_shared_bytes_per_block: 48 * 1024,
     };
 
     /// The same, with at most `threads` threads in a block.
@@ -249,6 +263,8 @@ mod tests {
             rank: 1,
             block,
             max_threads,
+            shared_bytes: 0,
+            uses_shared_memory: false,
             params: &[],
             image: &IMAGE,
             cpu: never,
@@ -265,7 +281,7 @@ mod tests {
     fn a_fixed_block_is_used_and_no_other_is_taken() {
         let fixed = kernel(Some([16, 16, 1]), None);
         let resolve = |grid: Grid<2>| grid.resolve(&fixed, &Limits::CUDA);
-        let covered = LaunchShape { grid: [2, 1, 1], block: [16, 16, 1] };
+        let covered = LaunchShape::new([2, 1, 1], [16, 16, 1]);
         assert_eq!(resolve(Grid::cover([17, 16])), Ok(Some(covered)));
         assert!(resolve(Grid::new([2, 2], [16, 16])).is_ok());
         let mismatch = Error::BlockMismatch { kernel: "k", required: [16, 16, 1], found: [32, 8, 1] };
@@ -295,7 +311,7 @@ mod tests {
             (shape(Grid::cover([100, 100]).with_block([16, 16])), [7, 7, 1], [16, 16, 1]),
         ];
         for (found, grid, block) in cases {
-            assert_eq!(found, Ok(Some(LaunchShape { grid, block })));
+            assert_eq!(found, Ok(Some(LaunchShape::new(grid, block))));
         }
     }
 
@@ -308,10 +324,7 @@ mod tests {
 
     #[test]
     fn exact_grids_stay_exact() {
-        assert_eq!(
-            shape(Grid::new([3, 4], [5, 6])),
-            Ok(Some(LaunchShape { grid: [3, 4, 1], block: [5, 6, 1] }))
-        );
+        assert_eq!(shape(Grid::new([3, 4], [5, 6])), Ok(Some(LaunchShape::new([3, 4, 1], [5, 6, 1]))));
     }
 
     #[test]

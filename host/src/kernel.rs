@@ -12,7 +12,7 @@ use crate::image::ModuleImage;
 
 /// Runs one block of a kernel natively; `params` holds the address of each flattened parameter.
 #[doc(hidden)]
-pub type CpuEntry = unsafe fn(block: &Block, params: *const *const c_void);
+pub type CpuEntry = unsafe fn(block: &Block<'_>, params: *const *const c_void);
 
 /// All that the host knows of a kernel at compile time; made by the macros.
 #[doc(hidden)]
@@ -27,6 +27,10 @@ pub struct KernelDescriptor {
     pub block: Option<[u32; 3]>,
     /// The most threads of a block that it can be launched with; `None` for the device's limit.
     pub max_threads: Option<u32>,
+    /// Bytes of shared memory that each block has for regions of static size.
+    pub shared_bytes: usize,
+    /// Whether it has shared memory at all, of static size or by the launch.
+    pub uses_shared_memory: bool,
     /// (size, alignment) of each flattened parameter.
     pub params: &'static [(usize, usize)],
     /// The device code of its module.
@@ -75,6 +79,12 @@ impl Kernel {
     /// The most threads in a block that `#[kernel(max_threads = ...)]` allows.
     pub fn max_threads(&self) -> Option<u32> {
         self.descriptor.max_threads
+    }
+
+    /// Bytes of shared memory that each block has for its `Shared` parameters; the launch adds what its
+    /// `SharedSlice` parameters need.
+    pub fn shared_bytes(&self) -> usize {
+        self.descriptor.shared_bytes
     }
 
     /// The name of its entry point in the PTX.

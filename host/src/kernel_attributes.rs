@@ -12,7 +12,8 @@ use crate::kernel::Kernel;
 pub struct KernelAttributes {
     /// 32-bit registers of each thread. 0 on the CPU.
     pub registers: u32,
-    /// Bytes of shared memory whose size is fixed in the kernel.
+    /// Bytes of shared memory whose size is fixed in the kernel: for Rust kernels that of their `Shared`
+    /// parameters.
     pub static_shared_memory: u32,
     /// Bytes of local memory of each thread: its stack, and registers that did not fit. 0 on the CPU.
     pub local_memory: u32,
@@ -20,7 +21,8 @@ pub struct KernelAttributes {
     pub constant_memory: u32,
     /// Threads that a block of this kernel may have on this device.
     pub max_threads_per_block: u32,
-    /// Bytes of dynamic shared memory that a launch may have now; launches raise it as they need.
+    /// Bytes of dynamic shared memory that a launch may have now; launches raise it as they need. That of the
+    /// `Shared` parameters of Rust kernels counts as dynamic here, because the launch passes it.
     pub max_dynamic_shared_memory: u32,
     /// The part of the L1 cache preferred for shared memory in per cent; `None` leaves it to the driver.
     pub preferred_shared_memory_carveout: Option<u32>,
@@ -118,11 +120,17 @@ impl Device {
     pub(crate) fn attributes_of(&self, prepared: Prepared, kernel: &Kernel) -> Result<KernelAttributes> {
         let most = self.limits().max_threads_per_block;
         let max_threads = kernel.max_threads().unwrap_or(most).min(most);
+        // Shared memory of fixed size in Rust kernels is passed by the launch.
+        let fixed = u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX);
         match self.backend() {
-            DeviceBackend::Cuda(device) => device.function_attributes(prepared.0.cast(), max_threads),
+            DeviceBackend::Cuda(device) => {
+                let mut attributes = device.function_attributes(prepared.0.cast(), max_threads)?;
+                attributes.static_shared_memory = attributes.static_shared_memory.saturating_add(fixed);
+                Ok(attributes)
+            }
             DeviceBackend::Cpu(device) => Ok(KernelAttributes {
                 registers: 0,
-                static_shared_memory: 0,
+                static_shared_memory: fixed,
                 local_memory: 0,
                 constant_memory: 0,
                 max_threads_per_block: max_threads,

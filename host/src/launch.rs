@@ -3,8 +3,8 @@
 
 use std::ffi::c_void;
 
-use crate::error::Result;
-use crate::grid::Grid;
+use crate::error::{Error, Result};
+use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
 use crate::memory::Access;
 use crate::stream::Stream;
@@ -31,12 +31,55 @@ pub unsafe fn launch<const R: usize>(
     params: &[*const c_void],
     accesses: &[Access<'_>],
 ) -> Result<()> {
+    // SAFETY: passed on.
+    unsafe { launch_with(Resources::default(), kernel, stream, grid, params, accesses) }
+}
+
+/// What each block of a launch needs beyond threads.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Resources {
+    /// Bytes of shared memory for each block.
+    pub shared_bytes: usize,
+    /// Whether all blocks must be resident at the same time, for barriers of the grid.
+    pub cooperative: bool,
+}
+
+/// [`launch`] with `resources` for each block.
+///
+/// # Errors
+/// As for [`launch`].
+///
+/// # Safety
+/// As for [`launch`]; and `resources` are what the kernel relies on.
+#[doc(hidden)]
+#[inline]
+pub unsafe fn launch_with<const R: usize>(
+    resources: Resources,
+    kernel: &'static Kernel,
+    stream: &Stream,
+    grid: Grid<R>,
+    params: &[*const c_void],
+    accesses: &[Access<'_>],
+) -> Result<()> {
     debug_assert_eq!(R, kernel.rank(), "rank of kernel `{}`", kernel.name());
     debug_assert_eq!(params.len(), kernel.descriptor().params.len(), "parameters of `{}`", kernel.name());
     let stream = stream.inner();
     let Some(shape) = grid.resolve(kernel, stream.device().limits())? else {
         return accesses.iter().try_for_each(|access| access.check_device(stream));
     };
+    let Resources { shared_bytes, cooperative } = resources;
+    let limit = stream.device().shared_memory_per_block();
+    if shared_bytes > limit {
+        let device = stream.device().to_string().into();
+        return Err(Error::SharedMemoryTooLarge {
+            kernel: kernel.name(),
+            bytes: shared_bytes,
+            device,
+            limit,
+        });
+    }
+    let shape = LaunchShape { shared_bytes, cooperative, ..shape };
     let prepared = stream.prepare(kernel)?;
     for access in accesses {
         access.begin(stream)?;

@@ -147,6 +147,15 @@ impl<T> DeviceViewMut<'_, T, 2> {
     }
 }
 
+impl<T> DeviceViewMut<'_, T, 3> {
+    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height, depth.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 4] {
+        let [width, height, depth] = self.extent.each_ref().map(|extent| from_ref(extent).cast());
+        [from_ref(&self.start).cast(), width, height, depth]
+    }
+}
+
 impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
     /// The number of elements.
     pub fn len(&self) -> usize {
@@ -253,6 +262,26 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
                 elements: PhantomData,
             }),
             _ => Err(Error::ViewTooLarge { width, height, length }),
+        }
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
+    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`.
+    ///
+    /// # Errors
+    /// [`Error::VolumeTooLarge`] if that is more than the view has.
+    pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<DeviceViewMut<'a, T, 3>> {
+        let length = self.extent[0];
+        match width.checked_mul(height).and_then(|area| area.checked_mul(depth)) {
+            Some(volume) if volume <= length => Ok(DeviceViewMut {
+                start: self.start,
+                extent: [width, height, depth],
+                memory: self.memory,
+                part: self.part,
+                elements: PhantomData,
+            }),
+            _ => Err(Error::VolumeTooLarge { width, height, depth, length }),
         }
     }
 }

@@ -6,6 +6,7 @@ mod device;
 mod generic;
 mod host;
 mod instances;
+mod shared;
 
 use ferrogrid_syntax::{Module, ModuleOptions};
 use proc_macro2::TokenStream;

@@ -2,17 +2,21 @@
 //! how it is expanded or compiled.
 
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Ident, ItemFn, Result, ReturnType, Visibility};
+use syn::{
+    Attribute, Error, FnArg, Ident, ItemFn, PathArguments, Result, ReturnType, Type, Visibility, parse_quote,
+};
 
 use crate::bounds::LaunchBounds;
 use crate::fingerprint::Fingerprint;
 use crate::instance::Instance;
 use crate::options::KernelOptions;
 use crate::parameter::{Parameter, ParameterKind};
+use crate::uniform;
 
 /// A kernel as written, with its parameters read.
 pub struct Kernel {
-    /// The function, without its `#[kernel]` attribute.
+    /// The function, without its `#[kernel]` attribute; its barriers are shown to be reached by all
+    /// threads together, and its regions of shared memory have types of their own.
     pub function: ItemFn,
     /// The parameters in order.
     pub parameters: Vec<Parameter>,
@@ -22,6 +26,10 @@ pub struct Kernel {
     pub bounds: LaunchBounds,
     /// What is compiled: every listed combination of generic arguments, or a single instance without.
     pub instances: Vec<Instance>,
+    /// Whether a thread of it might wait for others, as far as its text tells.
+    pub may_wait: bool,
+    /// Whether it contains barriers, which all threads of a block meet together.
+    pub has_barriers: bool,
 }
 
 impl Kernel {
@@ -44,7 +52,11 @@ impl Kernel {
         let rank = rank_of(&function, &parameters)?;
         let KernelOptions { bounds, instances } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
-        Ok(Some(Kernel { function, parameters, rank, bounds, instances }))
+        let may_wait = uniform::may_wait(&function, &parameters);
+        let has_barriers = uniform::has_collectives(&function);
+        let mut function = uniform::check(&function, &parameters)?;
+        number_regions(&mut function, &parameters);
+        Ok(Some(Kernel { function, parameters, rank, bounds, instances, may_wait, has_barriers }))
     }
 
     /// The kernel's name.
@@ -55,6 +67,18 @@ impl Kernel {
     /// Its name without `r#`.
     pub fn bare_name(&self) -> String {
         self.name().to_string().trim_start_matches("r#").to_owned()
+    }
+
+    /// The function that the entry points call. With barriers in it, other code of the module can call it
+    /// only as all threads of a block together, so it is `unsafe`, though its body is checked as a safe one.
+    pub fn body(&self) -> ItemFn {
+        let mut function = self.function.clone();
+        if self.has_barriers && !self.is_unsafe() {
+            function.sig.unsafety = Some(Default::default());
+            function.attrs.push(parse_quote!(#[forbid(unsafe_op_in_unsafe_fn)]));
+            function.attrs.push(parse_quote!(#[allow(clippy::missing_safety_doc)]));
+        }
+        function
     }
 
     /// The name of the entry point of one of its instances in the PTX.
@@ -129,6 +153,20 @@ fn check_signature(function: &ItemFn) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Gives each region of shared memory a type of its own, `Shared<[T; N], 0>`, `Shared<[T; N], 1>`, so
+/// that no thread can exchange one for the other.
+fn number_regions(function: &mut ItemFn, parameters: &[Parameter]) {
+    let regions = function.sig.inputs.iter_mut().zip(parameters).filter(|(_, it)| it.kind.is_shared());
+    for (number, (argument, _)) in regions.enumerate() {
+        let FnArg::Typed(typed) = argument else { continue };
+        let Type::Path(path) = &mut *typed.ty else { continue };
+        let last = path.path.segments.last_mut().map(|segment| &mut segment.arguments);
+        if let Some(PathArguments::AngleBracketed(arguments)) = last {
+            arguments.args.push(parse_quote!(#number));
+        }
+    }
 }
 
 fn rank_of(function: &ItemFn, parameters: &[Parameter]) -> Result<usize> {

@@ -10,10 +10,11 @@ mod kernel;
 mod module;
 mod options;
 mod parameter;
+mod uniform;
 
 pub use bounds::LaunchBounds;
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use instance::{Argument, Instance};
 pub use kernel::Kernel;
 pub use module::{Module, ModuleOptions, is_module_attribute};
-pub use parameter::{Parameter, ParameterKind};
+pub use parameter::{Division, Parameter, ParameterKind};

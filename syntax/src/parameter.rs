@@ -2,7 +2,9 @@
 //! compiled entry point has for it. It must not know how a launch passes them.
 
 use syn::spanned::Spanned;
-use syn::{Error, Expr, ExprLit, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, Result, Type};
+use syn::{
+    Error, Expr, ExprLit, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, PathSegment, Result, Type,
+};
 
 /// A parameter as written in the kernel's signature.
 pub struct Parameter {
@@ -10,8 +12,32 @@ pub struct Parameter {
     pub name: Ident,
     /// Its type as written.
     pub ty: Type,
+    /// Whether it is declared `mut`.
+    pub mutable: bool,
     /// What it is, and so how it travels.
     pub kind: ParameterKind,
+}
+
+/// How the elements of an output belong to threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Division {
+    /// `DisjointSlice<T, R>`: one to each thread.
+    Elements,
+    /// `DisjointTiles<T, W, H>`: a tile to each block.
+    Tiles,
+    /// `DisjointRows<T>`: a row to each block.
+    Rows,
+}
+
+impl Division {
+    /// The name of the type.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Division::Elements => "DisjointSlice",
+            Division::Tiles => "DisjointTiles",
+            Division::Rows => "DisjointRows",
+        }
+    }
 }
 
 /// How a parameter travels to the device.
@@ -32,8 +58,20 @@ pub enum ParameterKind {
     Output {
         /// The element type `T`.
         element: Type,
-        /// 1 or 2.
+        /// 1, 2 or 3.
         rank: usize,
+        /// How the elements belong to threads: the type of the parameter.
+        division: Division,
+    },
+    /// `Shared<[T; N]>`: an array in the shared memory of each block.
+    Shared {
+        /// The array type, `[T; N]` or the like.
+        array: Type,
+    },
+    /// `SharedSlice<T>`: the same with a length that the launch gives.
+    SharedSlice {
+        /// The element type `T`.
+        element: Type,
     },
     /// `*const T` or `*mut T`, in `unsafe` kernels.
     Pointer {
@@ -45,11 +83,17 @@ pub enum ParameterKind {
 }
 
 impl ParameterKind {
+    /// Whether it is a region of shared memory.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. })
+    }
+
     /// How many parameters the entry point has for this one.
     pub fn flattened(&self) -> usize {
         match self {
-            ParameterKind::Thread { .. } => 0,
+            ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => 0,
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => 1,
+            ParameterKind::SharedSlice { .. } => 2,
             ParameterKind::Input { .. } => 2,
             ParameterKind::Output { rank, .. } => 1 + rank,
         }
@@ -84,6 +128,7 @@ impl Parameter {
         Ok(Parameter {
             name: pattern.ident.clone(),
             ty: (*typed.ty).clone(),
+            mutable: pattern.mutability.is_some(),
             kind: kind_of(&typed.ty, unsafe_kernel)?,
         })
     }
@@ -147,6 +192,14 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
             other => Err(Error::new(rank.span, format!("a grid has rank 1, 2 or 3, not {other}"))),
         };
     }
+    if last.ident == "Shared" {
+        let array = only_argument(last, "its array type: `Shared<[f32; 256]>` or `Shared<[[f32; 16]; 16]>`")?;
+        return Ok(ParameterKind::Shared { array });
+    }
+    if last.ident == "SharedSlice" {
+        let element = only_argument(last, "its element type: `SharedSlice<f32>`")?;
+        return Ok(ParameterKind::SharedSlice { element });
+    }
     if last.ident == "DisjointSlice" {
         let element = element_argument(&last.arguments).ok_or_else(|| {
             Error::new(
@@ -156,15 +209,24 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         })?;
         let rank = match rank_argument(&last.arguments, 1)? {
             None => 1,
-            Some(rank) if (1..=2).contains(&rank.value) => rank.value,
+            Some(rank) if (1..=3).contains(&rank.value) => rank.value,
             Some(rank) => {
                 return Err(Error::new(
                     rank.span,
-                    format!("`DisjointSlice` has rank 1 or 2, not {}", rank.value),
+                    format!("`DisjointSlice` has rank 1, 2 or 3, not {}", rank.value),
                 ));
             }
         };
-        return Ok(ParameterKind::Output { element, rank });
+        return Ok(ParameterKind::Output { element, rank, division: Division::Elements });
+    }
+    for (division, example) in
+        [(Division::Tiles, "`DisjointTiles<f32, 32, 32>`"), (Division::Rows, "`DisjointRows<f32>`")]
+    {
+        if last.ident == division.type_name() {
+            let missing = || Error::new(last.span(), format!("its element type is missing: {example}"));
+            let element = element_argument(&last.arguments).ok_or_else(missing)?;
+            return Ok(ParameterKind::Output { element, rank: 2, division });
+        }
     }
     Ok(ParameterKind::Scalar)
 }
@@ -187,6 +249,17 @@ fn rank_argument(arguments: &PathArguments, position: usize) -> Result<Option<Ra
         return Ok(Some(Rank { value: literal.base10_parse()?, span: literal.span() }));
     }
     Err(Error::new(argument.span(), "the rank must be written as a literal: 1, 2 or 3"))
+}
+
+/// The only type argument of a shared memory parameter: which region it is, the macro says.
+fn only_argument(segment: &PathSegment, needs: &str) -> Result<Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+        return Err(Error::new(segment.span(), format!("`{}` needs {needs}", segment.ident)));
+    };
+    match (arguments.args.len(), arguments.args.first()) {
+        (1, Some(GenericArgument::Type(ty))) => Ok(ty.clone()),
+        _ => Err(Error::new(arguments.span(), format!("`{}` needs only {needs}", segment.ident))),
+    }
 }
 
 fn element_argument(arguments: &PathArguments) -> Option<Type> {

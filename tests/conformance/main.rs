@@ -4,6 +4,8 @@
 
 mod atomic_kernels;
 mod atomics;
+mod block_kernels;
+mod blocks;
 mod kernels;
 mod language;
 mod launching;
@@ -40,6 +42,7 @@ fn main() -> std::process::ExitCode {
         separate::CASES,
         atomics::CASES,
         strides::CASES,
+        blocks::CASES,
     ]
     .concat();
     let trials =

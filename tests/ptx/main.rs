@@ -2,6 +2,7 @@
 //! address spaces, read-only loads, no stack. Facts, not snapshots: a newer compiler may change the
 //! rest. It must not know how the code is embedded.
 
+mod blocks;
 mod math;
 mod sharing;
 

@@ -12,7 +12,7 @@ use std::process::Command;
 /// The compiler that wrote the messages.
 const WRITTEN_BY: &str = "rustc 1.97.0-nightly (e50aa6fba 2026-05-19)";
 
-const FOLDERS: [&str; 2] = ["signature", "launch"];
+const FOLDERS: [&str; 3] = ["signature", "launch", "sharing"];
 
 #[test]
 fn mistakes_are_explained() {

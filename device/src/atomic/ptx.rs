@@ -4,7 +4,8 @@
 //! instructions.
 //!
 //! Where LLVM knows that the place is in global memory, as it does of all that a kernel takes as a
-//! slice, it folds `is_global`, and what is left is `atom.global`; else the place is asked at run time.
+//! slice, or in shared memory, it folds `is_global` and `is_shared`, and what is left is `atom.global` or
+//! `atom.shared`; else the place is asked at run time.
 
 use core::arch::asm;
 use core::sync::atomic::Ordering;
@@ -16,12 +17,20 @@ use super::value::{Manner, Word};
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.isspacep.global"]
     fn isspacep_global(address: *const u8) -> bool;
+    #[link_name = "llvm.nvvm.isspacep.shared"]
+    fn isspacep_shared(address: *const u8) -> bool;
 }
 
 #[inline(always)]
 fn is_global<T>(place: *mut T) -> bool {
     // SAFETY: looks at the address only.
     unsafe { isspacep_global(place.cast_const().cast()) }
+}
+
+#[inline(always)]
+fn is_shared<T>(place: *mut T) -> bool {
+    // SAFETY: looks at the address only.
+    unsafe { isspacep_shared(place.cast_const().cast()) }
 }
 
 /// `fence.sc`: before an operation, makes it `SeqCst` (the mapping of the PTX memory model).
@@ -64,80 +73,81 @@ macro_rules! in_manner {
     };
 }
 
+/// `$instruction!` with the conversion of the address, and the name of the space, that `$place` is in.
+macro_rules! in_space {
+    ($place:ident, $instruction:ident!($($rest:tt)*)) => {
+        if is_global($place) {
+            $instruction!("cvta.to.global.u64 {place}, {place};", ".global", $place, $($rest)*)
+        } else if is_shared($place) {
+            $instruction!("cvta.to.shared.u64 {place}, {place};", ".shared", $place, $($rest)*)
+        } else {
+            $instruction!("", "", $place, $($rest)*)
+        }
+    };
+}
+
 /// `atom` with one operand; the previous value.
 macro_rules! atom {
-    ($semantics:literal, $scope:literal, $operation:expr, $class:ident, $place:ident, $operand:ident) => {{
+    ($semantics:literal, $scope:literal, $operation:expr, $class:ident, $place:ident, $operand:ident) => {
+        in_space!($place, atom_in!($semantics, $scope, $operation, $class, $operand))
+    };
+}
+
+macro_rules! atom_in {
+    ($convert:literal, $space:literal, $place:ident, $semantics:literal, $scope:literal, $operation:expr, $class:ident, $operand:ident) => {{
         let old;
-        if is_global($place) {
-            asm!(
-                "cvta.to.global.u64 {place}, {place};",
-                concat!("atom.", $semantics, ".", $scope, ".global.", $operation, " {old}, [{place}], {operand};"),
-                place = inout(reg64) $place => _,
-                operand = in($class) $operand,
-                old = out($class) old,
-                options(nostack),
-            );
-        } else {
-            asm!(
-                concat!("atom.", $semantics, ".", $scope, ".", $operation, " {old}, [{place}], {operand};"),
-                place = in(reg64) $place,
-                operand = in($class) $operand,
-                old = out($class) old,
-                options(nostack),
-            );
-        }
+        asm!(
+            $convert,
+            concat!("atom.", $semantics, ".", $scope, $space, ".", $operation, " {old}, [{place}], {operand};"),
+            place = inout(reg64) $place => _,
+            operand = in($class) $operand,
+            old = out($class) old,
+            options(nostack),
+        );
         old
     }};
 }
 
 /// `atom.cas`; the previous value.
 macro_rules! atom_cas {
-    ($semantics:literal, $scope:literal, $bits:literal, $class:ident, $place:ident, $expected:ident, $new:ident) => {{
+    ($semantics:literal, $scope:literal, $bits:literal, $class:ident, $place:ident, $expected:ident, $new:ident) => {
+        in_space!($place, atom_cas_in!($semantics, $scope, $bits, $class, $expected, $new))
+    };
+}
+
+macro_rules! atom_cas_in {
+    ($convert:literal, $space:literal, $place:ident, $semantics:literal, $scope:literal, $bits:literal, $class:ident, $expected:ident, $new:ident) => {{
         let old;
-        if is_global($place) {
-            asm!(
-                "cvta.to.global.u64 {place}, {place};",
-                concat!("atom.", $semantics, ".", $scope, ".global.cas.", $bits, " {old}, [{place}], {expected}, {new};"),
-                place = inout(reg64) $place => _,
-                expected = in($class) $expected,
-                new = in($class) $new,
-                old = out($class) old,
-                options(nostack),
-            );
-        } else {
-            asm!(
-                concat!("atom.", $semantics, ".", $scope, ".cas.", $bits, " {old}, [{place}], {expected}, {new};"),
-                place = in(reg64) $place,
-                expected = in($class) $expected,
-                new = in($class) $new,
-                old = out($class) old,
-                options(nostack),
-            );
-        }
+        asm!(
+            $convert,
+            concat!("atom.", $semantics, ".", $scope, $space, ".cas.", $bits, " {old}, [{place}], {expected}, {new};"),
+            place = inout(reg64) $place => _,
+            expected = in($class) $expected,
+            new = in($class) $new,
+            old = out($class) old,
+            options(nostack),
+        );
         old
     }};
 }
 
 /// `ld`; the value.
 macro_rules! ld {
-    ($semantics:literal, $scope:literal, $bits:literal, $class:ident, $place:ident) => {{
+    ($semantics:literal, $scope:literal, $bits:literal, $class:ident, $place:ident) => {
+        in_space!($place, ld_in!($semantics, $scope, $bits, $class))
+    };
+}
+
+macro_rules! ld_in {
+    ($convert:literal, $space:literal, $place:ident, $semantics:literal, $scope:literal, $bits:literal, $class:ident) => {{
         let value;
-        if is_global($place) {
-            asm!(
-                "cvta.to.global.u64 {place}, {place};",
-                concat!("ld.", $semantics, ".", $scope, ".global.", $bits, " {value}, [{place}];"),
-                place = inout(reg64) $place => _,
-                value = out($class) value,
-                options(nostack),
-            );
-        } else {
-            asm!(
-                concat!("ld.", $semantics, ".", $scope, ".", $bits, " {value}, [{place}];"),
-                place = in(reg64) $place,
-                value = out($class) value,
-                options(nostack),
-            );
-        }
+        asm!(
+            $convert,
+            concat!("ld.", $semantics, ".", $scope, $space, ".", $bits, " {value}, [{place}];"),
+            place = inout(reg64) $place => _,
+            value = out($class) value,
+            options(nostack),
+        );
         value
     }};
 }
@@ -145,22 +155,19 @@ macro_rules! ld {
 /// `st`.
 macro_rules! st {
     ($semantics:literal, $scope:literal, $bits:literal, $class:ident, $place:ident, $value:ident) => {
-        if is_global($place) {
-            asm!(
-                "cvta.to.global.u64 {place}, {place};",
-                concat!("st.", $semantics, ".", $scope, ".global.", $bits, " [{place}], {value};"),
-                place = inout(reg64) $place => _,
-                value = in($class) $value,
-                options(nostack),
-            );
-        } else {
-            asm!(
-                concat!("st.", $semantics, ".", $scope, ".", $bits, " [{place}], {value};"),
-                place = in(reg64) $place,
-                value = in($class) $value,
-                options(nostack),
-            );
-        }
+        in_space!($place, st_in!($semantics, $scope, $bits, $class, $value))
+    };
+}
+
+macro_rules! st_in {
+    ($convert:literal, $space:literal, $place:ident, $semantics:literal, $scope:literal, $bits:literal, $class:ident, $value:ident) => {
+        asm!(
+            $convert,
+            concat!("st.", $semantics, ".", $scope, $space, ".", $bits, " [{place}], {value};"),
+            place = inout(reg64) $place => _,
+            value = in($class) $value,
+            options(nostack),
+        )
     };
 }
 

@@ -63,6 +63,8 @@ impl ForeignFunction {
             rank: 1,
             block: None,
             max_threads: Some(attributes.max_threads_per_block),
+            shared_bytes: 0,
+            uses_shared_memory: false,
             params: &[],
             image: &NO_IMAGE,
             cpu: no_native_body,

@@ -19,8 +19,8 @@ pub struct BlockSuggestion {
 }
 
 impl Device {
-    /// How many blocks of `threads` threads and `dynamic_shared` bytes of dynamic shared memory a
-    /// multiprocessor runs at a time, and what limits that: the published rules, applied to the
+    /// How many blocks of `threads` threads a multiprocessor runs at a time, with `dynamic_shared` bytes of
+    /// shared memory for the kernel's `SharedSlice` parameters, and what limits that: the published rules, applied to the
     /// kernel's attributes and the device's properties.
     ///
     /// ```
@@ -100,7 +100,8 @@ impl Device {
         let prepared = self.prepare(kernel)?;
         match self.backend() {
             DeviceBackend::Cuda(device) => {
-                device.available_dynamic_shared(prepared.0.cast(), blocks, threads)
+                let bytes = device.available_dynamic_shared(prepared.0.cast(), blocks, threads)?;
+                Ok(bytes.saturating_sub(kernel.shared_bytes()))
             }
             DeviceBackend::Cpu(device) => {
                 if blocks == 0 || self.max_active_blocks_of(prepared, kernel, threads, 0)? < blocks {
@@ -109,7 +110,7 @@ impl Device {
                         device: self.to_string().into(),
                     });
                 }
-                Ok(device.properties()?.shared_memory_per_block_optin as usize)
+                Ok(device.shared_memory_per_block().saturating_sub(kernel.shared_bytes()))
             }
         }
     }
@@ -131,7 +132,7 @@ impl Device {
         match self.backend() {
             DeviceBackend::Cuda(device) => {
                 let function = device.prepare(kernel)?.cast();
-                device.max_active_clusters(function, cluster, block, dynamic_shared)
+                device.max_active_clusters(function, cluster, block, all_shared(kernel, dynamic_shared))
             }
             DeviceBackend::Cpu(_) => Err(self.no_clusters("cuOccupancyMaxActiveClusters")),
         }
@@ -151,7 +152,7 @@ impl Device {
         match self.backend() {
             DeviceBackend::Cuda(device) => {
                 let function = device.prepare(kernel)?.cast();
-                device.max_potential_cluster_size(function, padded(block), dynamic_shared)
+                device.max_potential_cluster_size(function, padded(block), all_shared(kernel, dynamic_shared))
             }
             DeviceBackend::Cpu(_) => Err(self.no_clusters("cuOccupancyMaxPotentialClusterSize")),
         }
@@ -189,7 +190,9 @@ impl Device {
     ) -> Result<u32> {
         match self.backend() {
             DeviceBackend::Cuda(device) => {
-                device.max_active_blocks(prepared.0.cast(), threads, dynamic_shared)
+                // The driver knows nothing of the `Shared` parameters, which the launch passes.
+                let shared = dynamic_shared.saturating_add(kernel.shared_bytes());
+                device.max_active_blocks(prepared.0.cast(), threads, shared)
             }
             DeviceBackend::Cpu(_) => {
                 Ok(self.occupancy_of(prepared, kernel, threads, dynamic_shared)?.active_blocks)
@@ -213,6 +216,11 @@ fn fullest(most: u32, warp: u32, full: u32, blocks_of: impl Fn(u32) -> Result<u3
         }
     }
     Ok(best)
+}
+
+/// The bytes that a launch passes for `Shared` and `SharedSlice` parameters together.
+fn all_shared(kernel: &Kernel, dynamic: u32) -> u32 {
+    dynamic.saturating_add(u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX))
 }
 
 fn padded<const R: usize>(dimensions: impl Dimensions<R>) -> [u32; 3] {

@@ -216,6 +216,7 @@ call! {
             6 | 7 => 65_535,
             75 => capability / 10,
             76 => capability % 10,
+            97 => 232_448,
             115 => number("pools", 1),
             _ => loading::device_attribute(attribute).ok_or(1_u32)?,
         };

@@ -6,7 +6,7 @@
 use ferrogrid_syntax::{Kernel, Module};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Block, Ident, ImplItem, Item, parse_quote};
+use syn::{Block, Ident, ImplItem, Item, Signature, parse_quote};
 
 /// The name under which a kernel's body stands in the module.
 pub(super) fn body_name(kernel: &Kernel) -> Ident {
@@ -39,7 +39,7 @@ fn on_host(item: &Item, kernels: &[String]) -> TokenStream {
             Ok(Some(kernel)) => body(&kernel, kernels),
             _ => {
                 let mut function = function.clone();
-                name_bodies(&mut function.block, kernels);
+                name_bodies(&function.sig, &mut function.block, kernels);
                 function.into_token_stream()
             }
         },
@@ -47,7 +47,7 @@ fn on_host(item: &Item, kernels: &[String]) -> TokenStream {
             let mut implementation = implementation.clone();
             for item in &mut implementation.items {
                 if let ImplItem::Fn(method) = item {
-                    name_bodies(&mut method.block, kernels);
+                    name_bodies(&method.sig, &mut method.block, kernels);
                 }
             }
             implementation.into_token_stream()
@@ -57,11 +57,11 @@ fn on_host(item: &Item, kernels: &[String]) -> TokenStream {
 }
 
 fn body(kernel: &Kernel, kernels: &[String]) -> TokenStream {
-    let mut function = kernel.function.clone();
+    let mut function = kernel.body();
     function.sig.ident = body_name(kernel);
     function.vis = syn::Visibility::Inherited;
     function.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
-    name_bodies(&mut function.block, kernels);
+    name_bodies(&function.sig, &mut function.block, kernels);
     quote! {
         #[doc(hidden)]
         #[inline]
@@ -70,10 +70,11 @@ fn body(kernel: &Kernel, kernels: &[String]) -> TokenStream {
     }
 }
 
-/// Lets the kernel names that occur in `block` mean the bodies.
-fn name_bodies(block: &mut Block, kernels: &[String]) {
-    let tokens = block.to_token_stream();
-    let called = kernels.iter().filter(|name| mentions(tokens.clone(), name));
+/// Lets the kernel names that occur in `block` mean the bodies, unless a parameter has the name.
+fn name_bodies(signature: &Signature, block: &mut Block, kernels: &[String]) {
+    let (tokens, parameters) = (block.to_token_stream(), signature.inputs.to_token_stream());
+    let called =
+        kernels.iter().filter(|name| mentions(tokens.clone(), name) && !mentions(parameters.clone(), name));
     for name in called.map(|name| syn::parse_str::<Ident>(name).expect("a function's name is an identifier"))
     {
         block.stmts.insert(0, parse_quote!(#[allow(unused_imports)] use self::__ferrogrid_bodies::#name;));

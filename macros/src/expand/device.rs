@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Item};
 
-use super::generic;
+use super::{generic, shared};
 
 /// The module with its entry points, or without them for a library's device crate.
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
@@ -29,7 +29,7 @@ fn without_kernel_attribute(item: &Item) -> TokenStream {
     if let Item::Fn(function) = item
         && let Ok(Some(kernel)) = Kernel::parse(function)
     {
-        let function = kernel.function;
+        let function = kernel.body();
         return quote!(#[inline] #function);
     }
     quote!(#item)
@@ -49,6 +49,9 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let parameters =
         kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
+    let thread = thread(kernel);
+    let regions =
+        generic::renamed(shared::regions(kernel, &quote!(::ferrogrid::device), &quote!(current)), &rename);
     let parameters = generic::renamed(quote!(#(#parameters)*), &rename);
     // SAFETY of the `unsafe` block below: the launch passes what each `from_raw_parts` needs, on a
     // grid of the kernel's rank; and an unsafe kernel's own conditions, its launch function's caller
@@ -58,8 +61,21 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
         #(#cfgs)*
         #[unsafe(no_mangle)]
         unsafe extern "ptx-kernel" fn #entry(#parameters) {
-            unsafe { #name::<#chosen>(#(#arguments),*) }
+            unsafe {
+                let current = #thread;
+                #regions
+                #name::<#chosen>(#(#arguments),*)
+            }
         }
+    }
+}
+
+/// The running thread, with what is promised of its block.
+fn thread(kernel: &Kernel) -> TokenStream {
+    let rank = kernel.rank;
+    match kernel.bounds.block {
+        Some([x, y, z]) => quote!(::ferrogrid::device::Thread::<#rank>::current_in([#x, #y, #z])),
+        None => quote!(::ferrogrid::device::Thread::<#rank>::current()),
     }
 }
 
@@ -71,7 +87,11 @@ fn part(position: usize, part: &str) -> Ident {
 fn entry_parameters(position: usize, parameter: &Parameter) -> TokenStream {
     let start = part(position, "start");
     match &parameter.kind {
-        ParameterKind::Thread { .. } => TokenStream::new(),
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => TokenStream::new(),
+        ParameterKind::SharedSlice { .. } => {
+            let (offset, length) = (shared::offset(position), shared::length(position));
+            quote!(#offset: usize, #length: usize,)
+        }
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
             let (value, ty) = (part(position, "value"), &parameter.ty);
             quote!(#value: #ty,)
@@ -83,7 +103,7 @@ fn entry_parameters(position: usize, parameter: &Parameter) -> TokenStream {
             let length = part(position, "length");
             quote!(#start: &[#element; 0], #length: usize,)
         }
-        ParameterKind::Output { element, rank } => {
+        ParameterKind::Output { element, rank, .. } => {
             let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
             quote!(#start: &mut [#element; 0], #(#extents: usize,)*)
         }
@@ -95,7 +115,11 @@ fn entry_parameters(position: usize, parameter: &Parameter) -> TokenStream {
 fn argument(position: usize, parameter: &Parameter) -> TokenStream {
     let start = part(position, "start");
     match &parameter.kind {
-        ParameterKind::Thread { rank } => quote!(::ferrogrid::device::Thread::<#rank>::current()),
+        ParameterKind::Thread { .. } => quote!(current),
+        ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. } => {
+            let region = shared::region(position);
+            quote!(#region)
+        }
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
             let value = part(position, "value");
             quote!(#value)
@@ -104,9 +128,10 @@ fn argument(position: usize, parameter: &Parameter) -> TokenStream {
             let length = part(position, "length");
             quote!(::core::slice::from_raw_parts(#start.as_ptr(), #length))
         }
-        ParameterKind::Output { rank, .. } => {
+        ParameterKind::Output { rank, division, .. } => {
+            let ty = format_ident!("{}", division.type_name());
             let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
-            quote!(::ferrogrid::device::DisjointSlice::from_raw_parts(#start.as_mut_ptr(), [#(#extents),*]))
+            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents),*]))
         }
     }
 }

@@ -9,10 +9,10 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Ident, Lifetime};
 
 use super::bodies::{self, body_name};
-use super::generic;
 use super::instances::{
     chosen, instance_marker, instance_name, instance_trait, instances, launch_bounds, static_name,
 };
+use super::{generic, shared};
 
 /// The module with launch functions in place of its kernels.
 pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
@@ -82,6 +82,8 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
     let (aliases, arguments) = (generic::aliases(instance, Ident::clone), generic::passed(kernel));
     let block = optional(kernel.bounds.block.map(|[x, y, z]| quote!([#x, #y, #z])));
     let max_threads = optional(kernel.bounds.max_threads.map(|threads| quote!(#threads)));
+    let uses_shared_memory = kernel.parameters.iter().any(|parameter| parameter.kind.is_shared());
+    let shared_bytes = shared::bytes(kernel, &quote!(::ferrogrid::__private::device));
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
     let sizes: Vec<TokenStream> = kernel.parameters.iter().flat_map(sizes).collect();
     let travels = kernel.parameters.iter().filter_map(travels);
@@ -107,6 +109,8 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
                 rank: #rank,
                 block: #block,
                 max_threads: #max_threads,
+                shared_bytes: #shared_bytes,
+                uses_shared_memory: #uses_shared_memory,
                 params: &[#(#sizes),*],
                 image: &__FERROGRID_IMAGE,
                 cpu: #cpu::<#arguments>,
@@ -139,7 +143,10 @@ fn sizes(parameter: &Parameter) -> Vec<TokenStream> {
 /// An assertion, at the type, that it may travel to a device.
 fn travels(parameter: &Parameter) -> Option<TokenStream> {
     let (ty, assertion) = match &parameter.kind {
-        ParameterKind::Thread { .. } => return None,
+        // Their own bounds say what shared memory may hold.
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. } => {
+            return None;
+        }
         ParameterKind::Scalar => (&parameter.ty, quote!(assert_device_copy)),
         ParameterKind::Input { element } => (element, quote!(assert_slice_element)),
         ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
@@ -157,6 +164,8 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
     let (declared, passed) = (generic::declared(kernel), generic::passed(kernel));
     let where_clause = &kernel.function.sig.generics.where_clause;
     let cfgs = kernel.cfgs();
+    let regions = shared::regions(kernel, &quote!(::ferrogrid::__private::device), &quote!(__thread));
+    let each = if kernel.may_wait { quote!(for_each_waiting_thread) } else { quote!(for_each_thread) };
     let mut position = 0;
     let mut reads = Vec::new();
     let mut arguments = Vec::new();
@@ -165,6 +174,17 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
         let read = |ty: TokenStream, at: usize| quote!(__params.add(#at).read().cast::<#ty>().read());
         match &parameter.kind {
             ParameterKind::Thread { .. } => arguments.push(quote!(__thread)),
+            ParameterKind::Shared { .. } => {
+                let region = shared::region(number);
+                arguments.push(quote!(#region));
+            }
+            ParameterKind::SharedSlice { .. } => {
+                let (offset, length, region) =
+                    (shared::offset(number), shared::length(number), shared::region(number));
+                let (start, count) = (read(quote!(usize), position), read(quote!(usize), position + 1));
+                reads.push(quote!(let (#offset, #length): (usize, usize) = (#start, #count);));
+                arguments.push(quote!(#region));
+            }
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
                 let ty = &parameter.ty;
                 let value = read(quote!(#ty), position);
@@ -178,13 +198,13 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 reads.push(quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #length);));
                 arguments.push(quote!(#local));
             }
-            ParameterKind::Output { element, rank } => {
+            ParameterKind::Output { element, rank, division } => {
+                let ty = format_ident!("{}", division.type_name());
                 let start = read(quote!(*mut #element), position);
                 let extents = (0..*rank).map(|axis| read(quote!(usize), position + 1 + axis));
                 reads.push(quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents),*]);));
-                arguments.push(
-                    quote!(::ferrogrid::__private::device::DisjointSlice::from_raw_parts(#local.0, #local.1)),
-                );
+                arguments
+                    .push(quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1)));
             }
         }
         position += parameter.kind.flattened();
@@ -201,7 +221,10 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             // of these types, and memory as the launch function's arguments promise.
             unsafe {
                 #(#reads)*
-                __block.for_each_thread::<#rank>(|__thread| #body::<#passed>(#(#arguments),*));
+                __block.#each::<#rank>(|__thread| {
+                    #regions
+                    #body::<#passed>(#(#arguments),*)
+                });
             }
         }
     }
@@ -220,6 +243,14 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
     let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
     let prepare = kernel.parameters.iter().enumerate().map(prepare);
+    let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
+    let layout =
+        slices.then(|| quote!(let mut __shared = ::ferrogrid::__private::SharedLayout::of(#chosen);));
+    let bytes = if slices {
+        quote!(__shared.bytes())
+    } else {
+        quote!(::ferrogrid::__private::Kernel::shared_bytes(#chosen))
+    };
     let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
     let accesses = kernel.parameters.iter().enumerate().filter_map(access);
     let summary = format!(
@@ -245,12 +276,14 @@ fn launch(kernel: &Kernel) -> TokenStream {
         ) -> ::ferrogrid::__private::Result<()>
         #bounds
         {
+            #layout
             #(#prepare)*
             let __params = [#(#addresses),*];
             // SAFETY: one address for each flattened parameter, in the order and of the types that
             // the descriptor names; they live until the call returns.
             unsafe {
-                ::ferrogrid::__private::launch(
+                ::ferrogrid::__private::launch_with(
+                    ::ferrogrid::__private::Resources { shared_bytes: #bytes, cooperative: false },
                     #chosen,
                     #stream,
                     ::ferrogrid::__private::IntoGrid::into_grid(#grid),
@@ -282,7 +315,8 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
     let name = &parameter.name;
     let lifetime = borrow((number, parameter));
     let ty = match &parameter.kind {
-        ParameterKind::Thread { .. } => return None,
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => return None,
+        ParameterKind::SharedSlice { .. } => quote!(usize),
         ParameterKind::Scalar => {
             let ty = &parameter.ty;
             quote!(#ty)
@@ -290,7 +324,7 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
         ParameterKind::Input { element } => {
             quote!(impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>)
         }
-        ParameterKind::Output { element, rank } => {
+        ParameterKind::Output { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::DeviceOutput<#lifetime, #element, #rank>)
         }
         ParameterKind::Pointer { element, mutable: false } => {
@@ -311,7 +345,10 @@ fn local(number: usize) -> Ident {
 fn prepare((number, parameter): (usize, &Parameter)) -> TokenStream {
     let (local, name) = (local(number), &parameter.name);
     match &parameter.kind {
-        ParameterKind::Thread { .. } => TokenStream::new(),
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => TokenStream::new(),
+        ParameterKind::SharedSlice { element } => {
+            quote!(let #local: [usize; 2] = __shared.slice::<#element>(#name);)
+        }
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => quote!(let #local = #name;),
         ParameterKind::Input { .. } => {
             quote!(let #local = ::ferrogrid::__private::DeviceInput::into_input(#name);)
@@ -325,7 +362,10 @@ fn prepare((number, parameter): (usize, &Parameter)) -> TokenStream {
 fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
     let local = local(number);
     match &parameter.kind {
-        ParameterKind::Thread { .. } => Vec::new(),
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => Vec::new(),
+        ParameterKind::SharedSlice { .. } => (0..2_usize)
+            .map(|part| quote!(::core::ptr::from_ref(&#local[#part]).cast::<::core::ffi::c_void>()))
+            .collect(),
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
             vec![quote!(::core::ptr::from_ref(&#local).cast::<::core::ffi::c_void>())]
         }

@@ -1,26 +1,48 @@
-//! The CPU device: its name, its threads, its streams. It must not know how kernels run.
+//! A CPU device: its name, its threads, its streams, its limits. It must not know how kernels run.
 
 use std::fmt;
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::block::BlockExecutor;
+use super::executors::Executors;
+use super::overflow;
+use super::stack::stack_size;
 use super::stream::{CpuStream, Queue};
+use crate::cpu_options::CpuOptions;
 use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
+use crate::grid::Limits;
 
 /// The environment variable that sets the number of threads that run blocks.
 const VARIABLE: &str = "FERROGRID_CPU_THREADS";
 
-/// The process's CPU device.
+/// The most threads that can be asked to run blocks.
+const MAX_THREADS: usize = 65_535;
+
+/// The most bytes of shared memory that a block can have, unless the device was made with less: that of
+/// an H100.
+pub(crate) const SHARED_MEMORY_PER_BLOCK: usize = 227 * 1024;
+
+/// A CPU device. The process's own has number 0.
 pub(crate) struct CpuDevice {
+    number: u64,
     name: String,
     /// How many threads run blocks.
     threads: Result<usize>,
+    /// The size of the stack of a kernel thread that may wait, in bytes.
+    stack_size: Result<usize>,
+    shared_memory_per_block: usize,
+    /// The bytes that it may allocate, and has allocated; `None` for as much as the machine has.
+    memory: Option<u64>,
+    allocated: AtomicU64,
     /// Started by the first kernel that is worth sharing out; `None` if it runs without.
     pool: OnceLock<Option<ThreadPool>>,
+    executors: Executors,
     queues: Mutex<Vec<Weak<Queue>>>,
     /// The first failure on a stream that was dropped before anyone asked.
     orphaned: Mutex<Option<Error>>,
@@ -29,13 +51,39 @@ pub(crate) struct CpuDevice {
 impl CpuDevice {
     pub(crate) fn get() -> &'static CpuDevice {
         static DEVICE: OnceLock<CpuDevice> = OnceLock::new();
-        DEVICE.get_or_init(|| CpuDevice {
+        DEVICE.get_or_init(|| Self::new(0, thread_count(), &CpuOptions::default()))
+    }
+
+    /// A further device. Devices live as long as the process.
+    pub(crate) fn with_options(options: &CpuOptions) -> Result<&'static CpuDevice> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let threads = match options.workers {
+            None => thread_count()?,
+            Some(threads @ 1..=MAX_THREADS) => threads,
+            Some(value) => return Err(option("workers", value, "1 to 65535 threads")),
+        };
+        if let Some(value) = options.shared_memory_per_block.filter(|&bytes| bytes > SHARED_MEMORY_PER_BLOCK)
+        {
+            return Err(option("shared_memory_per_block", value, "at most 232448 bytes"));
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::leak(Box::new(Self::new(number, Ok(threads), options))))
+    }
+
+    fn new(number: u64, threads: Result<usize>, options: &CpuOptions) -> Self {
+        CpuDevice {
+            number,
             name: processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-            threads: thread_count(),
+            threads,
+            stack_size: stack_size(),
+            shared_memory_per_block: options.shared_memory_per_block.unwrap_or(SHARED_MEMORY_PER_BLOCK),
+            memory: options.memory,
+            allocated: AtomicU64::new(0),
             pool: OnceLock::new(),
+            executors: Executors::default(),
             queues: Mutex::new(Vec::new()),
             orphaned: Mutex::new(None),
-        })
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -49,6 +97,7 @@ impl CpuDevice {
 
     pub(crate) fn new_stream(&'static self) -> Result<CpuStream> {
         self.threads.clone()?;
+        self.stack_size.clone()?;
         let stream = CpuStream::new(self);
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|queue| queue.strong_count() > 0);
@@ -78,7 +127,7 @@ impl CpuDevice {
     /// The threads that run blocks; `None` if there is only one, or none can be started.
     pub(super) fn pool(&self) -> Option<&ThreadPool> {
         let start = || {
-            let threads = *self.threads.as_ref().unwrap_or(&1);
+            let threads = self.workers();
             let name = |index| format!("ferrogrid-cpu-{index}");
             let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(name);
             if threads == 1 { None } else { builder.build().ok() }
@@ -86,7 +135,62 @@ impl CpuDevice {
         self.pool.get_or_init(start).as_ref()
     }
 
+    /// How many threads run blocks.
+    pub(super) fn workers(&self) -> usize {
+        *self.threads.as_ref().unwrap_or(&1)
+    }
+
+    /// The most bytes of shared memory that a block can have.
+    pub(crate) fn shared_memory_per_block(&self) -> usize {
+        self.shared_memory_per_block
+    }
+
+    /// An executor for blocks of any size; give it back with [`CpuDevice::keep`].
+    pub(super) fn executor(&self) -> BlockExecutor {
+        let new = || self.new_executor(Limits::CUDA.max_threads_per_block);
+        self.executors.take().unwrap_or_else(new)
+    }
+
+    /// Keeps an executor that is idle again.
+    pub(super) fn keep(&self, executor: BlockExecutor) {
+        self.executors.keep(executor);
+    }
+
+    /// An executor for blocks of `threads` threads; give it back with [`CpuDevice::keep_resident`].
+    pub(super) fn resident_executor(&self, threads: u32) -> BlockExecutor {
+        self.executors.take_resident(threads).unwrap_or_else(|| self.new_executor(threads))
+    }
+
+    /// Keeps an executor that is idle again.
+    pub(super) fn keep_resident(&self, executor: BlockExecutor) {
+        self.executors.keep_resident(executor);
+    }
+
+    fn new_executor(&self, threads: u32) -> BlockExecutor {
+        overflow::install();
+        // A bad size is an error when a stream is made, so no kernel runs on stacks of another.
+        BlockExecutor::new(threads, self.stack_size.clone().unwrap_or(0))
+    }
+
+    /// Counts `bytes` as allocated, if the device has a limit; `false` if that would be over it.
+    #[must_use]
+    pub(super) fn reserve(&self, bytes: usize) -> bool {
+        let Some(limit) = self.memory else { return true };
+        let more = |allocated: u64| allocated.checked_add(bytes as u64).filter(|&sum| sum <= limit);
+        self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Counts `bytes` as free again.
+    pub(super) fn release(&self, bytes: usize) {
+        if self.memory.is_some() {
+            self.allocated.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn memory_info(&self) -> Option<MemoryInfo> {
+        if let Some(total) = self.memory {
+            return Some(MemoryInfo { free: total - self.allocated.load(Ordering::Relaxed), total });
+        }
         let text = fs::read_to_string("/proc/meminfo").ok()?;
         let bytes = |key: &str| {
             let value = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -99,8 +203,15 @@ impl CpuDevice {
 
 impl fmt::Display for CpuDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the CPU device ({})", self.name)
+        match self.number {
+            0 => write!(f, "the CPU device ({})", self.name),
+            number => write!(f, "virtual CPU device {number} ({})", self.name),
+        }
     }
+}
+
+fn option(option: &'static str, value: usize, expected: &'static str) -> Error {
+    Error::CpuOption { option, value, expected }
 }
 
 fn thread_count() -> Result<usize> {
@@ -109,7 +220,7 @@ fn thread_count() -> Result<usize> {
     };
     let value = value.to_string_lossy();
     match value.parse() {
-        Ok(threads @ 1..=65_535) => Ok(threads),
+        Ok(threads @ 1..=MAX_THREADS) => Ok(threads),
         _ => Err(Error::Environment {
             variable: VARIABLE,
             value: value.into(),

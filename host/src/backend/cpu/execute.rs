@@ -9,8 +9,11 @@ use ferrogrid_device::native::Block;
 use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
+use super::block::BlockExecutor;
+use super::cooperative;
 use super::device::CpuDevice;
-use super::panic::{Caught, catch, install_hook};
+use super::memory::out_of_memory;
+use super::panic::{catch, install_hook};
 use super::params::CopiedParams;
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
@@ -40,23 +43,33 @@ impl Launch {
     /// this launch to use.
     pub(super) unsafe fn run(&self, device: &CpuDevice) -> Result<()> {
         install_hook();
-        let blocks = self.shape.grid.iter().copied().map(u64::from).product();
+        if self.shape.cooperative {
+            // SAFETY: passed on.
+            return unsafe { cooperative::run(self, device) };
+        }
+        let blocks = self.blocks();
         let failure = FirstFailure::new();
         let start = Instant::now();
         // SAFETY: passed on.
-        unsafe { self.run_blocks(0..1, &failure) };
+        unsafe { self.run_blocks(0..1, device, &failure) };
         let rest = 1..blocks;
         let estimate = start.elapsed().saturating_mul(u32::try_from(blocks - 1).unwrap_or(u32::MAX));
         match if estimate < WORTH_SHARING { None } else { device.pool() } {
             // SAFETY: passed on.
-            Some(pool) => unsafe { self.run_shared(pool, rest, &failure) },
+            Some(pool) => unsafe { self.run_shared(pool, rest, device, &failure) },
             // SAFETY: passed on.
-            None => unsafe { self.run_blocks(rest, &failure) },
+            None => unsafe { self.run_blocks(rest, device, &failure) },
         }
         failure.into_result()
     }
 
-    unsafe fn run_shared(&self, pool: &ThreadPool, blocks: Range<u64>, failure: &FirstFailure) {
+    unsafe fn run_shared(
+        &self,
+        pool: &ThreadPool,
+        blocks: Range<u64>,
+        device: &CpuDevice,
+        failure: &FirstFailure,
+    ) {
         let count = blocks.end - blocks.start;
         let tasks = count.min(pool.current_num_threads() as u64 * TASKS_PER_THREAD);
         let start =
@@ -65,42 +78,73 @@ impl Launch {
             (0..tasks as usize).into_par_iter().with_max_len(1).for_each(|task| {
                 let task = task as u64;
                 // SAFETY: passed on; the tasks' ranges are disjoint, so each block runs once.
-                unsafe { self.run_blocks(start(task)..start(task + 1), failure) };
+                unsafe { self.run_blocks(start(task)..start(task + 1), device, failure) };
             });
         });
     }
 
-    unsafe fn run_blocks(&self, blocks: Range<u64>, failure: &FirstFailure) {
-        let [width, height, _] = self.shape.grid.map(u64::from);
+    unsafe fn run_blocks(&self, blocks: Range<u64>, device: &CpuDevice, failure: &FirstFailure) {
+        let executor = device.executor();
         for number in blocks {
             if failure.before(number) {
-                return;
+                break;
             }
-            let index = [number % width, number / width % height, number / width / height];
-            let block = Block::new(index.map(|place| place as u32), self.shape.block, self.shape.grid);
-            let entry = self.kernel.descriptor().cpu;
-            // SAFETY: the caller vouches for the parameters; each block of the launch runs once.
-            let result = catch(|| unsafe { entry(&block, self.params.as_ptr()) });
-            if let Err(caught) = result {
-                failure.note(number, || self.error(&block, caught));
-                return;
+            // SAFETY: passed on.
+            if let Err(error) = unsafe { self.run_block(number, device, &executor) } {
+                failure.note(number, || error);
+                break;
             }
+        }
+        device.keep(executor);
+    }
+
+    /// Runs block `number`.
+    ///
+    /// # Safety
+    /// As for [`Launch::run`]; and each block of the launch is run once.
+    pub(super) unsafe fn run_block(
+        &self,
+        number: u64,
+        device: &CpuDevice,
+        executor: &BlockExecutor,
+    ) -> Result<()> {
+        let kernel = self.kernel;
+        if !executor.begin(kernel.name(), self.shape.shared_bytes) {
+            return Err(out_of_memory(device, self.shape.shared_bytes));
+        }
+        let block = Block::with_executor(self.block_idx(number), self.shape.block, self.shape.grid, executor);
+        let entry = kernel.descriptor().cpu;
+        // SAFETY: the caller vouches for the parameters, and that each block of the launch runs once.
+        let result = catch(|| unsafe { entry(&block, self.params.as_ptr()) });
+        if let Err(caught) = result {
+            return Err(caught.into_error(kernel, block.block_idx(), block.last_thread()));
+        }
+        match executor.take_failure() {
+            None => Ok(()),
+            Some(failure) => Err(failure.into_error(kernel, block.block_idx(), self.shape.block)),
         }
     }
 
-    fn error(&self, block: &Block, caught: Caught) -> Error {
-        let (file, line) = self.kernel.location();
-        let (file, line, column) = caught.location.unwrap_or_else(|| (file.into(), line, 0));
-        Error::KernelPanic {
-            kernel: self.kernel.name(),
-            message: caught.message,
-            file,
-            line,
-            column,
-            block: block.block_idx(),
-            thread: block.last_thread(),
-        }
+    /// How many blocks the launch has.
+    pub(super) fn blocks(&self) -> u64 {
+        self.shape.grid.iter().copied().map(u64::from).product()
     }
+
+    /// The place in the grid of block `number`, x fastest.
+    pub(super) fn block_idx(&self, number: u64) -> [u32; 3] {
+        let [width, height, _] = self.shape.grid.map(u64::from);
+        [number % width, number / width % height, number / width / height].map(|place| place as u32)
+    }
+}
+
+/// Checks what a launch asks for beyond threads.
+pub(super) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
+    let (bytes, limit) = (shape.shared_bytes, device.shared_memory_per_block());
+    if bytes > limit {
+        let (kernel, device) = (kernel.name(), device.to_string().into());
+        return Err(Error::SharedMemoryTooLarge { kernel, device, bytes, limit });
+    }
+    cooperative::check(kernel, shape, device)
 }
 
 /// The failure of the lowest block among those that failed.

@@ -19,16 +19,18 @@ pub(super) fn allocate(device: &CpuDevice, bytes: usize, contents: Contents) -> 
         },
         _ => std::ptr::null_mut(),
     };
-    if !pointer.is_null() {
-        return Ok(pointer);
-    }
+    if pointer.is_null() { Err(out_of_memory(device, bytes)) } else { Ok(pointer) }
+}
+
+#[cold]
+pub(super) fn out_of_memory(device: &CpuDevice, bytes: usize) -> Error {
     let memory = device.memory_info();
-    Err(Error::OutOfMemory {
+    Error::OutOfMemory {
         device: device.to_string().into(),
         requested: bytes as u64,
         free: memory.map(|memory| memory.free),
         total: memory.map(|memory| memory.total),
-    })
+    }
 }
 
 /// Frees what `allocate` gave.

@@ -1,13 +1,19 @@
 //! The CPU as a device: asynchronous streams on worker threads, kernels run natively with blocks in
 //! parallel. It must not know the public types, beyond the kernels that it is given.
 
+mod block;
+mod cooperative;
 mod device;
 mod event;
 mod execute;
+mod executors;
 mod memory;
+mod overflow;
 mod panic;
 mod params;
 mod properties;
+mod shared;
+mod stack;
 mod stream;
 
 pub(crate) use device::CpuDevice;

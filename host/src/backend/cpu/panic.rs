@@ -1,10 +1,13 @@
-//! Panics of kernels on the CPU: caught, located, and kept quiet. It must not know what to do with
-//! one.
+//! Panics of kernels on the CPU: caught, located, kept quiet, and put into the words of an error. It
+//! must not know what to do with one.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+
+use crate::error::Error;
+use crate::kernel::Kernel;
 
 /// What is known of a kernel's panic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +15,16 @@ pub(super) struct Caught {
     pub(super) message: Box<str>,
     /// File, line and column; `None` if somebody replaced the panic hook.
     pub(super) location: Option<(Box<str>, u32, u32)>,
+}
+
+impl Caught {
+    /// The error of `kernel`, whose thread at `thread` of the block at `block` panicked.
+    pub(super) fn into_error(self, kernel: &Kernel, block: [u32; 3], thread: [u32; 3]) -> Error {
+        let (file, line) = kernel.location();
+        let (file, line, column) = self.location.unwrap_or_else(|| (file.into(), line, 0));
+        let (kernel, message) = (kernel.name(), self.message);
+        Error::KernelPanic { kernel, message, file, line, column, block, thread }
+    }
 }
 
 thread_local! {

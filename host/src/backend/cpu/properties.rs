@@ -7,15 +7,15 @@ use crate::error::{Error, Result};
 use crate::grid::Limits;
 use crate::properties::DeviceProperties;
 
-/// Shared memory that a block may have without and with opting in: as on Hopper.
+/// Shared memory that a block may have without opting in, as on every GPU.
 const SHARED_MEMORY_PER_BLOCK: u32 = 48 * 1024;
-const SHARED_MEMORY_PER_BLOCK_OPTIN: u32 = 227 * 1024;
 
 const WARP_SIZE: u32 = 32;
 
 impl CpuDevice {
     pub(crate) fn properties(&self) -> Result<DeviceProperties> {
         let Limits { max_threads_per_block, max_block, max_grid, .. } = Limits::CUDA;
+        let optin = u32::try_from(self.shared_memory_per_block()).unwrap_or(u32::MAX);
         Ok(DeviceProperties {
             name: self.name().to_owned(),
             uuid: None,
@@ -32,9 +32,9 @@ impl CpuDevice {
             max_blocks_per_multiprocessor: 1,
             registers_per_block: 0,
             registers_per_multiprocessor: 0,
-            shared_memory_per_block: SHARED_MEMORY_PER_BLOCK,
-            shared_memory_per_block_optin: SHARED_MEMORY_PER_BLOCK_OPTIN,
-            shared_memory_per_multiprocessor: SHARED_MEMORY_PER_BLOCK_OPTIN,
+            shared_memory_per_block: SHARED_MEMORY_PER_BLOCK.min(optin),
+            shared_memory_per_block_optin: optin,
+            shared_memory_per_multiprocessor: optin,
             reserved_shared_memory_per_block: 0,
             clock_rate: None,
             memory_clock_rate: None,
@@ -47,7 +47,7 @@ impl CpuDevice {
             unified_addressing: true,
             managed_memory: true,
             concurrent_managed_access: true,
-            cooperative_launch: false,
+            cooperative_launch: true,
             cluster_launch: false,
             memory_pools: true,
         })

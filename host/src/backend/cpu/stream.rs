@@ -8,7 +8,7 @@ use std::thread;
 
 use super::device::CpuDevice;
 use super::event::CpuEvent;
-use super::execute::Launch;
+use super::execute::{Launch, check_resources};
 use super::memory;
 use super::params::CopiedParams;
 use crate::error::{Error, Result};
@@ -81,13 +81,17 @@ impl CpuStream {
     }
 
     pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        memory::allocate(self.device, bytes, contents)
+        if !self.device.reserve(bytes) {
+            return Err(memory::out_of_memory(self.device, bytes));
+        }
+        memory::allocate(self.device, bytes, contents).inspect_err(|_| self.device.release(bytes))
     }
 
     /// # Safety
     /// As for `StreamInner::free`.
     pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize) {
         if !self.queue.is_started() {
+            self.device.release(bytes);
             // SAFETY: nothing was ever enqueued here, and all uses elsewhere come before.
             return unsafe { memory::free(pointer, bytes) };
         }
@@ -141,6 +145,7 @@ impl CpuStream {
         shape: LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
+        check_resources(kernel, &shape, self.device)?;
         // SAFETY: the caller vouches for the parameters.
         let params = unsafe { CopiedParams::copy(params, kernel.descriptor().params) };
         self.queue.push(Operation::Launch(Launch { kernel, shape, params }))
@@ -234,8 +239,11 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, failure: &Failure) 
             },
             // SAFETY: as above.
             Operation::Fill { target, pattern, count } => unsafe { memory::fill(target.0, &pattern, count) },
-            // SAFETY: as above; all uses come before.
-            Operation::Free { pointer, bytes } => unsafe { memory::free(pointer.0, bytes) },
+            Operation::Free { pointer, bytes } => {
+                device.release(bytes);
+                // SAFETY: as above; all uses come before.
+                unsafe { memory::free(pointer.0, bytes) }
+            }
             Operation::Complete(event) => event.complete(failure.get()),
             Operation::Wait(event) => {
                 // What came before has failed, so what comes after works on wrong data.

@@ -89,6 +89,8 @@ impl CudaDevice {
                 one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
                 one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
             ],
+            max_shared_bytes_per_block: one(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+                as usize,
         };
         Ok(CudaDevice {
             driver,

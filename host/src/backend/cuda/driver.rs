@@ -121,10 +121,10 @@ driver_calls! {
     module_load = cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
     module_function = cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
     function_attribute = cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
+    function_set_attribute = cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
     launch_kernel = cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);
     device_total_memory = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
     device_uuid = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
-    function_set_attribute = cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
     function_set_cache = cuFuncSetCacheConfig(function: CUfunction, preference: c_uint);
     occupancy_blocks = cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block: c_int, shared: usize);
     occupancy_shared = cuOccupancyAvailableDynamicSMemPerBlock(shared: *mut usize, function: CUfunction, blocks: c_int, block: c_int);

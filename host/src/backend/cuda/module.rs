@@ -1,11 +1,11 @@
 //! Loading of compiled modules: the best PTX that the device and the driver take, once per device.
 //! It must not know how kernels are launched.
 
-use std::ffi::{CString, c_uint, c_void};
+use std::ffi::{CString, c_int, c_uint, c_void};
 use std::fmt::Write;
 use std::ptr::null_mut;
 
-use cudarc::driver::sys::{CUfunction, CUjit_option, CUmodule};
+use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 
 use super::device::{CudaDevice, Handle, option_value};
 use crate::error::{Error, Result};
@@ -22,8 +22,22 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<C
     let mut function = null_mut();
     // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
     let code = unsafe { device.driver().module_function(&mut function, module, entry.as_ptr()) };
-    device.check(code, "cuModuleGetFunction", &format!("kernel `{}` ({})", kernel.name(), kernel.entry()))?;
+    let object = format!("kernel `{}` ({})", kernel.name(), kernel.entry());
+    device.check(code, "cuModuleGetFunction", &object)?;
+    if kernel.descriptor().uses_shared_memory {
+        allow_all_shared_memory(device, function, &object)?;
+    }
     Ok(function)
+}
+
+/// Lets launches of `function` ask for as much shared memory as the device has for a block; without this,
+/// the limit is 48 KiB.
+fn allow_all_shared_memory(device: &CudaDevice, function: CUfunction, object: &str) -> Result<()> {
+    const ATTRIBUTE: c_uint = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_uint;
+    let bytes = c_int::try_from(device.limits().max_shared_bytes_per_block).unwrap_or(c_int::MAX);
+    // SAFETY: the function is loaded.
+    let code = unsafe { device.driver().function_set_attribute(function, ATTRIBUTE, bytes) };
+    device.check(code, "cuFuncSetAttribute", object)
 }
 
 /// The module that `kernel` is in, loaded once.

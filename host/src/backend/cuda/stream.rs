@@ -254,7 +254,8 @@ impl CudaStream {
                 block[0],
                 block[1],
                 block[2],
-                0,
+                // Within the device's limit.
+                shape.shared_bytes as c_uint,
                 self.raw.0,
                 params,
                 null_mut(),

@@ -3,7 +3,7 @@ mod kernels {
     use ferrogrid::device::prelude::*;
 
     #[kernel]
-    pub fn k(_t: Thread<3>, _y: DisjointSlice<f32, 3>) {}
+    pub fn k(_t: Thread<3>, _y: DisjointSlice<f32, 4>) {}
 }
 
 fn main() {}

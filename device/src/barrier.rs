@@ -1,0 +1,209 @@
+//! Barriers of a block and of a grid: where threads wait for each other, and what they wrote becomes
+//! visible to the others. It must not know what is shared.
+
+use crate::shared::{Publish, Reclaim};
+use crate::thread::Thread;
+
+/// Barriers. They are `unsafe` by themselves: a barrier that some threads of the block skip, or meet
+/// elsewhere, is undefined on a GPU. In the body of a `#[kernel]`, called on the kernel's own `Thread`,
+/// they need no `unsafe` block: the macro shows that control flow on the way to them is the same in all
+/// threads, and refuses the kernel where it cannot.
+impl<const R: usize> Thread<'_, R> {
+    /// Waits for all threads of the block (CUDA's `__syncthreads()`, PTX `bar.sync`). What they wrote
+    /// before is visible to all of them afterwards.
+    ///
+    /// # Safety
+    /// All threads of the block make this call together: no control flow on the way to it differs between
+    /// them.
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn sync_threads(&self) {
+        // SAFETY: passed on.
+        unsafe { source::sync(self) }
+    }
+
+    /// Waits for all threads of the block; tells how many brought `true` (CUDA's
+    /// `__syncthreads_count()`, PTX `bar.red.popc`).
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_threads`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn sync_threads_count(&self, predicate: bool) -> u32 {
+        // SAFETY: passed on.
+        unsafe { source::count(self, predicate) }
+    }
+
+    /// Waits for all threads of the block; tells whether all brought `true` (CUDA's
+    /// `__syncthreads_and()`, PTX `bar.red.and`).
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_threads`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn sync_threads_and(&self, predicate: bool) -> bool {
+        // SAFETY: passed on.
+        unsafe { source::and(self, predicate) }
+    }
+
+    /// Waits for all threads of the block; tells whether any brought `true` (CUDA's
+    /// `__syncthreads_or()`, PTX `bar.red.or`).
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_threads`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn sync_threads_or(&self, predicate: bool) -> bool {
+        // SAFETY: passed on.
+        unsafe { source::or(self, predicate) }
+    }
+
+    /// Ends the writing of shared memory: waits for all threads of the block, and turns `regions`, in
+    /// which each thread wrote what is its own, into ones that all threads read. `regions` is a
+    /// [`Shared`](crate::Shared), a [`SharedSlice`](crate::SharedSlice), or a tuple of them: one barrier
+    /// serves all.
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_threads`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn publish<P: Publish>(&self, regions: P) -> P::Published {
+        // SAFETY: passed on.
+        unsafe { source::sync(self) };
+        regions.published()
+    }
+
+    /// Ends the reading of shared memory: waits for all threads of the block, and turns `regions` back
+    /// into ones in which each thread writes what is its own.
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_threads`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn reclaim<P: Reclaim>(&self, regions: P) -> P::Reclaimed {
+        // SAFETY: passed on.
+        unsafe { source::sync(self) };
+        regions.reclaimed()
+    }
+
+    /// [`Thread::publish`] and [`Thread::reclaim`] of different regions with one barrier, as for two
+    /// buffers that take turns.
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_threads`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn publish_and_reclaim<P: Publish, Q: Reclaim>(
+        &self,
+        written: P,
+        read: Q,
+    ) -> (P::Published, Q::Reclaimed) {
+        // SAFETY: passed on.
+        unsafe { source::sync(self) };
+        (written.published(), read.reclaimed())
+    }
+}
+
+/// Fences: what the calling thread wrote before is seen by the others before what it writes after.
+/// They wait for nobody; that others read in order is for atomics to see to.
+pub mod fence {
+    #[cfg(target_arch = "nvptx64")]
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.membar.cta"]
+        fn membar_cta();
+        #[link_name = "llvm.nvvm.membar.gl"]
+        fn membar_gl();
+        #[link_name = "llvm.nvvm.membar.sys"]
+        fn membar_sys();
+    }
+
+    macro_rules! fence {
+        ($($(#[$doc:meta])* $name:ident $intrinsic:ident;)*) => { $(
+            $(#[$doc])*
+            #[inline(always)]
+            pub fn $name() {
+                #[cfg(target_arch = "nvptx64")]
+                // SAFETY: a fence has no precondition.
+                unsafe { $intrinsic() };
+                #[cfg(not(target_arch = "nvptx64"))]
+                core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+            }
+        )* };
+    }
+
+    fence! {
+        /// For the threads of the block (CUDA's `__threadfence_block()`, PTX `membar.cta`).
+        block membar_cta;
+        /// For all threads of the device (CUDA's `__threadfence()`, PTX `membar.gl`).
+        device membar_gl;
+        /// For the host and other devices, too (CUDA's `__threadfence_system()`, PTX `membar.sys`).
+        system membar_sys;
+    }
+}
+
+/// LLVM's intrinsics, which it knows to be convergent.
+#[cfg(target_arch = "nvptx64")]
+mod source {
+    use crate::thread::Thread;
+
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.barrier.cta.sync.aligned.all"]
+        fn barrier_sync(barrier: u32);
+        #[link_name = "llvm.nvvm.barrier.cta.red.popc.aligned.all"]
+        fn barrier_popc(barrier: u32, predicate: bool) -> u32;
+        #[link_name = "llvm.nvvm.barrier.cta.red.and.aligned.all"]
+        fn barrier_and(barrier: u32, predicate: bool) -> bool;
+        #[link_name = "llvm.nvvm.barrier.cta.red.or.aligned.all"]
+        fn barrier_or(barrier: u32, predicate: bool) -> bool;
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn sync<const R: usize>(_: &Thread<'_, R>) {
+        // SAFETY: all threads of the block come here, as the caller vouches.
+        unsafe { barrier_sync(0) }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn count<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> u32 {
+        // SAFETY: as above.
+        unsafe { barrier_popc(0, predicate) }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn and<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> bool {
+        // SAFETY: as above.
+        unsafe { barrier_and(0, predicate) }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn or<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> bool {
+        // SAFETY: as above.
+        unsafe { barrier_or(0, predicate) }
+    }
+}
+
+/// The same by the CPU device, which finds out if threads do not come.
+#[cfg(not(target_arch = "nvptx64"))]
+mod source {
+    use crate::thread::Thread;
+
+    #[track_caller]
+    pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {
+        thread.block.barrier(thread.place(), false);
+    }
+
+    #[track_caller]
+    pub(super) unsafe fn count<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> u32 {
+        thread.block.barrier(thread.place(), predicate)
+    }
+
+    #[track_caller]
+    pub(super) unsafe fn and<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> bool {
+        thread.block.barrier(thread.place(), !predicate) == 0
+    }
+
+    #[track_caller]
+    pub(super) unsafe fn or<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> bool {
+        thread.block.barrier(thread.place(), predicate) > 0
+    }
+}

@@ -1,0 +1,173 @@
+//! Shared memory: what the threads of a block exchange. A region is written or read, never both: while
+//! it is written each thread reaches only what is its own; a barrier turns it into one that all threads
+//! read; another barrier turns it back. Who owns a region is in its type, so that a program that would
+//! race does not compile. It must not know how large all regions of a kernel are together.
+
+mod address;
+mod array;
+mod element;
+mod phase;
+mod slice;
+
+use core::marker::PhantomData;
+use core::ops::Deref;
+
+pub use address::{ALIGNMENT, offset_after, region};
+pub use array::{Padded, SharedArray};
+pub use element::SharedElement;
+pub use phase::{Publish, Reclaim, Retyped};
+pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
+
+use crate::thread::Thread;
+
+/// An array in the shared memory of a block, while each thread writes what is its own.
+///
+/// A kernel takes it as a parameter, `tile: Shared<[[f32; 16]; 16]>`; the launch passes nothing for it.
+/// `A` is an array of one, two or three dimensions, or a [`Padded`] one. Element number `i`, in memory
+/// order without padding, belongs to thread number `i % threads` of the block.
+/// Its content is not defined at first: any bits, or, on the CPU device, a pattern that is easily seen.
+///
+/// [`Thread::publish`] makes it readable by all. `ID` tells the regions of a kernel apart; a function that
+/// takes a region is generic over it.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// Each thread writes its element, then all read their neighbour's.
+/// ///
+/// /// # Safety
+/// /// All threads of the block make this call together.
+/// unsafe fn next<const ID: usize>(t: &Thread<1>, mut all: Shared<[u32; 64], ID>, mine: u32) -> u32 {
+///     if let Some(place) = all.get_mut(t) {
+///         *place = mine;
+///     }
+///     // SAFETY: as the caller vouches.
+///     let all = unsafe { t.publish(all) };
+///     all[(t.thread_rank() as usize + 1) % 64]
+/// }
+/// ```
+pub struct Shared<'b, A: SharedArray, const ID: usize = 0> {
+    start: *mut A,
+    block: PhantomData<&'b mut A>,
+}
+
+/// An array in the shared memory of a block, while all threads read it; see [`Shared`].
+///
+/// It dereferences to the array. [`Thread::reclaim`] makes it writable again.
+pub struct Published<'b, A: SharedArray, const ID: usize = 0> {
+    start: *mut A,
+    block: PhantomData<&'b A>,
+}
+
+impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
+    /// The region that starts at `start`.
+    ///
+    /// # Safety
+    /// For `'b`, `start` must be valid for reads and writes of an `A` in the shared memory of the calling
+    /// thread's block, the same for all threads of the block, and nothing else may reach it but the one
+    /// region with this `ID` that each of them makes.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn from_raw(start: *mut A) -> Self {
+        Shared { start, block: PhantomData }
+    }
+
+    /// The first of the thread's own elements, and for an array with no more elements than the block has
+    /// threads the only one; `None` if the array has fewer.
+    #[inline(always)]
+    pub fn get_mut<const R: usize>(&mut self, thread: &Thread<'_, R>) -> Option<&mut A::Element> {
+        let number = thread.thread_rank() as usize;
+        if number >= A::LEN {
+            return None;
+        }
+        // SAFETY: in bounds; no other thread has this number, nobody reads while the region is written,
+        // and this thread's access is exclusive by `&mut self`, whose borrow the result keeps.
+        Some(unsafe { &mut *A::element(self.start, number) })
+    }
+
+    /// The thread's own elements with their places.
+    #[inline(always)]
+    pub fn iter_mut<const R: usize>(&mut self, thread: &Thread<'_, R>) -> SharedIter<'_, A> {
+        SharedIter {
+            start: self.start,
+            next: thread.thread_rank() as usize,
+            stride: thread.block_threads() as usize,
+            region: PhantomData,
+        }
+    }
+
+    /// Writes `value(place)` to every element, each by the thread that owns it; the threads of a block do
+    /// it together, each its part.
+    #[inline(always)]
+    pub fn fill_with<const R: usize>(
+        &mut self,
+        thread: &Thread<'_, R>,
+        mut value: impl FnMut(A::Place) -> A::Element,
+    ) {
+        let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+        while number < A::LEN {
+            let value = value(A::place(number));
+            // SAFETY: in bounds; the number belongs to this thread alone, and nobody reads while the region
+            // is written. Elements need no dropping.
+            unsafe { A::element(self.start, number).write(value) };
+            number += stride;
+        }
+    }
+
+    /// The region's address, for what the phases cannot express.
+    #[inline(always)]
+    pub fn as_mut_ptr(&mut self) -> *mut A {
+        self.start
+    }
+}
+
+impl<'b, A: SharedArray, const ID: usize> Published<'b, A, ID> {
+    /// The same memory as an array of another type from the next [`Thread::reclaim`] on, with undefined
+    /// content. It must not be larger: that is checked at compile time.
+    #[inline(always)]
+    pub fn retype<B: SharedArray>(self) -> Retyped<'b, B, ID> {
+        const {
+            assert!(size_of::<B>() <= size_of::<A>(), "the new type of a region of shared memory is larger");
+            assert!(align_of::<B>() <= address::ALIGNMENT);
+        };
+        // SAFETY: `Retyped` is for `reclaim` only; after that barrier nobody reads the region as `A`, and
+        // memory of the block is valid as any type of no larger size, as elements take any bits.
+        unsafe { Retyped::new(self.start.cast()) }
+    }
+}
+
+impl<A: SharedArray, const ID: usize> Deref for Published<'_, A, ID> {
+    type Target = A;
+
+    #[inline(always)]
+    fn deref(&self) -> &A {
+        // SAFETY: valid for the block's life by `Shared::from_raw`; the barrier that made this region has
+        // ended all writing, and no thread writes before the barrier that takes it back, by value, from
+        // every thread. Elements take any bits.
+        unsafe { &*self.start }
+    }
+}
+
+/// The elements of a [`Shared`] that are a thread's own, with their places.
+pub struct SharedIter<'s, A: SharedArray> {
+    start: *mut A,
+    next: usize,
+    stride: usize,
+    region: PhantomData<&'s mut A>,
+}
+
+impl<'s, A: SharedArray> Iterator for SharedIter<'s, A> {
+    type Item = (A::Place, &'s mut A::Element);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let number = self.next;
+        if number >= A::LEN {
+            return None;
+        }
+        self.next += self.stride;
+        // SAFETY: in bounds; numbers that are equal modulo the number of threads in the block belong to
+        // this thread alone, each is given out once, and the region is borrowed for as long.
+        Some((A::place(number), unsafe { &mut *A::element(self.start, number) }))
+    }
+}

@@ -1,0 +1,62 @@
+//! Where a block's shared memory lies, and how regions are laid out in it one after the other. All of
+//! it is what CUDA calls dynamic: the launch says how much, so that one rule serves regions of any size.
+//! It must not know the regions' types beyond their sizes.
+
+use crate::thread::Thread;
+
+/// Regions start at multiples of this many bytes.
+#[doc(hidden)]
+pub const ALIGNMENT: usize = 16;
+
+/// Where the next region starts after one at `offset` of `bytes`.
+#[doc(hidden)]
+#[inline(always)]
+pub const fn offset_after(offset: usize, bytes: usize) -> usize {
+    (offset + bytes).next_multiple_of(ALIGNMENT)
+}
+
+/// The address `offset` bytes into the shared memory of the thread's block.
+///
+/// # Safety
+/// The launch has given the block more than `offset` bytes, or nothing is done with the address.
+#[doc(hidden)]
+#[inline(always)]
+pub unsafe fn region<T, const R: usize>(thread: &Thread<'_, R>, offset: usize) -> *mut T {
+    const { assert!(align_of::<T>() <= ALIGNMENT, "shared memory is aligned to 16 bytes") };
+    // SAFETY: within the block's shared memory, as the caller vouches.
+    unsafe { start(thread).add(offset).cast() }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline]
+fn start<const R: usize>(thread: &Thread<'_, R>) -> *mut u8 {
+    thread.block.shared().0
+}
+
+#[cfg(target_arch = "nvptx64")]
+core::arch::global_asm!(".extern .shared .align 16 .b8 ferrogrid_shared[];");
+
+/// The block's shared memory as a generic address that LLVM knows to be in shared memory, which makes
+/// the accesses `ld.shared` and `st.shared`.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn start<const R: usize>(_: &Thread<'_, R>) -> *mut u8 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.isspacep.shared"]
+        fn isspacep_shared(address: *const u8) -> bool;
+    }
+    let start: *mut u8;
+    // SAFETY: the code takes an address and reaches no memory. The address is in shared memory, so what is
+    // assumed holds; the empty code between keeps LLVM from dropping the assumption before it is of use.
+    unsafe {
+        core::arch::asm!(
+            "{{ .reg .u64 %t; mov.u64 %t, ferrogrid_shared; cvta.shared.u64 {0}, %t; }}",
+            out(reg64) start,
+            options(pure, nomem, nostack),
+        );
+        let is_shared = isspacep_shared(start);
+        core::arch::asm!("// {0}", in(reg32) u32::from(is_shared), options(nomem, nostack));
+        core::hint::assert_unchecked(is_shared);
+    }
+    start
+}

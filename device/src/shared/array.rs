@@ -1,0 +1,135 @@
+//! The shapes of arrays in shared memory, and the numbering of their elements. It must not know who
+//! owns an element.
+
+use core::mem::MaybeUninit;
+use core::ops::Index;
+
+use super::element::SharedElement;
+
+/// An array that shared memory may hold: `[T; N]`, `[[T; W]; H]`, `[[[T; W]; H]; D]`, or a [`Padded`].
+///
+/// # Safety
+/// `element` must give the address of a different element within `Self` for each number below `LEN`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be shared memory",
+    label = "expected an array",
+    note = "`Shared` holds an array of one, two or three dimensions, `Shared<[f32; 256]>` or `Shared<[[f32; 16]; 16]>`, or a `Padded` one"
+)]
+pub unsafe trait SharedArray: 'static {
+    /// What it holds.
+    type Element: SharedElement;
+    /// Where an element is: `usize`, `[row, column]`, or `[layer, row, column]`, as in `array[row][column]`.
+    type Place: Copy;
+    /// How many elements it has, padding not counted.
+    const LEN: usize;
+
+    /// The place of element `number` in memory order.
+    fn place(number: usize) -> Self::Place;
+
+    /// The address of element `number`.
+    ///
+    /// # Safety
+    /// `number` is below `LEN`, and `start` is the address of an allocated `Self`.
+    unsafe fn element(start: *mut Self, number: usize) -> *mut Self::Element;
+}
+
+// SAFETY: elements lie one after the other.
+unsafe impl<T: SharedElement, const N: usize> SharedArray for [T; N] {
+    type Element = T;
+    type Place = usize;
+    const LEN: usize = N;
+
+    #[inline(always)]
+    fn place(number: usize) -> usize {
+        number
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, number: usize) -> *mut T {
+        // SAFETY: in bounds, as the caller vouches.
+        unsafe { start.cast::<T>().add(number) }
+    }
+}
+
+// SAFETY: elements lie one after the other, row by row.
+unsafe impl<T: SharedElement, const W: usize, const H: usize> SharedArray for [[T; W]; H] {
+    type Element = T;
+    type Place = [usize; 2];
+    const LEN: usize = W * H;
+
+    #[inline(always)]
+    fn place(number: usize) -> [usize; 2] {
+        [number / W, number % W]
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, number: usize) -> *mut T {
+        // SAFETY: in bounds, as the caller vouches.
+        unsafe { start.cast::<T>().add(number) }
+    }
+}
+
+// SAFETY: elements lie one after the other, layer by layer, row by row.
+unsafe impl<T: SharedElement, const W: usize, const H: usize, const D: usize> SharedArray
+    for [[[T; W]; H]; D]
+{
+    type Element = T;
+    type Place = [usize; 3];
+    const LEN: usize = W * H * D;
+
+    #[inline(always)]
+    fn place(number: usize) -> [usize; 3] {
+        [number / W / H, number / W % H, number % W]
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, number: usize) -> *mut T {
+        // SAFETY: in bounds, as the caller vouches.
+        unsafe { start.cast::<T>().add(number) }
+    }
+}
+
+/// `H` rows of `W` elements, each followed by `P` unused ones, so that the elements of a column lie in
+/// different banks of shared memory: with 32 columns of 4 bytes and `P = 1`, a warp reads a column at once.
+///
+/// Index it by row, then column: `tile[row][column]`.
+#[repr(C)]
+pub struct Padded<T, const W: usize, const H: usize, const P: usize = 1> {
+    rows: [PaddedRow<T, W, P>; H],
+}
+
+#[repr(C)]
+struct PaddedRow<T, const W: usize, const P: usize> {
+    elements: [T; W],
+    padding: [MaybeUninit<T>; P],
+}
+
+// SAFETY: row and column differ between numbers, and are within the rows.
+unsafe impl<T: SharedElement, const W: usize, const H: usize, const P: usize> SharedArray
+    for Padded<T, W, H, P>
+{
+    type Element = T;
+    type Place = [usize; 2];
+    const LEN: usize = W * H;
+
+    #[inline(always)]
+    fn place(number: usize) -> [usize; 2] {
+        [number / W, number % W]
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, number: usize) -> *mut T {
+        // SAFETY: in bounds, as the caller vouches: rows are `W + P` elements apart.
+        unsafe { start.cast::<T>().add(number / W * (W + P) + number % W) }
+    }
+}
+
+impl<T, const W: usize, const H: usize, const P: usize> Index<usize> for Padded<T, W, H, P> {
+    type Output = [T; W];
+
+    #[track_caller]
+    #[inline(always)]
+    fn index(&self, row: usize) -> &[T; W] {
+        &self.rows[row].elements
+    }
+}

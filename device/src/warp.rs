@@ -1,0 +1,165 @@
+//! Operations of a warp: 32 threads of a block that run together exchange values without memory. Tiles
+//! of 16, 8, 4, 2 or 1 threads do the same among themselves. It must not know how lanes wait for each
+//! other.
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod native;
+#[cfg(target_arch = "nvptx64")]
+mod ptx;
+mod reduce;
+mod shuffle;
+
+use core::marker::PhantomData;
+
+#[cfg(not(target_arch = "nvptx64"))]
+use native as source;
+#[cfg(target_arch = "nvptx64")]
+use ptx as source;
+pub use reduce::Word32;
+pub use shuffle::Exchange;
+
+use crate::thread::Thread;
+
+/// The 32 threads of a block that run together; the last warp of a block may have fewer.
+pub type Warp<'t> = Tile<'t, 32>;
+
+/// `N` neighbouring threads of a warp, `N` = 1, 2, 4, 8, 16, 32 (cooperative groups'
+/// `thread_block_tile`): [`Thread::warp`] for 32, [`Tile::tile`] for fewer.
+///
+/// The operations are for all threads of the tile together. A thread that does not take part while others
+/// wait for it makes them wait, or exchange with what it calls next: no memory is at risk, since what is
+/// exchanged are types that take any bits, but the values are wrong, or the kernel hangs; the CPU device
+/// reports it. A thread that has ended is not waited for on a GPU; the CPU device reports that, too.
+pub struct Tile<'t, const N: usize> {
+    #[cfg(not(target_arch = "nvptx64"))]
+    lanes: native::Lanes<'t>,
+    /// A place in a warp stays with its thread.
+    stays: PhantomData<(&'t (), *mut ())>,
+}
+
+impl<const R: usize> Thread<'_, R> {
+    /// The warp of the thread. Threads are put into warps by [`Thread::thread_rank`], 32 in a row.
+    #[inline(always)]
+    pub fn warp(&self) -> Warp<'_> {
+        Tile {
+            #[cfg(not(target_arch = "nvptx64"))]
+            lanes: native::Lanes::of(self),
+            stays: PhantomData,
+        }
+    }
+}
+
+impl<'t, const N: usize> Tile<'t, N> {
+    /// How many threads a tile has.
+    pub const SIZE: u32 = {
+        assert!(N.is_power_of_two() && N <= 32, "a tile has 1, 2, 4, 8, 16 or 32 threads");
+        N as u32
+    };
+
+    /// The tile of `M` threads that this thread is in (cooperative groups' `tiled_partition<M>`).
+    #[inline(always)]
+    pub fn tile<const M: usize>(&self) -> Tile<'t, M> {
+        const { assert!(M <= N, "a tile is divided into smaller ones") };
+        Tile {
+            #[cfg(not(target_arch = "nvptx64"))]
+            lanes: self.lanes,
+            stays: PhantomData,
+        }
+    }
+
+    /// The thread's place in the warp, 0 to 31 (PTX `%laneid`).
+    #[inline(always)]
+    pub fn lane(&self) -> u32 {
+        source::lane(self)
+    }
+
+    /// The thread's place in the tile, from 0 (cooperative groups' `thread_rank()`).
+    #[inline(always)]
+    pub fn rank(&self) -> u32 {
+        self.lane() % Self::SIZE
+    }
+
+    /// The lanes of the tile as bits of a warp's mask.
+    #[inline(always)]
+    pub fn mask(&self) -> u32 {
+        let all = u32::MAX >> (32 - Self::SIZE);
+        all << (self.lane() & !(Self::SIZE - 1) & 31)
+    }
+
+    /// The lanes of the tile that take part in the call, as bits of a warp's mask, lane 0 lowest
+    /// (CUDA's `__activemask()`, PTX `activemask`). Which they are when control flow differs between
+    /// threads is up to the compiler and the device.
+    #[track_caller]
+    #[inline(always)]
+    pub fn active_mask(&self) -> u32 {
+        source::active_mask(self) & self.mask()
+    }
+
+    /// Waits for all threads of the tile; what they wrote before is visible to all of them afterwards
+    /// (CUDA's `__syncwarp()`, PTX `bar.warp.sync`).
+    #[track_caller]
+    #[inline(always)]
+    pub fn sync(&self) {
+        source::sync(self);
+    }
+
+    /// Which threads of the tile bring `true`: one bit each, the tile's first thread lowest (CUDA's
+    /// `__ballot_sync()`, PTX `vote.sync.ballot`).
+    #[track_caller]
+    #[inline(always)]
+    pub fn ballot(&self, predicate: bool) -> u32 {
+        self.seen_from_first(source::ballot(self, predicate))
+    }
+
+    /// Whether all threads of the tile bring `true` (CUDA's `__all_sync()`, PTX `vote.sync.all`).
+    #[track_caller]
+    #[inline(always)]
+    pub fn all(&self, predicate: bool) -> bool {
+        source::all(self, predicate)
+    }
+
+    /// Whether any thread of the tile brings `true` (CUDA's `__any_sync()`, PTX `vote.sync.any`).
+    #[track_caller]
+    #[inline(always)]
+    pub fn any(&self, predicate: bool) -> bool {
+        source::any(self, predicate)
+    }
+
+    /// Which threads of the tile bring the same bits as this one: one bit each, the tile's first thread
+    /// lowest (CUDA's `__match_any_sync()`, PTX `match.any.sync`). Values of 32 or 64 bits take one
+    /// instruction.
+    #[track_caller]
+    #[inline(always)]
+    pub fn match_any<T: Exchange>(&self, value: T) -> u32 {
+        self.seen_from_first(source::match_any(self, shuffle::words(value)))
+    }
+
+    /// Whether all threads of the tile bring the same bits (CUDA's `__match_all_sync()`).
+    #[track_caller]
+    #[inline(always)]
+    pub fn match_all<T: Exchange>(&self, value: T) -> bool {
+        source::match_any(self, shuffle::words(value)) == source::members(self)
+    }
+
+    /// `true` in one thread of the tile: the first (cooperative groups' `invoke_one`).
+    #[inline(always)]
+    pub fn elect(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// How many threads of the tile exist: in the last warp of a block some may be missing.
+    #[inline(always)]
+    fn present(&self) -> u32 {
+        let threads = source::block_threads(self);
+        if threads % 32 == 0 {
+            return Self::SIZE;
+        }
+        source::members(self).count_ones()
+    }
+
+    /// A warp's mask as seen from the tile's first thread.
+    #[inline(always)]
+    fn seen_from_first(&self, mask: u32) -> u32 {
+        (mask & self.mask()) >> (self.lane() & !(Self::SIZE - 1) & 31)
+    }
+}

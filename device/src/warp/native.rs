@@ -1,0 +1,112 @@
+//! Warp operations on the CPU device: made of one exchange among all lanes of a mask, at which the CPU
+//! device lets them wait for each other. It must not know how.
+
+use super::Tile;
+use super::reduce::{Redux, Word32};
+use super::shuffle::{Four, Source, Words};
+use crate::native::Block;
+use crate::thread::Thread;
+
+/// A thread as a lane of its warp.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes<'t> {
+    block: &'t Block<'t>,
+    place: [u32; 3],
+    lane: u32,
+    /// How many lanes the warp has: the last of a block may have fewer than 32.
+    count: u32,
+    block_threads: u32,
+}
+
+impl<'t> Lanes<'t> {
+    pub(super) fn of<const R: usize>(thread: &'t Thread<'_, R>) -> Self {
+        let (rank, threads) = (thread.thread_rank(), thread.block_threads());
+        let lane = rank % 32;
+        let count = (threads - (rank - lane)).min(32);
+        Lanes { block: thread.block, place: thread.place(), lane, count, block_threads: threads }
+    }
+}
+
+/// What the lanes of the tile bring, seen by each of them.
+#[track_caller]
+fn exchange<const N: usize, R>(tile: &Tile<'_, N>, value: u128, read: impl FnOnce(&[u128; 32]) -> R) -> R {
+    tile.lanes.block.warp_exchange(tile.lanes.place, members(tile), value, read)
+}
+
+pub(super) fn lane<const N: usize>(tile: &Tile<'_, N>) -> u32 {
+    tile.lanes.lane
+}
+
+/// The lanes of the tile that exist.
+pub(super) fn members<const N: usize>(tile: &Tile<'_, N>) -> u32 {
+    tile.mask() & (u32::MAX >> (32 - tile.lanes.count))
+}
+
+#[track_caller]
+pub(super) fn active_mask<const N: usize>(tile: &Tile<'_, N>) -> u32 {
+    tile.lanes.block.active_mask(tile.lanes.place)
+}
+
+#[track_caller]
+pub(super) fn sync<const N: usize>(tile: &Tile<'_, N>) {
+    exchange(tile, 0, |_| ());
+}
+
+#[track_caller]
+pub(super) fn ballot<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> u32 {
+    let members = members(tile);
+    exchange(tile, predicate.into(), |all| {
+        let bit = |lane: u32| (all[lane as usize] as u32 & members >> lane & 1) << lane;
+        (0..32).map(bit).sum()
+    })
+}
+
+#[track_caller]
+pub(super) fn all<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> bool {
+    ballot(tile, predicate) == members(tile)
+}
+
+#[track_caller]
+pub(super) fn any<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> bool {
+    ballot(tile, predicate) != 0
+}
+
+#[track_caller]
+pub(super) fn match_any<const N: usize>(tile: &Tile<'_, N>, (words, _): Words) -> u32 {
+    let (value, members) = (joined(words), members(tile));
+    exchange(tile, value, |all| {
+        let bit = |lane: u32| u32::from(members >> lane & 1 == 1 && all[lane as usize] == value) << lane;
+        (0..32).map(bit).sum()
+    })
+}
+
+#[track_caller]
+pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, _: usize, from: Source) -> Four {
+    let (lane, size, members) = (tile.lanes.lane, N as u32, members(tile));
+    let (first, rank) = (lane & !(size - 1), lane & (size - 1));
+    let rank = match from {
+        Source::Rank(rank) => Some(rank & (size - 1)),
+        Source::Below(delta) => rank.checked_sub(delta),
+        Source::Above(delta) => rank.checked_add(delta).filter(|&rank| rank < size),
+        Source::Xor(bits) => Some(rank ^ bits & 31).filter(|&rank| rank < size),
+    };
+    let from = rank.map(|rank| first + rank).filter(|&lane| members >> lane & 1 == 1).unwrap_or(lane);
+    exchange(tile, joined(words), |all| apart(all[from as usize]))
+}
+
+pub(super) fn block_threads<const N: usize>(tile: &Tile<'_, N>) -> u32 {
+    tile.lanes.block_threads
+}
+
+#[track_caller]
+pub(super) fn redux<const N: usize, T: Word32>(tile: &Tile<'_, N>, operation: Redux, value: T) -> T {
+    tile.reduce(value, |a, b| operation.apply(a, b))
+}
+
+fn joined(words: Four) -> u128 {
+    words.iter().rev().fold(0, |joined, &word| joined << 32 | u128::from(word))
+}
+
+fn apart(joined: u128) -> Four {
+    core::array::from_fn(|at| (joined >> (32 * at)) as u32)
+}

@@ -1,0 +1,96 @@
+//! Shuffles: a thread gets what another thread of its tile holds. It must not know how a word gets from
+//! lane to lane.
+
+use bytemuck::Pod;
+
+use super::{Tile, source};
+
+/// A value that threads of a warp exchange: any `bytemuck::Pod` type of up to 16 bytes, such as numbers,
+/// arrays of them, and `#[repr(C)]` structs that derive it.
+#[diagnostic::on_unimplemented(
+    message = "threads of a warp cannot exchange `{Self}`",
+    label = "not `Pod`",
+    note = "values that are exchanged are numbers, arrays of them, or structs that derive `bytemuck::Pod`, of up to 16 bytes"
+)]
+pub trait Exchange: Pod {}
+
+impl<T: Pod> Exchange for T {}
+
+/// Four words, of which a value takes the first.
+pub(super) type Four = [u32; 4];
+
+/// A value's words, and how many it takes.
+pub(super) type Words = (Four, usize);
+
+/// The value's bytes in words, and how many of them it takes.
+#[inline(always)]
+pub(super) fn words<T: Exchange>(value: T) -> Words {
+    const { assert!(size_of::<T>() <= 16, "threads of a warp exchange values of up to 16 bytes") };
+    let mut words = [0_u32; 4];
+    // SAFETY: `value` has no uninitialised bytes (`Pod`) and no more than 16.
+    unsafe {
+        let bytes = core::ptr::from_ref(&value).cast::<u8>();
+        core::ptr::copy_nonoverlapping(bytes, words.as_mut_ptr().cast::<u8>(), size_of::<T>());
+    }
+    (words, size_of::<T>().div_ceil(4))
+}
+
+#[inline(always)]
+pub(super) fn value<T: Exchange>(words: Four) -> T {
+    // SAFETY: a `T` has at most 16 bytes, and any bits are valid (`Pod`).
+    unsafe { words.as_ptr().cast::<T>().read_unaligned() }
+}
+
+/// From which thread of the tile a value comes.
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    /// The one with this rank, modulo the size of the tile.
+    Rank(u32),
+    /// So many ranks below; the thread's own value where there is none.
+    Below(u32),
+    /// So many ranks above; the thread's own value where there is none.
+    Above(u32),
+    /// The one whose rank differs by these bits.
+    Xor(u32),
+}
+
+impl<const N: usize> Tile<'_, N> {
+    /// What the thread with rank `rank` in the tile holds (CUDA's `__shfl_sync()`, PTX `shfl.sync.idx`);
+    /// ranks count modulo the size of the tile.
+    #[track_caller]
+    #[inline(always)]
+    pub fn shuffle<T: Exchange>(&self, held: T, rank: u32) -> T {
+        self.exchange(held, Source::Rank(rank))
+    }
+
+    /// What the thread `delta` ranks below holds (CUDA's `__shfl_up_sync()`, PTX `shfl.sync.up`); the
+    /// thread's own value where there is none.
+    #[track_caller]
+    #[inline(always)]
+    pub fn shuffle_up<T: Exchange>(&self, held: T, delta: u32) -> T {
+        self.exchange(held, Source::Below(delta))
+    }
+
+    /// What the thread `delta` ranks above holds (CUDA's `__shfl_down_sync()`, PTX `shfl.sync.down`); the
+    /// thread's own value where there is none.
+    #[track_caller]
+    #[inline(always)]
+    pub fn shuffle_down<T: Exchange>(&self, held: T, delta: u32) -> T {
+        self.exchange(held, Source::Above(delta))
+    }
+
+    /// What the thread holds whose rank is this one's with `bits` flipped (CUDA's `__shfl_xor_sync()`,
+    /// PTX `shfl.sync.bfly`); the thread's own value where there is none.
+    #[track_caller]
+    #[inline(always)]
+    pub fn shuffle_xor<T: Exchange>(&self, held: T, bits: u32) -> T {
+        self.exchange(held, Source::Xor(bits))
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn exchange<T: Exchange>(&self, held: T, from: Source) -> T {
+        let (words, count) = words(held);
+        value(source::shuffle(self, words, count, from))
+    }
+}

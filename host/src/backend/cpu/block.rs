@@ -1,0 +1,441 @@
+//! One block whose threads wait for each other: each waiting thread is a coroutine, and they take turns
+//! on the worker's own thread. It must not know blocks other than its own, nor what kernels are.
+//!
+//! A coroutine draws thread numbers in a loop, so one reused stack serves while nothing waits; when a
+//! thread waits, its coroutine is suspended with it, and the next one goes on drawing. Threads that may
+//! go on are resumed before further ones are started, in the order in which they became ready; a
+//! barrier makes all ready in ascending order. So the order never depends on anything but the kernel.
+
+mod barrier;
+mod failure;
+mod ready;
+mod warp;
+
+use std::cell::{Cell, RefCell};
+use std::mem;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::ptr::NonNull;
+
+use corosensei::{Coroutine, Yielder};
+use ferrogrid_device::native::Executor;
+
+use super::overflow;
+use super::panic::catch;
+use super::shared::SharedMemory;
+use super::stack::ThreadStack;
+use barrier::BlockBarrier;
+pub(super) use failure::Failure;
+use ready::ReadyQueue;
+use warp::{Rounds, Warp};
+
+/// The most threads of a block, here and on every GPU so far.
+const MAX_THREADS: usize = 1024;
+
+type ThreadCoroutine = Coroutine<(), (), (), ThreadStack>;
+
+/// What a thread of a running block last waited for.
+#[derive(Clone, Copy)]
+enum Wait {
+    Nothing,
+    Barrier(&'static Location<'static>),
+    Exchange {
+        mask: u32,
+        site: &'static Location<'static>,
+    },
+    GridBarrier(&'static Location<'static>),
+    /// For the other lanes to get as far as they can, to learn which are here too.
+    ActiveMask(&'static Location<'static>),
+    /// For nothing more: it has exited.
+    Exited,
+}
+
+/// What is known of one thread.
+struct ThreadState {
+    waits: Cell<Wait>,
+    /// The coroutine that carries it while it waits.
+    coroutine: Cell<u16>,
+}
+
+/// Runs the threads of one block at a time; kept with its stacks and tables for the next.
+pub(super) struct BlockExecutor {
+    stack_size: usize,
+    kernel: Cell<&'static str>,
+    /// How many threads the block has, how many were started, how many have exited.
+    threads: Cell<u32>,
+    started: Cell<u32>,
+    exited: Cell<u32>,
+    /// The thread that runs, the coroutine that carries it, and that coroutine's way out.
+    running: Cell<u32>,
+    coroutine: Cell<u16>,
+    yielder: Cell<Option<NonNull<Yielder<(), ()>>>>,
+    states: Box<[ThreadState]>,
+    ready: ReadyQueue,
+    barrier: BlockBarrier,
+    warps: Box<[Warp]>,
+    rounds: Rounds,
+    at_grid_barrier: Cell<u32>,
+    at_active_mask: Cell<u32>,
+    /// Gives the turn to the other blocks of a cooperative launch; `None` in others.
+    pause: Cell<Option<NonNull<Yielder<(), ()>>>>,
+    failed: Cell<bool>,
+    failure: RefCell<Option<Failure>>,
+    /// A coroutine's place is the number of the thread that it was started for. Empty between blocks.
+    coroutines: RefCell<Vec<Option<ThreadCoroutine>>>,
+    stacks: RefCell<Vec<ThreadStack>>,
+    stacks_made: Cell<usize>,
+    shared: RefCell<SharedMemory>,
+}
+
+// SAFETY: it is moved to another CPU thread only between blocks. Then no coroutine is alive, whose
+// stack might hold what must stay on its thread, and the yielders are `None`.
+unsafe impl Send for BlockExecutor {}
+
+/// What the scheduler does next.
+enum Step {
+    Resume(u16),
+    Start,
+    Finished,
+    Stuck,
+}
+
+impl BlockExecutor {
+    /// An executor for blocks of at most `threads` threads, each with a stack of `stack_size` bytes.
+    pub(super) fn new(threads: u32, stack_size: usize) -> Self {
+        let state = || ThreadState { waits: Cell::new(Wait::Nothing), coroutine: Cell::new(0) };
+        BlockExecutor {
+            stack_size,
+            kernel: Cell::new(""),
+            threads: Cell::new(0),
+            started: Cell::new(0),
+            exited: Cell::new(0),
+            running: Cell::new(0),
+            coroutine: Cell::new(0),
+            yielder: Cell::new(None),
+            states: (0..threads).map(|_| state()).collect(),
+            ready: ReadyQueue::new(),
+            barrier: BlockBarrier::default(),
+            warps: (0..threads.div_ceil(32)).map(|_| Warp::default()).collect(),
+            rounds: Rounds::default(),
+            at_grid_barrier: Cell::new(0),
+            at_active_mask: Cell::new(0),
+            pause: Cell::new(None),
+            failed: Cell::new(false),
+            failure: RefCell::new(None),
+            coroutines: RefCell::new(Vec::new()),
+            stacks: RefCell::new(Vec::new()),
+            stacks_made: Cell::new(0),
+            shared: RefCell::new(SharedMemory::new()),
+        }
+    }
+
+    /// The most threads that a block can have here.
+    pub(super) fn max_threads(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// How many stacks it keeps.
+    pub(super) fn stacks(&self) -> usize {
+        self.stacks.borrow().len()
+    }
+
+    /// Makes it ready for a block of `kernel` with `shared_bytes` of shared memory; `false` if there is
+    /// not so much memory.
+    #[must_use]
+    pub(super) fn begin(&self, kernel: &'static str, shared_bytes: usize) -> bool {
+        self.kernel.set(kernel);
+        self.shared.borrow_mut().prepare(shared_bytes)
+    }
+
+    /// What went wrong in the block, if anything did.
+    #[inline]
+    pub(super) fn take_failure(&self) -> Option<Failure> {
+        if !self.failed.get() {
+            return None;
+        }
+        self.failed.set(false);
+        self.failure.borrow_mut().take()
+    }
+
+    /// Makes the block give its turn to others by `pause` while it waits for the grid. `None` ends that.
+    pub(super) fn set_pause(&self, pause: Option<NonNull<Yielder<(), ()>>>) {
+        self.pause.set(pause);
+    }
+
+    /// Ends the block at its grid barrier, without a failure of its own.
+    pub(super) fn abandon(&self) {
+        self.failed.set(true);
+    }
+
+    /// Where the threads wait for the grid: the place of the first in the source, and how many there are.
+    pub(super) fn grid_barrier_site(&self) -> Option<&'static Location<'static>> {
+        self.states[..self.threads.get() as usize].iter().find_map(|state| match state.waits.get() {
+            Wait::GridBarrier(site) => Some(site),
+            _ => None,
+        })
+    }
+
+    fn reset(&self, threads: u32) {
+        assert!(threads as usize <= self.states.len(), "a block of {threads} threads was let through");
+        self.threads.set(threads);
+        self.started.set(0);
+        self.exited.set(0);
+        self.at_grid_barrier.set(0);
+        self.at_active_mask.set(0);
+        self.ready.clear();
+        self.barrier.reset();
+        self.rounds.reset();
+        let warps = (threads as usize).div_ceil(32);
+        self.warps[..warps].iter().enumerate().for_each(|(number, warp)| {
+            warp.reset((threads - 32 * number as u32).min(32));
+        });
+        self.states[..threads as usize].iter().for_each(|state| state.waits.set(Wait::Nothing));
+    }
+
+    fn next_step(&self) -> Step {
+        if self.failed.get() {
+            return Step::Finished;
+        }
+        if let Some(coroutine) = self.ready.pop() {
+            return Step::Resume(coroutine);
+        }
+        if self.started.get() < self.threads.get() {
+            return Step::Start;
+        }
+        if self.exited.get() == self.threads.get() { Step::Finished } else { Step::Stuck }
+    }
+
+    /// Runs threads until all have exited or one has failed.
+    fn schedule(&self, coroutines: &mut [Option<ThreadCoroutine>], body: &dyn Fn(u32)) {
+        loop {
+            let place = match self.next_step() {
+                Step::Resume(coroutine) => usize::from(coroutine),
+                Step::Start => {
+                    let place = self.started.get() as usize;
+                    match self.start(place as u16, body) {
+                        Ok(coroutine) => coroutines[place] = Some(coroutine),
+                        Err(failure) => return self.fail(failure),
+                    }
+                    place
+                }
+                Step::Finished => return,
+                Step::Stuck => {
+                    if !warp::wake_active(self) && !self.wait_for_grid() {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            let Some(coroutine) = &mut coroutines[place] else { continue };
+            overflow::running_on(coroutine.trap_handler());
+            coroutine.resume(());
+            if coroutine.done() {
+                self.end(&mut coroutines[place]);
+            }
+        }
+    }
+
+    /// A coroutine that draws threads, the next one first.
+    fn start(&self, place: u16, body: &dyn Fn(u32)) -> Result<ThreadCoroutine, Failure> {
+        let stack = self.take_stack()?;
+        let draw = move |yielder: &Yielder<(), ()>, ()| {
+            self.enter(place, NonNull::from(yielder));
+            while let Some(thread) = self.draw() {
+                body(thread);
+                self.exit(thread);
+            }
+        };
+        // SAFETY: what `draw` borrows is alive until `run_threads` returns, and by then every coroutine
+        // has ended or, where it cannot be unwound, is never resumed.
+        Ok(unsafe { ThreadCoroutine::with_stack_unchecked(stack, draw) })
+    }
+
+    /// A stack that was used before, or a fresh one.
+    #[inline]
+    pub(super) fn take_stack(&self) -> Result<ThreadStack, Failure> {
+        let kept = self.stacks.borrow_mut().pop();
+        kept.map_or_else(|| self.make_stack(), Ok)
+    }
+
+    pub(super) fn keep_stack(&self, stack: ThreadStack) {
+        self.stacks.borrow_mut().push(stack);
+    }
+
+    #[cold]
+    fn make_stack(&self) -> Result<ThreadStack, Failure> {
+        let number = self.stacks_made.get();
+        let stack = ThreadStack::new(self.stack_size, number);
+        self.stacks_made.set(number + 1);
+        stack.map_err(|error| Failure::NoStack { stacks: number, reason: error.to_string().into() })
+    }
+
+    fn end(&self, coroutine: &mut Option<ThreadCoroutine>) {
+        if let Some(done) = coroutine.take() {
+            self.keep_stack(done.into_stack());
+        }
+    }
+
+    /// The next thread to start on the running coroutine; `None` while others are ready to go on.
+    #[inline]
+    fn draw(&self) -> Option<u32> {
+        let thread = self.started.get();
+        if thread == self.threads.get() || !self.ready.is_empty() || self.failed.get() {
+            return None;
+        }
+        self.started.set(thread + 1);
+        self.running.set(thread);
+        Some(thread)
+    }
+
+    #[inline]
+    fn exit(&self, thread: u32) {
+        self.exited.set(self.exited.get() + 1);
+        self.state(thread).waits.set(Wait::Exited);
+        self.warp(thread).exit(thread % 32);
+    }
+
+    #[inline]
+    fn enter(&self, coroutine: u16, yielder: NonNull<Yielder<(), ()>>) {
+        self.coroutine.set(coroutine);
+        self.yielder.set(Some(yielder));
+    }
+
+    /// Notes what the running thread is about to wait for.
+    #[inline]
+    fn note(&self, thread: u32, wait: Wait) {
+        assert_eq!(thread, self.running.get(), "a thread waits in its own name");
+        let state = self.state(thread);
+        state.waits.set(wait);
+        state.coroutine.set(self.coroutine.get());
+    }
+
+    /// Gives up the turn of the running thread until it is resumed.
+    #[inline]
+    fn suspend(&self, thread: u32) {
+        let coroutine = self.coroutine.get();
+        let Some(yielder) = self.yielder.get() else { return };
+        // SAFETY: this is the yielder of the coroutine that runs this very code: each coroutine enters
+        // its own when it starts and whenever it is resumed. It lives as long as the coroutine's stack.
+        unsafe { yielder.as_ref() }.suspend(());
+        self.enter(coroutine, yielder);
+        self.running.set(thread);
+    }
+
+    /// Lets a thread go on that waits.
+    #[inline]
+    fn wake(&self, thread: u32) {
+        self.ready.push(self.state(thread).coroutine.get());
+    }
+
+    /// Keeps the reason why the block cannot go on. The running thread must not go on either.
+    #[cold]
+    fn fail(&self, failure: Failure) {
+        self.failed.set(true);
+        self.failure.borrow_mut().get_or_insert(failure);
+    }
+
+    /// Fails and gives up the turn of the running thread for good.
+    #[cold]
+    fn fail_here(&self, thread: u32, failure: Failure) -> ! {
+        self.fail(failure);
+        self.suspend(thread);
+        unreachable!("a failed block resumes no thread but to unwind it")
+    }
+
+    /// All waiting threads wait for something that no thread of this block can bring: lets the other
+    /// blocks of the grid run, if that is what they wait for. `false` if it is in vain.
+    #[cold]
+    fn wait_for_grid(&self) -> bool {
+        let all_wait = self.at_grid_barrier.get() == self.threads.get();
+        let Some(pause) = self.pause.get().filter(|_| all_wait) else {
+            self.fail(failure::of_stuck_block(self));
+            return false;
+        };
+        // SAFETY: the yielder of the coroutine that runs this block in a cooperative launch, set for it
+        // before the block began and unset after its end.
+        unsafe { pause.as_ref() }.suspend(());
+        if self.failed.get() {
+            return false;
+        }
+        self.at_grid_barrier.set(0);
+        (0..self.threads.get()).for_each(|thread| self.wake(thread));
+        true
+    }
+
+    /// Unwinds all threads that still wait, so that what is on their stacks is dropped.
+    #[cold]
+    fn unwind(&self, coroutines: &mut [Option<ThreadCoroutine>]) {
+        for slot in coroutines {
+            let Some(coroutine) = slot else { continue };
+            if cfg!(not(panic = "unwind")) && !coroutine.done() {
+                // It cannot be unwound, and what lies on its stack may be pointed at: give both up.
+                mem::forget(slot.take());
+                continue;
+            }
+            // A destructor may panic in turn; the first failure is the one to tell.
+            let _ = catch_unwind(AssertUnwindSafe(|| coroutine.force_unwind()));
+            self.end(slot);
+        }
+    }
+
+    #[inline]
+    fn state(&self, thread: u32) -> &ThreadState {
+        &self.states[thread as usize]
+    }
+
+    #[inline]
+    fn warp(&self, thread: u32) -> &Warp {
+        &self.warps[thread as usize / 32]
+    }
+}
+
+// SAFETY: `run_threads` resumes coroutines only on the calling CPU thread and draws each number once; at
+// its end all coroutines have ended, or are leaked. `barrier` and `grid_barrier` are resumed when all
+// threads have arrived, `warp_exchange` when all lanes have, or not at all: after a failure a suspended
+// thread is only ever unwound. The shared memory is this block's alone.
+unsafe impl Executor for BlockExecutor {
+    fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
+        self.reset(threads);
+        let mut coroutines = self.coroutines.take();
+        coroutines.resize_with(self.states.len(), || None);
+        overflow::running_kernel(self.kernel.get(), self.stack_size);
+        if let Err(caught) = catch(|| self.schedule(&mut coroutines, body)) {
+            self.fail(Failure::Panic { thread: self.running.get(), caught });
+        }
+        if self.failed.get() {
+            self.unwind(&mut coroutines);
+        }
+        overflow::running_on_own_stack();
+        self.yielder.set(None);
+        self.coroutines.replace(coroutines);
+    }
+
+    #[inline]
+    fn barrier(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> u32 {
+        barrier::wait(self, thread, vote, site)
+    }
+
+    fn warp_exchange(
+        &self,
+        thread: u32,
+        mask: u32,
+        value: u128,
+        site: &'static Location<'static>,
+        read: &mut dyn FnMut(&[u128; 32]),
+    ) {
+        warp::exchange(self, thread, mask, value, site, read);
+    }
+
+    fn active_mask(&self, thread: u32, site: &'static Location<'static>) -> u32 {
+        warp::active_mask(self, thread, site)
+    }
+
+    fn grid_barrier(&self, thread: u32, site: &'static Location<'static>) {
+        self.note(thread, Wait::GridBarrier(site));
+        self.at_grid_barrier.set(self.at_grid_barrier.get() + 1);
+        self.suspend(thread);
+    }
+
+    fn shared(&self) -> (*mut u8, usize) {
+        self.shared.borrow().get()
+    }
+}

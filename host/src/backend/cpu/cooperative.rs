@@ -1,0 +1,246 @@
+//! A cooperative launch on the CPU: all blocks are resident at the same time, so that they can wait for
+//! each other. It must not know how the threads inside of a block take turns.
+//!
+//! Each block is a coroutine. A worker lets its blocks run until each has ended or waits for the grid;
+//! then the workers meet, and decide together what is next: go on, or end.
+
+use std::mem::take;
+use std::ptr::NonNull;
+use std::sync::{Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use super::block::BlockExecutor;
+use super::device::CpuDevice;
+use super::execute::Launch;
+use super::panic::catch;
+use super::stack::ThreadStack;
+use crate::divergence::SourcePlace;
+use crate::error::{Error, Result};
+use crate::grid::LaunchShape;
+use crate::kernel::Kernel;
+
+/// The most stacks of one launch, which take memory and, on Linux, two of the 65530 mappings of a process
+/// each: one for each thread and one for each block.
+const MAX_STACKS: u64 = 16_384;
+
+/// Checks that all blocks of a cooperative launch can be resident.
+pub(super) fn check(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
+    let threads: u32 = shape.block.iter().product();
+    let blocks: u64 = shape.grid.iter().copied().map(u64::from).product();
+    let limit = MAX_STACKS / (u64::from(threads) + 1);
+    if !shape.cooperative || blocks <= limit {
+        return Ok(());
+    }
+    let (kernel, device) = (kernel.name(), device.to_string().into());
+    Err(Error::TooManyResidentBlocks { kernel, device, blocks, threads, limit })
+}
+
+/// Runs all blocks of `launch`.
+///
+/// # Safety
+/// As for [`Launch::run`].
+pub(super) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
+    let wanted = device.workers().min(launch.blocks() as usize);
+    let meeting = OnceLock::new();
+    thread::scope(|scope| {
+        let meeting = &meeting;
+        let spawn = |worker: usize| {
+            let work = move || {
+                let meeting: &Meeting = meeting.wait();
+                // SAFETY: passed on; the blocks of different workers are different.
+                unsafe { run_worker(launch, device, worker, meeting) };
+            };
+            thread::Builder::new().name(format!("ferrogrid-grid-{worker}")).spawn_scoped(scope, work).is_ok()
+        };
+        // With fewer threads than wanted each takes more blocks.
+        let workers = (1..wanted).take_while(|&worker| spawn(worker)).count() + 1;
+        let meeting = meeting.get_or_init(|| Meeting::new(workers));
+        // SAFETY: passed on; the blocks of different workers are different.
+        unsafe { run_worker(launch, device, 0, meeting) };
+    });
+    meeting.into_inner().map_or(Ok(()), Meeting::into_result)
+}
+
+/// Where the workers meet after each phase, between two barriers of the grid.
+struct Meeting {
+    workers: usize,
+    barrier: Barrier,
+    phase: Mutex<Phase>,
+}
+
+/// What happened so far, and what is next.
+#[derive(Default)]
+struct Phase {
+    /// The failure of the lowest block that failed.
+    failure: Option<(u64, Error)>,
+    /// The blocks that wait for the grid now: how many, the lowest, and where that waits.
+    waiting: u32,
+    first_waiting: Option<(u64, SourcePlace)>,
+    /// The blocks that have ended: how many, and the lowest.
+    ended: u32,
+    first_ended: Option<u64>,
+    go_on: bool,
+}
+
+impl Meeting {
+    fn new(workers: usize) -> Self {
+        Meeting { workers, barrier: Barrier::new(workers), phase: Mutex::default() }
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all workers have told of their blocks; whether these are to go on.
+    fn decide(&self, launch: &Launch) -> bool {
+        if self.barrier.wait().is_leader() {
+            self.phase().decide(launch);
+        }
+        self.barrier.wait();
+        self.phase().go_on
+    }
+
+    fn into_result(self) -> Result<()> {
+        let phase = self.phase.into_inner().unwrap_or_else(PoisonError::into_inner);
+        phase.failure.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+impl Phase {
+    fn note_waiting(&mut self, block: u64, place: Option<SourcePlace>) {
+        self.waiting += 1;
+        if let Some(place) = place
+            && self.first_waiting.is_none_or(|(first, _)| block < first)
+        {
+            self.first_waiting = Some((block, place));
+        }
+    }
+
+    fn note_ended(&mut self, block: u64, result: Result<()>) {
+        self.ended += 1;
+        self.first_ended = Some(self.first_ended.map_or(block, |first| first.min(block)));
+        if let Err(error) = result
+            && self.failure.as_ref().is_none_or(|(first, _)| block < *first)
+        {
+            self.failure = Some((block, error));
+        }
+    }
+
+    /// All blocks wait or have ended. If all wait, all go on.
+    fn decide(&mut self, launch: &Launch) {
+        let (waiting, first_waiting) = (take(&mut self.waiting), self.first_waiting.take());
+        self.go_on = waiting > 0 && self.ended == 0;
+        if let (None, Some((block, place)), Some(ended)) = (&self.failure, first_waiting, self.first_ended) {
+            let error = Error::GridBarrierDivergence {
+                kernel: launch.kernel.name(),
+                place,
+                waiting: launch.block_idx(block),
+                waiting_blocks: waiting,
+                ended: launch.block_idx(ended),
+                ended_blocks: self.ended,
+            };
+            self.failure = Some((block, error));
+        }
+    }
+}
+
+/// A block of the launch, until it has ended.
+struct Resident<'a> {
+    number: u64,
+    executor: &'a BlockExecutor,
+    /// `None` when it has ended.
+    coroutine: Option<BlockCoroutine>,
+}
+
+type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
+
+/// Runs every `workers`-th block from `worker` on.
+///
+/// # Safety
+/// As for [`Launch::run`]; and no two workers have the same number.
+unsafe fn run_worker(launch: &Launch, device: &CpuDevice, worker: usize, meeting: &Meeting) {
+    let numbers = || (worker as u64..launch.blocks()).step_by(meeting.workers);
+    let threads = launch.shape.block.iter().product();
+    let executors: Vec<_> = numbers().map(|_| device.resident_executor(threads)).collect();
+    let mut residents = Vec::new();
+    for (number, executor) in numbers().zip(&executors) {
+        // SAFETY: passed on; each block is one worker's, once.
+        match unsafe { admit(launch, device, number, executor) } {
+            Ok(resident) => residents.push(resident),
+            Err(error) => meeting.phase().note_ended(number, Err(error)),
+        }
+    }
+    // The blocks take turns inside of one `catch`: what it notes of this CPU thread must not depend on
+    // which of them ends first.
+    let turns = catch(|| {
+        loop {
+            residents.retain_mut(|resident| resident.run(meeting));
+            if !meeting.decide(launch) {
+                return residents.iter_mut().for_each(Resident::abandon);
+            }
+        }
+    });
+    debug_assert!(turns.is_ok(), "a block keeps its failures to itself");
+    drop(residents);
+    executors.into_iter().for_each(|executor| device.keep_resident(executor));
+}
+
+/// Makes block `number` ready to run on a stack of its own.
+///
+/// # Safety
+/// As for [`Launch::run_block`]; and what is borrowed outlives the coroutine.
+unsafe fn admit<'a>(
+    launch: &'a Launch,
+    device: &'a CpuDevice,
+    number: u64,
+    executor: &'a BlockExecutor,
+) -> Result<Resident<'a>> {
+    let stack = executor
+        .take_stack()
+        .map_err(|failure| failure.into_error(launch.kernel, launch.block_idx(number), launch.shape.block))?;
+    let run = move |yielder: &Yielder<(), ()>, ()| {
+        executor.set_pause(Some(NonNull::from(yielder)));
+        // SAFETY: passed on.
+        let result = unsafe { launch.run_block(number, device, executor) };
+        executor.set_pause(None);
+        result
+    };
+    // SAFETY: what `run` borrows outlives `'a`, and the coroutine with it.
+    let coroutine = unsafe { BlockCoroutine::with_stack_unchecked(stack, run) };
+    Ok(Resident { number, executor, coroutine: Some(coroutine) })
+}
+
+impl Resident<'_> {
+    /// Lets the block run until it has ended or waits for the grid; whether it waits.
+    fn run(&mut self, meeting: &Meeting) -> bool {
+        match self.resume() {
+            None => {
+                let place = self.executor.grid_barrier_site().map(SourcePlace::from);
+                meeting.phase().note_waiting(self.number, place);
+                true
+            }
+            Some(result) => {
+                meeting.phase().note_ended(self.number, result);
+                false
+            }
+        }
+    }
+
+    /// Ends the block, which waits for a grid that will never come.
+    fn abandon(&mut self) {
+        self.executor.abandon();
+        self.resume();
+    }
+
+    /// Gives the block its turn; its result if it has ended.
+    fn resume(&mut self) -> Option<Result<()>> {
+        let coroutine = self.coroutine.as_mut()?;
+        let CoroutineResult::Return(result) = coroutine.resume(()) else { return None };
+        if let Some(ended) = self.coroutine.take() {
+            self.executor.keep_stack(ended.into_stack());
+        }
+        Some(result)
+    }
+}

@@ -1,0 +1,37 @@
+//! What a CPU device can be asked to be. It must not know how the device keeps to it.
+
+/// The limits of a CPU device that [`Device::cpu_with`](crate::Device::cpu_with) makes. What is not set is
+/// as for [`Device::cpu`](crate::Device::cpu).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CpuOptions {
+    pub(crate) memory: Option<u64>,
+    pub(crate) shared_memory_per_block: Option<usize>,
+    pub(crate) workers: Option<usize>,
+}
+
+impl CpuOptions {
+    /// A device as [`Device::cpu`](crate::Device::cpu).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// At most `bytes` of memory in its buffers at a time; more is
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory). Buffers that are dropped count until the work
+    /// before that has run.
+    #[must_use]
+    pub fn memory(self, bytes: u64) -> Self {
+        CpuOptions { memory: Some(bytes), ..self }
+    }
+
+    /// At most `bytes` of shared memory in a block, up to 232448 (227 KiB).
+    #[must_use]
+    pub fn shared_memory_per_block(self, bytes: usize) -> Self {
+        CpuOptions { shared_memory_per_block: Some(bytes), ..self }
+    }
+
+    /// `threads` threads to run blocks, from 1 to 65535, whatever `FERROGRID_CPU_THREADS` says.
+    #[must_use]
+    pub fn workers(self, threads: usize) -> Self {
+        CpuOptions { workers: Some(threads), ..self }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where threads wait in vain, in the words of errors: places in the source, who waits there, what became
+//! of the others. It must not know how that was found out.
+
+use std::fmt;
+use std::panic::Location;
+
+/// A place in the source of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourcePlace {
+    /// The file, as the compiler names it.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+impl From<&'static Location<'static>> for SourcePlace {
+    fn from(location: &'static Location<'static>) -> Self {
+        SourcePlace { file: location.file(), line: location.line(), column: location.column() }
+    }
+}
+
+impl fmt::Display for SourcePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// Threads of one block that wait at the same barrier of the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitingThreads {
+    /// The barrier's place.
+    pub place: SourcePlace,
+    /// Whether it is a barrier of the whole grid.
+    pub grid: bool,
+    /// The threads' places in the block, x first.
+    pub threads: Vec<[u32; 3]>,
+}
+
+impl WaitingThreads {
+    pub(crate) fn new(place: SourcePlace, grid: bool, threads: Vec<[u32; 3]>) -> Self {
+        WaitingThreads { place, grid, threads }
+    }
+}
+
+impl fmt::Display for WaitingThreads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let barrier = if self.grid { "grid barrier" } else { "barrier" };
+        write!(f, "at the {barrier} at {} wait {}", self.place, Threads(&self.threads))
+    }
+}
+
+/// What keeps a warp operation from going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaneFault {
+    /// The lane is the caller's own, and its mask does not name it.
+    NotInMask,
+    /// The block has no such thread.
+    Missing,
+    /// The lane's thread has exited.
+    Exited,
+    /// The lane is in a warp operation with another mask.
+    OtherMask {
+        /// That mask.
+        mask: u32,
+        /// Where.
+        place: SourcePlace,
+    },
+    /// The lane is in another warp operation, with the same mask.
+    OtherOperation {
+        /// Where.
+        place: SourcePlace,
+    },
+    /// The lane waits at a barrier.
+    AtBarrier {
+        /// Where.
+        place: SourcePlace,
+    },
+}
+
+impl fmt::Display for LaneFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaneFault::NotInMask => f.write_str("which is its own and not in the mask"),
+            LaneFault::Missing => f.write_str("which the block does not have"),
+            LaneFault::Exited => f.write_str("which has exited"),
+            LaneFault::OtherMask { mask, place } => {
+                write!(f, "which came with the mask {mask:#010x} at {place}")
+            }
+            LaneFault::OtherOperation { place } => {
+                write!(f, "which is in another operation with this mask, at {place}")
+            }
+            LaneFault::AtBarrier { place } => write!(f, "which waits at the barrier at {place}"),
+        }
+    }
+}
+
+/// A list of threads: how many, and the first few by name.
+struct Threads<'a>(&'a [[u32; 3]]);
+
+impl fmt::Display for Threads<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMED: usize = 4;
+        let count = self.0.len();
+        write!(f, "{count} thread{}: ", if count == 1 { "" } else { "s" })?;
+        for (index, [x, y, z]) in self.0.iter().take(NAMED).enumerate() {
+            write!(f, "{}({x}, {y}, {z})", if index == 0 { "" } else { ", " })?;
+        }
+        if count > NAMED { write!(f, " and {} more", count - NAMED) } else { Ok(()) }
+    }
+}
+
+/// A sentence about threads that wait and threads that cannot come any more.
+pub(crate) struct Divergence<'a>(pub(crate) &'a [WaitingThreads], pub(crate) &'a [[u32; 3]]);
+
+impl fmt::Display for Divergence<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, waiting) in self.0.iter().enumerate() {
+            write!(f, "{}{waiting}", if index == 0 { "" } else { "; " })?;
+        }
+        if self.1.is_empty() { Ok(()) } else { write!(f, "; exited have {}", Threads(self.1)) }
+    }
+}

@@ -1,0 +1,85 @@
+//! CPU devices with limits of their own: several in one process, little memory, little shared memory, any
+//! number of workers. It must not need the kernel language.
+
+mod waiting;
+
+use ferrogrid_host::{CpuOptions, Device, DeviceKind, Error, Grid, Result};
+use waiting::{enqueue, resources};
+
+#[test]
+fn devices_are_told_apart_and_each_has_buffers_of_its_own() -> Result<()> {
+    let [a, b] = [(); 2].map(|()| Device::cpu_with(CpuOptions::new().workers(1)));
+    let (a, b) = (a?, b?);
+    assert!(a != b && a != Device::cpu() && a == a.clone() && a.kind() == DeviceKind::Cpu);
+    assert!(a.to_string().starts_with("virtual CPU device ") && a.to_string() != b.to_string());
+    let (on_a, on_b) = (a.new_stream()?, b.new_stream()?);
+    let mut buffer = on_a.zeros::<u32>(1)?;
+    let grid = Grid::new([1, 1, 1], [1, 1, 1]);
+    let error = enqueue(&on_b, grid, resources(0, false), &mut buffer, |_| ());
+    assert!(matches!(error, Err(Error::DeviceMismatch { .. })), "{error:?}");
+    enqueue(&on_a, grid, resources(0, false), &mut buffer, |t| t.set(0, 7))?;
+    assert_eq!(on_a.download(&buffer)?, [7]);
+    Ok(())
+}
+
+#[test]
+fn memory_runs_out_at_the_limit_and_comes_back() -> Result<()> {
+    let device = Device::cpu_with(CpuOptions::new().memory(4096))?;
+    let stream = device.new_stream()?;
+    let mut buffers = Vec::new();
+    for _ in 0..4 {
+        buffers.push(stream.zeros::<u8>(1024)?);
+    }
+    let Err(Error::OutOfMemory { device: name, requested: 1, free: Some(0), total: Some(4096) }) =
+        stream.zeros::<u8>(1)
+    else {
+        panic!("there was more memory")
+    };
+    assert_eq!(*name, *device.to_string());
+    stream.fill_into(1, &mut buffers[3])?;
+    buffers.truncate(2);
+    stream.synchronize()?;
+    assert_eq!(device.memory_info()?.map(|memory| (memory.free, memory.total)), Some((2048, 4096)));
+    assert!(stream.zeros::<u8>(2049).is_err());
+    assert_eq!(stream.download(&stream.zeros::<u8>(2048)?)?, [0; 2048]);
+    assert!(matches!(stream.zeros::<u8>(isize::MAX as usize), Err(Error::OutOfMemory { .. })));
+    Ok(())
+}
+
+#[test]
+fn shared_memory_is_limited_as_asked_for() -> Result<()> {
+    for (options, limit) in
+        [(CpuOptions::new(), 232_448), (CpuOptions::new().shared_memory_per_block(1000), 1000)]
+    {
+        let device = Device::cpu_with(options)?;
+        let stream = device.new_stream()?;
+        let mut out = stream.zeros::<u32>(1)?;
+        let mut launch = |bytes| {
+            let grid = Grid::new([2, 1, 1], [2, 1, 1]);
+            enqueue(&stream, grid, resources(bytes, false), &mut out, |t| t.set(0, t.shared().1 as u32))
+        };
+        let expected = Error::SharedMemoryTooLarge {
+            kernel: "probe",
+            device: device.to_string().into(),
+            bytes: limit + 1,
+            limit,
+        };
+        assert_eq!(launch(limit + 1), Err(expected));
+        launch(limit)?;
+        assert_eq!(stream.download(&out)?, [limit as u32]);
+    }
+    Ok(())
+}
+
+#[test]
+fn options_that_no_device_can_have_are_named() {
+    let text = |options| Device::cpu_with(options).unwrap_err().to_string();
+    assert_eq!(
+        text(CpuOptions::new().workers(0)),
+        "a CPU device cannot have 0 as `workers`: expected are 1 to 65535 threads"
+    );
+    assert_eq!(
+        text(CpuOptions::new().shared_memory_per_block(232_449)),
+        "a CPU device cannot have 232449 as `shared_memory_per_block`: expected are at most 232448 bytes"
+    );
+}

@@ -1,0 +1,65 @@
+//! Shared memory in both halves: regions of static size one after the other from the start, then slices
+//! where the launch says. It must not know how a kernel comes by its other arguments.
+
+use ferrogrid_syntax::{Kernel, ParameterKind};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::Ident;
+
+/// The local that holds the region of parameter number `position`.
+pub(super) fn region(position: usize) -> Ident {
+    format_ident!("__region{position}")
+}
+
+/// The local that holds where the slice of parameter number `position` starts, in bytes.
+pub(super) fn offset(position: usize) -> Ident {
+    format_ident!("__offset{position}")
+}
+
+/// The local that holds how many elements the slice of parameter number `position` has.
+pub(super) fn length(position: usize) -> Ident {
+    format_ident!("__length{position}")
+}
+
+/// Statements that make the regions of `thread`'s block; `device` is the path of the device crate.
+///
+/// SAFETY of what they call: the launch gives each block as much shared memory as `bytes` says, and the
+/// slices behind it; regions do not overlap, and each thread makes each once.
+pub(super) fn regions(kernel: &Kernel, device: &TokenStream, thread: &TokenStream) -> TokenStream {
+    let mut before = quote!(0);
+    let mut statements = TokenStream::new();
+    for (position, parameter) in kernel.parameters.iter().enumerate() {
+        let region = region(position);
+        match &parameter.kind {
+            ParameterKind::Shared { array } => {
+                statements.extend(quote! {
+                    let #region = #device::Shared::from_raw(
+                        #device::shared::region::<#array, _>(&#thread, const { #before })
+                    );
+                });
+                before = quote!(#device::shared::offset_after(#before, ::core::mem::size_of::<#array>()));
+            }
+            ParameterKind::SharedSlice { element } => {
+                let (offset, length) = (offset(position), length(position));
+                statements.extend(quote! {
+                    let #region = #device::SharedSlice::from_raw(
+                        #device::shared::region::<#element, _>(&#thread, #offset),
+                        #length,
+                    );
+                });
+            }
+            _ => {}
+        }
+    }
+    statements
+}
+
+/// How many bytes the regions of static size take together.
+pub(super) fn bytes(kernel: &Kernel, device: &TokenStream) -> TokenStream {
+    kernel.parameters.iter().fold(quote!(0), |before, parameter| match &parameter.kind {
+        ParameterKind::Shared { array } => {
+            quote!(#device::shared::offset_after(#before, ::core::mem::size_of::<#array>()))
+        }
+        _ => before,
+    })
+}

@@ -1,0 +1,93 @@
+//! Which calls in a kernel's body all threads of a block make together. A barrier that some threads
+//! skip, or meet elsewhere, is undefined on a GPU; so `Thread`'s barriers are `unsafe`, and this room
+//! makes them safe where the text shows that control flow cannot differ between threads. It must not
+//! know what the calls do, beyond their names, nor how a kernel is compiled.
+//!
+//! A value is *uniform* if it is made from kernel parameters, constants, block indices and results of
+//! barriers alone. A call is accepted if every condition and loop around it is uniform, and no thread
+//! can leave early. The analysis repeats until nothing changes, since an assignment late in a loop
+//! matters at its beginning. What it believes of types (that a value is a plain number, whose
+//! operators cannot be anybody's code) the code that it emits asserts.
+
+mod collective;
+mod facts;
+mod flow;
+mod pattern;
+mod scope;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{Ident, ItemFn, Result};
+
+use crate::parameter::{Parameter, ParameterKind};
+use facts::Facts;
+use flow::Walk;
+
+/// `function` with every barrier that all threads reach together wrapped in `unsafe`.
+///
+/// # Errors
+/// For a barrier that control flow may keep some threads from; with the spans of the barrier and of
+/// what may differ between threads.
+pub(crate) fn check(function: &ItemFn, parameters: &[Parameter]) -> Result<ItemFn> {
+    if !has_collectives(function) {
+        return Ok(function.clone());
+    }
+    let mut facts = Facts::default();
+    loop {
+        let mut walked = function.clone();
+        let mut walk = Walk::new(&mut facts, parameters);
+        walk.function(&mut walked.block);
+        let (changed, errors) = walk.finish();
+        if changed {
+            continue;
+        }
+        return errors.map_or(Ok(walked), Err);
+    }
+}
+
+/// Whether the function's text has a call that all threads must make together.
+pub(crate) fn has_collectives(function: &ItemFn) -> bool {
+    mentions(function.block.to_token_stream(), &|ident| collective::find(&ident.to_string()).is_some())
+}
+
+/// Whether a thread of the kernel might wait for others: it has shared memory, or its `Thread` is used
+/// for anything but to ask where it is.
+pub(crate) fn may_wait(function: &ItemFn, parameters: &[Parameter]) -> bool {
+    if parameters.iter().any(|parameter| parameter.kind.is_shared()) {
+        return true;
+    }
+    let thread = parameters.iter().find(|it| matches!(it.kind, ParameterKind::Thread { .. }));
+    thread.is_some_and(|thread| used_otherwise(function.block.to_token_stream(), &thread.name))
+}
+
+/// Whether `thread` occurs in `tokens` other than as `thread.index()` and the like.
+fn used_otherwise(tokens: TokenStream, thread: &Ident) -> bool {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    trees.iter().enumerate().any(|(at, tree)| match tree {
+        TokenTree::Ident(ident) if ident == thread => !asks_where(&trees[at + 1..]),
+        TokenTree::Group(group) => used_otherwise(group.stream(), thread),
+        _ => false,
+    })
+}
+
+/// Whether `.index` or the like comes next.
+fn asks_where(next: &[TokenTree]) -> bool {
+    match next {
+        [TokenTree::Punct(dot), TokenTree::Ident(method), ..] if dot.as_char() == '.' => {
+            collective::asks_where(&method.to_string())
+        }
+        _ => false,
+    }
+}
+
+fn mentions(tokens: TokenStream, wanted: &impl Fn(&Ident) -> bool) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => wanted(&ident),
+        TokenTree::Group(group) => mentions(group.stream(), wanted),
+        _ => false,
+    })
+}

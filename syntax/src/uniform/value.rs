@@ -1,0 +1,309 @@
+//! How much the value of an expression may differ between threads, and what that rests on. Whatever is
+//! not known to be uniform is taken to vary. It must not know control flow.
+
+use proc_macro2::Span;
+use quote::quote_spanned;
+use syn::spanned::Spanned;
+use syn::visit_mut::VisitMut;
+use syn::{BinOp, Expr, ExprField, ExprIndex, ExprMethodCall, ExprPath, UnOp, parse_quote_spanned};
+
+use super::collective;
+use super::facts::{Level, Raised};
+use super::flow::Walk;
+use super::pattern;
+use super::scope::{Binding, BindingKind};
+
+/// What is known of the value of an expression.
+#[derive(Default)]
+pub(super) struct Value {
+    pub(super) level: Level,
+    pub(super) leaves: Vec<Leaf>,
+}
+
+/// A part of an expression that it rests on: to be asserted to be a plain number.
+pub(super) struct Leaf {
+    /// The assertion's argument.
+    expression: Expr,
+    /// The variable, if it is one.
+    pub(super) declaration: Option<usize>,
+}
+
+impl Value {
+    pub(super) fn varying() -> Self {
+        Value { level: Level::Varying, leaves: Vec::new() }
+    }
+
+    fn of(level: Level) -> Self {
+        Value { level, leaves: Vec::new() }
+    }
+
+    fn leaf(level: Level, expression: Expr, declaration: Option<usize>) -> Self {
+        Value { level, leaves: vec![Leaf { expression, declaration }] }
+    }
+
+    fn and(mut self, other: Value) -> Self {
+        self.level = self.level.max(other.level);
+        self.leaves.extend(other.leaves);
+        self
+    }
+
+    /// `expression`, whose value this is, with an assertion for each thing that it rests on.
+    pub(super) fn asserted(&self, expression: Expr) -> Expr {
+        if self.level == Level::Varying {
+            return expression;
+        }
+        self.leaves.iter().fold(expression, |expression, leaf| {
+            let span = leaf.expression.span();
+            let leaf = &leaf.expression;
+            let path = quote_spanned!(span=> ::ferrogrid::device::uniform::checked);
+            parse_quote_spanned!(span=> #path(&#leaf, #expression))
+        })
+    }
+}
+
+/// Methods of numbers and ranges whose result follows from their arguments.
+const PURE: &[&str] = &[
+    "abs",
+    "abs_diff",
+    "clamp",
+    "count_ones",
+    "count_zeros",
+    "div_ceil",
+    "ilog",
+    "ilog10",
+    "ilog2",
+    "is_multiple_of",
+    "is_power_of_two",
+    "leading_zeros",
+    "max",
+    "min",
+    "next_multiple_of",
+    "next_power_of_two",
+    "pow",
+    "rem_euclid",
+    "rev",
+    "saturating_add",
+    "saturating_mul",
+    "saturating_sub",
+    "step_by",
+    "trailing_zeros",
+    "wrapping_add",
+    "wrapping_mul",
+    "wrapping_sub",
+];
+
+/// Methods of slices that tell their extents.
+const EXTENTS: &[&str] = &["len", "is_empty", "width", "height", "depth", "shape"];
+
+/// Methods of output slices that leave their extents as they are.
+const LEAVE_EXTENTS: &[&str] = &["get_mut", "get", "fill_with", "iter_mut"];
+
+impl Walk<'_> {
+    /// Walks over `expression` and tells what is known of its value.
+    pub(super) fn value(&mut self, expression: &mut Expr) -> Value {
+        match expression {
+            Expr::Lit(_) => Value::of(Level::Grid),
+            Expr::Path(path) => self.path(path),
+            Expr::Paren(inner) => self.value(&mut inner.expr),
+            Expr::Group(inner) => self.value(&mut inner.expr),
+            Expr::Cast(cast) => self.value(&mut cast.expr),
+            Expr::Unary(unary) if !matches!(unary.op, UnOp::Deref(_)) => self.value(&mut unary.expr),
+            Expr::Binary(binary) if !is_assignment(&binary.op) => {
+                let left = self.value(&mut binary.left);
+                let lazy = matches!(binary.op, BinOp::And(_) | BinOp::Or(_));
+                if !lazy {
+                    return left.and(self.value(&mut binary.right));
+                }
+                let number = self.enter_condition(&left, binary.left.span());
+                let right = self.value(&mut binary.right);
+                self.leave_frame();
+                self.assert_if_condition_matters(number, &left, &mut binary.left);
+                left.and(right)
+            }
+            Expr::Range(range) => {
+                let ends = range.start.iter_mut().chain(range.end.iter_mut());
+                ends.fold(Value::default(), |value, end| value.and(self.value(end)))
+            }
+            Expr::Tuple(tuple) => self.all(tuple.elems.iter_mut()),
+            Expr::Array(array) => self.all(array.elems.iter_mut()),
+            Expr::MethodCall(_) => self.method_call(expression),
+            Expr::Index(index) => self.index(index),
+            Expr::Field(field) => self.field(field),
+            Expr::Block(_)
+            | Expr::If(_)
+            | Expr::Match(_)
+            | Expr::While(_)
+            | Expr::ForLoop(_)
+            | Expr::Loop(_)
+            | Expr::Break(_)
+            | Expr::Continue(_)
+            | Expr::Return(_)
+            | Expr::Closure(_)
+            | Expr::Unsafe(_)
+            | Expr::Async(_)
+            | Expr::Const(_)
+            | Expr::TryBlock(_)
+            | Expr::Try(_)
+            | Expr::Assign(_)
+            | Expr::Binary(_)
+            | Expr::Reference(_)
+            | Expr::RawAddr(_)
+            | Expr::Let(_)
+            | Expr::Macro(_) => {
+                self.control(expression);
+                Value::varying()
+            }
+            _ => {
+                syn::visit_mut::visit_expr_mut(self, expression);
+                Value::varying()
+            }
+        }
+    }
+
+    fn all<'e>(&mut self, expressions: impl Iterator<Item = &'e mut Expr>) -> Value {
+        expressions.fold(Value::default(), |value, expression| value.and(self.value(expression)))
+    }
+
+    fn path(&mut self, path: &ExprPath) -> Value {
+        let expression = Expr::Path(path.clone());
+        let Some(binding) = path.path.get_ident().and_then(|name| self.scopes.find(name)).cloned() else {
+            return Value::leaf(Level::Grid, expression, None);
+        };
+        match binding.kind {
+            BindingKind::Thread | BindingKind::Input | BindingKind::Output => Value::varying(),
+            BindingKind::Parameter(_) | BindingKind::Local => {
+                let level = self.facts.declaration(binding.number).raised.level;
+                Value::leaf(level, expression, Some(binding.number))
+            }
+        }
+    }
+
+    fn method_call(&mut self, expression: &mut Expr) -> Value {
+        let Expr::MethodCall(call) = expression else { return Value::varying() };
+        let method = call.method.to_string();
+        let receiver = plain(&call.receiver).and_then(|name| self.scopes.find(name)).cloned();
+        if let Some(Binding { kind: BindingKind::Thread, .. }) = receiver {
+            return self.thread_method(expression);
+        }
+        if let Some(Binding { kind: BindingKind::Input | BindingKind::Output, number, .. }) = receiver {
+            if EXTENTS.contains(&method.as_str()) {
+                let level = self.facts.declaration(number).raised.level;
+                return Value::of(level);
+            }
+            if !LEAVE_EXTENTS.contains(&method.as_str()) {
+                self.may_write(&call.receiver);
+            }
+        } else if !PURE.contains(&method.as_str()) {
+            self.may_write(&call.receiver);
+        }
+        let value = self.value(&mut call.receiver);
+        let value = call.args.iter_mut().fold(value, |value, argument| value.and(self.value(argument)));
+        if PURE.contains(&method.as_str()) { value } else { Value::varying() }
+    }
+
+    fn thread_method(&mut self, expression: &mut Expr) -> Value {
+        let Expr::MethodCall(call) = expression else { return Value::varying() };
+        call.args.iter_mut().for_each(|argument| self.visit_expr_mut(argument));
+        let method = call.method.to_string();
+        match collective::find(&method) {
+            None => Value::of(collective::place(&method)),
+            Some(_) if self.in_unsafe() => Value::varying(),
+            Some(collective) => self.collective(expression, collective),
+        }
+    }
+
+    fn collective(&mut self, expression: &mut Expr, collective: collective::Collective) -> Value {
+        let Expr::MethodCall(call) = expression else { return Value::varying() };
+        self.meet(call, collective);
+        *expression = collective::verified(call);
+        Value::of(collective.gives)
+    }
+
+    /// An element of `&[T]`, which no thread writes while the kernel runs, or of an array.
+    fn index(&mut self, index: &mut ExprIndex) -> Value {
+        let input = plain(&index.expr).and_then(|name| self.scopes.find(name)).cloned();
+        let Some(Binding { kind: BindingKind::Input, number, .. }) = input else {
+            let base = self.value(&mut index.expr);
+            return base.and(self.value(&mut index.index));
+        };
+        let place = self.value(&mut index.index);
+        let level = self.facts.declaration(number).raised.level;
+        place.and(Value::leaf(level, Expr::Index(index.clone()), Some(number)))
+    }
+
+    /// A field of a parameter.
+    fn field(&mut self, field: &mut ExprField) -> Value {
+        let mut members = vec![field.member.clone()];
+        let mut base = &*field.base;
+        while let Expr::Field(outer) = base {
+            members.insert(0, outer.member.clone());
+            base = &outer.base;
+        }
+        let binding = plain(base).and_then(|name| self.scopes.find(name)).cloned();
+        let Some(Binding { kind: BindingKind::Parameter(ty), number, .. }) = binding else {
+            self.visit_expr_mut(&mut field.base);
+            return Value::varying();
+        };
+        let level = self.facts.declaration(number).raised.level;
+        let (span, whole) = (field.span(), field.clone());
+        // That the field is the type's own, and not reached through code that dereferences.
+        let own: Expr = parse_quote_spanned!(span=> ::core::mem::offset_of!(#ty, #(#members).*));
+        // Its own type is asserted, not that of the whole parameter, so it is no leaf of a variable.
+        let leaf = Value::leaf(level, Expr::Field(whole), None);
+        leaf.and(Value::leaf(level, own, None))
+    }
+
+    /// Notes that `place` may be written by code that this room cannot see.
+    pub(super) fn may_write(&mut self, place: &Expr) {
+        let Some(name) = pattern::base(place) else { return };
+        let Some(binding) = self.scopes.find(name).cloned() else { return };
+        if binding.mutable {
+            let raised = Raised { level: Level::Varying, by: Some(place.span()) };
+            self.facts.raise_declaration(binding.number, raised);
+        }
+    }
+
+    /// The barrier `call` at the place reached.
+    fn meet(&mut self, call: &ExprMethodCall, collective: collective::Collective) {
+        let found = self.note_collective();
+        let raised = if self.facts.exit().level > found.level { self.facts.exit() } else { found };
+        if raised.level > collective.needs {
+            self.refuse(call, collective, raised.by.unwrap_or_else(Span::call_site));
+        }
+    }
+}
+
+/// The name, if the expression is one.
+fn plain(expression: &Expr) -> Option<&syn::Ident> {
+    match expression {
+        Expr::Path(path) => path.path.get_ident(),
+        Expr::Paren(inner) => plain(&inner.expr),
+        Expr::Group(inner) => plain(&inner.expr),
+        _ => None,
+    }
+}
+
+/// Whether `operator` is `+=` or the like.
+pub(super) fn is_assignment(operator: &BinOp) -> bool {
+    !matches!(
+        operator,
+        BinOp::Add(_)
+            | BinOp::Sub(_)
+            | BinOp::Mul(_)
+            | BinOp::Div(_)
+            | BinOp::Rem(_)
+            | BinOp::And(_)
+            | BinOp::Or(_)
+            | BinOp::BitXor(_)
+            | BinOp::BitAnd(_)
+            | BinOp::BitOr(_)
+            | BinOp::Shl(_)
+            | BinOp::Shr(_)
+            | BinOp::Eq(_)
+            | BinOp::Lt(_)
+            | BinOp::Le(_)
+            | BinOp::Ne(_)
+            | BinOp::Ge(_)
+            | BinOp::Gt(_)
+    )
+}

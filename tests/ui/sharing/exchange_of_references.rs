@@ -1,0 +1,15 @@
+//! A thread cannot give another one a reference to what is its own.
+
+#[ferrogrid::module(host_only)]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel]
+    pub fn lent(t: Thread<1>, mut y: DisjointSlice<f32>) {
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = *t.warp().shuffle_xor(&*y, 1);
+        }
+    }
+}
+
+fn main() {}
