@@ -51,3 +51,8 @@ pub mod prelude {
     pub use crate::device::DeviceCopy;
     pub use crate::{Device, DeviceBuffer, DeviceView, DeviceViewMut, Error, Grid, Stream};
 }
+
+/// Runs the programs of the README that need no build step.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

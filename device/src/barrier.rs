@@ -104,6 +104,21 @@ impl<const R: usize> Thread<'_, R> {
     }
 }
 
+impl<const R: usize> Thread<'_, R> {
+    /// Waits for all threads of the grid (cooperative groups' `grid.sync()`), in a kernel that is
+    /// `#[kernel(cooperative)]`. What they wrote before is visible to all of them afterwards.
+    ///
+    /// # Safety
+    /// All threads of the grid make this call together, in a launch whose blocks are all resident at the
+    /// same time.
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn sync_grid(&self) {
+        // SAFETY: passed on.
+        unsafe { source::sync_grid(self) }
+    }
+}
+
 /// Fences: what the calling thread wrote before is seen by the others before what it writes after.
 /// They wait for nobody; that others read in order is for atomics to see to.
 pub mod fence {
@@ -144,6 +159,9 @@ pub mod fence {
 /// LLVM's intrinsics, which it knows to be convergent.
 #[cfg(target_arch = "nvptx64")]
 mod source {
+    use core::arch::asm;
+
+    use crate::atomic::{DeviceAtomic, Ordering};
     use crate::thread::Thread;
 
     unsafe extern "C" {
@@ -155,6 +173,39 @@ mod source {
         fn barrier_and(barrier: u32, predicate: bool) -> bool;
         #[link_name = "llvm.nvvm.barrier.cta.red.or.aligned.all"]
         fn barrier_or(barrier: u32, predicate: bool) -> bool;
+    }
+
+    /// One thread of each block adds to a counter that the driver keeps for a cooperative launch, and waits
+    /// until its highest bit changes. The block that comes with what is missing to half the range makes it
+    /// change, and leaves the rest 0, whatever the number of blocks: so the next barrier starts as this did.
+    #[inline(never)]
+    pub(super) unsafe fn sync_grid<const R: usize>(thread: &Thread<'_, R>) {
+        const HALF: u32 = 1 << 31;
+        // SAFETY: all threads of the block come here, as the caller vouches.
+        unsafe { barrier_sync(0) };
+        if thread.thread_rank() == 0 {
+            let (blocks, first) = thread.blocks();
+            let missing = if first { HALF - (blocks - 1) } else { 1 };
+            // SAFETY: in a cooperative launch the driver provides the counter, and only barriers use it.
+            let counter = unsafe { &*grid_counter() };
+            let before = counter.fetch_add(missing, Ordering::AcqRel);
+            while (before ^ counter.load(Ordering::Acquire)) & HALF == 0 {}
+        }
+        // SAFETY: as above.
+        unsafe { barrier_sync(0) };
+    }
+
+    /// The counter of the launch: in the workspace whose address the driver puts into environment registers
+    /// 1 (high) and 2 (low), behind its size.
+    #[inline(always)]
+    fn grid_counter() -> *const DeviceAtomic<u32> {
+        let (high, low): (u32, u32);
+        // SAFETY: reads registers.
+        unsafe {
+            asm!("mov.u32 {high}, %envreg1;", "mov.u32 {low}, %envreg2;", high = out(reg32) high, low = out(reg32) low, options(pure, nomem, nostack));
+        }
+        let workspace = (u64::from(high) << 32 | u64::from(low)) as usize;
+        core::ptr::with_exposed_provenance::<DeviceAtomic<u32>>(workspace + 4)
     }
 
     #[inline(always)]
@@ -186,6 +237,11 @@ mod source {
 #[cfg(not(target_arch = "nvptx64"))]
 mod source {
     use crate::thread::Thread;
+
+    #[track_caller]
+    pub(super) unsafe fn sync_grid<const R: usize>(thread: &Thread<'_, R>) {
+        thread.block.grid_barrier(thread.place());
+    }
 
     #[track_caller]
     pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {

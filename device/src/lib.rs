@@ -53,7 +53,7 @@ pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice
 pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
-pub use shared::{Padded, Shared, SharedElement, SharedSlice};
+pub use shared::{Padded, Scratch, Shared, SharedElement, SharedSlice};
 pub use stride::GridStride;
 pub use thread::Thread;
 pub use warp::{Tile, Warp};
@@ -64,7 +64,7 @@ pub mod prelude {
     pub use crate::math::{FastMath, Float};
     pub use crate::{
         Aligned16, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index, Padded,
-        Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
+        Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
     };
     pub use ferrogrid_macros::kernel;
 }

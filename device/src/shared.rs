@@ -13,7 +13,7 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 
 pub use address::{ALIGNMENT, offset_after, region};
-pub use array::{Padded, SharedArray};
+pub use array::{Padded, Scratch, SharedArray};
 pub use element::SharedElement;
 pub use phase::{Publish, Reclaim, Retyped};
 pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};

@@ -84,6 +84,14 @@ impl<const R: usize> Thread<'_, R> {
         }
     }
 
+    /// How many blocks the grid has, and whether this is its first. (A grid that can wait as a whole has
+    /// fewer than 2^31 blocks.)
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub(crate) fn blocks(&self) -> (u32, bool) {
+        (registers::grid_dim(self).iter().product(), registers::block_idx(self) == [0; 3])
+    }
+
     /// Blocks in the grid (CUDA's `gridDim`, PTX `%nctaid`).
     #[inline(always)]
     pub fn grid_dim(&self) -> [u32; R] {

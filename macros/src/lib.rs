@@ -38,7 +38,10 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `&[T]` | `&DeviceBuffer<T>` or a view of one |
 /// | `&[DeviceAtomic<T>]` | an atomic view: `buffer.as_atomic()` |
 /// | `DisjointSlice<T>` | `&mut DeviceBuffer<T>` or a mutable view |
-/// | `DisjointSlice<T, 2>` | a mutable view of rank 2 |
+/// | `DisjointSlice<T, 2>`, `DisjointSlice<T, 3>` | a mutable view of that rank |
+/// | `DisjointTiles<T, W, H>`, `DisjointRows<T>` | a mutable view of rank 2 |
+/// | `Shared<[T; N]>`, `Shared<[[T; W]; H]>`, `Shared<Padded<T, W, H>>` | nothing |
+/// | `SharedSlice<T>` | its length |
 /// | `*const T`, `*mut T` (`unsafe fn` only) | `DevicePtr<T>`, `DevicePtrMut<T>` |
 ///
 /// Options promise something of every launch, which the launch checks and the compiler uses to
@@ -48,6 +51,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// |---|---|---|
 /// | `block = [x, y]` | blocks have exactly this shape (one number for each dimension of the grid) | `.reqntid` |
 /// | `max_threads = n` | no block has more threads | `.maxntid` |
+/// | `cooperative` | all blocks are on the device at the same time: `t.sync_grid()` waits for all of them | |
 /// | `min_blocks = n` | wanted: so many blocks at once on a multiprocessor | `.minnctapersm` |
 ///
 /// A kernel may have type and const parameters; its options list what it is compiled for, and every

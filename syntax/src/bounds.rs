@@ -1,4 +1,4 @@
-//! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`), so that the compiler
+//! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`, `cooperative`), so that the compiler
 //! can give each thread the registers that fit. It must not know how the promise is written in PTX or
 //! checked at a launch.
 
@@ -19,12 +19,20 @@ pub struct LaunchBounds {
     pub max_threads: Option<u32>,
     /// `min_blocks = n`: so many blocks shall fit on a multiprocessor at once.
     pub min_blocks: Option<u32>,
+    /// `cooperative`: all blocks are resident at the same time, so that they can wait for each other.
+    pub cooperative: bool,
 }
 
 impl LaunchBounds {
     /// Reads the option `name`, up to the comma, if it is one of these.
     pub(crate) fn take(&mut self, name: &Ident, rank: usize, input: ParseStream<'_>) -> Result<bool> {
         let option = name.to_string();
+        if option == "cooperative" {
+            if std::mem::replace(&mut self.cooperative, true) {
+                return Err(Error::new(name.span(), "`cooperative` is said twice"));
+            }
+            return Ok(true);
+        }
         if !["block", "max_threads", "min_blocks"].contains(&option.as_str()) {
             return Ok(false);
         }

@@ -54,7 +54,7 @@ impl Kernel {
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         let may_wait = uniform::may_wait(&function, &parameters);
         let has_barriers = uniform::has_collectives(&function);
-        let mut function = uniform::check(&function, &parameters)?;
+        let mut function = uniform::check(&function, &parameters, bounds.cooperative)?;
         number_regions(&mut function, &parameters);
         Ok(Some(Kernel { function, parameters, rank, bounds, instances, may_wait, has_barriers }))
     }

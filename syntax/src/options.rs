@@ -46,8 +46,8 @@ fn unknown(name: &Ident) -> Error {
     Error::new(
         name.span(),
         format!(
-            "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, and \
-             lists of instances for its generic parameters"
+            "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, \
+             `cooperative`, and lists of instances for its generic parameters"
         ),
     )
 }
@@ -65,7 +65,12 @@ mod tests {
     fn a_block_is_padded_to_three_dimensions() {
         let attribute = parse_quote!(#[kernel(block = [16, 8], min_blocks = 2)]);
         let bounds = parse(&attribute, &Generics::default()).unwrap().bounds;
-        let expected = LaunchBounds { block: Some([16, 8, 1]), max_threads: None, min_blocks: Some(2) };
+        let expected = LaunchBounds {
+            block: Some([16, 8, 1]),
+            max_threads: None,
+            min_blocks: Some(2),
+            cooperative: false,
+        };
         assert_eq!(bounds, expected);
         let line: Attribute = parse_quote!(#[kernel(block = 128)]);
         let bounds = KernelOptions::parse(&line, 1, &Generics::default()).unwrap().bounds;

@@ -30,16 +30,16 @@ use flow::Walk;
 /// `function` with every barrier that all threads reach together wrapped in `unsafe`.
 ///
 /// # Errors
-/// For a barrier that control flow may keep some threads from; with the spans of the barrier and of
-/// what may differ between threads.
-pub(crate) fn check(function: &ItemFn, parameters: &[Parameter]) -> Result<ItemFn> {
+/// For a barrier that control flow may keep some threads from, with the spans of the barrier and of
+/// what may differ between threads; and for a barrier of the grid in a kernel that is not `cooperative`.
+pub(crate) fn check(function: &ItemFn, parameters: &[Parameter], cooperative: bool) -> Result<ItemFn> {
     if !has_collectives(function) {
         return Ok(function.clone());
     }
     let mut facts = Facts::default();
     loop {
         let mut walked = function.clone();
-        let mut walk = Walk::new(&mut facts, parameters);
+        let mut walk = Walk::new(&mut facts, parameters, cooperative);
         walk.function(&mut walked.block);
         let (changed, errors) = walk.finish();
         if changed {

@@ -60,7 +60,7 @@ pub mod shared {
 
     /// Each block takes the greatest of its row from all of it.
     #[kernel]
-    pub fn below_greatest(t: Thread<1>, mut rows: DisjointRows<u32>, mut scratch: Shared<[u32; 32]>) {
+    pub fn below_greatest(t: Thread<1>, mut rows: DisjointRows<u32>, mut scratch: Shared<Scratch<u32>>) {
         let own = rows.iter_mut(&t).fold(0, |greatest, (_, value)| greatest.max(*value));
         let greatest = t.block_reduce(&mut scratch, own, u32::max);
         for (_, value) in rows.iter_mut(&t) {
@@ -337,7 +337,7 @@ pub mod warps {
         t: Thread<1>,
         x: &[u32],
         mut output: DisjointSlice<[u32; 3]>,
-        mut scratch: Shared<[u32; 32]>,
+        mut scratch: Shared<Scratch<u32>>,
     ) {
         let value = x[t.index().get()];
         let sum = t.block_reduce(&mut scratch, value, |a, b| a + b);
@@ -345,6 +345,27 @@ pub mod warps {
         let exclusive = t.block_exclusive_scan(&mut scratch, value, 1000, |a, b| a + b);
         if let Some(output) = output.get_mut(t.index()) {
             *output = [sum, inclusive, exclusive];
+        }
+    }
+}
+
+/// Kernels whose blocks wait for each other.
+#[ferrogrid::module]
+pub mod grids {
+    use ferrogrid::device::prelude::*;
+
+    /// In each step every block adds what the next block held in the step before.
+    #[kernel(cooperative)]
+    pub fn neighbours(t: Thread<1>, steps: u32, values: &[DeviceAtomic<u32>]) {
+        let blocks = t.grid_dim()[0] as usize;
+        let (own, next) = (t.block_idx()[0] as usize, (t.block_idx()[0] as usize + 1) % blocks);
+        for _ in 0..steps {
+            let value = values[next].load(atomic::Ordering::Relaxed);
+            t.sync_grid();
+            if t.thread_rank() == 0 {
+                values[own].fetch_add(value, atomic::Ordering::Relaxed);
+            }
+            t.sync_grid();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use ferrogrid::prelude::*;
 
-use super::block_kernels::{barriers, raw, shared, warps};
+use super::block_kernels::{barriers, grids, raw, shared, warps};
 use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -32,6 +32,11 @@ pub(crate) const CASES: &[Case] = &[
     ("reductions_and_scans_keep_the_order_of_threads", reductions_and_scans_keep_the_order_of_threads),
     ("warps_reduce_integers", warps_reduce_integers),
     ("blocks_of_any_size_reduce_and_scan", blocks_of_any_size_reduce_and_scan),
+    ("blocks_wait_for_each_other", blocks_wait_for_each_other),
+    (
+        "more_blocks_than_can_wait_are_refused_with_the_limit",
+        more_blocks_than_can_wait_are_refused_with_the_limit,
+    ),
     ("raw_shared_memory_is_there_for_unsafe_code", raw_shared_memory_is_there_for_unsafe_code),
 ];
 
@@ -370,4 +375,35 @@ fn raw_shared_memory_is_there_for_unsafe_code(device: &Device) -> Outcome {
     let mut output = stream.zeros::<u32>(128)?;
     raw::rotate(&stream, Grid::new(2, 64), 5, &mut output)?;
     expect("elements", stream.download(&output)?, (0..128).map(|i| (i + 59) % 64).collect())
+}
+
+fn blocks_wait_for_each_other(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    for (blocks, threads) in [(1_usize, 1), (2, 64), (33, 96), (100, 32)] {
+        let mut expected: Vec<u32> = (0..blocks as u32).map(|i| i * i + 1).collect();
+        let mut values = stream.upload(&expected)?;
+        grids::neighbours(&stream, Grid::new(blocks as u32, threads), 5, values.as_atomic())?;
+        for _ in 0..5 {
+            let before = expected.clone();
+            (0..blocks).for_each(|i| expected[i] = before[i].wrapping_add(before[(i + 1) % blocks]));
+        }
+        expect(&format!("{blocks} blocks"), stream.download(&values)?, expected)?;
+    }
+    Ok(())
+}
+
+fn more_blocks_than_can_wait_are_refused_with_the_limit(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let blocks = 1_000_000;
+    let mut values = stream.zeros::<u32>(blocks)?;
+    let found = grids::neighbours(&stream, Grid::new(blocks as u32, 256), 1, values.as_atomic());
+    let text = expect_error(
+        "a cooperative launch",
+        found,
+        |error| matches!(error, Error::TooManyResidentBlocks { limit, threads: 256, .. } if (1..1_000_000).contains(limit)),
+    )?;
+    names(&text, &["neighbours", "1000000 blocks of 256 threads"])?;
+    grids::neighbours(&stream, Grid::new(2, 256), 0, values.as_atomic())?;
+    stream.synchronize()?;
+    Ok(())
 }

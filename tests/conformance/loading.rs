@@ -8,7 +8,8 @@ use ferrogrid::{
     SliceMut,
 };
 
-use super::kernels::{bounds, elementwise, parameters};
+use super::block_kernels::shared;
+use super::kernels::{bounds, elementwise};
 use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -75,13 +76,15 @@ fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
     expect("registers", attributes.registers > 0, device.is_cuda())?;
     expect("architecture", attributes.binary_version, device.compute_capability())?;
     expect("static shared memory", attributes.static_shared_memory, 0)?;
+    let fixed = device.attributes(shared::stencil::kernel())?.static_shared_memory;
+    expect("shared memory of 130 f32", fixed, 520)?;
     let limited = device.attributes(bounds::limited::kernel())?;
     expect("threads of a limited kernel", limited.max_threads_per_block, 96)
 }
 
 /// Kernels with different needs, and the block sizes to ask about.
 fn subjects() -> ([&'static Kernel; 3], [u32; 8]) {
-    let kernels = [elementwise::saxpy::kernel(), bounds::limited::kernel(), parameters::scalars::kernel()];
+    let kernels = [elementwise::saxpy::kernel(), bounds::limited::kernel(), shared::tree_sum::kernel()];
     (kernels, [1, 32, 96, 100, 256, 512, 768, 1024])
 }
 
@@ -90,10 +93,10 @@ fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
     let (kernels, blocks) = subjects();
     for kernel in kernels {
         for threads in blocks {
-            for shared in [0, 1, 1000, 20_000, 48 << 10, 100_000, optin, optin + 1] {
-                let rules = device.occupancy(kernel, threads, shared)?;
-                let driver = device.max_active_blocks(kernel, threads, shared)?;
-                let what = format!("{} with {threads} threads and {shared} bytes: {rules}", kernel.name());
+            for bytes in [0, 1, 1000, 20_000, 48 << 10, 100_000, optin, optin + 1] {
+                let rules = device.occupancy(kernel, threads, bytes)?;
+                let driver = device.max_active_blocks(kernel, threads, bytes)?;
+                let what = format!("{} with {threads} threads and {bytes} bytes: {rules}", kernel.name());
                 expect(&what, rules.active_blocks, driver)?;
             }
         }

@@ -133,3 +133,36 @@ impl<T, const W: usize, const H: usize, const P: usize> Index<usize> for Padded<
         &self.rows[row].elements
     }
 }
+
+/// What the operations of a whole block, such as [`Thread::block_reduce`](crate::Thread::block_reduce), need
+/// of shared memory: a place for each warp (CUB's `TempStorage`). No thread owns any of it, so nothing else
+/// can write there.
+#[repr(C)]
+pub struct Scratch<T> {
+    places: [T; 32],
+}
+
+// SAFETY: there is no number below 0.
+unsafe impl<T: SharedElement> SharedArray for Scratch<T> {
+    type Element = T;
+    type Place = usize;
+    const LEN: usize = 0;
+
+    #[inline(always)]
+    fn place(number: usize) -> usize {
+        number
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, _: usize) -> *mut T {
+        start.cast()
+    }
+}
+
+impl<T> Scratch<T> {
+    /// What the warps brought, by their number.
+    #[inline(always)]
+    pub(crate) fn places(&self) -> &[T; 32] {
+        &self.places
+    }
+}

@@ -112,7 +112,10 @@ pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, count: us
             }
         }
     };
-    core::array::from_fn(|at| if at < count { word(words[at]) } else { 0 })
+    let found = core::array::from_fn(|at| if at < count { word(words[at]) } else { 0 });
+    // `shfl.bfly` would reach into the tiles before this one.
+    let outside = matches!(from, Source::Xor(bits) if bits & 31 >= N as u32);
+    if outside { words } else { found }
 }
 
 /// How many threads the block has.

@@ -2,7 +2,7 @@
 //! operands stay in the order of the threads. It must not know how values get from thread to thread.
 
 use super::{Exchange, Tile, source};
-use crate::shared::{Shared, SharedElement};
+use crate::shared::{Scratch, Shared, SharedElement};
 use crate::thread::Thread;
 
 impl<const N: usize> Tile<'_, N> {
@@ -179,7 +179,8 @@ impl Redux {
 /// and need no `unsafe` block in the body of a `#[kernel]`.
 impl<const R: usize> Thread<'_, R> {
     /// The values of all threads of the block combined by `operation`, which must be associative; every
-    /// thread gets the result (CUB's `BlockReduce`). `scratch` has one place for each warp.
+    /// thread gets the result (CUB's `BlockReduce`). `scratch` is a
+    /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
     ///
     /// # Safety
     /// All threads of the block make this call together: no control flow on the way to it differs between
@@ -188,7 +189,7 @@ impl<const R: usize> Thread<'_, R> {
     #[inline(always)]
     pub unsafe fn block_reduce<T: Exchange + SharedElement, const ID: usize>(
         &self,
-        scratch: &mut Shared<'_, [T; 32], ID>,
+        scratch: &mut Shared<'_, Scratch<T>, ID>,
         value: T,
         operation: impl Fn(T, T) -> T,
     ) -> T {
@@ -198,7 +199,8 @@ impl<const R: usize> Thread<'_, R> {
     }
 
     /// The values of this thread and those before it in the block combined by `operation`, which must be
-    /// associative (CUB's `BlockScan`). `scratch` has one place for each warp.
+    /// associative (CUB's `BlockScan`). `scratch` is a
+    /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
     ///
     /// # Safety
     /// As for [`Thread::block_reduce`].
@@ -206,7 +208,7 @@ impl<const R: usize> Thread<'_, R> {
     #[inline(always)]
     pub unsafe fn block_inclusive_scan<T: Exchange + SharedElement, const ID: usize>(
         &self,
-        scratch: &mut Shared<'_, [T; 32], ID>,
+        scratch: &mut Shared<'_, Scratch<T>, ID>,
         value: T,
         operation: impl Fn(T, T) -> T,
     ) -> T {
@@ -223,7 +225,8 @@ impl<const R: usize> Thread<'_, R> {
     }
 
     /// The values of the threads before this one in the block combined by `operation`, which must be
-    /// associative; `first` for the first thread (CUB's `BlockScan`). `scratch` has one place for each warp.
+    /// associative; `first` for the first thread (CUB's `BlockScan`). `scratch` is a
+    /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
     ///
     /// # Safety
     /// As for [`Thread::block_reduce`].
@@ -231,7 +234,7 @@ impl<const R: usize> Thread<'_, R> {
     #[inline(always)]
     pub unsafe fn block_exclusive_scan<T: Exchange + SharedElement, const ID: usize>(
         &self,
-        scratch: &mut Shared<'_, [T; 32], ID>,
+        scratch: &mut Shared<'_, Scratch<T>, ID>,
         value: T,
         first: T,
         operation: impl Fn(T, T) -> T,
@@ -258,20 +261,20 @@ impl<const R: usize> Thread<'_, R> {
     #[inline(always)]
     unsafe fn with_warp_totals<T: Exchange + SharedElement, U, const ID: usize>(
         &self,
-        scratch: &mut Shared<'_, [T; 32], ID>,
+        scratch: &mut Shared<'_, Scratch<T>, ID>,
         total: T,
         read: impl FnOnce(&[T; 32]) -> U,
     ) -> U {
         let (rank, region) = (self.thread_rank(), scratch.as_mut_ptr());
         if rank % 32 == 0 {
-            // SAFETY: a block has at most 32 warps. The region is borrowed by every thread of the block,
-            // none of which reaches it otherwise in this call, and only this thread writes this place.
+            // SAFETY: a block has at most 32 warps. Only this function writes such a region, the last call's
+            // readers have passed its last barrier, and only this thread writes this place.
             unsafe { region.cast::<T>().add(rank as usize / 32).write(total) };
         }
         // SAFETY: as the caller vouches.
         unsafe { self.sync_threads() };
         // SAFETY: all writing ended at the barrier, and elements take any bits.
-        let result = read(unsafe { &*region });
+        let result = read(unsafe { &*region }.places());
         // SAFETY: as the caller vouches. Nobody goes on to write the region before all have read.
         unsafe { self.sync_threads() };
         result

@@ -216,6 +216,7 @@ call! {
             6 | 7 => 65_535,
             75 => capability / 10,
             76 => capability % 10,
+            16 => 132,
             97 => 232_448,
             115 => number("pools", 1),
             _ => loading::device_attribute(attribute).ok_or(1_u32)?,
@@ -408,6 +409,9 @@ call! { bound:
     fn cuFuncGetAttribute(value: *mut i32, attribute: u32, _function: usize) {
         unsafe { *value = loading::function_attribute(attribute) };
         Ok(())
+    }
+    fn cuLaunchCooperativeKernel(_function: usize, _gx: u32, _gy: u32, _gz: u32, _bx: u32, _by: u32, _bz: u32, _shared: u32, _stream: Pointer, _params: *mut Pointer) {
+        Err(720)
     }
     fn cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, _shared: u32, stream: Pointer, params: *mut Pointer, _extra: Pointer) {
         assert_eq!(function, 0x5a);

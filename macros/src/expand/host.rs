@@ -243,6 +243,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
     let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
     let prepare = kernel.parameters.iter().enumerate().map(prepare);
+    let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
     let layout =
         slices.then(|| quote!(let mut __shared = ::ferrogrid::__private::SharedLayout::of(#chosen);));
@@ -283,7 +284,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
             // the descriptor names; they live until the call returns.
             unsafe {
                 ::ferrogrid::__private::launch_with(
-                    ::ferrogrid::__private::Resources { shared_bytes: #bytes, cooperative: false },
+                    ::ferrogrid::__private::Resources { shared_bytes: #bytes, cooperative: #cooperative },
                     #chosen,
                     #stream,
                     ::ferrogrid::__private::IntoGrid::into_grid(#grid),

@@ -16,6 +16,8 @@ pub(super) struct Collective {
     pub(super) needs: Level,
     /// Of its result.
     pub(super) gives: Level,
+    /// Whether it waits for other blocks.
+    pub(super) whole_grid: bool,
 }
 
 const COLLECTIVES: &[Collective] = &[
@@ -29,12 +31,11 @@ const COLLECTIVES: &[Collective] = &[
     block("block_reduce", Level::Block),
     block("block_inclusive_scan", Level::Varying),
     block("block_exclusive_scan", Level::Varying),
-    Collective { name: "sync_cluster", needs: Level::Grid, gives: Level::Varying },
-    Collective { name: "sync_grid", needs: Level::Grid, gives: Level::Varying },
+    Collective { name: "sync_grid", needs: Level::Grid, gives: Level::Varying, whole_grid: true },
 ];
 
 const fn block(name: &'static str, gives: Level) -> Collective {
-    Collective { name, needs: Level::Block, gives }
+    Collective { name, needs: Level::Block, gives, whole_grid: false }
 }
 
 /// The collective method called `name`.

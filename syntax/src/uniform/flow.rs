@@ -23,14 +23,23 @@ pub(super) struct Walk<'f> {
     declarations: usize,
     conditions: usize,
     targets: usize,
+    cooperative: bool,
     errors: Option<Error>,
 }
 
 impl<'f> Walk<'f> {
-    pub(super) fn new(facts: &'f mut Facts, parameters: &[Parameter]) -> Self {
+    pub(super) fn new(facts: &'f mut Facts, parameters: &[Parameter], cooperative: bool) -> Self {
         let (scopes, frames) = (Scopes::default(), Vec::new());
-        let mut walk =
-            Walk { facts, scopes, frames, declarations: 0, conditions: 0, targets: 0, errors: None };
+        let mut walk = Walk {
+            facts,
+            scopes,
+            frames,
+            declarations: 0,
+            conditions: 0,
+            targets: 0,
+            cooperative,
+            errors: None,
+        };
         for parameter in parameters {
             let kind = match &parameter.kind {
                 ParameterKind::Thread { .. } => BindingKind::Thread,
@@ -437,6 +446,18 @@ impl<'f> Walk<'f> {
             }
         }
         highest
+    }
+
+    /// A barrier of the grid needs a launch that has all blocks resident.
+    pub(super) fn demand_cooperation(&mut self, call: &ExprMethodCall) {
+        if self.cooperative {
+            return;
+        }
+        let message = format!(
+            "`{}` waits for all blocks, which needs them all on the device at the same time: write `#[kernel(cooperative)]`",
+            call.method
+        );
+        self.error(call.method.span(), &message);
     }
 
     pub(super) fn refuse(&mut self, call: &ExprMethodCall, collective: Collective, by: Span) {

@@ -10,7 +10,7 @@ fn refused(body: &str) -> Option<String> {
 
 fn kernel(body: &str) -> syn::Result<Kernel> {
     let text = format!(
-        "#[kernel] fn k(t: Thread<1>, n: u32, mut m: u32, p: Params, x: &[u32], mut y: DisjointSlice<u32>, mut s: Shared<[u32; 64]>) {{ {body} }}"
+        "#[kernel(cooperative)] fn k(t: Thread<1>, n: u32, mut m: u32, p: Params, x: &[u32], mut y: DisjointSlice<u32>, mut s: Shared<[u32; 64]>) {{ {body} }}"
     );
     let function = syn::parse_str(&text).expect("a function");
     Kernel::parse(&function).map(|kernel| kernel.expect("a kernel"))
@@ -96,6 +96,18 @@ fn a_grid_barrier_needs_the_whole_grid() {
     accept("for i in 0..n { t.sync_grid(); }");
     refuse("if t.block_idx()[0] == 0 { t.sync_grid(); }");
     refuse("if t.sync_threads_count(true) == 0 { t.sync_grid(); }");
+}
+
+#[test]
+fn a_grid_barrier_needs_a_cooperative_kernel() {
+    let function: syn::ItemFn = parse_quote!(
+        #[kernel]
+        fn k(t: Thread<1>) {
+            t.sync_grid();
+        }
+    );
+    let error = Kernel::parse(&function).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("#[kernel(cooperative)]"), "{error}");
 }
 
 #[test]

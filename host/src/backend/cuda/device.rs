@@ -26,6 +26,7 @@ pub(crate) struct CudaDevice {
     name: String,
     capability: (u32, u32),
     limits: Limits,
+    multiprocessors: u32,
     has_pools: bool,
     context: OnceLock<Result<Context>>,
     pool: OnceLock<Result<Handle<PoolHandle>>>,
@@ -102,6 +103,7 @@ impl CudaDevice {
                 one(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             limits,
+            multiprocessors: one(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             has_pools: one(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
             context: OnceLock::new(),
             pool: OnceLock::new(),
@@ -130,6 +132,10 @@ impl CudaDevice {
     #[inline]
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(super) fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
     }
 
     pub(super) fn handle(&self) -> CUdevice {

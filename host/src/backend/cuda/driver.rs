@@ -33,6 +33,7 @@ impl Code {
     pub(super) const NOT_FOUND: Code = Code(500);
     pub(super) const NOT_READY: Code = Code(600);
     pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = Code(701);
+    pub(super) const COOPERATIVE_LAUNCH_TOO_LARGE: Code = Code(720);
 
     #[inline]
     pub(super) fn is_success(self) -> bool {
@@ -136,6 +137,7 @@ driver_calls! {
     link_add = cuLinkAddData_v2(state: CUlinkState, kind: c_uint, data: *const c_void, bytes: usize, name: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
     link_complete = cuLinkComplete(state: CUlinkState, cubin: *mut *mut c_void, bytes: *mut usize);
     link_destroy = cuLinkDestroy(state: CUlinkState);
+    launch_cooperative = cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void);
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
 }

@@ -10,6 +10,7 @@ use cudarc::driver::sys::{
 };
 
 use super::device::CudaDevice;
+use super::driver::Code;
 use super::module;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -123,6 +124,10 @@ impl CudaDevice {
         let mut blocks = 0;
         // SAFETY: `blocks` is valid for the call, and the function is loaded.
         let code = unsafe { self.driver().occupancy_blocks(&mut blocks, function, threads, shared) };
+        // Drivers may answer so for a block that cannot be launched.
+        if code == Code::INVALID_VALUE {
+            return Ok(0);
+        }
         self.check(
             code,
             "cuOccupancyMaxActiveBlocksPerMultiprocessor",

@@ -1,7 +1,7 @@
 //! Streams of CUDA devices, and what can be enqueued on them. It must not know what orders streams,
 //! or how modules are loaded.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::Arc;
 
@@ -243,6 +243,12 @@ impl CudaStream {
         self.bind()?;
         let (grid, block) = (shape.grid, shape.block);
         let params = params.as_ptr().cast_mut().cast();
+        if shape.cooperative {
+            // SAFETY: passed on.
+            unsafe { self.launch_cooperative(function.cast(), kernel, shape, params)? };
+            self.recent.note(kernel);
+            return Ok(());
+        }
         // SAFETY: the function and the stream are of the bound context; the caller vouches for the
         // parameters, which the driver copies (it does not write through them).
         let code = unsafe {
@@ -266,6 +272,49 @@ impl CudaStream {
         }
         self.recent.note(kernel);
         Ok(())
+    }
+
+    /// # Safety
+    /// As for `launch`.
+    unsafe fn launch_cooperative(
+        &self,
+        function: CUfunction,
+        kernel: &'static Kernel,
+        shape: LaunchShape,
+        params: *mut *mut c_void,
+    ) -> Result<()> {
+        let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
+        let (shared, stream) = (shape.shared_bytes as c_uint, self.raw.0);
+        // SAFETY: as for `launch`.
+        let code = unsafe {
+            self.driver.launch_cooperative(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, params)
+        };
+        if code.is_success() {
+            return Ok(());
+        }
+        if code == Code::COOPERATIVE_LAUNCH_TOO_LARGE {
+            return Err(self.too_many_blocks(function, kernel, shape));
+        }
+        Err(self.launch_error(code, function, kernel, shape.block))
+    }
+
+    /// A cooperative launch has more blocks than fit on the device at the same time.
+    #[cold]
+    fn too_many_blocks(&self, function: CUfunction, kernel: &'static Kernel, shape: LaunchShape) -> Error {
+        let threads: u32 = shape.block.iter().product();
+        let mut on_each = 0;
+        // SAFETY: `on_each` is valid for the call, and the function is loaded.
+        let code = unsafe {
+            self.driver.occupancy_blocks(&mut on_each, function, threads as c_int, shape.shared_bytes)
+        };
+        let on_each = if code.is_success() { on_each.unsigned_abs() } else { 0 };
+        Error::TooManyResidentBlocks {
+            kernel: kernel.name(),
+            device: self.device.to_string().into(),
+            blocks: shape.grid.iter().copied().map(u64::from).product(),
+            threads,
+            limit: u64::from(on_each) * u64::from(self.device.multiprocessors()),
+        }
     }
 
     /// Why a launch was refused; a kernel may take fewer threads than the device, by its registers.
