@@ -43,10 +43,19 @@ impl<T> Clone for DeviceAtomicView<'_, T> {
 
 impl<T> Copy for DeviceAtomicView<'_, T> {}
 
+/// A part, though it may be the whole: views are copied, so launches from several threads may begin at
+/// once, and only the uses of parts are kept apart then (see `order`).
+const SHARED_USE: Use = Use::WritePart;
+
 impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
     /// `start` must be followed by `len` elements of `memory`, all borrowed mutably for `'a`.
     pub(crate) fn new(start: *mut T, len: usize, memory: &'a Memory) -> Self {
         DeviceAtomicView { start, len, memory, elements: PhantomData }
+    }
+
+    /// The same elements without their atomic type, in use as they are here.
+    pub(crate) fn as_part(&self) -> DeviceView<'a, T> {
+        DeviceView::with_usage(self.start, self.len, self.memory, SHARED_USE)
     }
 
     /// The number of elements.
@@ -76,9 +85,8 @@ impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
 
 impl<'a, T: AtomicValue, S: Scope> DeviceInput<'a, DeviceAtomic<T, S>> for DeviceAtomicView<'a, T> {
     fn into_input(self) -> DeviceView<'a, DeviceAtomic<T, S>> {
-        // A part, though it may be the whole: views are copied, so launches from several threads may begin
-        // at once, and only the uses of parts are kept apart then (see `order`).
-        DeviceView::with_usage(self.start.cast_const().cast(), self.len, self.memory, Use::WritePart)
+        let (start, len) = (self.start.cast_const().cast(), self.len);
+        DeviceView::with_usage(start, len, self.memory, SHARED_USE)
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 
 use crate::device::Device;
 use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
+use crate::dlpack::DlpackError;
+use crate::foreign::ForeignError;
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -567,6 +569,35 @@ pub enum Error {
     ForeignContext {
         /// The device.
         device: Box<str>,
+    },
+    /// No block of a kernel fits on a multiprocessor of the device.
+    #[error("kernel `{kernel}`: no block with these needs fits on a multiprocessor of {device}")]
+    NoBlockFits {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+    },
+    /// Code that this program did not compile could not be used.
+    #[error(transparent)]
+    Foreign(#[from] ForeignError),
+    /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
+    #[error(transparent)]
+    Dlpack(#[from] DlpackError),
+    /// NVIDIA's management library is absent, or failed.
+    #[cfg(feature = "nvml")]
+    #[error("NVML cannot tell: {reason}; it comes with the NVIDIA driver (libnvidia-ml.so.1)")]
+    Nvml {
+        /// What it said.
+        reason: Box<str>,
+    },
+    /// A device attribute has no such name.
+    #[error(
+        "there is no device attribute `{name}`; the names are those of `CUdevice_attribute`, such as `MULTIPROCESSOR_COUNT`"
+    )]
+    UnknownAttribute {
+        /// The name asked for.
+        name: Box<str>,
     },
     /// A device does not have what was asked for.
     #[error("{operation} is not supported on {device}: {reason}")]

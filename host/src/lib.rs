@@ -17,6 +17,7 @@ mod account;
 mod aligned_view;
 mod argument;
 mod atomic_view;
+mod attribute;
 mod backend;
 mod buffer;
 mod completion;
@@ -24,22 +25,30 @@ mod copy;
 mod cpu_options;
 mod device;
 mod divergence;
+pub mod dlpack;
 mod error;
 mod event;
+mod foreign;
 mod grid;
 mod host_fn;
 mod image;
 mod kernel;
+mod kernel_attributes;
 mod launch;
+mod library;
 mod managed;
 mod memory;
 mod memory_pool;
 mod message;
+#[cfg(feature = "nvml")]
+mod nvml;
+mod occupancy;
 mod order;
 mod output;
 mod pinned;
 mod pitched;
 mod pointer;
+mod properties;
 mod retired;
 mod scope;
 mod shared;
@@ -48,6 +57,7 @@ mod stream_kinds;
 mod stream_options;
 mod stream_order;
 mod timing;
+mod toolkit;
 mod transfer;
 mod uninit;
 mod view;
@@ -55,6 +65,7 @@ mod view_parts;
 
 pub use argument::{DeviceInput, DeviceOutput};
 pub use atomic_view::DeviceAtomicView;
+pub use attribute::DeviceAttribute;
 pub use buffer::DeviceBuffer;
 pub use completion::Completion;
 pub use cpu_options::CpuOptions;
@@ -62,17 +73,30 @@ pub use device::{Device, DeviceKind, MemoryInfo};
 pub use divergence::{LaneFault, SourcePlace, WaitingThreads};
 pub use error::{Axis, Error, NEEDED_DRIVER, Result};
 pub use event::{Event, EventOptions};
+pub use foreign::{
+    Array, ArrayMut, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
+    ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument,
+    LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
+};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
+pub use kernel_attributes::{CachePreference, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};
 pub use memory_pool::{MemoryPool, PoolStatistics};
+#[cfg(feature = "nvml")]
+pub use nvml::NvmlFigures;
+pub use occupancy::{
+    BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
+};
 pub use pinned::PinnedBuffer;
 pub use pitched::{PitchedBuffer, PitchedView, PitchedViewMut};
 pub use pointer::{DevicePtr, DevicePtrMut};
+pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use scope::StreamScope;
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use timing::Timing;
+pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, NvJitLinkInput, Nvrtc};
 pub use transfer::Transfer;
 pub use view::{DeviceView, DeviceViewMut};
 pub use view_parts::{Chunks, ChunksMut};

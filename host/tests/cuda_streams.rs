@@ -2,7 +2,7 @@
 //! a fake one (`fake_driver/libcuda.rs`). That results are right is for the cases of `runtime.rs`.
 #![cfg(target_os = "linux")]
 
-mod fake_driver;
+mod scenario;
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use fake_driver::{count, run};
 use ferrogrid_host::{
     Advice, Device, Error, EventOptions, Location, PinnedBuffer, Result, Stream, StreamOptions,
 };
+use scenario::{count, run};
 
 type Scenario = (&'static str, fn() -> Result<()>);
 

@@ -4,10 +4,10 @@
 
 extern crate ferrogrid_host as ferrogrid;
 
-#[cfg(target_os = "linux")]
-mod fake_driver;
 #[path = "../../tests/conformance/runtime/mod.rs"]
 mod runtime;
+#[cfg(target_os = "linux")]
+mod scenario;
 
 use std::process::{Command, ExitCode};
 
@@ -41,7 +41,7 @@ fn on_the_fake_driver((name, _): Case) -> Trial {
     Trial::test(format!("fake::{name}"), move || {
         let mut process = Command::new(std::env::current_exe()?);
         #[cfg(target_os = "linux")]
-        process.env("LD_LIBRARY_PATH", fake_driver::fake_driver(false));
+        process.env("LD_LIBRARY_PATH", scenario::fake_driver(&[]));
         let output = process.env(VARIABLE, name).env("FAKE_CUDA", "").env_remove("FAKE_CUDA_LOG").output()?;
         let text = String::from_utf8_lossy(&output.stderr);
         if output.status.success() { Ok(()) } else { Err(Failed::from(text.into_owned())) }

@@ -11,6 +11,7 @@ mod failures;
 mod kernels;
 mod language;
 mod launching;
+mod loading;
 mod math;
 mod memory;
 mod ordering;
@@ -37,6 +38,7 @@ fn main() -> std::process::ExitCode {
     let cases = [
         language::CASES,
         launching::CASES,
+        loading::CASES,
         math::CASES,
         memory::CASES,
         ordering::CASES,

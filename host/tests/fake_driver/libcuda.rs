@@ -18,7 +18,6 @@ use std::collections::{HashSet, VecDeque};
 use std::ffi::{CStr, c_char};
 use std::io::Write;
 
-use feedback::{FAILURE, OUTPUT};
 use work::{
     Callback, Code, LEGACY, Pointer, SUCCESS, State, Step, Work, drain, drain_later, end, wait, with,
 };
@@ -135,7 +134,7 @@ call! {
             97 => 232_448,
             89 => number("managed", 1),
             115 => number("pools", 1),
-            _ => return Err(1),
+            _ => loading::device_attribute(attribute).ok_or(1_u32)?,
         };
         unsafe { *value = answer as i32 };
         Ok(())
@@ -406,6 +405,7 @@ call! { bound:
             unsafe { (*values.add(log)).cast::<u8>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
             return Err(222);
         }
+        unsafe { loading::report_options(count, options, values) };
         unsafe { *module = with(State::id) };
         Ok(())
     }
@@ -415,16 +415,6 @@ call! { bound:
             return Err(500);
         }
         unsafe { *function = 0x5a };
-        Ok(())
-    }
-    fn cuModuleGetGlobal_v2(address: *mut u64, bytes: *mut usize, _module: usize, name: *const c_char) {
-        let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
-        let variable = match name {
-            "__ferrogrid_failure" if setting("panic").is_some() => &FAILURE,
-            "__ferrogrid_output" if setting("print").is_some() => &OUTPUT,
-            _ => return Err(500),
-        };
-        unsafe { (*address, *bytes) = (variable.as_ptr() as u64, 8) };
         Ok(())
     }
     fn cuMemcpyHtoD_v2(target: u64, source: *const u8, bytes: usize) {
@@ -439,19 +429,12 @@ call! { bound:
         unsafe { *address = pointer as u64 };
         Ok(())
     }
-    fn cuFuncGetAttribute(value: *mut i32, _attribute: u32, _function: usize) {
-        unsafe { *value = 128 };
+    fn cuFuncGetAttribute(value: *mut i32, attribute: u32, _function: usize) {
+        unsafe { *value = loading::function_attribute(attribute) };
         Ok(())
     }
     fn cuLaunchCooperativeKernel(_function: usize, _gx: u32, _gy: u32, _gz: u32, _bx: u32, _by: u32, _bz: u32, _shared: u32, _stream: Pointer, _params: *mut Pointer) {
         Err(720)
-    }
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut i32, _function: usize, _block: i32, _shared: usize) {
-        unsafe { *blocks = 2 };
-        Ok(())
-    }
-    fn cuFuncSetAttribute(_function: usize, _attribute: u32, _value: i32) {
-        Ok(())
     }
     fn cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, _shared: u32, stream: Pointer, params: *mut Pointer, _extra: Pointer) {
         assert_eq!(function, 0x5a);
@@ -506,3 +489,5 @@ call! { bound:
         allocate(pointer, bytes)
     }
 }
+
+mod loading;

@@ -88,6 +88,11 @@ impl CpuDevice {
         &self.name
     }
 
+    /// How many threads run blocks.
+    pub(super) fn threads(&self) -> Result<usize> {
+        self.threads.clone()
+    }
+
     pub(crate) fn new_stream(&'static self) -> Result<CpuStream> {
         self.threads.clone()?;
         self.stack_size.clone()?;

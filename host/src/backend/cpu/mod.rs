@@ -12,6 +12,7 @@ mod memory;
 mod overflow;
 mod panic;
 mod params;
+mod properties;
 mod shared;
 mod stack;
 mod stream;

@@ -11,12 +11,14 @@ use std::ptr::null;
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
-    CUDA_MEMCPY2D, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUstream,
+    CUDA_MEMCPY2D, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUlaunchConfig, CUlinkState,
+    CUmodule, CUstream, CUuuid,
 };
 use libloading::Library;
 
 use super::pool::{PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
+use crate::library;
 
 /// The driver's `CUstreamCallback`, with its code as a number.
 pub(super) type StreamCallback = unsafe extern "C" fn(stream: CUstream, code: u32, data: *mut c_void);
@@ -28,6 +30,7 @@ pub(super) struct Code(pub(super) u32);
 
 impl Code {
     pub(super) const SUCCESS: Code = Code(0);
+    pub(super) const INVALID_VALUE: Code = Code(1);
     pub(super) const OUT_OF_MEMORY: Code = Code(2);
     pub(super) const NO_DEVICE: Code = Code(100);
     pub(super) const NOT_FOUND: Code = Code(500);
@@ -47,18 +50,25 @@ impl Code {
     }
 }
 
+/// `cuFuncGetParamInfo`, which drivers have from CUDA 12.4 on.
+type FunctionParam = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> u32;
+
 macro_rules! driver_calls {
     ($( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )*) => {
         /// The functions of the driver.
         pub(super) struct Driver {
             $( $name: unsafe extern "C" fn($($ty),*) -> u32, )*
+            function_param: Option<FunctionParam>,
         }
 
         impl Driver {
             fn load(library: &'static Library, found: (u32, u32)) -> Result<Self> {
                 // SAFETY: these are the signatures of the CUDA driver API from version 12.0 on.
                 unsafe {
-                    Ok(Driver { $( $name: symbol(library, stringify!($symbol), found)?, )* })
+                    Ok(Driver {
+                        $( $name: symbol(library, stringify!($symbol), found)?, )*
+                        function_param: symbol(library, "cuFuncGetParamInfo", found).ok(),
+                    })
                 }
             }
 
@@ -135,8 +145,19 @@ driver_calls! {
     function_attribute = cuFuncGetAttribute(value: *mut c_int, attribute: c_uint, function: CUfunction);
     function_set_attribute = cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
     launch_kernel = cuLaunchKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);
-    launch_cooperative = cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void);
+    device_total_memory = cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
+    device_uuid = cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice);
+    function_set_cache = cuFuncSetCacheConfig(function: CUfunction, preference: c_uint);
     occupancy_blocks = cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: CUfunction, block: c_int, shared: usize);
+    occupancy_shared = cuOccupancyAvailableDynamicSMemPerBlock(shared: *mut usize, function: CUfunction, blocks: c_int, block: c_int);
+    occupancy_clusters = cuOccupancyMaxActiveClusters(clusters: *mut c_int, function: CUfunction, config: *const CUlaunchConfig);
+    occupancy_cluster_size = cuOccupancyMaxPotentialClusterSize(size: *mut c_int, function: CUfunction, config: *const CUlaunchConfig);
+    module_unload = cuModuleUnload(module: CUmodule);
+    link_create = cuLinkCreate_v2(count: c_uint, options: *mut c_uint, values: *mut *mut c_void, state: *mut CUlinkState);
+    link_add = cuLinkAddData_v2(state: CUlinkState, kind: c_uint, data: *const c_void, bytes: usize, name: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
+    link_complete = cuLinkComplete(state: CUlinkState, cubin: *mut *mut c_void, bytes: *mut usize);
+    link_destroy = cuLinkDestroy(state: CUlinkState);
+    launch_cooperative = cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void);
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
 }
@@ -145,6 +166,11 @@ driver_calls! {
 pub(super) fn driver() -> Result<&'static Driver> {
     static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
     DRIVER.get_or_init(open).as_ref().map_err(Error::clone)
+}
+
+/// The CUDA version that the loaded driver supports.
+pub(super) fn supported_version() -> Result<(u32, u32)> {
+    version(open_library()?)
 }
 
 /// The library's names; the first is what the driver itself installs (the plain `libcuda.so` may be a
@@ -172,15 +198,9 @@ fn open() -> Result<Driver> {
 
 /// Opens the library for the rest of the process.
 fn open_library() -> Result<&'static Library> {
-    let mut reasons = Vec::new();
-    for name in LIBRARIES {
-        // SAFETY: the driver's initialisers have no preconditions.
-        match unsafe { Library::new(*name) } {
-            Ok(library) => return Ok(Box::leak(Box::new(library))),
-            Err(error) => reasons.push(error.to_string()),
-        }
-    }
-    Err(Error::NoDriver { reason: reasons.swap_remove(0).into() })
+    // SAFETY: the driver's initialisers have no preconditions.
+    let opened = unsafe { library::open(LIBRARIES) };
+    opened.map_err(|mut reasons| Error::NoDriver { reason: reasons.swap_remove(0).into() })
 }
 
 /// The CUDA version that the driver supports; the one call that every driver has.
@@ -224,6 +244,21 @@ unsafe fn symbol<F: Copy + 'static>(
 }
 
 impl Driver {
+    /// `cuFuncGetParamInfo`, or `None` where the driver lacks it.
+    ///
+    /// # Safety
+    /// As the driver API says of this function.
+    pub(super) unsafe fn function_param(
+        &self,
+        function: CUfunction,
+        index: usize,
+        offset: *mut usize,
+        size: *mut usize,
+    ) -> Option<Code> {
+        // SAFETY: passed on.
+        self.function_param.map(|call| Code(unsafe { call(function, index, offset, size) }))
+    }
+
     /// `Ok` for success, else the error with the driver's words. `object` says what the call was for.
     #[inline]
     pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {

@@ -372,7 +372,7 @@ impl CudaStream {
 
     /// Why a launch was refused; a kernel may take fewer threads than the device, by its registers.
     #[cold]
-    fn launch_error(
+    pub(super) fn launch_error(
         &self,
         code: Code,
         function: CUfunction,

@@ -1,0 +1,29 @@
+//! Which element types have a name in DLPack. It must not know tensors.
+
+use ferrogrid_device::DeviceCopy;
+
+use super::abi::{BOOL, DLDataType, FLOAT, INT, UINT};
+
+/// A type of elements that DLPack has a name for: integers, floating point numbers, `bool`.
+///
+/// # Safety
+/// `TYPE` describes `Self`.
+pub unsafe trait DlpackElement: DeviceCopy + Send {
+    /// DLPack's name for it.
+    const TYPE: DLDataType;
+}
+
+macro_rules! elements {
+    ($( $ty:ty: $code:ident, )*) => { $(
+        // SAFETY: the code is that of the type, and the size is its own.
+        unsafe impl DlpackElement for $ty {
+            const TYPE: DLDataType = DLDataType { code: $code, bits: 8 * size_of::<$ty>() as u8, lanes: 1 };
+        }
+    )* };
+}
+
+elements! {
+    i8: INT, i16: INT, i32: INT, i64: INT, isize: INT,
+    u8: UINT, u16: UINT, u32: UINT, u64: UINT, usize: UINT,
+    f32: FLOAT, f64: FLOAT, bool: BOOL,
+}

@@ -1,0 +1,320 @@
+//! A tensor that is owned, of this library or another: its place, type and shape, and the way to buffers. It
+//! must not know the raw structures beyond reading them.
+
+use std::fmt;
+
+use super::abi::{
+    CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
+    DLTensor, READ_ONLY, VERSION,
+};
+use super::element::DlpackElement;
+use super::error::DlpackError;
+use super::export;
+use crate::buffer::DeviceBuffer;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::stream::Stream;
+
+/// A tensor that may be shared with other libraries; dropping it frees what it holds.
+pub struct DlpackTensor {
+    start: *mut u8,
+    device: DLDevice,
+    dtype: DLDataType,
+    shape: Vec<usize>,
+    strides: Vec<i64>,
+    read_only: bool,
+    owner: Box<dyn Send>,
+}
+
+// SAFETY: a tensor owns its memory, which is only an address on the host side; the owner is `Send`.
+unsafe impl Send for DlpackTensor {}
+
+/// Calls the maker's deleter when dropped.
+struct Managed<T>(*mut T, Option<unsafe extern "C" fn(*mut T)>);
+
+// SAFETY: whoever takes a tensor over vouches that it may be deleted on any thread.
+unsafe impl<T> Send for Managed<T> {}
+
+impl<T> Drop for Managed<T> {
+    fn drop(&mut self) {
+        if let Some(deleter) = self.1 {
+            // SAFETY: the tensor was taken over, is live, and is deleted once.
+            unsafe { deleter(self.0) };
+        }
+    }
+}
+
+/// A buffer given away; its device is waited for before it is freed, because whoever had it may have used it
+/// on streams of their own.
+struct GivenAway<T: DlpackElement> {
+    buffer: Option<DeviceBuffer<T>>,
+}
+
+impl<T: DlpackElement> Drop for GivenAway<T> {
+    fn drop(&mut self) {
+        let Some(buffer) = self.buffer.take() else { return };
+        if buffer.device().is_cuda() && buffer.device().synchronize().is_err() {
+            // The device has failed, and its memory with it.
+            std::mem::forget(buffer);
+        }
+    }
+}
+
+impl DlpackTensor {
+    /// `buffer` as a tensor of one dimension. Waits until all work that uses it has run, because another
+    /// library knows nothing of the order kept here.
+    ///
+    /// # Errors
+    /// A failure of that work, as [`Stream::synchronize`]; a stream of another device.
+    pub fn from_buffer<T: DlpackElement>(stream: &Stream, mut buffer: DeviceBuffer<T>) -> Result<Self> {
+        buffer.view_mut().access().begin(stream.inner())?;
+        stream.synchronize()?;
+        let start = buffer.as_device_ptr_mut().as_raw().cast();
+        let device = match buffer.device().ordinal() {
+            Some(ordinal) => {
+                DLDevice { device_type: CUDA, device_id: i32::try_from(ordinal).unwrap_or(i32::MAX) }
+            }
+            None => DLDevice { device_type: CPU, device_id: 0 },
+        };
+        Ok(DlpackTensor {
+            start,
+            device,
+            dtype: T::TYPE,
+            shape: vec![buffer.len()],
+            strides: vec![1],
+            read_only: false,
+            owner: Box::new(GivenAway { buffer: Some(buffer) }),
+        })
+    }
+
+    /// The same elements in another shape, row after row: `&[height, width]`.
+    ///
+    /// # Errors
+    /// [`DlpackError::Shape`] if the shape has another number of elements; [`DlpackError::NotContiguous`].
+    pub fn with_shape(self, shape: &[usize]) -> Result<Self> {
+        let length = self.contiguous_len()?;
+        if product(shape) != Some(length) {
+            return Err(DlpackError::Shape { shape: shape.to_vec(), length }.into());
+        }
+        Ok(DlpackTensor { strides: row_major(shape), shape: shape.to_vec(), ..self })
+    }
+
+    /// The length of each dimension.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The step of each dimension in elements.
+    pub fn strides(&self) -> &[i64] {
+        &self.strides
+    }
+
+    /// The type of the elements.
+    pub fn element_type(&self) -> DLDataType {
+        self.dtype
+    }
+
+    /// Where the memory is, in DLPack's numbers.
+    pub fn device(&self) -> DLDevice {
+        self.device
+    }
+
+    /// Whether the memory must not be written.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// The tensor as a buffer of a stream's device, without a copy.
+    ///
+    /// # Errors
+    /// [`DlpackError::ElementType`], [`DlpackError::OtherDevice`], [`DlpackError::ReadOnly`],
+    /// [`DlpackError::NotContiguous`], [`DlpackError::Alignment`].
+    pub fn into_buffer<T: DlpackElement>(self, stream: &Stream) -> Result<DeviceBuffer<T>> {
+        self.check::<T>(stream.device())?;
+        let len = self.contiguous_len()?;
+        let start = if len == 0 { std::ptr::null_mut() } else { self.start.cast() };
+        // SAFETY: as whoever took the tensor over vouched, there are as many elements of that type until
+        // its owner is dropped, on this device, and nobody uses them any more.
+        unsafe { DeviceBuffer::foreign(stream, start, len, self.owner) }
+    }
+
+    fn check<T: DlpackElement>(&self, device: &Device) -> Result<(), DlpackError> {
+        if self.dtype != T::TYPE {
+            return Err(DlpackError::ElementType { found: self.dtype, expected: T::TYPE });
+        }
+        let DLDevice { device_type, device_id } = self.device;
+        let is_here = match device.ordinal() {
+            Some(ordinal) => {
+                matches!(device_type, CUDA | CUDA_MANAGED) && usize::try_from(device_id) == Ok(ordinal)
+            }
+            None => matches!(device_type, CPU | CUDA_HOST),
+        };
+        if !is_here {
+            return Err(DlpackError::OtherDevice { found: self.device, expected: device.to_string().into() });
+        }
+        if self.read_only {
+            return Err(DlpackError::ReadOnly);
+        }
+        let (address, alignment) = (self.start.addr(), align_of::<T>());
+        if !self.shape.contains(&0) && !address.is_multiple_of(alignment) {
+            return Err(DlpackError::Alignment { address, alignment });
+        }
+        Ok(())
+    }
+
+    /// The number of elements, if they lie row after row.
+    fn contiguous_len(&self) -> Result<usize, DlpackError> {
+        let length = product(&self.shape).ok_or(DlpackError::Broken { reason: "its shape overflows" })?;
+        // The step of a dimension of one element is never taken.
+        let expected = row_major(&self.shape);
+        let agree = self.shape.iter().zip(self.strides.iter().zip(&expected));
+        if length > 0 && !agree.into_iter().all(|(&size, (found, expected))| size == 1 || found == expected) {
+            let (shape, strides) = (self.shape.clone(), self.strides.clone());
+            return Err(DlpackError::NotContiguous { shape, strides });
+        }
+        Ok(length)
+    }
+
+    /// Gives the tensor away: to whoever gets the pointer, as the content of a Python capsule
+    /// `dltensor_versioned`. It is freed by its deleter.
+    #[must_use = "nothing else frees the tensor"]
+    pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
+        let flags = if self.read_only { READ_ONLY } else { 0 };
+        let (parts, owner) = self.into_parts();
+        export::versioned(parts, flags, owner)
+    }
+
+    /// As [`DlpackTensor::into_raw`], in the form before DLPack 1.0: a capsule `dltensor`. It cannot say that
+    /// a tensor is read-only.
+    #[must_use = "nothing else frees the tensor"]
+    pub fn into_raw_unversioned(self) -> *mut DLManagedTensor {
+        let (parts, owner) = self.into_parts();
+        export::unversioned(parts, owner)
+    }
+
+    fn into_parts(self) -> (export::Parts, Box<dyn Send>) {
+        let parts = export::Parts {
+            start: self.start,
+            device: self.device,
+            dtype: self.dtype,
+            shape: self.shape.into_iter().map(|length| length as i64).collect(),
+            strides: self.strides,
+        };
+        (parts, self.owner)
+    }
+
+    /// Takes a tensor over from another library. On an error it is deleted.
+    ///
+    /// # Errors
+    /// [`DlpackError::Version`] and [`DlpackError::Broken`].
+    ///
+    /// # Safety
+    /// - `raw` is a live tensor of DLPack, given to the caller, who does not use or delete it again (a
+    ///   capsule is renamed to `used_dltensor_versioned`); it may be deleted on any thread.
+    /// - Its memory is what it says, with valid elements of its type; on a GPU it is of the primary context.
+    /// - All work that writes it has run. Until this tensor, or the buffer that it becomes, is dropped,
+    ///   nobody else writes to the memory, or reads from it what is written here.
+    pub unsafe fn from_raw(raw: *mut DLManagedTensorVersioned) -> Result<Self> {
+        if raw.is_null() {
+            return Err(DlpackError::Broken { reason: "it is null" }.into());
+        }
+        // SAFETY: version, context and deleter come first in every version; the caller vouches that it is
+        // live.
+        let (version, deleter) = unsafe { ((*raw).version, (*raw).deleter) };
+        let owner = Box::new(Managed(raw, deleter));
+        if version.major != VERSION.major {
+            return Err(DlpackError::Version { version }.into());
+        }
+        // SAFETY: of this version, live, and the owner keeps it so.
+        unsafe { Self::read(&(*raw).dl_tensor, (*raw).flags & READ_ONLY != 0, owner) }
+    }
+
+    /// As [`DlpackTensor::from_raw`], from the form before DLPack 1.0 (a capsule `dltensor`).
+    ///
+    /// # Errors
+    /// [`DlpackError::Broken`].
+    ///
+    /// # Safety
+    /// As [`DlpackTensor::from_raw`]; and the memory may be written, which this form cannot say.
+    pub unsafe fn from_raw_unversioned(raw: *mut DLManagedTensor) -> Result<Self> {
+        if raw.is_null() {
+            return Err(DlpackError::Broken { reason: "it is null" }.into());
+        }
+        // SAFETY: the caller vouches that it is live; the owner keeps it so.
+        unsafe {
+            let owner = Box::new(Managed(raw, (*raw).deleter));
+            Self::read(&(*raw).dl_tensor, false, owner)
+        }
+    }
+
+    /// # Safety
+    /// The tensor is live and stays so until `owner` is dropped.
+    unsafe fn read(tensor: &DLTensor, read_only: bool, owner: Box<dyn Send>) -> Result<Self> {
+        let broken = |reason| Error::from(DlpackError::Broken { reason });
+        let rank = usize::try_from(tensor.ndim).map_err(|_| broken("its rank is negative"))?;
+        if rank > 0 && tensor.shape.is_null() {
+            return Err(broken("it has no shape"));
+        }
+        // SAFETY: a live tensor has as many lengths as dimensions.
+        let lengths = unsafe { list(tensor.shape, rank) };
+        let shape: Option<Vec<usize>> = lengths.iter().map(|&length| usize::try_from(length).ok()).collect();
+        let shape = shape.ok_or_else(|| broken("a dimension has a negative length"))?;
+        let length = product(&shape).ok_or_else(|| broken("its shape overflows"))?;
+        if length > 0 && tensor.data.is_null() {
+            return Err(broken("it has elements but no memory"));
+        }
+        let offset = usize::try_from(tensor.byte_offset).map_err(|_| broken("its offset overflows"))?;
+        let strides = if tensor.strides.is_null() {
+            row_major(&shape)
+        } else {
+            // SAFETY: a live tensor with strides has as many as dimensions.
+            unsafe { list(tensor.strides, rank) }
+        };
+        Ok(DlpackTensor {
+            start: tensor.data.cast::<u8>().wrapping_add(offset),
+            device: tensor.device,
+            dtype: tensor.dtype,
+            shape,
+            strides,
+            read_only,
+            owner,
+        })
+    }
+}
+
+/// # Safety
+/// There are `len` numbers at `start`, if `len` is not 0.
+unsafe fn list(start: *const i64, len: usize) -> Vec<i64> {
+    // SAFETY: the caller vouches for it.
+    if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(start, len) }.to_vec() }
+}
+
+/// The number of elements of a shape, if it is one that memory can have.
+fn product(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    let length = shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length))?;
+    i64::try_from(length).is_ok().then_some(length)
+}
+
+/// The strides of a shape whose elements lie row after row.
+fn row_major(shape: &[usize]) -> Vec<i64> {
+    let mut strides = vec![1_i64; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] =
+            strides[axis].saturating_mul(i64::try_from(shape[axis]).unwrap_or(i64::MAX).max(1));
+    }
+    strides
+}
+
+impl fmt::Debug for DlpackTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DlpackTensor")
+            .field("shape", &self.shape)
+            .field("strides", &self.strides)
+            .field("element_type", &self.dtype)
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}

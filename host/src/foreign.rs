@@ -1,0 +1,34 @@
+//! Code that this program did not compile: PTX, cubins and fatbins from CUDA C++ or elsewhere, linked,
+//! loaded on a GPU, and launched. It must not know how Rust kernels are compiled or loaded.
+//!
+//! A [`ForeignModule`] is loaded by [`Device`](crate::Device) and gives a [`ForeignFunction`] by its name.
+//! Its parameters are known by count and size only, so a launch with arguments of any types is `unsafe`;
+//! their count and sizes are checked. Stated once, the types make it a [`ForeignKernel`], which is safe to
+//! launch.
+
+mod argument;
+mod error;
+mod function;
+mod global;
+mod image;
+mod jit;
+mod kernel;
+mod linker;
+mod module;
+mod parameter;
+mod ptx;
+
+pub use argument::{ForeignArguments, LaunchArgument};
+pub use error::ForeignError;
+pub use function::ForeignFunction;
+pub use global::ForeignGlobal;
+pub use jit::{JitCacheMode, JitOptions};
+pub use kernel::{
+    Array, ArrayMut, ForeignKernel, ForeignParameter, ForeignParameters, Slice, SliceMut, TypedArgument,
+    TypedArguments,
+};
+pub use linker::{LinkedImage, Linker};
+pub use module::ForeignModule;
+pub use parameter::Parameter;
+
+pub(crate) use image::{Image, ImageKind};

@@ -1,0 +1,309 @@
+//! One kernel of a foreign module: its parameters, its attributes, and a launch that is checked against
+//! them. It must not know how the module was made.
+
+use std::ffi::c_void;
+use std::fmt;
+
+use ferrogrid_device::native::Block;
+
+use super::argument::{ForeignArguments, ParameterList};
+use super::error::ForeignError;
+use super::kernel::{ForeignKernel, ForeignParameters};
+use super::parameter::Parameter;
+use crate::attribute::DeviceAttribute;
+use crate::backend::cuda::LoadedFunction;
+use crate::backend::{Prepared, StreamBackend};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::grid::{Grid, IntoGrid};
+use crate::image::ModuleImage;
+use crate::kernel::{Kernel, KernelDescriptor};
+use crate::kernel_attributes::KernelAttributes;
+use crate::occupancy::Occupancy;
+use crate::stream::Stream;
+
+/// A kernel of a [`ForeignModule`](super::ForeignModule) (`CUfunction`), from
+/// [`ForeignModule::function`](super::ForeignModule::function). `Copy`; it lives as long as its module.
+#[derive(Clone, Copy)]
+pub struct ForeignFunction {
+    entry: &'static Entry,
+    dynamic_shared: u32,
+}
+
+/// What is known of a function, kept until the process ends, as the function is.
+struct Entry {
+    device: Device,
+    loaded: LoadedFunction,
+    /// Its name and limits, in the form that grids and errors take.
+    kernel: Kernel,
+    /// `None` where nobody can tell.
+    parameters: Option<Vec<Parameter>>,
+    static_shared: u32,
+    /// Of static and dynamic shared memory together.
+    shared_limit: u32,
+}
+
+static NO_IMAGE: ModuleImage = ModuleImage::host_only();
+
+impl ForeignFunction {
+    /// `declared` is what the text says of its parameters, if there is a text.
+    pub(super) fn new(
+        device: &Device,
+        name: &str,
+        loaded: LoadedFunction,
+        declared: Option<&[Parameter]>,
+    ) -> Result<Self> {
+        let attributes = loaded.attributes()?;
+        let shared_limit = device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        let parameters = merge(loaded.parameter_sizes()?, declared);
+        let name: &'static str = String::from(name).leak();
+        let kernel = Kernel::new(KernelDescriptor {
+            name,
+            entry: name,
+            rank: 1,
+            block: None,
+            max_threads: Some(attributes.max_threads_per_block),
+            shared_bytes: 0,
+            uses_shared_memory: false,
+            params: &[],
+            image: &NO_IMAGE,
+            cpu: no_native_body,
+            file: "",
+            line: 0,
+        });
+        let entry = Entry {
+            device: device.clone(),
+            loaded,
+            kernel,
+            parameters,
+            static_shared: attributes.static_shared_memory,
+            shared_limit: shared_limit.unsigned_abs(),
+        };
+        Ok(ForeignFunction { entry: Box::leak(Box::new(entry)), dynamic_shared: 0 })
+    }
+
+    /// Its name in the module.
+    pub fn name(&self) -> &'static str {
+        self.entry.kernel.name()
+    }
+
+    /// Its parameters, in order; `None` for machine code under a driver before CUDA 12.4.
+    pub fn parameters(&self) -> Option<&'static [Parameter]> {
+        self.entry.parameters.as_deref()
+    }
+
+    /// Its attributes (`cuFuncGetAttribute`).
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn attributes(&self) -> Result<KernelAttributes> {
+        self.entry.loaded.attributes()
+    }
+
+    /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a
+    /// multiprocessor runs at a time, and what limits that; see [`Device::occupancy`].
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn occupancy(&self, threads: u32) -> Result<Occupancy> {
+        let Entry { device, kernel, .. } = self.entry;
+        device.occupancy_of(self.prepared(), kernel, threads, self.dynamic_shared as usize)
+    }
+
+    /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a
+    /// multiprocessor runs at a time (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn max_active_blocks(&self, threads: u32) -> Result<u32> {
+        let Entry { device, kernel, .. } = self.entry;
+        device.max_active_blocks_of(self.prepared(), kernel, threads, self.dynamic_shared as usize)
+    }
+
+    /// The same kernel with `bytes` of dynamic shared memory in each block of its launches; above 48 KiB it
+    /// is opted in to (`cuFuncSetAttribute`).
+    ///
+    /// # Errors
+    /// [`ForeignError::SharedMemory`] if that is more than the device has for a block.
+    pub fn with_dynamic_shared_memory(self, bytes: u32) -> Result<Self> {
+        let Entry { static_shared, shared_limit, loaded, .. } = self.entry;
+        if bytes > shared_limit.saturating_sub(*static_shared) {
+            return Err(ForeignError::SharedMemory {
+                kernel: self.name(),
+                dynamic: bytes,
+                fixed: *static_shared,
+                limit: *shared_limit,
+            }
+            .into());
+        }
+        loaded.allow_dynamic_shared(bytes)?;
+        Ok(ForeignFunction { dynamic_shared: bytes, ..self })
+    }
+
+    /// Enqueues the kernel on `stream` (`cuLaunchKernel`), with `arguments` in the kernel's order: values by
+    /// value, device memory as the address of its first element. Their count and sizes are checked
+    /// against the kernel's parameters. Work on the same buffers is kept in order, as by any launch.
+    ///
+    /// # Errors
+    /// [`ForeignError::ParameterCount`] and [`ForeignError::ParameterSize`];
+    /// [`ForeignError::UnknownParameters`]; a shape over the limits of the device or the kernel; memory of
+    /// another device. Failures of the kernel itself come at the next synchronisation.
+    ///
+    /// # Safety
+    /// - Each argument is of the type that the kernel takes there.
+    /// - The kernel, with these arguments, this grid and the module's global variables as they are, reads
+    ///   only memory that it is given here or may otherwise read, and writes only what is given as `&mut` or
+    ///   atomic, or may otherwise be written, and leaves there values of the stated types.
+    /// - What raw pointers lead to stays there until the kernel has run.
+    ///
+    /// A safe function around it states the rest once:
+    ///
+    /// ```no_run
+    /// use ferrogrid_host::{DeviceBuffer, ForeignFunction, Grid, Result, Stream};
+    ///
+    /// /// extern "C" __global__ void saxpy(int n, float a, const float* x, float* y)
+    /// struct Saxpy(ForeignFunction);
+    ///
+    /// impl Saxpy {
+    ///     fn launch(&self, stream: &Stream, a: f32, x: &DeviceBuffer<f32>, y: &mut DeviceBuffer<f32>) -> Result<()> {
+    ///         let n = x.len().min(y.len());
+    ///         let count = i32::try_from(n).unwrap_or(i32::MAX);
+    ///         // SAFETY: the kernel's types; it reads and writes the first `count` elements.
+    ///         unsafe { self.0.launch(stream, Grid::cover(n), (count, a, x, y)) }
+    ///     }
+    /// }
+    /// ```
+    pub unsafe fn launch<const R: usize>(
+        &self,
+        stream: &Stream,
+        grid: impl IntoGrid<R>,
+        arguments: impl ForeignArguments,
+    ) -> Result<()> {
+        arguments.with_list(|list| {
+            self.check(list.sizes())?;
+            // SAFETY: the sizes agree; the caller vouches for the rest.
+            unsafe { self.enqueue(stream, grid.into_grid(), list) }
+        })
+    }
+
+    /// The kernel with its types, which makes launches safe: see [`ForeignKernel`].
+    ///
+    /// # Errors
+    /// [`ForeignError::ParameterCount`] and [`ForeignError::ParameterSize`] if the types cannot be the
+    /// kernel's; [`ForeignError::UnknownParameters`].
+    ///
+    /// # Safety
+    /// `P` are the types of the kernel's parameters. For all arguments of those types, every grid of rank
+    /// `R`, and whatever [`ForeignGlobal::set`](super::ForeignGlobal::set) may write to the module's
+    /// variables, the kernel reads only elements that it is given, writes only those given mutably, and
+    /// leaves values of their types there.
+    pub unsafe fn typed<const R: usize, P: ForeignParameters>(self) -> Result<ForeignKernel<R, P>> {
+        // SAFETY: passed on.
+        unsafe { ForeignKernel::new(self) }
+    }
+
+    /// That parameters of these sizes may be the kernel's.
+    pub(super) fn check(&self, sizes: &[usize]) -> Result<(), ForeignError> {
+        let kernel = self.name();
+        let Some(parameters) = self.parameters() else {
+            return Err(ForeignError::UnknownParameters { kernel });
+        };
+        let (expected, found) = (parameters.len(), sizes.len());
+        if expected != found {
+            return Err(ForeignError::ParameterCount { kernel, expected, found });
+        }
+        for (index, (parameter, &found)) in parameters.iter().zip(sizes).enumerate() {
+            if parameter.size != found {
+                return Err(ForeignError::ParameterSize {
+                    kernel,
+                    number: index + 1,
+                    name: parameter.name.clone(),
+                    expected: parameter.size,
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// `list` has passed `check`, and is what the kernel takes; as for [`ForeignFunction::launch`].
+    pub(super) unsafe fn enqueue<const R: usize>(
+        &self,
+        stream: &Stream,
+        grid: Grid<R>,
+        list: &ParameterList<'_>,
+    ) -> Result<()> {
+        let Entry { device, loaded, kernel, .. } = self.entry;
+        let inner = stream.inner();
+        let StreamBackend::Cuda(cuda) = inner.backend() else { return Err(self.elsewhere(stream)) };
+        if inner.device() != device {
+            return Err(self.elsewhere(stream));
+        }
+        let Some(shape) = grid.resolve(kernel, device.limits())? else {
+            return list.accesses().try_for_each(|access| access.check_device(inner));
+        };
+        for access in list.accesses() {
+            access.begin(inner)?;
+        }
+        // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
+        // has been ordered, on this device.
+        unsafe { cuda.launch_function(*loaded, kernel, shape, self.dynamic_shared, list.addresses()) }
+    }
+
+    #[cold]
+    fn elsewhere(&self, stream: &Stream) -> Error {
+        ForeignError::OtherDevice {
+            kernel: self.name(),
+            loaded: self.entry.device.to_string().into(),
+            stream: stream.device().to_string().into(),
+        }
+        .into()
+    }
+
+    fn prepared(&self) -> Prepared {
+        Prepared(self.entry.loaded.raw())
+    }
+}
+
+/// The driver's sizes with the names of the text; one without the other where the other is missing.
+fn merge(sizes: Option<Vec<usize>>, declared: Option<&[Parameter]>) -> Option<Vec<Parameter>> {
+    let Some(sizes) = sizes else { return declared.map(<[Parameter]>::to_vec) };
+    let name = |index: usize| declared?.get(index)?.name.clone();
+    let parameter = |(index, size)| Parameter { name: name(index), size };
+    Some(sizes.into_iter().enumerate().map(parameter).collect())
+}
+
+/// Stands where a kernel of this program has its native body; foreign functions exist on GPUs only.
+unsafe fn no_native_body(_: &Block, _: *const *const c_void) {
+    unreachable!("a foreign function was launched on the CPU device");
+}
+
+impl fmt::Debug for ForeignFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignFunction")
+            .field("name", &self.name())
+            .field("parameters", &self.entry.parameters)
+            .field("dynamic_shared_memory", &self.dynamic_shared)
+            .field("device", &self.entry.device)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, size: usize) -> Parameter {
+        Parameter { name: Some(name.into()), size }
+    }
+
+    #[test]
+    fn the_driver_knows_sizes_and_the_text_knows_names() {
+        let declared = [named("a", 4), named("b", 8)];
+        assert_eq!(merge(Some(vec![4, 8]), Some(&declared)), Some(declared.to_vec()));
+        assert_eq!(merge(None, Some(&declared)), Some(declared.to_vec()));
+        assert_eq!(merge(Some(vec![16]), None), Some(vec![Parameter { name: None, size: 16 }]));
+        assert_eq!(merge(None, None), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! Global and `__constant__` variables of a foreign module, by type. It must not know who uses them.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use super::error::ForeignError;
+use super::module::ForeignModule;
+use crate::error::{Error, Result};
+use crate::stream::Stream;
+
+/// A `__device__` or `__constant__` variable of a [`ForeignModule`], as elements of type `T`.
+///
+/// Its elements are read and written in the order of one stream. Work of other streams that uses the
+/// variable is not waited for: order it with events, or synchronise.
+///
+/// ```no_run
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let device = ferrogrid_host::Device::cuda(0)?;
+/// let stream = device.new_stream()?;
+/// let module = device.load_file("blur.ptx")?;
+/// let weights = module.global::<f32>("weights")?; // __constant__ float weights[9];
+/// weights.set(&stream, &[1.0 / 9.0; 9])?;
+/// assert_eq!(weights.get(&stream)?, [1.0 / 9.0; 9]);
+/// # Ok(()) }
+/// ```
+pub struct ForeignGlobal<T> {
+    module: ForeignModule,
+    name: Box<str>,
+    start: *mut u8,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+// SAFETY: `start` is an address in device memory, used only in copies that the driver orders.
+unsafe impl<T: Send> Send for ForeignGlobal<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for ForeignGlobal<T> {}
+
+impl<T: Pod> ForeignGlobal<T> {
+    /// `start` is where the driver has `bytes` of the variable.
+    pub(super) fn new(module: ForeignModule, name: &str, start: *mut u8, bytes: usize) -> Result<Self> {
+        let element_size = size_of::<T>();
+        if element_size == 0 || !bytes.is_multiple_of(element_size) {
+            return Err(ForeignError::GlobalSize { name: name.into(), bytes, element_size }.into());
+        }
+        let len = bytes / element_size;
+        Ok(ForeignGlobal { module, name: name.into(), start, len, elements: PhantomData })
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its name in the module.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The elements, once all work enqueued on `stream` so far has run (`cuMemcpyDtoHAsync`,
+    /// `cuStreamSynchronize`).
+    ///
+    /// # Errors
+    /// A failure of the work before, as [`Stream::synchronize`]; a stream of another device.
+    pub fn get(&self, stream: &Stream) -> Result<Vec<T>> {
+        self.check_device(stream)?;
+        let mut values = vec![T::zeroed(); self.len];
+        let target: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
+        if !target.is_empty() {
+            // SAFETY: the variable has as many bytes, of this device, for as long as the module is loaded.
+            unsafe { stream.inner().copy_to_host(target.as_mut_ptr(), self.start, target.len())? };
+        }
+        Ok(values)
+    }
+
+    /// Writes all elements, after all work enqueued on `stream` so far (`cuMemcpyHtoDAsync`). Returns when
+    /// `values` is free to be changed.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`]; a failure of the work before; a stream of another device.
+    pub fn set(&self, stream: &Stream, values: &[T]) -> Result<()> {
+        self.check_device(stream)?;
+        if values.len() != self.len {
+            return Err(Error::LengthMismatch {
+                operation: "ForeignGlobal::set",
+                source_length: values.len(),
+                target_length: self.len,
+            });
+        }
+        let source: &[u8] = bytemuck::cast_slice(values);
+        if source.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the variable has as many bytes, of this device, for as long as the module is loaded. Any
+        // bytes are a `T`; whoever launches kernels of the module vouches for what they make of them.
+        unsafe { stream.inner().copy_from_host(self.start, source.as_ptr(), source.len()) }
+    }
+
+    fn check_device(&self, stream: &Stream) -> Result<()> {
+        if self.module.device() == stream.device() {
+            return Ok(());
+        }
+        Err(Error::DeviceMismatch {
+            buffer: self.module.device().to_string().into(),
+            stream: stream.device().to_string().into(),
+        })
+    }
+}
+
+impl<T> fmt::Debug for ForeignGlobal<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignGlobal")
+            .field("name", &self.name)
+            .field("element", &std::any::type_name::<T>())
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}

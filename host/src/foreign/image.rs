@@ -1,0 +1,250 @@
+//! Images of device code as bytes: which kind they are, and that they hold as many bytes as their own
+//! headers say. The driver takes an address and no length, so what it reads is checked here. It must not
+//! know how an image is loaded.
+
+use std::fmt;
+
+use super::error::ForeignError;
+
+/// A kind of image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ImageKind {
+    Ptx,
+    Cubin,
+    Fatbin,
+}
+
+impl ImageKind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ImageKind::Ptx => "PTX",
+            ImageKind::Cubin => "cubin",
+            ImageKind::Fatbin => "fatbin",
+        }
+    }
+}
+
+impl fmt::Display for ImageKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A checked image: a copy, aligned for the driver, with a 0 after its last byte.
+pub(crate) struct Image {
+    kind: ImageKind,
+    len: usize,
+    words: Vec<u64>,
+}
+
+const ELF_MAGIC: &[u8] = b"\x7fELF";
+const FATBIN_MAGIC: u64 = 0xba55_ed50;
+/// Of the structure around a fatbin in an executable, which holds the address of the fatbin itself.
+const WRAPPER_MAGIC: u64 = 0x4662_43b1;
+/// `EM_CUDA`.
+const CUDA_MACHINE: u64 = 190;
+/// `SHT_NOBITS`: a section without bytes in the file.
+const NO_BITS: u64 = 8;
+
+impl Image {
+    /// PTX text.
+    pub(crate) fn ptx(text: &str) -> Result<Self, ForeignError> {
+        if let Some(at) = text.bytes().position(|byte| byte == 0) {
+            return Err(invalid(ImageKind::Ptx, format!("byte {at} is 0")));
+        }
+        Ok(Image::copied(ImageKind::Ptx, text.as_bytes()))
+    }
+
+    /// A cubin: an ELF file for one architecture.
+    pub(crate) fn cubin(bytes: &[u8]) -> Result<Self, ForeignError> {
+        check_elf(bytes).map_err(|reason| invalid(ImageKind::Cubin, reason))?;
+        Ok(Image::copied(ImageKind::Cubin, bytes))
+    }
+
+    /// A fatbin: PTX and cubins for several architectures.
+    pub(crate) fn fatbin(bytes: &[u8]) -> Result<Self, ForeignError> {
+        check_fatbin(bytes).map_err(|reason| invalid(ImageKind::Fatbin, reason))?;
+        Ok(Image::copied(ImageKind::Fatbin, bytes))
+    }
+
+    /// Whichever it is by its first bytes.
+    pub(crate) fn any(bytes: &[u8]) -> Result<Self, ForeignError> {
+        if bytes.starts_with(ELF_MAGIC) {
+            return Image::cubin(bytes);
+        }
+        if matches!(number(bytes, 0, 4), Some(FATBIN_MAGIC | WRAPPER_MAGIC)) {
+            return Image::fatbin(bytes);
+        }
+        // Files of PTX may end in the 0 of a C string.
+        let text = std::str::from_utf8(bytes.strip_suffix(&[0]).unwrap_or(bytes));
+        Image::ptx(text.map_err(|error| invalid(ImageKind::Ptx, format!("it is no text: {error}")))?)
+    }
+
+    fn copied(kind: ImageKind, bytes: &[u8]) -> Self {
+        let mut words = vec![0_u64; bytes.len() / 8 + 1];
+        for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..chunk.len()].copy_from_slice(chunk);
+            *word = u64::from_ne_bytes(padded);
+        }
+        Image { kind, len: bytes.len(), words }
+    }
+
+    pub(crate) fn kind(&self) -> ImageKind {
+        self.kind
+    }
+
+    /// The text of PTX; empty for machine code.
+    pub(crate) fn text(&self) -> &str {
+        let bytes: &[u8] = bytemuck::cast_slice(&self.words);
+        match self.kind {
+            ImageKind::Ptx => std::str::from_utf8(&bytes[..self.len]).unwrap_or_default(),
+            _ => "",
+        }
+    }
+
+    /// The first byte, aligned to 8; a 0 follows the last.
+    pub(crate) fn start(&self) -> *const u8 {
+        self.words.as_ptr().cast()
+    }
+
+    /// The number of bytes without the final 0.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+fn invalid(kind: ImageKind, reason: impl Into<Box<str>>) -> ForeignError {
+    ForeignError::InvalidImage { kind: kind.name(), reason: reason.into() }
+}
+
+/// The little-endian number of `size` bytes at `at`, if it is there.
+fn number(bytes: &[u8], at: u64, size: u64) -> Option<u64> {
+    let start = usize::try_from(at).ok()?;
+    let field = bytes.get(start..start.checked_add(size as usize)?)?;
+    Some(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+}
+
+/// That `count` entries of `size` bytes from `at` on lie in `bytes`.
+fn contains(bytes: &[u8], at: u64, count: u64, size: u64) -> bool {
+    let end = count.checked_mul(size).and_then(|length| length.checked_add(at));
+    end.is_some_and(|end| end <= bytes.len() as u64)
+}
+
+fn check_elf(bytes: &[u8]) -> Result<(), String> {
+    if !bytes.starts_with(ELF_MAGIC) {
+        return Err("it does not start as an ELF file does".into());
+    }
+    let field = |at, size| number(bytes, at, size).ok_or("its ELF header is cut off");
+    if field(4, 1)? != 2 || field(5, 1)? != 1 {
+        return Err("it is not a 64-bit little-endian ELF file".into());
+    }
+    let machine = field(18, 2)?;
+    if machine != CUDA_MACHINE {
+        return Err(format!("it is an ELF file for machine {machine}, not for CUDA ({CUDA_MACHINE})"));
+    }
+    let (programs, sections) = (field(32, 8)?, field(40, 8)?);
+    let (program_size, program_count) = (field(54, 2)?, field(56, 2)?);
+    let (section_size, section_count) = (field(58, 2)?, field(60, 2)?);
+    if section_count > 0 && section_size < 64 || program_count > 0 && program_size < 56 {
+        return Err("its header tables have entries that are too small".into());
+    }
+    if !contains(bytes, programs, program_count, program_size)
+        || !contains(bytes, sections, section_count, section_size)
+    {
+        return Err(format!("its header tables do not lie in its {} bytes: it is cut off", bytes.len()));
+    }
+    for index in 0..section_count {
+        let header = sections + index * section_size;
+        let (kind, start, size) = (field(header + 4, 4)?, field(header + 24, 8)?, field(header + 32, 8)?);
+        if kind != NO_BITS && !contains(bytes, start, size, 1) {
+            return Err(format!("section {index} does not lie in its {} bytes: it is cut off", bytes.len()));
+        }
+    }
+    Ok(())
+}
+
+fn check_fatbin(bytes: &[u8]) -> Result<(), String> {
+    let field = |at, size| number(bytes, at, size).ok_or("its header is cut off");
+    match field(0, 4)? {
+        FATBIN_MAGIC => {}
+        WRAPPER_MAGIC => return Err("it is the wrapper of a fatbin in an executable".into()),
+        other => return Err(format!("it starts with {other:#x}, not with {FATBIN_MAGIC:#x}")),
+    }
+    let (header, size) = (field(6, 2)?, field(8, 8)?);
+    if !contains(bytes, header, size, 1) {
+        return Err(format!("it should have {size} bytes after its header: it is cut off"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ELF header for `machine`, one section header of a section of `size` bytes at 64, and 8 bytes.
+    fn elf(machine: u8, size: u64) -> Vec<u8> {
+        let mut bytes = vec![0; 64 + 8 + 64];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[18] = machine;
+        bytes[40..48].copy_from_slice(&72_u64.to_le_bytes());
+        bytes[58..62].copy_from_slice(&[64, 0, 1, 0]);
+        bytes[72 + 4] = 1;
+        bytes[72 + 24..72 + 32].copy_from_slice(&64_u64.to_le_bytes());
+        bytes[72 + 32..72 + 40].copy_from_slice(&size.to_le_bytes());
+        bytes
+    }
+
+    fn fatbin(size: u64, bytes: usize) -> Vec<u8> {
+        let mut image = Vec::from(&[0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0]);
+        image.extend(size.to_le_bytes());
+        image.resize(16 + bytes, 7);
+        image
+    }
+
+    fn refusal(image: Result<Image, ForeignError>) -> String {
+        image.err().expect("the image is refused").to_string()
+    }
+
+    #[test]
+    fn each_kind_is_recognised() {
+        for (bytes, kind) in [
+            (elf(190, 8), ImageKind::Cubin),
+            (fatbin(5, 5), ImageKind::Fatbin),
+            (b".version 8.0\n.target sm_90\n\0".to_vec(), ImageKind::Ptx),
+        ] {
+            assert_eq!(Image::any(&bytes).unwrap().kind(), kind);
+        }
+    }
+
+    #[test]
+    fn an_image_is_copied_whole_and_ends_in_a_0() {
+        for text in ["", "1234567", "12345678", "123456789"] {
+            let image = Image::ptx(text).unwrap();
+            // SAFETY: there are as many bytes and a 0.
+            let bytes = unsafe { std::slice::from_raw_parts(image.start(), image.len() + 1) };
+            assert_eq!(bytes, format!("{text}\0").as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_reaches_over_the_end_is_refused() {
+        let whole = elf(190, 8);
+        for len in 4..whole.len() {
+            assert!(refusal(Image::any(&whole[..len])).contains("cut off"), "{len} bytes");
+        }
+        assert!(refusal(Image::cubin(&elf(190, u64::MAX))).contains("section 0"));
+        assert!(refusal(Image::fatbin(&fatbin(6, 5))).contains("cut off"));
+        assert!(refusal(Image::fatbin(&fatbin(u64::MAX, 5))).contains("cut off"));
+        assert!(refusal(Image::fatbin(&fatbin(5, 5)[..10])).contains("cut off"));
+    }
+
+    #[test]
+    fn other_files_are_refused_by_what_they_are() {
+        assert!(refusal(Image::any(&elf(62, 8))).contains("machine 62"));
+        assert!(refusal(Image::ptx("a\0b")).contains("byte 1 is 0"));
+        assert!(refusal(Image::any(&[0xff, 0xfe])).contains("no text"));
+        assert!(refusal(Image::any(&0x4662_43b1_u32.to_le_bytes())).contains("wrapper"));
+        assert!(refusal(Image::fatbin(b"PK..")).starts_with("this is no fatbin: it starts with"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Options of the driver's compiler and linker. It must not know how they are passed.
+
+/// Options for loading and linking PTX by the driver (`CUjit_option`). Those that are not set are left to
+/// the driver; machine code is loaded as it is, whatever they say.
+///
+/// ```
+/// use ferrogrid_host::JitOptions;
+///
+/// let options = JitOptions::new().with_max_registers(64).with_line_info(true);
+/// assert_eq!(options.max_registers, Some(64));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub struct JitOptions {
+    /// The most registers that a thread may use (`CU_JIT_MAX_REGISTERS`).
+    pub max_registers: Option<u32>,
+    /// The fewest threads of a block to compile for (`CU_JIT_THREADS_PER_BLOCK`).
+    pub threads_per_block: Option<u32>,
+    /// From 0 to 4, the driver's default (`CU_JIT_OPTIMIZATION_LEVEL`).
+    pub optimization_level: Option<u32>,
+    /// Whether to generate debug information (`CU_JIT_GENERATE_DEBUG_INFO`).
+    pub debug_info: bool,
+    /// Whether to generate line numbers (`CU_JIT_GENERATE_LINE_INFO`).
+    pub line_info: bool,
+    /// Whether the log also says what each kernel uses (`CU_JIT_LOG_VERBOSE`).
+    pub verbose: bool,
+    /// How global loads are cached (`CU_JIT_CACHE_MODE`).
+    pub cache_mode: Option<JitCacheMode>,
+}
+
+/// How global loads are cached (`CUjit_cacheMode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JitCacheMode {
+    /// As the compiler does by default (`CU_JIT_CACHE_OPTION_NONE`).
+    Default,
+    /// In L2 only (`CU_JIT_CACHE_OPTION_CG`).
+    Global,
+    /// In L1 and L2 (`CU_JIT_CACHE_OPTION_CA`).
+    All,
+}
+
+impl JitOptions {
+    /// Nothing set.
+    pub const fn new() -> Self {
+        JitOptions {
+            max_registers: None,
+            threads_per_block: None,
+            optimization_level: None,
+            debug_info: false,
+            line_info: false,
+            verbose: false,
+            cache_mode: None,
+        }
+    }
+
+    /// The same with at most this many registers in a thread.
+    #[must_use]
+    pub const fn with_max_registers(mut self, registers: u32) -> Self {
+        self.max_registers = Some(registers);
+        self
+    }
+
+    /// The same, compiled for blocks of at least this many threads.
+    #[must_use]
+    pub const fn with_threads_per_block(mut self, threads: u32) -> Self {
+        self.threads_per_block = Some(threads);
+        self
+    }
+
+    /// The same with this level of optimisation, from 0 to 4.
+    #[must_use]
+    pub const fn with_optimization_level(mut self, level: u32) -> Self {
+        self.optimization_level = Some(level);
+        self
+    }
+
+    /// The same with or without debug information.
+    #[must_use]
+    pub const fn with_debug_info(mut self, on: bool) -> Self {
+        self.debug_info = on;
+        self
+    }
+
+    /// The same with or without line numbers.
+    #[must_use]
+    pub const fn with_line_info(mut self, on: bool) -> Self {
+        self.line_info = on;
+        self
+    }
+
+    /// The same with or without what each kernel uses in the log.
+    #[must_use]
+    pub const fn with_verbose(mut self, on: bool) -> Self {
+        self.verbose = on;
+        self
+    }
+
+    /// The same with global loads cached in this way.
+    #[must_use]
+    pub const fn with_cache_mode(mut self, mode: JitCacheMode) -> Self {
+        self.cache_mode = Some(mode);
+        self
+    }
+}

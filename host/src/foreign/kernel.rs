@@ -1,0 +1,264 @@
+//! Foreign kernels whose parameter types were stated once: safe to launch. It must not know how a launch
+//! reaches the driver.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ferrogrid_device::DeviceCopy;
+
+use super::argument::{Elements, Held, ParameterList, PointerTo, Value, for_each_tuple};
+use super::function::ForeignFunction;
+use crate::argument::{DeviceInput, DeviceOutput};
+use crate::error::{Error, Result};
+use crate::grid::IntoGrid;
+use crate::stream::Stream;
+use crate::view::{DeviceView, DeviceViewMut};
+
+/// A foreign kernel of rank `R` with parameters `P`, stated by [`ForeignFunction::typed`].
+///
+/// ```no_run
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// use ferrogrid_host::{Device, ForeignKernel, Grid, Slice, SliceMut};
+///
+/// // extern "C" __global__ void saxpy(float a, const float* x, size_t nx, float* y, size_t ny)
+/// type Saxpy = ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)>;
+///
+/// let device = Device::cuda(0)?;
+/// let module = device.load_file("saxpy.ptx")?;
+/// // SAFETY: these are its types, and it keeps to the lengths that it is given.
+/// let saxpy: Saxpy = unsafe { module.function("saxpy")?.typed()? };
+///
+/// let stream = device.new_stream()?;
+/// let x = stream.upload(&[1.0_f32; 1000])?;
+/// let mut y = stream.upload(&[2.0_f32; 1000])?;
+/// saxpy.launch(&stream, Grid::cover(1000), (3.0, &x, &mut y))?;
+/// # Ok(()) }
+/// ```
+pub struct ForeignKernel<const R: usize, P> {
+    function: ForeignFunction,
+    parameters: PhantomData<fn(P)>,
+}
+
+impl<const R: usize, P> Clone for ForeignKernel<R, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<const R: usize, P> Copy for ForeignKernel<R, P> {}
+
+/// In the parameters of a [`ForeignKernel`]: `const T*` and a 64-bit length, as which a Rust kernel's
+/// `&[T]` travels too. The argument is a buffer or view to read.
+pub struct Slice<T>(PhantomData<T>);
+
+/// In the parameters of a [`ForeignKernel`]: `T*` and a 64-bit length. The argument is a buffer or view to
+/// write.
+pub struct SliceMut<T>(PhantomData<T>);
+
+/// In the parameters of a [`ForeignKernel`]: `const T*` to at least `N` elements. The argument is a buffer
+/// or view to read, of at least that length.
+pub struct Array<T, const N: usize>(PhantomData<T>);
+
+/// In the parameters of a [`ForeignKernel`]: `T*` to at least `N` elements. The argument is a buffer or
+/// view to write, of at least that length.
+pub struct ArrayMut<T, const N: usize>(PhantomData<T>);
+
+/// A parameter of a [`ForeignKernel`]: a [`DeviceCopy`] type by value, [`Slice`], [`SliceMut`], [`Array`] or
+/// [`ArrayMut`].
+///
+/// # Safety
+/// `SIZES` has the size in bytes of each parameter of the kernel that this stands for, in order.
+pub unsafe trait ForeignParameter {
+    /// The sizes of the kernel's parameters that this stands for.
+    const SIZES: &'static [usize];
+}
+
+const POINTER: usize = 8;
+
+// SAFETY: a value is passed as it is.
+unsafe impl<T: DeviceCopy> ForeignParameter for T {
+    const SIZES: &'static [usize] = &[size_of::<T>()];
+}
+// SAFETY: a pointer and a length.
+unsafe impl<T> ForeignParameter for Slice<T> {
+    const SIZES: &'static [usize] = &[POINTER, POINTER];
+}
+// SAFETY: a pointer and a length.
+unsafe impl<T> ForeignParameter for SliceMut<T> {
+    const SIZES: &'static [usize] = &[POINTER, POINTER];
+}
+// SAFETY: a pointer.
+unsafe impl<T, const N: usize> ForeignParameter for Array<T, N> {
+    const SIZES: &'static [usize] = &[POINTER];
+}
+// SAFETY: a pointer.
+unsafe impl<T, const N: usize> ForeignParameter for ArrayMut<T, N> {
+    const SIZES: &'static [usize] = &[POINTER];
+}
+
+/// What may be an argument for the parameter `P` of a [`ForeignKernel`].
+///
+/// # Safety
+/// What `hold` gives lists parameters of the sizes and meaning of `P`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no argument for the parameter `{P}` of a foreign kernel",
+    label = "expected an argument for `{P}`",
+    note = "values are of the stated type; `Slice<T>` and `Array<T, N>` take `&buffer` or a view, `SliceMut<T>` and `ArrayMut<T, N>` take `&mut buffer` or a mutable view"
+)]
+pub unsafe trait TypedArgument<'a, P> {
+    #[doc(hidden)]
+    type Held: Held;
+    #[doc(hidden)]
+    fn hold(self) -> Result<Self::Held>;
+}
+
+// SAFETY: the value itself.
+unsafe impl<T: DeviceCopy> TypedArgument<'_, T> for T {
+    type Held = Value<T>;
+    fn hold(self) -> Result<Value<T>> {
+        Ok(Value(self))
+    }
+}
+
+// SAFETY: pointer and length of elements that may be read.
+unsafe impl<'a, T: DeviceCopy, A: DeviceInput<'a, T>> TypedArgument<'a, Slice<T>> for A {
+    type Held = Elements<DeviceView<'a, T>>;
+    fn hold(self) -> Result<Self::Held> {
+        Ok(Elements(self.into_input()))
+    }
+}
+
+// SAFETY: pointer and length of elements that may be written.
+unsafe impl<'a, T: DeviceCopy, A: DeviceOutput<'a, T>> TypedArgument<'a, SliceMut<T>> for A {
+    type Held = Elements<DeviceViewMut<'a, T>>;
+    fn hold(self) -> Result<Self::Held> {
+        Ok(Elements(self.into_output()))
+    }
+}
+
+// SAFETY: a pointer to at least `N` elements that may be read.
+unsafe impl<'a, T: DeviceCopy, A: DeviceInput<'a, T>, const N: usize> TypedArgument<'a, Array<T, N>> for A {
+    type Held = PointerTo<DeviceView<'a, T>>;
+    fn hold(self) -> Result<Self::Held> {
+        let view = self.into_input();
+        at_least(N, view.len())?;
+        Ok(PointerTo(view))
+    }
+}
+
+// SAFETY: a pointer to at least `N` elements that may be written.
+unsafe impl<'a, T: DeviceCopy, A: DeviceOutput<'a, T>, const N: usize> TypedArgument<'a, ArrayMut<T, N>>
+    for A
+{
+    type Held = PointerTo<DeviceViewMut<'a, T>>;
+    fn hold(self) -> Result<Self::Held> {
+        let view = self.into_output();
+        at_least(N, view.len())?;
+        Ok(PointerTo(view))
+    }
+}
+
+fn at_least(needed: usize, length: usize) -> Result<()> {
+    if length >= needed { Ok(()) } else { Err(Error::OutOfRange { start: 0, end: needed, length }) }
+}
+
+/// The parameters of a [`ForeignKernel`]: a tuple of up to 24 of [`ForeignParameter`].
+pub trait ForeignParameters {
+    /// The size of each parameter of the kernel in bytes, in order.
+    fn sizes() -> Vec<usize>;
+}
+
+/// Arguments for the parameters `P` of a [`ForeignKernel`]: a tuple of as many of [`TypedArgument`].
+///
+/// # Safety
+/// `with_list` gives a list with the parameters that `P` stands for.
+pub unsafe trait TypedArguments<'a, P> {
+    #[doc(hidden)]
+    fn with_list<X>(self, use_list: impl FnOnce(&ParameterList<'_>) -> Result<X>) -> Result<X>;
+}
+
+macro_rules! typed_tuples {
+    ($($name:ident)*) => {
+        impl<$($name: ForeignParameter),*> ForeignParameters for ($($name,)*) {
+            fn sizes() -> Vec<usize> {
+                let sizes: &[&[usize]] = &[$($name::SIZES),*];
+                sizes.concat()
+            }
+        }
+    };
+}
+
+for_each_tuple!(typed_tuples);
+
+macro_rules! typed_arguments {
+    ($($argument:ident: $parameter:ident,)*) => {
+        // SAFETY: each argument lists what its parameter stands for, in order.
+        unsafe impl<'a, $($parameter, $argument: TypedArgument<'a, $parameter>),*>
+            TypedArguments<'a, ($($parameter,)*)> for ($($argument,)*)
+        {
+            #[allow(non_snake_case, reason = "named as their types")]
+            fn with_list<X>(self, use_list: impl FnOnce(&ParameterList<'_>) -> Result<X>) -> Result<X> {
+                let ($($argument,)*) = self;
+                $( let $argument = $argument.hold()?; )*
+                #[allow(unused_mut, reason = "there are no arguments")]
+                let mut list = ParameterList::new();
+                $( $argument.list(&mut list); )*
+                use_list(&list)
+            }
+        }
+    };
+}
+
+macro_rules! each_typed_arguments {
+    ([$($done:tt)*]) => { typed_arguments!($($done)*); };
+    ([$($done:tt)*] $argument:ident $parameter:ident $($rest:ident)*) => {
+        typed_arguments!($($done)*);
+        each_typed_arguments!([$($done)* $argument: $parameter,] $($rest)*);
+    };
+}
+
+each_typed_arguments!([]
+    A PA B PB C PC D PD E PE F PF G PG H PH I PI J PJ K PK L PL M PM N PN O PO P PP Q PQ S PS T PT U PU V PV W PW Y PY Z PZ
+);
+
+impl<const R: usize, P: ForeignParameters> ForeignKernel<R, P> {
+    /// # Safety
+    /// As [`ForeignFunction::typed`].
+    pub(super) unsafe fn new(function: ForeignFunction) -> Result<Self> {
+        function.check(&P::sizes())?;
+        Ok(ForeignKernel { function, parameters: PhantomData })
+    }
+}
+
+impl<const R: usize, P> ForeignKernel<R, P> {
+    /// Enqueues the kernel on `stream` (`cuLaunchKernel`), in order with other work on the same buffers.
+    ///
+    /// # Errors
+    /// As [`ForeignFunction::launch`]; [`Error::OutOfRange`] if the argument of an array is too short.
+    pub fn launch<'a>(
+        &self,
+        stream: &Stream,
+        grid: impl IntoGrid<R>,
+        arguments: impl TypedArguments<'a, P>,
+    ) -> Result<()> {
+        arguments.with_list(|list| {
+            // SAFETY: whoever stated the types vouched for every launch with such arguments; they are
+            // borrowed until this returns.
+            unsafe { self.function.enqueue(stream, grid.into_grid(), list) }
+        })
+    }
+
+    /// The kernel without its types: attributes, occupancy, parameters.
+    pub fn function(&self) -> ForeignFunction {
+        self.function
+    }
+}
+
+impl<const R: usize, P> fmt::Debug for ForeignKernel<R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignKernel")
+            .field("function", &self.function)
+            .field("parameters", &std::any::type_name::<P>())
+            .finish()
+    }
+}

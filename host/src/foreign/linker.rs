@@ -1,0 +1,115 @@
+//! The driver's linker: PTX, cubins, fatbins and libraries of device code into one cubin. It must not know
+//! what becomes of it.
+
+use std::fmt;
+
+use super::error::ForeignError;
+use super::image::Image;
+use super::jit::JitOptions;
+use crate::backend::DeviceBackend;
+use crate::backend::cuda::{CudaLinker, LinkInput};
+use crate::device::Device;
+use crate::error::Result;
+
+/// Links device code for a device, by the driver's own linker (`cuLinkCreate`, `cuLinkAddData`,
+/// `cuLinkComplete`). Functions that one input declares `extern` may be defined in another. For LTO IR
+/// there is [`NvJitLink`](crate::NvJitLink).
+///
+/// ```no_run
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// use ferrogrid_host::{Device, JitOptions, Linker};
+///
+/// let device = Device::cuda(0)?;
+/// let kernel = ".version 8.0 ..."; // .extern .func helper; .entry main ...
+/// let helper = ".version 8.0 ..."; // .visible .func helper
+/// let mut linker = Linker::new(&device, &JitOptions::new().with_verbose(true))?;
+/// linker.add_ptx("kernel.ptx", kernel)?;
+/// linker.add_ptx("helper.ptx", helper)?;
+/// let linked = linker.complete()?;
+/// println!("{}", linked.log);
+/// let module = device.load_cubin(&linked.cubin)?;
+/// # Ok(()) }
+/// ```
+pub struct Linker {
+    cuda: CudaLinker,
+}
+
+/// A program that a linker made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkedImage {
+    /// Machine code for the device, for [`Device::load_cubin`].
+    pub cubin: Vec<u8>,
+    /// What the linker said.
+    pub log: String,
+}
+
+impl LinkedImage {
+    pub(crate) fn new(cubin: Vec<u8>, log: String) -> Self {
+        LinkedImage { cubin, log }
+    }
+}
+
+impl Linker {
+    /// A link for `device` (`cuLinkCreate`).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU, or what the driver says.
+    pub fn new(device: &Device, options: &JitOptions) -> Result<Self> {
+        match device.backend() {
+            DeviceBackend::Cuda(cuda) => Ok(Linker { cuda: CudaLinker::new(cuda, options)? }),
+            DeviceBackend::Cpu(_) => Err(device.no_foreign_code("cuLinkCreate")),
+        }
+    }
+
+    /// Adds PTX text; `name` is for the linker's messages (`cuLinkAddData`).
+    ///
+    /// # Errors
+    /// [`ForeignError::Link`] with the compiler's log.
+    pub fn add_ptx(&mut self, name: &str, text: &str) -> Result<()> {
+        self.add(name, Image::ptx(text))
+    }
+
+    /// Adds a cubin (`cuLinkAddData`).
+    ///
+    /// # Errors
+    /// [`ForeignError::InvalidImage`] for bytes that are no whole cubin; [`ForeignError::Link`].
+    pub fn add_cubin(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.add(name, Image::cubin(bytes))
+    }
+
+    /// Adds a fatbin (`cuLinkAddData`).
+    ///
+    /// # Errors
+    /// As [`Linker::add_cubin`].
+    pub fn add_fatbin(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.add(name, Image::fatbin(bytes))
+    }
+
+    /// Adds a library with device code, such as `libcudadevrt.a` (`cuLinkAddData`).
+    ///
+    /// # Errors
+    /// [`ForeignError::Link`].
+    pub fn add_library(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.cuda.add(name, &LinkInput::Library(bytes))
+    }
+
+    fn add(&mut self, name: &str, image: Result<Image, ForeignError>) -> Result<()> {
+        self.cuda.add(name, &LinkInput::Image(&image?))
+    }
+
+    /// Links what was added (`cuLinkComplete`).
+    ///
+    /// # Errors
+    /// [`ForeignError::Link`] with the linker's log: an undefined symbol, for example.
+    pub fn complete(self) -> Result<LinkedImage> {
+        let (cubin, log) = self.cuda.complete()?;
+        Ok(LinkedImage::new(cubin, log))
+    }
+}
+
+impl fmt::Debug for Linker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Linker").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,11 @@
+//! One parameter of a kernel as its image knows it. It must not know how it was found out.
+
+/// A parameter of a foreign kernel: its size, and its name where the image tells.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// Its name in the PTX; `None` in machine code.
+    pub name: Option<Box<str>>,
+    /// Its size in bytes.
+    pub size: usize,
+}

@@ -1,0 +1,259 @@
+//! Occupancy as a device tells it, for a kernel of this program: the numbers of the driver, and the
+//! record that says what limits them. It must not know the arithmetic.
+
+use crate::backend::{DeviceBackend, Prepared};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::grid::Dimensions;
+use crate::kernel::Kernel;
+use crate::occupancy::rules::{BlockResources, Occupancy};
+
+/// A block size that fills the device, from [`Device::max_potential_block_size`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockSuggestion {
+    /// Threads in a block.
+    pub block_size: u32,
+    /// Blocks of that size that the whole device runs at a time; a smaller grid leaves some of it idle.
+    pub min_grid_size: u32,
+}
+
+impl Device {
+    /// How many blocks of `threads` threads a multiprocessor runs at a time, with `dynamic_shared` bytes of
+    /// shared memory for the kernel's `SharedSlice` parameters, and what limits that: the published rules, applied to the
+    /// kernel's attributes and the device's properties.
+    ///
+    /// ```
+    /// use ferrogrid_host::{Device, Kernel, Result};
+    ///
+    /// /// `kernel` is what the companion module of a kernel gives: `kernels::saxpy::kernel()`.
+    /// fn report(device: &Device, kernel: &'static Kernel) -> Result<()> {
+    ///     let occupancy = device.occupancy(kernel, 256, 0)?;
+    ///     println!("{}: {occupancy}", kernel.name()); // 8 blocks, 64 of 64 warps (100 %), ...
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn occupancy(
+        &self,
+        kernel: &'static Kernel,
+        threads: u32,
+        dynamic_shared: usize,
+    ) -> Result<Occupancy> {
+        self.occupancy_of(self.prepare(kernel)?, kernel, threads, dynamic_shared)
+    }
+
+    /// How many blocks of `threads` threads and `dynamic_shared` bytes of dynamic shared memory a
+    /// multiprocessor runs at a time (`cuOccupancyMaxActiveBlocksPerMultiprocessor`); 0 if such a block
+    /// cannot be launched. Above 48 KiB it is the answer for a launch that opts in, as launches do.
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn max_active_blocks(
+        &self,
+        kernel: &'static Kernel,
+        threads: u32,
+        dynamic_shared: usize,
+    ) -> Result<u32> {
+        self.max_active_blocks_of(self.prepare(kernel)?, kernel, threads, dynamic_shared)
+    }
+
+    /// The block size, of at most `limit` threads, with which most threads of `kernel` are on a
+    /// multiprocessor (`cuOccupancyMaxPotentialBlockSize`). `dynamic_shared` gives the bytes of dynamic
+    /// shared memory of a block of a number of threads: `|_| 0` for none.
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`] if not even one warp fits.
+    pub fn max_potential_block_size(
+        &self,
+        kernel: &'static Kernel,
+        dynamic_shared: impl Fn(u32) -> usize,
+        limit: Option<u32>,
+    ) -> Result<BlockSuggestion> {
+        let prepared = self.prepare(kernel)?;
+        let properties = self.properties()?;
+        let takes = self.attributes_of(prepared, kernel)?.max_threads_per_block;
+        let most = limit.unwrap_or(takes).min(takes);
+        let blocks_of =
+            |threads| self.max_active_blocks_of(prepared, kernel, threads, dynamic_shared(threads));
+        let (blocks, block_size) =
+            fullest(most, properties.warp_size, properties.max_threads_per_multiprocessor, blocks_of)?;
+        if blocks == 0 {
+            return Err(Error::NoBlockFits { kernel: kernel.name(), device: self.to_string().into() });
+        }
+        Ok(BlockSuggestion { block_size, min_grid_size: blocks * properties.multiprocessor_count })
+    }
+
+    /// The bytes of dynamic shared memory that each block may have so that `blocks` blocks of `threads`
+    /// threads are still on a multiprocessor at a time (`cuOccupancyAvailableDynamicSMemPerBlock`).
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch; if that many blocks do not fit even with none.
+    pub fn available_dynamic_shared_memory(
+        &self,
+        kernel: &'static Kernel,
+        blocks: u32,
+        threads: u32,
+    ) -> Result<usize> {
+        let prepared = self.prepare(kernel)?;
+        match self.backend() {
+            DeviceBackend::Cuda(device) => {
+                let bytes = device.available_dynamic_shared(prepared.0.cast(), blocks, threads)?;
+                Ok(bytes.saturating_sub(kernel.shared_bytes()))
+            }
+            DeviceBackend::Cpu(device) => {
+                if blocks == 0 || self.max_active_blocks_of(prepared, kernel, threads, 0)? < blocks {
+                    return Err(Error::NoBlockFits {
+                        kernel: kernel.name(),
+                        device: self.to_string().into(),
+                    });
+                }
+                Ok(device.shared_memory_per_block().saturating_sub(kernel.shared_bytes()))
+            }
+        }
+    }
+
+    /// How many clusters of `cluster` blocks of `block` threads, with `dynamic_shared` bytes each, the
+    /// device runs at a time (`cuOccupancyMaxActiveClusters`).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on the CPU and on GPUs before compute capability 9.0; if the kernel does
+    /// not load; what the driver says of a shape that it cannot launch.
+    pub fn max_active_clusters<const R: usize>(
+        &self,
+        kernel: &'static Kernel,
+        cluster: impl Dimensions<R>,
+        block: impl Dimensions<R>,
+        dynamic_shared: u32,
+    ) -> Result<u32> {
+        let (cluster, block) = (padded(cluster), padded(block));
+        match self.backend() {
+            DeviceBackend::Cuda(device) => {
+                let function = device.prepare(kernel)?.cast();
+                device.max_active_clusters(function, cluster, block, all_shared(kernel, dynamic_shared))
+            }
+            DeviceBackend::Cpu(_) => Err(self.no_clusters("cuOccupancyMaxActiveClusters")),
+        }
+    }
+
+    /// The most blocks of `block` threads and `dynamic_shared` bytes that a cluster of `kernel` can have
+    /// (`cuOccupancyMaxPotentialClusterSize`).
+    ///
+    /// # Errors
+    /// As [`Device::max_active_clusters`].
+    pub fn max_potential_cluster_size<const R: usize>(
+        &self,
+        kernel: &'static Kernel,
+        block: impl Dimensions<R>,
+        dynamic_shared: u32,
+    ) -> Result<u32> {
+        match self.backend() {
+            DeviceBackend::Cuda(device) => {
+                let function = device.prepare(kernel)?.cast();
+                device.max_potential_cluster_size(function, padded(block), all_shared(kernel, dynamic_shared))
+            }
+            DeviceBackend::Cpu(_) => Err(self.no_clusters("cuOccupancyMaxPotentialClusterSize")),
+        }
+    }
+
+    fn no_clusters(&self, operation: &'static str) -> Error {
+        Error::Unsupported {
+            operation,
+            device: self.to_string().into(),
+            reason: "it runs blocks one by one, not in clusters",
+        }
+    }
+
+    pub(crate) fn occupancy_of(
+        &self,
+        prepared: Prepared,
+        kernel: &Kernel,
+        threads: u32,
+        dynamic_shared: usize,
+    ) -> Result<Occupancy> {
+        let attributes = self.attributes_of(prepared, kernel)?;
+        let block = BlockResources::new(threads)
+            .with_max_threads(attributes.max_threads_per_block)
+            .with_registers(attributes.registers)
+            .with_shared_memory(attributes.static_shared_memory, dynamic_shared);
+        Ok(self.properties()?.multiprocessor_limits().occupancy(&block))
+    }
+
+    pub(crate) fn max_active_blocks_of(
+        &self,
+        prepared: Prepared,
+        kernel: &Kernel,
+        threads: u32,
+        dynamic_shared: usize,
+    ) -> Result<u32> {
+        match self.backend() {
+            DeviceBackend::Cuda(device) => {
+                // The driver knows nothing of the `Shared` parameters, which the launch passes.
+                let shared = dynamic_shared.saturating_add(kernel.shared_bytes());
+                device.max_active_blocks(prepared.0.cast(), threads, shared)
+            }
+            DeviceBackend::Cpu(_) => {
+                Ok(self.occupancy_of(prepared, kernel, threads, dynamic_shared)?.active_blocks)
+            }
+        }
+    }
+}
+
+/// The (blocks, threads per block) with most threads in all, of at most `most` threads in a block; the
+/// largest such block. As the driver does, it tries whole warps, and `most` itself.
+fn fullest(most: u32, warp: u32, full: u32, blocks_of: impl Fn(u32) -> Result<u32>) -> Result<(u32, u32)> {
+    let mut best = (0, 0);
+    for warps in (1..=most.div_ceil(warp)).rev() {
+        let threads = (warps * warp).min(most);
+        let blocks = blocks_of(threads)?;
+        if blocks * threads > best.0 * best.1 {
+            best = (blocks, threads);
+        }
+        if blocks * threads >= full {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// The bytes that a launch passes for `Shared` and `SharedSlice` parameters together.
+fn all_shared(kernel: &Kernel, dynamic: u32) -> u32 {
+    dynamic.saturating_add(u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX))
+}
+
+fn padded<const R: usize>(dimensions: impl Dimensions<R>) -> [u32; 3] {
+    let dimensions = dimensions.dimensions();
+    std::array::from_fn(|axis| dimensions.get(axis).copied().unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::occupancy::MultiprocessorLimits;
+
+    /// A kernel with 40 registers on Ampere, whose blocks have `shared(threads)` bytes.
+    fn suggestion(most: u32, shared: impl Fn(u32) -> usize) -> (u32, u32) {
+        let limits = MultiprocessorLimits::for_architecture("sm_86").unwrap();
+        let blocks = |threads| {
+            let block =
+                BlockResources::new(threads).with_registers(40).with_shared_memory(0, shared(threads));
+            Ok(limits.occupancy(&block).active_blocks)
+        };
+        fullest(most, 32, limits.max_threads_per_multiprocessor, blocks).unwrap()
+    }
+
+    #[test]
+    fn the_largest_block_that_fills_the_multiprocessor_is_suggested() {
+        assert_eq!(suggestion(1024, |_| 0), (2, 768));
+        assert_eq!(suggestion(500, |_| 0), (4, 384));
+        assert_eq!(suggestion(20, |_| 0), (16, 20));
+    }
+
+    #[test]
+    fn shared_memory_that_grows_with_the_block_counts() {
+        assert_eq!(suggestion(1024, |threads| 128 * threads as usize), (1, 768));
+        assert_eq!(suggestion(1024, |_| 200_000), (0, 0));
+    }
+}

@@ -1,0 +1,334 @@
+//! NVRTC: CUDA C++ source to PTX, machine code or LTO IR, at run time. It must not know what becomes of it.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use super::{Toolkit, library_calls, text};
+use crate::error::Result;
+use crate::foreign::ForeignError;
+
+const NVRTC: Toolkit = Toolkit {
+    name: "NVRTC",
+    package: "nvidia-cuda-nvrtc",
+    variable: "FERROGRID_NVRTC",
+    #[cfg(not(windows))]
+    files: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
+    #[cfg(windows)]
+    files: &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"],
+};
+
+type Program = *mut c_void;
+
+library_calls! {
+    version = "Version"(*mut c_int, *mut c_int);
+    create = "CreateProgram"(
+        *mut Program, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char,
+    );
+    destroy = "DestroyProgram"(*mut Program);
+    compile = "CompileProgram"(Program, c_int, *const *const c_char);
+    log_size = "GetProgramLogSize"(Program, *mut usize);
+    log = "GetProgramLog"(Program, *mut c_char);
+    ptx_size = "GetPTXSize"(Program, *mut usize);
+    ptx = "GetPTX"(Program, *mut c_char);
+    cubin_size = "GetCUBINSize"(Program, *mut usize);
+    cubin = "GetCUBIN"(Program, *mut c_char);
+    lto_ir_size = "GetLTOIRSize"(Program, *mut usize);
+    lto_ir = "GetLTOIR"(Program, *mut c_char);
+    add_name = "AddNameExpression"(Program, *const c_char);
+    lowered_name = "GetLoweredName"(Program, *const c_char, *mut *const c_char);
+}
+
+/// NVIDIA's run-time compiler for CUDA C++ (NVRTC), if it is installed. It needs neither a GPU nor a
+/// driver. `Copy`; the library stays open.
+///
+/// ```no_run
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// use ferrogrid_host::{CompileOptions, Device, Nvrtc};
+///
+/// const SOURCE: &str = r#"
+///     extern "C" __global__ void scale(float a, float* x, size_t n) {
+///         size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+///         if (i < n) x[i] *= a;
+///     }
+/// "#;
+/// let device = Device::cuda(0)?;
+/// let program = Nvrtc::load()?.compile(SOURCE, &CompileOptions::for_device(&device))?;
+/// let scale = device.load_ptx(&program.ptx)?.function("scale")?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Nvrtc {
+    calls: &'static Calls,
+}
+
+/// How to compile a program with [`Nvrtc::compile`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CompileOptions {
+    /// The program's name in messages.
+    pub name: String,
+    /// `compute_75` for PTX, `sm_90` for machine code as well; NVRTC's own default if empty.
+    pub architecture: String,
+    /// Headers that the program may include: (name in the `#include`, text).
+    pub headers: Vec<(String, String)>,
+    /// C++ names, such as `scale<float>`, whose mangled names are asked for.
+    pub name_expressions: Vec<String>,
+    /// Further options as NVRTC has them: `-use_fast_math`, `-I/usr/local/cuda/include`, `-dlto`.
+    pub options: Vec<String>,
+}
+
+impl CompileOptions {
+    /// The default: the oldest architecture that NVRTC compiles for.
+    pub fn new() -> Self {
+        CompileOptions { name: "program.cu".into(), ..CompileOptions::default() }
+    }
+
+    /// For PTX that runs on `device` at its best; as [`CompileOptions::new`] for the CPU device.
+    pub fn for_device(device: &crate::Device) -> Self {
+        match device.compute_capability() {
+            Some((major, minor)) => {
+                CompileOptions::new().with_architecture(format!("compute_{major}{minor}"))
+            }
+            None => CompileOptions::new(),
+        }
+    }
+
+    /// The same under this name in messages.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The same for this architecture: `compute_75`, `sm_90`.
+    #[must_use]
+    pub fn with_architecture(mut self, architecture: impl Into<String>) -> Self {
+        self.architecture = architecture.into();
+        self
+    }
+
+    /// The same with one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.headers.push((name.into(), text.into()));
+        self
+    }
+
+    /// The same with one more C++ name whose mangled name is asked for.
+    #[must_use]
+    pub fn with_name_expression(mut self, expression: impl Into<String>) -> Self {
+        self.name_expressions.push(expression.into());
+        self
+    }
+
+    /// The same with one more option as NVRTC has it.
+    #[must_use]
+    pub fn with_option(mut self, option: impl Into<String>) -> Self {
+        self.options.push(option.into());
+        self
+    }
+}
+
+/// What NVRTC made of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompiledProgram {
+    /// PTX; empty if LTO IR was asked for (`-dlto`).
+    pub ptx: String,
+    /// Machine code, if the architecture was a real one (`sm_90`); else empty.
+    pub cubin: Vec<u8>,
+    /// LTO IR for [`NvJitLink`](crate::NvJitLink), if it was asked for (`-dlto`); else empty.
+    pub lto_ir: Vec<u8>,
+    /// Warnings of the compiler.
+    pub log: String,
+    /// (C++ name, mangled name) for each of [`CompileOptions::name_expressions`].
+    pub lowered_names: Vec<(String, String)>,
+}
+
+impl CompiledProgram {
+    /// The mangled name of a C++ name that was among [`CompileOptions::name_expressions`]: what
+    /// [`ForeignModule::function`](crate::ForeignModule::function) takes.
+    pub fn lowered_name(&self, expression: &str) -> Option<&str> {
+        self.lowered_names.iter().find(|(name, _)| name == expression).map(|(_, lowered)| &**lowered)
+    }
+}
+
+impl Nvrtc {
+    /// Finds the library: the file that the variable `FERROGRID_NVRTC` names, else what the system's loader
+    /// knows as `libnvrtc.so.13` or `.12`. The answer is kept.
+    ///
+    /// # Errors
+    /// [`ForeignError::LibraryMissing`], which says where to get it.
+    pub fn load() -> Result<Self> {
+        static CALLS: OnceLock<Result<Calls, ForeignError>> = OnceLock::new();
+        let find = || Calls::find(NVRTC.open()?, "nvrtc", "");
+        match CALLS.get_or_init(find) {
+            Ok(calls) => Ok(Nvrtc { calls }),
+            Err(error) => Err(error.clone().into()),
+        }
+    }
+
+    /// Its version (major, minor), which is that of its CUDA toolkit (`nvrtcVersion`).
+    pub fn version(&self) -> (u32, u32) {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both are valid for the call. It cannot fail then, and would leave them 0.
+        unsafe { (self.calls.version)(&mut major, &mut minor) };
+        (major.unsigned_abs(), minor.unsigned_abs())
+    }
+
+    /// Compiles a program in CUDA C++ (`nvrtcCompileProgram`).
+    ///
+    /// # Errors
+    /// [`ForeignError::Compile`] with the compiler's messages.
+    pub fn compile(&self, source: &str, options: &CompileOptions) -> Result<CompiledProgram> {
+        let program = Live::create(self.calls, source, options)?;
+        for expression in &options.name_expressions {
+            let name = c_string(expression, options)?;
+            // SAFETY: the program is live, and the name ends in 0.
+            let code = unsafe { (self.calls.add_name)(program.raw, name.as_ptr()) };
+            program.check(code, options)?;
+        }
+        let mut arguments = options.options.clone();
+        if !options.architecture.is_empty() {
+            arguments.push(format!("--gpu-architecture={}", options.architecture));
+        }
+        let arguments = c_strings(arguments.iter(), options)?;
+        let pointers: Vec<*const c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
+        // SAFETY: the program is live; there are as many options as stated, each of which ends in 0.
+        let code = unsafe { (self.calls.compile)(program.raw, pointers.len() as c_int, pointers.as_ptr()) };
+        program.check(code, options)?;
+        let calls = self.calls;
+        Ok(CompiledProgram {
+            ptx: String::from_utf8_lossy(&program.bytes(calls.ptx_size, calls.ptx))
+                .trim_end_matches('\0')
+                .to_owned(),
+            cubin: program.bytes(calls.cubin_size, calls.cubin),
+            lto_ir: program.bytes(calls.lto_ir_size, calls.lto_ir),
+            log: program.log(),
+            lowered_names: program.lowered_names(options)?,
+        })
+    }
+}
+
+/// A program in the compiler, destroyed when dropped.
+struct Live {
+    calls: &'static Calls,
+    raw: Program,
+}
+
+type Size = unsafe extern "C" fn(Program, *mut usize) -> u32;
+type Get = unsafe extern "C" fn(Program, *mut c_char) -> u32;
+
+impl Live {
+    fn create(calls: &'static Calls, source: &str, options: &CompileOptions) -> Result<Self> {
+        let (source, name) = (c_string(source, options)?, c_string(&options.name, options)?);
+        let names = c_strings(options.headers.iter().map(|(name, _)| name), options)?;
+        let texts = c_strings(options.headers.iter().map(|(_, text)| text), options)?;
+        let pointers = |strings: &[CString]| strings.iter().map(|text| text.as_ptr()).collect::<Vec<_>>();
+        let (name_pointers, text_pointers) = (pointers(&names), pointers(&texts));
+        let mut raw = null_mut();
+        // SAFETY: `raw` is valid for the call, which copies the strings; each ends in 0, and there are as
+        // many headers as stated.
+        let code = unsafe {
+            (calls.create)(
+                &mut raw,
+                source.as_ptr(),
+                name.as_ptr(),
+                names.len() as c_int,
+                text_pointers.as_ptr(),
+                name_pointers.as_ptr(),
+            )
+        };
+        if code != 0 {
+            return Err(failed(options, &explain(code), ""));
+        }
+        Ok(Live { calls, raw })
+    }
+
+    fn check(&self, code: u32, options: &CompileOptions) -> Result<()> {
+        if code == 0 { Ok(()) } else { Err(failed(options, &explain(code), &self.log())) }
+    }
+
+    fn log(&self) -> String {
+        let mut size = 0;
+        // SAFETY: the program is live, and `size` is valid for the call.
+        let code = unsafe { (self.calls.log_size)(self.raw, &mut size) };
+        // SAFETY: the program is live, and there is room for as many bytes as it said.
+        text(if code == 0 { size } else { 0 }, |target| unsafe { (self.calls.log)(self.raw, target) })
+    }
+
+    /// What `get` writes; empty if there is no such thing.
+    fn bytes(&self, size: Size, get: Get) -> Vec<u8> {
+        let mut len = 0;
+        // SAFETY: the program is live, and `len` is valid for the call.
+        if unsafe { size(self.raw, &mut len) } != 0 {
+            return Vec::new();
+        }
+        let mut bytes = vec![0; len];
+        // SAFETY: the program is live, and there is room for as many bytes as it said.
+        if len == 0 || unsafe { get(self.raw, bytes.as_mut_ptr().cast()) } != 0 {
+            return Vec::new();
+        }
+        bytes
+    }
+
+    fn lowered_names(&self, options: &CompileOptions) -> Result<Vec<(String, String)>> {
+        let mut names = Vec::new();
+        for expression in &options.name_expressions {
+            let name = c_string(expression, options)?;
+            let mut lowered = std::ptr::null();
+            // SAFETY: the program is live, the name ends in 0, and `lowered` is valid for the call.
+            let code = unsafe { (self.calls.lowered_name)(self.raw, name.as_ptr(), &mut lowered) };
+            self.check(code, options)?;
+            // SAFETY: on success it is a string that lives as long as the program.
+            let lowered = unsafe { CStr::from_ptr(lowered) }.to_string_lossy().into_owned();
+            names.push((expression.clone(), lowered));
+        }
+        Ok(names)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // SAFETY: the program is live, and not used again.
+        unsafe { (self.calls.destroy)(&mut self.raw) };
+    }
+}
+
+fn failed(options: &CompileOptions, reason: &str, log: &str) -> crate::Error {
+    let log = if log.is_empty() { reason.to_owned() } else { format!("{reason}\n{log}") };
+    ForeignError::Compile { program: options.name.as_str().into(), log: log.into() }.into()
+}
+
+/// The name of a code; later versions may have further ones.
+fn explain(code: u32) -> String {
+    let name = match code {
+        1 => "NVRTC_ERROR_OUT_OF_MEMORY",
+        2 => "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+        3 => "NVRTC_ERROR_INVALID_INPUT",
+        4 => "NVRTC_ERROR_INVALID_PROGRAM",
+        5 => "NVRTC_ERROR_INVALID_OPTION",
+        6 => "NVRTC_ERROR_COMPILATION",
+        7 => "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
+        10 => "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
+        11 => "NVRTC_ERROR_INTERNAL_ERROR",
+        _ => return format!("NVRTC error {code}"),
+    };
+    format!("{name} ({code})")
+}
+
+fn c_string(text: &str, options: &CompileOptions) -> Result<CString> {
+    CString::new(text).map_err(|error| failed(options, &format!("{error}: {text:?}"), ""))
+}
+
+fn c_strings<'a>(texts: impl Iterator<Item = &'a String>, options: &CompileOptions) -> Result<Vec<CString>> {
+    texts.map(|text| c_string(text, options)).collect()
+}
+
+impl std::fmt::Debug for Nvrtc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (major, minor) = self.version();
+        write!(f, "Nvrtc({major}.{minor})")
+    }
+}

@@ -1,0 +1,213 @@
+//! The part of the fake driver that answers about devices and functions, and loads and links foreign code.
+//! Its one foreign kernel is again `saxpy_*`; it takes what the Rust one takes.
+//!
+//! SAFETY, for every `unsafe` block here: as in `libcuda.rs`.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use super::*;
+use crate::feedback::{FAILURE, OUTPUT};
+
+/// The sizes of the parameters of `saxpy_*`.
+#[cfg(not(without_param_info))]
+const PARAMETERS: [usize; 5] = [4, 8, 8, 8, 8];
+
+/// Attributes set on the function, by number.
+static SET: Mutex<Option<HashMap<u32, i32>>> = Mutex::new(None);
+
+/// The bytes of the variables `weights` and `odd`.
+static WEIGHTS: Mutex<[u64; 5]> = Mutex::new([0; 5]);
+
+/// What was given to the linker, and where it wants its error log.
+#[derive(Default)]
+struct Link {
+    texts: Vec<String>,
+    log: usize,
+    cubin: Vec<u8>,
+}
+
+static LINK: Mutex<Option<Link>> = Mutex::new(None);
+
+/// Device attributes that `libcuda.rs` does not know: those of an H200.
+pub(crate) fn device_attribute(attribute: u32) -> Option<u64> {
+    Some(match attribute {
+        8 => 49_152,
+        9 => 65_536,
+        10 => 32,
+        12 | 82 => 65_536,
+        13 => 1_980_000,
+        16 => 132,
+        18 | 50 | 34 => 0,
+        31 | 32 | 41 | 83 | 89 | 95 => 1,
+        33 => 0x3b,
+        36 => 3_201_000,
+        37 => 6144,
+        38 => 62_914_560,
+        39 => 2048,
+        40 => 3,
+        81 => 233_472,
+        97 => 232_448,
+        106 => 32,
+        111 => 1024,
+        120 => u64::from(number("capability", 90) >= 90),
+        _ => return None,
+    })
+}
+
+/// Function attributes: 40 registers, 1 KiB of static shared memory.
+pub(crate) fn function_attribute(attribute: u32) -> i32 {
+    if let Some(value) = SET.lock().unwrap().get_or_insert_default().get(&attribute) {
+        return *value;
+    }
+    match attribute {
+        0 => 128,
+        1 => 1024,
+        3 => 16,
+        4 => 40,
+        5 => 75,
+        6 => 90,
+        8 => 48 * 1024,
+        9 => -1,
+        _ => 0,
+    }
+}
+
+fn words(target: usize, text: &CStr) {
+    let bytes = text.to_bytes_with_nul();
+    unsafe { (target as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+}
+
+/// Writes the options of a load to its information log, if it has one: `0=32 4=65536 ...`.
+pub(crate) unsafe fn report_options(count: u32, options: *const u32, values: *const Pointer) {
+    let pairs: Vec<(u32, usize)> =
+        (0..count as usize).map(|at| unsafe { (*options.add(at), *values.add(at) as usize) }).collect();
+    let Some((_, log)) = pairs.iter().find(|(option, _)| *option == 3) else { return };
+    let plain = pairs.iter().filter(|(option, _)| !(3..=6).contains(option));
+    let text: Vec<String> = plain.map(|(option, value)| format!("{option}={value}")).collect();
+    words(*log, &std::ffi::CString::new(text.join(" ")).unwrap());
+}
+
+/// A cubin with one section, of 8 bytes.
+pub(crate) fn cubin() -> Vec<u8> {
+    let mut bytes = vec![0; 64 + 8 + 64];
+    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    bytes[18] = 190;
+    bytes[40] = 72;
+    bytes[58..62].copy_from_slice(&[64, 0, 1, 0]);
+    bytes[72 + 4] = 1;
+    bytes[72 + 24] = 64;
+    bytes[72 + 32] = 8;
+    bytes
+}
+
+call! {
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: i32) {
+        unsafe { *bytes = number("memory", 1 << 30) as usize };
+        Ok(())
+    }
+    fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: i32) {
+        unsafe { *uuid = [0xab + device as u8; 16] };
+        Ok(())
+    }
+}
+
+call! { bound:
+    fn cuFuncSetAttribute(_function: usize, attribute: u32, value: i32) {
+        if attribute == 8 && value > 232_448 - 1024 {
+            return Err(1);
+        }
+        SET.lock().unwrap().get_or_insert_default().insert(attribute, value);
+        Ok(())
+    }
+    fn cuFuncSetCacheConfig(_function: usize, preference: u32) {
+        assert!(preference <= 3);
+        Ok(())
+    }
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut i32, _function: usize, block: i32, shared: usize) {
+        let fits = shared <= function_attribute(8) as usize;
+        let by_threads = 2048 / block;
+        let by_shared = 233_472 / (shared as i32 + 2048);
+        unsafe { *blocks = if fits { by_threads.min(by_shared) } else { 0 } };
+        Ok(())
+    }
+    fn cuOccupancyAvailableDynamicSMemPerBlock(shared: *mut usize, _function: usize, blocks: i32, _block: i32) {
+        unsafe { *shared = 233_472 / blocks as usize - 2048 };
+        Ok(())
+    }
+    fn cuOccupancyMaxActiveClusters(clusters: *mut i32, _function: usize, config: *const [u64; 7]) {
+        // Grid and block (six u32), then shared memory, a stream, the attributes and their number.
+        let [grid, grid_z_and_block, _, shared, stream, attributes, count] = unsafe { *config };
+        assert_eq!((grid & 0xffff_ffff, grid_z_and_block & 0xffff_ffff, stream, count & 0xffff_ffff), (4, 1, 0, 1));
+        assert_eq!(shared & 0xffff_ffff, 2000);
+        let attribute = unsafe { *(attributes as *const [u32; 5]) };
+        assert_eq!(attribute, [4, 0, 4, 1, 1], "the shape of a cluster");
+        unsafe { *clusters = 33 };
+        Ok(())
+    }
+    fn cuOccupancyMaxPotentialClusterSize(size: *mut i32, _function: usize, config: *const [u64; 7]) {
+        assert_eq!(unsafe { *config }[6] & 0xffff_ffff, 0, "no attributes");
+        unsafe { *size = 8 };
+        Ok(())
+    }
+    fn cuModuleUnload(_module: usize) { Ok(()) }
+    fn cuModuleGetGlobal_v2(pointer: *mut u64, bytes: *mut usize, _module: usize, name: *const c_char) {
+        let weights = || WEIGHTS.lock().unwrap().as_mut_ptr() as u64;
+        let variable = match unsafe { CStr::from_ptr(name) }.to_bytes() {
+            b"weights" => (weights(), 40),
+            b"odd" => (weights(), 7),
+            b"__ferrogrid_failure" if setting("panic").is_some() => (FAILURE.as_ptr() as u64, 8),
+            b"__ferrogrid_output" if setting("print").is_some() => (OUTPUT.as_ptr() as u64, 8),
+            _ => return Err(500),
+        };
+        unsafe { (*pointer, *bytes) = variable };
+        Ok(())
+    }
+    fn cuLinkCreate_v2(count: u32, options: *mut u32, values: *mut usize, state: *mut usize) {
+        let options = unsafe { std::slice::from_raw_parts(options, count as usize) };
+        let log = options.iter().position(|&option| option == 5).expect("an error log");
+        *LINK.lock().unwrap() = Some(Link { log: unsafe { *values.add(log) }, ..Link::default() });
+        unsafe { *state = 0x77 };
+        Ok(())
+    }
+    fn cuLinkAddData_v2(state: usize, kind: u32, data: *const u8, bytes: usize, name: *const c_char, _count: u32, _options: Pointer, _values: Pointer) {
+        assert_eq!(state, 0x77);
+        let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
+        let data = unsafe { std::slice::from_raw_parts(data, bytes) };
+        let mut link = LINK.lock().unwrap();
+        let link = link.as_mut().expect("a live link");
+        if kind == 1 {
+            assert_eq!(data.last(), Some(&0), "the driver counts the final 0 of a text");
+        }
+        link.texts.push(format!("{name}:{kind}:{}", String::from_utf8_lossy(data)));
+        if name == "broken.ptx" {
+            words(link.log, c"ptxas broken.ptx, line 1; fatal : Parsing error");
+            return Err(218);
+        }
+        Ok(())
+    }
+    fn cuLinkComplete(_state: usize, result: *mut *mut u8, bytes: *mut usize) {
+        let mut link = LINK.lock().unwrap();
+        let link = link.as_mut().expect("a live link");
+        if link.texts.iter().any(|text| text.contains("undefined")) {
+            words(link.log, c"error   : Undefined reference to 'helper'");
+            return Err(300);
+        }
+        link.cubin = cubin();
+        unsafe { (*result, *bytes) = (link.cubin.as_mut_ptr(), link.cubin.len()) };
+        Ok(())
+    }
+    fn cuLinkDestroy(_state: usize) {
+        assert!(LINK.lock().unwrap().take().is_some(), "a link is destroyed once");
+        Ok(())
+    }
+}
+
+#[cfg(not(without_param_info))]
+call! { bound:
+    fn cuFuncGetParamInfo(_function: usize, index: usize, offset: *mut usize, size: *mut usize) {
+        let Some(&found) = PARAMETERS.get(index) else { return Err(1) };
+        unsafe { (*offset, *size) = (8 * index, found) };
+        Ok(())
+    }
+}

@@ -1,0 +1,466 @@
+//! What the host says of devices and kernels, and how it loads foreign code, with a fake CUDA driver
+//! (`fake_driver/loading.rs`). It must not need a GPU: results on a real one are for the conformance suite.
+#![cfg(target_os = "linux")]
+
+mod kernels;
+mod scenario;
+
+use ferrogrid_host::dlpack::abi;
+use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
+use ferrogrid_host::{
+    Array, ArrayMut, CachePreference, Device, DeviceAttribute, Error, ForeignError, ForeignKernel, Grid,
+    JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
+};
+use kernels::{SAXPY_KERNEL, saxpy};
+use scenario::{Scenario, count, fake_driver, run, run_with};
+
+const SCENARIOS: &[Scenario] = &[
+    ("properties", properties),
+    ("attributes", attributes),
+    ("occupancy", occupancy),
+    ("clusters", clusters),
+    ("no_clusters", no_clusters),
+    ("dynamic_launch", dynamic_launch),
+    ("wrong_arguments", wrong_arguments),
+    ("names_from_the_text", names_from_the_text),
+    ("machine_code_on_an_old_driver", machine_code_on_an_old_driver),
+    ("typed_launch", typed_launch),
+    ("order_of_foreign_launches", order_of_foreign_launches),
+    ("other_devices", other_devices),
+    ("refused_images", refused_images),
+    ("globals", globals),
+    ("linking", linking),
+    ("options", options),
+    ("tensors", tensors),
+];
+
+#[test]
+#[ignore = "the other tests run it, in a process with a fake driver"]
+fn scenario() {
+    scenario::run_requested(SCENARIOS);
+}
+
+const PTX: &str = "
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry saxpy_cu(
+    .param .f32 saxpy_cu_param_0,
+    .param .u64 saxpy_cu_param_1,
+    .param .u64 saxpy_cu_param_2,
+    .param .u64 saxpy_cu_param_3,
+    .param .u64 saxpy_cu_param_4
+) { ret; }
+";
+
+#[test]
+fn a_device_says_what_it_is() {
+    run("properties", "devices=2");
+}
+
+fn properties() -> Result<()> {
+    let device = Device::cuda(1)?;
+    let properties = device.properties()?;
+    assert_eq!((&*properties.name, properties.multiprocessor_count), ("Fake GPU", 132));
+    assert_eq!(properties.uuid.unwrap().to_string(), "GPU-acacacac-acac-acac-acac-acacacacacac");
+    assert_eq!(properties.pci.unwrap().to_string(), "0000:3b:00.0");
+    assert_eq!(properties.peak_memory_bandwidth(), Some(4_916_736_000_000));
+    assert!(properties.cooperative_launch && properties.cluster_launch && !properties.integrated);
+    assert_eq!(device.attribute(DeviceAttribute::L2_CACHE_SIZE)?, 62_914_560);
+    assert_eq!(Device::driver_version()?, (12, 4));
+    let unknown = device.attribute(DeviceAttribute::from_number(9999)).unwrap_err();
+    assert!(unknown.to_string().contains("device attribute 9999"), "{unknown}");
+    Ok(())
+}
+
+#[test]
+fn a_kernel_says_what_it_needs() {
+    let calls = run("attributes", "");
+    assert_eq!(count(&calls, "cuFuncSetCacheConfig"), 1);
+    assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1, "asking loads the kernel once");
+}
+
+fn attributes() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let attributes = device.attributes(&SAXPY_KERNEL)?;
+    assert_eq!(
+        (attributes.registers, attributes.static_shared_memory, attributes.local_memory),
+        (40, 1024, 16)
+    );
+    assert_eq!((attributes.ptx_version, attributes.binary_version), (Some((7, 5)), Some((9, 0))));
+    assert_eq!((attributes.max_threads_per_block, attributes.preferred_shared_memory_carveout), (128, None));
+    device.set_cache_preference(&SAXPY_KERNEL, CachePreference::L1)?;
+    device.set_shared_memory_carveout(&SAXPY_KERNEL, Some(50))?;
+    device.set_max_dynamic_shared_memory(&SAXPY_KERNEL, 100_000)?;
+    let attributes = device.attributes(&SAXPY_KERNEL)?;
+    assert_eq!(attributes.preferred_shared_memory_carveout, Some(50));
+    assert_eq!(attributes.max_dynamic_shared_memory, 100_000);
+    let refused = device.set_max_dynamic_shared_memory(&SAXPY_KERNEL, 232_448).unwrap_err();
+    assert!(matches!(refused, Error::Driver { operation: "cuFuncSetAttribute", code: 1, .. }), "{refused}");
+    Ok(())
+}
+
+#[test]
+fn occupancy_is_that_of_a_launch_that_opts_in_to_shared_memory() {
+    run("occupancy", "");
+}
+
+fn occupancy() -> Result<()> {
+    let device = Device::cuda(0)?;
+    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 0)?, 16);
+    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 100_000)?, 2);
+    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 1 << 20)?, 0);
+    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, usize::MAX)?, 0);
+    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 0, 0)?, 0);
+    assert_eq!(device.available_dynamic_shared_memory(&SAXPY_KERNEL, 2, 128)?, 114_688);
+
+    let occupancy = device.occupancy(&SAXPY_KERNEL, 128, 0)?;
+    assert_eq!((occupancy.active_blocks, occupancy.active_warps, occupancy.max_warps), (12, 48, 64));
+    assert_eq!(occupancy.limited_by(), [OccupancyLimiter::Registers]);
+    assert_eq!(device.occupancy(&SAXPY_KERNEL, 256, 0)?.limited_by(), [OccupancyLimiter::Warps]);
+
+    let best = device.max_potential_block_size(&SAXPY_KERNEL, |_| 0, None)?;
+    assert_eq!((best.block_size, best.min_grid_size), (128, 16 * 132));
+    let best =
+        device.max_potential_block_size(&SAXPY_KERNEL, |threads| 2048 * threads as usize, Some(100))?;
+    assert_eq!((best.block_size, best.min_grid_size), (100, 132));
+    let none = device.max_potential_block_size(&SAXPY_KERNEL, |_| 1 << 20, None).unwrap_err();
+    assert!(matches!(none, Error::NoBlockFits { kernel: "saxpy", .. }), "{none}");
+    Ok(())
+}
+
+#[test]
+fn clusters_are_asked_about_by_their_shape() {
+    run("clusters", "");
+    run("no_clusters", "capability=86");
+}
+
+fn clusters() -> Result<()> {
+    let device = Device::cuda(0)?;
+    assert_eq!(device.max_active_clusters(&SAXPY_KERNEL, 4, 128, 2000)?, 33);
+    assert_eq!(device.max_potential_cluster_size(&SAXPY_KERNEL, 128, 2000)?, 8);
+    Ok(())
+}
+
+fn no_clusters() -> Result<()> {
+    let error = Device::cuda(0)?.max_active_clusters(&SAXPY_KERNEL, 4, 128, 0).unwrap_err();
+    assert!(error.to_string().contains("need compute capability 9.0"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_foreign_kernel_runs_with_checked_arguments() {
+    let calls = run("dynamic_launch", "");
+    assert_eq!(count(&calls, "cuModuleGetFunction"), 1, "a function is looked up once");
+    assert_eq!(count(&calls, "cuModuleUnload"), 1, "by hand, and not when a handle is dropped");
+}
+
+fn dynamic_launch() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+    let mut y = stream.upload(&[1.0_f32; 3])?;
+    let module = device.load_ptx(PTX)?;
+    let function = module.function("saxpy_cu")?;
+    assert_eq!((function.name(), function.attributes()?.registers), ("saxpy_cu", 40));
+    assert_eq!((function.max_active_blocks(128)?, function.occupancy(128)?.active_blocks), (16, 12));
+    drop(module);
+    // SAFETY: the kernel takes these types, and keeps to the lengths.
+    unsafe { function.launch(&stream, Grid::cover(3), (2.0_f32, &x, 3_usize, &mut y, 3_usize))? };
+    assert_eq!(stream.download(&y)?, [3.0, 5.0, 7.0]);
+    // SAFETY: as above; the pointer is that of a live buffer.
+    unsafe {
+        let (x, len) = (x.as_device_ptr(), x.len());
+        function.launch(&stream, Grid::cover(3), (1.0_f32, x, len, y.view_mut(), 2_usize))?;
+    }
+    assert_eq!(stream.download(&y)?, [4.0, 7.0, 7.0]);
+    // SAFETY: nothing is launched.
+    unsafe { function.launch(&stream, Grid::cover(0), (1.0_f32, &x, 3_usize, &mut y, 3_usize))? };
+    assert_eq!(stream.download(&y)?, [4.0, 7.0, 7.0]);
+    // SAFETY: nothing of it is in use, and this handle is the last.
+    unsafe { device.load_ptx(PTX)?.unload() }
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused_by_name() {
+    let calls = run("wrong_arguments", "");
+    assert_eq!(count(&calls, "cuLaunchKernel"), 0);
+}
+
+fn wrong_arguments() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32])?;
+    let module = device.load_ptx(PTX)?;
+    let function = module.function("saxpy_cu")?;
+    // SAFETY: refused, as are the next.
+    let error = unsafe { function.launch(&stream, Grid::cover(1), (2.0_f32, &x)) }.unwrap_err();
+    let count = ForeignError::ParameterCount { kernel: "saxpy_cu", expected: 5, found: 2 };
+    assert_eq!(error, Error::Foreign(count));
+    // SAFETY: as above.
+    let error =
+        unsafe { function.launch(&stream, Grid::cover(1), (2.0_f64, &x, 1_u64, &x, 1_u64)) }.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `saxpy_cu`: parameter 1 (`saxpy_cu_param_0`) has 4 bytes, but the argument has 8"
+    );
+    // SAFETY: as above.
+    let error = unsafe { function.launch(&stream, Grid::new(1, 129), (2.0_f32, &x, 1_u64, &x, 1_u64)) };
+    let too_many = Error::TooManyThreads { kernel: "saxpy_cu", block: [129, 1, 1], threads: 129, limit: 128 };
+    assert_eq!(error, Err(too_many));
+    let error = function.with_dynamic_shared_memory(232_000).unwrap_err();
+    assert!(matches!(error, Error::Foreign(ForeignError::SharedMemory { fixed: 1024, limit: 232_448, .. })));
+    assert_eq!(function.with_dynamic_shared_memory(100_000)?.max_active_blocks(64)?, 2);
+    let error = module.function("other").unwrap_err();
+    assert!(error.to_string().ends_with("declared `extern \"C\"`; it has `saxpy_cu`"), "{error}");
+    assert!(matches!(module.function("a\0b"), Err(Error::Foreign(ForeignError::NoFunction { .. }))));
+    Ok(())
+}
+
+#[test]
+fn an_old_driver_leaves_the_parameters_to_the_text() {
+    run_with("names_from_the_text", "version=12000", &fake_driver(&["param_info"]));
+    run_with("machine_code_on_an_old_driver", "version=12000", &fake_driver(&["param_info"]));
+}
+
+fn names_from_the_text() -> Result<()> {
+    dynamic_launch()?;
+    wrong_arguments()
+}
+
+fn machine_code_on_an_old_driver() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let function = device.load_cubin(&linked(&device)?)?.function("saxpy_cu")?;
+    assert_eq!(function.parameters(), None);
+    // SAFETY: refused.
+    let error = unsafe { function.launch(&stream, Grid::cover(1), (1.0_f32,)) }.unwrap_err();
+    assert_eq!(error, Error::Foreign(ForeignError::UnknownParameters { kernel: "saxpy_cu" }));
+    Ok(())
+}
+
+#[test]
+fn a_typed_foreign_kernel_is_safe_to_launch() {
+    run("typed_launch", "");
+}
+
+type Saxpy = ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)>;
+type SaxpyOf4 = ForeignKernel<1, (f32, Array<f32, 4>, u64, ArrayMut<f32, 4>, u64)>;
+
+fn typed_launch() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let function = device.load_ptx(PTX)?.function("saxpy_cu")?;
+    // SAFETY: the kernel's types; it keeps to the lengths.
+    let saxpy: Saxpy = unsafe { function.typed()? };
+    let x = stream.upload(&[1.0_f32, 2.0, 3.0, 4.0])?;
+    let mut y = stream.zeros::<f32>(4)?;
+    saxpy.launch(&stream, Grid::cover(4), (2.0, &x, &mut y))?;
+    saxpy.launch(&stream, Grid::cover(4), (1.0, x.slice(2..)?, y.slice_mut(..2)?))?;
+    assert_eq!(stream.download(&y)?, [5.0, 8.0, 6.0, 8.0]);
+
+    // SAFETY: as above, with lengths that the test gives.
+    let of_4: SaxpyOf4 = unsafe { function.typed()? };
+    of_4.launch(&stream, Grid::cover(4), (1.0, &x, 4, &mut y, 4))?;
+    assert_eq!(stream.download(&y)?, [6.0, 10.0, 9.0, 12.0]);
+    let short = of_4.launch(&stream, Grid::cover(4), (1.0, x.slice(1..)?, 4, &mut y, 4));
+    assert_eq!(short, Err(Error::OutOfRange { start: 0, end: 4, length: 3 }));
+
+    // SAFETY: refused.
+    let wrong = unsafe { function.typed::<1, (f32, Slice<f32>)>() }.unwrap_err();
+    let count = ForeignError::ParameterCount { kernel: "saxpy_cu", expected: 5, found: 3 };
+    assert_eq!(wrong, Error::Foreign(count));
+    Ok(())
+}
+
+#[test]
+fn foreign_launches_are_ordered_with_all_other_work() {
+    run("order_of_foreign_launches", "pools=1");
+    run("order_of_foreign_launches", "pools=0");
+}
+
+fn order_of_foreign_launches() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (a, b) = (device.new_stream()?, device.new_stream()?);
+    let function = device.load_ptx(PTX)?.function("saxpy_cu")?;
+    // SAFETY: the kernel's types; it keeps to the lengths.
+    let foreign: Saxpy = unsafe { function.typed()? };
+    let x = a.upload(&[1.0_f32; 8])?;
+    let mut y = b.zeros::<f32>(8)?;
+    for _ in 0..3 {
+        foreign.launch(&a, Grid::cover(8), (1.0, &x, &mut y))?;
+        saxpy(&b, Grid::cover(8), 1.0, &x, &mut y)?;
+        // SAFETY: as above.
+        unsafe { function.launch(&a, Grid::cover(8), (1.0_f32, &x, 8_u64, &mut y, 8_u64))? };
+    }
+    drop(x);
+    assert_eq!(b.download(&y)?, [9.0; 8]);
+    Ok(())
+}
+
+#[test]
+fn foreign_code_stays_on_its_device() {
+    run("other_devices", "devices=2,pools=0");
+}
+
+fn other_devices() -> Result<()> {
+    let (first, second) = (Device::cuda(0)?, Device::cuda(1)?);
+    let function = first.load_ptx(PTX)?.function("saxpy_cu")?;
+    for device in [second, Device::cpu()] {
+        let stream = device.new_stream()?;
+        let x = stream.upload(&[1.0_f32])?;
+        // SAFETY: refused.
+        let error = unsafe { function.launch(&stream, Grid::cover(1), (1.0_f32, &x, 1_u64, &x, 1_u64)) };
+        let error = error.unwrap_err();
+        assert!(
+            matches!(error, Error::Foreign(ForeignError::OtherDevice { kernel: "saxpy_cu", .. })),
+            "{error}"
+        );
+        let stream = first.new_stream()?;
+        // SAFETY: refused.
+        let error = unsafe { function.launch(&stream, Grid::cover(1), (1.0_f32, &x, 1_u64, &x, 1_u64)) };
+        assert!(matches!(error, Err(Error::DeviceMismatch { .. })), "{error:?}");
+    }
+    let weights = first.load_ptx(PTX)?.global::<u64>("weights")?;
+    assert!(matches!(weights.get(&Device::cpu().new_stream()?), Err(Error::DeviceMismatch { .. })));
+    Ok(())
+}
+
+#[test]
+fn images_that_do_not_load_say_why() {
+    run("refused_images", "refuse=sm_90");
+}
+
+fn refused_images() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let options = JitOptions::new().with_max_registers(32).with_verbose(true);
+    for error in [device.load_ptx(PTX).unwrap_err(), device.load_image(PTX.as_bytes(), &options).unwrap_err()]
+    {
+        let Error::Foreign(ForeignError::Load { kind: "PTX", log, .. }) = &error else { panic!("{error}") };
+        assert!(log.contains("UNSUPPORTED_PTX_VERSION") && log.contains("this driver is too old"), "{log}");
+    }
+    let error = device.load_cubin(b"\x7fELF").unwrap_err();
+    assert!(matches!(error, Error::Foreign(ForeignError::InvalidImage { kind: "cubin", .. })), "{error}");
+    let error = device.load_file("/no/such/file.ptx").unwrap_err();
+    assert!(error.to_string().starts_with("cannot read `/no/such/file.ptx`"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn variables_of_a_module_are_typed() {
+    run("globals", "");
+}
+
+fn globals() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let module = device.load_ptx(PTX)?;
+    let weights = module.global::<f32>("weights")?;
+    assert_eq!((weights.len(), weights.get(&stream)?), (10, vec![0.0; 10]));
+    let values: [f32; 10] = std::array::from_fn(|index| index as f32);
+    weights.set(&stream, &values)?;
+    assert_eq!(weights.get(&stream)?, values);
+    assert_eq!(module.global::<[f32; 5]>("weights")?.get(&stream)?[1], [5.0, 6.0, 7.0, 8.0, 9.0]);
+    let short = weights.set(&stream, &[1.0]).unwrap_err();
+    assert!(matches!(short, Error::LengthMismatch { source_length: 1, target_length: 10, .. }), "{short}");
+    let odd = module.global::<u32>("odd").unwrap_err();
+    assert!(odd.to_string().contains("`odd` has 7 bytes"), "{odd}");
+    assert!(matches!(module.global::<()>("odd"), Err(Error::Foreign(ForeignError::GlobalSize { .. }))));
+    let none = module.global::<u8>("nothing").unwrap_err();
+    assert_eq!(none, Error::Foreign(ForeignError::NoGlobal { name: "nothing".into() }));
+    Ok(())
+}
+
+#[test]
+fn the_driver_links_and_explains() {
+    let calls = run("linking", "");
+    assert_eq!(count(&calls, "cuLinkCreate_v2"), count(&calls, "cuLinkDestroy"));
+}
+
+fn linked(device: &Device) -> Result<Vec<u8>> {
+    let mut linker = Linker::new(device, &JitOptions::new())?;
+    linker.add_ptx("main.ptx", ".entry main")?;
+    Ok(linker.complete()?.cubin)
+}
+
+fn linking() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let cubin = linked(&device)?;
+    assert!(device.load_cubin(&cubin)?.function("saxpy_cu").is_ok());
+
+    let mut linker = Linker::new(&device, &JitOptions::new())?;
+    linker.add_cubin("main.cubin", &cubin)?;
+    linker.add_ptx("use.ptx", "undefined")?;
+    let error = linker.complete().unwrap_err();
+    assert!(error.to_string().contains("cannot link the program"), "{error}");
+    assert!(error.to_string().contains("Undefined reference to 'helper'"), "{error}");
+
+    let mut linker = Linker::new(&device, &JitOptions::new())?;
+    let error = linker.add_ptx("broken.ptx", "nonsense").unwrap_err();
+    assert!(error.to_string().contains("cannot link `broken.ptx`"), "{error}");
+    assert!(error.to_string().contains("Parsing error"), "{error}");
+    assert!(linker.add_cubin("half.cubin", &cubin[..70]).is_err());
+    drop(linker);
+
+    let unsupported = Linker::new(&Device::cpu(), &JitOptions::new()).unwrap_err();
+    assert!(matches!(unsupported, Error::Unsupported { operation: "cuLinkCreate", .. }), "{unsupported}");
+    Ok(())
+}
+
+#[test]
+fn options_reach_the_drivers_compiler() {
+    run("options", "");
+}
+
+fn options() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let load = |options: JitOptions| device.load_image(PTX.as_bytes(), &options);
+    assert_eq!(load(JitOptions::new())?.log(), "");
+    let all = JitOptions::new()
+        .with_max_registers(32)
+        .with_threads_per_block(256)
+        .with_optimization_level(3)
+        .with_debug_info(true)
+        .with_line_info(true)
+        .with_verbose(true)
+        .with_cache_mode(JitCacheMode::All);
+    assert_eq!(load(all)?.log(), "0=32 1=256 7=3 11=1 13=1 12=1 14=2");
+    Ok(())
+}
+
+#[test]
+fn tensors_of_a_gpu_are_shared_after_their_work_and_freed_after_that_of_others() {
+    let calls = run("tensors", "devices=2,pools=0");
+    assert!(count(&calls, "cuCtxSynchronize") >= 1, "whoever had the tensor may have used it on any stream");
+    assert_eq!(count(&calls, "cuMemAlloc_v2"), count(&calls, "cuMemFree_v2"));
+}
+
+fn tensors() -> Result<()> {
+    let device = Device::cuda(1)?;
+    let (a, b) = (device.new_stream()?, device.new_stream()?);
+    let x = a.upload(&[1.0_f32, 2.0])?;
+    let mut y = a.upload(&[10.0_f32; 2])?;
+    saxpy(&a, Grid::cover(2), 1.0, &x, &mut y)?;
+    let raw = DlpackTensor::from_buffer(&b, y)?.into_raw();
+    // SAFETY: live; the fake driver's memory is the host's.
+    let (place, elements) = unsafe {
+        let tensor = &(*raw).dl_tensor;
+        (tensor.device, std::slice::from_raw_parts(tensor.data.cast::<f32>(), 2))
+    };
+    assert_eq!((place.device_type, place.device_id), (abi::CUDA, 1));
+    assert_eq!(elements, [11.0, 12.0], "what was enqueued has run");
+
+    // SAFETY: from `into_raw`; nobody else uses it.
+    let tensor = unsafe { DlpackTensor::from_raw(raw)? };
+    let mut y = tensor.into_buffer::<f32>(&b)?;
+    saxpy(&a, Grid::cover(2), 1.0, &x, &mut y)?;
+    assert_eq!(b.download(&y)?, [12.0, 14.0]);
+    saxpy(&a, Grid::cover(2), 1.0, &x, &mut y)?;
+    drop(y);
+
+    // SAFETY: as above.
+    let tensor = unsafe { DlpackTensor::from_raw(DlpackTensor::from_buffer(&a, x)?.into_raw())? };
+    let elsewhere = tensor.into_buffer::<f32>(&Device::cuda(0)?.new_stream()?).unwrap_err();
+    assert!(matches!(elsewhere, Error::Dlpack(DlpackError::OtherDevice { .. })), "{elsewhere}");
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Runs scenarios against a fake CUDA driver (`fake_driver/libcuda.rs`), each in a process of its own,
+//! because a process loads one driver. It must not know what a scenario does.
+
+#![allow(dead_code, reason = "each test binary uses some of this")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use ferrogrid_host::Result;
+
+/// A scenario: its name, and what it does in its process.
+pub(crate) type Scenario = (&'static str, fn() -> Result<()>);
+
+/// The folder of a fake driver without what `lacks` says (`pools`, `param_info`), compiled once.
+pub(crate) fn fake_driver(lacks: &[&'static str]) -> PathBuf {
+    static DRIVERS: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
+    let name = format!("{}_without_{}", env!("CARGO_CRATE_NAME"), lacks.join("_"));
+    let mut drivers = DRIVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let drivers = drivers.get_or_insert_default();
+    drivers.entry(name).or_insert_with_key(|name| compile(name, lacks)).clone()
+}
+
+fn compile(name: &str, lacks: &[&str]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let unfinished = folder.join(format!("{}.so", std::process::id()));
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+    rustc.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Anon_snake_case"]);
+    rustc.args(["--check-cfg=cfg(without_pools, without_param_info)", "-o"]).arg(&unfinished);
+    for lack in lacks {
+        rustc.args(["--cfg", &format!("without_{lack}")]);
+    }
+    rustc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.rs"));
+    let output = rustc.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::rename(unfinished, folder.join("libcuda.so.1")).unwrap();
+    folder
+}
+
+/// Runs the scenario of that name in a process with a fake driver; gives the calls that it made.
+#[track_caller]
+pub(crate) fn run(scenario: &str, settings: &str) -> Vec<String> {
+    run_with(scenario, settings, &fake_driver(&[]))
+}
+
+#[track_caller]
+pub(crate) fn run_with(scenario: &str, settings: &str, driver: &Path) -> Vec<String> {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let log = driver.join(format!("{}_{number}.log", std::process::id()));
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "scenario", "--ignored", "--nocapture"])
+        .env("LD_LIBRARY_PATH", driver)
+        .env("FERROGRID_TEST_SCENARIO", scenario)
+        .env("FAKE_CUDA", settings)
+        .env("FAKE_CUDA_LOG", &log)
+        .env_remove("FERROGRID_DEVICE")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{scenario} with {settings:?}:\n{text}");
+    let calls = std::fs::read_to_string(&log).unwrap();
+    std::fs::remove_file(&log).unwrap();
+    calls.lines().map(str::to_owned).collect()
+}
+
+pub(crate) fn count(calls: &[String], name: &str) -> usize {
+    calls.iter().filter(|call| *call == name).count()
+}
+
+/// Runs the scenario that this process is for, if it is for one.
+pub(crate) fn run_requested(scenarios: &[Scenario]) {
+    let Ok(name) = std::env::var("FERROGRID_TEST_SCENARIO") else { return };
+    let (_, scenario) = scenarios.iter().find(|(known, _)| *known == name).unwrap();
+    scenario().unwrap();
+}

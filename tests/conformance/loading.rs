@@ -1,0 +1,342 @@
+//! What devices and kernels say of themselves, and code that this program did not compile: loaded, linked,
+//! launched, refused. The CPU device answers questions, and takes no foreign code.
+
+use ferrogrid::dlpack::DlpackTensor;
+use ferrogrid::prelude::*;
+use ferrogrid::{
+    CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, JitOptions, Kernel, Linker, Nvrtc, Slice,
+    SliceMut,
+};
+
+use super::block_kernels::shared;
+use super::kernels::{bounds, elementwise};
+use super::{Case, Outcome, expect, expect_error, names};
+
+pub(crate) const CASES: &[Case] = &[
+    ("a_device_says_what_it_is", a_device_says_what_it_is),
+    ("a_kernel_says_what_it_needs", a_kernel_says_what_it_needs),
+    ("occupancy_by_the_rules_is_that_of_the_driver", occupancy_by_the_rules_is_that_of_the_driver),
+    ("a_suggested_block_fills_the_device_and_runs", a_suggested_block_fills_the_device_and_runs),
+    ("foreign_ptx_runs_where_there_is_a_gpu", foreign_ptx_runs_where_there_is_a_gpu),
+    ("a_rust_kernel_is_also_a_foreign_one", a_rust_kernel_is_also_a_foreign_one),
+    ("foreign_arguments_are_checked", foreign_arguments_are_checked),
+    ("foreign_shared_memory_is_opted_in_to", foreign_shared_memory_is_opted_in_to),
+    ("foreign_variables_are_read_and_written", foreign_variables_are_read_and_written),
+    ("ptx_that_does_not_load_is_explained", ptx_that_does_not_load_is_explained),
+    ("linked_programs_run", linked_programs_run),
+    ("cuda_cpp_compiles_and_runs", cuda_cpp_compiles_and_runs),
+    #[cfg(feature = "nvml")]
+    ("a_gpu_says_what_it_is_doing", a_gpu_says_what_it_is_doing),
+    ("tensors_go_out_and_come_back", tensors_go_out_and_come_back),
+];
+
+const SCALE: &str = include_str!("foreign/scale.ptx");
+
+/// Whether `device` takes foreign code; if not, that it says so.
+fn takes_foreign_code(device: &Device) -> Result<bool, Box<dyn std::error::Error>> {
+    if device.is_cuda() {
+        return Ok(true);
+    }
+    let unsupported = |error: &Error| matches!(error, Error::Unsupported { .. });
+    let text = expect_error("foreign code", device.load_ptx(SCALE), unsupported)?;
+    names(&text, &["cuModuleLoadDataEx", "the CPU device"])?;
+    expect_error("a link", Linker::new(device, &JitOptions::new()), unsupported)?;
+    Ok(false)
+}
+
+fn a_device_says_what_it_is(device: &Device) -> Outcome {
+    let properties = device.properties()?;
+    expect("name", &*properties.name, device.name())?;
+    expect("capability", properties.compute_capability, device.compute_capability())?;
+    expect("threads", properties.max_threads_per_block, device.limits().max_threads_per_block)?;
+    for (name, value) in [
+        ("WARP_SIZE", properties.warp_size),
+        ("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT", properties.multiprocessor_count),
+        ("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", properties.shared_memory_per_block_optin),
+        ("MAX_BLOCK_DIM_Z", properties.max_block[2]),
+    ] {
+        expect(name, device.attribute(name.parse()?)?, value as i32)?;
+    }
+    if let Some(memory) = device.memory_info()? {
+        let total = properties.total_memory.ok_or("no total memory")?;
+        expect("all memory is at least what is free", total >= memory.free, true)?;
+    }
+    expect("a place on the bus", properties.pci.is_some(), device.is_cuda())?;
+    expect("an identity", properties.uuid.is_some(), device.is_cuda())?;
+    expect("driver", Device::driver_version().is_ok(), Device::cuda(0).is_ok())?;
+    let future = device.attribute(DeviceAttribute::from_number(9999));
+    expect_error("an attribute that is not there", future, |error| {
+        matches!(error, Error::Driver { .. } | Error::Unsupported { .. })
+    })?;
+    Ok(())
+}
+
+fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
+    let attributes = device.attributes(elementwise::saxpy::kernel())?;
+    expect("registers", attributes.registers > 0, device.is_cuda())?;
+    expect("architecture", attributes.binary_version, device.compute_capability())?;
+    expect("static shared memory", attributes.static_shared_memory, 0)?;
+    let stencil = shared::stencil::kernel();
+    let fixed = device.attributes(stencil)?.static_shared_memory as usize;
+    expect("shared memory of at least 130 f32", (fixed >= 520, fixed), (true, stencil.shared_bytes()))?;
+    let limited = device.attributes(bounds::limited::kernel())?;
+    expect("threads of a limited kernel", limited.max_threads_per_block, 96)
+}
+
+/// Kernels with different needs, and the block sizes to ask about.
+fn subjects() -> ([&'static Kernel; 3], [u32; 8]) {
+    let kernels = [elementwise::saxpy::kernel(), bounds::limited::kernel(), shared::tree_sum::kernel()];
+    (kernels, [1, 32, 96, 100, 256, 512, 768, 1024])
+}
+
+fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
+    let optin = device.properties()?.shared_memory_per_block_optin as usize;
+    let (kernels, blocks) = subjects();
+    for kernel in kernels {
+        for threads in blocks {
+            for bytes in [0, 1, 1000, 20_000, 48 << 10, 100_000, optin, optin + 1] {
+                let rules = device.occupancy(kernel, threads, bytes)?;
+                let driver = device.max_active_blocks(kernel, threads, bytes)?;
+                let what = format!("{} with {threads} threads and {bytes} bytes: {rules}", kernel.name());
+                expect(&what, rules.active_blocks, driver)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn a_suggested_block_fills_the_device_and_runs(device: &Device) -> Outcome {
+    let kernel = elementwise::increment::kernel();
+    let best = device.max_potential_block_size(kernel, |_| 0, None)?;
+    let blocks = device.max_active_blocks(kernel, best.block_size, 0)?;
+    expect("blocks", best.min_grid_size, blocks * device.properties()?.multiprocessor_count)?;
+    let available = device.available_dynamic_shared_memory(kernel, blocks, best.block_size)?;
+    let with_it = device.max_active_blocks(kernel, best.block_size, available)?;
+    expect("blocks with the shared memory that is left", with_it, blocks)?;
+    let small = device.max_potential_block_size(kernel, |_| 0, Some(100))?;
+    expect("a limit is kept", small.block_size <= 100, true)?;
+    let none = device.max_potential_block_size(kernel, |_| 1 << 30, None);
+    expect_error("no block", none, |error| matches!(error, Error::NoBlockFits { .. }))?;
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[1_u32; 10_000])?;
+    elementwise::increment(&stream, Grid::cover(10_000).with_block(best.block_size), &mut data)?;
+    expect("elements", stream.download(&data)?, vec![2; 10_000])
+}
+
+type Scale = ForeignKernel<1, (SliceMut<f32>, u32)>;
+
+fn foreign_ptx_runs_where_there_is_a_gpu(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return Ok(());
+    }
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let module = device.load_image(SCALE.as_bytes(), &JitOptions::new().with_verbose(true))?;
+    expect("kernels", module.kernel_names(), Some(vec!["scale", "through_shared"]))?;
+    let function = module.function("scale")?;
+    let sizes = function.parameters().unwrap_or_default().iter().map(|parameter| parameter.size);
+    expect("parameters", sizes.collect::<Vec<_>>(), vec![8, 8, 4])?;
+    expect("registers", function.attributes()?.registers > 0, true)?;
+    expect("occupancy", function.occupancy(256)?.active_blocks, function.max_active_blocks(256)?)?;
+    let mut data = stream.upload(&[1.0_f32; 1000])?;
+    // SAFETY: these are its types, and it keeps to its first 900 elements.
+    unsafe { function.launch(&stream, Grid::cover(1000), (&mut data, 900_u64, 1_u32))? };
+    // SAFETY: these are its types; it keeps to the length, and to 4 factors.
+    let scale: Scale = unsafe { function.typed()? };
+    scale.launch(&other, Grid::cover(1000), (data.slice_mut(..500)?, 2))?;
+    scale.launch(&stream, Grid::cover(1000), (&mut data, 3))?;
+    let expected: Vec<f32> = (0..1000)
+        .map(|i| {
+            4.0 * if i < 500 {
+                6.0
+            } else if i < 900 {
+                2.0
+            } else {
+                1.0
+            }
+        })
+        .collect();
+    expect("elements", stream.download(&data)?, expected)
+}
+
+fn a_rust_kernel_is_also_a_foreign_one(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return Ok(());
+    }
+    let kernel = elementwise::saxpy::kernel();
+    let module = device.load_ptx(kernel.ptx().ok_or("no PTX")?)?;
+    let function = module.function(kernel.entry())?;
+    // SAFETY: the signature of `elementwise::saxpy`, whose body checks its indices.
+    let saxpy: ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)> = unsafe { function.typed()? };
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+    let mut y = stream.upload(&[10.0_f32; 3])?;
+    saxpy.launch(&stream, Grid::cover(3), (2.0, &x, &mut y))?;
+    elementwise::saxpy(&stream, Grid::cover(3), 2.0, &x, &mut y)?;
+    expect("elements", stream.download(&y)?, vec![14.0, 18.0, 22.0])
+}
+
+fn foreign_arguments_are_checked(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return Ok(());
+    }
+    let stream = device.new_stream()?;
+    let module = device.load_ptx(SCALE)?;
+    let function = module.function("scale")?;
+    let mut data = stream.upload(&[1.0_f32; 4])?;
+    // SAFETY: refused.
+    let few = unsafe { function.launch(&stream, Grid::cover(4), (&mut data, 4_u64)) };
+    let count = ForeignError::ParameterCount { kernel: "scale", expected: 3, found: 2 };
+    expect("too few arguments", few, Err(Error::Foreign(count)))?;
+    // SAFETY: refused.
+    let large = unsafe { function.launch(&stream, Grid::cover(4), (&mut data, 4_u64, 1_u64)) };
+    let size = |error: &Error| matches!(error, Error::Foreign(ForeignError::ParameterSize { number: 3, .. }));
+    names(&expect_error("a large argument", large, size)?, &["scale_param_which", "4 bytes", "has 8"])?;
+    // SAFETY: refused.
+    let wide = unsafe { function.launch(&stream, Grid::new(1, 1025), (&mut data, 4_u64, 1_u32)) };
+    expect_error("a wide block", wide, |error| {
+        matches!(error, Error::BlockTooLarge { kernel: "scale", .. })
+    })?;
+    let missing = module.function("skale");
+    let missing = expect_error("a wrong name", missing, |error| {
+        matches!(error, Error::Foreign(ForeignError::NoFunction { .. }))
+    })?;
+    names(&missing, &["`skale`", "`scale`"])?;
+    expect("elements", stream.download(&data)?, vec![1.0; 4])
+}
+
+fn foreign_shared_memory_is_opted_in_to(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return Ok(());
+    }
+    let stream = device.new_stream()?;
+    let function = device.load_ptx(SCALE)?.function("through_shared")?;
+    let most = device.properties()?.shared_memory_per_block_optin;
+    let mut results = stream.zeros::<u32>(3)?;
+    for bytes in [4, 48 << 10, most] {
+        let function = function.with_dynamic_shared_memory(bytes)?;
+        // SAFETY: these are its types; it keeps to the length, and to the bytes that it is told of.
+        unsafe { function.launch(&stream, Grid::new(5, 64), (&mut results, 3_u64, bytes))? };
+        expect("the last thread of each block", stream.download(&results)?, vec![63; 3])?;
+        stream.copy(&stream.zeros::<u32>(3)?, &mut results)?;
+    }
+    let too_much = function.with_dynamic_shared_memory(most + 1);
+    let refused = |error: &Error| matches!(error, Error::Foreign(ForeignError::SharedMemory { .. }));
+    names(&expect_error("too much", too_much, refused)?, &["through_shared", &most.to_string()])
+}
+
+fn foreign_variables_are_read_and_written(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return Ok(());
+    }
+    let stream = device.new_stream()?;
+    let module = device.load_ptx(SCALE)?;
+    let factors = module.global::<f32>("factors")?;
+    expect("constants", factors.get(&stream)?, vec![1.0, 2.0, 3.0, 4.0])?;
+    factors.set(&stream, &[10.0, 20.0, 30.0, 40.0])?;
+    // SAFETY: its types; it keeps to the length, and to 4 factors.
+    let scale: Scale = unsafe { module.function("scale")?.typed()? };
+    let mut data = stream.upload(&[1.0_f32; 300])?;
+    scale.launch(&stream, Grid::cover(300), (&mut data, 2))?;
+    expect("elements", stream.download(&data)?, vec![30.0; 300])?;
+    expect("threads counted", module.global::<u64>("launches")?.get(&stream)?, vec![300])?;
+    let none = expect_error("no variable", module.global::<u8>("factor"), |error| {
+        matches!(error, Error::Foreign(ForeignError::NoGlobal { .. }))
+    })?;
+    names(&none, &["`factor`"])
+}
+
+fn ptx_that_does_not_load_is_explained(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return Ok(());
+    }
+    let load_error = |error: &Error| matches!(error, Error::Foreign(ForeignError::Load { kind: "PTX", .. }));
+    let corrupt = SCALE.replace("mad.lo.s32", "mad.nonsense.s32");
+    names(
+        &expect_error("corrupt PTX", device.load_ptx(&corrupt), load_error)?,
+        &["INVALID_PTX", "nonsense"],
+    )?;
+    let newer = SCALE.replace(".version 6.3", ".version 99.0");
+    names(&expect_error("PTX of the future", device.load_ptx(&newer), load_error)?, &["99.0"])?;
+    let cut = &b"\x7fELF\x02\x01\x01"[..];
+    expect_error("half a cubin", device.load_cubin(cut), |error| {
+        matches!(error, Error::Foreign(ForeignError::InvalidImage { .. }))
+    })?;
+    expect("a good module still loads", device.load_ptx(SCALE).is_ok(), true)
+}
+
+fn linked_programs_run(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return Ok(());
+    }
+    let mut linker = Linker::new(device, &JitOptions::new())?;
+    linker.add_ptx("caller.ptx", include_str!("foreign/caller.ptx"))?;
+    let link_error = |error: &Error| matches!(error, Error::Foreign(ForeignError::Link { .. }));
+    names(&expect_error("half a program", linker.complete(), link_error)?, &["offset"])?;
+    let mut linker = Linker::new(device, &JitOptions::new())?;
+    linker.add_ptx("caller.ptx", include_str!("foreign/caller.ptx"))?;
+    linker.add_ptx("offset.ptx", include_str!("foreign/offset.ptx"))?;
+    let cubin = linker.complete()?.cubin;
+    // SAFETY: its types; it keeps to the length.
+    let function = device.load_cubin(&cubin)?.function("add_offset")?;
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[5_u32; 4])?;
+    if function.parameters().is_none() {
+        return Ok(()); // a driver before CUDA 12.4 does not tell what machine code takes
+    }
+    // SAFETY: as above.
+    let add: ForeignKernel<1, (SliceMut<u32>,)> = unsafe { function.typed()? };
+    add.launch(&stream, Grid::cover(4), (&mut data,))?;
+    expect("elements", stream.download(&data)?, vec![6, 106, 206, 306])?;
+    let half = device.load_cubin(&cubin[..cubin.len() / 2]);
+    expect_error("half a cubin", half, |error| {
+        matches!(error, Error::Foreign(ForeignError::InvalidImage { kind: "cubin", .. }))
+    })?;
+    Ok(())
+}
+
+fn cuda_cpp_compiles_and_runs(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return Ok(());
+    }
+    let nvrtc = match Nvrtc::load() {
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => return Ok(()),
+        nvrtc => nvrtc?,
+    };
+    let source = "extern \"C\" __global__ void square(int n, float* x) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) x[i] *= x[i];
+    }";
+    let program = nvrtc.compile(source, &CompileOptions::for_device(device))?;
+    let square = device.load_ptx(&program.ptx)?.function("square")?;
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+    // SAFETY: its types; there are 3 elements.
+    unsafe { square.launch(&stream, Grid::cover(3), (3_i32, &mut data))? };
+    expect("squares", stream.download(&data)?, vec![1.0, 4.0, 9.0])
+}
+
+fn tensors_go_out_and_come_back(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[1_u32, 2, 3, 4, 5, 6])?;
+    elementwise::increment(&stream, Grid::cover(6), &mut data)?;
+    let raw = DlpackTensor::from_buffer(&stream, data)?.with_shape(&[2, 3])?.into_raw();
+    // SAFETY: it was just given away, and nobody else uses it.
+    let tensor = unsafe { DlpackTensor::from_raw(raw)? };
+    expect("shape", tensor.shape(), &[2, 3][..])?;
+    let other = device.new_stream()?;
+    let mut data = tensor.into_buffer::<u32>(&other)?;
+    elementwise::increment(&other, Grid::cover(6), &mut data)?;
+    expect("elements", other.download(&data)?, vec![3, 4, 5, 6, 7, 8])
+}
+
+#[cfg(feature = "nvml")]
+fn a_gpu_says_what_it_is_doing(device: &Device) -> Outcome {
+    match device.nvml_figures() {
+        Err(Error::Unsupported { .. }) => expect("a GPU", device.is_cuda(), false),
+        Err(Error::Nvml { .. }) => expect("no NVML where there is a GPU", device.is_cuda(), true),
+        figures => {
+            let degrees = figures?.temperature.ok_or("no temperature")?;
+            expect("a temperature that a chip survives", (1..120).contains(&degrees), true)
+        }
+    }
+}
