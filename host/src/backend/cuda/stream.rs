@@ -14,6 +14,7 @@ use super::driver::{Code, Driver};
 use super::event::{self, CudaEvent, UNTIMED};
 use super::module;
 use super::recent::Recent;
+use crate::backend::EventBackend;
 use crate::backend::failure::Failure;
 use crate::backend::host_fn::HostFn;
 use crate::error::{Error, Result};
@@ -419,7 +420,7 @@ impl Drop for CudaStream {
             && let Ok(event) = CudaEvent::new(self.device, EventOptions::new().without_timing())
             && self.record(&event).is_ok()
         {
-            retire(event.into(), Box::new(ended));
+            retire(EventBackend::Cuda(event), Box::new(ended));
         }
     }
 }
