@@ -73,15 +73,18 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     pub fn fill_with(&mut self, thread: &Thread<'_, 2>, mut value: impl FnMut([usize; 2]) -> T) {
         let [x, y] = thread.block_idx();
         let (left, top) = (x as usize * W, y as usize * H);
-        let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
-        while number < W * H {
+        let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+        // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
+        let mut first = 0;
+        while first < W * H {
+            let number = first + rank;
             let (x, y) = (left + number % W, top + number / W);
-            if x < self.shape[0] && y < self.shape[1] {
+            if number < W * H && x < self.shape[0] && y < self.shape[1] {
                 let value = value([y, x]);
                 // SAFETY: as in `TileIter::next`.
                 unsafe { *self.start.add(y * self.shape[0] + x) = value };
             }
-            number += stride;
+            first += stride;
         }
     }
 }
@@ -173,6 +176,15 @@ impl<'a, T> DisjointRows<'a, T> {
     #[inline(always)]
     pub fn fill_with(&mut self, thread: &Thread<'_, 1>, mut value: impl FnMut(usize) -> T) {
         let RowIter { start, next: mut column, end, stride, .. } = self.iter_mut(thread);
+        // Four values at a time, so that what they load is under way together.
+        while column < end && end - column > 3 * stride {
+            let values: [T; 4] = core::array::from_fn(|k| value(column + k * stride));
+            for value in values {
+                // SAFETY: as in `RowIter::next`; the last of the four is below `end`, too.
+                unsafe { *start.add(column) = value };
+                column += stride;
+            }
+        }
         while column < end {
             let value = value(column);
             // SAFETY: as in `RowIter::next`.
