@@ -58,8 +58,8 @@ pub mod kernels {
         mut call: DisjointSlice<f32>,
     ) {
         let i = t.index();
-        if let Some(call) = call.get_mut(i) {
-            let (price, strike, years) = (price[i.get()], strike[i.get()], years[i.get()]);
+        let terms = (price.get(i.get()), strike.get(i.get()), years.get(i.get()));
+        if let (Some(call), (Some(&price), Some(&strike), Some(&years))) = (call.get_mut(i), terms) {
             let spread = volatility * years.sqrt();
             let drift = (0.5 * volatility).mul_add(volatility, rate);
             let d1 = drift.mul_add(years, (price / strike).ln()) / spread;
@@ -91,8 +91,8 @@ pub mod kernels {
         mut call: DisjointSlice<f32>,
     ) {
         let i = t.index();
-        if let Some(call) = call.get_mut(i) {
-            let (price, strike, years) = (price[i.get()], strike[i.get()], years[i.get()]);
+        let terms = (price.get(i.get()), strike.get(i.get()), years.get(i.get()));
+        if let (Some(call), (Some(&price), Some(&strike), Some(&years))) = (call.get_mut(i), terms) {
             let spread = volatility * years.fast_sqrt();
             let drift = (0.5 * volatility).mul_add(volatility, rate);
             let d1 = drift.mul_add(years, price.fast_div(strike).fast_ln()).fast_div(spread);
@@ -133,7 +133,8 @@ pub mod kernels {
     pub fn philox(t: Thread<1>, seed: u64, mut out: DisjointSlice<Aligned16<[f32; 4]>>) {
         let i = t.index();
         if let Some(out) = out.get_mut(i) {
-            *out = Aligned16::new(Philox4x32::new(seed, i.get() as u64, 0).next_uniform_f32x4());
+            let subsequence = u64::from(i.get() as u32);
+            *out = Aligned16::new(Philox4x32::new(seed, subsequence, 0).next_uniform_f32x4());
         }
     }
 }

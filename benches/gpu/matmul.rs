@@ -17,7 +17,8 @@ pub mod kernels {
     }
 
     #[kernel(block = [16, 16])]
-    pub fn naive(t: Thread<2>, n: usize, a: &[f32], b: &[f32], mut c: DisjointSlice<f32, 2>) {
+    pub fn naive(t: Thread<2>, n: u32, a: &[f32], b: &[f32], mut c: DisjointSlice<f32, 2>) {
+        let n = n as usize;
         let [column, row] = t.index().position();
         if column >= n || row >= n {
             return;
@@ -26,11 +27,15 @@ pub mod kernels {
         let (eights, rest) = row_of_a.as_chunks::<8>();
         let (mut sum, mut place) = (0.0, column);
         // nvcc takes several elements at a time by itself.
-        for eight in eights {
-            for a in eight {
-                sum = a.mul_add(at(b, place), sum);
-                place += n;
+        for a in eights {
+            if let Some(b) = b.get(place..)
+                && b.len() > 7 * n
+            {
+                for k in 0..8 {
+                    sum = a[k].mul_add(b[k * n], sum);
+                }
             }
+            place += 8 * n;
         }
         for a in rest {
             sum = a.mul_add(at(b, place), sum);
@@ -100,7 +105,9 @@ pub mod kernels {
 const N: usize = 2048;
 
 pub fn naive(arena: &Arena) -> Outcome<()> {
-    product(arena, "matmul_naive", 16, |stream, grid, n, a, b, c| kernels::naive(stream, grid, n, a, b, c))
+    product(arena, "matmul_naive", 16, |stream, grid, n, a, b, c| {
+        kernels::naive(stream, grid, n as u32, a, b, c)
+    })
 }
 
 pub fn tiled_16(arena: &Arena) -> Outcome<()> {

@@ -178,12 +178,17 @@ impl<'a, T> DisjointRows<'a, T> {
         let RowIter { start, next: mut column, end, stride, .. } = self.iter_mut(thread);
         // Four values at a time, so that what they load is under way together.
         while column < end && end - column > 3 * stride {
-            let values: [T; 4] = core::array::from_fn(|k| value(column + k * stride));
-            for value in values {
-                // SAFETY: as in `RowIter::next`; the last of the four is below `end`, too.
-                unsafe { *start.add(column) = value };
-                column += stride;
+            let places = [column, column + stride, column + 2 * stride, column + 3 * stride];
+            let values = [value(places[0]), value(places[1]), value(places[2]), value(places[3])];
+            let [first, second, third, fourth] = values;
+            // SAFETY: as in `RowIter::next`; the last of the four is below `end`, too.
+            unsafe {
+                *start.add(places[0]) = first;
+                *start.add(places[1]) = second;
+                *start.add(places[2]) = third;
+                *start.add(places[3]) = fourth;
             }
+            column += 4 * stride;
         }
         while column < end {
             let value = value(column);
