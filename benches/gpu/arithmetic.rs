@@ -73,9 +73,9 @@ pub mod kernels {
     /// A polynomial for the normal distribution, as in the CUDA samples.
     fn below_fast(d: f32) -> f32 {
         let k = d.abs().mul_add(0.231_641_9, 1.0).fast_recip();
-        let tail = 1.330_274_429_f32.mul_add(k, -1.821_255_978);
-        let tail = tail.mul_add(k, 1.781_477_937).mul_add(k, -0.356_563_782).mul_add(k, 0.319_381_53);
-        let tail = 0.398_942_28 * (-0.5 * d * d).fast_exp() * (k * tail);
+        let tail = 1.330_274_5_f32.mul_add(k, -1.821_255_9);
+        let tail = tail.mul_add(k, 1.781_477_9).mul_add(k, -0.356_563_78).mul_add(k, 0.319_381_53);
+        let tail = 0.398_942_3 * (-0.5 * d * d).fast_exp() * (k * tail);
         if d > 0.0 { 1.0 - tail } else { tail }
     }
 
