@@ -8,6 +8,7 @@ mod block_kernels;
 mod blocks;
 mod failure_kernels;
 mod failures;
+mod graphs;
 mod kernels;
 mod language;
 mod launching;
@@ -45,6 +46,7 @@ fn main() -> std::process::ExitCode {
         separate::CASES,
         atomics::CASES,
         failures::CASES,
+        graphs::CASES,
         strides::CASES,
         blocks::CASES,
         &runtime::CASES.concat(),
