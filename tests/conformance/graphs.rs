@@ -10,7 +10,10 @@ pub(crate) const CASES: &[Case] = &[
     ("typed_launches_are_recorded_and_replayed", typed_launches_are_recorded_and_replayed),
     ("a_graph_of_branches_gives_what_streams_give", a_graph_of_branches_gives_what_streams_give),
     ("a_kernel_of_a_graph_takes_other_arguments", a_kernel_of_a_graph_takes_other_arguments),
-    ("a_launch_over_the_limits_is_refused_in_a_recording", a_launch_over_the_limits_is_refused_in_a_recording),
+    (
+        "a_launch_over_the_limits_is_refused_in_a_recording",
+        a_launch_over_the_limits_is_refused_in_a_recording,
+    ),
 ];
 
 const LENGTH: usize = 100_000;

@@ -46,6 +46,9 @@ impl Stream {
     /// Nodes are in the order of their stream, and those that use the same buffers in a way that
     /// conflicts are in the order of recording, also across streams.
     ///
+    /// What an `unsafe` kernel reaches by raw pointers must stay valid, and unused by others, as long as the
+    /// graph can be launched and until its last launch has run: a graph knows nothing of it.
+    ///
     /// This stream itself is left as it is; the graph can be launched on any stream of its device.
     ///
     /// ```
