@@ -204,6 +204,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         &self.memory
     }
 
+    pub(crate) fn into_memory(self) -> Memory {
+        self.memory
+    }
+
     /// The first element, or a well-aligned address that is not null if nothing was allocated.
     fn start(&self) -> *mut T {
         match NonNull::new(self.memory.pointer().cast::<T>()) {

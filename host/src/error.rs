@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
+use crate::graph::GraphError;
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -581,6 +582,9 @@ pub enum Error {
     /// Code that this program did not compile could not be used.
     #[error(transparent)]
     Foreign(#[from] ForeignError),
+    /// A graph could not be recorded, updated or launched.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::backend::EventBackend;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::graph::RecordedEvent;
 use crate::stream::Stream;
 
 /// A point in the work of a stream, made by [`Stream::record`], or by [`Device::new_event`] and recorded
@@ -101,7 +102,13 @@ impl Stream {
     /// # Errors
     /// If the device fails.
     pub fn record(&self) -> Result<Event> {
-        let event = self.device().new_event(EventOptions::new())?;
+        let event = match self.inner().recording() {
+            None => self.device().new_event(EventOptions::new())?,
+            Some(recording) => {
+                let backend = EventBackend::Recorded(RecordedEvent::new(recording));
+                Event { device: self.device().clone(), backend }
+            }
+        };
         self.record_into(&event)?;
         Ok(event)
     }
@@ -174,7 +181,7 @@ impl Event {
     pub fn as_raw(&self) -> Option<*mut c_void> {
         match &self.backend {
             EventBackend::Cuda(event) => Some(event.as_raw()),
-            EventBackend::Cpu(_) => None,
+            EventBackend::Cpu(_) | EventBackend::Recorded(_) => None,
         }
     }
 

@@ -29,6 +29,7 @@ pub mod dlpack;
 mod error;
 mod event;
 mod foreign;
+mod graph;
 mod grid;
 mod host_fn;
 mod image;
@@ -78,6 +79,7 @@ pub use foreign::{
     ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument,
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
+pub use graph::{Capture, ExecutableGraph, Graph, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};

@@ -11,6 +11,7 @@ use crate::argument::{DeviceInput, DeviceOutput};
 use crate::backend::{DeviceBackend, StreamBackend};
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
+use crate::graph::not_recordable;
 use crate::memory::Contents;
 use crate::order::Use;
 use crate::stream::Stream;
@@ -123,6 +124,7 @@ impl Stream {
                 // SAFETY: live managed memory, which is freed after this.
                 unsafe { stream.prefetch(start, bytes, to == Location::Host) }
             }
+            StreamBackend::Recording(_) => Err(not_recordable("a prefetch", "CUDA has no such node")),
             _ => Ok(()),
         }
     }

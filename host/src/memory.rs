@@ -114,11 +114,15 @@ impl Memory {
         if self.bytes == 0 {
             return Ok(());
         }
-        self.order.begin(stream, usage)
+        match stream.recording() {
+            None => self.order.begin(stream, usage),
+            // Nothing runs yet: the graph enters its launches into the order.
+            Some(recording) => recording.note_use(self, usage),
+        }
     }
 
     #[inline]
-    fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
+    pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
         if self.device == *stream.device() { Ok(()) } else { Err(self.mismatch(stream)) }
     }
 

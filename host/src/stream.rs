@@ -10,6 +10,7 @@ use crate::backend::{EventBackend, Prepared, StreamBackend, cpu};
 use crate::device::Device;
 use crate::error::Result;
 use crate::event::EventOptions;
+use crate::graph::{RecordingStream, allocation, host_memory, waiting};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
@@ -70,6 +71,7 @@ impl Stream {
         let result = match &self.inner.backend {
             StreamBackend::Cuda(stream) => stream.synchronize(),
             StreamBackend::Cpu(stream) => stream.synchronize(),
+            StreamBackend::Recording(_) => Err(waiting("to synchronise")),
         };
         retired::collect();
         result
@@ -123,6 +125,15 @@ impl StreamInner {
         &self.backend
     }
 
+    /// The recording that this stream adds to, if it runs nothing.
+    #[inline]
+    pub(crate) fn recording(&self) -> Option<&RecordingStream> {
+        match &self.backend {
+            StreamBackend::Recording(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
     /// An event at the end of all work enqueued so far.
     pub(crate) fn tail(&self) -> Result<EventBackend> {
         let event = EventBackend::new(self.device.backend(), EventOptions::new().without_timing())?;
@@ -148,6 +159,7 @@ impl StreamInner {
         let allocated = match &self.backend {
             StreamBackend::Cuda(stream) => stream.allocate(bytes, contents),
             StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
+            StreamBackend::Recording(_) => Err(allocation()),
         };
         if allocated.is_err() {
             self.account.give_back(bytes);
@@ -159,6 +171,7 @@ impl StreamInner {
         match &self.backend {
             StreamBackend::Cuda(stream) => stream.allocate_managed(bytes, contents),
             StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
+            StreamBackend::Recording(_) => Err(allocation()),
         }
     }
 
@@ -172,6 +185,8 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.free_managed(pointer) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes) },
+            // It has allocated nothing.
+            StreamBackend::Recording(_) => {}
         }
     }
 
@@ -187,6 +202,8 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.free(pointer) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes) },
+            // It has allocated nothing.
+            StreamBackend::Recording(_) => {}
         }
     }
 
@@ -205,6 +222,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.copy_from_host(target, source, bytes) },
             // SAFETY: passed on.
             StreamBackend::Cpu(_) => unsafe { cpu::initialise_from_host(target, source, bytes) },
+            StreamBackend::Recording(_) => Err(host_memory("an upload")),
         }
     }
 
@@ -223,6 +241,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.copy_from_host(target, source, bytes) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.copy_from_host(target, source, bytes) },
+            StreamBackend::Recording(_) => Err(host_memory("an upload")),
         }
     }
 
@@ -242,6 +261,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.start_copy_from_host(target, source, bytes) },
             // SAFETY: passed on: this device's memory is that of the host.
             StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
+            StreamBackend::Recording(_) => Err(host_memory("an upload")),
         }
     }
 
@@ -261,6 +281,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.start_copy_to_host(target, source, bytes) },
             // SAFETY: passed on: this device's memory is that of the host.
             StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
+            StreamBackend::Recording(_) => Err(host_memory("a download")),
         }
     }
 
@@ -281,6 +302,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.copy_rows(target, source, rows, places) },
             // SAFETY: passed on: this device's memory is that of the host.
             StreamBackend::Cpu(stream) => unsafe { stream.copy_rows(target, source, rows) },
+            StreamBackend::Recording(stream) => stream.copy_rows(target, source, rows, places),
         }
     }
 
@@ -294,6 +316,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.copy_to_host(target, source, bytes) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.copy_to_host(target, source, bytes) },
+            StreamBackend::Recording(_) => Err(host_memory("a download")),
         }
     }
 
@@ -307,6 +330,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.copy(target, source, bytes) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
+            StreamBackend::Recording(stream) => stream.copy(target, source, bytes),
         }
     }
 
@@ -321,6 +345,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.fill(target, pattern, count) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.fill(target, pattern, count) },
+            StreamBackend::Recording(stream) => stream.fill(target, pattern, count),
         }
     }
 
@@ -330,6 +355,7 @@ impl StreamInner {
         match &self.backend {
             StreamBackend::Cuda(stream) => stream.prepare(kernel).map(Prepared),
             StreamBackend::Cpu(_) => Ok(Prepared::default()),
+            StreamBackend::Recording(stream) => stream.prepare(kernel),
         }
     }
 
@@ -351,6 +377,8 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.launch(prepared.0, kernel, shape, params) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.launch(kernel, shape, params) },
+            // SAFETY: passed on.
+            StreamBackend::Recording(stream) => unsafe { stream.launch(prepared, kernel, shape, params) },
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Order between streams, on request: waiting, forking, joining. It must not know about buffers, which
 //! need none of this.
 
+use crate::backend::StreamBackend;
 use crate::error::Result;
 use crate::order::OrderedStream;
 use crate::stream::Stream;
@@ -41,6 +42,9 @@ impl Stream {
     /// # Errors
     /// As [`Device::new_stream`](crate::Device::new_stream).
     pub fn fork(&self) -> Result<Stream> {
+        if let Some(recording) = self.inner().recording() {
+            return Ok(Stream::new(self.device(), StreamBackend::Recording(recording.fork()?)));
+        }
         let fork = self.device().new_stream()?;
         fork.wait_stream(self)?;
         Ok(fork)

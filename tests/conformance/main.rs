@@ -8,6 +8,7 @@ mod block_kernels;
 mod blocks;
 mod failure_kernels;
 mod failures;
+mod graphs;
 mod kernels;
 mod language;
 mod launching;
@@ -52,6 +53,7 @@ fn main() -> std::process::ExitCode {
         separate::CASES,
         atomics::CASES,
         failures::CASES,
+        graphs::CASES,
         strides::CASES,
         blocks::CASES,
         random::CASES,

@@ -4,7 +4,9 @@
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 mod failure;
+mod graph;
 mod host_fn;
+mod params;
 mod signal;
 
 use std::ffi::c_void;
@@ -12,11 +14,15 @@ use std::hash::{Hash, Hasher};
 use std::ptr::{addr_eq, from_ref, null_mut};
 use std::sync::Arc;
 
+pub(crate) use failure::Failure;
+pub(crate) use graph::GraphBackend;
 pub(crate) use host_fn::HostFn;
+pub(crate) use params::CopiedParams;
 pub(crate) use signal::Signal;
 
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
+use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, waiting};
 use crate::stream_options::StreamOptions;
 
 /// A device of either backend; devices live as long as the process.
@@ -88,6 +94,8 @@ impl Hash for DeviceBackend {
 pub(crate) enum StreamBackend {
     Cuda(cuda::CudaStream),
     Cpu(cpu::CpuStream),
+    /// Records a graph instead of running anything.
+    Recording(RecordingStream),
 }
 
 impl StreamBackend {
@@ -96,6 +104,13 @@ impl StreamBackend {
         match (self, earlier) {
             (StreamBackend::Cuda(stream), StreamBackend::Cuda(earlier)) => stream.run_after(earlier),
             (StreamBackend::Cpu(stream), StreamBackend::Cpu(earlier)) => stream.run_after(earlier),
+            (StreamBackend::Recording(stream), StreamBackend::Recording(earlier)) => {
+                stream.run_after(earlier)
+            }
+            (StreamBackend::Recording(_), _) | (_, StreamBackend::Recording(_)) => Err(not_recordable(
+                "order with another stream",
+                "only the streams of the recording take part",
+            )),
             (_, StreamBackend::Cuda(earlier)) => earlier.synchronize(),
             (_, StreamBackend::Cpu(earlier)) => earlier.synchronize(),
         }
@@ -111,14 +126,14 @@ impl StreamBackend {
     pub(crate) fn as_raw(&self) -> Option<*mut c_void> {
         match self {
             StreamBackend::Cuda(stream) => Some(stream.as_raw()),
-            StreamBackend::Cpu(_) => None,
+            StreamBackend::Cpu(_) | StreamBackend::Recording(_) => None,
         }
     }
 
     pub(crate) fn priority(&self) -> Result<i32> {
         match self {
             StreamBackend::Cuda(stream) => stream.priority(),
-            StreamBackend::Cpu(_) => Ok(0),
+            StreamBackend::Cpu(_) | StreamBackend::Recording(_) => Ok(0),
         }
     }
 
@@ -126,6 +141,7 @@ impl StreamBackend {
         match self {
             StreamBackend::Cuda(stream) => stream.is_complete(),
             StreamBackend::Cpu(stream) => Ok(stream.is_complete()),
+            StreamBackend::Recording(_) => Err(waiting("a query")),
         }
     }
 
@@ -134,6 +150,7 @@ impl StreamBackend {
         match self {
             StreamBackend::Cuda(stream) => stream.report(),
             StreamBackend::Cpu(stream) => stream.report(),
+            StreamBackend::Recording(_) => Ok(()),
         }
     }
 
@@ -141,6 +158,10 @@ impl StreamBackend {
         match self {
             StreamBackend::Cuda(stream) => stream.host_fn(function),
             StreamBackend::Cpu(stream) => stream.host_fn(function),
+            StreamBackend::Recording(_) => Err(not_recordable(
+                "a function that is called once",
+                "a graph may be launched many times; use `Capture::host_fn`",
+            )),
         }
     }
 
@@ -149,6 +170,11 @@ impl StreamBackend {
         match (self, event) {
             (StreamBackend::Cuda(stream), EventBackend::Cuda(event)) => stream.record(event),
             (StreamBackend::Cpu(stream), EventBackend::Cpu(event)) => stream.record(event),
+            (StreamBackend::Recording(stream), EventBackend::Recorded(event)) => stream.record(event),
+            (StreamBackend::Recording(_), _) | (_, EventBackend::Recorded(_)) => Err(not_recordable(
+                "to record this event",
+                "a recording has events of its own, made by `record` on its streams",
+            )),
             _ => unreachable!("the event is of the stream's device"),
         }
     }
@@ -158,6 +184,10 @@ impl StreamBackend {
         match (self, event) {
             (StreamBackend::Cuda(stream), EventBackend::Cuda(event)) => stream.wait(event),
             (StreamBackend::Cpu(stream), EventBackend::Cpu(event)) => stream.wait(event),
+            (StreamBackend::Recording(stream), EventBackend::Recorded(event)) => stream.wait(event),
+            (StreamBackend::Recording(_), _) | (_, EventBackend::Recorded(_)) => {
+                Err(GraphError::EventNotRecorded.into())
+            }
             (_, event) => event.synchronize(),
         }
     }
@@ -167,6 +197,8 @@ impl StreamBackend {
 pub(crate) enum EventBackend {
     Cuda(cuda::CudaEvent),
     Cpu(cpu::CpuEvent),
+    /// A point in a recording; it never happens.
+    Recorded(RecordedEvent),
 }
 
 impl EventBackend {
@@ -185,6 +217,7 @@ impl EventBackend {
                 event.wait();
                 Ok(())
             }
+            EventBackend::Recorded(_) => Err(waiting("to wait for an event")),
         }
     }
 
@@ -193,6 +226,7 @@ impl EventBackend {
         match self {
             EventBackend::Cuda(event) => event.synchronize().err(),
             EventBackend::Cpu(event) => event.wait(),
+            EventBackend::Recorded(_) => Some(waiting("to wait for an event")),
         }
     }
 
@@ -200,6 +234,7 @@ impl EventBackend {
         match self {
             EventBackend::Cuda(event) => event.is_complete(),
             EventBackend::Cpu(event) => Ok(event.is_complete()),
+            EventBackend::Recorded(_) => Err(waiting("to ask for an event")),
         }
     }
 
@@ -211,6 +246,7 @@ impl EventBackend {
                 event.notify(signal);
                 Ok(())
             }
+            EventBackend::Recorded(_) => Err(waiting("to wait for an event")),
         }
     }
 }

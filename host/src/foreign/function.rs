@@ -15,6 +15,7 @@ use crate::backend::cuda::LoadedFunction;
 use crate::backend::{Prepared, StreamBackend};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::graph::not_recordable;
 use crate::grid::{Grid, IntoGrid};
 use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
@@ -236,6 +237,12 @@ impl ForeignFunction {
     ) -> Result<()> {
         let Entry { device, loaded, kernel, .. } = self.entry;
         let inner = stream.inner();
+        if inner.recording().is_some() {
+            return Err(not_recordable(
+                "a launch of a foreign kernel",
+                "only kernels of this program are recorded",
+            ));
+        }
         let StreamBackend::Cuda(cuda) = inner.backend() else { return Err(self.elsewhere(stream)) };
         if inner.device() != device {
             return Err(self.elsewhere(stream));

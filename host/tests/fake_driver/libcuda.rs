@@ -9,6 +9,8 @@
 
 #[path = "feedback.rs"]
 mod feedback;
+#[path = "graph.rs"]
+mod graph;
 #[path = "work.rs"]
 mod work;
 
@@ -195,6 +197,22 @@ fn fill(target: u64, pattern: &[u8], count: usize, stream: Pointer) -> Result<()
 fn copy(target: usize, source: usize, bytes: usize, stream: Pointer) -> Result<(), Code> {
     with(|state| state.push(stream, Work::CopyBytes { target, source, bytes }));
     Ok(())
+}
+
+/// A launch of the one kernel.
+fn saxpy(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
+    assert_eq!(function, 0x5a);
+    let threads = shape.iter().map(|&n| u64::from(n)).product();
+    let param = |index: usize| unsafe { *params.add(index) };
+    unsafe {
+        Work::Saxpy {
+            threads,
+            a: *param(0).cast(),
+            x: *param(1).cast(),
+            y: *param(3).cast(),
+            len: *param(4).cast(),
+        }
+    }
 }
 
 call! { bound:
@@ -437,18 +455,7 @@ call! { bound:
         Err(720)
     }
     fn cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, _shared: u32, stream: Pointer, params: *mut Pointer, _extra: Pointer) {
-        assert_eq!(function, 0x5a);
-        let threads = [gx, gy, gz, bx, by, bz].iter().map(|&n| u64::from(n)).product();
-        let param = |index: usize| unsafe { *params.add(index) };
-        let work = unsafe {
-            Work::Saxpy {
-                threads,
-                a: *param(0).cast(),
-                x: *param(1).cast(),
-                y: *param(3).cast(),
-                len: *param(4).cast(),
-            }
-        };
+        let work = saxpy(function, [gx, gy, gz, bx, by, bz], params);
         with(|state| state.push(stream, work));
         Ok(())
     }

@@ -17,6 +17,7 @@ pub(crate) const SUCCESS: Code = 0;
 /// `CU_STREAM_LEGACY`.
 pub(crate) const LEGACY: usize = 1;
 
+#[derive(Clone)]
 pub(crate) enum Work {
     CopyBytes {
         target: usize,
@@ -35,6 +36,13 @@ pub(crate) enum Work {
         target: usize,
         pattern: Vec<u8>,
         count: usize,
+    },
+    FillRows {
+        target: usize,
+        pattern: Vec<u8>,
+        width: usize,
+        height: usize,
+        pitch: usize,
     },
     Call {
         function: Callback,
@@ -161,6 +169,12 @@ impl State {
                     place.copy_from_nonoverlapping(pattern.as_ptr(), pattern.len());
                 }
             },
+            Work::FillRows { target, pattern, width, height, pitch } => {
+                for row in 0..height {
+                    let (target, pattern) = (target + row * pitch, pattern.clone());
+                    self.run(Work::Fill { target, pattern, count: width });
+                }
+            }
             Work::Saxpy { threads, a, x, y, len } => unsafe {
                 if setting("panic").is_some_and(|value| value.parse() == Ok(a)) {
                     panic_as_kernels_do();

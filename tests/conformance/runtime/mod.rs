@@ -5,6 +5,7 @@
 mod awaiting;
 mod buffers;
 mod events;
+mod graphs;
 mod host_memory;
 mod legacy;
 mod pitched;
@@ -26,6 +27,7 @@ pub(crate) type Case = (&'static str, fn(&Device) -> Outcome);
 pub(crate) const CASES: &[&[Case]] = &[
     streams::CASES,
     events::CASES,
+    graphs::CASES,
     host_memory::CASES,
     buffers::CASES,
     pitched::CASES,

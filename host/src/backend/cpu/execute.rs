@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ferrogrid_device::native::Block;
@@ -14,8 +14,8 @@ use super::cooperative;
 use super::device::CpuDevice;
 use super::memory::out_of_memory;
 use super::panic::{catch, install_hook};
-use super::params::CopiedParams;
 use super::stack::MAX_STACKS;
+use crate::backend::params::CopiedParams;
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
@@ -24,7 +24,7 @@ use crate::kernel::Kernel;
 pub(super) struct Launch {
     pub(super) kernel: &'static Kernel,
     pub(super) shape: LaunchShape,
-    pub(super) params: CopiedParams,
+    pub(super) params: Arc<CopiedParams>,
 }
 
 /// Work shorter than this is not worth waking the pool for.
@@ -156,7 +156,7 @@ impl Launch {
 }
 
 /// Checks what a launch asks for beyond threads.
-pub(super) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
+pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
     let (bytes, limit) = (shape.shared_bytes, device.shared_memory_per_block());
     if bytes > limit {
         let (kernel, device) = (kernel.name(), device.to_string().into());

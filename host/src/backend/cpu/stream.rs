@@ -10,11 +10,12 @@ use std::thread;
 use super::device::CpuDevice;
 use super::event::{CpuEvent, CpuMark};
 use super::execute::{Launch, check_resources};
+use super::graph::{self, Step};
 use super::legacy::{self, Role};
 use super::memory;
-use super::params::CopiedParams;
 use crate::backend::failure::Failure;
 use crate::backend::host_fn::{self, HostFn};
+use crate::backend::params::CopiedParams;
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
@@ -53,6 +54,7 @@ enum Operation {
     Fill { target: Address, pattern: Box<[u8]>, count: usize },
     Free { pointer: Address, bytes: usize },
     Call(HostFn),
+    Replay(Arc<[Step]>),
     Reach(CpuMark),
     Wait(CpuMark),
 }
@@ -197,8 +199,16 @@ impl CpuStream {
     ) -> Result<()> {
         check_resources(kernel, &shape, self.device)?;
         // SAFETY: the caller vouches for the parameters.
-        let params = unsafe { CopiedParams::copy(params, kernel.descriptor().params) };
+        let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
         self.push(Operation::Launch(Launch { kernel, shape, params }))
+    }
+
+    /// Enqueues a graph.
+    ///
+    /// # Safety
+    /// The memory of its nodes is ordered here for their uses.
+    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>) -> Result<()> {
+        self.push(Operation::Replay(steps))
     }
 
     fn push(&self, operation: Operation) -> Result<()> {
@@ -300,6 +310,8 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
             Operation::CopyRows { target, source, rows } => unsafe {
                 memory::copy_rows(target.0, source.0, rows);
             },
+            // SAFETY: as above, for the memory of all nodes.
+            Operation::Replay(steps) => unsafe { graph::run(device, &steps, failure) },
             Operation::Call(function) => {
                 if let Some(error) = host_fn::run(function) {
                     failure.note(error);

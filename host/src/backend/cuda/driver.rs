@@ -6,16 +6,18 @@
 //! behaviour; they panic where a symbol is missing; and they may be switched to link-time linking by
 //! another crate in the program. Here every code is a `u32`, and a missing symbol is an error.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::null;
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
-    CUDA_MEMCPY2D, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUlaunchConfig, CUlinkState,
-    CUmodule, CUstream, CUuuid,
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode,
+    CUlaunchAttributeValue, CUlaunchConfig, CUlinkState, CUmodule, CUstream, CUuuid,
 };
 use libloading::Library;
 
+use super::graph::UpdateResult;
 use super::pool::{PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
 use crate::library;
@@ -158,6 +160,22 @@ driver_calls! {
     link_complete = cuLinkComplete(state: CUlinkState, cubin: *mut *mut c_void, bytes: *mut usize);
     link_destroy = cuLinkDestroy(state: CUlinkState);
     launch_cooperative = cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void);
+    graph_create = cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
+    graph_destroy = cuGraphDestroy(graph: CUgraph);
+    graph_add_kernel = cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS);
+    graph_add_copy = cuGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMCPY3D, context: CUcontext);
+    graph_add_fill = cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, context: CUcontext);
+    graph_add_call = cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS);
+    graph_add_empty = cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize);
+    graph_set_attribute = cuGraphKernelNodeSetAttribute(node: CUgraphNode, attribute: c_uint, value: *const CUlaunchAttributeValue);
+    graph_instantiate = cuGraphInstantiateWithFlags(instance: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
+    graph_instance_destroy = cuGraphExecDestroy(instance: CUgraphExec);
+    graph_set_kernel = cuGraphExecKernelNodeSetParams_v2(instance: CUgraphExec, node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS);
+    graph_set_enabled = cuGraphNodeSetEnabled(instance: CUgraphExec, node: CUgraphNode, enabled: c_uint);
+    graph_enabled = cuGraphNodeGetEnabled(instance: CUgraphExec, node: CUgraphNode, enabled: *mut c_uint);
+    graph_update = cuGraphExecUpdate_v2(instance: CUgraphExec, graph: CUgraph, result: *mut UpdateResult);
+    graph_upload = cuGraphUpload(instance: CUgraphExec, stream: CUstream);
+    graph_launch = cuGraphLaunch(instance: CUgraphExec, stream: CUstream);
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
 }

@@ -117,6 +117,11 @@ impl CudaStream {
         &self.recent
     }
 
+    /// Where failures of host functions are noted.
+    pub(super) fn failure(&self) -> &Arc<Failure> {
+        &self.failure
+    }
+
     pub(super) fn device(&self) -> &'static CudaDevice {
         self.device
     }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 /// Copies of parameter values, and their addresses.
-pub(super) struct CopiedParams {
+pub(crate) struct CopiedParams {
     values: NonNull<u8>,
     layout: Layout,
     addresses: Vec<*const c_void>,
@@ -23,7 +23,7 @@ impl CopiedParams {
     /// # Safety
     /// `params` and `shapes` have equal lengths; each address is that of a value with the size and
     /// alignment of its shape.
-    pub(super) unsafe fn copy(params: &[*const c_void], shapes: &[(usize, usize)]) -> Self {
+    pub(crate) unsafe fn copy(params: &[*const c_void], shapes: &[(usize, usize)]) -> Self {
         let (layout, offsets) = arrange(shapes);
         let values = if layout.size() == 0 {
             NonNull::dangling()
@@ -47,7 +47,7 @@ impl CopiedParams {
         CopiedParams { values, layout, addresses }
     }
 
-    pub(super) fn as_ptr(&self) -> *const *const c_void {
+    pub(crate) fn as_ptr(&self) -> *const *const c_void {
         self.addresses.as_ptr()
     }
 }

@@ -1,0 +1,103 @@
+//! Graphs on the CPU device: their nodes one after the other, in the order of recording, which is one that
+//! dependencies allow. It must not know what orders the memory that nodes use.
+
+use std::sync::Arc;
+
+use super::device::CpuDevice;
+use super::execute::Launch;
+use super::memory;
+use super::stream::CpuStream;
+use crate::backend::failure::Failure;
+use crate::backend::host_fn;
+use crate::error::Result;
+use crate::graph::{Fill, HostNode, KernelNode, Node, Operation};
+
+/// An instantiated graph. Launches that have not run keep the steps that they were given.
+pub(crate) struct CpuGraph {
+    steps: Arc<[Step]>,
+}
+
+/// One node.
+#[derive(Clone)]
+pub(super) struct Step {
+    operation: Arc<Operation>,
+    enabled: bool,
+}
+
+impl CpuGraph {
+    pub(crate) fn new(nodes: &[Node]) -> Self {
+        let step = |node: &Node| Step { operation: node.operation.clone(), enabled: true };
+        CpuGraph { steps: nodes.iter().map(step).collect() }
+    }
+
+    /// # Safety
+    /// As for `GraphBackend::launch`.
+    pub(crate) unsafe fn launch(&self, stream: &CpuStream) -> Result<()> {
+        // SAFETY: passed on.
+        unsafe { stream.replay(self.steps.clone()) }
+    }
+
+    pub(crate) fn set_operation(&mut self, index: usize, operation: Arc<Operation>) {
+        Arc::make_mut(&mut self.steps)[index].operation = operation;
+    }
+
+    pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) {
+        Arc::make_mut(&mut self.steps)[index].enabled = enabled;
+    }
+
+    pub(crate) fn is_enabled(&self, index: usize) -> bool {
+        self.steps[index].enabled
+    }
+
+    pub(crate) fn update(&mut self, nodes: &[Node]) {
+        for (step, node) in Arc::make_mut(&mut self.steps).iter_mut().zip(nodes) {
+            step.operation = node.operation.clone();
+        }
+    }
+}
+
+/// Runs all steps; notes the first failure. Those after it run as well, as on a stream.
+///
+/// # Safety
+/// The memory of all nodes is there for them to use.
+pub(super) unsafe fn run(device: &CpuDevice, steps: &[Step], failure: &Failure) {
+    for step in steps.iter().filter(|step| step.enabled) {
+        match &*step.operation {
+            // SAFETY: passed on.
+            Operation::Kernel(node) => unsafe { run_kernel(node, device, failure) },
+            // SAFETY: passed on; source and target do not overlap.
+            Operation::Copy { target, source, rows } => unsafe {
+                memory::copy_rows(target.0, source.0, *rows);
+            },
+            // SAFETY: passed on.
+            Operation::Fill(fill) => unsafe { run_fill(fill) },
+            Operation::Call(node) => call(node, failure),
+            Operation::Empty => {}
+        }
+    }
+}
+
+unsafe fn run_kernel(node: &KernelNode, device: &CpuDevice, failure: &Failure) {
+    let launch = Launch { kernel: node.kernel, shape: node.shape, params: node.params.clone() };
+    // SAFETY: passed on; the shape was checked when the node was recorded.
+    if let Err(error) = unsafe { launch.run(device) } {
+        failure.note(error);
+    }
+}
+
+unsafe fn run_fill(fill: &Fill) {
+    for row in 0..fill.height {
+        // SAFETY: the rows lie in memory that the node may write.
+        unsafe {
+            let start = fill.target.0.add(row * fill.pitch);
+            memory::fill(start, &fill.word[..fill.bytes], fill.width);
+        }
+    }
+}
+
+fn call(node: &HostNode, failure: &Failure) {
+    let function = node.function.clone();
+    if let Some(error) = host_fn::run(Box::new(move || function())) {
+        failure.note(error);
+    }
+}

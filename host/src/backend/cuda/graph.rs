@@ -1,0 +1,337 @@
+//! Graphs of CUDA devices: nodes handed to the driver, instances, launches. It must not know how a graph
+//! was recorded, or what orders the memory that nodes use.
+
+use std::ffi::{c_uint, c_void};
+use std::ptr::{from_ref, null, null_mut};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph,
+    CUgraphExec, CUgraphNode, CUlaunchAttributeValue, CUmemorytype,
+};
+
+use super::device::{CudaDevice, Handle, address};
+use super::driver::Code;
+use super::stream::CudaStream;
+use crate::backend::host_fn;
+use crate::error::Result;
+use crate::graph::{Fill, GraphError, HostNode, KernelNode, Node, Operation};
+use crate::kernel::Kernel;
+use crate::pitched::Rows;
+
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
+const COOPERATIVE: c_uint = 2;
+
+/// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
+const UPDATE_FAILURE: Code = Code(910);
+
+/// The kernels that are named when a launch fails; a stream remembers no more.
+const NAMED_KERNELS: usize = 8;
+
+/// The driver's `CUgraphExecUpdateResultInfo`, with its result as a number.
+#[repr(C)]
+pub(super) struct UpdateResult {
+    result: c_uint,
+    node: CUgraphNode,
+    from_node: CUgraphNode,
+}
+
+/// An instantiated graph.
+pub(crate) struct CudaGraph {
+    device: &'static CudaDevice,
+    /// What it was instantiated from: updates name nodes by their handles there.
+    template: Template,
+    instance: Handle<CUgraphExec>,
+    kernels: Vec<&'static Kernel>,
+}
+
+/// A graph as the driver has it, and its nodes in the order of recording.
+struct Template {
+    device: &'static CudaDevice,
+    graph: Handle<CUgraph>,
+    nodes: Vec<Handle<CUgraphNode>>,
+}
+
+impl CudaGraph {
+    pub(crate) fn new(device: &'static CudaDevice, nodes: &[Node]) -> Result<Self> {
+        let template = Template::new(device, nodes)?;
+        let mut instance = null_mut();
+        // SAFETY: `instance` is valid for the call, and the graph is live.
+        let code = unsafe { device.driver().graph_instantiate(&mut instance, template.graph.0, 0) };
+        device.check(code, "cuGraphInstantiateWithFlags", &format!("{} nodes", nodes.len()))?;
+        Ok(CudaGraph { device, template, instance: Handle(instance), kernels: last_kernels(nodes) })
+    }
+
+    /// # Safety
+    /// As for `GraphBackend::launch`.
+    pub(crate) unsafe fn launch(&mut self, stream: &CudaStream, nodes: &[Node]) -> Result<()> {
+        for node in nodes {
+            if let Operation::Call(call) = &*node.operation {
+                call.report_to(stream.failure().clone());
+            }
+        }
+        stream.bind()?;
+        // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
+        let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
+        self.device.check(code, "cuGraphLaunch", "")?;
+        self.kernels.iter().for_each(|kernel| stream.recent().note(kernel));
+        Ok(())
+    }
+
+    pub(crate) fn upload(&mut self, stream: &CudaStream) -> Result<()> {
+        stream.bind()?;
+        // SAFETY: both handles are live, and of the bound context.
+        let code = unsafe { self.device.driver().graph_upload(self.instance.0, stream.raw()) };
+        self.device.check(code, "cuGraphUpload", "")
+    }
+
+    pub(crate) fn set_kernel(&mut self, index: usize, node: &KernelNode) -> Result<()> {
+        self.device.bind()?;
+        let (params, handle) = (kernel_params(node), self.template.nodes[index].0);
+        // SAFETY: the handles are live; the parameters are those of the kernel, and the driver copies them.
+        let code = unsafe { self.device.driver().graph_set_kernel(self.instance.0, handle, &params) };
+        self.device.check(code, "cuGraphExecKernelNodeSetParams", &name(node.kernel))
+    }
+
+    pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()> {
+        self.device.bind()?;
+        let (node, enabled) = (self.template.nodes[index].0, c_uint::from(enabled));
+        // SAFETY: the handles are live.
+        let code = unsafe { self.device.driver().graph_set_enabled(self.instance.0, node, enabled) };
+        self.device.check(code, "cuGraphNodeSetEnabled", &format!("node {index}"))
+    }
+
+    pub(crate) fn is_enabled(&self, index: usize) -> Result<bool> {
+        self.device.bind()?;
+        let (node, mut enabled) = (self.template.nodes[index].0, 0);
+        // SAFETY: the handles are live, and `enabled` is valid for the call.
+        let code = unsafe { self.device.driver().graph_enabled(self.instance.0, node, &mut enabled) };
+        self.device.check(code, "cuGraphNodeGetEnabled", &format!("node {index}"))?;
+        Ok(enabled != 0)
+    }
+
+    pub(crate) fn update(&mut self, nodes: &[Node]) -> Result<()> {
+        let other = Template::new(self.device, nodes)?;
+        let mut result = UpdateResult { result: 0, node: null_mut(), from_node: null_mut() };
+        // SAFETY: the handles are live, and `result` is valid for the call.
+        let code = unsafe { self.device.driver().graph_update(self.instance.0, other.graph.0, &mut result) };
+        if code == UPDATE_FAILURE {
+            let found = other.nodes.iter().position(|node| !node.0.is_null() && node.0 == result.from_node);
+            return Err(GraphError::UpdateRefused { reason: reason(result.result, found).into() }.into());
+        }
+        self.device.check(code, "cuGraphExecUpdate", "")?;
+        self.kernels = last_kernels(nodes);
+        Ok(())
+    }
+}
+
+/// The driver's words for a `CUgraphExecUpdateResult`.
+fn reason(result: c_uint, node: Option<usize>) -> String {
+    let what = match result {
+        2 => "the dependencies differ",
+        3 => "a node is of another kind",
+        4 | 7 => "a kernel is another",
+        5 => "parameters differ that cannot change",
+        8 => "attributes differ that cannot change",
+        _ => "the driver does not support the change",
+    };
+    node.map_or_else(|| what.to_owned(), |node| format!("{what} (node {node})"))
+}
+
+impl Drop for CudaGraph {
+    fn drop(&mut self) {
+        if self.device.bind().is_ok() {
+            // SAFETY: the instance is live and not used again; the driver lets launches run to their end.
+            let _ = unsafe { self.device.driver().graph_instance_destroy(self.instance.0) };
+        }
+    }
+}
+
+impl Template {
+    fn new(device: &'static CudaDevice, nodes: &[Node]) -> Result<Self> {
+        device.bind()?;
+        let mut graph = null_mut();
+        // SAFETY: `graph` is valid for the call.
+        let code = unsafe { device.driver().graph_create(&mut graph, 0) };
+        device.check(code, "cuGraphCreate", "")?;
+        let mut template = Template { device, graph: Handle(graph), nodes: Vec::with_capacity(nodes.len()) };
+        for node in nodes {
+            let added = template.add(node)?;
+            template.nodes.push(Handle(added));
+        }
+        Ok(template)
+    }
+
+    fn add(&self, node: &Node) -> Result<CUgraphNode> {
+        let after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
+        match &*node.operation {
+            Operation::Kernel(kernel) => self.add_kernel(kernel, &after),
+            Operation::Copy { target, source, rows } => {
+                let params = copy_params(target.0, source.0, *rows);
+                self.add_with("cuGraphAddMemcpyNode", &after, |added, graph, after, count| {
+                    // SAFETY: all are valid for the call; memory is used by launches only.
+                    unsafe {
+                        let context = self.device.context()?;
+                        Ok(self.device.driver().graph_add_copy(added, graph, after, count, &params, context))
+                    }
+                })
+            }
+            Operation::Fill(fill) => {
+                let params = fill_params(fill);
+                self.add_with("cuGraphAddMemsetNode", &after, |added, graph, after, count| {
+                    // SAFETY: all are valid for the call; memory is used by launches only.
+                    unsafe {
+                        let context = self.device.context()?;
+                        Ok(self.device.driver().graph_add_fill(added, graph, after, count, &params, context))
+                    }
+                })
+            }
+            Operation::Call(call) => {
+                let data = from_ref(call).cast_mut().cast();
+                let params = CUDA_HOST_NODE_PARAMS { fn_: Some(call_host), userData: data };
+                self.add_with("cuGraphAddHostNode", &after, |added, graph, after, count| {
+                    // SAFETY: all are valid for the call; whoever launches keeps the node until it has run.
+                    Ok(unsafe { self.device.driver().graph_add_call(added, graph, after, count, &params) })
+                })
+            }
+            Operation::Empty => {
+                self.add_with("cuGraphAddEmptyNode", &after, |added, graph, after, count| {
+                    // SAFETY: all are valid for the call.
+                    Ok(unsafe { self.device.driver().graph_add_empty(added, graph, after, count) })
+                })
+            }
+        }
+    }
+
+    fn add_kernel(&self, kernel: &KernelNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        let (driver, params) = (self.device.driver(), kernel_params(kernel));
+        let added = self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
+            // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
+            Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, &params) })
+        })?;
+        if kernel.shape.cooperative {
+            let mut value = CUlaunchAttributeValue { pad: [0; 64] };
+            value.cooperative = 1;
+            // SAFETY: the node is live, and `value` is that of this attribute.
+            let code = unsafe { driver.graph_set_attribute(added, COOPERATIVE, &value) };
+            self.device.check(code, "cuGraphKernelNodeSetAttribute", &name(kernel.kernel))?;
+        }
+        Ok(added)
+    }
+
+    fn add_with(
+        &self,
+        operation: &'static str,
+        after: &[CUgraphNode],
+        call: impl FnOnce(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize) -> Result<Code>,
+    ) -> Result<CUgraphNode> {
+        let mut added = null_mut();
+        let dependencies = if after.is_empty() { null() } else { after.as_ptr() };
+        let code = call(&mut added, self.graph.0, dependencies, after.len())?;
+        self.device.check(code, operation, &format!("node {}", self.nodes.len()))?;
+        Ok(added)
+    }
+}
+
+impl Drop for Template {
+    fn drop(&mut self) {
+        if self.device.bind().is_ok() {
+            // SAFETY: the graph is live and not used again; instances do not need it.
+            let _ = unsafe { self.device.driver().graph_destroy(self.graph.0) };
+        }
+    }
+}
+
+/// The last kernels among `nodes`, each once.
+fn last_kernels(nodes: &[Node]) -> Vec<&'static Kernel> {
+    let mut kernels: Vec<&'static Kernel> = Vec::new();
+    for node in nodes.iter().rev().filter_map(|node| node.operation.kernel()) {
+        if kernels.len() < NAMED_KERNELS && !kernels.iter().any(|kernel| std::ptr::eq(*kernel, node.kernel)) {
+            kernels.push(node.kernel);
+        }
+    }
+    kernels.reverse();
+    kernels
+}
+
+fn name(kernel: &Kernel) -> String {
+    format!("kernel `{}`", kernel.name())
+}
+
+/// The parameters' addresses are those in `node`.
+fn kernel_params(node: &KernelNode) -> CUDA_KERNEL_NODE_PARAMS {
+    let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (node.shape.grid, node.shape.block);
+    CUDA_KERNEL_NODE_PARAMS {
+        func: node.prepared.0.cast(),
+        gridDimX: grid_x,
+        gridDimY: grid_y,
+        gridDimZ: grid_z,
+        blockDimX: block_x,
+        blockDimY: block_y,
+        blockDimZ: block_z,
+        // Within the device's limit.
+        sharedMemBytes: node.shape.shared_bytes as c_uint,
+        kernelParams: node.params.as_ptr().cast_mut().cast(),
+        extra: null_mut(),
+        kern: null_mut(),
+        ctx: null_mut(),
+    }
+}
+
+fn copy_params(target: *mut u8, source: *const u8, rows: Rows) -> CUDA_MEMCPY3D {
+    CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        srcHost: null(),
+        srcDevice: address(source),
+        srcArray: null_mut(),
+        reserved0: null_mut(),
+        srcPitch: rows.source_pitch,
+        srcHeight: rows.height,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstHost: null_mut(),
+        dstDevice: address(target),
+        dstArray: null_mut(),
+        reserved1: null_mut(),
+        dstPitch: rows.target_pitch,
+        dstHeight: rows.height,
+        WidthInBytes: rows.width,
+        Height: rows.height,
+        Depth: 1,
+    }
+}
+
+fn fill_params(fill: &Fill) -> CUDA_MEMSET_NODE_PARAMS {
+    let [a, b, c, d] = fill.word;
+    let value = match fill.bytes {
+        1 => c_uint::from(a),
+        2 => c_uint::from(u16::from_ne_bytes([a, b])),
+        _ => u32::from_ne_bytes([a, b, c, d]),
+    };
+    CUDA_MEMSET_NODE_PARAMS {
+        dst: address(fill.target.0),
+        pitch: fill.pitch,
+        value,
+        elementSize: fill.bytes as c_uint,
+        width: fill.width,
+        height: fill.height,
+    }
+}
+
+/// Called by a thread of the driver, once for each launch.
+unsafe extern "C" fn call_host(data: *mut c_void) {
+    // SAFETY: `data` is the node that `Template::add` gave, which lives until its launches have run, and is
+    // only read.
+    let node = unsafe { &*data.cast::<HostNode>() };
+    let function = Arc::clone(&node.function);
+    if let Some(error) = host_fn::run(Box::new(move || function())) {
+        node.failure().note(error);
+    }
+}

@@ -1,0 +1,85 @@
+//! A graph ready to be launched, of either backend. It must not know what either does.
+
+use std::sync::Arc;
+
+use super::{DeviceBackend, StreamBackend, cpu, cuda};
+use crate::error::Result;
+use crate::graph::{KernelNode, Node};
+
+/// An instantiated graph of either backend.
+pub(crate) enum GraphBackend {
+    Cuda(cuda::CudaGraph),
+    Cpu(cpu::CpuGraph),
+}
+
+impl GraphBackend {
+    pub(crate) fn new(device: DeviceBackend, nodes: &[Node]) -> Result<Self> {
+        match device {
+            DeviceBackend::Cuda(device) => cuda::CudaGraph::new(device, nodes).map(GraphBackend::Cuda),
+            DeviceBackend::Cpu(_) => Ok(GraphBackend::Cpu(cpu::CpuGraph::new(nodes))),
+        }
+    }
+
+    /// Enqueues all nodes on `stream`, which is of the same device.
+    ///
+    /// # Safety
+    /// The memory of all nodes is ordered there for their uses, and the functions of host nodes stay until
+    /// they have run.
+    pub(crate) unsafe fn launch(&mut self, stream: &StreamBackend, nodes: &[Node]) -> Result<()> {
+        match (self, stream) {
+            // SAFETY: passed on.
+            (GraphBackend::Cuda(graph), StreamBackend::Cuda(stream)) => unsafe {
+                graph.launch(stream, nodes)
+            },
+            // SAFETY: passed on.
+            (GraphBackend::Cpu(graph), StreamBackend::Cpu(stream)) => unsafe { graph.launch(stream) },
+            _ => unreachable!("the graph is of the stream's device"),
+        }
+    }
+
+    pub(crate) fn upload(&mut self, stream: &StreamBackend) -> Result<()> {
+        match (self, stream) {
+            (GraphBackend::Cuda(graph), StreamBackend::Cuda(stream)) => graph.upload(stream),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives kernel number `index` other arguments or another shape.
+    pub(crate) fn set_kernel(&mut self, index: usize, nodes: &[Node], node: &KernelNode) -> Result<()> {
+        match self {
+            GraphBackend::Cuda(graph) => graph.set_kernel(index, node),
+            GraphBackend::Cpu(graph) => {
+                graph.set_operation(index, Arc::clone(&nodes[index].operation));
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()> {
+        match self {
+            GraphBackend::Cuda(graph) => graph.set_enabled(index, enabled),
+            GraphBackend::Cpu(graph) => {
+                graph.set_enabled(index, enabled);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn is_enabled(&self, index: usize) -> Result<bool> {
+        match self {
+            GraphBackend::Cuda(graph) => graph.is_enabled(index),
+            GraphBackend::Cpu(graph) => Ok(graph.is_enabled(index)),
+        }
+    }
+
+    /// Takes over `nodes`, which are of the same kinds and in the same order as those before.
+    pub(crate) fn update(&mut self, nodes: &[Node]) -> Result<()> {
+        match self {
+            GraphBackend::Cuda(graph) => graph.update(nodes),
+            GraphBackend::Cpu(graph) => {
+                graph.update(nodes);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Graphs: work that is recorded once, by ordinary launches, and then launched as a whole as often as
+//! wanted. It must not know how a backend runs a graph.
+//!
+//! A recording has streams of its own, which run nothing; the driver's stream capture is not used. So
+//! what cannot be recorded is refused before the driver sees it, and no real stream is ever left in a
+//! broken state.
+
+mod buffer;
+mod capture;
+mod error;
+mod executable;
+mod node;
+mod picture;
+mod recorder;
+mod slot;
+mod update;
+
+use std::fmt;
+
+pub use buffer::{GraphBuffer, GraphKey};
+pub use capture::Capture;
+pub use error::GraphError;
+pub use executable::ExecutableGraph;
+pub(crate) use node::{Fill, HostNode, KernelNode, Node, Operation};
+pub(crate) use recorder::{RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, waiting};
+pub use update::GraphUpdate;
+
+use crate::device::Device;
+use crate::error::Result;
+use slot::Slots;
+
+/// A recorded graph: nodes (kernels, copies, fills, host functions), what each comes after, and the buffers
+/// that they use. Made by [`Stream::capture`](crate::Stream::capture); [`Graph::instantiate`] makes it ready
+/// to be launched.
+///
+/// It borrows the buffers for `'b`, or owns them, so nobody can free them, or use what it writes, as long
+/// as it can be launched.
+pub struct Graph<'b> {
+    id: u64,
+    device: Device,
+    nodes: Vec<Node>,
+    slots: Slots<'b>,
+}
+
+/// A node of a graph, and of what it is instantiated as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GraphNode {
+    graph: u64,
+    index: usize,
+}
+
+impl GraphNode {
+    /// Its number in the graph, from 0, in the order of recording.
+    pub fn index(self) -> usize {
+        self.index
+    }
+
+    /// Its number, if it is of graph `id`.
+    fn of(self, id: u64) -> Result<usize> {
+        if self.graph == id { Ok(self.index) } else { Err(GraphError::OtherGraph { what: "node" }.into()) }
+    }
+}
+
+impl<'b> Graph<'b> {
+    /// The device that runs it.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The number of nodes. A fill is one node for each word of its value, unless all bytes are equal.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// All nodes, in the order of recording.
+    pub fn nodes(&self) -> impl Iterator<Item = GraphNode> + use<> {
+        let graph = self.id;
+        (0..self.nodes.len()).map(move |index| GraphNode { graph, index })
+    }
+
+    /// The nodes that `node` comes after, without those that come before another of them.
+    ///
+    /// # Errors
+    /// [`GraphError::OtherGraph`] if it is a node of another graph.
+    pub fn dependencies(&self, node: GraphNode) -> Result<Vec<GraphNode>> {
+        let after = &self.nodes[node.of(self.id)?].after;
+        Ok(after.iter().map(|&index| GraphNode { graph: self.id, index }).collect())
+    }
+
+    /// Makes it ready to be launched (`cuGraphInstantiateWithFlags`).
+    ///
+    /// # Errors
+    /// What the driver says of the graph.
+    pub fn instantiate(self) -> Result<ExecutableGraph<'b>> {
+        ExecutableGraph::new(self)
+    }
+}
+
+impl fmt::Debug for Graph<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").field("nodes", &self.nodes.len()).field("device", &self.device).finish()
+    }
+}

@@ -1,0 +1,131 @@
+//! Buffers of a graph as launches take them while it is recorded or updated, and as they are named
+//! afterwards. It must not know who owns them.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use ferrogrid_device::DeviceCopy;
+
+use super::error::GraphError;
+use crate::argument::{DeviceInput, DeviceOutput};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::view::{DeviceView, DeviceViewMut};
+
+/// A buffer of a graph while it is recorded or updated. Launches take `&buffer` and `&mut buffer`, as of a
+/// [`DeviceBuffer`](crate::DeviceBuffer).
+pub struct GraphBuffer<'scope, T> {
+    view: DeviceViewMut<'scope, T>,
+    key: GraphKey<T>,
+}
+
+/// Names a buffer of a graph, to look at it, or to use it in an update:
+/// [`ExecutableGraph::view`](crate::ExecutableGraph::view) and
+/// [`GraphUpdate::buffer`](crate::GraphUpdate::buffer).
+pub struct GraphKey<T> {
+    graph: u64,
+    slot: usize,
+    len: usize,
+    elements: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for GraphKey<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for GraphKey<T> {}
+
+impl<T: DeviceCopy> GraphKey<T> {
+    pub(super) fn new(graph: u64, slot: usize, len: usize) -> Self {
+        GraphKey { graph, slot, len, elements: PhantomData }
+    }
+
+    /// The buffer's number, if it is of graph `id`.
+    pub(super) fn of(self, id: u64) -> Result<usize> {
+        if self.graph == id { Ok(self.slot) } else { Err(GraphError::OtherGraph { what: "buffer" }.into()) }
+    }
+
+    /// The elements in `memory`, which is that of the buffer with this key, to read.
+    pub(super) fn view(self, memory: &Memory) -> DeviceView<'_, T> {
+        DeviceView::whole(start_of(memory), self.len, memory)
+    }
+
+    /// The elements in `memory`, which is that of the buffer with this key, to write. Nothing else may use
+    /// them as long as the view is there.
+    pub(super) fn view_mut(self, memory: &Memory) -> DeviceViewMut<'_, T> {
+        DeviceViewMut::whole(start_of(memory), [self.len], memory)
+    }
+
+    /// The number of elements.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+/// The first element, or a well-aligned address that is not null if nothing was allocated.
+fn start_of<T>(memory: &Memory) -> *mut T {
+    NonNull::new(memory.pointer().cast::<T>()).unwrap_or(NonNull::dangling()).as_ptr()
+}
+
+impl<'scope, T: DeviceCopy> GraphBuffer<'scope, T> {
+    pub(super) fn new(view: DeviceViewMut<'scope, T>, key: GraphKey<T>) -> Self {
+        GraphBuffer { view, key }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.key.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.key.len == 0
+    }
+
+    /// All elements, to read.
+    pub fn view(&self) -> DeviceView<'_, T> {
+        self.view.view()
+    }
+
+    /// All elements, to write; from it come slices and 2-D and atomic views.
+    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
+        self.view.reborrow()
+    }
+
+    /// The buffer's name, which stays valid after the recording.
+    pub fn key(&self) -> GraphKey<T> {
+        self.key
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a GraphBuffer<'_, T> {
+    fn into_input(self) -> DeviceView<'a, T> {
+        self.view()
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut GraphBuffer<'_, T> {
+    fn into_output(self) -> DeviceViewMut<'a, T> {
+        self.view_mut()
+    }
+}
+
+impl<T> fmt::Debug for GraphBuffer<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphBuffer").field("key", &self.key).finish()
+    }
+}
+
+impl<T> fmt::Debug for GraphKey<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphKey").field("buffer", &self.slot).field("len", &self.len).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,282 @@
+//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and
+//! explicit nodes. It must not know how nodes are kept.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use ferrogrid_device::DeviceCopy;
+
+use super::buffer::{GraphBuffer, GraphKey};
+use super::node::{HostNode, Operation};
+use super::recorder::{Recorder, RecordingStream};
+use super::slot::{Slot, Slots};
+use super::{Graph, GraphNode};
+use crate::backend::StreamBackend;
+use crate::buffer::DeviceBuffer;
+use crate::device::Device;
+use crate::error::Result;
+use crate::graph::not_recordable;
+use crate::memory::Memory;
+use crate::order::Use;
+use crate::stream::Stream;
+use crate::view::DeviceView;
+
+/// A graph that is being recorded: see [`Stream::capture`].
+///
+/// It is a [`Stream`] on which launches, copies and fills add nodes instead of running. `fork`,
+/// `wait_stream`, `join`, `record` and `wait` work among the streams of the recording, and become
+/// dependencies. What has to wait, allocates, or uses memory of the host gives
+/// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable).
+pub struct Capture<'scope, 'b> {
+    stream: Stream,
+    recorder: Arc<Recorder>,
+    slots: RefCell<Slots<'b>>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+impl Stream {
+    /// Records what `work` launches as a graph, and runs nothing of it. Gives the graph, and what `work`
+    /// returned.
+    ///
+    /// A node may use buffers that the graph holds: those that it was given by [`Capture::read`],
+    /// [`Capture::write`] (borrowed as long as the graph is there) or [`Capture::keep`] (owned by it).
+    /// Nodes are in the order of their stream, and those that use the same buffers in a way that
+    /// conflicts are in the order of recording, also across streams.
+    ///
+    /// What an `unsafe` kernel reaches by raw pointers must stay valid, and unused by others, as long as the
+    /// graph can be launched and until its last launch has run: a graph knows nothing of it.
+    ///
+    /// This stream itself is left as it is; the graph can be launched on any stream of its device.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let x = stream.upload(&[1_u32, 2, 3])?;
+    /// let mut y = stream.zeros::<u32>(3)?;
+    /// let (graph, ()) = stream.capture(|capture| {
+    ///     let x = capture.read(&x)?;
+    ///     let mut y = capture.write(&mut y)?;
+    ///     capture.fill_into(7, y.view_mut().slice(2..)?)?;
+    ///     capture.copy(x.slice(..2)?, y.view_mut().slice(..2)?) // kernels are launched in the same way
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// for _ in 0..10 {
+    ///     graph.launch(&stream)?;
+    /// }
+    /// drop(graph);
+    /// assert_eq!(stream.download(&y)?, [1, 2, 7]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Nobody else can use, move or drop a buffer that the graph writes:
+    ///
+    /// ```compile_fail,E0502
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros::<u32>(3)?;
+    /// let (graph, ()) = stream.capture(|capture| {
+    ///     let mut y = capture.write(&mut y)?;
+    ///     capture.fill_into(7, &mut y)
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// stream.download(&y)?;
+    /// graph.launch(&stream)
+    /// # }
+    /// ```
+    ///
+    /// nor keep a buffer of the recording for later:
+    ///
+    /// ```compile_fail
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros::<u32>(3)?;
+    /// let (graph, y) = stream.capture(|capture| capture.write(&mut y))?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What `work` returns.
+    pub fn capture<'b, R>(
+        &self,
+        work: impl for<'scope> FnOnce(&'scope Capture<'scope, 'b>) -> Result<R>,
+    ) -> Result<(Graph<'b>, R)> {
+        if self.inner().recording().is_some() {
+            return Err(not_recordable("a recording", "graphs do not contain recordings"));
+        }
+        let capture = Capture::new(self.device())?;
+        let result = work(&capture)?;
+        Ok((capture.finish(), result))
+    }
+}
+
+impl<'b> Capture<'_, 'b> {
+    fn new(device: &Device) -> Result<Self> {
+        let recorder = Recorder::new(device.backend());
+        let stream = Stream::new(device, StreamBackend::Recording(recorder.stream(Vec::new())?));
+        Ok(Capture { stream, recorder, slots: RefCell::default(), scope: PhantomData })
+    }
+
+    /// The graph, once nothing is recorded any more.
+    fn finish(&self) -> Graph<'b> {
+        let nodes = self.recorder.finish();
+        let (id, device) = (self.recorder.id(), self.stream.device().clone());
+        Graph { id, device, nodes, slots: self.slots.take() }
+    }
+}
+
+/// The recording of `stream`, which was made with one.
+fn recording(stream: &Stream) -> &RecordingStream {
+    stream.inner().recording().expect("a stream of a recording")
+}
+
+impl<'scope, 'b> Capture<'scope, 'b> {
+    /// Gives the graph a buffer to read. Others may read it, too, while the graph is there.
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device.
+    pub fn read<T: DeviceCopy + Sync>(
+        &'scope self,
+        buffer: &'b DeviceBuffer<T>,
+    ) -> Result<DeviceView<'b, T>> {
+        self.admit(buffer.memory(), false)?;
+        self.slots.borrow_mut().push(Slot::borrowed(buffer.memory(), Use::Read));
+        Ok(buffer.view())
+    }
+
+    /// Gives the graph a buffer to read and write. Until the graph is dropped, others reach it only
+    /// through the graph: [`ExecutableGraph::view`](crate::ExecutableGraph::view).
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device.
+    pub fn write<T: DeviceCopy + Send>(
+        &'scope self,
+        buffer: &'b mut DeviceBuffer<T>,
+    ) -> Result<GraphBuffer<'scope, T>> {
+        // Shared from here on: the views that are made of it stand for the exclusive borrow.
+        let buffer: &'b DeviceBuffer<T> = buffer;
+        self.admit(buffer.memory(), true)?;
+        let key = self.push(Slot::borrowed(buffer.memory(), Use::Write), buffer.len());
+        Ok(GraphBuffer::new(key.view_mut(buffer.memory()), key))
+    }
+
+    /// Gives the graph a buffer of its own, to read and write. It is freed with the graph.
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device; the buffer is
+    /// dropped then.
+    pub fn keep<T: DeviceCopy + Send + 'b>(
+        &'scope self,
+        buffer: DeviceBuffer<T>,
+    ) -> Result<GraphBuffer<'scope, T>> {
+        let len = buffer.len();
+        let slot = Slot::kept(buffer.into_memory());
+        self.admit(slot.memory(), true)?;
+        // SAFETY: the memory is in a box that is not dropped or opened before the graph is, and `self`,
+        // which has the box until the graph gets it, is borrowed for `'scope`.
+        let memory: &'scope Memory = unsafe { &*std::ptr::from_ref(slot.memory()) };
+        let key = self.push(slot, len);
+        Ok(GraphBuffer::new(key.view_mut(memory), key))
+    }
+
+    /// Calls `work` with a further stream of the recording, whose first node comes after the nodes `after`
+    /// and nothing else (but for buffers that it shares with earlier nodes). Gives the last node that
+    /// `work` recorded; an empty one, if it recorded none (`cuGraphAddEmptyNode`).
+    ///
+    /// This is the explicit form of a graph: nodes and their dependencies.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let (mut a, mut b) = (stream.zeros::<u8>(4)?, stream.zeros::<u8>(4)?);
+    /// let (graph, join) = stream.capture(|capture| {
+    ///     let (mut a, mut b) = (capture.write(&mut a)?, capture.write(&mut b)?);
+    ///     let first = capture.node(&[], |stream| stream.fill_into(1, &mut a))?;
+    ///     let second = capture.node(&[], |stream| stream.fill_into(2, &mut b))?;
+    ///     capture.node(&[first, second], |_| Ok(()))
+    /// })?;
+    /// assert_eq!(graph.dependencies(join)?.len(), 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What `work` returns; [`GraphError::OtherGraph`](crate::GraphError::OtherGraph) if `after` has a node
+    /// of another graph.
+    pub fn node(&self, after: &[GraphNode], work: impl FnOnce(&Stream) -> Result<()>) -> Result<GraphNode> {
+        let before = self.recorder.count()?;
+        let stream = Stream::new(self.device(), StreamBackend::Recording(self.line(after)?));
+        work(&stream)?;
+        let line = recording(&stream);
+        match line.tail()?[..] {
+            [last] if last >= before => Ok(self.name(last)),
+            _ => Ok(self.name(line.add(Operation::Empty)?)),
+        }
+    }
+
+    /// Adds a function of the host, called at each launch once the nodes before it on this stream have run
+    /// (`cuGraphAddHostNode`). The rules of [`Stream::host_fn`] hold: it must be quick, and must not use
+    /// this crate. A panic is reported by the stream of the graph's last launch.
+    ///
+    /// # Errors
+    /// [`GraphError::Ended`](crate::GraphError::Ended) or
+    /// [`GraphError::OtherThread`](crate::GraphError::OtherThread).
+    pub fn host_fn(&self, function: impl Fn() + Send + Sync + 'static) -> Result<GraphNode> {
+        let operation = Operation::Call(HostNode::new(Arc::new(function)));
+        Ok(self.name(recording(&self.stream).add(operation)?))
+    }
+
+    /// As [`Capture::host_fn`], after the nodes `after` and nothing else.
+    ///
+    /// # Errors
+    /// As [`Capture::host_fn`] and [`Capture::node`].
+    pub fn host_node(
+        &self,
+        after: &[GraphNode],
+        function: impl Fn() + Send + Sync + 'static,
+    ) -> Result<GraphNode> {
+        let operation = Operation::Call(HostNode::new(Arc::new(function)));
+        Ok(self.name(self.line(after)?.add(operation)?))
+    }
+
+    /// The nodes that the next one on this stream comes after.
+    ///
+    /// # Errors
+    /// As [`Capture::host_fn`].
+    pub fn frontier(&self) -> Result<Vec<GraphNode>> {
+        Ok(recording(&self.stream).tail()?.into_iter().map(|index| self.name(index)).collect())
+    }
+
+    fn line(&self, after: &[GraphNode]) -> Result<RecordingStream> {
+        let after: Result<Vec<usize>> = after.iter().map(|node| node.of(self.recorder.id())).collect();
+        self.recorder.stream(after?)
+    }
+
+    fn name(&self, index: usize) -> GraphNode {
+        GraphNode { graph: self.recorder.id(), index }
+    }
+
+    fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {
+        memory.check_device(self.stream.inner())?;
+        self.recorder.admit(memory, may_write)
+    }
+
+    fn push<T: DeviceCopy>(&self, slot: Slot<'b>, len: usize) -> GraphKey<T> {
+        GraphKey::new(self.recorder.id(), self.slots.borrow_mut().push(slot), len)
+    }
+}
+
+impl Deref for Capture<'_, '_> {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl fmt::Debug for Capture<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture").field("device", self.device()).finish_non_exhaustive()
+    }
+}

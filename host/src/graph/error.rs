@@ -1,0 +1,102 @@
+//! What can go wrong while graphs are recorded, updated and launched. It must not know how that is done.
+
+/// An error about a graph.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// Something was asked of a recording that no graph can hold.
+    #[error("{operation} is not possible while a graph is recorded: {reason}")]
+    NotRecordable {
+        /// What was asked for.
+        operation: &'static str,
+        /// Why it cannot be.
+        reason: &'static str,
+    },
+    /// A node uses memory that was not given to the graph.
+    #[error(
+        "a node of a graph uses a buffer that the graph does not hold: give it to the graph with `capture.read(&buffer)`, `capture.write(&mut buffer)` or `capture.keep(buffer)`, and launch with what these return"
+    )]
+    UnknownBuffer,
+    /// A node writes memory that the graph may only read.
+    #[error(
+        "a node of a graph writes a buffer that was given to it by `capture.read`; give it by `capture.write` or `capture.keep`"
+    )]
+    ReadOnlyBuffer,
+    /// A buffer of a graph was asked for a second time in one update.
+    #[error("buffer {buffer} of the graph is in use already in this update")]
+    BufferTaken {
+        /// Its number in the graph.
+        buffer: usize,
+    },
+    /// A stream that recorded a graph was used after the end of the recording.
+    #[error("the recording of the graph has ended; this stream can only be dropped")]
+    Ended,
+    /// A recording was used in another thread than the one that began it.
+    #[error("a graph is recorded by one thread, and this is another")]
+    OtherThread,
+    /// A node or buffer is of another graph.
+    #[error("this {what} is of another graph")]
+    OtherGraph {
+        /// `node`, `buffer`, `stream` or `event`.
+        what: &'static str,
+    },
+    /// An event was to be waited for in a recording, but was not recorded in it.
+    #[error("the event was not recorded in this graph")]
+    EventNotRecorded,
+    /// A kernel was to be updated, and something else was given.
+    #[error("node {node} is a {found}; only kernels and their arguments can be updated one by one")]
+    NotAKernel {
+        /// The node's number.
+        node: usize,
+        /// What it is.
+        found: &'static str,
+    },
+    /// An update did not launch exactly one kernel.
+    #[error("an update of a kernel launches that kernel once, but this one recorded {count} nodes")]
+    NotOneLaunch {
+        /// What it recorded.
+        count: usize,
+    },
+    /// An update launched another kernel.
+    #[error("node {node} launches kernel `{kernel}`, the update kernel `{found}`")]
+    OtherKernel {
+        /// The node's number.
+        node: usize,
+        /// The kernel of the node.
+        kernel: &'static str,
+        /// The kernel of the update.
+        found: &'static str,
+    },
+    /// An update lets a kernel use a buffer that another node, which may run at the same time, uses as well.
+    #[error(
+        "the update of node {node} lets it use a buffer together with node {other}, and neither comes after the other; record the graph anew"
+    )]
+    Unordered {
+        /// The node's number.
+        node: usize,
+        /// The other node's.
+        other: usize,
+    },
+    /// A node of this kind cannot be disabled.
+    #[error("node {node} is a {found}; only kernels, copies and fills can be disabled")]
+    CannotDisable {
+        /// The node's number.
+        node: usize,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A graph cannot take the place of another.
+    #[error("the graph cannot be updated: {reason}; instantiate the other graph instead")]
+    UpdateRefused {
+        /// What differs.
+        reason: Box<str>,
+    },
+    /// A fill with a value that is too large for a node.
+    #[error("a graph can fill with values of at most {limit} bytes, this one has {bytes}; use a kernel")]
+    LargeFill {
+        /// The value's bytes.
+        bytes: usize,
+        /// The most bytes.
+        limit: usize,
+    },
+}

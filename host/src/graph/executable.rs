@@ -1,0 +1,189 @@
+//! Graphs that are ready to be launched, and their launches. It must not know how a backend runs them, nor
+//! how they were recorded.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ferrogrid_device::DeviceCopy;
+
+use super::buffer::GraphKey;
+use super::error::GraphError;
+use super::node::{Node, Operation};
+use super::slot::Slots;
+use super::{Graph, GraphNode, not_recordable};
+use crate::backend::GraphBackend;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::retired::retire;
+use crate::stream::{Stream, StreamInner};
+use crate::view::{DeviceView, DeviceViewMut};
+
+/// A graph that can be launched, made by [`Graph::instantiate`] (`CUgraphExec`).
+///
+/// A launch is a use of all its buffers: it comes after what uses them on other streams, and what uses
+/// them later comes after it. Launches of one graph run one after the other, on whichever streams.
+pub struct ExecutableGraph<'b> {
+    pub(super) id: u64,
+    pub(super) slots: Slots<'b>,
+    pub(super) replay: Replay,
+}
+
+/// What is replayed: all but the buffers, so that a graph that is not used any more borrows nothing.
+pub(super) struct Replay {
+    pub(super) device: Device,
+    pub(super) nodes: Vec<Node>,
+    pub(super) backend: GraphBackend,
+    /// Where it was launched last.
+    last: Option<Arc<StreamInner>>,
+}
+
+impl<'b> ExecutableGraph<'b> {
+    pub(super) fn new(graph: Graph<'b>) -> Result<Self> {
+        let Graph { id, device, nodes, slots } = graph;
+        let backend = GraphBackend::new(device.backend(), &nodes)?;
+        Ok(ExecutableGraph { id, slots, replay: Replay { device, nodes, backend, last: None } })
+    }
+
+    /// The device that runs it.
+    pub fn device(&self) -> &Device {
+        &self.replay.device
+    }
+
+    /// Enqueues the whole graph on `stream` (`cuGraphLaunch`), and returns without waiting. Failures come at
+    /// the next synchronisation of the stream.
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`] if the stream is of another device; or if the device fails.
+    pub fn launch(&mut self, stream: &Stream) -> Result<()> {
+        self.replay.check(stream)?;
+        self.slots.begin(stream.inner())?;
+        // SAFETY: the memory of all nodes is that of the slots, which are ordered on this stream now, on this
+        // device; the functions of host nodes are kept by `Replay` until the last launch has run.
+        unsafe { self.replay.backend.launch(stream.inner().backend(), &self.replay.nodes)? };
+        self.replay.note_launch(stream.inner());
+        Ok(())
+    }
+
+    /// Sends the graph to the device ahead of its first launch (`cuGraphUpload`). Nothing to do on the CPU
+    /// device.
+    ///
+    /// # Errors
+    /// As [`ExecutableGraph::launch`].
+    pub fn upload(&mut self, stream: &Stream) -> Result<()> {
+        self.replay.check(stream)?;
+        self.replay.backend.upload(stream.inner().backend())
+    }
+
+    /// A buffer of the graph, to read: for launches and copies between launches of the graph.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.zeros::<u8>(3)?;
+    /// let (graph, key) = stream.capture(|capture| {
+    ///     let mut buffer = capture.keep(buffer)?;
+    ///     capture.fill_into(5, buffer.view_mut().slice(1..)?)?;
+    ///     Ok(buffer.key())
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// stream.upload_into(&[1, 2, 3], graph.view_mut(key)?)?;
+    /// graph.launch(&stream)?;
+    /// assert_eq!(stream.download(graph.view(key)?)?, [1, 5, 5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GraphError::OtherGraph`] if the key is of another graph.
+    pub fn view<T: DeviceCopy>(&self, key: GraphKey<T>) -> Result<DeviceView<'_, T>> {
+        Ok(key.view(self.slots.get(key.of(self.id)?).memory()))
+    }
+
+    /// A buffer of the graph, to write between launches of the graph.
+    ///
+    /// # Errors
+    /// [`GraphError::OtherGraph`] if the key is of another graph.
+    pub fn view_mut<T: DeviceCopy>(&mut self, key: GraphKey<T>) -> Result<DeviceViewMut<'_, T>> {
+        Ok(key.view_mut(self.slots.writable(key.of(self.id)?)?.memory()))
+    }
+
+    /// Lets a kernel, copy or fill take part in later launches, or not (`cuGraphNodeSetEnabled`). What comes
+    /// after a disabled node still comes after what is before it.
+    ///
+    /// # Errors
+    /// [`GraphError::CannotDisable`] for other nodes, [`GraphError::OtherGraph`], or what the driver says.
+    pub fn set_enabled(&mut self, node: GraphNode, enabled: bool) -> Result<()> {
+        let index = self.index_of_work(node)?;
+        self.replay.backend.set_enabled(index, enabled)
+    }
+
+    /// Whether a kernel, copy or fill takes part in launches (`cuGraphNodeGetEnabled`).
+    ///
+    /// # Errors
+    /// As [`ExecutableGraph::set_enabled`].
+    pub fn is_enabled(&self, node: GraphNode) -> Result<bool> {
+        self.replay.backend.is_enabled(self.index_of_work(node)?)
+    }
+
+    fn index_of_work(&self, node: GraphNode) -> Result<usize> {
+        let index = node.of(self.id)?;
+        match &*self.replay.nodes[index].operation {
+            Operation::Kernel(_) | Operation::Copy { .. } | Operation::Fill(_) => Ok(index),
+            other => Err(GraphError::CannotDisable { node: index, found: other.kind() }.into()),
+        }
+    }
+}
+
+impl Replay {
+    /// Whether `stream` can take a launch.
+    fn check(&self, stream: &Stream) -> Result<()> {
+        if stream.inner().recording().is_some() {
+            return Err(not_recordable("a launch of a graph", "graphs do not contain graphs"));
+        }
+        if self.device == *stream.device() {
+            return Ok(());
+        }
+        let (buffer, stream) = (self.device.to_string().into(), stream.device().to_string().into());
+        Err(Error::DeviceMismatch { buffer, stream })
+    }
+
+    /// Notes that `stream` has the last launch.
+    fn note_launch(&mut self, stream: &Arc<StreamInner>) {
+        if !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, stream)) {
+            self.last = Some(stream.clone());
+        }
+    }
+
+    /// Takes other nodes, which the backend has taken already.
+    pub(super) fn set_nodes(&mut self, nodes: Vec<Node>) {
+        let old = std::mem::replace(&mut self.nodes, nodes);
+        self.let_go(old);
+    }
+
+    /// Drops `nodes` once the last launch has run, since that may still call their functions. All earlier
+    /// launches come before it.
+    fn let_go(&self, nodes: Vec<Node>) {
+        let calls = nodes.iter().any(|node| matches!(*node.operation, Operation::Call(_)));
+        let Some(last) = self.last.as_ref().filter(|_| calls) else { return };
+        match last.tail() {
+            Ok(event) => retire(event, Box::new(nodes)),
+            // Nothing tells when they have run.
+            Err(_) => std::mem::forget(nodes),
+        }
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        let nodes = std::mem::take(&mut self.nodes);
+        self.let_go(nodes);
+    }
+}
+
+impl fmt::Debug for ExecutableGraph<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecutableGraph")
+            .field("nodes", &self.replay.nodes.len())
+            .field("device", &self.replay.device)
+            .finish()
+    }
+}

@@ -1,0 +1,136 @@
+//! The nodes of a graph: what each does, and what it comes after. It must not know how a backend runs
+//! them, nor whose memory they use.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::backend::{CopiedParams, Failure, Prepared};
+use crate::grid::LaunchShape;
+use crate::kernel::Kernel;
+use crate::order::Use;
+use crate::pitched::Rows;
+
+/// One node: an operation, and the numbers of the nodes before it, which are all less than its own.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) operation: Arc<Operation>,
+    pub(crate) after: Vec<usize>,
+    /// The graph's buffers that it uses, by number, and how.
+    pub(crate) uses: Vec<(usize, Use)>,
+}
+
+/// What a node does. Its pointers are valid while the graph is.
+pub(crate) enum Operation {
+    Kernel(KernelNode),
+    /// Rows of bytes within the device; a plain copy is one row.
+    Copy {
+        target: Address,
+        source: Address,
+        rows: Rows,
+    },
+    Fill(Fill),
+    Call(HostNode),
+    Empty,
+}
+
+/// A kernel with all that its launch needs.
+pub(crate) struct KernelNode {
+    pub(crate) kernel: &'static Kernel,
+    pub(crate) prepared: Prepared,
+    pub(crate) shape: LaunchShape,
+    pub(crate) params: Arc<CopiedParams>,
+}
+
+/// `height` rows of `width` words.
+#[derive(Clone, Copy)]
+pub(crate) struct Fill {
+    pub(crate) target: Address,
+    /// The word, in the first `bytes` (1, 2 or 4) places.
+    pub(crate) word: [u8; 4],
+    pub(crate) bytes: usize,
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    /// Bytes from the start of a row to that of the next.
+    pub(crate) pitch: usize,
+}
+
+/// A function of the host, called at each launch.
+pub(crate) struct HostNode {
+    pub(crate) function: Arc<dyn Fn() + Send + Sync>,
+    /// Where its panics are noted: the stream of the last launch.
+    failure: Mutex<Arc<Failure>>,
+}
+
+/// An address in device memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Address(pub(crate) *mut u8);
+
+// SAFETY: whoever runs the node orders the memory; on the host side it is only a number.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
+
+// SAFETY: a loaded function may be used from any thread, as `Kernel` does; the parameters are `Send`.
+unsafe impl Send for KernelNode {}
+// SAFETY: as above.
+unsafe impl Sync for KernelNode {}
+
+impl HostNode {
+    pub(crate) fn new(function: Arc<dyn Fn() + Send + Sync>) -> Self {
+        HostNode { function, failure: Mutex::default() }
+    }
+
+    /// Lets panics be noted in `failure` from now on.
+    pub(crate) fn report_to(&self, failure: Arc<Failure>) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
+    /// Where panics are noted.
+    pub(crate) fn failure(&self) -> Arc<Failure> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Node {
+    /// Whether this one and `other` may not run at the same time.
+    pub(crate) fn conflicts(&self, other: &Node) -> bool {
+        let pairs = self.uses.iter().flat_map(|one| other.uses.iter().map(move |another| (one, another)));
+        pairs.into_iter().any(|((buffer, usage), (others, theirs))| {
+            buffer == others && (*usage != Use::Read || *theirs != Use::Read)
+        })
+    }
+}
+
+impl Operation {
+    /// What it is, in a word.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Operation::Kernel(_) => "kernel",
+            Operation::Copy { .. } => "copy",
+            Operation::Fill(_) => "fill",
+            Operation::Call(_) => "host function",
+            Operation::Empty => "empty node",
+        }
+    }
+
+    /// What it is and does, for people.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Operation::Kernel(node) => {
+                let ([gx, gy, gz], [bx, by, bz]) = (node.shape.grid, node.shape.block);
+                format!("{}\n{gx}x{gy}x{gz} blocks of {bx}x{by}x{bz}", node.kernel.name())
+            }
+            Operation::Copy { rows, .. } if rows.height == 1 => format!("copy\n{} bytes", rows.width),
+            Operation::Copy { rows, .. } => format!("copy\n{} rows of {} bytes", rows.height, rows.width),
+            Operation::Fill(fill) => format!("fill\n{} bytes", fill.width * fill.height * fill.bytes),
+            Operation::Call(_) => "host function".into(),
+            Operation::Empty => "empty".into(),
+        }
+    }
+
+    pub(crate) fn kernel(&self) -> Option<&KernelNode> {
+        match self {
+            Operation::Kernel(node) => Some(node),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The recording of a graph: nodes, the streams that add them, and the order between them. It must not
+//! know how a graph runs, nor who owns the memory that nodes use.
+//!
+//! The order is that of ordinary streams: a node comes after the one before it on its stream, after all
+//! that its stream was made to wait for, and, for each buffer that it uses, after the nodes that used it
+//! in a way that conflicts. So no two nodes race, whatever dependencies are stated by hand.
+//!
+//! A launch tells first what it uses (`note_use`), then what it is (`add`), so one thread records.
+
+use std::ffi::c_void;
+use std::ptr::from_ref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use super::error::GraphError;
+use super::node::{Address, Fill, KernelNode, Node, Operation};
+use crate::backend::{CopiedParams, DeviceBackend, Prepared, cpu};
+use crate::error::Result;
+use crate::grid::LaunchShape;
+use crate::kernel::Kernel;
+use crate::memory::Memory;
+use crate::order::Use;
+use crate::pitched::{Place, Rows};
+
+/// The most words in the value of a fill: each becomes a node.
+const MANY_WORDS: usize = 16;
+
+/// A graph that is being recorded.
+pub(crate) struct Recorder {
+    id: u64,
+    device: DeviceBackend,
+    thread: ThreadId,
+    /// `None` once the recording has ended.
+    state: Mutex<Option<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    nodes: Vec<Node>,
+    /// For each stream, what its next node comes after.
+    tails: Vec<Vec<usize>>,
+    /// For each stream, the uses that its next node has announced: a place in `buffers`, and how.
+    announced: Vec<Vec<(usize, Use)>>,
+    buffers: Vec<BufferUses>,
+}
+
+/// A buffer that the graph holds, and which nodes have used it.
+struct BufferUses {
+    /// Where its `Memory` lives.
+    memory: usize,
+    may_write: bool,
+    writer: Option<usize>,
+    readers: Vec<usize>,
+}
+
+/// A stream that adds to a recording.
+pub(crate) struct RecordingStream {
+    recorder: Arc<Recorder>,
+    line: usize,
+}
+
+/// An event of a recording.
+pub(crate) struct RecordedEvent {
+    recorder: Arc<Recorder>,
+    nodes: Mutex<Vec<usize>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(device: DeviceBackend) -> Arc<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let state = Mutex::new(Some(State::default()));
+        Arc::new(Recorder { id, device, thread: thread::current().id(), state })
+    }
+
+    /// A number that no other graph has.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// A further stream, whose first node comes after the nodes `after`.
+    pub(crate) fn stream(self: &Arc<Self>, after: Vec<usize>) -> Result<RecordingStream> {
+        let line = self.with(|state| {
+            state.tails.push(after);
+            state.announced.push(Vec::new());
+            Ok(state.tails.len() - 1)
+        })?;
+        Ok(RecordingStream { recorder: self.clone(), line })
+    }
+
+    /// Lets nodes use `memory`, which stays where it is while the graph is there.
+    pub(crate) fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {
+        let memory = from_ref(memory).addr();
+        self.with(|state| {
+            state.buffers.push(BufferUses { memory, may_write, writer: None, readers: Vec::new() });
+            Ok(())
+        })
+    }
+
+    /// The number of nodes so far.
+    pub(crate) fn count(&self) -> Result<usize> {
+        self.with(|state| Ok(state.nodes.len()))
+    }
+
+    /// Ends the recording.
+    pub(crate) fn finish(&self) -> Vec<Node> {
+        self.lock().take().map(|state| state.nodes).unwrap_or_default()
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+        if thread::current().id() != self.thread {
+            return Err(GraphError::OtherThread.into());
+        }
+        work(self.lock().as_mut().ok_or(GraphError::Ended)?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note_use(&mut self, line: usize, memory: &Memory, usage: Use) -> Result<()> {
+        let address = from_ref(memory).addr();
+        let known = |buffer: &BufferUses| buffer.memory == address;
+        let buffer = self.buffers.iter().position(known).ok_or(GraphError::UnknownBuffer)?;
+        if usage != Use::Read && !self.buffers[buffer].may_write {
+            return Err(GraphError::ReadOnlyBuffer.into());
+        }
+        self.announced[line].push((buffer, usage));
+        Ok(())
+    }
+
+    fn add(&mut self, line: usize, operation: Operation) -> usize {
+        let node = self.nodes.len();
+        let mut after = std::mem::replace(&mut self.tails[line], vec![node]);
+        let uses = std::mem::take(&mut self.announced[line]);
+        for &(buffer, usage) in &uses {
+            let buffer = &self.buffers[buffer];
+            after.extend(buffer.writer);
+            if usage != Use::Read {
+                after.extend(&buffer.readers);
+            }
+        }
+        for &(buffer, usage) in &uses {
+            let buffer = &mut self.buffers[buffer];
+            if usage == Use::Read {
+                buffer.readers.push(node);
+            } else {
+                buffer.writer = Some(node);
+                buffer.readers.clear();
+            }
+        }
+        let after = self.without_implied(after);
+        self.nodes.push(Node { operation: Arc::new(operation), after, uses });
+        node
+    }
+
+    /// `after` in order, without what comes before another of them anyway.
+    fn without_implied(&self, mut after: Vec<usize>) -> Vec<usize> {
+        after.sort_unstable();
+        after.dedup();
+        let Some(&first) = after.first() else { return after };
+        if after.len() == 1 {
+            return after;
+        }
+        // Backwards from each of them, as far as the first.
+        let mut before = vec![false; self.nodes.len() - first];
+        let mut open: Vec<usize> = after.iter().flat_map(|&node| &self.nodes[node].after).copied().collect();
+        while let Some(node) = open.pop() {
+            if node >= first && !std::mem::replace(&mut before[node - first], true) {
+                open.extend(&self.nodes[node].after);
+            }
+        }
+        after.retain(|&node| !before[node - first]);
+        after
+    }
+}
+
+impl RecordingStream {
+    /// A stream whose work comes after what this one has so far.
+    pub(crate) fn fork(&self) -> Result<RecordingStream> {
+        self.recorder.stream(self.tail()?)
+    }
+
+    /// The nodes that the next one here comes after.
+    pub(crate) fn tail(&self) -> Result<Vec<usize>> {
+        self.recorder.with(|state| Ok(state.tails[self.line].clone()))
+    }
+
+    /// Announces a use by the next node here.
+    pub(crate) fn note_use(&self, memory: &Memory, usage: Use) -> Result<()> {
+        self.recorder.with(|state| state.note_use(self.line, memory, usage))
+    }
+
+    pub(crate) fn add(&self, operation: Operation) -> Result<usize> {
+        self.recorder.with(|state| Ok(state.add(self.line, operation)))
+    }
+
+    /// As `add`; if `again`, with the uses of the node before it here.
+    fn add_like_last(&self, again: bool, operation: Operation) -> Result<()> {
+        self.recorder.with(|state| {
+            if again && let [last] = state.tails[self.line][..] {
+                state.announced[self.line] = state.nodes[last].uses.clone();
+            }
+            state.add(self.line, operation);
+            Ok(())
+        })
+    }
+
+    pub(crate) fn run_after(&self, earlier: &RecordingStream) -> Result<()> {
+        if !Arc::ptr_eq(&self.recorder, &earlier.recorder) {
+            return Err(GraphError::OtherGraph { what: "stream" }.into());
+        }
+        self.come_after(&earlier.tail()?)
+    }
+
+    pub(crate) fn record(&self, event: &RecordedEvent) -> Result<()> {
+        self.check_event(event)?;
+        *event.lock() = self.tail()?;
+        Ok(())
+    }
+
+    pub(crate) fn wait(&self, event: &RecordedEvent) -> Result<()> {
+        self.check_event(event)?;
+        let nodes = event.lock().clone();
+        self.come_after(&nodes)
+    }
+
+    fn check_event(&self, event: &RecordedEvent) -> Result<()> {
+        if Arc::ptr_eq(&self.recorder, &event.recorder) {
+            return Ok(());
+        }
+        Err(GraphError::OtherGraph { what: "event" }.into())
+    }
+
+    fn come_after(&self, nodes: &[usize]) -> Result<()> {
+        self.recorder.with(|state| {
+            state.tails[self.line].extend(nodes);
+            Ok(())
+        })
+    }
+
+    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
+        match self.recorder.device {
+            DeviceBackend::Cuda(device) => device.prepare(kernel).map(Prepared),
+            DeviceBackend::Cpu(_) => Ok(Prepared::default()),
+        }
+    }
+
+    /// # Safety
+    /// As for `StreamInner::launch`; memory that `params` lead to stays valid while the graph can run.
+    pub(crate) unsafe fn launch(
+        &self,
+        prepared: Prepared,
+        kernel: &'static Kernel,
+        shape: LaunchShape,
+        params: &[*const c_void],
+    ) -> Result<()> {
+        if let DeviceBackend::Cpu(device) = self.recorder.device {
+            cpu::check_resources(kernel, &shape, device)?;
+        }
+        // SAFETY: the caller vouches for the parameters.
+        let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
+        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
+    }
+
+    /// Copies rows within the device.
+    pub(crate) fn copy_rows(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        rows: Rows,
+        places: (Place, Place),
+    ) -> Result<()> {
+        if places != (Place::Device, Place::Device) {
+            return Err(host_memory("a copy from or to the host"));
+        }
+        let (target, source) = (Address(target), Address(source.cast_mut()));
+        self.add(Operation::Copy { target, source, rows }).map(drop)
+    }
+
+    pub(crate) fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+        let rows = Rows { width: bytes, height: 1, source_pitch: bytes, target_pitch: bytes };
+        self.copy_rows(target, source, rows, (Place::Device, Place::Device))
+    }
+
+    /// Writes `pattern` (not empty) `count` times.
+    pub(crate) fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
+        let bytes = pattern.len();
+        let one = |target, word: &[u8], width, height| Fill {
+            target: Address(target),
+            word: std::array::from_fn(|index| word.get(index).copied().unwrap_or(0)),
+            bytes: word.len(),
+            width,
+            height,
+            pitch: bytes,
+        };
+        if pattern.iter().all(|byte| *byte == pattern[0]) {
+            return self.add(Operation::Fill(one(target, &pattern[..1], bytes * count, 1))).map(drop);
+        }
+        let fits = |word: &usize| bytes.is_multiple_of(*word) && target.addr().is_multiple_of(*word);
+        let word = [4, 2].into_iter().find(fits).unwrap_or(1);
+        if word == bytes {
+            return self.add(Operation::Fill(one(target, pattern, count, 1))).map(drop);
+        }
+        if bytes / word > MANY_WORDS {
+            return Err(GraphError::LargeFill { bytes, limit: MANY_WORDS * word }.into());
+        }
+        for (index, part) in pattern.chunks_exact(word).enumerate() {
+            let place = target.wrapping_add(index * word);
+            self.add_like_last(index > 0, Operation::Fill(one(place, part, 1, count)))?;
+        }
+        Ok(())
+    }
+}
+
+impl RecordedEvent {
+    pub(crate) fn new(stream: &RecordingStream) -> Self {
+        RecordedEvent { recorder: stream.recorder.clone(), nodes: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error of an operation that no graph can hold.
+#[cold]
+pub(crate) fn not_recordable(operation: &'static str, reason: &'static str) -> crate::error::Error {
+    GraphError::NotRecordable { operation, reason }.into()
+}
+
+#[cold]
+pub(crate) fn waiting(operation: &'static str) -> crate::error::Error {
+    not_recordable(operation, "nothing runs before the graph is launched, so there is nothing to wait for")
+}
+
+#[cold]
+pub(crate) fn host_memory(operation: &'static str) -> crate::error::Error {
+    not_recordable(operation, "memory of the host may be gone or changed when the graph is launched")
+}
+
+#[cold]
+pub(crate) fn allocation() -> crate::error::Error {
+    not_recordable("allocation", "allocate before, and give the buffer to the graph")
+}

@@ -1,0 +1,77 @@
+//! The buffers of a graph: borrowed for its lifetime, or owned by it. It must not know which nodes use
+//! them.
+
+use std::sync::Arc;
+
+use super::error::GraphError;
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::order::Use;
+use crate::stream::StreamInner;
+
+/// One buffer of a graph.
+pub(crate) struct Slot<'b> {
+    owner: Owner<'b>,
+    /// [`Use::Read`] or [`Use::Write`].
+    usage: Use,
+}
+
+enum Owner<'b> {
+    /// Somebody else's, who cannot move or drop it during `'b`; nor use it, if the graph writes it.
+    Borrowed(&'b Memory),
+    /// The graph's own; in a box, because it is known by its address.
+    Kept(Box<Memory>),
+}
+
+/// All buffers of a graph, by number.
+#[derive(Default)]
+pub(crate) struct Slots<'b>(Vec<Slot<'b>>);
+
+impl<'b> Slot<'b> {
+    pub(crate) fn borrowed(memory: &'b Memory, usage: Use) -> Self {
+        Slot { owner: Owner::Borrowed(memory), usage }
+    }
+
+    pub(crate) fn kept(memory: Memory) -> Self {
+        Slot { owner: Owner::Kept(Box::new(memory)), usage: Use::Write }
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        match &self.owner {
+            Owner::Borrowed(memory) => memory,
+            Owner::Kept(memory) => memory,
+        }
+    }
+
+    pub(crate) fn may_write(&self) -> bool {
+        self.usage == Use::Write
+    }
+}
+
+impl<'b> Slots<'b> {
+    /// Adds a buffer; its number.
+    pub(crate) fn push(&mut self, slot: Slot<'b>) -> usize {
+        self.0.push(slot);
+        self.0.len() - 1
+    }
+
+    pub(crate) fn get(&self, number: usize) -> &Slot<'b> {
+        &self.0[number]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot<'b>> {
+        self.0.iter()
+    }
+
+    /// Makes what `stream` is about to be given, which may use all of them, wait for what it must come
+    /// after.
+    pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
+        self.0.iter().try_for_each(|slot| slot.memory().begin(stream, slot.usage))
+    }
+
+    /// The buffer with that number, to write.
+    pub(crate) fn writable(&self, number: usize) -> Result<&Slot<'b>> {
+        let slot = self.get(number);
+        if slot.may_write() { Ok(slot) } else { Err(GraphError::ReadOnlyBuffer.into()) }
+    }
+}

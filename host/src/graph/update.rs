@@ -1,0 +1,200 @@
+//! Changes of a graph that is instantiated: the arguments of one kernel, or all nodes at once. It must not
+//! know how a backend takes them over.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use ferrogrid_device::DeviceCopy;
+
+use super::buffer::{GraphBuffer, GraphKey};
+use super::error::GraphError;
+use super::executable::ExecutableGraph;
+use super::node::{KernelNode, Node};
+use super::recorder::Recorder;
+use super::slot::Slots;
+use super::{Graph, GraphNode};
+use crate::backend::StreamBackend;
+use crate::error::{Error, Result};
+use crate::stream::Stream;
+
+/// The update of one kernel: a stream to launch it on once, with its new arguments. See
+/// [`ExecutableGraph::update_kernel`].
+pub struct GraphUpdate<'scope, 'b> {
+    stream: Stream,
+    graph: u64,
+    slots: &'scope Slots<'b>,
+    /// The buffers that have been handed out.
+    taken: RefCell<Vec<usize>>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+impl<'b> ExecutableGraph<'b> {
+    /// Gives a kernel other arguments, or another grid, in later launches
+    /// (`cuGraphExecKernelNodeSetParams`): those with which `work` launches it. It may use the buffers that
+    /// the graph holds, and no others: those it writes by their keys ([`GraphUpdate::buffer`]), those it
+    /// only reads as they are. Launches that have been enqueued keep the old ones.
+    ///
+    /// # Errors
+    /// What `work` returns; [`GraphError::NotAKernel`], [`GraphError::NotOneLaunch`] or
+    /// [`GraphError::OtherKernel`] if the launch is not that of this kernel; [`GraphError::Unordered`] if
+    /// it would then race with another node; or what the driver says.
+    pub fn update_kernel(
+        &mut self,
+        node: GraphNode,
+        work: impl for<'scope> FnOnce(&'scope GraphUpdate<'scope, 'b>) -> Result<()>,
+    ) -> Result<()> {
+        let index = node.of(self.id)?;
+        let old = &self.replay.nodes[index];
+        let Some(KernelNode { kernel, .. }) = old.operation.kernel() else {
+            return Err(GraphError::NotAKernel { node: index, found: old.operation.kind() }.into());
+        };
+        let mut recorded = self.record(work)?;
+        if recorded.len() != 1 {
+            return Err(GraphError::NotOneLaunch { count: recorded.len() }.into());
+        }
+        let new = Node { after: old.after.clone(), ..recorded.remove(0) };
+        let Some(launch) = new.operation.kernel() else {
+            return Err(GraphError::NotAKernel { node: index, found: new.operation.kind() }.into());
+        };
+        if !std::ptr::eq(launch.kernel, *kernel) {
+            let (kernel, found) = (kernel.name(), launch.kernel.name());
+            return Err(GraphError::OtherKernel { node: index, kernel, found }.into());
+        }
+        check_order(&self.replay.nodes, index, &new)?;
+        let operation = new.operation.clone();
+        let before = std::mem::replace(&mut self.replay.nodes[index], new);
+        let Some(launch) = operation.kernel() else { return Ok(()) };
+        let set = self.replay.backend.set_kernel(index, &self.replay.nodes, launch);
+        if set.is_err() {
+            self.replay.nodes[index] = before;
+        }
+        set
+    }
+
+    fn record(
+        &self,
+        work: impl for<'scope> FnOnce(&'scope GraphUpdate<'scope, 'b>) -> Result<()>,
+    ) -> Result<Vec<Node>> {
+        let recorder = Recorder::new(self.device().backend());
+        for slot in self.slots.iter() {
+            recorder.admit(slot.memory(), slot.may_write())?;
+        }
+        let stream = Stream::new(self.device(), StreamBackend::Recording(recorder.stream(Vec::new())?));
+        let (slots, taken) = (&self.slots, RefCell::default());
+        work(&GraphUpdate { stream, graph: self.id, slots, taken, scope: PhantomData })?;
+        Ok(recorder.finish())
+    }
+
+    /// Takes over all nodes and buffers of `graph`, which must have nodes of the same kinds, with the same
+    /// kernels and dependencies, in the same order (`cuGraphExecUpdate`). Launches that have been enqueued
+    /// keep the old ones. Nodes and keys of this graph are then those of `graph`; disabled nodes stay so.
+    ///
+    /// # Errors
+    /// [`GraphError::UpdateRefused`] with what differs; [`Error::DeviceMismatch`] if it is of another
+    /// device. This graph is then as before.
+    pub fn update(&mut self, graph: Graph<'b>) -> Result<()> {
+        if graph.device != self.replay.device {
+            let (buffer, stream) = (graph.device.to_string().into(), self.replay.device.to_string().into());
+            return Err(Error::DeviceMismatch { buffer, stream });
+        }
+        if let Some(reason) = difference(&self.replay.nodes, &graph.nodes) {
+            return Err(GraphError::UpdateRefused { reason: reason.into() }.into());
+        }
+        self.replay.backend.update(&graph.nodes)?;
+        self.replay.set_nodes(graph.nodes);
+        (self.id, self.slots) = (graph.id, graph.slots);
+        Ok(())
+    }
+}
+
+impl<'scope, 'b> GraphUpdate<'scope, 'b> {
+    /// A buffer of the graph, to launch with; each can be had once.
+    ///
+    /// # Errors
+    /// [`GraphError::OtherGraph`] if the key is of another graph, [`GraphError::BufferTaken`] the second
+    /// time.
+    pub fn buffer<T: DeviceCopy>(&'scope self, key: GraphKey<T>) -> Result<GraphBuffer<'scope, T>> {
+        let number = key.of(self.graph)?;
+        let slot = self.slots.writable(number)?;
+        if self.taken.borrow().contains(&number) {
+            return Err(GraphError::BufferTaken { buffer: number }.into());
+        }
+        self.taken.borrow_mut().push(number);
+        Ok(GraphBuffer::new(key.view_mut(slot.memory()), key))
+    }
+}
+
+impl Deref for GraphUpdate<'_, '_> {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl fmt::Debug for GraphUpdate<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphUpdate").field("device", self.stream.device()).finish_non_exhaustive()
+    }
+}
+
+/// Whether `new`, in the place of node `index`, is in order with all nodes that it shares buffers with.
+fn check_order(nodes: &[Node], index: usize, new: &Node) -> Result<()> {
+    let (before, after) = (ancestors(nodes, index), descendants(nodes, index));
+    let unordered = |other: &usize| *other != index && !before[*other] && !after[*other];
+    let race = (0..nodes.len()).filter(unordered).find(|&other| new.conflicts(&nodes[other]));
+    race.map_or(Ok(()), |other| Err(GraphError::Unordered { node: index, other }.into()))
+}
+
+fn ancestors(nodes: &[Node], index: usize) -> Vec<bool> {
+    let mut found = vec![false; nodes.len()];
+    let mut open = nodes[index].after.clone();
+    while let Some(node) = open.pop() {
+        if !std::mem::replace(&mut found[node], true) {
+            open.extend(&nodes[node].after);
+        }
+    }
+    found
+}
+
+fn descendants(nodes: &[Node], index: usize) -> Vec<bool> {
+    let mut found = vec![false; nodes.len()];
+    // Nodes come after those with smaller numbers only.
+    for (number, node) in nodes.iter().enumerate().skip(index + 1) {
+        found[number] = node.after.iter().any(|&before| before == index || found[before]);
+    }
+    found
+}
+
+/// What keeps `new` from taking the place of `old`.
+fn difference(old: &[Node], new: &[Node]) -> Option<String> {
+    if old.len() != new.len() {
+        return Some(format!("it has {} nodes, the other {}", old.len(), new.len()));
+    }
+    old.iter().zip(new).enumerate().find_map(|(number, (old, new))| difference_of(number, old, new))
+}
+
+fn difference_of(number: usize, old: &Node, new: &Node) -> Option<String> {
+    let (kind, other) = (old.operation.kind(), new.operation.kind());
+    if kind != other {
+        return Some(format!("node {number} is a {kind}, in the other a {other}"));
+    }
+    if old.after != new.after {
+        return Some(format!(
+            "node {number} comes after {:?}, in the other after {:?}",
+            old.after, new.after
+        ));
+    }
+    match (old.operation.kernel(), new.operation.kernel()) {
+        (Some(old), Some(new)) if !std::ptr::eq(old.kernel, new.kernel) => {
+            let (kernel, other) = (old.kernel.name(), new.kernel.name());
+            Some(format!("node {number} launches kernel `{kernel}`, in the other `{other}`"))
+        }
+        (Some(old), Some(new)) if old.shape.cooperative != new.shape.cooperative => {
+            Some(format!("node {number} is cooperative in one of them only"))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,206 @@
+//! Graphs of the fake driver: an instance keeps a copy of each node's work, and a launch puts that off on
+//! a stream, node by node. It must not know how work runs.
+//!
+//! SAFETY: as in `libcuda.rs`.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Mutex;
+
+use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, with};
+use crate::{enter, enter_bound, saxpy};
+
+/// A graph or an instance: nodes by handle, in the order in which they were added.
+#[derive(Default, Clone)]
+struct Graph {
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone)]
+struct Node {
+    handle: usize,
+    after: Vec<usize>,
+    work: Option<Work>,
+    enabled: bool,
+}
+
+static GRAPHS: Mutex<Option<HashMap<usize, Graph>>> = Mutex::new(None);
+
+fn graphs<T>(work: impl FnOnce(&mut HashMap<usize, Graph>) -> T) -> T {
+    work(GRAPHS.lock().unwrap().get_or_insert_with(HashMap::new))
+}
+
+fn insert(graph: Graph) -> usize {
+    let id = with(|state| state.id());
+    graphs(|graphs| graphs.insert(id, graph));
+    id
+}
+
+unsafe fn add(graph: usize, node: *mut usize, after: *const usize, count: usize, work: Option<Work>) {
+    let handle = with(|state| state.id());
+    let after =
+        if count == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(after, count) }.to_vec() };
+    graphs(|graphs| {
+        let nodes = &mut graphs.get_mut(&graph).expect("a live graph").nodes;
+        assert!(after.iter().all(|before| nodes.iter().any(|node| node.handle == *before)));
+        nodes.push(Node { handle, after, work, enabled: true });
+    });
+    unsafe { *node = handle };
+}
+
+/// `CUDA_KERNEL_NODE_PARAMS`.
+#[repr(C)]
+struct KernelParams {
+    function: usize,
+    shape: [u32; 6],
+    shared: u32,
+    params: *mut Pointer,
+}
+
+fn kernel(params: *const KernelParams) -> Work {
+    let params = unsafe { &*params };
+    saxpy(params.function, params.shape, params.params)
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS`.
+#[repr(C)]
+struct FillParams {
+    target: usize,
+    pitch: usize,
+    value: u32,
+    bytes: u32,
+    width: usize,
+    height: usize,
+}
+
+/// Calls a host function as a callback of a stream is called.
+unsafe extern "C" fn call(_stream: Pointer, _code: Code, data: Pointer) {
+    type HostFn = unsafe extern "C" fn(Pointer);
+    let [function, data] = unsafe { *data.cast::<[usize; 2]>() };
+    unsafe { std::mem::transmute::<usize, HostFn>(function)(data as *mut c_void) };
+}
+
+macro_rules! graph_calls {
+    ($( fn $name:ident($($argument:ident : $ty:ty),*) $body:block )*) => { $(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $ty),*) -> Code {
+            let run = || -> Result<(), Code> {
+                enter_bound(stringify!($name))?;
+                $body
+            };
+            run().err().unwrap_or(SUCCESS)
+        }
+    )* };
+}
+
+graph_calls! {
+    fn cuGraphCreate(graph: *mut usize, flags: u32) {
+        assert_eq!(flags, 0);
+        unsafe { *graph = insert(Graph::default()) };
+        Ok(())
+    }
+    fn cuGraphAddKernelNode_v2(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const KernelParams) {
+        unsafe { add(graph, node, after, count, Some(kernel(params))) };
+        Ok(())
+    }
+    fn cuGraphAddMemcpyNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 25], _context: usize) {
+        let [0, 0, 0, 0, from, 0, source, 0, 0, source_pitch, _, 0, 0, 0, 0, to, 0, target, 0, 0, target_pitch, _, width, height, 1] = (unsafe { *params }) else {
+            panic!("no copy of rows");
+        };
+        // The types are 32-bit numbers, followed by padding.
+        assert_eq!([from as u32, to as u32], [2, 2], "within the device");
+        let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
+        unsafe { add(graph, node, after, count, Some(work)) };
+        Ok(())
+    }
+    fn cuGraphAddMemsetNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const FillParams, _context: usize) {
+        let fill = unsafe { &*params };
+        let pattern = fill.value.to_ne_bytes()[..fill.bytes as usize].to_vec();
+        let work = Work::FillRows { target: fill.target, pattern, width: fill.width, height: fill.height, pitch: fill.pitch };
+        unsafe { add(graph, node, after, count, Some(work)) };
+        Ok(())
+    }
+    fn cuGraphAddHostNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 2]) {
+        // Leaked: the driver copies them, too.
+        let data = Box::into_raw(Box::new(unsafe { *params })) as usize;
+        unsafe { add(graph, node, after, count, Some(Work::Call { function: call as Callback, data })) };
+        Ok(())
+    }
+    fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) {
+        unsafe { add(graph, node, after, count, None) };
+        Ok(())
+    }
+    fn cuGraphKernelNodeSetAttribute(_node: usize, attribute: u32, _value: Pointer) {
+        assert_eq!(attribute, 2, "cooperative");
+        Ok(())
+    }
+    fn cuGraphInstantiateWithFlags(instance: *mut usize, graph: usize, flags: u64) {
+        assert_eq!(flags, 0);
+        let copy = graphs(|graphs| graphs[&graph].clone());
+        unsafe { *instance = insert(copy) };
+        Ok(())
+    }
+    fn cuGraphExecKernelNodeSetParams_v2(instance: usize, node: usize, params: *const KernelParams) {
+        let work = kernel(params);
+        with_node(instance, node, |node| node.work = Some(work));
+        Ok(())
+    }
+    fn cuGraphNodeSetEnabled(instance: usize, node: usize, enabled: u32) {
+        with_node(instance, node, |node| node.enabled = enabled != 0);
+        Ok(())
+    }
+    fn cuGraphNodeGetEnabled(instance: usize, node: usize, enabled: *mut u32) {
+        unsafe { *enabled = u32::from(with_node(instance, node, |node| node.enabled)) };
+        Ok(())
+    }
+    fn cuGraphExecUpdate_v2(instance: usize, graph: usize, _result: Pointer) {
+        graphs(|graphs| {
+            let works: Vec<Option<Work>> = graphs[&graph].nodes.iter().map(|node| node.work.clone()).collect();
+            let nodes = &mut graphs.get_mut(&instance).unwrap().nodes;
+            assert_eq!(nodes.len(), works.len());
+            nodes.iter_mut().zip(works).for_each(|(node, work)| node.work = work);
+        });
+        Ok(())
+    }
+    fn cuGraphUpload(instance: usize, _stream: Pointer) {
+        assert!(graphs(|graphs| graphs.contains_key(&instance)));
+        Ok(())
+    }
+    fn cuGraphLaunch(instance: usize, stream: Pointer) {
+        let nodes = graphs(|graphs| graphs[&instance].nodes.clone());
+        let mut calls = false;
+        for node in nodes.into_iter().filter(|node| node.enabled) {
+            let Some(work) = node.work else { continue };
+            calls |= matches!(work, Work::Call { .. });
+            with(|state| state.push(stream, work));
+        }
+        if calls {
+            drain_later(stream as usize, || ());
+        }
+        Ok(())
+    }
+}
+
+/// The node of `instance` that was made of `handle`.
+fn with_node<T>(instance: usize, handle: usize, work: impl FnOnce(&mut Node) -> T) -> T {
+    graphs(|graphs| {
+        let nodes = &mut graphs.get_mut(&instance).expect("a live instance").nodes;
+        let node = nodes.iter_mut().find(|node| node.handle == handle);
+        work(node.expect("a node of the graph that was instantiated"))
+    })
+}
+
+fn remove(graph: usize) {
+    let graph = graphs(|graphs| graphs.remove(&graph)).expect("destroyed once");
+    assert!(graph.nodes.iter().all(|node| !node.after.contains(&node.handle)));
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphDestroy(graph: usize) -> Code {
+    enter("cuGraphDestroy").map(|()| remove(graph)).err().unwrap_or(SUCCESS)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecDestroy(instance: usize) -> Code {
+    enter("cuGraphExecDestroy").map(|()| remove(instance)).err().unwrap_or(SUCCESS)
+}

@@ -1,0 +1,135 @@
+//! Graphs of kernels: launches that are recorded, replayed and updated, on the CPU device and on a driver
+//! that is not there (`fake_driver/libcuda.rs`). What needs no kernel is for the cases of `runtime.rs`.
+
+mod kernels;
+#[cfg(target_os = "linux")]
+mod scenario;
+
+use ferrogrid_host::{Device, Error, Graph, GraphError, GraphKey, GraphNode, Grid, Result, Stream};
+use kernels::saxpy;
+
+const LENGTH: usize = 1000;
+
+/// `y <- 2*x + y`, `y <- 3*x + y`.
+fn two_kernels<'b>(
+    stream: &Stream,
+    x: &'b ferrogrid_host::DeviceBuffer<f32>,
+    y: &'b mut ferrogrid_host::DeviceBuffer<f32>,
+) -> Result<(Graph<'b>, (GraphNode, GraphKey<f32>))> {
+    stream.capture(|capture| {
+        let x = capture.read(x)?;
+        let mut y = capture.write(y)?;
+        saxpy(capture, Grid::cover(LENGTH), 2.0, x, &mut y)?;
+        let second = capture.node(&[], |stream| saxpy(stream, Grid::cover(LENGTH), 3.0, x, &mut y))?;
+        Ok((second, y.key()))
+    })
+}
+
+fn kernels_are_replayed(device: &Device) -> Result<()> {
+    let stream = device.new_stream()?;
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let (graph, (second, key)) = two_kernels(&stream, &x, &mut y)?;
+    let first = graph.nodes().next().unwrap();
+    assert_eq!(graph.dependencies(second)?, [first], "both write `y`");
+    let mut graph = graph.instantiate()?;
+    for round in 1..=10_u16 {
+        graph.launch(&stream)?;
+        assert_eq!(stream.download(graph.view(key)?)?, [f32::from(round) * 5.0; LENGTH]);
+    }
+    Ok(())
+}
+
+fn arguments_of_a_kernel_can_be_changed(device: &Device) -> Result<()> {
+    let stream = device.new_stream()?;
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let (graph, (second, key)) = two_kernels(&stream, &x, &mut y)?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    graph.update_kernel(second, |update| {
+        let mut y = update.buffer(key)?;
+        saxpy(update, Grid::cover(LENGTH), 30.0, &x, &mut y)
+    })?;
+    graph.launch(&stream)?;
+    assert_eq!(stream.download(graph.view(key)?)?, [5.0 + 32.0; LENGTH]);
+    graph.set_enabled(second, false)?;
+    graph.launch(&stream)?;
+    assert_eq!(stream.download(graph.view(key)?)?, [5.0 + 32.0 + 2.0; LENGTH]);
+    Ok(())
+}
+
+fn an_update_that_is_no_such_launch_is_refused(device: &Device) -> Result<()> {
+    let stream = device.new_stream()?;
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let other = stream.zeros::<f32>(LENGTH)?;
+    let (graph, (second, key)) = two_kernels(&stream, &x, &mut y)?;
+    let mut graph = graph.instantiate()?;
+    let refused = graph.update_kernel(second, |_| Ok(()));
+    assert_eq!(refused, Err(Error::Graph(GraphError::NotOneLaunch { count: 0 })));
+    let refused = graph.update_kernel(second, |update| update.fill_into(1.0, &mut update.buffer(key)?));
+    assert_eq!(refused, Err(Error::Graph(GraphError::NotAKernel { node: 1, found: "fill" })));
+    let refused = graph.update_kernel(second, |update| {
+        let _first = update.buffer(key)?;
+        update.buffer(key).map(drop)
+    });
+    assert_eq!(refused, Err(Error::Graph(GraphError::BufferTaken { buffer: 1 })));
+    let refused = graph.update_kernel(second, |update| {
+        let mut y = update.buffer(key)?;
+        saxpy(update, Grid::cover(LENGTH), 1.0, &other, &mut y)
+    });
+    assert_eq!(refused, Err(Error::Graph(GraphError::UnknownBuffer)));
+    graph.launch(&stream)?;
+    assert_eq!(stream.download(graph.view(key)?)?, [5.0; LENGTH], "it is as before");
+    Ok(())
+}
+
+fn an_update_that_would_race_is_refused(device: &Device) -> Result<()> {
+    let stream = device.new_stream()?;
+    let x = stream.fill(1.0_f32, LENGTH)?;
+    let (mut y, mut z) = (stream.zeros::<f32>(LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let (graph, (second, key)) = stream.capture(|capture| {
+        let x = capture.read(&x)?;
+        let (mut y, mut z) = (capture.write(&mut y)?, capture.write(&mut z)?);
+        capture.node(&[], |stream| saxpy(stream, Grid::cover(LENGTH), 1.0, x, &mut y))?;
+        let second = capture.node(&[], |stream| saxpy(stream, Grid::cover(LENGTH), 1.0, x, &mut z))?;
+        Ok((second, y.key()))
+    })?;
+    assert_eq!(graph.dependencies(second)?, [], "they share what they read");
+    let refused = graph.instantiate()?.update_kernel(second, |update| {
+        let mut y = update.buffer(key)?;
+        saxpy(update, Grid::cover(LENGTH), 1.0, &x, &mut y)
+    });
+    assert_eq!(refused, Err(Error::Graph(GraphError::Unordered { node: 1, other: 0 })));
+    Ok(())
+}
+
+const CASES: [fn(&Device) -> Result<()>; 4] = [
+    kernels_are_replayed,
+    arguments_of_a_kernel_can_be_changed,
+    an_update_that_is_no_such_launch_is_refused,
+    an_update_that_would_race_is_refused,
+];
+
+#[test]
+fn graphs_of_kernels_work_on_the_cpu() {
+    CASES.iter().try_for_each(|case| case(&Device::cpu())).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "the other tests run it, in a process with a fake driver"]
+fn scenario() {
+    if std::env::var_os("FERROGRID_TEST_SCENARIO").is_some() {
+        CASES.iter().try_for_each(|case| case(&Device::cuda(0)?)).unwrap();
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn graphs_of_kernels_work_on_a_driver_and_leave_nothing_behind() {
+    let calls = scenario::run("graphs", "");
+    let count = |name: &str| scenario::count(&calls, name);
+    assert_eq!(count("cuGraphCreate"), count("cuGraphDestroy"));
+    assert_eq!(count("cuGraphInstantiateWithFlags"), count("cuGraphExecDestroy"));
+    assert_eq!(count("cuGraphExecKernelNodeSetParams_v2"), 1, "what is refused never gets there");
+    assert_eq!(count("cuLaunchKernel"), 0);
+}
