@@ -14,6 +14,7 @@ mod panic;
 mod params;
 mod properties;
 mod shared;
+mod spin;
 mod stack;
 mod stream;
 
