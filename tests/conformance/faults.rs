@@ -79,12 +79,15 @@ fn fault(device: &Device, launch: Launch<'_>) -> Result<Error, Box<dyn std::erro
     first.ok_or_else(|| "no fault was found".into())
 }
 
+/// Who waits where, and who has exited.
+type Divergence = (Vec<WaitingThreads>, Vec<[u32; 3]>);
+
 /// The threads that wait at a barrier, and those that have exited, of block 1 of `name`.
 fn divergence(
     device: &Device,
     name: &str,
     launch: Launch<'_>,
-) -> Result<(Vec<WaitingThreads>, Vec<[u32; 3]>), Box<dyn std::error::Error>> {
+) -> Result<Divergence, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
         Error::BarrierDivergence { kernel, block: [1, 0, 0], waiting, exited } if kernel.ends_with(name) => {
             Ok((waiting, exited))
