@@ -72,6 +72,38 @@ fn shared_memory_is_limited_as_asked_for() -> Result<()> {
 }
 
 #[test]
+fn a_device_answers_with_the_limits_that_it_was_given() -> Result<()> {
+    let options = CpuOptions::new().workers(3).shared_memory_per_block(1000).memory(1 << 20);
+    let device = Device::cpu_with(options)?;
+    let properties = device.properties()?;
+    assert_eq!((properties.multiprocessor_count, properties.total_memory), (3, Some(1 << 20)));
+    assert_eq!(properties.shared_memory_per_block, 1000);
+    assert_eq!(properties.shared_memory_per_block_optin, 1000);
+    assert_eq!(properties.shared_memory_per_multiprocessor, 1000);
+    assert_eq!(device.shared_memory_per_block(), 1000);
+    let large = Device::cpu_with(CpuOptions::new())?.properties()?;
+    assert_eq!((large.shared_memory_per_block, large.shared_memory_per_block_optin), (49_152, 232_448));
+    Ok(())
+}
+
+#[test]
+fn a_device_says_that_it_takes_cooperative_launches_and_does() -> Result<()> {
+    let device = Device::cpu_with(CpuOptions::new().workers(4))?;
+    let properties = device.properties()?;
+    assert!(properties.cooperative_launch);
+    let blocks = properties.multiprocessor_count * properties.max_blocks_per_multiprocessor;
+    let stream = device.new_stream()?;
+    let mut out = stream.zeros::<u32>(1)?;
+    let grid = Grid::new([blocks, 1, 1], [properties.max_threads_per_block, 1, 1]);
+    enqueue(&stream, grid, resources(0, true), &mut out, |t| {
+        t.grid_barrier();
+        t.out[0].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    })?;
+    assert_eq!(stream.download(&out)?, [4 * 1024]);
+    Ok(())
+}
+
+#[test]
 fn options_that_no_device_can_have_are_named() {
     let text = |options| Device::cpu_with(options).unwrap_err().to_string();
     assert_eq!(

@@ -10,6 +10,7 @@ use ferrogrid::{
 
 use super::block_kernels::shared;
 use super::kernels::{bounds, elementwise};
+use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -39,7 +40,7 @@ fn takes_foreign_code(device: &Device) -> Result<bool, Box<dyn std::error::Error
     }
     let unsupported = |error: &Error| matches!(error, Error::Unsupported { .. });
     let text = expect_error("foreign code", device.load_ptx(SCALE), unsupported)?;
-    names(&text, &["cuModuleLoadDataEx", "the CPU device"])?;
+    names(&text, &["cuModuleLoadDataEx", &device.to_string()])?;
     expect_error("a link", Linker::new(device, &JitOptions::new()), unsupported)?;
     Ok(false)
 }
@@ -133,7 +134,7 @@ type Scale = ForeignKernel<1, (SliceMut<f32>, u32)>;
 
 fn foreign_ptx_runs_where_there_is_a_gpu(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
-        return Ok(());
+        return not_for_this_device("it takes no code for GPUs");
     }
     let (stream, other) = (device.new_stream()?, device.new_stream()?);
     let module = device.load_image(SCALE.as_bytes(), &JitOptions::new().with_verbose(true))?;
@@ -166,7 +167,7 @@ fn foreign_ptx_runs_where_there_is_a_gpu(device: &Device) -> Outcome {
 
 fn a_rust_kernel_is_also_a_foreign_one(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
-        return Ok(());
+        return not_for_this_device("it takes no code for GPUs");
     }
     let kernel = elementwise::saxpy::kernel();
     let module = device.load_ptx(kernel.ptx().ok_or("no PTX")?)?;
@@ -183,7 +184,7 @@ fn a_rust_kernel_is_also_a_foreign_one(device: &Device) -> Outcome {
 
 fn foreign_arguments_are_checked(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
-        return Ok(());
+        return not_for_this_device("it takes no code for GPUs");
     }
     let stream = device.new_stream()?;
     let module = device.load_ptx(SCALE)?;
@@ -212,7 +213,7 @@ fn foreign_arguments_are_checked(device: &Device) -> Outcome {
 
 fn foreign_shared_memory_is_opted_in_to(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
-        return Ok(());
+        return not_for_this_device("it takes no code for GPUs");
     }
     let stream = device.new_stream()?;
     let function = device.load_ptx(SCALE)?.function("through_shared")?;
@@ -232,7 +233,7 @@ fn foreign_shared_memory_is_opted_in_to(device: &Device) -> Outcome {
 
 fn foreign_variables_are_read_and_written(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
-        return Ok(());
+        return not_for_this_device("it takes no code for GPUs");
     }
     let stream = device.new_stream()?;
     let module = device.load_ptx(SCALE)?;
@@ -253,7 +254,7 @@ fn foreign_variables_are_read_and_written(device: &Device) -> Outcome {
 
 fn ptx_that_does_not_load_is_explained(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
-        return Ok(());
+        return not_for_this_device("it takes no code for GPUs");
     }
     let load_error = |error: &Error| matches!(error, Error::Foreign(ForeignError::Load { kind: "PTX", .. }));
     let corrupt = SCALE.replace("mad.lo.s32", "mad.nonsense.s32");
@@ -272,7 +273,7 @@ fn ptx_that_does_not_load_is_explained(device: &Device) -> Outcome {
 
 fn linked_programs_run(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
-        return Ok(());
+        return not_for_this_device("it takes no code for GPUs");
     }
     let mut linker = Linker::new(device, &JitOptions::new())?;
     linker.add_ptx("caller.ptx", include_str!("foreign/caller.ptx"))?;
@@ -287,7 +288,7 @@ fn linked_programs_run(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[5_u32; 4])?;
     if function.parameters().is_none() {
-        return Ok(()); // a driver before CUDA 12.4 does not tell what machine code takes
+        return not_for_this_device("a driver before CUDA 12.4 does not tell what machine code takes");
     }
     // SAFETY: as above.
     let add: ForeignKernel<1, (SliceMut<u32>,)> = unsafe { function.typed()? };
@@ -302,10 +303,12 @@ fn linked_programs_run(device: &Device) -> Outcome {
 
 fn cuda_cpp_compiles_and_runs(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
-        return Ok(());
+        return not_for_this_device("it takes no code for GPUs");
     }
     let nvrtc = match Nvrtc::load() {
-        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => return Ok(()),
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => {
+            return not_for_this_device("NVRTC is not installed");
+        }
         nvrtc => nvrtc?,
     };
     let source = "extern \"C\" __global__ void square(int n, float* x) {

@@ -6,8 +6,11 @@ mod atomic_kernels;
 mod atomics;
 mod block_kernels;
 mod blocks;
+mod devices;
 mod failure_kernels;
 mod failures;
+mod fault_kernels;
+mod faults;
 mod graphs;
 mod kernels;
 mod language;
@@ -16,15 +19,20 @@ mod loading;
 mod math;
 mod memory;
 mod ordering;
+mod properties;
+mod property_kernels;
 mod random;
 mod random_kernels;
 mod runtime;
 mod separate;
 mod stride_kernels;
 mod strides;
+mod table;
+mod workers;
 
 use ferrogrid::Device;
 use libtest_mimic::{Arguments, Failed, Trial};
+use table::Verdict;
 
 /// What a case returns: `?` works on every error.
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -37,10 +45,10 @@ fn main() -> std::process::ExitCode {
         return separate::run(&case);
     }
     let mut arguments = Arguments::from_args();
-    let devices = Device::all();
+    let devices = devices::all();
     // CUDA calls functions of the host one after the other, and the legacy stream waits for all: cases that
     // keep such a function waiting would keep others waiting that it waits for.
-    if devices.iter().any(|device| device.ordinal().is_some()) {
+    if devices.iter().any(|(_, device)| device.ordinal().is_some()) {
         arguments.test_threads.get_or_insert(1);
     }
     let cases = [
@@ -57,31 +65,35 @@ fn main() -> std::process::ExitCode {
         strides::CASES,
         blocks::CASES,
         random::CASES,
+        faults::CASES,
+        properties::CASES,
+        workers::CASES,
         &runtime::CASES.concat(),
         &runtime::LIVE_CASES.concat(),
     ]
     .concat();
-    let trials =
-        devices.iter().flat_map(|device| cases.iter().map(move |case| trial(device, *case))).collect();
-    for device in &devices {
-        println!("{}: {}, {} cases", label(device), device.name(), cases.len());
+    let all = devices.iter().flat_map(|(label, device)| cases.iter().map(move |case| (label, device, *case)));
+    let trials = all.map(|(label, device, case)| trial(label, device, case)).collect();
+    for (label, device) in devices {
+        println!("{label}: {}, {} cases", device.name(), cases.len());
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    table::print(&devices.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>());
+    conclusion.exit_code()
 }
 
-fn trial(device: &Device, (name, case): Case) -> Trial {
-    let device = device.clone();
-    Trial::test(format!("{}::{name}", label(&device)), move || {
-        case(&device).map_err(|error| Failed::from(error.to_string()))
+fn trial(label: &'static str, device: &'static Device, (name, case): Case) -> Trial {
+    Trial::test(format!("{label}::{name}"), move || {
+        // Until it returns: a panic of the case never does.
+        table::enter(name, label, Verdict::Failed);
+        let outcome = case(device);
+        let verdict = table::verdict(&outcome);
+        table::enter(name, label, verdict.clone());
+        if matches!(verdict, Verdict::NotHere(_)) {
+            return Ok(());
+        }
+        outcome.map_err(|error| Failed::from(error.to_string()))
     })
-}
-
-/// `cpu`, `cuda0`, `cuda1`, ...
-fn label(device: &Device) -> String {
-    match device.ordinal() {
-        Some(ordinal) => format!("cuda{ordinal}"),
-        None => "cpu".to_owned(),
-    }
 }
 
 /// Fails with what was expected and what was found.

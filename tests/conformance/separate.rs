@@ -5,16 +5,23 @@ use std::process::{Command, ExitCode};
 
 use ferrogrid::prelude::*;
 
+use super::devices::{self, label};
 use super::kernels::ranks;
-use super::{Case, Outcome, failures, label, names};
+use super::table::{self, Verdict, not_for_this_device};
+use super::{Case, Outcome, failures, names};
 
-pub(crate) const CASES: &[Case] =
-    &[("reading_where_nothing_is", |device| in_its_own_process(device, "reading_where_nothing_is"))];
+pub(crate) const CASES: &[Case] = &[("reading_where_nothing_is", |device| match device.is_cuda() {
+    true => in_its_own_process(device, "reading_where_nothing_is"),
+    false => not_for_this_device("it would end the process"),
+})];
 
 /// The same, as they run in their processes.
 const APART: &[Case] = &[("reading_where_nothing_is", reading_where_nothing_is)];
 
 const REQUEST: &str = "FERROGRID_CONFORMANCE_SEPARATE";
+
+/// How a process ends whose case has no meaning on its device, as in Automake's test suites.
+const NOT_FOR_THIS_DEVICE: u8 = 77;
 
 /// The case that this process was started for, if it was.
 pub(crate) fn requested() -> Option<String> {
@@ -27,6 +34,9 @@ pub(crate) fn in_its_own_process(device: &Device, case: &str) -> Outcome {
     if output.status.success() {
         return Ok(());
     }
+    if output.status.code() == Some(NOT_FOR_THIS_DEVICE.into()) {
+        return not_for_this_device(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
     Err(format!(
         "{}\n{}{}",
         output.status,
@@ -38,19 +48,24 @@ pub(crate) fn in_its_own_process(device: &Device, case: &str) -> Outcome {
 
 /// Runs the case that `request` names, `device/case`.
 pub(crate) fn run(request: &str) -> ExitCode {
-    match find_and_run(request) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+    let outcome = find_and_run(request);
+    match (table::verdict(&outcome), outcome) {
+        (Verdict::NotHere(reason), _) => {
+            println!("{reason}");
+            ExitCode::from(NOT_FOR_THIS_DEVICE)
+        }
+        (_, Err(error)) => {
             eprintln!("{error}");
             ExitCode::FAILURE
         }
+        (_, Ok(())) => ExitCode::SUCCESS,
     }
 }
 
 fn find_and_run(request: &str) -> Outcome {
     let (wanted, name) = request.split_once('/').ok_or_else(|| format!("no request: {request:?}"))?;
-    let devices = Device::all();
-    let device = devices.iter().find(|device| label(device) == wanted).ok_or("no such device")?;
+    let known = devices::all().iter().find(|(label, _)| label == wanted);
+    let (_, device) = known.ok_or("no such device")?;
     let mut cases = APART.iter().chain(failures::APART);
     let (_, case) = cases.find(|(known, _)| *known == name).ok_or_else(|| format!("no case {name:?}"))?;
     case(device)
@@ -58,9 +73,6 @@ fn find_and_run(request: &str) -> Outcome {
 
 /// A read far beyond all memory of the device fails, and takes the context along.
 fn reading_where_nothing_is(device: &Device) -> Outcome {
-    if !device.is_cuda() {
-        return Ok(()); // There it would end the process.
-    }
     let stream = device.new_stream()?;
     let input = stream.upload(&[0_u16; 10])?;
     let mut output = stream.upload(&[0_u16; 10])?;

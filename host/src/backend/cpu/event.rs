@@ -1,9 +1,11 @@
 //! Events of the CPU device: marks in queues that worker threads raise, with the time. It must not
 //! know what stands before or after a mark.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::spin;
 use crate::backend::signal::Signal;
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
@@ -21,6 +23,8 @@ pub(crate) struct CpuMark {
 }
 
 struct State {
+    /// Whether the mark has been reached, for those who look without waiting.
+    reached: AtomicBool,
     progress: Mutex<Progress>,
     changed: Condvar,
 }
@@ -94,13 +98,15 @@ impl CpuEvent {
 impl CpuMark {
     pub(super) fn new() -> Self {
         let progress = Mutex::new(Progress::Ahead(Vec::new()));
-        CpuMark { state: Arc::new(State { progress, changed: Condvar::new() }) }
+        let reached = AtomicBool::new(false);
+        CpuMark { state: Arc::new(State { reached, progress, changed: Condvar::new() }) }
     }
 
     /// Notes that the mark has been reached; `failure` is what the stream had failed with by then.
     pub(super) fn reach(&self, failure: Option<Error>) {
         let reached = Progress::Reached(Reached { at: Instant::now(), failure });
         let before = std::mem::replace(&mut *self.lock(), reached);
+        self.state.reached.store(true, Ordering::Release);
         self.state.changed.notify_all();
         if let Progress::Ahead(signals) = before {
             signals.iter().for_each(|signal| signal.raise());
@@ -109,6 +115,7 @@ impl CpuMark {
 
     /// Waits for the mark; tells what the stream had failed with by then.
     pub(super) fn wait(&self) -> Option<Error> {
+        spin::until(|| self.state.reached.load(Ordering::Acquire).then_some(()));
         let ahead = |progress: &mut Progress| matches!(progress, Progress::Ahead(_));
         let progress = self.state.changed.wait_while(self.lock(), ahead);
         match &*progress.unwrap_or_else(PoisonError::into_inner) {

@@ -14,6 +14,7 @@ mod overflow;
 mod panic;
 mod properties;
 mod shared;
+mod spin;
 mod stack;
 mod stream;
 

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -13,6 +13,7 @@ use super::execute::{Launch, check_resources};
 use super::graph::{self, Step};
 use super::legacy::{self, Role};
 use super::memory;
+use super::spin;
 use crate::backend::failure::Failure;
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
@@ -284,9 +285,18 @@ impl Queue {
     }
 }
 
+/// The next operation; `None` if there will be none.
+fn next(operations: &Receiver<Operation>) -> Option<Operation> {
+    let look = || match operations.try_recv() {
+        Err(TryRecvError::Empty) => None,
+        result => Some(result.ok()),
+    };
+    spin::until(look).unwrap_or_else(|| operations.recv().ok())
+}
+
 /// Runs operations until the stream is gone and its queue is empty.
 fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, failure: &Failure) {
-    for operation in operations {
+    while let Some(operation) = next(operations) {
         match operation {
             Operation::Launch(launch) => {
                 // SAFETY: whoever enqueued it vouched for it; its memory is ordered by this queue and

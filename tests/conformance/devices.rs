@@ -1,0 +1,34 @@
+//! The devices under test and what the suite calls them. It must not know cases.
+
+use std::sync::OnceLock;
+
+use ferrogrid::{CpuOptions, Device};
+
+/// All devices of this machine, and a virtual CPU device with tight limits: what a kernel is promised must
+/// not depend on having more.
+pub(crate) fn all() -> &'static [(String, Device)] {
+    static DEVICES: OnceLock<Vec<(String, Device)>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
+        let present = Device::all().into_iter().map(|device| (name(&device), device));
+        present.chain([("cpu_small".to_owned(), small())]).collect()
+    })
+}
+
+/// Three workers (no power of two), the least shared memory that CUDA promises, little memory.
+fn small() -> Device {
+    let options = CpuOptions::new().workers(3).shared_memory_per_block(48 * 1024).memory(256 << 20);
+    Device::cpu_with(options).expect("these limits are possible")
+}
+
+/// `cpu`, `cpu_small`, `cuda0`, `cuda1`, ...
+pub(crate) fn label(device: &Device) -> &'static str {
+    let known = all().iter().find(|(_, known)| known == device);
+    known.map_or("unknown", |(label, _)| label)
+}
+
+fn name(device: &Device) -> String {
+    match device.ordinal() {
+        Some(ordinal) => format!("cuda{ordinal}"),
+        None => "cpu".to_owned(),
+    }
+}

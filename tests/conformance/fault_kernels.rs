@@ -1,0 +1,180 @@
+//! Kernels with faults that a GPU does not find: it would hang, or compute nonsense. Only the CPU device
+//! runs them. It must not know what is expected of them.
+
+/// Each kernel breaks a rule in block 1, and only there.
+#[ferrogrid::module]
+pub mod faults {
+    use ferrogrid::device::prelude::*;
+
+    /// Waits for the block, at the caller's place in the source.
+    ///
+    /// # Safety
+    /// All threads of the block make this call together.
+    #[track_caller]
+    unsafe fn wait(t: &Thread<1>) {
+        // SAFETY: passed on.
+        unsafe { t.sync_threads() }
+    }
+
+    /// Waits for the grid, at the caller's place in the source.
+    ///
+    /// # Safety
+    /// All threads of the grid make this call together.
+    #[track_caller]
+    unsafe fn wait_for_grid(t: &Thread<1>) {
+        // SAFETY: passed on.
+        unsafe { t.sync_grid() }
+    }
+
+    fn in_block_1(t: &Thread<1>) -> bool {
+        t.block_idx()[0] == 1
+    }
+
+    /// Only threads with an even number come to the barrier.
+    ///
+    /// # Safety
+    /// None on a GPU: the kernel is wrong. The CPU device reports it.
+    #[kernel]
+    pub unsafe fn barrier_for_some(t: Thread<1>) {
+        if !in_block_1(&t) || t.thread_rank().is_multiple_of(2) {
+            // SAFETY: not kept, for the test's sake.
+            unsafe { wait(&t) }; // barrier_for_some
+        }
+    }
+
+    /// Threads with even and odd numbers come to different barriers.
+    ///
+    /// # Safety
+    /// None on a GPU: the kernel is wrong. The CPU device reports it.
+    #[kernel]
+    pub unsafe fn two_barriers(t: Thread<1>) {
+        if !in_block_1(&t) || t.thread_rank().is_multiple_of(2) {
+            // SAFETY: not kept, for the test's sake.
+            unsafe { wait(&t) }; // two_barriers, even
+        } else {
+            // SAFETY: not kept, for the test's sake.
+            unsafe { wait(&t) }; // two_barriers, odd
+        }
+    }
+
+    /// Threads from number 40 on return before the barrier.
+    ///
+    /// # Safety
+    /// None on a GPU: the kernel is wrong. The CPU device reports it.
+    #[kernel]
+    pub unsafe fn early_return(t: Thread<1>) {
+        if in_block_1(&t) && t.thread_rank() >= 40 {
+            return;
+        }
+        // SAFETY: not kept, for the test's sake.
+        unsafe { wait(&t) }; // early_return
+    }
+
+    /// Block 1 ends before the barrier of the grid.
+    ///
+    /// # Safety
+    /// None on a GPU: the kernel is wrong. The CPU device reports it.
+    #[kernel(cooperative)]
+    pub unsafe fn missing_block(t: Thread<1>) {
+        if in_block_1(&t) {
+            return;
+        }
+        // SAFETY: not kept, for the test's sake.
+        unsafe { wait_for_grid(&t) }; // missing_block
+    }
+
+    /// Lane 5 exits before the others shuffle with it.
+    #[kernel]
+    pub fn exited_lane(t: Thread<1>, mut y: DisjointSlice<u32>) {
+        if in_block_1(&t) && t.warp().lane() == 5 {
+            return;
+        }
+        let mut seen = 0;
+        seen += t.warp().shuffle_xor(t.thread_rank(), 1); // exited_lane
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = seen;
+        }
+    }
+
+    /// Lanes from 16 on vote while those below shuffle.
+    #[kernel]
+    pub fn other_operation(t: Thread<1>, mut y: DisjointSlice<u32>) {
+        let mut seen = 0;
+        if !in_block_1(&t) || t.warp().lane() < 16 {
+            seen += t.warp().shuffle_xor(t.thread_rank(), 1); // other_operation, low
+        } else {
+            seen += t.warp().ballot(true); // other_operation, high
+        }
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = seen;
+        }
+    }
+
+    /// Tiles of 8 shuffle while lane 3 does so with its whole warp.
+    #[kernel]
+    pub fn other_mask(t: Thread<1>, mut y: DisjointSlice<u32>) {
+        let mut seen = 0;
+        if in_block_1(&t) && t.warp().lane() == 3 {
+            seen += t.warp().shuffle_xor(t.thread_rank(), 1); // other_mask, warp
+        } else {
+            seen += t.warp().tile::<8>().shuffle_xor(t.thread_rank(), 1); // other_mask, tile
+        }
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = seen;
+        }
+    }
+
+    /// Lane 3 waits at a barrier, the others for it in a vote.
+    ///
+    /// # Safety
+    /// None on a GPU: the kernel is wrong. The CPU device reports it.
+    #[kernel]
+    pub unsafe fn lane_at_a_barrier(t: Thread<1>) {
+        if in_block_1(&t) && t.thread_rank() == 3 {
+            // SAFETY: not kept, for the test's sake.
+            unsafe { wait(&t) }; // lane_at_a_barrier, barrier
+        } else {
+            t.warp().sync(); // lane_at_a_barrier, warp
+        }
+    }
+
+    /// Thread 21 of block 1 reads behind the end of `x`.
+    #[kernel]
+    pub fn out_of_bounds(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+        let far = in_block_1(&t) && t.thread_rank() == 21;
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = x[if far { x.len() } else { 0 }]; // out_of_bounds
+        }
+    }
+
+    /// Thread 21 of block 1 adds one to the greatest number.
+    #[kernel]
+    pub fn overflow(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+        let far = in_block_1(&t) && t.thread_rank() == 21;
+        let value = if far { u32::MAX } else { x[0] };
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = value + x[0]; // overflow
+        }
+    }
+
+    /// Thread 21 of block 1 panics between two barriers, with the others at the second.
+    #[kernel]
+    pub fn panic_between_barriers(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+        let far = in_block_1(&t) && t.thread_rank() == 21;
+        let odd = t.sync_threads_count(t.thread_rank() % 2 == 1);
+        assert!(!far, "{odd} of {} are odd", x[0]); // panic_between_barriers
+        let all = t.sync_threads_count(true);
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = all;
+        }
+    }
+
+    /// How many threads each block has, by a barrier.
+    #[kernel]
+    pub fn sound(t: Thread<1>, mut y: DisjointSlice<u32>) {
+        let count = t.sync_threads_count(true) + t.warp().shuffle_xor(1, 1);
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = count;
+        }
+    }
+}
