@@ -71,7 +71,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 largest_residue = largest_residue.max(residue);
             }
             if roots[i].x[0] > roots[i].x[1] {
-                return Err(format!("the roots of equation {i} are in the wrong order: {:?}", roots[i]).into());
+                return Err(
+                    format!("the roots of equation {i} are in the wrong order: {:?}", roots[i]).into()
+                );
             }
         }
     }
