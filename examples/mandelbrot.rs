@@ -51,8 +51,8 @@ mod kernels {
     }
 }
 
-const WIDTH: usize = 1200;
-const HEIGHT: usize = 800;
+const WIDTH: usize = 900;
+const HEIGHT: usize = 600;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path =

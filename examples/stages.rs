@@ -9,7 +9,7 @@
 
 use std::fs;
 
-use ferrogrid::prelude::*;
+use ferrogrid::{Event, prelude::*};
 use plotters::prelude::*;
 
 #[ferrogrid::module]
@@ -45,17 +45,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let input: Vec<f32> = (0..n).map(|_| 10.0 * random.f32()).collect();
     let mut output = vec![f32::NAN; n];
 
-    let mut marks = vec![("", stream.record()?)];
-    let mut x = stream.upload(&input)?;
-    marks.push(("upload", stream.record()?));
-    kernels::normalise(&stream, Grid::cover(n), 5.0, 0.1, &mut x)?;
-    marks.push(("normalise", stream.record()?));
-    let mut y = stream.zeros::<f32>(n)?;
-    marks.push(("zeros", stream.record()?));
-    kernels::series(&stream, Grid::cover(n), &x, &mut y)?;
-    marks.push(("series", stream.record()?));
-    stream.download_into(&y, &mut output)?;
-    marks.push(("download", stream.record()?));
+    // The first time loads the kernels and fills the memory pool.
+    work(&stream, &input, &mut output)?;
+    output.fill(f32::NAN);
+    let marks = work(&stream, &input, &mut output)?;
 
     let total = marks[marks.len() - 1].1.elapsed_since(&marks[0].1)?.as_secs_f64();
     println!("device     {}", device.name());
@@ -71,6 +64,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     check(&input, &output)?;
     println!("PASS");
     Ok(())
+}
+
+/// The program itself, with an event at the end of each stage.
+fn work(stream: &Stream, input: &[f32], output: &mut [f32]) -> ferrogrid::Result<Vec<(&'static str, Event)>> {
+    let grid = Grid::cover(input.len());
+    let mut marks = vec![("start", stream.record()?)];
+    let mut x = stream.upload(input)?;
+    marks.push(("upload", stream.record()?));
+    kernels::normalise(stream, grid, 5.0, 0.1, &mut x)?;
+    marks.push(("normalise", stream.record()?));
+    let mut y = stream.zeros::<f32>(input.len())?;
+    marks.push(("zeros", stream.record()?));
+    kernels::series(stream, grid, &x, &mut y)?;
+    marks.push(("series", stream.record()?));
+    stream.download_into(&y, output)?;
+    marks.push(("download", stream.record()?));
+    Ok(marks)
 }
 
 /// Compares with the sum of the series' terms in double precision.
@@ -104,7 +114,7 @@ fn plot(device: &str, stages: &[(&str, f64)]) -> Result<&'static str, Box<dyn st
         .margin(12)
         .x_label_area_size(40)
         .build_cartesian_2d(0.0..total, 0.0..stages.len() as f64)?;
-    chart.configure_mesh().disable_y_mesh().x_desc("ms").draw()?;
+    chart.configure_mesh().disable_y_mesh().light_line_style(WHITE).x_desc("ms").draw()?;
     let mut start = 0.0;
     for (row, (name, time)) in stages.iter().enumerate() {
         let (bottom, colour) = ((stages.len() - row) as f64, Palette99::pick(row));
