@@ -76,7 +76,7 @@ fn plot(device: &str, points: &[(f64, f64)]) -> Result<&'static str, Box<dyn std
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .caption(format!("Threads in a block, {device}"), ("sans-serif", 20))
-        .margin(12)
+        .margin(24)
         .x_label_area_size(40)
         .y_label_area_size(60)
         .build_cartesian_2d((32.0..1024.0).log_scale().base(2.0), 0.0..1.1 * highest)?;

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let seconds = upload(&stream, memory, part).map_err(|error| format!("{name}: {error}"))?;
             let bandwidth = BYTES as f64 / seconds / 1e9;
             print!("  {bandwidth:14.2}");
-            points.push((part as f64, bandwidth));
+            points.push((part as f64 / 1024.0, bandwidth));
         }
         println!();
     }
@@ -74,11 +74,11 @@ fn plot(
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .caption(format!("16 MiB in copies of different sizes, {device}"), ("sans-serif", 20))
-        .margin(12)
+        .margin(24)
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .build_cartesian_2d((4096.0..BYTES as f64).log_scale().base(4.0), 0.0..1.1 * highest)?;
-    chart.configure_mesh().light_line_style(WHITE).x_desc("bytes in a copy").y_desc("GB/s").draw()?;
+        .build_cartesian_2d((4.0..16384.0).log_scale().base(4.0), 0.0..1.1 * highest)?;
+    chart.configure_mesh().light_line_style(WHITE).x_desc("KiB in a copy").y_desc("GB/s").draw()?;
     for (name, colour, points) in series {
         let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2)).point_size(3);
         let legend = |(x, y)| PathElement::new([(x, y), (x + 20, y)], *colour);
