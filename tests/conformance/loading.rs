@@ -93,7 +93,13 @@ fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
     let optin = device.properties()?.shared_memory_per_block_optin as usize;
     let (kernels, blocks) = subjects();
     for kernel in kernels {
+        let most = device.attributes(kernel)?.max_threads_per_block;
         for threads in blocks {
+            // The driver's figure does not know what a kernel cannot be launched with.
+            if threads > most {
+                expect("blocks that are too large", device.occupancy(kernel, threads, 0)?.active_blocks, 0)?;
+                continue;
+            }
             for bytes in [0, 1, 1000, 20_000, 48 << 10, 100_000, optin, optin + 1] {
                 let rules = device.occupancy(kernel, threads, bytes)?;
                 let driver = device.max_active_blocks(kernel, threads, bytes)?;

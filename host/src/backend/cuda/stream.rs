@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{CUcontext, CUevent, CUfunction, CUstream};
@@ -13,12 +14,14 @@ use super::driver::{Code, Driver};
 use super::event::{self, CudaEvent, UNTIMED};
 use super::module;
 use super::recent::Recent;
+use crate::backend::EventBackend;
 use crate::backend::failure::Failure;
 use crate::backend::host_fn::HostFn;
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::retired::retire;
 use crate::stream_options::StreamOptions;
 
 /// `CU_STREAM_NON_BLOCKING`: no implicit order with the legacy default stream.
@@ -39,6 +42,8 @@ pub(crate) struct CudaStream {
     owner: Owner,
     recent: Arc<Recent>,
     failure: Arc<Failure>,
+    /// Whether it was given functions of the host.
+    calls: AtomicBool,
 }
 
 /// Who ends a stream.
@@ -104,6 +109,7 @@ impl CudaStream {
             owner,
             recent: Arc::new(Recent::new()),
             failure: Arc::default(),
+            calls: AtomicBool::new(false),
         }
     }
 
@@ -186,6 +192,7 @@ impl CudaStream {
 
     pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
         self.bind()?;
+        self.calls.store(true, Ordering::Relaxed);
         callback::host_fn(self.device, self.raw.0, function, self.failure.clone())
     }
 
@@ -404,9 +411,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        if matches!(self.owner, Owner::Us) && self.bind().is_ok() {
+        if !matches!(self.owner, Owner::Us) {
+            return;
+        }
+        let ended = Ended { device: self.device, context: Handle(self.context.0), raw: Handle(self.raw.0) };
+        // `cuStreamDestroy` waits for a function of the host that is being called, so it comes after that.
+        if *self.calls.get_mut()
+            && let Ok(event) = CudaEvent::new(self.device, EventOptions::new().without_timing())
+            && self.record(&event).is_ok()
+        {
+            retire(EventBackend::Cuda(event), Box::new(ended));
+        }
+    }
+}
+
+/// A stream that nobody uses any more.
+struct Ended {
+    device: &'static CudaDevice,
+    context: Handle<CUcontext>,
+    raw: Handle<CUstream>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let driver = self.device.driver();
+        if bind(driver, self.context.0).is_ok() {
             // SAFETY: the stream is live and not used again; the driver lets its work finish.
-            let _ = unsafe { self.driver.stream_destroy(self.raw.0) };
+            let _ = unsafe { driver.stream_destroy(self.raw.0) };
         }
     }
 }
