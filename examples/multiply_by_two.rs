@@ -21,8 +21,9 @@ mod kernels {
         let i = t.index();
         let ([block], [thread]) = (t.block_idx(), t.thread_idx());
         if let Some(x) = x.get_mut(i) {
-            println!("block {block}, thread {thread}: x[{}] = {x}, doubled {}", i.get(), 2 * *x);
-            *x *= 2;
+            let doubled = 2 * *x;
+            println!("block {block}, thread {thread}: x[{}] = {}, doubled {doubled}", i.get(), *x);
+            *x = doubled;
         }
     }
 }

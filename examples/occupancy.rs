@@ -42,7 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
 
     println!("\nthreads  a multiprocessor runs");
-    for threads in [32, 64, 128, 256, 512, 1024] {
+    let launchable = |threads: &u32| *threads <= attributes.max_threads_per_block;
+    for threads in [32, 64, 128, 256, 512, 1024].into_iter().filter(launchable) {
         let occupancy = device.occupancy(kernel, threads, 0)?;
         println!("{threads:7}  {occupancy}");
         if occupancy.active_blocks != device.max_active_blocks(kernel, threads, 0)? {

@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("one stream     {one:.3} ms");
     println!("three streams  {three:.3} ms, faster by {:.2}", one / three);
     println!("plot           {}", plot(device.name(), one.max(three), &bars)?);
-    for i in (0..PARTS * n).step_by(101) {
+    for i in (0..PARTS * n).step_by(1 + PARTS * n / 2000) {
         let mut expected = start_value(i);
         (0..2 * steps).for_each(|_| expected = 3.5 * expected * (1.0 - expected));
         let found = parts[i / n].0[i % n];
