@@ -76,7 +76,7 @@ fn rings() -> Vec<u8> {
     let pixel = |i: usize| {
         let (x, y) = (i % WIDTH, i / WIDTH);
         let distance = ((x * x + y * y) as f32).sqrt();
-        let ring = (distance / 12.0) as usize % 2 == 0;
+        let ring = ((distance / 12.0) as usize).is_multiple_of(2);
         if ring != (x > WIDTH / 2 && y > HEIGHT / 2) { 255 } else { 0 }
     };
     (0..WIDTH * HEIGHT).map(pixel).collect()

@@ -12,6 +12,9 @@ use std::fs;
 use ferrogrid::prelude::*;
 use plotters::prelude::*;
 
+/// A line of the plot: its name, its colour, and the bandwidth in GB/s for each number of KiB in a copy.
+type Series = (&'static str, RGBColor, Vec<(f64, f64)>);
+
 /// Bytes of every transfer in all.
 const BYTES: usize = 1 << 24;
 
@@ -25,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("bytes      {BYTES} in all");
     println!("{:>9}  {:>7}  {:>13}  {:>16}", "in a copy", "copies", "ordinary GB/s", "page-locked GB/s");
 
-    let mut series = [("ordinary memory", RED, Vec::new()), ("page-locked memory", BLUE, Vec::new())];
+    let mut series: [Series; 2] =
+        [("ordinary memory", RED, Vec::new()), ("page-locked memory", BLUE, Vec::new())];
     for log_bytes in (12..=24).step_by(2) {
         let part = 1_usize << log_bytes;
         print!("{part:9}  {:7}", BYTES / part);
@@ -63,10 +67,7 @@ fn upload(stream: &Stream, memory: &[u8], part: usize) -> Result<f64, Box<dyn st
     Ok(best)
 }
 
-fn plot(
-    device: &str,
-    series: &[(&str, RGBColor, Vec<(f64, f64)>)],
-) -> Result<&'static str, Box<dyn std::error::Error>> {
+fn plot(device: &str, series: &[Series]) -> Result<&'static str, Box<dyn std::error::Error>> {
     let path = "target/gallery/transfers.svg";
     fs::create_dir_all("target/gallery")?;
     let highest = series.iter().flat_map(|(_, _, points)| points).map(|point| point.1).fold(0.0, f64::max);
