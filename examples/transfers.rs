@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pinned = device.pinned_copy(&ordinary)?;
     println!("device     {}", device.name());
     println!("bytes      {BYTES} in all");
-    println!("{:>9}  {:>7}  {:>13}  {:>16}", "in a copy", "copies", "ordinary GB/s", "page-locked GB/s");
+    println!("{:>9}  {:>7}  {:>16}  {:>16}", "in a copy", "copies", "ordinary GB/s", "page-locked GB/s");
 
     let mut series: [Series; 2] =
         [("ordinary memory", RED, Vec::new()), ("page-locked memory", BLUE, Vec::new())];
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (memory, (name, _, points)) in [&ordinary[..], &pinned[..]].into_iter().zip(&mut series) {
             let seconds = upload(&stream, memory, part).map_err(|error| format!("{name}: {error}"))?;
             let bandwidth = BYTES as f64 / seconds / 1e9;
-            print!("  {bandwidth:14.2}");
+            print!("  {bandwidth:16.2}");
             points.push((part as f64 / 1024.0, bandwidth));
         }
         println!();
@@ -53,13 +53,14 @@ fn upload(stream: &Stream, memory: &[u8], part: usize) -> Result<f64, Box<dyn st
     for _ in 0..3 {
         stream.fill_into(0, &mut buffer)?;
         let start = stream.record()?;
-        stream.scope(|scope| {
-            memory
-                .chunks(part)
-                .zip(buffer.chunks_mut(part)?)
-                .try_for_each(|(host, device)| scope.upload_into(host, device))
+        // The copies borrow `memory`; the end of the scope waits for them.
+        let end = stream.scope(|scope| {
+            for (host, device) in memory.chunks(part).zip(buffer.chunks_mut(part)?) {
+                scope.upload_into(host, device)?;
+            }
+            stream.record()
         })??;
-        best = best.min(stream.record()?.elapsed_since(&start)?.as_secs_f64());
+        best = best.min(end.elapsed_since(&start)?.as_secs_f64());
     }
     if stream.download(&buffer)? != memory {
         return Err(format!("what came in parts of {part} bytes is not what was sent").into());
