@@ -1,4 +1,4 @@
-//! 1.5 element_wise: a million quadratic equations, one per thread.
+//! 1.5 element_wise: many quadratic equations, one per thread.
 //!
 //! Shows: several inputs, a struct of results (`#[derive(DeviceCopy)]`), and branches that differ between
 //! threads.
@@ -47,7 +47,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let n = if device.is_cuda() { 1 << 22 } else { 200_000 };
     let mut random = fastrand::Rng::with_seed(1);
     let mut numbers = || -> Vec<f64> { (0..n).map(|_| 0.5 + random.f64()).collect() };
-    let (a, b, c) = (numbers(), numbers().iter().map(|b| 4.0 * b - 4.0).collect::<Vec<_>>(), numbers());
+    let (a, c) = (numbers(), numbers());
+    // About one in ten is large enough for roots.
+    let b: Vec<f64> = numbers().iter().map(|b| 4.0 * b - 4.0).collect();
 
     let device_inputs = [stream.upload(&a)?, stream.upload(&b)?, stream.upload(&c)?];
     let [device_a, device_b, device_c] = &device_inputs;
@@ -63,27 +65,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if roots[i].count != expected {
             return Err(format!("equation {i} has {expected} roots, not {:?}", roots[i]).into());
         }
-        if expected == 2 {
-            with_roots += 1;
-            // What the solutions are is not asked for: what they do is.
-            for x in roots[i].x {
-                let residue = ((a[i] * x + b[i]) * x + c[i]).abs() / (a[i] * x * x + (b[i] * x).abs() + c[i]);
-                largest_residue = largest_residue.max(residue);
+        if expected == 0 {
+            continue;
+        }
+        with_roots += 1;
+        // What the solutions are is not asked for: what they do is.
+        for x in roots[i].x {
+            let residue = ((a[i] * x + b[i]) * x + c[i]).abs() / (a[i] * x * x + (b[i] * x).abs() + c[i]);
+            if residue.is_nan() || residue > 8.0 * f64::EPSILON {
+                return Err(format!("equation {i} is not solved by {:?}", roots[i]).into());
             }
-            if roots[i].x[0] > roots[i].x[1] {
-                return Err(
-                    format!("the roots of equation {i} are in the wrong order: {:?}", roots[i]).into()
-                );
-            }
+            largest_residue = largest_residue.max(residue);
+        }
+        if roots[i].x[0] > roots[i].x[1] {
+            return Err(format!("the roots of equation {i} are in the wrong order: {:?}", roots[i]).into());
         }
     }
     println!("device        {}", device.name());
     println!("equations     {n}");
     println!("with 2 roots  {with_roots}");
     println!("residue       {largest_residue:.1e} of the terms at most");
-    if largest_residue.is_nan() || largest_residue > 8.0 * f64::EPSILON {
-        return Err("a root does not solve its equation".into());
-    }
     println!("PASS");
     Ok(())
 }

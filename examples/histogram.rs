@@ -6,8 +6,8 @@
 //! Look at: the throughput for random bytes, and for bytes that are all the same, where all threads
 //! want the same counter.
 //!
-//! `cargo ferrogrid run histogram [BYTES]` (unless told, 2^26 on a GPU, 2^20 on the CPU; rounded up to a multiple
-//! of 16)
+//! `cargo ferrogrid run histogram [BYTES]` (unless told, 2^26 on a GPU, 2^20 on the CPU; rounded up to
+//! a multiple of 16)
 
 use ferrogrid::prelude::*;
 

@@ -2,7 +2,7 @@
 //!
 //! Shows: ordinary memory, page-locked memory, a `Vec` that is page-locked where it is, and managed memory.
 //! Look at: the types: a copy in the background takes page-locked memory and gives it back with `wait`, so
-//! nobody can touch it in between; the slice that managed memory gives to the host keeps kernels away from it.
+//! nobody can touch it in between; the slice that managed memory gives to the host keeps kernels away.
 //!
 //! `cargo ferrogrid run host_memory`
 

@@ -1,10 +1,10 @@
 //! 5.2 pitfalls: the four classic mistakes of CUDA programs, and what becomes of them here.
 //!
-//! Shows: leaks (memory is freed after its last use, on every way out), missing synchronisation (results come
-//! only by calls that wait), wrong dimensions (typed errors with value and limit), and resources handled wrongly
-//! (failures that name the cause, and leave the device fit for use).
-//! Look at: the error texts. What cannot be shown is what does not compile: a kernel with the wrong arguments, a
-//! buffer as input and output at once, host memory that is read while a copy writes it.
+//! Shows: leaks (memory is freed after its last use, on every way out), missing synchronisation (results
+//! come only by calls that wait), wrong dimensions (typed errors with value and limit), and resources handled
+//! wrongly (failures that name the cause, and leave the device fit for use).
+//! Look at: the error texts. What cannot be shown is what does not compile: a kernel with the wrong arguments,
+//! a buffer as input and output at once, host memory that is read while a copy writes it.
 //!
 //! `cargo ferrogrid run pitfalls`
 

@@ -1,9 +1,9 @@
 //! 3.4 stages: where the time of a small program goes, stage by stage.
 //!
-//! Shows: events between the stages of a stream's work, read after all of it has run, so that measuring does
-//! not make the host wait in between.
-//! Look at: target/gallery/stages.svg, and the share of the copies: a kernel that touches each element once is
-//! not worth the way to a GPU.
+//! Shows: events between the stages of a stream's work, read after all of it has run, so that measuring
+//! does not make the host wait in between.
+//! Look at: target/gallery/stages.svg, and the share of the copies: a kernel that touches each element once
+//! is not worth the way to a GPU.
 //!
 //! `cargo ferrogrid run stages`
 

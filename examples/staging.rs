@@ -16,7 +16,7 @@ mod kernels {
     /// How far the window reaches to each side.
     pub const RADIUS: usize = 16;
 
-    /// y[i] = the sum of x[i - RADIUS] to x[i + RADIUS], straight from global memory; 0 counts beyond the ends.
+    /// y[i] = the sum of x[i - RADIUS] to x[i + RADIUS], from global memory; 0 counts beyond the ends.
     #[kernel]
     pub fn window_direct(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
         let i = t.index();

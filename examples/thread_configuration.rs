@@ -1,8 +1,8 @@
 //! 3.1 thread_configuration: the same work with blocks of 32 to 1024 threads.
 //!
 //! Shows: `Grid::cover(n).with_block(threads)`, times by events (`stream.time`), and a plot.
-//! Look at: target/gallery/thread_configuration.svg. Results do not depend on the block; speed does: too small
-//! blocks do not fill a multiprocessor, and between 128 and 512 there is often no difference at all.
+//! Look at: target/gallery/thread_configuration.svg. Results do not depend on the block; speed does: too
+//! small blocks do not fill a multiprocessor, and between 128 and 512 there is often no difference at all.
 //!
 //! `cargo ferrogrid run thread_configuration`
 

@@ -1,9 +1,9 @@
 //! 3.3 transfers: one large copy against many small ones, from ordinary and from page-locked memory.
 //!
-//! Shows: copies of parts of a buffer (`slice_mut`), page-locked memory (`pinned_copy`), and copies that borrow
-//! it in the background (`stream.scope`).
-//! Look at: target/gallery/transfers.svg. Each copy has a fixed cost, so small ones are slow; and a GPU reads
-//! page-locked memory by itself, without a copy by the processor before.
+//! Shows: copies of parts of a buffer (`slice_mut`), page-locked memory (`pinned_copy`), and copies that
+//! borrow it in the background (`stream.scope`).
+//! Look at: target/gallery/transfers.svg. Each copy has a fixed cost, so small ones are slow; and a GPU
+//! reads page-locked memory by itself, without a copy by the processor before.
 //!
 //! `cargo ferrogrid run transfers`
 
