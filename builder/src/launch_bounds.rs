@@ -47,7 +47,12 @@ mod tests {
 
     #[test]
     fn directives_stand_before_the_body_of_their_entry() {
-        let fixed = LaunchBounds { block: Some([16, 16, 1]), max_threads: None, min_blocks: Some(2) };
+        let fixed = LaunchBounds {
+            block: Some([16, 16, 1]),
+            max_threads: None,
+            min_blocks: Some(2),
+            ..LaunchBounds::default()
+        };
         let limited = LaunchBounds { max_threads: Some(100), ..LaunchBounds::default() };
         let text = declare(TEXT, [("k_10", limited), ("k_1", fixed)]);
         assert!(text.contains("param_0\n)\n.reqntid 16, 16, 1\n.minnctapersm 2\n{"), "{text}");

@@ -33,8 +33,13 @@ fn main() -> std::process::ExitCode {
     if let Some(case) = separate::requested() {
         return separate::run(&case);
     }
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
     let devices = Device::all();
+    // CUDA calls functions of the host one after the other, and the legacy stream waits for all: cases that
+    // keep such a function waiting would keep others waiting that it waits for.
+    if devices.iter().any(|device| device.ordinal().is_some()) {
+        arguments.test_threads.get_or_insert(1);
+    }
     let cases = [
         language::CASES,
         launching::CASES,
