@@ -5,7 +5,7 @@
 //! Look at: the bandwidth. The kernel moves 12 bytes per element and computes almost nothing, so on
 //! a GPU it should come close to the memory's speed.
 //!
-//! `cargo ferrogrid run saxpy [ELEMENTS]` (unless told, 2^26 on a GPU, 2^20 on the CPU)
+//! `cargo ferrogrid run saxpy [ELEMENTS]` (unless told, 2^26 on a GPU, 2^19 on the CPU)
 
 use ferrogrid::prelude::*;
 
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let n = match std::env::args().nth(1) {
         Some(text) => text.parse().map_err(|error| format!("ELEMENTS is a number, not {text:?}: {error}"))?,
         None if device.is_cuda() => 1_usize << 26,
-        None => 1 << 20,
+        None => 1 << 19,
     };
     let a = 2.5_f32;
     let mut random = fastrand::Rng::new();
