@@ -1,25 +1,31 @@
-"""Runs benches/gpu (Rust) and baseline (CUDA C++) in turns on one machine and compares medians.
+"""Runs the GPU benches (Rust against CUDA C++ in one process) and writes what came out with the machine.
 
-python3 benches/compare.py RUST_PROGRAM CPP_PROGRAM OUTPUT.json
+python3 benches/compare.py RUST_PROGRAM CUBIN OUTPUT
 
-It must not know what is measured: every program prints one JSON line per figure, and figures of one
-name are compared. The bars are those of the design.
+Writes OUTPUT.json and OUTPUT.csv. It must not know what is measured: the program prints one JSON line per
+figure. The bars are those of the design.
 """
 
+import csv
 import json
+import math
+import os
 import platform
 import statistics
 import subprocess
 import sys
 from datetime import date
 
-TURNS = 5
-BARS = {"saxpy_2^28": 1.02, "launch_typed / launch_raw": 1.05}
+TURNS = 3
+KERNEL_BAR = 1.02
+GEOMETRIC_MEAN_BAR = 1.00
+LAUNCH_BAR = 1.05
 
 
-def figures(program):
-    lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
-    return {line["name"]: line["seconds"] for line in map(json.loads, lines)}
+def turn(program, cubin):
+    environment = os.environ | {"FERROGRID_BENCH_CUBIN": os.path.abspath(cubin)}
+    done = subprocess.run([program], env=environment, stdout=subprocess.PIPE, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.returncode
 
 
 def machine():
@@ -35,30 +41,47 @@ def machine():
     }
 
 
-def medians(turns):
-    return {name: statistics.median(turn[name] for turn in turns) for name in turns[0]}
+def combined(turns):
+    """One row for each kernel: the median over the turns of times and ratios."""
+    kernels = {}
+    for figure in (figure for figures in turns for figure in figures if "rust" in figure):
+        kernels.setdefault(figure["name"], []).append(figure)
+    return [
+        {
+            "name": name,
+            "rust_seconds": statistics.median(figure["rust"] for figure in figures),
+            "cpp_seconds": statistics.median(figure["c++"] for figure in figures),
+            "ratio": statistics.median(figure["rust"] / figure["c++"] for figure in figures),
+        }
+        for name, figures in kernels.items()
+    ]
 
 
 def main():
-    rust_program, cpp_program, output = sys.argv[1:]
-    rust_turns, cpp_turns = [], []
-    for _ in range(TURNS):
-        cpp_turns.append(figures(cpp_program))
-        rust_turns.append(figures(rust_program))
-    rust, cpp = medians(rust_turns), medians(cpp_turns)
-    ratios = {name: rust[name] / cpp[name] for name in rust if name in cpp}
-    ratios["launch_typed / launch_raw"] = statistics.median(t["launch_typed"] / t["launch_raw"] for t in rust_turns)
-    ratios["launch_typed / launch_raw_c++"] = rust["launch_typed"] / cpp["launch_raw_c++"]
-    result = {"machine": machine(), "turns": TURNS, "rust": rust, "c++": cpp, "ratios": ratios, "bars": BARS,
-              "rust_turns": rust_turns, "c++_turns": cpp_turns}
-    with open(output, "w") as file:
+    program, cubin, output = sys.argv[1:]
+    turns, codes = zip(*(turn(program, cubin) for _ in range(TURNS)))
+    rows = combined(turns)
+    mean = math.exp(statistics.mean(math.log(row["ratio"]) for row in rows))
+    launches = [figure for figures in turns for figure in figures if figure["name"] == "launch"]
+    launch = statistics.median(figure["typed"] / figure["raw"] for figure in launches)
+    where = machine()
+    result = {"machine": where, "kernels": rows, "geometric_mean": mean, "launch_typed / launch_raw": launch,
+              "bars": {"kernel": KERNEL_BAR, "geometric_mean": GEOMETRIC_MEAN_BAR, "launch": LAUNCH_BAR},
+              "turns": turns}
+    with open(output + ".json", "w") as file:
         json.dump(result, file, indent=1)
         file.write("\n")
-    for name, ratio in ratios.items():
-        bar = BARS.get(name)
-        verdict = "" if bar is None else f"  bar {bar}: {'met' if ratio <= bar else 'MISSED'}"
-        print(f"{name:32} {ratio:.4f}{verdict}")
+    with open(output + ".csv", "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["name", "rust_seconds", "cpp_seconds", "ratio", "gpu", "driver", "date"])
+        for row in rows:
+            writer.writerow([*row.values(), where["name"], where["driver_version"], where["date"]])
+    bars = [(row["name"], row["ratio"], KERNEL_BAR) for row in rows]
+    bars += [("geometric mean", mean, GEOMETRIC_MEAN_BAR), ("launch_typed / launch_raw", launch, LAUNCH_BAR)]
+    for name, ratio, bar in bars:
+        print(f"{name:28} {ratio:.4f}  bar {bar}: {'met' if ratio <= bar else 'MISSED'}")
+    return max(codes)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

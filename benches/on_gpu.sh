@@ -37,9 +37,9 @@ for example in "$bundle"/examples/*; do
 done
 
 echo "== against CUDA C++"
-nvcc -O3 -arch=native benches/cuda/baseline.cu -o "$bundle/baseline" -lcuda &&
+nvcc -O3 -arch=native -cubin benches/cuda/kernels.cu -o "$bundle/kernels.cubin" &&
     chmod +x "$bundle"/benches/* &&
-    python3 benches/compare.py "$bundle/benches/gpu" "$bundle/baseline" "$out/gpu.json" || status=1
+    python3 benches/compare.py "$bundle/benches/gpu" "$bundle/kernels.cubin" "$out/gpu" || status=1
 
 tar -C "$out" -czf "$out/logs.tar.gz" logs && rm -r "$out/logs"
 echo "status $status"

@@ -25,6 +25,7 @@ mod inner;
 mod inner_cargo;
 mod launch_bounds;
 mod manifest;
+mod message_layout;
 mod metadata;
 mod module_tree;
 mod panic_strategy;

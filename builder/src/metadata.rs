@@ -26,8 +26,8 @@ pub(crate) struct Package {
     pub(crate) ferrogrid: Option<[Dependency; 2]>,
     /// `package.metadata.ferrogrid.arch`.
     pub(crate) archs: Vec<String>,
-    /// `package.metadata.ferrogrid.panic`.
-    pub(crate) panic: PanicStrategy,
+    /// `package.metadata.ferrogrid.panic`, if it is there.
+    pub(crate) panic: Option<PanicStrategy>,
     /// `package.metadata.ferrogrid.overflow-checks`.
     pub(crate) overflow_checks: bool,
     /// The folders in which cargo looks for targets: a new file there is a new target.
@@ -144,10 +144,10 @@ impl Package {
     }
 }
 
-fn panic_strategy(value: &Value) -> Result<PanicStrategy, Error> {
+fn panic_strategy(value: &Value) -> Result<Option<PanicStrategy>, Error> {
     match value {
-        Value::Null => Ok(PanicStrategy::default()),
-        value => PanicStrategy::parse(value.as_str().unwrap_or(&value.to_string())),
+        Value::Null => Ok(None),
+        value => PanicStrategy::parse(value.as_str().unwrap_or(&value.to_string())).map(Some),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::metadata::{Package, TargetKind};
 use crate::module_tree::{self, Sources};
 use crate::panic_strategy::PanicStrategy;
 use crate::toolchain::{self, Toolchain};
-use crate::{cache, core_cache, manifest};
+use crate::{cache, core_cache, manifest, message_layout};
 
 /// Compiles the kernels of the package whose build script calls this, with the default options; on
 /// failure prints the reason and ends the build script.
@@ -85,7 +85,8 @@ impl Build {
     }
 
     /// What a panic does on the device. This wins over `package.metadata.ferrogrid.panic` in Cargo.toml
-    /// (`"message"` or `"trap"`); [`PanicStrategy::Message`] if neither is set.
+    /// (`"message"` or `"trap"`); if neither is set [`PanicStrategy::Message`], or [`PanicStrategy::Trap`] with a
+    /// compiler whose messages are not known.
     pub fn panic(mut self, strategy: PanicStrategy) -> Self {
         self.panic = Some(strategy);
         self
@@ -131,7 +132,7 @@ impl Build {
             cores.push(core_cache::ensure(&cache_root, &toolchain, arch, &mut progress)?);
         }
         let step = Step {
-            panic: self.panic.unwrap_or(package.panic),
+            panic: self.panic.or(package.panic),
             overflow_checks: self.overflow_checks.unwrap_or(package.overflow_checks),
             environment,
             package: &package,
@@ -163,7 +164,8 @@ fn described(error: &Error) -> String {
 }
 
 struct Step<'a> {
-    panic: PanicStrategy,
+    /// As somebody chose it.
+    panic: Option<PanicStrategy>,
     overflow_checks: bool,
     environment: &'a Environment,
     package: &'a Package,
@@ -193,7 +195,7 @@ impl Step<'_> {
         let scan = scan(self.environment, self.package, &Cfgs::from_rustc(&cores[0].cfgs))?;
         let modules = scan.units.iter().flat_map(|unit| &unit.device_crate.modules);
         let names: BTreeSet<&String> = modules.flat_map(|module| &module.names).collect();
-        let plan = Plan::new(self.package, self.toolchain, self.panic, names.iter().copied());
+        let plan = Plan::new(self.package, self.toolchain, self.panic_strategy(), names.iter().copied());
         let mut output = Output { directives: self.directives(&scan, &plan), ..Output::default() };
         if scan.units.is_empty() {
             return Ok(output);
@@ -289,8 +291,30 @@ impl Step<'_> {
     }
 
     /// When cargo must run the step again: also when what the kernels are compiled with changes.
+    /// A trap where nobody chose, and messages could not be read.
+    fn panic_strategy(&self) -> PanicStrategy {
+        match self.panic {
+            Some(chosen) => chosen,
+            None if message_layout::is_known(self.toolchain) => PanicStrategy::Message,
+            None => PanicStrategy::Trap,
+        }
+    }
+
+    /// What becomes of panics and printed text if messages of this compiler's cannot be read.
+    fn message_warning(&self) -> Option<String> {
+        (!message_layout::is_known(self.toolchain)).then(|| {
+            format!(
+                "cargo::warning=this version of Ferrogrid does not know how {} keeps messages: on a GPU a panic is a \
+                 trap without one, unless `panic = \"message\"` in [package.metadata.ferrogrid] says otherwise, and \
+                 text that kernels print may be wrong",
+                self.toolchain.version
+            )
+        })
+    }
+
     fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Vec<String> {
         let mut directives = directives(self.environment, self.package, scan);
+        directives.extend(self.message_warning().filter(|_| !scan.units.is_empty()));
         let own = &self.environment.manifest_dir;
         let folders = plan.local_folders().filter(|folder| *folder != own);
         let mut files: BTreeSet<PathBuf> =

@@ -47,6 +47,7 @@ pub mod native;
 pub mod output;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
+pub mod random;
 pub mod shared;
 mod stride;
 mod thread;

@@ -104,13 +104,18 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         thread: &Thread<'_, R>,
         mut value: impl FnMut(A::Place) -> A::Element,
     ) {
-        let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
-        while number < A::LEN {
-            let value = value(A::place(number));
-            // SAFETY: in bounds; the number belongs to this thread alone, and nobody reads while the region
-            // is written. Elements need no dropping.
-            unsafe { A::element(self.start, number).write(value) };
-            number += stride;
+        let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+        // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
+        let mut first = 0;
+        while first < A::LEN {
+            let number = first + rank;
+            if number < A::LEN {
+                let value = value(A::place(number));
+                // SAFETY: in bounds; the number belongs to this thread alone, and nobody reads while the
+                // region is written. Elements need no dropping.
+                unsafe { A::element(self.start, number).write(value) };
+            }
+            first += stride;
         }
     }
 

@@ -15,6 +15,8 @@ mod loading;
 mod math;
 mod memory;
 mod ordering;
+mod random;
+mod random_kernels;
 mod runtime;
 mod separate;
 mod stride_kernels;
@@ -52,6 +54,7 @@ fn main() -> std::process::ExitCode {
         failures::CASES,
         strides::CASES,
         blocks::CASES,
+        random::CASES,
         &runtime::CASES.concat(),
         &runtime::LIVE_CASES.concat(),
     ]

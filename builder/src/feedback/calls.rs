@@ -59,11 +59,13 @@ fn is_call_of(line: &str, function: &str) -> bool {
     rest.ends_with(function)
 }
 
-/// The declaration of a function that the text defines.
+/// The declaration of a function that the text defines, with its `.noreturn` (PTX 6.4 and later), without
+/// which ptxas would take them for two functions.
 fn declaration(text: &str, name: &str) -> Option<String> {
     let start = text.find(&format!(".visible .func {name}("))?;
-    let end = start + text[start..].find("\n)\n")?;
-    Some(format!("{}\n)\n;\n", &text[start..end]))
+    let (signature, rest) = text[start..].split_once("\n)\n")?;
+    let attribute = if rest.starts_with(".noreturn\n") { ".noreturn\n" } else { "" };
+    Some(format!("{signature}\n)\n{attribute};\n"))
 }
 
 fn insert_after_header(text: &str, declarations: &str) -> String {
@@ -90,6 +92,14 @@ mod tests {
         let declared = text.find(".visible .func __ferrogrid_panic_bounds_check(\n\t.param .b64 a\n)\n;\n");
         let called = text.find("\tcall.uni __ferrogrid_panic_bounds_check, (param0, param1, param2);\n");
         assert!(declared.unwrap() < called.unwrap(), "{text}");
+    }
+
+    #[test]
+    fn a_declaration_says_noreturn_where_the_definition_does() {
+        let call = "\tcall.uni _RNvNtCsx_4core9panicking18panic_bounds_check, (param0, param1, param2);\n";
+        let target = TARGET.replace(")\n{", ")\n.noreturn\n{");
+        let text = redirect(&format!(".address_size 64\n{call}{target}"));
+        assert!(text.contains("\t.param .b64 a\n)\n.noreturn\n;\n"), "{text}");
     }
 
     #[test]

@@ -73,15 +73,18 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     pub fn fill_with(&mut self, thread: &Thread<'_, 2>, mut value: impl FnMut([usize; 2]) -> T) {
         let [x, y] = thread.block_idx();
         let (left, top) = (x as usize * W, y as usize * H);
-        let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
-        while number < W * H {
+        let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+        // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
+        let mut first = 0;
+        while first < W * H {
+            let number = first + rank;
             let (x, y) = (left + number % W, top + number / W);
-            if x < self.shape[0] && y < self.shape[1] {
+            if number < W * H && x < self.shape[0] && y < self.shape[1] {
                 let value = value([y, x]);
                 // SAFETY: as in `TileIter::next`.
                 unsafe { *self.start.add(y * self.shape[0] + x) = value };
             }
-            number += stride;
+            first += stride;
         }
     }
 }
@@ -173,6 +176,20 @@ impl<'a, T> DisjointRows<'a, T> {
     #[inline(always)]
     pub fn fill_with(&mut self, thread: &Thread<'_, 1>, mut value: impl FnMut(usize) -> T) {
         let RowIter { start, next: mut column, end, stride, .. } = self.iter_mut(thread);
+        // Four values at a time, so that what they load is under way together.
+        while column < end && end - column > 3 * stride {
+            let places = [column, column + stride, column + 2 * stride, column + 3 * stride];
+            let values = [value(places[0]), value(places[1]), value(places[2]), value(places[3])];
+            let [first, second, third, fourth] = values;
+            // SAFETY: as in `RowIter::next`; the last of the four is below `end`, too.
+            unsafe {
+                *start.add(places[0]) = first;
+                *start.add(places[1]) = second;
+                *start.add(places[2]) = third;
+                *start.add(places[3]) = fourth;
+            }
+            column += 4 * stride;
+        }
         while column < end {
             let value = value(column);
             // SAFETY: as in `RowIter::next`.
