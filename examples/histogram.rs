@@ -1,4 +1,4 @@
-//! histogram: how often each byte occurs, with atomic counters.
+//! 2.6 histogram: how often each byte occurs, with atomic counters.
 //!
 //! Shows: numbers that all threads change (`&[DeviceAtomic<u32>]`, `buffer.as_atomic()`), and a
 //! grid-stride loop, by which a grid that just fills the device walks over any number of bytes, 16 of
@@ -6,9 +6,8 @@
 //! Look at: the throughput for random bytes, and for bytes that are all the same, where all threads
 //! want the same counter.
 //!
-//! `cargo ferrogrid run histogram [BYTES]` (2^26 unless told; rounded up to a multiple of 16)
-
-use std::time::Instant;
+//! `cargo ferrogrid run histogram [BYTES]` (unless told, 2^26 on a GPU, 2^20 on the CPU; rounded up to
+//! a multiple of 16)
 
 use ferrogrid::prelude::*;
 
@@ -29,19 +28,20 @@ mod kernels {
     }
 }
 
-const LAUNCHES: u32 = 5;
+const LAUNCHES: usize = 5;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let device = Device::best()?;
+    let stream = device.new_stream()?;
     let n = match std::env::args().nth(1) {
         Some(text) => text.parse().map_err(|error| format!("BYTES is a number, not {text:?}: {error}"))?,
-        None => 1_usize << 26,
+        None if device.is_cuda() => 1_usize << 26,
+        None => 1 << 20,
     };
     let n = n.next_multiple_of(16);
     let mut random = vec![0; n];
     fastrand::Rng::new().fill(&mut random);
 
-    let device = Device::best()?;
-    let stream = device.new_stream()?;
     println!("device     {}", device.name());
     println!("bytes      {n}");
     measure(&stream, "random", &random)?;
@@ -60,12 +60,9 @@ fn measure(stream: &Stream, name: &str, data: &[u8]) -> Result<(), Box<dyn std::
     let mut counts = stream.zeros::<u32>(256)?;
     kernels::histogram(stream, grid, groups, counts.as_atomic())?;
     let result = stream.download(&counts)?;
-    let start = Instant::now();
-    for _ in 0..LAUNCHES {
-        kernels::histogram(stream, grid, groups, counts.as_atomic())?;
-    }
-    stream.synchronize()?;
-    let seconds = start.elapsed().as_secs_f64() / f64::from(LAUNCHES);
+    let timing =
+        stream.time(LAUNCHES, |stream| kernels::histogram(stream, grid, groups, counts.as_atomic()))?;
+    let seconds = timing.median().as_secs_f64();
     println!("{name:<10} {:.3} ms per launch, {:.2} GB/s", seconds * 1e3, data.len() as f64 / seconds / 1e9);
 
     let mut expected = vec![0_u32; 256];

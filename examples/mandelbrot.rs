@@ -1,12 +1,12 @@
-//! mandelbrot: a picture, one thread per pixel.
+//! 1.7 mandelbrot: a picture, one thread per pixel.
 //!
 //! Shows: rank 2 (`Thread<2>`, `Grid::cover([width, height])`, a 2-D view of a buffer), a struct as
 //! a kernel parameter, and an ordinary Rust function called from a kernel and from the host.
-//! Look at: the picture, mandelbrot.png in the folder for temporary files unless a path is given.
+//! Look at: the picture, target/gallery/mandelbrot.png unless a path is given.
 //!
 //! `cargo ferrogrid run mandelbrot [FILE.png]`
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -51,13 +51,13 @@ mod kernels {
     }
 }
 
-const WIDTH: usize = 1200;
-const HEIGHT: usize = 800;
+const WIDTH: usize = 900;
+const HEIGHT: usize = 600;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path =
-        std::env::args_os().nth(1).map_or_else(|| std::env::temp_dir().join("mandelbrot.png"), PathBuf::from);
-    let plane = kernels::Plane { left: -2.25, top: 1.0, step: 3.0 / WIDTH as f32, limit: 1000 };
+        std::env::args_os().nth(1).map_or_else(|| "target/gallery/mandelbrot.png".into(), PathBuf::from);
+    let plane = kernels::Plane { left: -2.25, top: 1.0, step: 3.0 / WIDTH as f32, limit: 400 };
 
     let device = Device::best()?;
     let stream = device.new_stream()?;
@@ -85,6 +85,9 @@ fn write_png(path: &Path, counts: &[u16], limit: u16) -> Result<(), Box<dyn std:
     let scale = 255.0 / f64::from(limit).ln();
     let shade = |&count: &u16| if count == limit { 0 } else { (f64::from(count.max(1)).ln() * scale) as u8 };
     let pixels: Vec<u8> = counts.iter().map(shade).collect();
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
     let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), WIDTH as u32, HEIGHT as u32);
     encoder.set_color(png::ColorType::Grayscale);
     encoder.set_depth(png::BitDepth::Eight);

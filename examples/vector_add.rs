@@ -1,4 +1,4 @@
-//! vector_add: c = a + b, with an output that starts out poisoned.
+//! 1.2 vector_add: c = a + b, with an output that starts out poisoned.
 //!
 //! Shows: two inputs and an output of another buffer; lengths that are no multiple of the block.
 //! Look at: `get_mut` is `None` for the threads beyond the end, so the grid may cover more than the

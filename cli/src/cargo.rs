@@ -59,11 +59,12 @@ impl Package {
         Ok(Package { manifest, metadata })
     }
 
-    /// The names of its targets of `kind`: `example`, `test`, `bench`, `bin`.
-    pub(crate) fn targets(&self, kind: &str) -> Vec<String> {
+    /// Its targets of `kind` (`example`, `test`, `bench`, `bin`): their names, and their first source files.
+    pub(crate) fn sources(&self, kind: &str) -> Vec<(String, PathBuf)> {
         let targets = self.metadata["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
         let of_kind = targets.iter().filter(|target| target_kind(target) == Some(kind));
-        of_kind.filter_map(|target| target["name"].as_str().map(str::to_owned)).collect()
+        let text = |target: &Value, key| target[key].as_str().map(str::to_owned);
+        of_kind.filter_map(|it| Some((text(it, "name")?, text(it, "src_path")?.into()))).collect()
     }
 
     /// The strings of the list at `package.metadata.ferrogrid.<path>` of its `Cargo.toml`.

@@ -2,6 +2,7 @@
 //! `host`, starts cargo, and prints; it must not know how kernels are compiled or launched.
 
 mod cargo;
+mod example;
 mod verb;
 
 use std::process::ExitCode;
@@ -24,7 +25,7 @@ enum Verb {
     Setup,
     /// Say what is there and what is missing: toolchains, driver, GPUs, ptxas; and what to do.
     Doctor,
-    /// Run an example of this package, optimised. Does the set-up first.
+    /// Run an example of this package, optimised; or show or run all of them. Does the set-up first.
     Run(verb::run::Options),
     /// Run the tests of this workspace. Does the set-up first.
     Test(verb::test::Options),

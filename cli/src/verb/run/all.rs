@@ -1,0 +1,120 @@
+//! `cargo ferrogrid run --all`: every example, one after the other, and a table of how each went. It must
+//! not know what an example does, but that a line `device NAME` of its output names its device.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Failure;
+use crate::cargo::{self, Executable, Package};
+use crate::example::Example;
+use crate::verb::setup;
+
+/// How a run of an example went.
+struct Run {
+    /// `PASS`, or why not.
+    result: String,
+    time: Duration,
+    /// Where it ran, if it said so.
+    device: Option<String>,
+}
+
+const PASS: &str = "PASS";
+
+/// Sets up, builds all, runs each; fails if one fails.
+pub(super) fn run(package: &Package, examples: &[Example]) -> Result<ExitCode, Failure> {
+    if examples.is_empty() {
+        return Err("this package has no examples".into());
+    }
+    setup::ensure()?;
+    let mut command = cargo::command();
+    command.args(["build", "--release", "--examples", "--manifest-path"]).arg(&package.manifest);
+    let executables = cargo::build(&mut command)?;
+    let mut runs = Vec::new();
+    for example in examples {
+        println!("\n== {} {}", example.number, example.name);
+        runs.push((example.name.as_str(), run_one(example, &executables)?));
+    }
+    println!("\n{}", table(&runs));
+    let passed = runs.iter().filter(|(_, run)| run.result == PASS).count();
+    println!("{passed} passed, {} failed", runs.len() - passed);
+    Ok(if passed == runs.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_one(example: &Example, executables: &[Executable]) -> Result<Run, Failure> {
+    let built = executables.iter().find(|it| it.kind == "example" && it.name == example.name);
+    let Some(executable) = built else {
+        // One that needs a feature of the package is left out by cargo.
+        return Ok(Run { result: "FAIL (not built)".to_owned(), time: Duration::ZERO, device: None });
+    };
+    watch(&executable.path)
+}
+
+/// Runs the program, shows what it prints, and looks for its device there.
+fn watch(program: &Path) -> Result<Run, Failure> {
+    let start = Instant::now();
+    let cannot = |error| format!("cannot run {}: {error}", program.display());
+    let mut child = Command::new(program).stdout(Stdio::piped()).spawn().map_err(cannot)?;
+    let output = child.stdout.take().ok_or("the output of an example is lost")?;
+    let device = pass_on(BufReader::new(output)).map_err(cannot)?;
+    let status = child.wait().map_err(cannot)?;
+    let result = if status.success() { PASS.to_owned() } else { format!("FAIL ({status})") };
+    Ok(Run { result, time: start.elapsed(), device })
+}
+
+/// Shows `output` as it comes; the device that it names first.
+fn pass_on(mut output: impl BufRead) -> std::io::Result<Option<String>> {
+    let (mut line, mut device) = (Vec::new(), None);
+    while output.read_until(b'\n', &mut line)? > 0 {
+        std::io::stdout().write_all(&line)?;
+        device = device.or_else(|| device_in(&String::from_utf8_lossy(&line)));
+        line.clear();
+    }
+    Ok(device)
+}
+
+fn device_in(line: &str) -> Option<String> {
+    let name = line.strip_prefix("device")?;
+    name.starts_with(char::is_whitespace).then(|| name.trim().to_owned())
+}
+
+fn table(runs: &[(&str, Run)]) -> String {
+    let name_width = runs.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max("example".len());
+    let result_width = runs.iter().map(|(_, run)| run.result.len()).max().unwrap_or(0).max("result".len());
+    let mut table = format!("{:<name_width$}  {:<result_width$}  seconds  device\n", "example", "result");
+    for (name, Run { result, time, device }) in runs {
+        let (seconds, device) = (time.as_secs_f64(), device.as_deref().unwrap_or("not told"));
+        table += &format!("{name:<name_width$}  {result:<result_width$}  {seconds:7.2}  {device}\n");
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_device_is_read_from_a_line_of_its_own() {
+        assert_eq!(device_in("device     NVIDIA H200\n").as_deref(), Some("NVIDIA H200"));
+        assert_eq!(device_in("devices 3\n"), None);
+        assert_eq!(device_in("the device is a CPU\n"), None);
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_run() {
+        let run = |result: &str, device: Option<&str>| Run {
+            result: result.to_owned(),
+            time: Duration::from_millis(1234),
+            device: device.map(str::to_owned),
+        };
+        let runs =
+            [("saxpy", run(PASS, Some("NVIDIA H200"))), ("a_long_name", run("FAIL (exit status: 1)", None))];
+        let expected = "\
+example      result                 seconds  device
+saxpy        PASS                      1.23  NVIDIA H200
+a_long_name  FAIL (exit status: 1)     1.23  not told
+";
+        assert_eq!(table(&runs), expected);
+    }
+}

@@ -1,0 +1,90 @@
+//! 1.5 element_wise: many quadratic equations, one per thread.
+//!
+//! Shows: several inputs, a struct of results (`#[derive(DeviceCopy)]`), and branches that differ between
+//! threads.
+//! Look at: the struct is one element of a buffer, the same on both sides. The derive refuses what may not
+//! travel to a device, such as references.
+//!
+//! `cargo ferrogrid run element_wise`
+
+use ferrogrid::prelude::*;
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    /// The real solutions of an equation; the first `count` of `x` count, the smaller first.
+    #[derive(Clone, Copy, DeviceCopy, Debug)]
+    #[repr(C)]
+    pub struct Roots {
+        /// The solutions; NaN beyond the first `count`.
+        pub x: [f64; 2],
+        /// How many there are.
+        pub count: u64,
+    }
+
+    /// Solves a x^2 + b x + c = 0 for each i; a is not 0.
+    #[kernel]
+    pub fn solve(t: Thread<1>, a: &[f64], b: &[f64], c: &[f64], mut roots: DisjointSlice<Roots>) {
+        let i = t.index();
+        let Some(roots) = roots.get_mut(i) else { return };
+        let (a, b, c) = (a[i.get()], b[i.get()], c[i.get()]);
+        let discriminant = b * b - 4.0 * a * c;
+        if discriminant < 0.0 {
+            *roots = Roots { x: [f64::NAN; 2], count: 0 };
+            return;
+        }
+        // The sum of two numbers of the same sign: -b + sqrt(..) would cancel for large b.
+        let q = -0.5 * (b + discriminant.sqrt().copysign(b));
+        let (first, second) = if q == 0.0 { (0.0, 0.0) } else { (q / a, c / q) };
+        *roots = Roots { x: [first.min(second), first.max(second)], count: 2 };
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let device = Device::best()?;
+    let stream = device.new_stream()?;
+    let n = if device.is_cuda() { 1 << 22 } else { 200_000 };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut numbers = || -> Vec<f64> { (0..n).map(|_| 0.5 + random.f64()).collect() };
+    let (a, c) = (numbers(), numbers());
+    // About one in ten is large enough for roots.
+    let b: Vec<f64> = numbers().iter().map(|b| 4.0 * b - 4.0).collect();
+
+    let device_inputs = [stream.upload(&a)?, stream.upload(&b)?, stream.upload(&c)?];
+    let [device_a, device_b, device_c] = &device_inputs;
+    let poison = kernels::Roots { x: [7.0; 2], count: 7 };
+    let mut device_roots = stream.upload(&vec![poison; n])?;
+    kernels::solve(&stream, Grid::cover(n), device_a, device_b, device_c, &mut device_roots)?;
+    let roots = stream.download(&device_roots)?;
+
+    let mut with_roots = 0;
+    let mut largest_residue = 0.0_f64;
+    for i in 0..n {
+        let expected = if b[i] * b[i] < 4.0 * a[i] * c[i] { 0 } else { 2 };
+        if roots[i].count != expected {
+            return Err(format!("equation {i} has {expected} roots, not {:?}", roots[i]).into());
+        }
+        if expected == 0 {
+            continue;
+        }
+        with_roots += 1;
+        // What the solutions are is not asked for: what they do is.
+        for x in roots[i].x {
+            let residue = ((a[i] * x + b[i]) * x + c[i]).abs() / (a[i] * x * x + (b[i] * x).abs() + c[i]);
+            if residue.is_nan() || residue > 8.0 * f64::EPSILON {
+                return Err(format!("equation {i} is not solved by {:?}", roots[i]).into());
+            }
+            largest_residue = largest_residue.max(residue);
+        }
+        if roots[i].x[0] > roots[i].x[1] {
+            return Err(format!("the roots of equation {i} are in the wrong order: {:?}", roots[i]).into());
+        }
+    }
+    println!("device        {}", device.name());
+    println!("equations     {n}");
+    println!("with 2 roots  {with_roots}");
+    println!("residue       {largest_residue:.1e} of the terms at most");
+    println!("PASS");
+    Ok(())
+}

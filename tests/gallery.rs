@@ -1,0 +1,87 @@
+//! The examples as a reader and a user meet them: each tells its place in the learning order, stays short,
+//! and passes on the CPU device. It must not know what any of them does. `cargo test` builds them before.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() -> std::process::ExitCode {
+    let arguments = Arguments::from_args();
+    let examples = sources();
+    let numbers = examples.clone();
+    let mut trials = vec![Trial::test("numbers_are_unique", move || unique_numbers(&numbers))];
+    for (name, text) in examples {
+        let source = (name.clone(), text);
+        trials.push(Trial::test(format!("{name}::reads_well"), move || reads_well(&source.0, &source.1)));
+        trials.push(Trial::test(format!("{name}::passes"), move || passes(&name)));
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The examples' names and texts, by name.
+fn sources() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let files = std::fs::read_dir(folder).expect("the examples").map(|entry| entry.expect("a file").path());
+    let name = |path: &PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a text");
+    let mut sources: Vec<_> = files.map(|path| (name(&path), read(&path))).collect();
+    sources.sort();
+    assert!(!sources.is_empty());
+    sources
+}
+
+/// The number that the first line begins with.
+fn number(text: &str) -> Option<&str> {
+    let number = text.strip_prefix("//! ")?.split(' ').next()?;
+    let (chapter, place) = number.split_once('.')?;
+    (chapter.parse::<u32>().is_ok() && place.parse::<u32>().is_ok()).then_some(number)
+}
+
+fn unique_numbers(examples: &[(String, String)]) -> Result<(), Failed> {
+    let mut names = HashMap::new();
+    for (name, text) in examples {
+        let number = number(text).ok_or_else(|| format!("{name} has no number"))?;
+        if let Some(other) = names.insert(number, name) {
+            return Err(format!("{name} and {other} both have the number {number}").into());
+        }
+    }
+    Ok(())
+}
+
+fn reads_well(name: &str, text: &str) -> Result<(), Failed> {
+    let number = number(text).ok_or("the first line does not begin with a number such as 2.3")?;
+    let lines = text.lines().count();
+    if lines > 150 {
+        return Err(format!("{lines} lines; an example has 150 at most").into());
+    }
+    let header: String = text.lines().take_while(|line| line.starts_with("//!")).collect();
+    let title = format!("//! {number} {name}: ");
+    let command = format!("`cargo ferrogrid run {name}");
+    for part in [title.as_str(), "Shows: ", "Look at: ", command.as_str()] {
+        if !header.contains(part) {
+            return Err(format!("the header lacks {part:?}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Runs what cargo has built beside this test.
+fn passes(name: &str) -> Result<(), Failed> {
+    let this = std::env::current_exe()?;
+    let profile = this.ancestors().nth(2).ok_or("this test is not in a target folder")?;
+    let program = profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    if !program.exists() {
+        return Err(format!("{} is not built: cargo build --examples", program.display()).into());
+    }
+    let mut command = Command::new(program);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).env("FERROGRID_DEVICE", "cpu");
+    let output = command.output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() && text.lines().last() == Some("PASS") {
+        return Ok(());
+    }
+    let error = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{}\n{text}{error}", output.status).into())
+}
