@@ -63,7 +63,9 @@ fn is_call_of(line: &str, function: &str) -> bool {
 fn declaration(text: &str, name: &str) -> Option<String> {
     let start = text.find(&format!(".visible .func {name}("))?;
     let end = start + text[start..].find("\n)\n")?;
-    Some(format!("{}\n)\n;\n", &text[start..end]))
+    // From PTX ISA 6.4 on; ptxas wants the declaration to say the same.
+    let noreturn = if text[end..].starts_with("\n)\n.noreturn\n") { ".noreturn" } else { "" };
+    Some(format!("{}\n)\n{noreturn};\n", &text[start..end]))
 }
 
 fn insert_after_header(text: &str, declarations: &str) -> String {
@@ -80,6 +82,14 @@ fn insert_after_header(text: &str, declarations: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_declaration_says_that_a_function_does_not_return_if_its_definition_does() {
+        let newer = TARGET.replace(")\n{", ")\n.noreturn\n{");
+        let declared = declaration(&newer, "__ferrogrid_panic_bounds_check").unwrap();
+        assert!(declared.ends_with(")\n.noreturn;\n"), "{declared}");
+        assert!(declaration(TARGET, "__ferrogrid_panic_bounds_check").unwrap().ends_with(")\n;\n"));
+    }
 
     const TARGET: &str = ".visible .func __ferrogrid_panic_bounds_check(\n\t.param .b64 a\n)\n{\n}\n";
 
