@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -21,6 +22,16 @@ pub fn root() -> PathBuf {
 /// A short name for a content: 16 hexadecimal digits.
 pub(crate) fn key(content: &[u8]) -> String {
     format!("{:032x}", xxh3_128(content))[..16].to_owned()
+}
+
+/// Identifies this program, and so the code of this crate in it: another one may make something else of the
+/// same sources.
+pub(crate) fn program_key() -> &'static str {
+    static KEY: OnceLock<String> = OnceLock::new();
+    KEY.get_or_init(|| {
+        let program = std::env::current_exe().and_then(fs::read);
+        program.map_or_else(|_| env!("CARGO_PKG_VERSION").to_owned(), |program| key(&program))
+    })
 }
 
 /// Creates a directory and its parents.

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ferrogrid_syntax::LaunchBounds;
+use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 
 use crate::arch::Arch;
+use crate::arithmetic;
 use crate::cache;
 use crate::core_cache::CoreEntry;
 use crate::dependencies::Externs;
@@ -16,6 +17,9 @@ use crate::error::Error;
 use crate::feedback;
 use crate::inner;
 use crate::launch_bounds;
+use crate::line_info;
+use crate::math::Math;
+use crate::options::Options;
 use crate::ptx::{Ptx, remap_files};
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 
@@ -26,8 +30,10 @@ pub(crate) struct Compiler<'a> {
     pub(crate) arch: &'a Arch,
     pub(crate) core: CoreEntry,
     pub(crate) externs: Externs,
-    /// Whether integer overflow panics.
-    pub(crate) overflow_checks: bool,
+    /// What the build chose.
+    pub(crate) options: &'a Options,
+    /// Where its mathematics comes from.
+    pub(crate) math: Math,
     /// `OUT_DIR/ferrogrid`.
     pub(crate) folder: &'a Path,
     /// Messages show paths below this folder without it.
@@ -62,6 +68,9 @@ impl Compiler<'_> {
         let file = self.folder.join(format!("{}.{}.ptx", device_crate.slug, self.arch));
         let work = self.work(&device_crate.slug);
         let mut command = self.rustc(device_crate, library, "device");
+        if self.math == Math::Libdevice {
+            command.args(self.reflection());
+        }
         command.args(["--crate-type=cdylib", "--emit=asm,link", "-Clinker=true", "-Clto=fat"]);
         command.arg("--out-dir").arg(&work);
         let stamp = self.stamp(&command, device_crate, library);
@@ -72,9 +81,8 @@ impl Compiler<'_> {
             let _ = fs::remove_file(&stamp_file);
             self.run(&mut command, device_crate, &work)?;
             let assembly = work.join(format!("{}.s", device_crate.crate_name));
-            let text = feedback::adapt(&cache::read(&assembly)?);
-            let text = launch_bounds::declare(&text, bounds(device_crate));
-            cache::write(&file, &self.readable(&text))?;
+            let text = self.finished(&cache::read(&assembly)?, device_crate);
+            cache::write(&file, &text)?;
         }
         let text = cache::read(&file)?;
         let ptx = self.check(&file, &text, device_crate)?;
@@ -82,6 +90,26 @@ impl Compiler<'_> {
             cache::write(&stamp_file, &stamp)?;
         }
         Ok(Image { file, text, ptx })
+    }
+
+    /// What libdevice asks its compiler (`__nvvm_reflect`): LLVM answers the rest itself, or with 0.
+    fn reflection(&self) -> [String; 2] {
+        let arithmetic = self.options.arithmetic;
+        let flag = |name, value: bool| format!("-Cllvm-args=-nvvm-reflect-add={name}={}", u8::from(value));
+        [
+            flag("__CUDA_FTZ", arithmetic.ftz == Some(true)),
+            flag("__CUDA_PREC_SQRT", arithmetic.approx_sqrt != Some(true)),
+        ]
+    }
+
+    /// The compiler's PTX with what rustc has no option for.
+    fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
+        let text = feedback::adapt(assembly);
+        let text = launch_bounds::declare(&text, bounds(device_crate, self.options.max_registers));
+        let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
+        let wants_lines = self.options.line_info != Some(false);
+        let text = if wants_lines { self.readable(&text) } else { line_info::strip(&text) };
+        format!("// Mathematics: {}\n{text}", self.math)
     }
 
     /// The rlib of the package's library, without entry points.
@@ -115,7 +143,8 @@ impl Compiler<'_> {
         command.arg(format!("-Ctarget-cpu={}", self.arch));
         command.args(["-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort"]);
         command.args(["-Cdebuginfo=line-directives-only", "-Zmir-enable-passes=-JumpThreading"]);
-        command.arg(format!("-Coverflow-checks={}", if self.overflow_checks { "on" } else { "off" }));
+        let overflow_checks = self.options.overflow_checks == Some(true);
+        command.arg(format!("-Coverflow-checks={}", if overflow_checks { "on" } else { "off" }));
         command.args(["--cap-lints=allow", "--color=never", "-Zcrate-attr=no_std"]);
         command.arg(format!("-Cmetadata={}-{expand}", device_crate.slug));
         command.arg(format!("-Zcrate-attr=feature({})", features(device_crate)));
@@ -140,12 +169,12 @@ impl Compiler<'_> {
     /// Changes when the result of the command could.
     fn stamp(&self, command: &Command, device_crate: &DeviceCrate, library: Option<&OwnLibrary>) -> String {
         let line = inner::command_line(command);
-        let version = env!("CARGO_PKG_VERSION");
-        let keys = [version, &self.toolchain.key, &device_crate.text_key, &self.externs.key];
+        let keys = [cache::program_key(), &self.toolchain.key, &device_crate.text_key, &self.externs.key];
         let library = library.map_or("", |library| &library.key);
         let expected: Vec<String> =
             expected(device_crate).map(|(name, count)| format!("{name} {count}")).collect();
-        cache::key(format!("{line}\n{keys:?}\n{library}\n{expected:?}").as_bytes())
+        let options = self.options;
+        cache::key(format!("{line}\n{keys:?}\n{library}\n{expected:?}\n{options:?}").as_bytes())
     }
 
     fn run(&self, command: &mut Command, device_crate: &DeviceCrate, work: &Path) -> Result<(), Error> {
@@ -206,10 +235,26 @@ fn features(device_crate: &DeviceCrate) -> String {
     names.join(",")
 }
 
-/// Name and promises of each entry point.
-fn bounds(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, LaunchBounds)> {
+/// Name and promises of each entry point. `max_registers` is for kernels that do not bound their registers
+/// themselves.
+fn bounds(
+    device_crate: &DeviceCrate,
+    max_registers: Option<u32>,
+) -> impl Iterator<Item = (&str, LaunchBounds)> {
     let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
-    kernels.map(|kernel| (kernel.entry.as_str(), kernel.bounds))
+    kernels.map(move |kernel| {
+        let mut bounds = kernel.bounds;
+        if bounds.min_blocks.is_none() {
+            bounds.max_registers = bounds.max_registers.or(max_registers);
+        }
+        (kernel.entry.as_str(), bounds)
+    })
+}
+
+/// Name of each entry point, and how exact it wants to be.
+fn arithmetic_of_kernels(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, Arithmetic)> {
+    let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
+    kernels.map(|kernel| (kernel.entry.as_str(), kernel.arithmetic))
 }
 
 /// Name and number of parameters of each entry point that the crate's modules promise.

@@ -13,6 +13,7 @@ use crate::arch::Arch;
 use crate::cache::{self, Lock};
 use crate::core_cache::CoreEntry;
 use crate::error::Error;
+use crate::libdevice;
 use crate::metadata::{Dependency, Package, Source};
 use crate::panic_strategy::PanicStrategy;
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
@@ -44,6 +45,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) package: &'a Package,
     pub(crate) toolchain: &'a Toolchain,
     pub(crate) panic: PanicStrategy,
+    /// Where mathematics comes from, if not from `libm`.
+    pub(crate) libdevice: Option<&'a Path>,
     /// The dependencies that kernels name, by extern name.
     pub(crate) named: BTreeMap<String, &'a Dependency>,
 }
@@ -54,6 +57,7 @@ impl<'a> Plan<'a> {
         package: &'a Package,
         toolchain: &'a Toolchain,
         panic: PanicStrategy,
+        libdevice: Option<&'a Path>,
         names: impl IntoIterator<Item = &'n String>,
     ) -> Self {
         let mut named = BTreeMap::new();
@@ -64,7 +68,7 @@ impl<'a> Plan<'a> {
                 named.insert(name.clone(), dependency);
             }
         }
-        Plan { package, toolchain, panic, named }
+        Plan { package, toolchain, panic, libdevice, named }
     }
 
     /// The folders whose content the externs depend on.
@@ -120,6 +124,9 @@ impl<'a> Plan<'a> {
             if self.panic == PanicStrategy::Trap && dependency.package == "ferrogrid-device" {
                 dependency.features.push("panic-trap".to_owned());
             }
+            if self.libdevice.is_some() && dependency.package == "ferrogrid-device" {
+                dependency.features.push("libdevice".to_owned());
+            }
             text.push_str(&dependency_line(&dependency.package, &dependency));
         }
         for (name, dependency) in &self.named {
@@ -133,6 +140,9 @@ impl<'a> Plan<'a> {
     /// Changes when the inner cargo could build something else.
     fn inputs_key(&self, manifest: &str, lock_text: &str, core: &CoreEntry) -> String {
         let mut content = format!("{manifest}\n{lock_text}\n{}\n", core.sysroot.display());
+        if let Some(file) = self.libdevice {
+            content.push_str(&format!("{} {}\n", file.display(), file_key(file)));
+        }
         for folder in self.local_folders() {
             source_stamps(folder, &mut content);
         }
@@ -176,6 +186,9 @@ impl<'a> Plan<'a> {
         let facade = built(&artifacts, FACADE_NAME)?;
         let kept = folder.join("libferrogrid.rlib");
         fs::copy(&facade, &kept).map_err(Error::io("copy", &facade))?;
+        if let Some(file) = self.libdevice {
+            libdevice::add_to(&kept, file)?;
+        }
         crates.push(("ferrogrid".to_owned(), kept));
         for (name, dependency) in &self.named {
             crates.push((name.clone(), built(&artifacts, &dependency.package)?));

@@ -16,6 +16,8 @@ pub struct Environment {
     pub features: Vec<String>,
     /// The `--cfg` options in the user's own rustc flags, as `name` or `name="value"`.
     pub cfgs: Vec<String>,
+    /// libdevice, if `FERROGRID_LIBDEVICE` names it.
+    pub libdevice: Option<PathBuf>,
     /// The architectures asked for by `FERROGRID_ARCH`, unparsed.
     pub arch: Option<String>,
 }
@@ -33,6 +35,7 @@ impl Environment {
             out_dir: path("OUT_DIR")?,
             features: features.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect(),
             cfgs: cfg_options(&env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default()),
+            libdevice: env::var_os("FERROGRID_LIBDEVICE").filter(|it| !it.is_empty()).map(PathBuf::from),
             arch: env::var("FERROGRID_ARCH").ok().filter(|it| !it.trim().is_empty()),
         })
     }

@@ -121,6 +121,28 @@ pub enum Error {
         diagnostics: String,
     },
 
+    /// libdevice was asked for and is not installed.
+    #[error(
+        "the mathematics of kernels shall come from libdevice, which is not on this machine\n{places}\
+         it comes with a CUDA toolkit, and with a package from PyPI: `pip install nvidia-nvvm`; if it is elsewhere, \
+         set FERROGRID_LIBDEVICE to the file libdevice.10.bc",
+        places = places.iter().map(|place| format!("  not there: {}\n", place.display())).collect::<String>()
+    )]
+    NoLibdevice {
+        /// Where it could have been.
+        places: Vec<PathBuf>,
+    },
+
+    /// What was named as libdevice is something else.
+    #[error(
+        "{file} is not a file of LLVM bitcode: FERROGRID_LIBDEVICE names the file libdevice.10.bc",
+        file = file.display()
+    )]
+    BadLibdevice {
+        /// What was named.
+        file: PathBuf,
+    },
+
     /// The PTX is not what the source promises.
     #[error("the PTX of {target} for {arch} is not as expected: {problem}\n  file: {file}", file = file.display())]
     Ptx {

@@ -36,6 +36,9 @@ fn directives(bounds: LaunchBounds) -> String {
     if let Some(blocks) = bounds.min_blocks {
         lines.push_str(&format!(".minnctapersm {blocks}\n"));
     }
+    if let Some(registers) = bounds.max_registers {
+        lines.push_str(&format!(".maxnreg {registers}\n"));
+    }
     lines
 }
 
@@ -47,16 +50,12 @@ mod tests {
 
     #[test]
     fn directives_stand_before_the_body_of_their_entry() {
-        let fixed = LaunchBounds {
-            block: Some([16, 16, 1]),
-            max_threads: None,
-            min_blocks: Some(2),
-            ..LaunchBounds::default()
-        };
-        let limited = LaunchBounds { max_threads: Some(100), ..LaunchBounds::default() };
+        let fixed = LaunchBounds { block: Some([16, 16, 1]), min_blocks: Some(2), ..LaunchBounds::default() };
+        let limited =
+            LaunchBounds { max_threads: Some(100), max_registers: Some(64), ..LaunchBounds::default() };
         let text = declare(TEXT, [("k_10", limited), ("k_1", fixed)]);
         assert!(text.contains("param_0\n)\n.reqntid 16, 16, 1\n.minnctapersm 2\n{"), "{text}");
-        assert!(text.contains(".entry k_10()\n.maxntid 100, 1, 1\n{"), "{text}");
+        assert!(text.contains(".entry k_10()\n.maxntid 100, 1, 1\n.maxnreg 64\n{"), "{text}");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! one and [`setup`] provides one. See [`Build`] for options and [`cache`] for where things are kept.
 
 mod arch;
+mod arithmetic;
 mod blank;
 pub mod cache;
 mod cfg;
@@ -24,10 +25,14 @@ mod feedback;
 mod inner;
 mod inner_cargo;
 mod launch_bounds;
+pub mod libdevice;
+mod line_info;
 mod manifest;
+mod math;
 mod message_layout;
 mod metadata;
 mod module_tree;
+mod options;
 mod panic_strategy;
 pub mod ptx;
 pub mod setup;
@@ -37,5 +42,6 @@ pub mod toolchain;
 pub use arch::Arch;
 pub use environment::Environment;
 pub use error::Error;
+pub use math::Math;
 pub use panic_strategy::PanicStrategy;
 pub use step::{Build, CompiledModule, Output, compile};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::panic_strategy::PanicStrategy;
+use crate::options::Options;
 
 mod query;
 #[cfg(test)]
@@ -26,10 +26,8 @@ pub(crate) struct Package {
     pub(crate) ferrogrid: Option<[Dependency; 2]>,
     /// `package.metadata.ferrogrid.arch`.
     pub(crate) archs: Vec<String>,
-    /// `package.metadata.ferrogrid.panic`, if it is there.
-    pub(crate) panic: Option<PanicStrategy>,
-    /// `package.metadata.ferrogrid.overflow-checks`.
-    pub(crate) overflow_checks: bool,
+    /// The rest of `package.metadata.ferrogrid`.
+    pub(crate) options: Options,
     /// The folders in which cargo looks for targets: a new file there is a new target.
     pub(crate) discovered: Vec<PathBuf>,
     /// Folders of the path dependencies of each package, itself included, by package id.
@@ -131,8 +129,7 @@ impl Package {
             dependencies: dependencies(own, &graph),
             ferrogrid: graph.ferrogrid(id),
             archs: strings(&own["metadata"]["ferrogrid"]["arch"]),
-            panic: panic_strategy(&own["metadata"]["ferrogrid"]["panic"])?,
-            overflow_checks: overflow_checks(&own["metadata"]["ferrogrid"]["overflow-checks"])?,
+            options: Options::from_metadata(&own["metadata"]["ferrogrid"])?,
             discovered: discovered(&environment.manifest_dir),
             local: graph.local_folders(),
         })
@@ -141,25 +138,6 @@ impl Package {
     /// The folders of all path dependencies that `dependency` is made of, its own included.
     pub(crate) fn local_folders(&self, dependency: &Dependency) -> impl Iterator<Item = &PathBuf> {
         self.local.get(&dependency.id).into_iter().flatten()
-    }
-}
-
-fn panic_strategy(value: &Value) -> Result<Option<PanicStrategy>, Error> {
-    match value {
-        Value::Null => Ok(None),
-        value => PanicStrategy::parse(value.as_str().unwrap_or(&value.to_string())).map(Some),
-    }
-}
-
-fn overflow_checks(value: &Value) -> Result<bool, Error> {
-    match value {
-        Value::Null => Ok(false),
-        Value::Bool(on) => Ok(*on),
-        other => Err(Error::Setting {
-            key: "overflow-checks",
-            value: other.to_string(),
-            expected: "true or false",
-        }),
     }
 }
 

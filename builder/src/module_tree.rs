@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use ferrogrid_syntax::{Fingerprint, LaunchBounds, Module, ModuleOptions, is_module_attribute};
+use ferrogrid_syntax::{Arithmetic, Fingerprint, LaunchBounds, Module, ModuleOptions, is_module_attribute};
 use syn::{Attribute, Item, ItemMod, Meta, Token, Visibility};
 
 use crate::cfg::Cfgs;
@@ -89,6 +89,8 @@ pub(crate) struct FoundKernel {
     pub(crate) parameters: usize,
     /// What it promises of its launches, for its PTX to say.
     pub(crate) bounds: LaunchBounds,
+    /// How exact it wants floating-point code, where it says so.
+    pub(crate) arithmetic: Arithmetic,
 }
 
 /// Walks the tree that begins in `root`.
@@ -203,6 +205,7 @@ impl Walker<'_> {
                 entry: kernel.entry(instance, module.fingerprint),
                 parameters: kernel.flattened(),
                 bounds: kernel.bounds,
+                arithmetic: kernel.arithmetic,
             })
         });
         let kernels = kernels.collect();

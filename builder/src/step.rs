@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ferrogrid_syntax::Arithmetic;
+
 use crate::arch::Arch;
 use crate::cfg::Cfgs;
 use crate::compile::{Compiler, Image, OwnLibrary};
@@ -14,11 +16,13 @@ use crate::dependencies::Plan;
 use crate::device_crate::{self, DeviceCrate};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::math::Math;
 use crate::metadata::{Package, TargetKind};
 use crate::module_tree::{self, Sources};
+use crate::options::Options;
 use crate::panic_strategy::PanicStrategy;
 use crate::toolchain::{self, Toolchain};
-use crate::{cache, core_cache, manifest, message_layout};
+use crate::{cache, core_cache, libdevice, manifest, message_layout};
 
 /// Compiles the kernels of the package whose build script calls this, with the default options; on
 /// failure prints the reason and ends the build script.
@@ -40,8 +44,7 @@ pub fn compile() {
 #[derive(Debug, Clone, Default)]
 pub struct Build {
     archs: Vec<String>,
-    panic: Option<PanicStrategy>,
-    overflow_checks: Option<bool>,
+    options: Options,
 }
 
 /// What a build step made.
@@ -51,6 +54,8 @@ pub struct Output {
     pub directives: Vec<String>,
     /// The PTX files.
     pub ptx: Vec<PathBuf>,
+    /// The library that mathematical functions come from; `None` if nothing could be compiled.
+    pub math: Option<Math>,
     /// The annotated modules, in the order of their targets.
     pub modules: Vec<CompiledModule>,
 }
@@ -88,7 +93,7 @@ impl Build {
     /// (`"message"` or `"trap"`); if neither is set [`PanicStrategy::Message`], or [`PanicStrategy::Trap`] with a
     /// compiler whose messages are not known.
     pub fn panic(mut self, strategy: PanicStrategy) -> Self {
-        self.panic = Some(strategy);
+        self.options.panic = Some(strategy);
         self
     }
 
@@ -96,7 +101,88 @@ impl Build {
     /// over `package.metadata.ferrogrid.overflow-checks` in Cargo.toml; off if neither is set, whatever
     /// the profile of the host's code says.
     pub fn overflow_checks(mut self, on: bool) -> Self {
-        self.overflow_checks = Some(on);
+        self.options.overflow_checks = Some(on);
+        self
+    }
+
+    /// Whether the PTX says which source line each instruction comes from (nvcc's `-lineinfo`), for profilers,
+    /// and to tell which kernel panicked; on unless switched off here or by
+    /// `package.metadata.ferrogrid.line-info`. It costs nothing at run time.
+    pub fn line_info(mut self, on: bool) -> Self {
+        self.options.line_info = Some(on);
+        self
+    }
+
+    /// Whether subnormal `f32`s count as zero on a GPU, as operands and as results (nvcc's `-ftz=true`); off
+    /// unless this or `package.metadata.ferrogrid.ftz` says otherwise. A kernel can say it for itself,
+    /// `#[kernel(ftz)]`. On the CPU device it changes nothing, as do the other options of arithmetic.
+    pub fn ftz(mut self, on: bool) -> Self {
+        self.options.arithmetic.ftz = Some(on);
+        self
+    }
+
+    /// Whether `/` of `f32` is approximate on a GPU (nvcc's `-prec-div=false`): at most 2 ulp off (PTX
+    /// `div.full.f32`, `rcp.approx.f32`); with [`ftz`](Build::ftz) `div.approx.ftz.f32`, which gives 0 for
+    /// divisors above 2^126. Off unless this, `package.metadata.ferrogrid.approx-div` or
+    /// `#[kernel(approx_div)]` says otherwise.
+    pub fn approx_div(mut self, on: bool) -> Self {
+        self.options.arithmetic.approx_div = Some(on);
+        self
+    }
+
+    /// Whether the square root of `f32` is approximate on a GPU (nvcc's `-prec-sqrt=false`, PTX
+    /// `sqrt.approx.f32`): relative error at most 2^-23. Off unless this,
+    /// `package.metadata.ferrogrid.approx-sqrt` or `#[kernel(approx_sqrt)]` says otherwise.
+    pub fn approx_sqrt(mut self, on: bool) -> Self {
+        self.options.arithmetic.approx_sqrt = Some(on);
+        self
+    }
+
+    /// Whether a multiplication and an addition may become one fused operation on a GPU, which rounds once
+    /// (nvcc's `-fmad=true`, its default); off unless this, `package.metadata.ferrogrid.contract` or
+    /// `#[kernel(contract)]` says otherwise. `mul_add` fuses in any case. The PTX leaves it to ptxas, as that
+    /// of nvcc does: `mul.f32` in place of `mul.rn.f32`.
+    pub fn contract(mut self, on: bool) -> Self {
+        self.options.arithmetic.contract = Some(on);
+        self
+    }
+
+    /// [`ftz`](Build::ftz), [`approx_div`](Build::approx_div), [`approx_sqrt`](Build::approx_sqrt) and
+    /// [`contract`](Build::contract) at once; each can be switched back afterwards. Unlike nvcc's
+    /// `-use_fast_math`, this replaces no functions: `fast_sin` and the like are called by name. The same as
+    /// `package.metadata.ferrogrid.fast-math` and `#[kernel(fast_math)]`.
+    ///
+    /// ```no_run
+    /// // in `fn main` of build.rs
+    /// ferrogrid_build::Build::new().fast_math(true).ftz(false).run()
+    /// ```
+    pub fn fast_math(mut self, on: bool) -> Self {
+        self.options.arithmetic = Arithmetic::fast_math(on);
+        self
+    }
+
+    /// The most registers of a thread (nvcc's `-maxrregcount`, PTX `.maxnreg`), from 24 to 255, for kernels
+    /// that say neither `max_registers` nor `min_blocks` themselves. Also
+    /// `package.metadata.ferrogrid.max-registers`; unlimited if neither is set.
+    pub fn max_registers(mut self, count: u32) -> Self {
+        self.options.max_registers = Some(count);
+        self
+    }
+
+    /// Sets a `cfg` for the package's kernels, on the device and natively: `name`, or `name="value"`, as after
+    /// rustc's `--cfg`. The rest of the package sees it, too. Adds to those of
+    /// `package.metadata.ferrogrid.cfg`. Features of the package need no mention.
+    pub fn cfg(mut self, cfg: impl Into<String>) -> Self {
+        self.options.cfgs.push(cfg.into());
+        self
+    }
+
+    /// Where mathematical functions of device code come from. This wins over
+    /// `package.metadata.ferrogrid.math` (`"libm"` or `"libdevice"`). If neither is set, it is libdevice where
+    /// that is found and `libm` elsewhere, so that the same program may give other last bits when it is
+    /// built on another machine: the PTX says in its first line which one it has.
+    pub fn math(mut self, math: Math) -> Self {
+        self.options.math = Some(math);
         self
     }
 
@@ -121,9 +207,11 @@ impl Build {
     pub fn try_run(&self, environment: &Environment) -> Result<Output, Error> {
         let package = Package::load(environment)?;
         let archs = self.archs(environment, &package)?;
+        let options = self.options.clone().or(package.options.clone());
+        options.check()?;
         let toolchain = match toolchain::find(&archs) {
             Ok(toolchain) => toolchain,
-            Err(missing) => return without_toolchain(environment, &package, missing),
+            Err(missing) => return without_toolchain(environment, &package, &options, missing),
         };
         let cache_root = cache::root();
         let mut cores = Vec::new();
@@ -132,8 +220,8 @@ impl Build {
             cores.push(core_cache::ensure(&cache_root, &toolchain, arch, &mut progress)?);
         }
         let step = Step {
-            panic: self.panic.or(package.panic),
-            overflow_checks: self.overflow_checks.unwrap_or(package.overflow_checks),
+            libdevice: libdevice::choose(options.math, environment.libdevice.as_deref())?,
+            options,
             environment,
             package: &package,
             toolchain: &toolchain,
@@ -164,9 +252,9 @@ fn described(error: &Error) -> String {
 }
 
 struct Step<'a> {
-    /// As somebody chose it.
-    panic: Option<PanicStrategy>,
-    overflow_checks: bool,
+    options: Options,
+    /// Where mathematics comes from, if not from `libm`.
+    libdevice: Option<PathBuf>,
     environment: &'a Environment,
     package: &'a Package,
     toolchain: &'a Toolchain,
@@ -192,11 +280,18 @@ struct Scan {
 
 impl Step<'_> {
     fn run(&self, archs: &[Arch], cores: Vec<CoreEntry>) -> Result<Output, Error> {
-        let scan = scan(self.environment, self.package, &Cfgs::from_rustc(&cores[0].cfgs))?;
+        let scan = scan(self.environment, self.package, &self.options, &Cfgs::from_rustc(&cores[0].cfgs))?;
         let modules = scan.units.iter().flat_map(|unit| &unit.device_crate.modules);
         let names: BTreeSet<&String> = modules.flat_map(|module| &module.names).collect();
-        let plan = Plan::new(self.package, self.toolchain, self.panic_strategy(), names.iter().copied());
-        let mut output = Output { directives: self.directives(&scan, &plan), ..Output::default() };
+        let plan = Plan::new(
+            self.package,
+            self.toolchain,
+            self.panic_strategy(),
+            self.libdevice.as_deref(),
+            names.iter().copied(),
+        );
+        let directives = self.directives(&scan, &plan);
+        let mut output = Output { directives, math: Some(self.math()), ..Output::default() };
         if scan.units.is_empty() {
             return Ok(output);
         }
@@ -208,6 +303,10 @@ impl Step<'_> {
         }
         self.remove_stale(&output)?;
         Ok(output)
+    }
+
+    fn math(&self) -> Math {
+        if self.libdevice.is_some() { Math::Libdevice } else { Math::Libm }
     }
 
     /// Removes the PTX of targets and architectures that are no longer built: who collects PTX files
@@ -236,7 +335,8 @@ impl Step<'_> {
                 arch,
                 core,
                 externs,
-                overflow_checks: self.overflow_checks,
+                options: &self.options,
+                math: self.math(),
                 folder: &self.folder,
                 workspace_root: &self.package.workspace_root,
                 local_folders: plan.local_folders().filter_map(|folder| named(folder)).collect(),
@@ -293,7 +393,7 @@ impl Step<'_> {
     /// When cargo must run the step again: also when what the kernels are compiled with changes.
     /// A trap where nobody chose, and messages could not be read.
     fn panic_strategy(&self) -> PanicStrategy {
-        match self.panic {
+        match self.options.panic {
             Some(chosen) => chosen,
             None if message_layout::is_known(self.toolchain) => PanicStrategy::Message,
             None => PanicStrategy::Trap,
@@ -313,7 +413,7 @@ impl Step<'_> {
     }
 
     fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Vec<String> {
-        let mut directives = directives(self.environment, self.package, scan);
+        let mut directives = directives(self.environment, self.package, &self.options, scan);
         directives.extend(self.message_warning().filter(|_| !scan.units.is_empty()));
         let own = &self.environment.manifest_dir;
         let folders = plan.local_folders().filter(|folder| *folder != own);
@@ -321,17 +421,23 @@ impl Step<'_> {
             folders.flat_map(|folder| ["src", "Cargo.toml"].map(|name| folder.join(name))).collect();
         files.retain(|file| file.exists());
         files.insert(self.toolchain.rustc.clone());
+        files.extend(self.libdevice.clone());
         directives.extend(files.iter().map(|file| rerun_if_changed(file)));
         directives
     }
 }
 
 /// Walks the trees of all targets and lays out their device crates.
-fn scan(environment: &Environment, package: &Package, device: &Cfgs) -> Result<Scan, Error> {
+fn scan(
+    environment: &Environment,
+    package: &Package,
+    chosen: &Options,
+    device: &Cfgs,
+) -> Result<Scan, Error> {
     let folder = environment.out_dir.join("ferrogrid");
     let mut options: Vec<String> =
         environment.features.iter().map(|feature| format!("feature=\"{feature}\"")).collect();
-    options.extend(environment.cfgs.iter().cloned());
+    options.extend(environment.cfgs.iter().chain(&chosen.cfgs).cloned());
     let device = device.with(options.iter().map(String::as_str));
     let mut scan = Scan::default();
     let mut sources = Sources::default();
@@ -382,16 +488,21 @@ fn scan(environment: &Environment, package: &Package, device: &Cfgs) -> Result<S
 ///
 /// # Errors
 /// `missing`, if the package has kernels to compile.
-fn without_toolchain(environment: &Environment, package: &Package, missing: Error) -> Result<Output, Error> {
-    let scan = scan(environment, package, &Cfgs::nvptx64())?;
+fn without_toolchain(
+    environment: &Environment,
+    package: &Package,
+    options: &Options,
+    missing: Error,
+) -> Result<Output, Error> {
+    let scan = scan(environment, package, options, &Cfgs::nvptx64())?;
     if !scan.units.is_empty() {
         return Err(missing);
     }
-    Ok(Output { directives: directives(environment, package, &scan), ..Output::default() })
+    Ok(Output { directives: directives(environment, package, options, &scan), ..Output::default() })
 }
 
 /// When cargo must run the step again, whatever it compiles; and what it shall print.
-fn directives(environment: &Environment, package: &Package, scan: &Scan) -> Vec<String> {
+fn directives(environment: &Environment, package: &Package, options: &Options, scan: &Scan) -> Vec<String> {
     let mut files: BTreeSet<PathBuf> = scan.visited.clone();
     files.extend(["build.rs", "Cargo.toml"].map(|name| environment.manifest_dir.join(name)));
     files.extend(["Cargo.toml", "Cargo.lock"].map(|name| package.workspace_root.join(name)));
@@ -401,10 +512,23 @@ fn directives(environment: &Environment, package: &Package, scan: &Scan) -> Vec<
     // Cargo itself runs the script again for another compiler; its variables would differ between
     // a shell and an editor, and each would undo the other's work.
     let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC"];
+    let variables = variables.into_iter().chain(libdevice::VARIABLES);
     directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
+    for cfg in &options.cfgs {
+        directives.push(format!("cargo::rustc-check-cfg={}", check_cfg(cfg)));
+        directives.push(format!("cargo::rustc-cfg={cfg}"));
+    }
     let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
     directives.extend(scan.warnings.iter().map(warning));
     directives
+}
+
+/// `cfg(name, values("value"))` for `name="value"`.
+fn check_cfg(cfg: &str) -> String {
+    match cfg.split_once('=') {
+        Some((name, value)) => format!("cfg({name}, values({value}))"),
+        None => format!("cfg({cfg})"),
+    }
 }
 
 fn rerun_if_changed(file: &Path) -> String {

@@ -1,10 +1,12 @@
 //! What panics in device code become, by the options of the build step, with the device toolchain of this
 //! machine. It must not need the host half: what a GPU makes of it is tested elsewhere.
 
-use std::fs;
+mod single;
+
 use std::path::Path;
 
-use ferrogrid_build::{Build, Environment, PanicStrategy};
+use ferrogrid_build::{Build, PanicStrategy};
+use single::entry;
 
 const KERNELS: &str = "\
 #[ferrogrid::module]
@@ -38,28 +40,7 @@ fn main() {}
 
 /// The PTX of those kernels, in a package with this in its Cargo.toml.
 fn ptx(settings: &str, build: Build) -> Result<String, String> {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().canonicalize().unwrap();
-    let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let manifest = format!(
-        "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{settings}\n[workspace]\n\
-         [dependencies.ferrogrid-device]\npath = {:?}\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
-        rooms.join("device"),
-        rooms.join("macros"),
-    );
-    fs::create_dir_all(root.join("src")).unwrap();
-    fs::write(root.join("Cargo.toml"), manifest).unwrap();
-    fs::copy(rooms.join("Cargo.lock"), root.join("Cargo.lock")).unwrap();
-    fs::write(root.join("src/main.rs"), KERNELS).unwrap();
-    let environment = Environment::new(&root, root.join("out"));
-    let output = build.try_run(&environment).map_err(|error| error.to_string())?;
-    Ok(fs::read_to_string(&output.ptx[0]).unwrap())
-}
-
-/// The code of an entry point.
-fn entry<'a>(ptx: &'a str, name: &str) -> &'a str {
-    let start = ptx.find(&format!(".visible .entry {name}_")).unwrap();
-    &ptx[start..start + ptx[start..].find("\n}").unwrap()]
+    single::built(KERNELS, settings, build).map(|built| built.ptx)
 }
 
 #[test]

@@ -45,7 +45,8 @@ mod sealed {
 /// or correctly rounded on every device, and so equal bit for bit. So is [`fmod`](Float::fmod), but the
 /// operator `%` is not: on the device it is `x - (x / y).trunc() * y`, which loses the remainder when
 /// the quotient is large. The transcendental functions are within a few units in the last place: on
-/// the device they are those of the crate `libm`, natively those of the platform's C library; the
+/// the device they are those of NVIDIA's libdevice where the build found that, else those of the crate
+/// `libm` (`ferrogrid_build::Build::math` pins one), natively those of the platform's C library; the
 /// conformance suite states and checks the bounds. Nothing is contracted to a fused multiply-add
 /// unless `mul_add` is written. Subnormal numbers are kept.
 ///

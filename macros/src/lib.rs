@@ -53,6 +53,18 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `max_threads = n` | no block has more threads | `.maxntid` |
 /// | `cooperative` | all blocks are on the device at the same time: `t.sync_grid()` waits for all of them | |
 /// | `min_blocks = n` | wanted: so many blocks at once on a multiprocessor | `.minnctapersm` |
+/// | `max_registers = n` | no thread has more registers, 24 to 255 (not together with `min_blocks`) | `.maxnreg` |
+///
+/// Others let a GPU be less exact for this kernel; a function that it calls, and that the compiler does not put
+/// into it, follows the build. Each may be `= false`, to be exact where the build is not:
+///
+/// | option | what may differ | nvcc |
+/// |---|---|---|
+/// | `ftz` | subnormal `f32`s count as zero | `-ftz=true` |
+/// | `approx_div` | `/` of `f32` is at most 2 ulp off | `-prec-div=false` |
+/// | `approx_sqrt` | `sqrt` of `f32` has a relative error of at most 2^-23 | `-prec-sqrt=false` |
+/// | `contract` | `a * b + c` may round once | `-fmad=true` |
+/// | `fast_math` | all of these | `-use_fast_math` |
 ///
 /// A kernel may have type and const parameters; its options list what it is compiled for, and every
 /// combination is: `#[kernel(T = [f32, f64], N = [4, 8])]`. The launch function has the same

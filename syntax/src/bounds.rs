@@ -1,4 +1,4 @@
-//! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`, `cooperative`), so that the compiler
+//! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`, `max_registers`, `cooperative`), so that the compiler
 //! can give each thread the registers that fit. It must not know how the promise is written in PTX or
 //! checked at a launch.
 
@@ -6,6 +6,9 @@ use proc_macro2::Span;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprArray, ExprLit, Ident, Lit, Result, Token};
+
+/// What ptxas takes for `.maxnreg`; it raises anything less and ignores anything more.
+const REGISTERS: (u32, u32) = (24, 255);
 
 /// The most threads that a block can have on any device.
 const MAX_THREADS: u32 = 1024;
@@ -19,6 +22,8 @@ pub struct LaunchBounds {
     pub max_threads: Option<u32>,
     /// `min_blocks = n`: so many blocks shall fit on a multiprocessor at once.
     pub min_blocks: Option<u32>,
+    /// `max_registers = n`: no thread has more registers.
+    pub max_registers: Option<u32>,
     /// `cooperative`: all blocks are resident at the same time, so that they can wait for each other.
     pub cooperative: bool,
 }
@@ -33,15 +38,16 @@ impl LaunchBounds {
             }
             return Ok(true);
         }
-        if !["block", "max_threads", "min_blocks"].contains(&option.as_str()) {
+        if !["block", "max_threads", "min_blocks", "max_registers"].contains(&option.as_str()) {
             return Ok(false);
         }
         input.parse::<Token![=]>()?;
         let value: Expr = input.parse()?;
         let again = match option.as_str() {
             "block" => self.block.replace(block(&value, rank)?).is_some(),
-            "max_threads" => self.max_threads.replace(number(&value, MAX_THREADS)?).is_some(),
-            _ => self.min_blocks.replace(number(&value, 64)?).is_some(),
+            "max_threads" => self.max_threads.replace(number(&value, (1, MAX_THREADS))?).is_some(),
+            "max_registers" => self.max_registers.replace(number(&value, REGISTERS)?).is_some(),
+            _ => self.min_blocks.replace(number(&value, (1, 64))?).is_some(),
         };
         if again {
             return Err(Error::new(name.span(), format!("`{option}` is said twice")));
@@ -56,6 +62,10 @@ impl LaunchBounds {
                 span,
                 "`block` says the number of threads exactly: leave out `max_threads`",
             ));
+        }
+        if self.min_blocks.is_some() && self.max_registers.is_some() {
+            let message = "`min_blocks` and `max_registers` both bound the registers: leave one out";
+            return Err(Error::new(span, message));
         }
         if self.min_blocks.is_some() && self.block.is_none() && self.max_threads.is_none() {
             let message = "`min_blocks` needs the size of a block: add `max_threads = n` or `block = [...]`";
@@ -78,7 +88,7 @@ fn block(value: &Expr, rank: usize) -> Result<[u32; 3]> {
     let mut block = [1; 3];
     for (axis, size) in sizes.into_iter().enumerate() {
         let limit = if axis == 2 { 64 } else { MAX_THREADS };
-        block[axis] = number(size, limit)?;
+        block[axis] = number(size, (1, limit))?;
     }
     let threads = block.iter().product::<u32>();
     if threads > MAX_THREADS {
@@ -90,13 +100,13 @@ fn block(value: &Expr, rank: usize) -> Result<[u32; 3]> {
     Ok(block)
 }
 
-/// A literal from 1 to `limit`.
-fn number(value: &Expr, limit: u32) -> Result<u32> {
+/// A literal from `least` to `most`.
+fn number(value: &Expr, (least, most): (u32, u32)) -> Result<u32> {
     let Expr::Lit(ExprLit { lit: Lit::Int(literal), .. }) = value else {
         return Err(Error::new(value.span(), "write a number: it is needed before constants are evaluated"));
     };
     match literal.base10_parse()? {
-        number if (1..=limit).contains(&number) => Ok(number),
-        other => Err(Error::new(literal.span(), format!("{other} is not between 1 and {limit}"))),
+        number if (least..=most).contains(&number) => Ok(number),
+        other => Err(Error::new(literal.span(), format!("{other} is not between {least} and {most}"))),
     }
 }

@@ -6,6 +6,7 @@ use syn::{
     Attribute, Error, FnArg, Ident, ItemFn, PathArguments, Result, ReturnType, Type, Visibility, parse_quote,
 };
 
+use crate::arithmetic::Arithmetic;
 use crate::bounds::LaunchBounds;
 use crate::fingerprint::Fingerprint;
 use crate::instance::Instance;
@@ -24,6 +25,8 @@ pub struct Kernel {
     pub rank: usize,
     /// What its attribute promises of its launches.
     pub bounds: LaunchBounds,
+    /// How exact its attribute wants floating-point code on a device.
+    pub arithmetic: Arithmetic,
     /// What is compiled: every listed combination of generic arguments, or a single instance without.
     pub instances: Vec<Instance>,
     /// Whether a thread of it might wait for others, as far as its text tells.
@@ -50,13 +53,13 @@ impl Kernel {
             parameters.push(Parameter::parse(argument, is_unsafe)?);
         }
         let rank = rank_of(&function, &parameters)?;
-        let KernelOptions { bounds, instances } =
+        let KernelOptions { bounds, arithmetic, instances } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         let may_wait = uniform::may_wait(&function, &parameters);
         let has_barriers = uniform::has_collectives(&function);
         let mut function = uniform::check(&function, &parameters, bounds.cooperative)?;
         number_regions(&mut function, &parameters);
-        Ok(Some(Kernel { function, parameters, rank, bounds, instances, may_wait, has_barriers }))
+        Ok(Some(Kernel { function, parameters, rank, bounds, arithmetic, instances, may_wait, has_barriers }))
     }
 
     /// The kernel's name.

@@ -3,6 +3,7 @@
 //! build step (which compiles it), so that both read the same thing. It knows nothing of paths,
 //! toolchains, or the run time.
 
+mod arithmetic;
 mod bounds;
 mod fingerprint;
 mod instance;
@@ -12,6 +13,7 @@ mod options;
 mod parameter;
 mod uniform;
 
+pub use arithmetic::Arithmetic;
 pub use bounds::LaunchBounds;
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use instance::{Argument, Instance};

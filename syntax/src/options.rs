@@ -1,16 +1,18 @@
-//! The options in the parentheses of `#[kernel(...)]`: launch bounds, and the instances of generic
-//! parameters. It must not know what is made of them.
+//! The options in the parentheses of `#[kernel(...)]`: launch bounds, arithmetic, and the instances
+//! of generic parameters. It must not know what is made of them.
 
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Generics, Ident, Meta, Result, Token};
 
+use crate::arithmetic::{Arithmetic, ArithmeticOptions};
 use crate::bounds::LaunchBounds;
 use crate::instance::{Instance, Lists};
 
 /// What a kernel's attribute says.
 pub(crate) struct KernelOptions {
     pub(crate) bounds: LaunchBounds,
+    pub(crate) arithmetic: Arithmetic,
     pub(crate) instances: Vec<Instance>,
 }
 
@@ -22,12 +24,16 @@ impl KernelOptions {
     /// and for generic parameters without instances, with the span of the part at fault.
     pub(crate) fn parse(attribute: &Attribute, rank: usize, generics: &Generics) -> Result<Self> {
         let mut bounds = LaunchBounds::default();
+        let mut arithmetic = ArithmeticOptions::default();
         let mut lists = Lists::default();
         if !matches!(attribute.meta, Meta::Path(_)) {
             attribute.parse_args_with(|input: ParseStream<'_>| {
                 while !input.is_empty() {
                     let name: Ident = input.parse()?;
-                    if !bounds.take(&name, rank, input)? && !lists.take(&name, generics, input)? {
+                    if !bounds.take(&name, rank, input)?
+                        && !arithmetic.take(&name, input)?
+                        && !lists.take(&name, generics, input)?
+                    {
                         return Err(unknown(&name));
                     }
                     if !input.is_empty() {
@@ -38,7 +44,7 @@ impl KernelOptions {
             })?;
         }
         bounds.check(attribute.meta.span())?;
-        Ok(KernelOptions { bounds, instances: lists.combine(generics)? })
+        Ok(KernelOptions { bounds, arithmetic: arithmetic.finish(), instances: lists.combine(generics)? })
     }
 }
 
@@ -47,7 +53,7 @@ fn unknown(name: &Ident) -> Error {
         name.span(),
         format!(
             "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, \
-             `cooperative`, and lists of instances for its generic parameters"
+             `max_registers = n`, `cooperative`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
         ),
     )
 }
@@ -65,12 +71,8 @@ mod tests {
     fn a_block_is_padded_to_three_dimensions() {
         let attribute = parse_quote!(#[kernel(block = [16, 8], min_blocks = 2)]);
         let bounds = parse(&attribute, &Generics::default()).unwrap().bounds;
-        let expected = LaunchBounds {
-            block: Some([16, 8, 1]),
-            max_threads: None,
-            min_blocks: Some(2),
-            cooperative: false,
-        };
+        let expected =
+            LaunchBounds { block: Some([16, 8, 1]), min_blocks: Some(2), ..LaunchBounds::default() };
         assert_eq!(bounds, expected);
         let line: Attribute = parse_quote!(#[kernel(block = 128)]);
         let bounds = KernelOptions::parse(&line, 1, &Generics::default()).unwrap().bounds;
@@ -95,8 +97,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_by_name_wins_over_fast_math() {
+        let attribute = parse_quote!(#[kernel(ftz = false, fast_math, max_registers = 64)]);
+        let options = parse(&attribute, &Generics::default()).unwrap();
+        assert_eq!(options.arithmetic, Arithmetic { ftz: Some(false), ..Arithmetic::fast_math(true) });
+        assert_eq!(options.bounds.max_registers, Some(64));
+        let silent = parse(&parse_quote!(#[kernel]), &Generics::default()).unwrap();
+        assert_eq!(silent.arithmetic, Arithmetic::default());
+    }
+
+    #[test]
     fn impossible_options_are_refused() {
-        let refused: [(Attribute, &str); 11] = [
+        let refused: [(Attribute, &str); 16] = [
             (parse_quote!(#[kernel(T = [f32], fast)]), "unknown option `fast`"),
             (parse_quote!(#[kernel(T = [f32], block = [16])]), "rank 2"),
             (parse_quote!(#[kernel(T = [f32], block = [64, 32])]), "2048 threads"),
@@ -105,6 +117,14 @@ mod tests {
             (parse_quote!(#[kernel(T = [f32], max_threads = N)]), "write a number"),
             (parse_quote!(#[kernel(T = [f32], min_blocks = 2)]), "needs the size of a block"),
             (parse_quote!(#[kernel(T = [f32], max_threads = 64, max_threads = 64)]), "said twice"),
+            (parse_quote!(#[kernel(T = [f32], max_registers = 23)]), "23 is not between 24 and 255"),
+            (parse_quote!(#[kernel(T = [f32], max_registers = 256)]), "256 is not between 24 and 255"),
+            (
+                parse_quote!(#[kernel(T = [f32], max_threads = 64, min_blocks = 2, max_registers = 64)]),
+                "leave one out",
+            ),
+            (parse_quote!(#[kernel(T = [f32], ftz, ftz = true)]), "`ftz` is said twice"),
+            (parse_quote!(#[kernel(T = [f32], contract = 1)]), "expected boolean literal"),
             (parse_quote!(#[kernel]), "list them, `#[kernel(T = [...])]`"),
             (parse_quote!(#[kernel(T = [])]), "at least one instance"),
             (parse_quote!(#[kernel(T = [f32, f32])]), "the same name: `f32`"),

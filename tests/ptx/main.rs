@@ -59,6 +59,9 @@ mod bounds {
 
     #[kernel(max_threads = 96)]
     pub fn limited(_t: Thread<1>) {}
+
+    #[kernel(max_registers = 32)]
+    pub fn narrow(_t: Thread<1>) {}
 }
 
 #[test]
@@ -66,12 +69,14 @@ fn promises_about_launches_are_directives() {
     let expected = [
         (bounds::fixed::kernel(), [".reqntid 16, 4, 1", ".minnctapersm 2"].as_slice()),
         (bounds::limited::kernel(), [".maxntid 96, 1, 1"].as_slice()),
+        (bounds::narrow::kernel(), [".maxnreg 32"].as_slice()),
         (kernels::raw::kernel(), [].as_slice()),
     ];
     for (kernel, directives) in expected {
         for (architecture, lines) in code(kernel) {
-            let is_bound =
-                |line: &&str| [".reqntid", ".maxntid", ".minn"].iter().any(|name| line.starts_with(name));
+            let is_bound = |line: &&str| {
+                [".reqntid", ".maxntid", ".minn", ".maxnreg"].iter().any(|name| line.starts_with(name))
+            };
             let found: Vec<&str> = lines.into_iter().filter(is_bound).collect();
             assert_eq!(found, directives, "{architecture}, {}", kernel.name());
         }

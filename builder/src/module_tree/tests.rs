@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ferrogrid_syntax::LaunchBounds;
+use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 
 use super::*;
 
@@ -147,8 +147,18 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
     assert_eq!(
         module.kernels,
         [
-            FoundKernel { entry: entry("always"), parameters: 6, bounds: LaunchBounds::default() },
-            FoundKernel { entry: entry("gpu"), parameters: 0, bounds: LaunchBounds::default() },
+            FoundKernel {
+                entry: entry("always"),
+                parameters: 6,
+                bounds: LaunchBounds::default(),
+                arithmetic: Arithmetic::default()
+            },
+            FoundKernel {
+                entry: entry("gpu"),
+                parameters: 0,
+                bounds: LaunchBounds::default(),
+                arithmetic: Arithmetic::default()
+            },
         ]
     );
     assert_eq!(module.line, 1);

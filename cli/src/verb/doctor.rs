@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use ferrogrid_build::{Arch, cache, core_cache, toolchain};
+use ferrogrid_build::{Arch, cache, core_cache, libdevice, toolchain};
 use ferrogrid_host::Device;
 
 use crate::Failure;
@@ -14,6 +14,7 @@ use crate::verb::setup;
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     let architectures = setup::architectures()?;
     let can_build = toolchains(&architectures);
+    mathematics();
     devices();
     ptxas();
     Ok(if can_build { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -50,6 +51,17 @@ fn toolchains(architectures: &[Arch]) -> bool {
         }
     }
     true
+}
+
+/// Where kernels get their mathematical functions, unless the build pins that.
+fn mathematics() {
+    match libdevice::find() {
+        Ok(Some(file)) => line("ok", "mathematics", &format!("libdevice: {}", file.display())),
+        Ok(None) => {
+            line("-", "mathematics", "libm; libdevice is faster, PyPI has it: pip install nvidia-nvvm")
+        }
+        Err(error) => line("NO", "mathematics", &error.to_string()),
+    }
 }
 
 /// The devices that programs can run on.

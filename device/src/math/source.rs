@@ -1,13 +1,15 @@
 //! Where each mathematical function comes from: the one place that chooses. `single` is for `f32`,
-//! `double` for `f64`; both have the same names. A better source for a function on the device (such
-//! as libdevice) is another line here. It must not know who asks.
+//! `double` for `f64`; both have the same names. It must not know who asks.
 
 #[cfg(any(target_arch = "nvptx64", test))]
 mod derived;
 #[cfg(target_arch = "nvptx64")]
 mod hardware;
+#[cfg(all(target_arch = "nvptx64", feature = "libdevice"))]
+mod libdevice;
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
+#[cfg(not(all(target_arch = "nvptx64", feature = "libdevice")))]
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,9 @@ pub(crate) mod double {
 pub(crate) mod single {
     pub(crate) use super::derived::single::*;
     pub(crate) use super::hardware::single::*;
+    #[cfg(feature = "libdevice")]
+    pub(crate) use super::libdevice::single::*;
+    #[cfg(not(feature = "libdevice"))]
     pub(crate) use super::portable::single::*;
 }
 
@@ -35,5 +40,8 @@ pub(crate) mod single {
 pub(crate) mod double {
     pub(crate) use super::derived::double::*;
     pub(crate) use super::hardware::double::*;
+    #[cfg(feature = "libdevice")]
+    pub(crate) use super::libdevice::double::*;
+    #[cfg(not(feature = "libdevice"))]
     pub(crate) use super::portable::double::*;
 }

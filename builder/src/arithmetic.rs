@@ -1,0 +1,242 @@
+//! Makes the `f32` arithmetic of a PTX text as inexact as a build or a kernel allows, by the modifiers of
+//! its instructions: rustc's back end has no option for most of it, and none for a single kernel. It must
+//! not know who allowed what, nor where the text came from.
+//!
+//! The table of `.ftz` is that of the PTX ISA, as nvcc applies it. Instructions written with `asm!` are left
+//! as they are written, except that `.ftz` is for the whole program.
+
+use ferrogrid_syntax::Arithmetic;
+
+/// The text with `build` applied to all functions, and to each entry point in `kernels` what it says itself,
+/// where it says something. Functions that a kernel calls, rather than contains, follow `build`.
+pub(crate) fn apply<'a>(
+    text: &str,
+    build: Arithmetic,
+    kernels: impl IntoIterator<Item = (&'a str, Arithmetic)>,
+) -> String {
+    let kernels: Vec<(&str, Arithmetic)> = kernels.into_iter().collect();
+    let mut out = String::with_capacity(text.len() + text.len() / 64);
+    let (mut chosen, mut in_asm) = (build, false);
+    for line in text.split_inclusive('\n') {
+        if let Some((_, declared)) = line.split_once(".entry ") {
+            let name = declared.split(|c: char| c == '(' || c.is_whitespace()).next().unwrap_or_default();
+            let own = kernels.iter().find(|(entry, _)| *entry == name);
+            chosen = own.map_or(build, |(_, own)| own.or(build));
+        } else if line.starts_with('}') {
+            chosen = build;
+        }
+        in_asm = match line.trim() {
+            "// begin inline asm" => true,
+            "// end inline asm" => false,
+            _ => in_asm,
+        };
+        append(line, chosen, in_asm, &mut out);
+    }
+    out
+}
+
+/// Appends a line with its instructions changed.
+fn append(line: &str, chosen: Arithmetic, in_asm: bool, out: &mut String) {
+    let code = line.split("//").next().unwrap_or_default();
+    if code.trim_start().starts_with('.') {
+        out.push_str(line);
+        return;
+    }
+    let mut rest = line;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_lowercase()) {
+        let end = rest[start..].find(|c: char| !is_part_of_word(c)).map_or(rest.len(), |at| start + at);
+        let begins_word = !rest[..start].ends_with(is_part_of_word);
+        out.push_str(&rest[..start]);
+        match begins_word.then(|| instruction(&rest[start..end], chosen, in_asm)).flatten() {
+            Some(changed) => out.push_str(&changed),
+            None => out.push_str(&rest[start..end]),
+        }
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+}
+
+fn is_part_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._$%".contains(c)
+}
+
+/// The instruction with other modifiers, if any change.
+fn instruction(name: &str, chosen: Arithmetic, in_asm: bool) -> Option<String> {
+    let on = |option: Option<bool>| option == Some(true);
+    let ftz = on(chosen.ftz);
+    let mut changed = name.to_owned();
+    if !in_asm {
+        match name {
+            "div.rn.f32" if on(chosen.approx_div) && ftz => changed = "div.approx.f32".to_owned(),
+            "div.rn.f32" if on(chosen.approx_div) => changed = "div.full.f32".to_owned(),
+            "rcp.rn.f32" if on(chosen.approx_div) => changed = "rcp.approx.f32".to_owned(),
+            "sqrt.rn.f32" if on(chosen.approx_sqrt) => changed = "sqrt.approx.f32".to_owned(),
+            _ if on(chosen.contract) => changed = contractible(name).unwrap_or(changed),
+            _ => {}
+        }
+    }
+    if ftz {
+        changed = flushing(&changed).unwrap_or(changed);
+    }
+    (changed != name).then_some(changed)
+}
+
+/// ptxas fuses multiplications and additions that name no rounding.
+fn contractible(name: &str) -> Option<String> {
+    let (operation, ty) = name.split_once(".rn.")?;
+    let fuses = ["add", "sub", "mul"].contains(&operation);
+    (fuses && ["f32", "f64", "f32x2"].contains(&ty)).then(|| format!("{operation}.{ty}"))
+}
+
+/// What may follow the operation and stands before `.ftz`.
+const BEFORE_FTZ: [&str; 23] = [
+    "rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "approx", "full", "eq", "ne", "lt", "le", "gt", "ge",
+    "equ", "neu", "ltu", "leu", "gtu", "geu", "num",
+];
+
+/// The instruction with `.ftz`, if it takes that and does not have it.
+fn flushing(name: &str) -> Option<String> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let (operation, modifiers) = parts.split_first()?;
+    if modifiers.contains(&"ftz") || !takes_ftz(operation, modifiers) {
+        return None;
+    }
+    let before = |part: &&&str| BEFORE_FTZ.contains(*part) || ["nan", "and", "or", "xor"].contains(*part);
+    let at = 1 + modifiers.iter().take_while(before).count();
+    let mut changed = parts;
+    changed.insert(at, "ftz");
+    Some(changed.join("."))
+}
+
+/// Whether an instruction with these modifiers computes with `f32`s in a way that `.ftz` changes.
+fn takes_ftz(operation: &str, modifiers: &[&str]) -> bool {
+    let Some((last, before)) = modifiers.split_last() else { return false };
+    match operation {
+        "add" | "sub" | "mul" | "fma" => ["f32", "f32x2"].contains(last),
+        "mad" | "div" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "ex2" | "lg2" | "abs" | "neg" | "min"
+        | "max" | "setp" | "set" | "slct" => *last == "f32",
+        "cvt" => before.last().is_some_and(|to| converts_with_ftz(to, last)),
+        _ => false,
+    }
+}
+
+/// Conversions between `f32`, `f64` and integers, but for those from integers, which are never subnormal.
+fn converts_with_ftz(to: &str, from: &str) -> bool {
+    let is_integer = to.strip_prefix(['s', 'u']).is_some_and(|bits| bits.parse::<u32>().is_ok());
+    match from {
+        "f32" => is_integer || ["f32", "f64"].contains(&to),
+        "f64" => to == "f32",
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FTZ: Arithmetic =
+        Arithmetic { ftz: Some(true), approx_div: None, approx_sqrt: None, contract: None };
+
+    fn with(chosen: Arithmetic, name: &str) -> String {
+        instruction(name, chosen, false).unwrap_or_else(|| name.to_owned())
+    }
+
+    #[test]
+    fn ftz_stands_where_nvcc_writes_it() {
+        for name in [
+            "add.rn.ftz.f32",
+            "sub.ftz.f32",
+            "fma.rn.ftz.f32",
+            "fma.rn.ftz.sat.f32",
+            "mul.rn.ftz.f32x2",
+            "div.rn.ftz.f32",
+            "div.full.ftz.f32",
+            "rcp.rn.ftz.f32",
+            "sqrt.approx.ftz.f32",
+            "ex2.approx.ftz.f32",
+            "abs.ftz.f32",
+            "neg.ftz.f32",
+            "min.ftz.NaN.f32",
+            "max.ftz.f32",
+            "setp.lt.ftz.f32",
+            "setp.nan.or.ftz.f32",
+            "set.eq.ftz.u32.f32",
+            "cvt.ftz.f64.f32",
+            "cvt.rn.ftz.f32.f64",
+            "cvt.rzi.ftz.s32.f32",
+            "cvt.rzi.ftz.sat.u8.f32",
+            "cvt.rmi.ftz.f32.f32",
+        ] {
+            assert_eq!(with(FTZ, &name.replace(".ftz", "")), name);
+            assert_eq!(with(FTZ, name), name, "it is said once");
+        }
+    }
+
+    #[test]
+    fn what_takes_no_ftz_stays() {
+        for name in [
+            "add.rn.f64",
+            "add.s32",
+            "tanh.approx.f32",
+            "copysign.f32",
+            "selp.f32",
+            "mov.f32",
+            "ld.global.f32",
+            "st.param.f32",
+            "cvt.rn.f32.s32",
+            "cvt.rn.f16.f32",
+            "cvt.f32.f16",
+            "fma.rn.f16x2",
+            "atom.global.add.f32",
+            "max.s32",
+            "neg",
+        ] {
+            assert_eq!(with(FTZ, name), name);
+        }
+    }
+
+    const TEXT: &str = "\
+.visible .entry k_1(
+\t.param .f32 k_1_param_0
+)
+{
+\tdiv.rn.f32 \t%f1, %f2, %f3;
+\t// begin inline asm
+\tdiv.rn.f32 %f1, %f2, %f3; ex2.approx.f32 %f1, %f1;
+\t// end inline asm
+@%p1 mul.rn.f64 \t%d1, %d1, %d2;
+\tmul.wide.u32 \t%rd1, %r1, 4;
+}
+.func add.rn.f32()
+{
+\tsqrt.rn.f32 \t%f1, %f2;
+}
+";
+
+    #[test]
+    fn nothing_asked_for_changes_nothing() {
+        assert_eq!(apply(TEXT, Arithmetic::default(), []), TEXT);
+        assert_eq!(apply(TEXT, Arithmetic::fast_math(false), []), TEXT);
+    }
+
+    #[test]
+    fn asm_is_left_as_written_but_for_subnormals() {
+        let text = apply(TEXT, Arithmetic::fast_math(true), []);
+        assert!(text.contains("\tdiv.approx.ftz.f32 \t%f1, %f2, %f3;"), "{text}");
+        assert!(text.contains("\tdiv.rn.ftz.f32 %f1, %f2, %f3; ex2.approx.ftz.f32 %f1, %f1;"), "{text}");
+        assert!(text.contains("@%p1 mul.f64 \t%d1"), "{text}");
+        assert!(text.contains("\tsqrt.approx.ftz.f32 \t%f1"), "{text}");
+        assert!(text.contains("mul.wide.u32") && text.contains(".func add.rn.f32()"), "{text}");
+    }
+
+    #[test]
+    fn a_kernel_says_it_for_itself() {
+        let own = Arithmetic { contract: Some(true), approx_div: Some(false), ..Arithmetic::default() };
+        let build = Arithmetic { approx_div: Some(true), approx_sqrt: Some(true), ..Arithmetic::default() };
+        let text = apply(TEXT, build, [("k_1", own)]);
+        assert!(text.contains("\tdiv.rn.f32 \t%f1") && text.contains("@%p1 mul.f64"), "{text}");
+        assert!(text.contains("\tsqrt.approx.f32 \t%f1"), "{text}");
+        let others = apply(TEXT, build, [("k_10", own)]);
+        assert!(others.contains("\tdiv.full.f32 \t%f1") && others.contains("@%p1 mul.rn.f64"), "{others}");
+    }
+}

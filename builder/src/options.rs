@@ -1,0 +1,158 @@
+//! What a build can choose besides its architectures, as Cargo.toml says it and as the build script says
+//! it: what is not chosen stays open here. It must not know what the choices do.
+
+use ferrogrid_syntax::Arithmetic;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::math::Math;
+use crate::panic_strategy::PanicStrategy;
+
+/// The choices of one place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) panic: Option<PanicStrategy>,
+    pub(crate) overflow_checks: Option<bool>,
+    pub(crate) line_info: Option<bool>,
+    pub(crate) arithmetic: Arithmetic,
+    pub(crate) max_registers: Option<u32>,
+    pub(crate) math: Option<Math>,
+    /// `name` or `name="value"`.
+    pub(crate) cfgs: Vec<String>,
+}
+
+impl Options {
+    /// Reads `package.metadata.ferrogrid`.
+    pub(crate) fn from_metadata(table: &Value) -> Result<Self, Error> {
+        let fast_math = flag(table, "fast-math")?.map_or(Arithmetic::default(), Arithmetic::fast_math);
+        let named = Arithmetic {
+            ftz: flag(table, "ftz")?,
+            approx_div: flag(table, "approx-div")?,
+            approx_sqrt: flag(table, "approx-sqrt")?,
+            contract: flag(table, "contract")?,
+        };
+        let panic = &table["panic"];
+        let math = &table["math"];
+        let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Ok(Options {
+            panic: (!panic.is_null()).then(|| PanicStrategy::parse(&written(panic))).transpose()?,
+            overflow_checks: flag(table, "overflow-checks")?,
+            line_info: flag(table, "line-info")?,
+            arithmetic: named.or(fast_math),
+            max_registers: registers(&table["max-registers"])?,
+            math: (!math.is_null()).then(|| Math::parse(&written(math))).transpose()?,
+            cfgs: cfgs(&table["cfg"])?,
+        })
+    }
+
+    /// These choices, and where nothing is chosen, those of `general`; `cfg`s add up.
+    pub(crate) fn or(self, general: Options) -> Self {
+        let mut cfgs = self.cfgs;
+        cfgs.extend(general.cfgs.into_iter().filter(|cfg| !cfgs.contains(cfg)).collect::<Vec<_>>());
+        Options {
+            panic: self.panic.or(general.panic),
+            overflow_checks: self.overflow_checks.or(general.overflow_checks),
+            line_info: self.line_info.or(general.line_info),
+            arithmetic: self.arithmetic.or(general.arithmetic),
+            max_registers: self.max_registers.or(general.max_registers),
+            math: self.math.or(general.math),
+            cfgs,
+        }
+    }
+
+    /// Checks what the types do not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if let Some(count) = self.max_registers
+            && !(24..=255).contains(&count)
+        {
+            return Err(wrong("max-registers", &Value::from(count), REGISTERS));
+        }
+        for cfg in &self.cfgs {
+            check_cfg(cfg)?;
+        }
+        Ok(())
+    }
+}
+
+/// ptxas raises anything less and ignores anything more.
+const REGISTERS: &str = "a number from 24 to 255";
+
+fn wrong(key: &'static str, value: &Value, expected: &'static str) -> Error {
+    Error::Setting { key, value: value.to_string(), expected }
+}
+
+fn flag(table: &Value, key: &'static str) -> Result<Option<bool>, Error> {
+    match &table[key] {
+        Value::Null => Ok(None),
+        Value::Bool(on) => Ok(Some(*on)),
+        other => Err(wrong(key, other, "true or false")),
+    }
+}
+
+fn registers(value: &Value) -> Result<Option<u32>, Error> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let count = value.as_u64().and_then(|count| u32::try_from(count).ok());
+    count.map(Some).ok_or_else(|| wrong("max-registers", value, REGISTERS))
+}
+
+fn cfgs(value: &Value) -> Result<Vec<String>, Error> {
+    let list = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(list) => list.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    list.iter().map(|it| it.as_str().map(str::to_owned).ok_or_else(|| wrong("cfg", it, CFG))).collect()
+}
+
+const CFG: &str = "a name or `name=\"value\"`, as after rustc's `--cfg`";
+
+/// What cargo takes as a `cfg` and what `#[cfg(...)]` can ask for.
+fn check_cfg(cfg: &str) -> Result<(), Error> {
+    let is_name = |name: &str| syn::parse_str::<syn::Ident>(name).is_ok();
+    let is_right = match cfg.split_once('=') {
+        None => is_name(cfg),
+        Some((name, value)) => is_name(name) && syn::parse_str::<syn::LitStr>(value).is_ok(),
+    };
+    if is_right && !cfg.contains('\n') { Ok(()) } else { Err(wrong("cfg", &Value::from(cfg), CFG)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_single_option_wins_over_fast_math_and_the_build_script_over_cargo_toml() {
+        let cargo = Options::from_metadata(&json!({ "fast-math": true, "ftz": false, "cfg": "a" })).unwrap();
+        assert_eq!(cargo.arithmetic, Arithmetic { ftz: Some(false), ..Arithmetic::fast_math(true) });
+        let script = Options {
+            arithmetic: Arithmetic { contract: Some(false), ..Arithmetic::default() },
+            cfgs: vec!["b".to_owned(), "a".to_owned()],
+            ..Options::default()
+        };
+        let both = script.or(cargo);
+        assert_eq!((both.arithmetic.contract, both.arithmetic.approx_sqrt), (Some(false), Some(true)));
+        assert_eq!(both.cfgs, ["b", "a"]);
+    }
+
+    #[test]
+    fn values_that_mean_nothing_are_refused_by_name() {
+        for (table, text) in [
+            (json!({ "ftz": 1 }), "ferrogrid.ftz` in Cargo.toml is 1; expected is true or false"),
+            (json!({ "max-registers": "many" }), "max-registers` in Cargo.toml is \"many\""),
+            (json!({ "max-registers": 12 }), "is 12; expected is a number from 24 to 255"),
+            (json!({ "cfg": ["ok", "not ok"] }), "ferrogrid.cfg` in Cargo.toml is \"not ok\""),
+            (json!({ "cfg": ["mode=fast"] }), "ferrogrid.cfg` in Cargo.toml is \"mode=fast\""),
+            (json!({ "cfg": [7] }), "ferrogrid.cfg` in Cargo.toml is 7"),
+            (json!({ "math": "cuda" }), "ferrogrid.math` in Cargo.toml is \"cuda\""),
+        ] {
+            let options =
+                Options::from_metadata(&table).and_then(|options| options.check().map(|()| options));
+            let error = options.unwrap_err().to_string();
+            assert!(error.contains(text), "{error} / {text}");
+        }
+        Options::from_metadata(&json!({ "cfg": ["mode=\"fast\"", "plain"] })).unwrap().check().unwrap();
+    }
+}

@@ -1,0 +1,54 @@
+//! Builds a package that is a single file, and finds its way in the PTX. It must not know what is tested.
+
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::fs;
+use std::path::Path;
+
+use ferrogrid_build::{Build, Environment};
+
+/// What a build step made of a package with one file.
+pub struct Built {
+    /// The PTX, for the only architecture.
+    pub ptx: String,
+    /// What cargo is told.
+    pub directives: Vec<String>,
+}
+
+/// A package of one file, with these settings in its Cargo.toml.
+pub fn built(main: &str, settings: &str, build: Build) -> Result<Built, String> {
+    built_with(main, settings, build, None)
+}
+
+/// The same, with this file named as libdevice.
+pub fn built_with(
+    main: &str,
+    settings: &str,
+    build: Build,
+    libdevice: Option<&Path>,
+) -> Result<Built, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let manifest = format!(
+        "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{settings}\n[workspace]\n\
+         [dependencies.ferrogrid-device]\npath = {:?}\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
+        rooms.join("device"),
+        rooms.join("macros"),
+    );
+    fs::create_dir_all(root.join("src")).unwrap();
+    fs::write(root.join("Cargo.toml"), manifest).unwrap();
+    fs::copy(rooms.join("Cargo.lock"), root.join("Cargo.lock")).unwrap();
+    fs::write(root.join("src/main.rs"), main).unwrap();
+    let mut environment = Environment::new(&root, root.join("out"));
+    environment.libdevice = libdevice.map(Path::to_owned);
+    let output = build.try_run(&environment).map_err(|error| error.to_string())?;
+    let ptx = fs::read_to_string(&output.ptx[0]).unwrap();
+    Ok(Built { ptx, directives: output.directives })
+}
+
+/// The code of an entry point.
+pub fn entry<'a>(ptx: &'a str, name: &str) -> &'a str {
+    let start = ptx.find(&format!(".visible .entry {name}_")).unwrap();
+    &ptx[start..start + ptx[start..].find("\n}").unwrap()]
+}
