@@ -1,4 +1,4 @@
-//! graph: two kernels, recorded once and replayed a hundred times.
+//! 4.5 graph: two kernels, recorded once and replayed a hundred times.
 //!
 //! Shows: `capture` with ordinary launches, a graph that holds its buffers, replay, and the same work by
 //! single launches.
