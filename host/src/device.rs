@@ -193,7 +193,7 @@ impl Device {
     #[inline]
     pub fn shared_memory_per_block(&self) -> usize {
         match &self.backend {
-            DeviceBackend::Cuda(device) => device.limits().max_shared_bytes_per_block,
+            DeviceBackend::Cuda(device) => device.shared_memory_per_block(),
             DeviceBackend::Cpu(device) => device.shared_memory_per_block(),
         }
     }

@@ -158,8 +158,6 @@ pub struct Limits {
     pub max_block: [u32; 3],
     /// Blocks in a grid along each axis, x first.
     pub max_grid: [u32; 3],
-    /// Bytes of shared memory for a block, at most: beyond what it has without asking.
-    pub max_shared_bytes_per_block: usize,
 }
 
 impl Limits {
@@ -168,7 +166,6 @@ impl Limits {
         max_threads_per_block: 1024,
         max_block: [1024, 1024, 64],
         max_grid: [i32::MAX as u32, 65_535, 65_535],
-        max_shared_bytes_per_block: 48 * 1024,
     };
 
     /// The same, with at most `threads` threads in a block.

@@ -30,6 +30,7 @@ pub(crate) struct CudaDevice {
     capability: (u32, u32),
     limits: Limits,
     multiprocessors: u32,
+    shared_memory_per_block: usize,
     has_pools: bool,
     context: OnceLock<Result<Context>>,
     pool: OnceLock<Result<Handle<PoolHandle>>>,
@@ -98,8 +99,6 @@ impl CudaDevice {
                 one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
                 one(A::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
             ],
-            max_shared_bytes_per_block: one(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
-                as usize,
         };
         Ok(CudaDevice {
             driver,
@@ -111,6 +110,7 @@ impl CudaDevice {
                 one(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             limits,
+            shared_memory_per_block: one(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
             multiprocessors: one(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             has_pools: one(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
             context: OnceLock::new(),
@@ -143,6 +143,12 @@ impl CudaDevice {
     #[inline]
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// The most bytes of shared memory that a block can have.
+    #[inline]
+    pub(crate) fn shared_memory_per_block(&self) -> usize {
+        self.shared_memory_per_block
     }
 
     pub(super) fn multiprocessors(&self) -> u32 {

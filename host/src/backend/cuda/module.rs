@@ -35,7 +35,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<C
 /// the limit is 48 KiB.
 fn allow_all_shared_memory(device: &CudaDevice, function: CUfunction, object: &str) -> Result<()> {
     const ATTRIBUTE: c_uint = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_uint;
-    let bytes = c_int::try_from(device.limits().max_shared_bytes_per_block).unwrap_or(c_int::MAX);
+    let bytes = c_int::try_from(device.shared_memory_per_block()).unwrap_or(c_int::MAX);
     // SAFETY: the function is loaded.
     let code = unsafe { device.driver().function_set_attribute(function, ATTRIBUTE, bytes) };
     device.check(code, "cuFuncSetAttribute", object)
