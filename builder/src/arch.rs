@@ -33,6 +33,12 @@ impl Arch {
         &self.0
     }
 
+    /// Whether devices of this architecture have thread block clusters.
+    pub(crate) fn has_clusters(&self) -> bool {
+        let digits = self.0.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
+        digits.parse::<u32>().is_ok_and(|number| number >= 90)
+    }
+
     /// Reads a list separated by commas or spaces, leaves out repetitions, keeps the order.
     ///
     /// # Errors
@@ -93,6 +99,15 @@ mod tests {
             let error = name.parse::<Arch>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{name}`")), "{error}");
         }
+    }
+
+    #[test]
+    fn clusters_come_with_sm_90() {
+        let has = |name: &str| name.parse::<Arch>().unwrap().has_clusters();
+        assert_eq!(
+            ["sm_75", "sm_89", "sm_90", "sm_90a", "sm_100f"].map(has),
+            [false, false, true, true, true]
+        );
     }
 
     #[test]

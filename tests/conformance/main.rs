@@ -6,6 +6,8 @@ mod atomic_kernels;
 mod atomics;
 mod block_kernels;
 mod blocks;
+mod cluster_kernels;
+mod clusters;
 mod devices;
 mod failure_kernels;
 mod failures;
@@ -64,6 +66,7 @@ fn main() -> std::process::ExitCode {
         graphs::CASES,
         strides::CASES,
         blocks::CASES,
+        clusters::CASES,
         random::CASES,
         faults::CASES,
         properties::CASES,

@@ -2,6 +2,7 @@
 //! parallel. It must not know the public types, beyond the kernels that it is given.
 
 mod block;
+mod cluster;
 mod cooperative;
 mod device;
 mod event;
