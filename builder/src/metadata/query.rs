@@ -139,10 +139,11 @@ fn manifests(metadata: &Value) -> BTreeSet<PathBuf> {
     manifests
 }
 
-/// Changes when cargo could answer otherwise: with the content of manifests, the features, and the
-/// files from which cargo infers targets.
+/// Changes when cargo could answer otherwise: with the package (target folders may be copied), the content
+/// of manifests, the features, and the files from which cargo infers targets.
 fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
-    let mut content = format!("1\n{}\n", environment.features.join(","));
+    let mut content =
+        format!("1\n{}\n{}\n", environment.manifest_dir.display(), environment.features.join(","));
     for manifest in manifests {
         content.push_str(&format!("{}\n", manifest.display()));
         content.push_str(&std::fs::read_to_string(manifest).unwrap_or_default());
