@@ -39,6 +39,7 @@ mod launch;
 mod library;
 mod managed;
 mod memory;
+mod math_library;
 mod memory_pool;
 mod message;
 #[cfg(feature = "nvml")]
@@ -84,6 +85,7 @@ pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};
+pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};
 #[cfg(feature = "nvml")]
 pub use nvml::NvmlFigures;
