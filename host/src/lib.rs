@@ -38,8 +38,8 @@ mod kernel_attributes;
 mod launch;
 mod library;
 mod managed;
-mod memory;
 mod math_library;
+mod memory;
 mod memory_pool;
 mod message;
 #[cfg(feature = "nvml")]
