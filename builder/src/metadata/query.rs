@@ -150,7 +150,9 @@ fn manifests(metadata: &Value) -> BTreeSet<PathBuf> {
 /// Changes when cargo could answer otherwise: with the content of manifests, the features, and the
 /// files from which cargo infers targets.
 fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
-    let mut content = format!("1\n{}\n", environment.features.join(","));
+    // A target folder may have been copied from another checkout.
+    let own = environment.manifest_dir.display();
+    let mut content = format!("2\n{own}\n{}\n", environment.features.join(","));
     for manifest in manifests {
         content.push_str(&format!("{}\n", manifest.display()));
         content.push_str(&std::fs::read_to_string(manifest).unwrap_or_default());
