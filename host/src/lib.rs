@@ -39,6 +39,7 @@ mod kernel_attributes;
 mod launch;
 mod library;
 mod managed;
+mod math_library;
 mod memory;
 mod memory_pool;
 mod message;
@@ -86,6 +87,7 @@ pub use host_slice::{In, InOut, Out, Shaped};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};
+pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};
 #[cfg(feature = "nvml")]
 pub use nvml::NvmlFigures;
