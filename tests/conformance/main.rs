@@ -14,6 +14,7 @@ mod failures;
 mod fault_kernels;
 mod faults;
 mod graphs;
+mod host_slices;
 mod kernels;
 mod language;
 mod launching;
@@ -64,6 +65,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        host_slices::CASES,
         strides::CASES,
         blocks::CASES,
         clusters::CASES,
