@@ -173,7 +173,7 @@ fn clusters_of_sixteen_blocks_run_or_are_refused(device: &Device) -> Outcome {
     match clusters::large(&stream, Grid::new(32, 64), &mut out) {
         Ok(()) => expect("sums", stream.download(&out)?, vec![120; 32 * 64]),
         Err(Error::ClusterTooLarge { cluster: [16, 1, 1], limit, .. }) => {
-            expect("a limit of at least what is portable", limit >= 8 && limit < 16, true)
+            expect("a limit of at least what is portable", (8..16).contains(&limit), true)
         }
         Err(other) => Err(other.into()),
     }
