@@ -28,6 +28,7 @@ mod separate;
 mod stride_kernels;
 mod strides;
 mod table;
+mod timelines;
 mod workers;
 
 use ferrogrid::Device;
@@ -63,6 +64,7 @@ fn main() -> std::process::ExitCode {
         failures::CASES,
         graphs::CASES,
         strides::CASES,
+        timelines::CASES,
         blocks::CASES,
         random::CASES,
         faults::CASES,
