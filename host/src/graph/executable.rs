@@ -58,11 +58,11 @@ impl<'b> ExecutableGraph<'b> {
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         self.replay.check(stream)?;
         self.slots.begin(stream.inner())?;
-        // SAFETY: the memory of all nodes is that of the slots, which are ordered on this stream now, on this
-        // device; the functions of host nodes are kept by `Replay` until the last launch has run.
         let nodes = &self.replay.nodes;
-        profile::observe(stream.inner(), Work::Graph { nodes: nodes.len() }, || unsafe {
-            self.replay.backend.launch(stream.inner().backend(), nodes)
+        profile::observe(stream.inner(), Work::Graph { nodes: nodes.len() }, || {
+            // SAFETY: the memory of all nodes is that of the slots, which are ordered on this stream now, on this
+            // device; the functions of host nodes are kept by `Replay` until the last launch has run.
+            unsafe { self.replay.backend.launch(stream.inner().backend(), nodes) }
         })?;
         self.replay.note_launch(stream.inner());
         Ok(())
