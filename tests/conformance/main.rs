@@ -12,6 +12,7 @@ mod failures;
 mod fault_kernels;
 mod faults;
 mod graphs;
+mod host_slices;
 mod kernels;
 mod language;
 mod launching;
@@ -63,6 +64,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        host_slices::CASES,
         strides::CASES,
         timelines::CASES,
         blocks::CASES,
