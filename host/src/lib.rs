@@ -38,6 +38,7 @@ mod kernel_attributes;
 mod launch;
 mod library;
 mod managed;
+mod math_library;
 mod memory;
 mod memory_pool;
 mod message;
@@ -84,6 +85,7 @@ pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};
+pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};
 #[cfg(feature = "nvml")]
 pub use nvml::NvmlFigures;
