@@ -12,6 +12,7 @@ mod failures;
 mod fault_kernels;
 mod faults;
 mod graphs;
+mod host_slices;
 mod kernels;
 mod language;
 mod launching;
@@ -62,6 +63,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        host_slices::CASES,
         strides::CASES,
         blocks::CASES,
         random::CASES,
