@@ -31,6 +31,7 @@ mod separate;
 mod stride_kernels;
 mod strides;
 mod table;
+mod timelines;
 mod workers;
 
 use ferrogrid::Device;
@@ -67,6 +68,7 @@ fn main() -> std::process::ExitCode {
         graphs::CASES,
         host_slices::CASES,
         strides::CASES,
+        timelines::CASES,
         blocks::CASES,
         clusters::CASES,
         random::CASES,

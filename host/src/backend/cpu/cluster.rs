@@ -6,8 +6,7 @@ use std::ptr::NonNull;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use super::block::BlockExecutor;
-use super::cooperative::{Meeting, run_resident};
+use super::cooperative::{Meeting, executors_for, run_resident};
 use super::device::CpuDevice;
 use super::execute::{FirstFailure, Launch};
 use crate::divergence::BarrierReach;
@@ -42,9 +41,12 @@ unsafe fn run_clusters(
     clusters: impl Iterator<Item = u64>,
     failure: &FirstFailure,
 ) {
-    let threads = launch.shape.block.iter().product();
-    let executors: Box<[BlockExecutor]> =
-        (0..blocks_per_cluster(launch)).map(|_| device.resident_executor(threads)).collect();
+    let mut clusters = clusters.peekable();
+    let Some(&first) = clusters.peek() else { return };
+    let executors = match executors_for(launch, device, u64::from(blocks_per_cluster(launch))) {
+        Ok(executors) => executors,
+        Err(error) => return failure.note(blocks_of(launch, first)[0], || error),
+    };
     for cluster in clusters {
         let blocks = blocks_of(launch, cluster);
         // The first is the lowest.

@@ -12,7 +12,7 @@ use std::thread;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::block::BlockExecutor;
+use super::block::{BlockExecutor, stacks};
 use super::device::CpuDevice;
 use super::execute::Launch;
 use super::overflow;
@@ -46,13 +46,15 @@ pub(super) fn check(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) ->
 pub(super) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
     let wanted = device.workers().min(launch.blocks() as usize);
     let meeting = OnceLock::new();
+    let executors = executors_for(launch, device, launch.blocks())?;
+    let executors: Executors = executors.into_iter().map(|executor| Mutex::new(Some(executor))).collect();
     thread::scope(|scope| {
-        let meeting = &meeting;
+        let (meeting, executors) = (&meeting, &executors);
         let spawn = |worker: usize| {
             let work = move || {
                 let meeting: &Meeting = meeting.wait();
                 // SAFETY: passed on; the blocks of different workers are different.
-                unsafe { run_worker(launch, device, worker, meeting) };
+                unsafe { run_worker(launch, device, executors, worker, meeting) };
             };
             thread::Builder::new().name(format!("ferrogrid-grid-{worker}")).spawn_scoped(scope, work).is_ok()
         };
@@ -60,9 +62,37 @@ pub(super) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
         let workers = (1..wanted).take_while(|&worker| spawn(worker)).count() + 1;
         let meeting = meeting.get_or_init(|| Meeting::new(workers, BarrierReach::Grid));
         // SAFETY: passed on; the blocks of different workers are different.
-        unsafe { run_worker(launch, device, 0, meeting) };
+        unsafe { run_worker(launch, device, executors, 0, meeting) };
     });
+    executors.into_iter().filter_map(take_out).for_each(|executor| device.keep_resident(executor));
     meeting.into_inner().map_or(Ok(()), Meeting::into_result)
+}
+
+/// One for each block, until its worker takes it, and after that worker's end.
+type Executors = Vec<Mutex<Option<BlockExecutor>>>;
+
+/// Executors for `blocks` blocks of `launch`, each with leave to have all stacks of its block: for all at once,
+/// since none of the blocks comes to its end before all have begun.
+pub(super) fn executors_for(launch: &Launch, device: &CpuDevice, blocks: u64) -> Result<Vec<BlockExecutor>> {
+    let threads: u32 = launch.shape.block.iter().product();
+    let executors: Vec<_> = (0..blocks).map(|_| device.resident_executor(threads)).collect();
+    // One more for the block itself.
+    let needed = threads as usize + 1;
+    let missing = |executor: &BlockExecutor| needed.saturating_sub(executor.stacks());
+    let mut granted = stacks::try_more(executors.iter().map(missing).sum()).map_or_else(
+        || {
+            executors.iter().for_each(BlockExecutor::release_stacks);
+            stacks::wait_for(executors.len() * needed)
+                .map_err(|failure| failure.into_error(launch.kernel, [0; 3], launch.shape.block))
+        },
+        Ok,
+    )?;
+    executors.iter().for_each(|executor| executor.grant_stacks(granted.split(missing(executor))));
+    Ok(executors)
+}
+
+fn take_out(executor: Mutex<Option<BlockExecutor>>) -> Option<BlockExecutor> {
+    executor.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where the workers meet after each phase, between two barriers of the grid or of a cluster.
@@ -180,13 +210,14 @@ type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
 ///
 /// # Safety
 /// As for [`Launch::run`]; and no two workers have the same number.
-unsafe fn run_worker(launch: &Launch, device: &CpuDevice, worker: usize, meeting: &Meeting) {
+unsafe fn run_worker(launch: &Launch, device: &CpuDevice, all: &Executors, worker: usize, meeting: &Meeting) {
     let numbers: Vec<u64> = (worker as u64..launch.blocks()).step_by(meeting.workers).collect();
-    let threads = launch.shape.block.iter().product();
-    let executors: Vec<_> = numbers.iter().map(|_| device.resident_executor(threads)).collect();
+    let place = |number: u64| all[number as usize].lock().unwrap_or_else(PoisonError::into_inner);
+    // No block has two workers.
+    let executors: Vec<_> = numbers.iter().filter_map(|&number| place(number).take()).collect();
     // SAFETY: passed on; each block is one worker's, once.
     unsafe { run_resident(launch, device, &numbers, &executors, meeting) };
-    executors.into_iter().for_each(|executor| device.keep_resident(executor));
+    numbers.iter().zip(executors).for_each(|(&number, executor)| *place(number) = Some(executor));
 }
 
 /// Runs the blocks `numbers`, one on each of `executors`, until all have ended; those that wait for others take
