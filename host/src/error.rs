@@ -419,12 +419,24 @@ pub enum Error {
         excess: usize,
     },
     /// A buffer was used on a stream of another device.
-    #[error("a buffer of {buffer} was used on a stream of {stream}: copy it there first")]
+    #[error(
+        "a buffer of {buffer} was used on a stream of {stream}: copy it there first (`Stream::copy_peer`, `Stream::duplicate_peer`)"
+    )]
     DeviceMismatch {
         /// The buffer's device.
         buffer: Box<str>,
         /// The stream's device.
         stream: Box<str>,
+    },
+    /// A device cannot reach the memory of another.
+    #[error(
+        "{device} cannot use the memory of {peer} in place; copies between them work (`Stream::copy_peer`)"
+    )]
+    NoPeerAccess {
+        /// The device.
+        device: Box<str>,
+        /// The device whose memory it was to use.
+        peer: Box<str>,
     },
     /// A grid has more blocks along an axis than the device takes.
     #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}, the device's limit is {limit}")]

@@ -48,6 +48,7 @@ mod nvml;
 mod occupancy;
 mod order;
 mod output;
+mod peer;
 mod pinned;
 mod pitched;
 mod pointer;

@@ -26,6 +26,7 @@ mod random;
 mod random_kernels;
 mod runtime;
 mod separate;
+mod several_devices;
 mod stride_kernels;
 mod strides;
 mod table;
@@ -60,6 +61,7 @@ fn main() -> std::process::ExitCode {
         memory::CASES,
         ordering::CASES,
         separate::CASES,
+        several_devices::CASES,
         atomics::CASES,
         failures::CASES,
         graphs::CASES,

@@ -65,6 +65,38 @@ impl DeviceBackend {
         }
     }
 
+    /// Whether it could use the memory of `peer`, which is another.
+    pub(crate) fn can_access_peer(self, peer: DeviceBackend) -> Result<bool> {
+        match (self, peer) {
+            (DeviceBackend::Cuda(device), DeviceBackend::Cuda(peer)) => device.can_access_peer(peer),
+            // All are the host's.
+            (DeviceBackend::Cpu(_), DeviceBackend::Cpu(_)) => Ok(true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Lets it use the memory of `peer`, which is another that it can reach.
+    pub(crate) fn enable_peer_access(self, peer: DeviceBackend) -> Result<()> {
+        match (self, peer) {
+            (DeviceBackend::Cuda(device), DeviceBackend::Cuda(peer)) => device.enable_peer_access(peer),
+            (DeviceBackend::Cpu(device), DeviceBackend::Cpu(peer)) => {
+                device.enable_peer_access(peer);
+                Ok(())
+            }
+            _ => unreachable!("a GPU and the CPU cannot reach each other's memory"),
+        }
+    }
+
+    /// Whether it may use the memory of `peer`, which is another.
+    #[cold]
+    pub(crate) fn has_peer(self, peer: DeviceBackend) -> bool {
+        match (self, peer) {
+            (DeviceBackend::Cuda(device), DeviceBackend::Cuda(peer)) => device.has_peer(peer),
+            (DeviceBackend::Cpu(device), DeviceBackend::Cpu(peer)) => device.has_peer(peer),
+            _ => false,
+        }
+    }
+
     /// Where the device lives: its identity.
     #[inline]
     fn address(self) -> *const () {

@@ -18,6 +18,7 @@ mod link;
 mod managed;
 mod memory;
 mod module;
+mod peer;
 mod pinned;
 mod pool;
 mod properties;
