@@ -139,8 +139,8 @@ impl PeerCopy<'_> {
         // SAFETY: passed on.
         unsafe {
             match (target.device().backend(), source.device().backend()) {
-                (DeviceBackend::Cpu(_), DeviceBackend::Cuda(_)) => self.to_host(stream),
-                (DeviceBackend::Cuda(_), DeviceBackend::Cpu(_)) => self.from_host(stream),
+                (DeviceBackend::Cpu(_), DeviceBackend::Cuda(_)) => self.gpu_to_host(stream),
+                (DeviceBackend::Cuda(_), DeviceBackend::Cpu(_)) => self.host_to_gpu(stream),
                 _ => self.enqueue(stream),
             }
         }
@@ -168,7 +168,7 @@ impl PeerCopy<'_> {
     ///
     /// # Safety
     /// As for `run`.
-    unsafe fn to_host(&self, stream: &Stream) -> Result<()> {
+    unsafe fn gpu_to_host(&self, stream: &Stream) -> Result<()> {
         let ((to, target, usage), (from, source)) = (self.target, self.source);
         target.wait_on_host(usage)?;
         on_device_of(source, stream, |stream| {
@@ -182,7 +182,7 @@ impl PeerCopy<'_> {
     ///
     /// # Safety
     /// As for `run`.
-    unsafe fn from_host(&self, stream: &Stream) -> Result<()> {
+    unsafe fn host_to_gpu(&self, stream: &Stream) -> Result<()> {
         let ((to, target, usage), (from, source)) = (self.target, self.source);
         source.wait_on_host(Use::Read)?;
         on_device_of(target, stream, |stream| {
