@@ -13,6 +13,7 @@ use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 use crate::graph::GraphError;
+use crate::ipc::IpcError;
 use display::{Free, LaunchedSince, List, On, Place, Shape};
 
 /// The result of every fallible function of this crate.
@@ -603,6 +604,9 @@ pub enum Error {
     /// A graph could not be recorded, updated or launched.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// Memory or an event could not be shared with other processes.
+    #[error(transparent)]
+    Ipc(#[from] IpcError),
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),

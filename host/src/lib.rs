@@ -34,6 +34,7 @@ mod grid;
 mod host_fn;
 mod host_slice;
 mod image;
+mod ipc;
 mod kernel;
 mod kernel_attributes;
 mod launch;
@@ -85,6 +86,7 @@ pub use foreign::{
 pub use graph::{Capture, ExecutableGraph, Graph, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use host_slice::{In, InOut, Out, Shaped};
+pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};

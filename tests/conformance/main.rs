@@ -13,6 +13,7 @@ mod fault_kernels;
 mod faults;
 mod graphs;
 mod host_slices;
+mod ipc;
 mod kernels;
 mod language;
 mod launching;
@@ -65,6 +66,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        ipc::CASES,
         host_slices::CASES,
         strides::CASES,
         blocks::CASES,

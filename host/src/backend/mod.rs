@@ -7,6 +7,7 @@ mod failure;
 mod graph;
 mod host_fn;
 mod params;
+mod shared_memory;
 mod signal;
 
 use std::ffi::c_void;
@@ -18,6 +19,7 @@ pub(crate) use failure::Failure;
 pub(crate) use graph::GraphBackend;
 pub(crate) use host_fn::HostFn;
 pub(crate) use params::CopiedParams;
+pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
 
 use crate::error::{Error, Result};

@@ -164,8 +164,8 @@ fn random_work_on_two_devices_comes_out_in_order(device: &Device) -> Outcome {
         let streams: Vec<Stream> =
             (0..4).map(|number| devices[number % 2].new_stream()).collect::<ferrogrid::Result<_>>()?;
         let mut buffers = Vec::new();
-        for number in 0..4 {
-            buffers.push((streams[number].zeros::<u32>(2000)?, 0_u32));
+        for stream in &streams {
+            buffers.push((stream.zeros::<u32>(2000)?, 0_u32));
         }
         for step in 1..300 {
             let (a, b) = (random.usize(..4), random.usize(..4));

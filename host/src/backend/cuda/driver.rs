@@ -18,6 +18,7 @@ use cudarc::driver::sys::{
 use libloading::Library;
 
 use super::graph::UpdateResult;
+use super::ipc::IpcHandle;
 use super::pool::{PoolAccess, PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
 use crate::library;
@@ -203,6 +204,11 @@ driver_calls! {
     can_access_peer = cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) since (12, 0);
     enable_peer_access = cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) since (12, 0);
     pool_set_access = cuMemPoolSetAccess(pool: PoolHandle, access: *const PoolAccess, count: usize) since (12, 0);
+    ipc_memory_handle = cuIpcGetMemHandle(handle: *mut IpcHandle, pointer: CUdeviceptr) since (12, 0);
+    ipc_open_memory = cuIpcOpenMemHandle_v2(pointer: *mut CUdeviceptr, handle: IpcHandle, flags: c_uint) since (12, 0);
+    ipc_close_memory = cuIpcCloseMemHandle(pointer: CUdeviceptr) since (12, 0);
+    ipc_event_handle = cuIpcGetEventHandle(handle: *mut IpcHandle, event: CUevent) since (12, 0);
+    ipc_open_event = cuIpcOpenEventHandle(event: *mut CUevent, handle: IpcHandle) since (12, 0);
     copy_peer = cuMemcpyPeerAsync(target: CUdeviceptr, target_context: CUcontext, source: CUdeviceptr, source_context: CUcontext, bytes: usize, stream: CUstream) since (12, 0);
   }
 }
