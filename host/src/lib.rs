@@ -53,6 +53,7 @@ mod peer;
 mod pinned;
 mod pitched;
 mod pointer;
+pub mod profile;
 mod properties;
 mod retired;
 mod scope;

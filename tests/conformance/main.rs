@@ -31,6 +31,7 @@ mod several_devices;
 mod stride_kernels;
 mod strides;
 mod table;
+mod timelines;
 mod workers;
 
 use ferrogrid::Device;
@@ -69,6 +70,7 @@ fn main() -> std::process::ExitCode {
         ipc::CASES,
         host_slices::CASES,
         strides::CASES,
+        timelines::CASES,
         blocks::CASES,
         random::CASES,
         faults::CASES,
