@@ -18,8 +18,8 @@ use crate::event::Event;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
-pub use handle::{IpcError, IpcEventHandle, IpcMemoryHandle};
 pub(crate) use handle::IpcMemoryOrigin;
+pub use handle::{IpcError, IpcEventHandle, IpcMemoryHandle};
 
 /// A buffer that other processes can open: made by [`Stream::ipc_zeros`], opened by [`Stream::ipc_open`].
 /// Launches and copies take `&buffer` and `&mut buffer` as of any [`DeviceBuffer`].

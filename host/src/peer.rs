@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::graph::not_recordable;
 use crate::memory::{Contents, Memory};
 use crate::order::Use;
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 
 impl Device {
@@ -157,7 +158,8 @@ impl PeerCopy<'_> {
         match (stream.inner().backend(), target.device().backend(), source.device().backend()) {
             (StreamBackend::Cuda(cuda), DeviceBackend::Cuda(target), DeviceBackend::Cuda(source)) => {
                 // SAFETY: passed on; both have been ordered for their use here.
-                unsafe { cuda.copy_peer((to, target), (from, source), self.bytes) }
+                let copy = || unsafe { cuda.copy_peer((to, target), (from, source), self.bytes) };
+                profile::observe(stream.inner(), Work::Copy { bytes: self.bytes }, copy)
             }
             // SAFETY: as above; the memory of all CPU devices is that of the host.
             _ => unsafe { stream.inner().copy(to, from, self.bytes) },

@@ -92,7 +92,9 @@ fn an_event_orders_two_processes(device: &Device) -> Outcome {
     let (stream, later) = (device.new_stream()?, device.new_stream()?);
     let mut buffer = stream.ipc_zeros::<u32>(LENGTH)?;
     let (open, gate) = channel::<()>();
-    stream.host_fn(move || drop(gate.recv()))?;
+    stream.host_fn(move || {
+        let _opened = gate.recv();
+    })?;
     stream.fill_into(10, &mut buffer)?;
     stream.record_into(&event)?;
     let mut other = start_other(device, &[buffer.ipc_handle().to_bytes(), event.ipc_handle()?.to_bytes()])?;
