@@ -51,6 +51,7 @@ mod output;
 mod pinned;
 mod pitched;
 mod pointer;
+pub mod profile;
 mod properties;
 mod retired;
 mod scope;

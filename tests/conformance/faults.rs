@@ -295,12 +295,11 @@ fn a_panic_between_barriers_is_the_error_and_not_the_wait(device: &Device) -> Ou
     panics_in_21(device, "panic_between_barriers", "32 of 64 are odd", &launch)
 }
 
-/// The block and the thread of `name` that used up its stack, and whether that has the size that it should.
-fn used_up(
-    device: &Device,
-    name: &str,
-    launch: Launch<'_>,
-) -> Result<([u32; 3], Option<[u32; 3]>, usize), Box<dyn std::error::Error>> {
+/// The block and the thread that used up a stack, and its size.
+type UsedUp = ([u32; 3], Option<[u32; 3]>, usize);
+
+/// What used up its stack in kernel `name`.
+fn used_up(device: &Device, name: &str, launch: Launch<'_>) -> Result<UsedUp, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
         Error::KernelStackOverflow { kernel, file, block, thread, bytes, .. } if kernel.ends_with(name) => {
             expect("file", file, FILE)?;

@@ -29,6 +29,7 @@ mod separate;
 mod stride_kernels;
 mod strides;
 mod table;
+mod timelines;
 mod workers;
 
 use ferrogrid::Device;
@@ -65,6 +66,7 @@ fn main() -> std::process::ExitCode {
         graphs::CASES,
         host_slices::CASES,
         strides::CASES,
+        timelines::CASES,
         blocks::CASES,
         random::CASES,
         faults::CASES,
