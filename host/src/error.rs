@@ -13,6 +13,7 @@ use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 use crate::graph::GraphError;
+use crate::ipc::IpcError;
 use display::{Free, LaunchedSince, List, On, OneThread, Place, Shape};
 
 /// The result of every fallible function of this crate.
@@ -445,12 +446,24 @@ pub enum Error {
         excess: usize,
     },
     /// A buffer was used on a stream of another device.
-    #[error("a buffer of {buffer} was used on a stream of {stream}: copy it there first")]
+    #[error(
+        "a buffer of {buffer} was used on a stream of {stream}: copy it there first (`Stream::copy_peer`, `Stream::duplicate_peer`)"
+    )]
     DeviceMismatch {
         /// The buffer's device.
         buffer: Box<str>,
         /// The stream's device.
         stream: Box<str>,
+    },
+    /// A device cannot reach the memory of another.
+    #[error(
+        "{device} cannot use the memory of {peer} in place; copies between them work (`Stream::copy_peer`)"
+    )]
+    NoPeerAccess {
+        /// The device.
+        device: Box<str>,
+        /// The device whose memory it was to use.
+        peer: Box<str>,
     },
     /// A grid has more blocks along an axis than the device takes.
     #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}, the device's limit is {limit}")]
@@ -617,6 +630,9 @@ pub enum Error {
     /// A graph could not be recorded, updated or launched.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// Memory or an event could not be shared with other processes.
+    #[error(transparent)]
+    Ipc(#[from] IpcError),
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),

@@ -43,6 +43,8 @@ pub(crate) struct CpuDevice {
     /// Started by the first kernel that is worth sharing out; `None` if it runs without.
     pool: OnceLock<Option<ThreadPool>>,
     queues: Mutex<Vec<Weak<Queue>>>,
+    /// The numbers of the devices whose memory kernels here may use.
+    peers: Mutex<Vec<u64>>,
     /// The first failure on a stream that was dropped before anyone asked.
     orphaned: Mutex<Option<Error>>,
 }
@@ -80,6 +82,7 @@ impl CpuDevice {
             allocated: AtomicU64::new(0),
             pool: OnceLock::new(),
             queues: Mutex::new(Vec::new()),
+            peers: Mutex::new(Vec::new()),
             orphaned: Mutex::new(None),
         }
     }
@@ -115,6 +118,15 @@ impl CpuDevice {
         let orphaned = self.orphaned.lock().unwrap_or_else(PoisonError::into_inner).take();
         let failure = orphaned.or_else(|| queues.iter().find_map(|queue| queue.failure()));
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Lets kernels here use the memory of `peer`.
+    pub(crate) fn enable_peer_access(&self, peer: &CpuDevice) {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).push(peer.number);
+    }
+
+    pub(crate) fn has_peer(&self, peer: &CpuDevice) -> bool {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).contains(&peer.number)
     }
 
     /// Keeps the failure of a stream that is gone.
