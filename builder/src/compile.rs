@@ -10,6 +10,7 @@ use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 use crate::arch::Arch;
 use crate::arithmetic;
 use crate::cache;
+use crate::core_atomics;
 use crate::core_cache::CoreEntry;
 use crate::dependencies::Externs;
 use crate::device_crate::DeviceCrate;
@@ -106,7 +107,7 @@ impl Compiler<'_> {
     /// The compiler's PTX with what rustc has no option for.
     fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
         let (assembly, shared_sizes) = shared_sizes::take(assembly);
-        let text = feedback::adapt(&assembly);
+        let text = core_atomics::order(&feedback::adapt(&assembly));
         let bounds = bounds(device_crate, self.options.max_registers, self.arch.has_clusters());
         let text = launch_bounds::declare(&text, bounds);
         let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));

@@ -16,6 +16,7 @@ mod blank;
 pub mod cache;
 mod cfg;
 mod compile;
+mod core_atomics;
 pub mod core_cache;
 pub mod cuda_toolkit;
 mod dependencies;

@@ -135,6 +135,15 @@ unsafe impl<T: AtomicValue> ClusterElement for DeviceAtomic<T, Device> {}
 // SAFETY: its operations are atomic among all threads of the system.
 unsafe impl<T: AtomicValue> ClusterElement for DeviceAtomic<T, System> {}
 
+macro_rules! core_atomics {
+    ($($atomic:ident),*) => { $(
+        // SAFETY: its operations are atomic among all threads of the system.
+        unsafe impl ClusterElement for core::sync::atomic::$atomic {}
+    )* };
+}
+
+core_atomics!(AtomicU32, AtomicI32, AtomicU64, AtomicI64);
+
 /// An array in shared memory, while all threads of the cluster read it; see [`Thread::publish_cluster`].
 ///
 /// It dereferences to the array of the thread's own block; [`ClusterPublished::block`] gives any block's.

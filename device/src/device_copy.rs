@@ -7,7 +7,9 @@ use core::num::Wrapping;
 /// A type whose values mean the same on the host and on every device, bit for bit.
 ///
 /// Scalars passed to kernels and elements of device buffers are `DeviceCopy`. Derive it for your own
-/// structs: `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; every field must be `DeviceCopy` too.
+/// structs: `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; every field must be `DeviceCopy` too. Enums need
+/// `#[repr(u8)]` or the like; those with data in their variants may have `#[repr(C)]`. Tuples have no layout that
+/// two compilers agree on: name the fields in a struct.
 /// References and pointers are not: an address of the host means nothing on a device.
 ///
 /// # Safety
@@ -16,7 +18,7 @@ use core::num::Wrapping;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
     label = "not `DeviceCopy`",
-    note = "kernel parameters and buffer elements are numbers, arrays of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; host references, pointers, `Vec`, `String` and the like stay on the host"
+    note = "kernel parameters and buffer elements are numbers, arrays of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, as which tuples can be written; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait DeviceCopy: Copy + 'static {}
 
@@ -41,22 +43,36 @@ unsafe impl<T: 'static> DeviceCopy for PhantomData<T> {}
 
 const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: devices are 64-bit");
 
-/// A type that may be the element of a kernel's `&[T]`: everything that is [`DeviceCopy`], and
-/// [`DeviceAtomic`](crate::atomic::DeviceAtomic), which threads change in place.
+/// A type that may be the element of a kernel's `&[T]`: everything that is [`DeviceCopy`], and what threads
+/// change in place: [`DeviceAtomic`](crate::atomic::DeviceAtomic), or core's `AtomicU32`, `AtomicI32`,
+/// `AtomicU64` and `AtomicI64`.
+///
+/// Core's are as strong on a GPU as they say, and slower than `DeviceAtomic`: an addition (any operation but load,
+/// store and compare-and-exchange) is `SeqCst` for the whole system there, whatever ordering is asked for.
 ///
 /// # Safety
 /// The layout must be defined and equal on the host and on `nvptx64-nvidia-cuda`, and sharing a value
 /// among all threads of a launch must be sound.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
-    label = "neither `DeviceCopy` nor a `DeviceAtomic`",
-    note = "elements of `&[T]` are numbers, arrays of them, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, or `DeviceAtomic` numbers; host references, pointers, `Vec`, `String` and the like stay on the host"
+    label = "neither `DeviceCopy` nor atomic",
+    note = "elements of `&[T]` are numbers, arrays of them, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, `DeviceAtomic` numbers, or `AtomicU32` and the like; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait SliceElement {}
 
 // SAFETY: `DeviceCopy` asks for the layout; what is `Copy` has no interior mutability, so threads that
 // share a value only read it.
 unsafe impl<T: DeviceCopy> SliceElement for T {}
+
+macro_rules! core_atomics {
+    ($($atomic:ident),*) => { $(
+        // SAFETY: it has the layout of its integer, on both sides, and its operations are atomic on all devices:
+        // the build step completes those of LLVM.
+        unsafe impl SliceElement for core::sync::atomic::$atomic {}
+    )* };
+}
+
+core_atomics!(AtomicU32, AtomicI32, AtomicU64, AtomicI64);
 
 /// Holds if `T` may travel to a device; used by generated code to say so at the type.
 #[doc(hidden)]

@@ -18,7 +18,7 @@ use crate::view::{DeviceView, resolve};
 
 /// Elements of a device buffer, to be changed by many threads at once: what `&[AtomicU32]` is to a
 /// `Vec<u32>`. Made by [`DeviceBuffer::as_atomic`](crate::DeviceBuffer::as_atomic), and given to kernels
-/// that take `&[DeviceAtomic<T, S>]`, with any scope `S`.
+/// that take `&[DeviceAtomic<T, S>]`, with any scope `S`, or core's `&[AtomicU32]` and the like.
 ///
 /// It borrows the buffer mutably, so that nothing else uses these elements meanwhile, and is `Copy`: it
 /// may be given to several parameters and several launches. Launches on different streams are ordered
@@ -104,6 +104,28 @@ impl<'a, T: AtomicValue, S: Scope> DeviceInput<'a, DeviceAtomic<T, S>> for Devic
         self.atomics()
     }
 }
+
+macro_rules! core_atomics {
+    ($($atomic:ident $value:ident),*) => { $(
+        impl<'a> LaunchInput<'a, std::sync::atomic::$atomic> for DeviceAtomicView<'a, $value> {
+            type Staged = DeviceView<'a, std::sync::atomic::$atomic>;
+
+            #[inline]
+            fn stage(self, _: &Stream) -> Result<Self::Staged> {
+                Ok(self.into_input())
+            }
+        }
+
+        impl<'a> DeviceInput<'a, std::sync::atomic::$atomic> for DeviceAtomicView<'a, $value> {
+            fn into_input(self) -> DeviceView<'a, std::sync::atomic::$atomic> {
+                // The same layout.
+                DeviceView::with_usage(self.start.cast_const().cast(), self.len, self.memory, SHARED_USE)
+            }
+        }
+    )* };
+}
+
+core_atomics!(AtomicU32 u32, AtomicI32 i32, AtomicU64 u64, AtomicI64 i64);
 
 impl<T> fmt::Debug for DeviceAtomicView<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

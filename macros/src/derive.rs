@@ -20,18 +20,17 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
             field_checks(&data.fields)
         }
         Data::Enum(data) => {
-            if let Some(variant) =
-                data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit))
-            {
-                return Err(Error::new(variant.span(), "`DeviceCopy` enums have no data in their variants"));
+            let has_data = data.variants.iter().any(|variant| !matches!(variant.fields, Fields::Unit));
+            if !representation.integer && !(has_data && representation.c_or_transparent) {
+                let advice = if has_data {
+                    "add `#[repr(C)]` or an integer representation to the enum, such as `#[repr(u8)]`"
+                } else {
+                    "add an integer representation to the enum, such as `#[repr(u32)]`"
+                };
+                let message = format!("`DeviceCopy` needs a defined layout: {advice}");
+                return Err(Error::new(input.ident.span(), message));
             }
-            if !representation.integer {
-                return Err(Error::new(
-                    input.ident.span(),
-                    "`DeviceCopy` needs a defined layout: add an integer representation to the enum, such as `#[repr(u32)]`",
-                ));
-            }
-            TokenStream::new()
+            data.variants.iter().map(|variant| field_checks(&variant.fields)).collect()
         }
         Data::Union(data) => {
             return Err(Error::new(

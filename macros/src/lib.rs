@@ -80,7 +80,8 @@ pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Derives `DeviceCopy` for a `#[repr(C)]` or `#[repr(transparent)]` struct whose fields are all
-/// `DeviceCopy`, or for an enum without data and with an integer `repr`.
+/// `DeviceCopy`, or for an enum with an integer `repr` or, if its variants have data, `#[repr(C)]`, whose fields
+/// all are.
 #[proc_macro_derive(DeviceCopy)]
 pub fn device_copy(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

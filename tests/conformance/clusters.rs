@@ -185,7 +185,7 @@ fn a_device_says_how_many_clusters_it_runs(device: &Device) -> Outcome {
     expect("the kernel's cluster", ring.cluster(), Some([4, 1, 1]))?;
     let most = device.max_active_clusters(ring, 4, 64, 0)?;
     expect("some", most >= 1, true)?;
-    let size = device.max_potential_cluster_size(clusters::large::kernel(), 64, 0)?;
+    let size = device.max_potential_cluster_size(clusters::places_without::kernel(), 64, 0)?;
     expect("a size", (8..=16).contains(&size), true)
 }
 

@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
-use std::sync::mpsc::channel;
 
 use ferrogrid::prelude::*;
 use ferrogrid::{EventOptions, IpcError, IpcEventHandle, IpcMemoryHandle};
 
 use super::kernels::elementwise;
+use super::runtime::Gate;
 use super::separate;
 use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};
@@ -91,10 +91,7 @@ fn an_event_orders_two_processes(device: &Device) -> Outcome {
     let event = event?;
     let (stream, later) = (device.new_stream()?, device.new_stream()?);
     let mut buffer = stream.ipc_zeros::<u32>(LENGTH)?;
-    let (open, gate) = channel::<()>();
-    stream.host_fn(move || {
-        let _opened = gate.recv();
-    })?;
+    let gate = Gate::close(&stream)?;
     stream.fill_into(10, &mut buffer)?;
     stream.record_into(&event)?;
     let mut other = start_other(device, &[buffer.ipc_handle().to_bytes(), event.ipc_handle()?.to_bytes()])?;
@@ -103,7 +100,7 @@ fn an_event_orders_two_processes(device: &Device) -> Outcome {
     expect("what the other process says", said.trim(), ENQUEUED)?;
     expect("whether anything has run", event.is_complete()?, false)?;
     later.wait(&event)?;
-    drop(open);
+    gate.open();
     let found = later.download(&buffer)?;
     expect("the other process", other.wait()?.success(), true)?;
     expect("elements", found == vec![11; LENGTH], true)

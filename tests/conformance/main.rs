@@ -23,6 +23,8 @@ mod loading;
 mod math;
 mod memory;
 mod ordering;
+mod ordinary;
+mod ordinary_kernels;
 mod properties;
 mod property_kernels;
 mod random;
@@ -64,6 +66,7 @@ fn main() -> std::process::ExitCode {
         math::CASES,
         memory::CASES,
         ordering::CASES,
+        ordinary::CASES,
         separate::CASES,
         several_devices::CASES,
         atomics::CASES,

@@ -37,6 +37,30 @@ mod kernels {
         system[i].fetch_add(1.0, Ordering::Relaxed);
     }
 
+    /// Core's: an exchange of each kind.
+    #[kernel]
+    pub fn core_atomics(t: Thread<1>, cells: &[core::sync::atomic::AtomicU32]) {
+        let Some(cell) = cells.get(t.index().get()) else { return };
+        cell.fetch_add(1, Ordering::Relaxed);
+        let _ = cell.compare_exchange(3, 4, Ordering::AcqRel, Ordering::Acquire);
+        cell.store(5, Ordering::Release);
+    }
+
+    /// Tables of literals.
+    #[kernel]
+    pub fn tables(t: Thread<1>, mut y: DisjointSlice<f32>) {
+        const SMALL: [f32; 4] = [1.5, 2.5, 3.5, 7.0];
+        static LARGE: [f32; 64] = {
+            let mut all = [0.0; 64];
+            all[7] = 1.25;
+            all
+        };
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = SMALL[i.get() % 4] + LARGE[i.get() % 64];
+        }
+    }
+
     #[kernel]
     pub fn increment_all(t: Thread<1>, mut data: DisjointSlice<u32>) {
         for i in t.grid_stride(data.len()) {
@@ -137,5 +161,25 @@ fn sixteen_bytes_are_copied_and_computed_at_once() {
             assert_eq!(wide("ld.global.nc"), 1, "{architecture}: {lines:#?}");
             assert_eq!((wide("st.global"), count(&lines, "st.global")), (1, 1), "{architecture}: {lines:#?}");
         }
+    }
+}
+
+#[test]
+fn core_atomics_have_an_ordering_and_global_addresses() {
+    for (architecture, lines) in code(kernels::core_atomics::kernel()) {
+        assert_eq!(count(&lines, "atom.acq_rel.sys.global.add.u32"), 1, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "atom.acq_rel.sys.global.cas.b32"), 1, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "st.release.sys.global.b32"), 1, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "atom."), 2, "{architecture}: {lines:#?}");
+        assert!(count(&lines, "fence.sc.sys") >= 1, "{architecture}: {lines:#?}");
+    }
+}
+
+/// `const` and `static` tables lie in global memory, and are read through the read-only path.
+#[test]
+fn tables_of_literals_are_read_only_global_memory() {
+    for (architecture, lines) in code(kernels::tables::kernel()) {
+        assert_eq!(count(&lines, "ld.global.nc."), 2, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "ld.local") + count(&lines, "ld.const"), 0, "{architecture}: {lines:#?}");
     }
 }

@@ -38,3 +38,12 @@ shared_element!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, 
 unsafe impl<T: AtomicValue, S: Scope> SharedElement for DeviceAtomic<T, S> {}
 // SAFETY: sixteen bytes of numbers.
 unsafe impl<T: DeviceCopy + Pod> SharedElement for Aligned16<T> {}
+
+macro_rules! core_atomics {
+    ($($atomic:ident),*) => { $(
+        // SAFETY: an integer, any bits of which are valid; shared changes are atomic.
+        unsafe impl SharedElement for core::sync::atomic::$atomic {}
+    )* };
+}
+
+core_atomics!(AtomicU32, AtomicI32, AtomicU64, AtomicI64);

@@ -17,6 +17,11 @@ pub trait Publish: sealed::Region {
 
 /// Regions that are read, and that a barrier makes writable: [`Published`], [`PublishedSlice`],
 /// [`Retyped`], and tuples.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what `reclaim` turns back",
+    label = "not a published region of shared memory",
+    note = "`reclaim` takes what `publish` gave; what `publish_cluster` gave, other blocks read: `reclaim_cluster` takes that"
+)]
 pub trait Reclaim: sealed::Region {
     /// The same regions, written.
     type Reclaimed;

@@ -161,7 +161,8 @@ impl Device {
         match self.backend() {
             DeviceBackend::Cuda(device) => {
                 let function = device.prepare(kernel)?.cast();
-                device.max_potential_cluster_size(function, padded(block), all_shared(kernel, dynamic_shared))
+                let (grid, shared) = (kernel.cluster().unwrap_or([1; 3]), all_shared(kernel, dynamic_shared));
+                device.max_potential_cluster_size(function, grid, padded(block), shared)
             }
             DeviceBackend::Cpu(_) => Ok(CPU_CLUSTER as u32),
         }

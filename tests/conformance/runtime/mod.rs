@@ -58,7 +58,7 @@ impl fmt::Display for HoldsAStream {
 impl std::error::Error for HoldsAStream {}
 
 /// Work on a stream that does not end before the gate is opened (or dropped).
-struct Gate(Sender<()>);
+pub(crate) struct Gate(Sender<()>);
 
 impl Gate {
     /// Fails with [`HoldsAStream`] where a case may not.
@@ -66,7 +66,7 @@ impl Gate {
         if std::env::var(SYNCHRONOUS).is_ok_and(|value| value == "1") { Err(HoldsAStream) } else { Ok(()) }
     }
 
-    fn close(stream: &Stream) -> Result<Gate, Box<dyn std::error::Error>> {
+    pub(crate) fn close(stream: &Stream) -> Result<Gate, Box<dyn std::error::Error>> {
         Gate::allowed()?;
         let (sender, receiver) = channel::<()>();
         stream.host_fn(move || {
@@ -75,7 +75,7 @@ impl Gate {
         Ok(Gate(sender))
     }
 
-    fn open(self) {
+    pub(crate) fn open(self) {
         drop(self.0);
     }
 

@@ -190,16 +190,18 @@ impl CudaDevice {
         Ok(clusters.unsigned_abs())
     }
 
-    /// The most blocks that a cluster of blocks of that shape can have.
+    /// The most blocks that a cluster of blocks of that shape can have. `grid` is that of some launch: of whole
+    /// clusters, where the kernel fixes them.
     pub(crate) fn max_potential_cluster_size(
         &self,
         function: CUfunction,
+        grid: [u32; 3],
         block: [u32; 3],
         shared: u32,
     ) -> Result<u32> {
         self.check_clusters("cuOccupancyMaxPotentialClusterSize")?;
         self.allow_dynamic_shared(function, shared)?;
-        let config = config([1; 3], block, shared, &mut []);
+        let config = config(grid, block, shared, &mut []);
         let mut size = 0;
         // SAFETY: `size` and `config`, which has no attributes, are valid for the call.
         let code = unsafe { self.driver().occupancy_cluster_size(&mut size, function, &config) };

@@ -389,7 +389,7 @@ impl CudaStream {
     #[cold]
     fn cluster_too_large(&self, function: CUfunction, kernel: &'static Kernel, shape: LaunchShape) -> Error {
         let shared = shape.shared_bytes as c_uint;
-        match self.device.max_potential_cluster_size(function, shape.block, shared) {
+        match self.device.max_potential_cluster_size(function, shape.grid, shape.block, shared) {
             Ok(limit) => Error::ClusterTooLarge {
                 kernel: kernel.name(),
                 device: self.device.to_string().into(),
