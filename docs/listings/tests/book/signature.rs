@@ -19,8 +19,8 @@ mod kernels {
     #[kernel]
     pub fn drift(t: Thread<1>, step: f32, velocity: [f32; 3], mut all: DisjointSlice<Particle>) {
         if let Some(particle) = all.get_mut(t.index()) {
-            for axis in 0..3 {
-                particle.position[axis] += step * velocity[axis];
+            for (x, v) in particle.position.iter_mut().zip(velocity) {
+                *x += step * v;
             }
         }
     }
@@ -56,7 +56,7 @@ mod kernels {
         if let Some(x) = x.get_mut(t.index()) {
             let base = *x;
             for _ in 1..N {
-                *x = *x * base;
+                *x *= base;
             }
         }
     }
