@@ -290,6 +290,7 @@ fn every_name_in_the_tables_exists() {
         "kernels",
         "k",
         "f",
+        "t",
         "assert",
         "println",
         "print",
