@@ -43,8 +43,8 @@ pub mod ordinary {
         match i {
             0 => 1000,
             1 | 2 => 2000 + i,
-            n @ 3..=9 if n % 2 == 0 => 3000 + n,
-            n if n % 5 == 0 => 5000 + n,
+            n @ 3..=9 if n.is_multiple_of(2) => 3000 + n,
+            n if n.is_multiple_of(5) => 5000 + n,
             3..=20 => 4000,
             _ => i,
         }
@@ -130,7 +130,7 @@ pub mod ordinary {
     }
 
     fn half(x: u32) -> Result<u32, Trouble> {
-        if x % 2 == 0 { Ok(x / 2) } else { Err(Trouble::Odd(x)) }
+        if x.is_multiple_of(2) { Ok(x / 2) } else { Err(Trouble::Odd(x)) }
     }
 
     fn quarter_at(x: &[u32], i: usize) -> Result<u32, Trouble> {
