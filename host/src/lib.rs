@@ -60,6 +60,7 @@ mod stream;
 mod stream_kinds;
 mod stream_options;
 mod stream_order;
+mod sync;
 mod timing;
 mod toolkit;
 mod transfer;

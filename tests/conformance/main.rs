@@ -26,6 +26,8 @@ mod random;
 mod random_kernels;
 mod runtime;
 mod separate;
+mod stress;
+mod stress_kernels;
 mod stride_kernels;
 mod strides;
 mod table;
@@ -65,6 +67,7 @@ fn main() -> std::process::ExitCode {
         failures::CASES,
         graphs::CASES,
         host_slices::CASES,
+        stress::CASES,
         strides::CASES,
         timelines::CASES,
         blocks::CASES,

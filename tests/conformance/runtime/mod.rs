@@ -9,8 +9,9 @@ mod graphs;
 mod host_memory;
 mod legacy;
 mod pitched;
+mod soak;
 mod streams;
-mod stress;
+pub(crate) mod stress;
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     pitched::CASES,
     awaiting::CASES,
     stress::CASES,
+    soak::CASES,
 ];
 
 /// What needs a device whose streams run by themselves.
