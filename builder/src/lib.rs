@@ -10,6 +10,8 @@
 //! What the step needs is a rustc that can compile for `nvptx64-nvidia-cuda`; [`toolchain`] finds
 //! one and [`setup`] provides one. See [`Build`] for options and [`cache`] for where things are kept.
 
+#![deny(missing_docs)]
+
 mod arch;
 mod arithmetic;
 mod blank;
@@ -20,11 +22,13 @@ pub mod core_cache;
 pub mod cuda_toolkit;
 mod dependencies;
 mod device_crate;
+mod directives;
 mod environment;
 mod error;
 mod feedback;
 mod inner;
 mod inner_cargo;
+pub mod inspect;
 mod launch_bounds;
 pub mod libdevice;
 mod line_info;
@@ -36,8 +40,11 @@ mod module_tree;
 mod options;
 mod panic_strategy;
 pub mod ptx;
+mod record;
+mod scan;
 mod settings;
 pub mod setup;
+mod shared_sizes;
 mod step;
 pub mod toolchain;
 

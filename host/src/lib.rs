@@ -13,6 +13,8 @@
 //! # Ok(()) }
 //! ```
 
+#![deny(missing_docs)]
+
 mod account;
 mod aligned_view;
 mod argument;
@@ -34,6 +36,7 @@ mod grid;
 mod host_fn;
 mod host_slice;
 mod image;
+mod ipc;
 mod kernel;
 mod kernel_attributes;
 mod launch;
@@ -48,6 +51,7 @@ mod nvml;
 mod occupancy;
 mod order;
 mod output;
+mod peer;
 mod pinned;
 mod pitched;
 mod pointer;
@@ -75,7 +79,7 @@ pub use buffer::DeviceBuffer;
 pub use completion::Completion;
 pub use cpu_options::CpuOptions;
 pub use device::{Device, DeviceKind, MemoryInfo};
-pub use divergence::{LaneFault, SourcePlace, WaitingThreads};
+pub use divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
 pub use error::{Axis, Error, NEEDED_DRIVER, Result};
 pub use event::{Event, EventOptions};
 pub use foreign::{
@@ -86,6 +90,7 @@ pub use foreign::{
 pub use graph::{Capture, ExecutableGraph, Graph, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use host_slice::{In, InOut, Out, Shaped};
+pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};

@@ -185,7 +185,7 @@ mod tests {
                 }
                 history.push((usage, (slot, number)));
             }
-            let last = order.end().unwrap();
+            let last = order.end(|stream| !stream.is_closed(), || Ok(Model::stream(16))).unwrap();
             let (_, _, clock) = last.enqueue();
             assert!(history.iter().all(|(_, work)| comes_after(&clock, *work)), "free after all uses");
         }

@@ -129,7 +129,7 @@ fn uses_at_the_same_time(streams: (usize, usize), uses: (Use, Use)) {
         }
         let write = launch(&order, &queues[0], Use::Write);
         let mut order = Arc::try_unwrap(order).ok().expect("both threads are done");
-        let Ok(last) = order.end();
+        let Ok(last) = order.end(|_| true, || unreachable!("every stream fits"));
         let freed = last.enqueue();
         for earlier in [one, two, read] {
             assert!(write.comes_after(&earlier), "{write:?} overwrites what {earlier:?} uses");
@@ -177,7 +177,7 @@ fn the_last_of_several_threads_to_let_go_frees_after_all_uses() {
                 // The handle of the stream goes first, as it may.
                 queue.close();
                 let Ok(mut order) = Arc::try_unwrap(order) else { return };
-                let Ok(last) = order.end();
+                let Ok(last) = order.end(|_| true, || unreachable!("every stream fits"));
                 let freed = last.enqueue();
                 FREES.fetch_add(1, Ordering::Relaxed);
                 let works = works.lock().unwrap();
