@@ -101,10 +101,10 @@ fn launch(order: &Order<Queue>, stream: &Arc<Queue>, usage: Use) -> Work {
     stream.enqueue()
 }
 
-/// Runs `case` in all orders of the steps of its threads in which they are cut short three times at most.
+/// Runs `case` in all orders of the steps of its threads in which they are cut short twice at most.
 fn orders(case: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
+    model.preemption_bound = Some(2);
     model.check(case);
 }
 
