@@ -20,6 +20,7 @@ use crate::launch_bounds;
 use crate::line_info;
 use crate::math::Math;
 use crate::options::Options;
+use crate::peephole;
 use crate::ptx::{Ptx, remap_files};
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 
@@ -104,7 +105,7 @@ impl Compiler<'_> {
 
     /// The compiler's PTX with what rustc has no option for.
     fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
-        let text = feedback::adapt(assembly);
+        let text = peephole::rewrite(&feedback::adapt(assembly));
         let text = launch_bounds::declare(&text, bounds(device_crate, self.options.max_registers));
         let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
         let wants_lines = self.options.line_info != Some(false);
@@ -143,6 +144,9 @@ impl Compiler<'_> {
         command.arg(format!("-Ctarget-cpu={}", self.arch));
         command.args(["-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort"]);
         command.args(["-Cdebuginfo=line-directives-only", "-Zmir-enable-passes=-JumpThreading"]);
+        // LLVM unrolls a loop by eight only if it may spend enough to count its rounds beforehand: by default four
+        // operations, too few for a loop that starts at a thread's own number.
+        command.arg("-Cllvm-args=-scev-cheap-expansion-budget=16");
         let overflow_checks = self.options.overflow_checks == Some(true);
         command.arg(format!("-Coverflow-checks={}", if overflow_checks { "on" } else { "off" }));
         command.args(["--cap-lints=allow", "--color=never", "-Zcrate-attr=no_std"]);

@@ -34,6 +34,7 @@ mod metadata;
 mod module_tree;
 mod options;
 mod panic_strategy;
+mod peephole;
 pub mod ptx;
 pub mod setup;
 mod step;

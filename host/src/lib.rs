@@ -28,6 +28,7 @@ mod divergence;
 pub mod dlpack;
 mod error;
 mod event;
+mod extent;
 mod foreign;
 mod graph;
 mod grid;
@@ -108,6 +109,7 @@ pub use view_parts::{Chunks, ChunksMut};
 pub mod __private {
     pub use crate::argument::{DeviceInput, DeviceOutput};
     pub use crate::error::Result;
+    pub use crate::extent::narrow;
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{Manifest, ModuleImage, check_params};
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
