@@ -1,13 +1,19 @@
 //! What can go wrong on the host side, each with the names, values and limits at fault. It must not
 //! know how an error came about beyond what it stores.
 
-use std::fmt;
+mod axis;
+mod display;
+#[cfg(test)]
+mod tests;
+
+pub use axis::Axis;
 
 use crate::device::Device;
 use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 use crate::graph::GraphError;
+use display::{Free, LaunchedSince, List, On, Place, Shape};
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -652,135 +658,5 @@ pub enum Error {
 impl Error {
     pub(crate) fn unsupported(operation: &'static str, device: &Device, reason: &'static str) -> Self {
         Error::Unsupported { operation, device: device.to_string().into(), reason }
-    }
-}
-
-/// One axis of a grid or a block; x is the fastest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Axis {
-    /// The first axis.
-    X,
-    /// The second axis.
-    Y,
-    /// The third axis.
-    Z,
-}
-
-impl Axis {
-    /// All axes, x first.
-    pub const ALL: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
-}
-
-impl fmt::Display for Axis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Axis::X => "x",
-            Axis::Y => "y",
-            Axis::Z => "z",
-        })
-    }
-}
-
-struct On<'a>(&'a str);
-
-impl fmt::Display for On<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, " for {}", self.0) }
-    }
-}
-
-struct Place<'a>(&'a [u32; 3]);
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.0;
-        write!(f, "({x}, {y}, {z})")
-    }
-}
-
-struct Shape<'a>(&'a [u32; 3]);
-
-impl fmt::Display for Shape<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.0;
-        write!(f, "{x} x {y} x {z}")
-    }
-}
-
-struct Free<'a>(&'a Option<u64>, &'a Option<u64>);
-
-impl fmt::Display for Free<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0, self.1) {
-            (Some(free), Some(total)) => write!(f, ", {free} of {total} are free"),
-            _ => Ok(()),
-        }
-    }
-}
-
-struct List<'a>(&'a [&'static str]);
-
-impl fmt::Display for List<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("no architecture");
-        }
-        f.write_str(&self.0.join(", "))
-    }
-}
-
-struct LaunchedSince<'a>(&'a [&'static str]);
-
-impl fmt::Display for LaunchedSince<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            [] => f.write_str("no kernel is known to have been launched since the last synchronisation"),
-            [one] => write!(f, "launched since the last synchronisation: `{one}`"),
-            many => {
-                write!(f, "launched since the last synchronisation, one of: `{}`", many.join("`, `"))
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_travel_between_threads_and_stay_small() {
-        fn travels<T: Send + Sync + Clone + std::error::Error + 'static>() {}
-        travels::<Error>();
-        assert!(size_of::<Error>() <= 128, "{} bytes", size_of::<Error>());
-    }
-
-    #[test]
-    fn a_panic_reads_as_file_line_block_and_thread() {
-        let error = Error::KernelPanic {
-            kernel: "blur",
-            message: "boom".into(),
-            file: "src/main.rs".into(),
-            line: 7,
-            column: 9,
-            block: [2, 0, 0],
-            thread: [31, 1, 0],
-        };
-        assert_eq!(
-            error.to_string(),
-            "kernel `blur` panicked at src/main.rs:7:9 in block (2, 0, 0), thread (31, 1, 0): boom"
-        );
-    }
-
-    #[test]
-    fn a_failed_launch_names_the_kernels_at_suspicion() {
-        let error = |kernels| Error::LaunchFailed {
-            kernels,
-            operation: "cuStreamSynchronize",
-            code: 719,
-            name: "CUDA_ERROR_LAUNCH_FAILED".into(),
-            text: "unspecified launch failure".into(),
-        };
-        assert!(error(vec!["a"]).to_string().contains("since the last synchronisation: `a`;"));
-        assert!(error(vec!["a", "b"]).to_string().contains("one of: `a`, `b`;"));
     }
 }

@@ -9,6 +9,7 @@ use crate::backend::EventBackend;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::RecordedEvent;
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 
 /// A point in the work of a stream, made by [`Stream::record`], or by [`Device::new_event`] and recorded
@@ -142,7 +143,7 @@ impl Event {
     /// # Errors
     /// If the device has failed. Failures of kernels on the CPU device are reported by their stream.
     pub fn synchronize(&self) -> Result<()> {
-        self.backend.synchronize()
+        profile::observe_host(&self.device, Work::Synchronize, || self.backend.synchronize())
     }
 
     /// Whether the work before the event has run (`cuEventQuery`).

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use ferrogrid_device::native::Block;
 
 use crate::image::ModuleImage;
+use crate::math_library::MathLibrary;
 
 /// Runs one block of a kernel natively; `params` holds the address of each flattened parameter.
 #[doc(hidden)]
@@ -111,6 +112,13 @@ impl Kernel {
     /// The PTX of its module for `architecture` (`"sm_90"`), if it was compiled for that.
     pub fn ptx_for(&self, architecture: &str) -> Option<&'static str> {
         self.descriptor.image.texts().find(|ptx| ptx.arch == architecture).map(|ptx| ptx.text)
+    }
+
+    /// The library that its device code takes mathematical functions from, for every architecture the same;
+    /// `None` in a `host_only` module. On the CPU device it is the platform's C library in any case. A build
+    /// pins one with `math` in `[package.metadata.ferrogrid]` or `ferrogrid_build::Build::math`.
+    pub fn math_library(&self) -> Option<MathLibrary> {
+        self.ptx().and_then(MathLibrary::of_ptx)
     }
 
     pub(crate) fn descriptor(&self) -> &KernelDescriptor {

@@ -33,12 +33,14 @@ mod foreign;
 mod graph;
 mod grid;
 mod host_fn;
+mod host_slice;
 mod image;
 mod kernel;
 mod kernel_attributes;
 mod launch;
 mod library;
 mod managed;
+mod math_library;
 mod memory;
 mod memory_pool;
 mod message;
@@ -50,6 +52,7 @@ mod output;
 mod pinned;
 mod pitched;
 mod pointer;
+pub mod profile;
 mod properties;
 mod retired;
 mod scope;
@@ -65,7 +68,7 @@ mod uninit;
 mod view;
 mod view_parts;
 
-pub use argument::{DeviceInput, DeviceOutput};
+pub use argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 pub use atomic_view::DeviceAtomicView;
 pub use attribute::DeviceAttribute;
 pub use buffer::DeviceBuffer;
@@ -82,9 +85,11 @@ pub use foreign::{
 };
 pub use graph::{Capture, ExecutableGraph, Graph, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
+pub use host_slice::{In, InOut, Out, Shaped};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};
+pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};
 #[cfg(feature = "nvml")]
 pub use nvml::NvmlFigures;
@@ -107,7 +112,9 @@ pub use view_parts::{Chunks, ChunksMut};
 /// What the code that the macros generate uses. Not for people: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::argument::{DeviceInput, DeviceOutput};
+    pub use crate::argument::{
+        DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
+    };
     pub use crate::error::Result;
     pub use crate::extent::narrow;
     pub use crate::grid::{Grid, IntoGrid};

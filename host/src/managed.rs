@@ -7,13 +7,14 @@ use std::ops::Deref;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
-use crate::argument::{DeviceInput, DeviceOutput};
+use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::backend::{DeviceBackend, StreamBackend};
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
 use crate::graph::not_recordable;
 use crate::memory::Contents;
 use crate::order::Use;
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -122,7 +123,9 @@ impl Stream {
             StreamBackend::Cuda(stream) if bytes > 0 => {
                 let start = data.memory().pointer();
                 // SAFETY: live managed memory, which is freed after this.
-                unsafe { stream.prefetch(start, bytes, to == Location::Host) }
+                profile::observe(self.inner(), Work::Prefetch { bytes }, || unsafe {
+                    stream.prefetch(start, bytes, to == Location::Host)
+                })
             }
             StreamBackend::Recording(_) => Err(not_recordable("a prefetch", "CUDA has no such node")),
             _ => Ok(()),
@@ -192,6 +195,24 @@ impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
 
     fn deref(&self) -> &DeviceBuffer<T> {
         &self.buffer
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a ManagedBuffer<T> {
+    type Staged = DeviceView<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut ManagedBuffer<T> {
+    type Staged = DeviceViewMut<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_output())
     }
 }
 

@@ -12,6 +12,7 @@ mod failures;
 mod fault_kernels;
 mod faults;
 mod graphs;
+mod host_slices;
 mod kernels;
 mod language;
 mod launching;
@@ -28,6 +29,7 @@ mod separate;
 mod stride_kernels;
 mod strides;
 mod table;
+mod timelines;
 mod workers;
 
 use ferrogrid::Device;
@@ -62,7 +64,9 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        host_slices::CASES,
         strides::CASES,
+        timelines::CASES,
         blocks::CASES,
         random::CASES,
         faults::CASES,

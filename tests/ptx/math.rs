@@ -1,6 +1,8 @@
 //! Which instructions mathematical functions and integer operations become, and which of them need
 //! a stack. It must not know what they compute.
 
+use ferrogrid::MathLibrary;
+
 use super::{code, count};
 
 #[ferrogrid::module]
@@ -226,5 +228,18 @@ fn no_function_is_left_to_be_linked() {
             let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
             assert!(!ptx.contains(".extern .func"), "{architecture}");
         }
+    }
+}
+
+/// What comes from the crate `libm` has its source lines; libdevice has none.
+#[test]
+fn a_kernel_says_which_library_its_mathematics_is() {
+    let kernel = kernels::with_stack::kernel();
+    let ptx = kernel.ptx().expect("compiled");
+    let has_lines_of_libm = ptx.lines().any(|line| line.contains(".file") && line.contains("libm-"));
+    match kernel.math_library() {
+        Some(MathLibrary::Libm) => assert!(has_lines_of_libm, "no line of libm"),
+        Some(MathLibrary::Libdevice) => assert!(!has_lines_of_libm, "lines of libm"),
+        other => panic!("{other:?} for PTX that begins {:?}", ptx.lines().next()),
     }
 }

@@ -94,6 +94,14 @@ fn ask(manifest: &Path, features: &[String]) -> Result<Value, Error> {
     serde_json::from_str(&text).map_err(|error| Error::Metadata(error.to_string()))
 }
 
+/// The packages of the workspace of `manifest`, without what they depend on.
+pub(crate) fn members(manifest: &Path) -> Result<Value, Error> {
+    let mut command = inner::command(&inner_cargo::cargo());
+    command.args(["metadata", "--no-deps", "--format-version", "1", "--color=never", "--manifest-path"]);
+    let text = inner::run_checked("cargo metadata", command.arg(manifest))?;
+    serde_json::from_str(&text).map_err(|error| Error::Metadata(error.to_string()))
+}
+
 /// Leaves out what is not used: most of what cargo says is about packages that kernels never see.
 fn reduce(metadata: &Value, own: &Path) -> Value {
     let own = super::own_package(metadata, own).map(|package| &package["id"]);
@@ -142,7 +150,9 @@ fn manifests(metadata: &Value) -> BTreeSet<PathBuf> {
 /// Changes when cargo could answer otherwise: with the content of manifests, the features, and the
 /// files from which cargo infers targets.
 fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
-    let mut content = format!("1\n{}\n", environment.features.join(","));
+    // A target folder may have been copied from another checkout.
+    let own = environment.manifest_dir.display();
+    let mut content = format!("2\n{own}\n{}\n", environment.features.join(","));
     for manifest in manifests {
         content.push_str(&format!("{}\n", manifest.display()));
         content.push_str(&std::fs::read_to_string(manifest).unwrap_or_default());

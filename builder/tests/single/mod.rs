@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ferrogrid_build::{Build, Environment};
 
@@ -44,7 +45,17 @@ pub fn built_with(
     environment.libdevice = libdevice.map(Path::to_owned);
     let output = build.try_run(&environment).map_err(|error| error.to_string())?;
     let ptx = fs::read_to_string(&output.ptx[0]).unwrap();
+    keep(&ptx);
     Ok(Built { ptx, directives: output.directives })
+}
+
+/// Leaves the PTX in the folder that `FERROGRID_KEEP_PTX` names, for who assembles it (.ci/ptxas).
+fn keep(ptx: &str) {
+    let Some(folder) = std::env::var_os("FERROGRID_KEEP_PTX") else { return };
+    static KEPT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("{}-{}.ptx", std::process::id(), KEPT.fetch_add(1, Ordering::Relaxed));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(Path::new(&folder).join(name), ptx).unwrap();
 }
 
 /// The code of an entry point.

@@ -230,6 +230,27 @@ impl EventBackend {
         }
     }
 
+    /// Waits; leaves what kernels have to say, and failures of streams, to the next who asks.
+    pub(crate) fn wait_unheard(&self) -> Result<()> {
+        match self {
+            EventBackend::Cuda(event) => event.wait_unheard(),
+            EventBackend::Cpu(event) => {
+                event.wait();
+                Ok(())
+            }
+            EventBackend::Recorded(_) => Err(waiting("to wait for an event")),
+        }
+    }
+
+    /// The seconds from `earlier` to this event, less than 0 if it came later; both are complete.
+    pub(crate) fn seconds_since(&self, earlier: &EventBackend) -> Result<f64> {
+        match (self, earlier) {
+            (EventBackend::Cuda(end), EventBackend::Cuda(start)) => end.seconds_since(start),
+            (EventBackend::Cpu(end), EventBackend::Cpu(start)) => end.seconds_since(start),
+            _ => Err(Error::EventTime { reason: "they are of different devices" }),
+        }
+    }
+
     pub(crate) fn is_complete(&self) -> Result<bool> {
         match self {
             EventBackend::Cuda(event) => event.is_complete(),

@@ -21,6 +21,7 @@ use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
 use crate::kernel_attributes::KernelAttributes;
 use crate::occupancy::Occupancy;
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 
 /// A kernel of a [`ForeignModule`](super::ForeignModule) (`CUfunction`), from
@@ -180,7 +181,7 @@ impl ForeignFunction {
         grid: impl IntoGrid<R>,
         arguments: impl ForeignArguments,
     ) -> Result<()> {
-        arguments.with_list(|list| {
+        arguments.with_list(stream, |list| {
             self.check(list.sizes())?;
             // SAFETY: the sizes agree; the caller vouches for the rest.
             unsafe { self.enqueue(stream, grid.into_grid(), list) }
@@ -255,7 +256,9 @@ impl ForeignFunction {
         }
         // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
         // has been ordered, on this device.
-        unsafe { cuda.launch_function(*loaded, kernel, shape, self.dynamic_shared, list.addresses()) }
+        profile::observe(inner, Work::Kernel { kernel, shape }, || unsafe {
+            cuda.launch_function(*loaded, kernel, shape, self.dynamic_shared, list.addresses())
+        })
     }
 
     #[cold]

@@ -252,7 +252,12 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let grid = free_name(kernel, "grid");
     let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
     let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
-    let prepare = kernel.parameters.iter().enumerate().map(|it| prepare(kernel, it));
+    let prepare = kernel
+        .parameters
+        .iter()
+        .enumerate()
+        .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
+    let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
     let layout =
@@ -265,7 +270,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
     let accesses = kernel.parameters.iter().enumerate().filter_map(access);
     let summary = format!(
-        "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting.",
+        "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
         kernel.bare_name()
     );
     let safety = unsafety.map(|_| {
@@ -300,8 +305,10 @@ fn launch(kernel: &Kernel) -> TokenStream {
                     ::ferrogrid::__private::IntoGrid::into_grid(#grid),
                     &__params,
                     &[#(#accesses),*],
-                )
+                )?;
             }
+            #(#finish)*
+            ::core::result::Result::Ok(())
         }
     }
 }
@@ -333,10 +340,10 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
             quote!(#ty)
         }
         ParameterKind::Input { element } => {
-            quote!(impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>)
+            quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element>)
         }
         ParameterKind::Output { element, rank, .. } => {
-            quote!(impl ::ferrogrid::__private::DeviceOutput<#lifetime, #element, #rank>)
+            quote!(impl ::ferrogrid::__private::LaunchOutput<#lifetime, #element, #rank>)
         }
         ParameterKind::Pointer { element, mutable: false } => {
             quote!(::ferrogrid::__private::DevicePtr<#element>)
@@ -352,8 +359,13 @@ fn local(number: usize) -> Ident {
     format_ident!("__p{number}")
 }
 
+/// An argument in the memory of the device, from before the launch until after it.
+fn staged(number: usize) -> Ident {
+    format_ident!("__staged{number}")
+}
+
 /// Turns an argument into what the launch takes the addresses of.
-fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter)) -> TokenStream {
+fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream {
     let (local, name) = (local(number), &parameter.name);
     let checked = |view: TokenStream| {
         if kernel.bounds.wide {
@@ -369,10 +381,20 @@ fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter)) -> TokenSt
         }
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => quote!(let #local = #name;),
         ParameterKind::Input { .. } => {
-            checked(quote!(::ferrogrid::__private::DeviceInput::into_input(#name)))
+            let staged = staged(number);
+            let local = checked(quote!(::ferrogrid::__private::StagedInput::input(&#staged)));
+            quote! {
+                let #staged = ::ferrogrid::__private::LaunchInput::stage(#name, #stream)?;
+                #local
+            }
         }
         ParameterKind::Output { .. } => {
-            checked(quote!(::ferrogrid::__private::DeviceOutput::into_output(#name)))
+            let staged = staged(number);
+            let local = checked(quote!(::ferrogrid::__private::StagedOutput::output(&mut #staged)));
+            quote! {
+                let mut #staged = ::ferrogrid::__private::LaunchOutput::stage(#name, #stream)?;
+                #local
+            }
         }
     }
 }
@@ -395,6 +417,13 @@ fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
     let local = local(number);
     matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
         .then(|| quote!(#local.access()))
+}
+
+/// Lets slices of the host see what the kernel did to them.
+fn finish((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<TokenStream> {
+    let staged = staged(number);
+    matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
+        .then(|| quote!(::ferrogrid::__private::Staged::finish(#staged, #stream)?;))
 }
 
 /// What is known of the kernel, in a module of its name (modules and functions do not clash).

@@ -65,11 +65,16 @@ impl CudaEvent {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
+        self.wait_unheard()?;
+        self.device.hear()
+    }
+
+    /// Waits, and leaves what kernels have to say to the next who asks.
+    pub(crate) fn wait_unheard(&self) -> Result<()> {
         self.device.bind()?;
         // SAFETY: the event is live.
         let code = unsafe { self.device.driver().event_synchronize(self.raw()) };
-        self.device.check(code, "cuEventSynchronize", "")?;
-        self.device.hear()
+        self.device.check(code, "cuEventSynchronize", "")
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {
@@ -91,6 +96,12 @@ impl CudaEvent {
 
     /// The time since `start`; both must be complete.
     pub(crate) fn elapsed_since(&self, start: &CudaEvent) -> Result<Duration> {
+        Duration::try_from_secs_f64(self.seconds_since(start)?)
+            .map_err(|_| Error::EventTime { reason: "the one given as earlier came later" })
+    }
+
+    /// The seconds since `start`, less than 0 if that came later; both must be complete.
+    pub(crate) fn seconds_since(&self, start: &CudaEvent) -> Result<f64> {
         if self.device.ordinal() != start.device.ordinal() {
             return Err(Error::EventTime { reason: "they are of different devices" });
         }
@@ -102,8 +113,7 @@ impl CudaEvent {
         // SAFETY: both events are live and were recorded with timing.
         let code = unsafe { self.device.driver().event_elapsed(&mut milliseconds, start.raw(), self.raw()) };
         self.device.check(code, "cuEventElapsedTime", "")?;
-        Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3)
-            .map_err(|_| Error::EventTime { reason: "the one given as earlier came later" })
+        Ok(f64::from(milliseconds) / 1e3)
     }
 
     fn has_time(&self) -> Result<()> {

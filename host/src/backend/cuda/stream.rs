@@ -161,7 +161,7 @@ impl CudaStream {
     }
 
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
-    pub(super) fn drain(&self) -> Result<()> {
+    pub(crate) fn drain(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: the stream is live.
         let code = unsafe { self.driver.stream_synchronize(self.raw.0) };

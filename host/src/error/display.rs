@@ -1,0 +1,65 @@
+//! How the parts of an error read: places, shapes, lists. It must not know which error they are of.
+
+use std::fmt;
+
+pub(super) struct On<'a>(pub(super) &'a str);
+
+impl fmt::Display for On<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " for {}", self.0) }
+    }
+}
+
+pub(super) struct Place<'a>(pub(super) &'a [u32; 3]);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "({x}, {y}, {z})")
+    }
+}
+
+pub(super) struct Shape<'a>(pub(super) &'a [u32; 3]);
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "{x} x {y} x {z}")
+    }
+}
+
+pub(super) struct Free<'a>(pub(super) &'a Option<u64>, pub(super) &'a Option<u64>);
+
+impl fmt::Display for Free<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0, self.1) {
+            (Some(free), Some(total)) => write!(f, ", {free} of {total} are free"),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) struct List<'a>(pub(super) &'a [&'static str]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("no architecture");
+        }
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+pub(super) struct LaunchedSince<'a>(pub(super) &'a [&'static str]);
+
+impl fmt::Display for LaunchedSince<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => f.write_str("no kernel is known to have been launched since the last synchronisation"),
+            [one] => write!(f, "launched since the last synchronisation: `{one}`"),
+            many => {
+                write!(f, "launched since the last synchronisation, one of: `{}`", many.join("`, `"))
+            }
+        }
+    }
+}

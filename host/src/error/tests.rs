@@ -1,0 +1,40 @@
+//! What errors read like, and what may be done with them.
+
+use super::*;
+
+#[test]
+fn errors_travel_between_threads_and_stay_small() {
+    fn travels<T: Send + Sync + Clone + std::error::Error + 'static>() {}
+    travels::<Error>();
+    assert!(size_of::<Error>() <= 128, "{} bytes", size_of::<Error>());
+}
+
+#[test]
+fn a_panic_reads_as_file_line_block_and_thread() {
+    let error = Error::KernelPanic {
+        kernel: "blur",
+        message: "boom".into(),
+        file: "src/main.rs".into(),
+        line: 7,
+        column: 9,
+        block: [2, 0, 0],
+        thread: [31, 1, 0],
+    };
+    assert_eq!(
+        error.to_string(),
+        "kernel `blur` panicked at src/main.rs:7:9 in block (2, 0, 0), thread (31, 1, 0): boom"
+    );
+}
+
+#[test]
+fn a_failed_launch_names_the_kernels_at_suspicion() {
+    let error = |kernels| Error::LaunchFailed {
+        kernels,
+        operation: "cuStreamSynchronize",
+        code: 719,
+        name: "CUDA_ERROR_LAUNCH_FAILED".into(),
+        text: "unspecified launch failure".into(),
+    };
+    assert!(error(vec!["a"]).to_string().contains("since the last synchronisation: `a`;"));
+    assert!(error(vec!["a", "b"]).to_string().contains("one of: `a`, `b`;"));
+}

@@ -1,0 +1,33 @@
+//! Which library the mathematical functions of device code come from, as the build step says in the first line
+//! of its PTX. It must not know how the library came there.
+
+use std::fmt;
+
+/// A library of mathematical functions for device code; see [`Kernel::math_library`](crate::Kernel::math_library).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MathLibrary {
+    /// The crate `libm`, in plain Rust.
+    Libm,
+    /// NVIDIA's libdevice, which nvcc uses.
+    Libdevice,
+}
+
+impl MathLibrary {
+    pub(crate) fn of_ptx(text: &str) -> Option<Self> {
+        match text.lines().next()?.strip_prefix("// Mathematics: ")? {
+            "libm" => Some(MathLibrary::Libm),
+            "libdevice" => Some(MathLibrary::Libdevice),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for MathLibrary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MathLibrary::Libm => "libm",
+            MathLibrary::Libdevice => "libdevice",
+        })
+    }
+}
