@@ -49,10 +49,10 @@ pub mod kernels {
         mut tile: Shared<Padded<f32, 32, 32>>,
     ) {
         let [first_row, first_column] = t.block_idx().map(|it| (it * 32) as usize);
-        let input = Plane::new(input, output.height(), output.width()).expect("an input for each output");
+        let width = output.height();
         tile.fill_with(&t, |[i, j]| {
             // What lies outside of the plane is not read back.
-            input.get(first_row + i, first_column + j).copied().unwrap_or(0.0)
+            input.get((first_row + i) * width + first_column + j).copied().unwrap_or(0.0)
         });
         let tile = t.publish(tile);
         output.fill_with(&t, |[row, column]| tile[(column - first_row) % 32][(row - first_column) % 32]);

@@ -144,9 +144,11 @@ impl Compiler<'_> {
         command.arg(format!("-Ctarget-cpu={}", self.arch));
         command.args(["-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort"]);
         command.args(["-Cdebuginfo=line-directives-only", "-Zmir-enable-passes=-JumpThreading"]);
-        // LLVM unrolls a loop by eight only if it may spend enough to count its rounds beforehand: by default four
-        // operations, too few for a loop that starts at a thread's own number.
+        // LLVM unrolls a loop only if it may spend enough to count its rounds beforehand, by default four operations,
+        // too few for a loop that starts at a thread's own number; and if the result is small, by default 75
+        // instructions, too few for an exponential in it.
         command.arg("-Cllvm-args=-scev-cheap-expansion-budget=16");
+        command.arg("-Cllvm-args=-unroll-partial-threshold=200");
         let overflow_checks = self.options.overflow_checks == Some(true);
         command.arg(format!("-Coverflow-checks={}", if overflow_checks { "on" } else { "off" }));
         command.args(["--cap-lints=allow", "--color=never", "-Zcrate-attr=no_std"]);

@@ -5,6 +5,7 @@
 mod blocks;
 mod math;
 mod sharing;
+mod speed;
 
 use ferrogrid::__private::Kernel;
 
