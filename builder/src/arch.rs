@@ -52,6 +52,11 @@ impl Arch {
         }
     }
 
+    /// The compute capability (major, minor) of its devices: (9, 0) for `sm_90a`.
+    pub fn capability(&self) -> (u32, u32) {
+        (self.number() / 10, self.number() % 10)
+    }
+
     /// What sorts architectures as their numbers do: `sm_90` before `sm_90a` before `sm_100`.
     pub(crate) fn order(&self) -> (u32, String) {
         (self.number(), self.0.clone())

@@ -22,6 +22,7 @@ use crate::math::Math;
 use crate::options::Options;
 use crate::peephole;
 use crate::ptx::{Ptx, remap_files};
+use crate::shared_sizes;
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 
 /// What all device crates of a package have in common for one architecture.
@@ -105,12 +106,13 @@ impl Compiler<'_> {
 
     /// The compiler's PTX with what rustc has no option for.
     fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
-        let text = peephole::rewrite(&feedback::adapt(assembly));
+        let (assembly, shared_sizes) = shared_sizes::take(assembly);
+        let text = peephole::rewrite(&feedback::adapt(&assembly));
         let text = launch_bounds::declare(&text, bounds(device_crate, self.options.max_registers));
         let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
         let wants_lines = self.options.line_info != Some(false);
         let text = if wants_lines { self.readable(&text) } else { line_info::strip(&text) };
-        format!("// Mathematics: {}\n{text}", self.math)
+        format!("// Mathematics: {}\n{shared_sizes}{text}", self.math)
     }
 
     /// The rlib of the package's library, without entry points.

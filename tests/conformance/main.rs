@@ -13,6 +13,7 @@ mod fault_kernels;
 mod faults;
 mod graphs;
 mod host_slices;
+mod ipc;
 mod kernels;
 mod language;
 mod launching;
@@ -26,6 +27,7 @@ mod random;
 mod random_kernels;
 mod runtime;
 mod separate;
+mod several_devices;
 mod stride_kernels;
 mod strides;
 mod table;
@@ -61,9 +63,11 @@ fn main() -> std::process::ExitCode {
         memory::CASES,
         ordering::CASES,
         separate::CASES,
+        several_devices::CASES,
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        ipc::CASES,
         host_slices::CASES,
         strides::CASES,
         timelines::CASES,

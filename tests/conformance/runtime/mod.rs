@@ -8,6 +8,7 @@ mod events;
 mod graphs;
 mod host_memory;
 mod legacy;
+mod peers;
 mod pitched;
 mod streams;
 mod stress;
@@ -32,6 +33,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     buffers::CASES,
     pitched::CASES,
     awaiting::CASES,
+    peers::CASES,
     stress::CASES,
 ];
 
