@@ -68,9 +68,12 @@ macro_rules! steps {
             #[inline(always)]
             fn step(&mut self) -> bool {
                 let further = self.next < self.last;
-                // SAFETY: `next < last` has no further sum than the end.
-                self.next =
-                    if further { unsafe { self.next.unchecked_add(self.stride) } } else { self.first };
+                self.next = if further {
+                    // SAFETY: from below `last = end - stride` it comes to below the end.
+                    unsafe { self.next.unchecked_add(self.stride) }
+                } else {
+                    self.first
+                };
                 further
             }
         }

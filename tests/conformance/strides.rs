@@ -117,10 +117,9 @@ fn a_slice_for_more_than_32_bits_needs_a_wide_kernel(device: &Device) -> Outcome
     let launched = planes::reaches(&stream, Grid::cover(1), length - 1, &mut data, &mut answer);
     let text = expect_error("too long", launched, |error| matches!(error, Error::SliceTooLong { .. }))?;
     names(&text, &["reaches", "`data`", "4294967296", "4294967295", "#[kernel(wide)]"])?;
-    let mut shorter = data.slice_mut(1..)?;
-    planes::reaches(&stream, Grid::cover(1), length - 2, &mut shorter, &mut answer)?;
+    planes::reaches(&stream, Grid::cover(1), length - 2, data.slice_mut(1..)?, &mut answer)?;
     expect("the last place", stream.download(&answer)?, vec![1])?;
-    planes::reaches(&stream, Grid::cover(1), length - 1, &mut shorter, &mut answer)?;
+    planes::reaches(&stream, Grid::cover(1), length - 1, data.slice_mut(1..)?, &mut answer)?;
     expect("beyond the last place", stream.download(&answer)?, vec![0])?;
     planes::reaches_widely(&stream, Grid::cover(1), length - 1, &mut data, &mut answer)?;
     expect("the last place of all", stream.download(&answer)?, vec![1])?;
