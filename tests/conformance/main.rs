@@ -32,6 +32,8 @@ mod random_kernels;
 mod runtime;
 mod separate;
 mod several_devices;
+mod stress;
+mod stress_kernels;
 mod stride_kernels;
 mod strides;
 mod table;
@@ -74,6 +76,7 @@ fn main() -> std::process::ExitCode {
         graphs::CASES,
         ipc::CASES,
         host_slices::CASES,
+        stress::CASES,
         strides::CASES,
         timelines::CASES,
         blocks::CASES,
