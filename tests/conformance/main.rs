@@ -12,6 +12,7 @@ mod failures;
 mod fault_kernels;
 mod faults;
 mod graphs;
+mod half;
 mod kernels;
 mod language;
 mod launching;
@@ -62,6 +63,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        half::CASES,
         strides::CASES,
         blocks::CASES,
         random::CASES,
