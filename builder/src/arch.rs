@@ -33,6 +33,36 @@ impl Arch {
         &self.0
     }
 
+    /// Whether a device of this compute capability (major, minor) runs what is compiled for this architecture:
+    /// PTX runs on what is newer, too; with `a` (`sm_90a`) on nothing else, with `f` within its family.
+    ///
+    /// ```
+    /// use ferrogrid_build::Arch;
+    /// let arch = |name: &str| name.parse::<Arch>().unwrap();
+    /// assert!(arch("sm_75").runs_on((9, 0)) && !arch("sm_90").runs_on((8, 6)));
+    /// assert!(arch("sm_90a").runs_on((9, 0)) && !arch("sm_90a").runs_on((10, 0)));
+    /// assert!(arch("sm_100f").runs_on((10, 3)) && !arch("sm_100f").runs_on((12, 0)));
+    /// ```
+    pub fn runs_on(&self, capability: (u32, u32)) -> bool {
+        let (own, device) = (self.number(), 10 * capability.0 + capability.1);
+        match self.0.as_bytes().last() {
+            Some(b'a') => own == device,
+            Some(b'f') => own <= device && own / 10 == device / 10,
+            _ => own <= device,
+        }
+    }
+
+    /// What sorts architectures as their numbers do: `sm_90` before `sm_90a` before `sm_100`.
+    pub(crate) fn order(&self) -> (u32, String) {
+        (self.number(), self.0.clone())
+    }
+
+    /// 90 for `sm_90a`.
+    pub(crate) fn number(&self) -> u32 {
+        let digits: String = self.0.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    }
+
     /// Reads a list separated by commas or spaces, leaves out repetitions, keeps the order.
     ///
     /// # Errors

@@ -75,6 +75,26 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// A setting in Cargo.toml that does not exist.
+    #[error(
+        "`package.metadata.ferrogrid.{key}` in {manifest} is no setting of Ferrogrid; {hint}",
+        manifest = manifest.display(),
+        hint = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are: {}", known.join(", ")),
+        }
+    )]
+    UnknownSetting {
+        /// The manifest.
+        manifest: PathBuf,
+        /// What was written.
+        key: String,
+        /// A setting of nearly that name.
+        near: Option<&'static str>,
+        /// All there are at that place.
+        known: Vec<&'static str>,
+    },
+
     /// The package does not depend on Ferrogrid.
     #[error(
         "package `{package}` has kernels but does not depend on `ferrogrid`: add it to [dependencies] in Cargo.toml"

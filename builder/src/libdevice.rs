@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::cuda_toolkit;
 use crate::error::Error;
 use crate::math::Math;
 
@@ -15,9 +16,13 @@ const FILE: &str = "libdevice.10.bc";
 /// How LLVM bitcode begins.
 const MAGIC: [u8; 4] = [b'B', b'C', 0xC0, 0xDE];
 
-/// The variables that say where a toolkit is; the build step runs again when one changes.
-pub(crate) const VARIABLES: [&str; 5] =
-    ["FERROGRID_LIBDEVICE", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
+/// The variable that names the file.
+const NAMED: &str = "FERROGRID_LIBDEVICE";
+
+/// The variables that decide what is found; the build step runs again when one changes.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    [NAMED].into_iter().chain(cuda_toolkit::VARIABLES)
+}
 
 /// libdevice on this machine: what the variable `FERROGRID_LIBDEVICE` names (the file), else that of the
 /// CUDA toolkit in `CUDA_HOME`, `CUDA_PATH` or a usual folder, else that of the PyPI package `nvidia-nvvm` or
@@ -27,7 +32,7 @@ pub(crate) const VARIABLES: [&str; 5] =
 /// [`Error::BadLibdevice`] if the variable names something else than LLVM bitcode.
 pub fn find() -> Result<Option<PathBuf>, Error> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    if let Some(named) = variable(VARIABLES[0]) {
+    if let Some(named) = variable(NAMED) {
         return checked(PathBuf::from(named)).map(Some);
     }
     Ok(places(variable).into_iter().find(|place| is_bitcode(place)))
@@ -61,27 +66,11 @@ fn is_bitcode(file: &Path) -> bool {
 
 /// Where it may be, the most wanted first.
 fn places(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
-    let folder = |name| variable(name).map(PathBuf::from);
-    let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(folder).collect();
-    roots.extend(["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"].map(PathBuf::from));
-    roots.extend(folder("CONDA_PREFIX"));
+    let roots = cuda_toolkit::roots(variable);
     let mut places: Vec<PathBuf> = roots.iter().map(|root| root.join("nvvm/libdevice").join(FILE)).collect();
     // Debian's and Ubuntu's package.
     places.push(Path::new("/usr/lib/nvidia-cuda-toolkit/libdevice").join(FILE));
-    for python in folder("VIRTUAL_ENV").iter().flat_map(|root| children(&root.join("lib"))) {
-        for version in children(&python.join("site-packages/nvidia")) {
-            places.push(version.join("nvvm/libdevice").join(FILE));
-        }
-    }
     places
-}
-
-/// The folders in a folder, sorted.
-fn children(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    found.sort();
-    found
 }
 
 /// Adds the bitcode to an rlib as one more object of its crate, so that rustc's LTO sees it.

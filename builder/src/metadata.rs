@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::options::Options;
+use crate::settings::Settings;
 
-mod query;
+pub(crate) mod query;
 #[cfg(test)]
 mod tests;
 
@@ -122,14 +123,15 @@ impl Package {
         let members = list(metadata, "workspace_members");
         let is_member = members.iter().any(|member| member.as_str() == Some(id));
         let graph = Graph::new(metadata);
+        let settings = Settings::read(&own["metadata"]["ferrogrid"], &manifest)?;
         Ok(Package {
             name: text(own, "name")?.to_owned(),
             workspace_root: PathBuf::from(text(metadata, "workspace_root")?),
             targets: targets(own, &environment.features, is_member),
             dependencies: dependencies(own, &environment.features, &graph),
             ferrogrid: graph.ferrogrid(id),
-            archs: strings(&own["metadata"]["ferrogrid"]["arch"]),
-            options: Options::from_metadata(&own["metadata"]["ferrogrid"])?,
+            archs: settings.archs,
+            options: settings.options,
             discovered: discovered(&environment.manifest_dir),
             local: graph.local_folders(),
         })

@@ -22,6 +22,21 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// The keys that [`from_metadata`](Options::from_metadata) reads.
+    pub(crate) const KEYS: [&str; 11] = [
+        "panic",
+        "overflow-checks",
+        "line-info",
+        "fast-math",
+        "ftz",
+        "approx-div",
+        "approx-sqrt",
+        "contract",
+        "max-registers",
+        "math",
+        "cfg",
+    ];
+
     /// Reads `package.metadata.ferrogrid`.
     pub(crate) fn from_metadata(table: &Value) -> Result<Self, Error> {
         let fast_math = flag(table, "fast-math")?.map_or(Arithmetic::default(), Arithmetic::fast_math);

@@ -512,7 +512,7 @@ fn directives(environment: &Environment, package: &Package, options: &Options, s
     // Cargo itself runs the script again for another compiler; its variables would differ between
     // a shell and an editor, and each would undo the other's work.
     let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC"];
-    let variables = variables.into_iter().chain(libdevice::VARIABLES);
+    let variables = variables.into_iter().chain(libdevice::variables());
     directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
     for cfg in &options.cfgs {
         directives.push(format!("cargo::rustc-check-cfg={}", check_cfg(cfg)));

@@ -40,13 +40,24 @@ pub(crate) struct Package {
     /// Its `Cargo.toml`.
     pub(crate) manifest: PathBuf,
     metadata: Value,
+    target_folder: Option<PathBuf>,
 }
 
 impl Package {
     /// Asks cargo.
     pub(crate) fn current() -> Result<Self, Failure> {
         let located = output(command().args(["locate-project", "--message-format=plain"]))?;
-        let manifest = PathBuf::from(located.trim());
+        Self::at(PathBuf::from(located.trim()))
+    }
+
+    /// The same where there need not be one.
+    pub(crate) fn find() -> Option<Self> {
+        let located = command().args(["locate-project", "--message-format=plain"]).output().ok()?;
+        let manifest = String::from_utf8(located.stdout).ok()?;
+        located.status.success().then(|| Self::at(PathBuf::from(manifest.trim())).ok())?
+    }
+
+    fn at(manifest: PathBuf) -> Result<Self, Failure> {
         let text = output(
             command().args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"]).arg(&manifest),
         )?;
@@ -56,7 +67,30 @@ impl Package {
             .iter()
             .find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest));
         let metadata = ours.cloned().ok_or_else(|| format!("{} has no package", manifest.display()))?;
-        Ok(Package { manifest, metadata })
+        let target_folder = all["target_directory"].as_str().map(PathBuf::from);
+        Ok(Package { manifest, metadata, target_folder })
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.metadata["name"].as_str().unwrap_or_default()
+    }
+
+    /// Where cargo writes what it builds.
+    pub(crate) fn target_folder(&self) -> Option<&Path> {
+        self.target_folder.as_deref()
+    }
+
+    /// Whether it declares a dependency on the package `name`, of `kind` (`build`, `dev`, `None` for an ordinary
+    /// one).
+    pub(crate) fn depends_on(&self, name: &str, kind: Option<&str>) -> bool {
+        let declared = self.metadata["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
+        self.name() == name || declared.iter().any(|it| it["name"] == name && it["kind"].as_str() == kind)
+    }
+
+    /// Whether it has a build.rs.
+    pub(crate) fn has_build_script(&self) -> bool {
+        !self.sources("custom-build").is_empty()
     }
 
     /// Its targets of `kind` (`example`, `test`, `bench`, `bin`): their names, and their first source files.

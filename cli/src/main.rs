@@ -3,6 +3,8 @@
 
 mod cargo;
 mod example;
+mod finding;
+mod output;
 mod verb;
 
 use std::process::ExitCode;
@@ -23,8 +25,8 @@ enum Verb {
     New(verb::new::Options),
     /// Provide what kernels are compiled with: a device toolchain, and `core` for it. Asks nothing.
     Setup,
-    /// Say what is there and what is missing: toolchains, driver, GPUs, ptxas; and what to do.
-    Doctor,
+    /// Say what is there and what is missing: toolchains, driver, GPUs, ptxas, libdevice; and what to do.
+    Doctor(verb::doctor::Options),
     /// Run an example of this package, optimised; or show or run all of them. Does the set-up first.
     Run(verb::run::Options),
     /// Run the tests of this workspace. Does the set-up first.
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
     let outcome = match CommandLine::parse_from(arguments()).verb {
         Verb::New(options) => verb::new::run(&options),
         Verb::Setup => verb::setup::run(),
-        Verb::Doctor => verb::doctor::run(),
+        Verb::Doctor(options) => verb::doctor::run(&options),
         Verb::Run(options) => verb::run::run(&options),
         Verb::Test(options) => verb::test::run(&options),
         Verb::Bundle(options) => verb::bundle::run(&options),

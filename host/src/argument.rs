@@ -4,9 +4,12 @@
 use ferrogrid_device::DeviceCopy;
 
 use crate::buffer::DeviceBuffer;
+use crate::error::Result;
+use crate::memory::Access;
+use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
-/// What may stand at a launch for a kernel's `&[T]`: `&DeviceBuffer<T>` or a view of one; for
+/// Device memory to read, in a copy or for a kernel's `&[T]`: `&DeviceBuffer<T>` or a view of one; for
 /// `&[DeviceAtomic<T>]` an atomic view, `buffer.as_atomic()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read as `&[{T}]` in device memory",
@@ -14,22 +17,168 @@ use crate::view::{DeviceView, DeviceViewMut};
     note = "pass `&buffer` or `buffer.slice(range)?`, with elements of type `{T}` as in the kernel's signature; for elements `DeviceAtomic<..>` pass `buffer.as_atomic()`",
     note = "host data goes to the device first: `let buffer = stream.upload(&data)?;`"
 )]
-pub trait DeviceInput<'a, T> {
+pub trait DeviceInput<'a, T>: LaunchInput<'a, T> {
     /// The elements to read.
     fn into_input(self) -> DeviceView<'a, T>;
 }
 
-/// What may stand at a launch for a kernel's `DisjointSlice<T, R>`: in rank 1 `&mut DeviceBuffer<T>`
-/// or a mutable view of one, in rank 2 a 2-D view.
+/// Device memory to write, in a copy or for a kernel's `DisjointSlice<T, R>`: in rank 1 `&mut DeviceBuffer<T>`
+/// or a mutable view of one, in rank 2 and 3 a view of that rank.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written as `DisjointSlice<{T}, {R}>` in device memory",
     label = "expected a mutable borrow of `{T}` elements in rank {R}",
     note = "in rank 1 pass `&mut buffer` or `buffer.slice_mut(range)?`, in rank 2 `buffer.view_2d_mut(width, height)?`, in rank 3 `buffer.view_3d_mut(width, height, depth)?`; the elements are `{T}`, as in the kernel's signature",
     note = "host data goes to the device first: `let mut buffer = stream.upload(&data)?;`"
 )]
-pub trait DeviceOutput<'a, T, const R: usize = 1> {
+pub trait DeviceOutput<'a, T, const R: usize = 1>: LaunchOutput<'a, T, R> {
     /// The elements to write.
     fn into_output(self) -> DeviceViewMut<'a, T, R>;
+}
+
+/// What may stand at a launch for a kernel's `&[T]`: device memory ([`DeviceInput`]), or a slice of the host
+/// as [`In`](crate::In); for `&[DeviceAtomic<T>]` also [`InOut`](crate::InOut) and [`Out`](crate::Out).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read as `&[{T}]` in device memory",
+    label = "expected `{T}` elements of a device buffer",
+    note = "pass `&buffer` or `buffer.slice(range)?`, with elements of type `{T}` as in the kernel's signature; for elements `DeviceAtomic<..>` pass `buffer.as_atomic()`",
+    note = "host data goes to the device first: `let buffer = stream.upload(&data)?;`, or for this launch only: `In(&data)`"
+)]
+pub trait LaunchInput<'a, T> {
+    #[doc(hidden)]
+    type Staged: StagedInput<T>;
+    /// Brings it to the device of `stream`, if it is not there.
+    #[doc(hidden)]
+    fn stage(self, stream: &Stream) -> Result<Self::Staged>;
+}
+
+/// What may stand at a launch for a kernel's `DisjointSlice<T, R>`: device memory ([`DeviceOutput`]), or a
+/// slice of the host as [`Out`](crate::Out) or [`InOut`](crate::InOut).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written as `DisjointSlice<{T}, {R}>` in device memory",
+    label = "expected a mutable borrow of `{T}` elements in rank {R}",
+    note = "in rank 1 pass `&mut buffer` or `buffer.slice_mut(range)?`, in rank 2 `buffer.view_2d_mut(width, height)?`, in rank 3 `buffer.view_3d_mut(width, height, depth)?`; the elements are `{T}`, as in the kernel's signature",
+    note = "host data goes to the device first: `let mut buffer = stream.upload(&data)?;`, or for this launch only: `InOut(&mut data)`, in rank 2 `InOut(&mut data).into_2d(width, height)`"
+)]
+pub trait LaunchOutput<'a, T, const R: usize = 1> {
+    #[doc(hidden)]
+    type Staged: StagedOutput<T, R>;
+    /// Brings it to the device of `stream`, if it is not there.
+    #[doc(hidden)]
+    fn stage(self, stream: &Stream) -> Result<Self::Staged>;
+}
+
+/// An argument on its device. Only types of this crate are one: launches rely on their telling the same each
+/// time.
+#[doc(hidden)]
+pub trait Staged: sealed::Sealed {
+    /// What a launch with it uses.
+    fn access(&self) -> Access<'_>;
+
+    /// After the launch: brings back what the host is to see, and waits for that.
+    fn finish(self, stream: &Stream) -> Result<()>;
+}
+
+/// An argument for `&[T]` on its device.
+#[doc(hidden)]
+pub trait StagedInput<T>: Staged {
+    fn input(&self) -> DeviceView<'_, T>;
+}
+
+/// An argument for `DisjointSlice<T, R>` on its device.
+#[doc(hidden)]
+pub trait StagedOutput<T, const R: usize>: Staged {
+    fn output(&mut self) -> DeviceViewMut<'_, T, R>;
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}
+
+impl<T> sealed::Sealed for DeviceView<'_, T> {}
+
+impl<T> Staged for DeviceView<'_, T> {
+    #[inline]
+    fn access(&self) -> Access<'_> {
+        DeviceView::access(self)
+    }
+
+    #[inline]
+    fn finish(self, _: &Stream) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<T> StagedInput<T> for DeviceView<'_, T> {
+    #[inline]
+    fn input(&self) -> DeviceView<'_, T> {
+        *self
+    }
+}
+
+impl<T, const R: usize> sealed::Sealed for DeviceViewMut<'_, T, R> {}
+
+impl<T, const R: usize> Staged for DeviceViewMut<'_, T, R> {
+    #[inline]
+    fn access(&self) -> Access<'_> {
+        DeviceViewMut::access(self)
+    }
+
+    #[inline]
+    fn finish(self, _: &Stream) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
+    #[inline]
+    fn output(&mut self) -> DeviceViewMut<'_, T, R> {
+        self.shorter()
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a DeviceBuffer<T> {
+    type Staged = DeviceView<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T> for DeviceView<'a, T> {
+    type Staged = DeviceView<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
+impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T> for &'a DeviceViewMut<'_, T, R> {
+    type Staged = DeviceView<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut DeviceBuffer<T> {
+    type Staged = DeviceViewMut<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_output())
+    }
+}
+
+impl<'a, T: DeviceCopy, const R: usize> LaunchOutput<'a, T, R> for DeviceViewMut<'a, T, R> {
+    type Staged = DeviceViewMut<'a, T, R>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_output())
+    }
 }
 
 impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a DeviceBuffer<T> {

@@ -8,11 +8,12 @@ use std::ops::RangeBounds;
 use ferrogrid_device::DeviceAtomic;
 use ferrogrid_device::atomic::{AtomicValue, Scope};
 
-use crate::argument::DeviceInput;
+use crate::argument::{DeviceInput, LaunchInput};
 use crate::device::Device;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
+use crate::stream::Stream;
 use crate::view::{DeviceView, resolve};
 
 /// Elements of a device buffer, to be changed by many threads at once: what `&[AtomicU32]` is to a
@@ -58,6 +59,12 @@ impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
         DeviceView::with_usage(self.start, self.len, self.memory, SHARED_USE)
     }
 
+    /// The same elements, as a kernel takes them.
+    pub(crate) fn atomics<S: Scope>(self) -> DeviceView<'a, DeviceAtomic<T, S>> {
+        let (start, len) = (self.start.cast_const().cast(), self.len);
+        DeviceView::with_usage(start, len, self.memory, SHARED_USE)
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -83,10 +90,18 @@ impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
     }
 }
 
+impl<'a, T: AtomicValue, S: Scope> LaunchInput<'a, DeviceAtomic<T, S>> for DeviceAtomicView<'a, T> {
+    type Staged = DeviceView<'a, DeviceAtomic<T, S>>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
 impl<'a, T: AtomicValue, S: Scope> DeviceInput<'a, DeviceAtomic<T, S>> for DeviceAtomicView<'a, T> {
     fn into_input(self) -> DeviceView<'a, DeviceAtomic<T, S>> {
-        let (start, len) = (self.start.cast_const().cast(), self.len);
-        DeviceView::with_usage(start, len, self.memory, SHARED_USE)
+        self.atomics()
     }
 }
 

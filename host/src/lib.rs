@@ -32,6 +32,7 @@ mod foreign;
 mod graph;
 mod grid;
 mod host_fn;
+mod host_slice;
 mod image;
 mod kernel;
 mod kernel_attributes;
@@ -65,7 +66,7 @@ mod uninit;
 mod view;
 mod view_parts;
 
-pub use argument::{DeviceInput, DeviceOutput};
+pub use argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 pub use atomic_view::DeviceAtomicView;
 pub use attribute::DeviceAttribute;
 pub use buffer::DeviceBuffer;
@@ -82,6 +83,7 @@ pub use foreign::{
 };
 pub use graph::{Capture, ExecutableGraph, Graph, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
+pub use host_slice::{In, InOut, Out, Shaped};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CachePreference, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};
@@ -108,7 +110,9 @@ pub use view_parts::{Chunks, ChunksMut};
 /// What the code that the macros generate uses. Not for people: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::argument::{DeviceInput, DeviceOutput};
+    pub use crate::argument::{
+        DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
+    };
     pub use crate::error::Result;
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{Manifest, ModuleImage, check_params};

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
-use crate::argument::{DeviceInput, DeviceOutput};
+use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::backend::{DeviceBackend, StreamBackend};
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
@@ -192,6 +192,24 @@ impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
 
     fn deref(&self) -> &DeviceBuffer<T> {
         &self.buffer
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a ManagedBuffer<T> {
+    type Staged = DeviceView<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut ManagedBuffer<T> {
+    type Staged = DeviceViewMut<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_output())
     }
 }
 

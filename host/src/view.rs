@@ -127,6 +127,11 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
 }
 
 impl<T, const R: usize> DeviceViewMut<'_, T, R> {
+    /// The same view for a shorter time.
+    pub(crate) fn shorter(&mut self) -> DeviceViewMut<'_, T, R> {
+        DeviceViewMut { elements: PhantomData, ..*self }
+    }
+
     /// What a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
@@ -188,7 +193,7 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
 
     /// The same view for a shorter time, so that it can be used again.
     pub fn reborrow(&mut self) -> DeviceViewMut<'_, T, R> {
-        DeviceViewMut { elements: PhantomData, ..*self }
+        self.shorter()
     }
 
     /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
@@ -259,6 +264,17 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
         DeviceAtomicView::new(self.start, self.extent[0], self.memory)
     }
 
+    /// The first elements in another shape; there must be as many.
+    pub(crate) fn shaped<const R: usize>(self, extent: [usize; R]) -> DeviceViewMut<'a, T, R> {
+        DeviceViewMut {
+            start: self.start,
+            extent,
+            memory: self.memory,
+            part: self.part,
+            elements: PhantomData,
+        }
+    }
+
     /// The first `width * height` elements as `height` rows of `width`.
     ///
     /// # Errors
@@ -266,13 +282,7 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceViewMut<'a, T, 2>> {
         let length = self.extent[0];
         match width.checked_mul(height) {
-            Some(area) if area <= length => Ok(DeviceViewMut {
-                start: self.start,
-                extent: [width, height],
-                memory: self.memory,
-                part: self.part,
-                elements: PhantomData,
-            }),
+            Some(area) if area <= length => Ok(self.shaped([width, height])),
             _ => Err(Error::ViewTooLarge { width, height, length }),
         }
     }
@@ -286,13 +296,7 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<DeviceViewMut<'a, T, 3>> {
         let length = self.extent[0];
         match width.checked_mul(height).and_then(|area| area.checked_mul(depth)) {
-            Some(volume) if volume <= length => Ok(DeviceViewMut {
-                start: self.start,
-                extent: [width, height, depth],
-                memory: self.memory,
-                part: self.part,
-                elements: PhantomData,
-            }),
+            Some(volume) if volume <= length => Ok(self.shaped([width, height, depth])),
             _ => Err(Error::VolumeTooLarge { width, height, depth, length }),
         }
     }

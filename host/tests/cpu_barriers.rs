@@ -321,3 +321,28 @@ fn blocks_need_no_more_stacks_than_a_process_can_have() -> Result<()> {
     assert_eq!(stream.download(&out)?, [512 * 1024]);
     Ok(())
 }
+
+/// Together these want four times the stacks that the process can have: each waits for its turn.
+#[test]
+fn launches_wait_for_the_stacks_of_others() {
+    let (blocks, together) = (Grid::new([64, 1, 1], [1024, 1, 1]), Grid::new([15, 1, 1], [1024, 1, 1]));
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            scope.spawn(move || {
+                let stream = device(64).new_stream().unwrap();
+                let mut out = stream.zeros::<u32>(1).unwrap();
+                let cooperative = number % 2 == 1;
+                let grid = if cooperative { together } else { blocks };
+                for _ in 0..2 {
+                    enqueue(&stream, grid, resources(0, cooperative), &mut out, |t| {
+                        t.barrier();
+                        t.out[0].fetch_add(1, Ordering::Relaxed);
+                    })
+                    .unwrap();
+                }
+                let each = if cooperative { 15 } else { 64 };
+                assert_eq!(stream.download(&out).unwrap(), [2 * 1024 * each]);
+            });
+        }
+    });
+}

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use ferrogrid::prelude::*;
+use ferrogrid::{In, InOut};
 
 use super::failure_kernels::{missed, panics, prints};
 use super::kernels::elementwise;
@@ -31,6 +32,7 @@ apart! {
     printing_in_parts
     values_of_other_types_are_printed_if_they_can_be
     lines_that_do_not_fit_are_counted
+    a_panic_is_told_where_a_slice_of_the_host_waits
 }
 
 const SOURCE: &str = include_str!("failure_kernels.rs");
@@ -188,6 +190,20 @@ fn a_panicking_kernel_is_named_among_others(device: &Device) -> Outcome {
         Err(Error::KernelPanic { kernel, .. }) => expect(kernel, is_called(kernel, "equality"), true),
         other => Err(format!("no panic: {other:?}").into()),
     }
+}
+
+fn a_panic_is_told_where_a_slice_of_the_host_waits(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut output = [0_u32; 100];
+    for at in [77, 3] {
+        let launched = panics::constant(&stream, Grid::cover(100), at, In(&[7; 5]), InOut(&mut output));
+        match launched {
+            Err(Error::KernelPanic { kernel, .. }) => expect(kernel, is_called(kernel, "constant"), true)?,
+            other => return Err(format!("no panic: {other:?}").into()),
+        }
+        still_usable(&stream)?;
+    }
+    Ok(())
 }
 
 fn still_usable(stream: &Stream) -> Outcome {

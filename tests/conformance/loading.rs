@@ -4,8 +4,8 @@
 use ferrogrid::dlpack::DlpackTensor;
 use ferrogrid::prelude::*;
 use ferrogrid::{
-    CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, JitOptions, Kernel, Linker, Nvrtc, Slice,
-    SliceMut,
+    CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, InOut, JitOptions, Kernel, Linker, Nvrtc,
+    Out, Slice, SliceMut,
 };
 
 use super::block_kernels::shared;
@@ -151,6 +151,15 @@ fn foreign_ptx_runs_where_there_is_a_gpu(device: &Device) -> Outcome {
     let scale: Scale = unsafe { function.typed()? };
     scale.launch(&other, Grid::cover(1000), (data.slice_mut(..500)?, 2))?;
     scale.launch(&stream, Grid::cover(1000), (&mut data, 3))?;
+    let mut host = [1.0_f32, 2.0, 3.0];
+    scale.launch(&stream, Grid::cover(3), (InOut(&mut host), 2))?;
+    expect("a slice of the host", host, [3.0, 6.0, 9.0])?;
+    // SAFETY: these are its types, and there are as many elements.
+    unsafe { function.launch(&stream, Grid::cover(2), (InOut(&mut host[1..]), 2_u64, 1_u32))? };
+    expect("two elements of it", host, [3.0, 12.0, 18.0])?;
+    // SAFETY: as above.
+    unsafe { function.launch(&stream, Grid::cover(3), (Out(&mut host), 3_u64, 1_u32))? };
+    expect("what was not there", host, [0.0; 3])?;
     let expected: Vec<f32> = (0..1000)
         .map(|i| {
             4.0 * if i < 500 {

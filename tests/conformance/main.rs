@@ -13,6 +13,7 @@ mod fault_kernels;
 mod faults;
 mod graphs;
 mod half;
+mod host_slices;
 mod kernels;
 mod language;
 mod launching;
@@ -64,6 +65,7 @@ fn main() -> std::process::ExitCode {
         failures::CASES,
         graphs::CASES,
         half::CASES,
+        host_slices::CASES,
         strides::CASES,
         blocks::CASES,
         random::CASES,

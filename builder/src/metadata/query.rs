@@ -94,6 +94,14 @@ fn ask(manifest: &Path, features: &[String]) -> Result<Value, Error> {
     serde_json::from_str(&text).map_err(|error| Error::Metadata(error.to_string()))
 }
 
+/// The packages of the workspace of `manifest`, without what they depend on.
+pub(crate) fn members(manifest: &Path) -> Result<Value, Error> {
+    let mut command = inner::command(&inner_cargo::cargo());
+    command.args(["metadata", "--no-deps", "--format-version", "1", "--color=never", "--manifest-path"]);
+    let text = inner::run_checked("cargo metadata", command.arg(manifest))?;
+    serde_json::from_str(&text).map_err(|error| Error::Metadata(error.to_string()))
+}
+
 /// Leaves out what is not used: most of what cargo says is about packages that kernels never see.
 fn reduce(metadata: &Value, own: &Path) -> Value {
     let own = super::own_package(metadata, own).map(|package| &package["id"]);

@@ -1,91 +1,200 @@
-//! `cargo ferrogrid doctor`: what is there, what is missing, and what to do, a line each. It changes
-//! nothing, and must not know how to provide anything.
+//! `cargo ferrogrid doctor`: what is there, what is missing, and what to do. It changes nothing, and must not
+//! know how to provide anything.
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
-use ferrogrid_build::{Arch, cache, core_cache, libdevice, toolchain};
-use ferrogrid_host::Device;
+use ferrogrid_build::cuda_toolkit::{self, CudaTool};
+use ferrogrid_build::toolchain::{self, Toolchain};
+use ferrogrid_build::{Arch, cache, core_cache, libdevice};
+use ferrogrid_host::{Device, Error, NEEDED_DRIVER, NvJitLink, Nvrtc};
 
 use crate::Failure;
+use crate::cargo::Package;
+use crate::finding::{Finding, is_well, report};
+use crate::output;
 use crate::verb::setup;
 
-/// Prints all findings; fails if kernels cannot be compiled.
-pub(crate) fn run() -> Result<ExitCode, Failure> {
-    let architectures = setup::architectures()?;
-    let can_build = toolchains(&architectures);
-    mathematics();
-    devices();
-    ptxas();
-    Ok(if can_build { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// What `doctor` is told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Print the findings as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
-fn line(verdict: &str, subject: &str, finding: &str) {
-    println!("{verdict:<5} {subject:<17} {finding}");
-}
-
-/// The compilers that were looked at, and the one that is used; whether there is one.
-fn toolchains(architectures: &[Arch]) -> bool {
-    let discovery = toolchain::discover(architectures);
-    for candidate in &discovery.candidates {
-        let place = format!("{} ({})", candidate.rustc.display(), candidate.origin);
-        match &candidate.verdict {
-            Ok(found) => line("ok", "device compiler", &format!("{place}: {}", found.version)),
-            Err(reason) => line("-", "not used", &format!("{place}: {reason}")),
+/// Prints all findings; fails if something is wrong.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let package = Package::find();
+    let mut findings = Vec::new();
+    findings.extend(package.as_ref().map(package_finding));
+    let architectures = match setup::architectures() {
+        Ok(architectures) => architectures,
+        Err(error) => {
+            findings.push(Finding::wrong(
+                "architectures",
+                error.to_string(),
+                "correct it; until then sm_75 is looked at",
+            ));
+            vec![Arch::baseline()]
         }
-    }
-    let Some(used) = discovery.best() else {
-        line("NO", "device compiler", "kernels cannot be compiled; run `cargo ferrogrid setup`");
-        return false;
     };
-    line("ok", "used", &used.rustc.display().to_string());
-    for arch in architectures {
-        let place = core_cache::location(&cache::root(), &used.key, arch.as_str());
-        match place.is_dir() {
-            true => line("ok", "core", &format!("{} in {}", arch.as_str(), place.display())),
-            false => line(
-                "-",
-                "core",
-                &format!("{} is built at the first use, in about half a minute", arch.as_str()),
-            ),
-        }
+    findings.extend(compilers(&architectures));
+    findings.push(mathematics());
+    findings.push(driver());
+    findings.extend(Device::all().iter().map(|it| device(it, &architectures)));
+    findings
+        .extend(CudaTool::ALL.map(|tool| cuda_tool(tool, package.as_ref().and_then(Package::target_folder))));
+    findings.extend([nvrtc(), nvjitlink()]);
+    if options.json {
+        output::line(format_args!("{:#}", report(&findings)))?;
+    } else {
+        findings.iter().try_for_each(output::line)?;
     }
-    true
+    Ok(if is_well(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether the package at hand can have kernels.
+fn package_finding(package: &Package) -> Finding {
+    let place = package.manifest.display();
+    let has_script = package.has_build_script();
+    match (package.depends_on("ferrogrid", None), package.depends_on("ferrogrid-build", Some("build"))) {
+        (false, false) => Finding::note("package", format!("{place} does not use Ferrogrid"), None),
+        (true, true) if has_script => Finding::ok("package", format!("{place} compiles kernels")),
+        (true, true) => Finding::wrong(
+            "package",
+            format!("{place} has no build script, so its kernels are not compiled"),
+            "write a build.rs with\n    fn main() { ferrogrid_build::compile() }",
+        ),
+        (true, false) => Finding::wrong(
+            "package",
+            format!("{place} has no build step for kernels"),
+            "cargo add --build ferrogrid-build, and call ferrogrid_build::compile() in build.rs",
+        ),
+        (false, true) => Finding::wrong(
+            "package",
+            format!("{place} has a build step for kernels, but not the crate that they use"),
+            "cargo add ferrogrid",
+        ),
+    }
+}
+
+/// The compilers that were looked at, and what the one that is used has for each architecture.
+fn compilers(architectures: &[Arch]) -> Vec<Finding> {
+    let discovery = toolchain::discover(architectures);
+    let Some(used) = discovery.best() else {
+        let text = discovery.candidates.iter().map(|candidate| format!("{candidate}\n"));
+        let text: String =
+            ["no rustc here can compile kernels\n".to_owned()].into_iter().chain(text).collect();
+        return vec![Finding::wrong("device compiler", text, "cargo ferrogrid setup")];
+    };
+    let mut findings = Vec::new();
+    for candidate in &discovery.candidates {
+        findings.push(match &candidate.verdict {
+            Ok(found) if found == used => Finding::ok("device compiler", candidate.to_string()),
+            // That others could not be used needs no advice.
+            _ => Finding::note("other compiler", candidate.to_string(), None),
+        });
+    }
+    findings.extend(architectures.iter().map(|architecture| core(used, architecture)));
+    findings
+}
+
+fn core(used: &Toolchain, architecture: &Arch) -> Finding {
+    let place = core_cache::location(&cache::root(), &used.key, architecture.as_str());
+    match place.is_dir() {
+        true => Finding::ok("core", format!("{architecture} in {}", place.display())),
+        false => Finding::note(
+            "core",
+            format!("{architecture} is built at the first use, in about half a minute"),
+            "cargo ferrogrid setup, to have it before".to_owned(),
+        ),
+    }
 }
 
 /// Where kernels get their mathematical functions, unless the build pins that.
-fn mathematics() {
+fn mathematics() -> Finding {
     match libdevice::find() {
-        Ok(Some(file)) => line("ok", "mathematics", &format!("libdevice: {}", file.display())),
-        Ok(None) => {
-            line("-", "mathematics", "libm; libdevice is faster, PyPI has it: pip install nvidia-nvvm")
+        Ok(Some(file)) => Finding::ok("libdevice", file.display().to_string()),
+        Ok(None) => Finding::note(
+            "libdevice",
+            "not there; kernels take mathematical functions from libm, which is slower",
+            "pip install nvidia-nvvm, in a virtual environment that is active where you build".to_owned(),
+        ),
+        Err(error) => {
+            Finding::wrong("libdevice", error.to_string(), "correct FERROGRID_LIBDEVICE, or unset it")
         }
-        Err(error) => line("NO", "mathematics", &error.to_string()),
     }
 }
 
-/// The devices that programs can run on.
-fn devices() {
-    if let Err(error) = Device::cuda(0) {
-        line("-", "CUDA", &format!("{error}; programs run on the CPU device"));
-    }
-    for device in Device::all() {
-        let capability = device.compute_capability();
-        let capability = capability.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
-        line("ok", "device", &format!("{}{}", device.name(), capability.unwrap_or_default()));
+fn driver() -> Finding {
+    let (major, minor) = NEEDED_DRIVER;
+    match Device::driver_version() {
+        Ok(found) if found >= NEEDED_DRIVER => {
+            Finding::ok("driver", format!("NVIDIA, for CUDA {}.{}", found.0, found.1))
+        }
+        Ok(found) => Finding::wrong(
+            "driver",
+            format!("NVIDIA, for CUDA {}.{} only", found.0, found.1),
+            format!("install a driver for CUDA {major}.{minor} or newer"),
+        ),
+        Err(Error::NoDriver { .. }) => Finding::note(
+            "driver",
+            "no NVIDIA driver; programs run on the CPU device",
+            format!(
+                "on a machine with an NVIDIA GPU, install its driver (for CUDA {major}.{minor} or newer)"
+            ),
+        ),
+        Err(error) => Finding::wrong("driver", error.to_string(), "see whether nvidia-smi works"),
     }
 }
 
-/// NVIDIA's assembler: not needed, but used by tests of generated code.
-fn ptxas() {
-    let program = std::env::var_os("FERROGRID_PTXAS").map_or_else(|| PathBuf::from("ptxas"), PathBuf::from);
-    let output = Command::new(&program).arg("--version").output();
-    let version = output.ok().filter(|output| output.status.success()).map(|output| {
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.lines().find(|line| line.contains("release")).unwrap_or("of unknown version").to_owned()
-    });
-    match version {
-        Some(version) => line("ok", "ptxas", &format!("{}: {version}", program.display())),
-        None => line("-", "ptxas", "not found, and not needed; PyPI has it: pip install nvidia-cuda-nvcc"),
+/// A device, and whether kernels for `architectures` run on it.
+fn device(device: &Device, architectures: &[Arch]) -> Finding {
+    let Some((major, minor)) = device.compute_capability() else {
+        return Finding::ok("device", device.name());
+    };
+    let text = format!("{}, compute capability {major}.{minor}", device.name());
+    if architectures.iter().any(|architecture| architecture.runs_on((major, minor))) {
+        return Finding::ok("device", text);
+    }
+    Finding::wrong(
+        "device",
+        format!("{text}: kernels for {} do not run on it", setup::names(architectures)),
+        format!("add \"sm_{major}{minor}\" to `arch` in [package.metadata.ferrogrid]"),
+    )
+}
+
+/// A program of NVIDIA's: not needed, but `inspect` shows more with it.
+fn cuda_tool(tool: CudaTool, target_folder: Option<&Path>) -> Finding {
+    let advice = || Some(format!("{}, for `cargo ferrogrid inspect`", tool.advice()));
+    let Some(program) = tool.find(target_folder) else {
+        return Finding::note(tool.name(), "not there, and not needed to build or run", advice());
+    };
+    match cuda_toolkit::version(&program) {
+        Some(version) => Finding::ok(tool.name(), format!("{}: {version}", program.display())),
+        None => Finding::note(tool.name(), format!("{} does not run", program.display()), advice()),
+    }
+}
+
+fn nvrtc() -> Finding {
+    match Nvrtc::load() {
+        Ok(nvrtc) => Finding::ok("NVRTC", format!("version {}.{}", nvrtc.version().0, nvrtc.version().1)),
+        Err(_) => Finding::note(
+            "NVRTC",
+            "not there; only needed to compile CUDA C++ while a program runs",
+            "pip install nvidia-cuda-nvrtc, and FERROGRID_NVRTC=.../libnvrtc.so".to_owned(),
+        ),
+    }
+}
+
+fn nvjitlink() -> Finding {
+    match NvJitLink::new(&["-arch=sm_75"]) {
+        Ok(_) => Finding::ok("nvJitLink", "there"),
+        Err(_) => Finding::note(
+            "nvJitLink",
+            "not there; only needed to link LTO IR while a program runs",
+            "pip install nvidia-nvjitlink, and FERROGRID_NVJITLINK=.../libnvJitLink.so".to_owned(),
+        ),
     }
 }

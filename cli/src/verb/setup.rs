@@ -29,12 +29,9 @@ fn provide() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The architectures that builds are for, unless a package asks for others.
+/// The architectures that builds in this folder are for.
 pub(crate) fn architectures() -> Result<Vec<Arch>, Failure> {
-    match std::env::var("FERROGRID_ARCH") {
-        Ok(list) if !list.is_empty() => Ok(Arch::parse_list(&list)?),
-        _ => Ok(vec![Arch::baseline()]),
-    }
+    Ok(ferrogrid_build::architectures(&std::env::current_dir()?)?)
 }
 
 /// The architectures' names, for people.

@@ -4,14 +4,19 @@
 use std::ffi::c_void;
 use std::ptr::{from_ref, null};
 
+use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::atomic::AtomicValue;
 
+use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
 use crate::atomic_view::DeviceAtomicView;
 use crate::buffer::DeviceBuffer;
+use crate::error::Result;
+use crate::host_slice::{In, InOut, Out};
 use crate::memory::Access;
 use crate::pointer::{DevicePtr, DevicePtrMut};
+use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
-use ferrogrid_device::atomic::AtomicValue;
 
 /// The most parameters of a foreign launch.
 const MOST: usize = 48;
@@ -58,9 +63,14 @@ impl<'a> ParameterList<'a> {
 
 /// An argument in the form in which its parameters can be listed. Never moved between that and the launch.
 #[doc(hidden)]
-pub trait Held {
+pub trait Held: Sized {
     /// Adds its parameters.
     fn list<'a>(&'a self, list: &mut ParameterList<'a>);
+
+    /// After the launch: brings back what the host is to see, and waits for that.
+    fn finish(self, _: &Stream) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A value, passed as it is.
@@ -73,137 +83,174 @@ impl<T: DeviceCopy> Held for Value<T> {
     }
 }
 
-/// The address of the first element of a view.
+/// The address of the first element of an argument in device memory.
 #[doc(hidden)]
-pub struct PointerTo<V>(pub(super) V);
-
-/// The address of the first element of a view, and the number of elements.
-#[doc(hidden)]
-pub struct Elements<V>(pub(super) V);
-
-macro_rules! held_views {
-    ($( [$($generics:tt)*] $view:ty ),*) => { $(
-        impl<$($generics)*> Held for PointerTo<$view> {
-            fn list<'b>(&'b self, list: &mut ParameterList<'b>) {
-                list.push_pointer(self.0.params()[0], self.0.access());
-            }
-        }
-    )* };
+pub struct PointerTo<S> {
+    staged: S,
+    start: *const c_void,
 }
 
-held_views!(['a, T] DeviceView<'a, T>, ['a, T] DeviceViewMut<'a, T, 1>, ['a, T] DeviceViewMut<'a, T, 2>);
-
-macro_rules! held_elements {
-    ($($view:ident),*) => { $(
-        impl<T> Held for Elements<$view<'_, T>> {
-            fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
-                let [start, len] = self.0.params();
-                list.push_pointer(start, self.0.access());
-                list.push(len, size_of::<usize>());
-            }
-        }
-    )* };
+/// The address of the first element of an argument in device memory, and the number of elements.
+#[doc(hidden)]
+pub struct Elements<S> {
+    pointer: PointerTo<S>,
+    len: usize,
 }
 
-held_elements!(DeviceView, DeviceViewMut);
+impl<S: Staged> PointerTo<S> {
+    pub(super) fn input<T: DeviceCopy>(staged: S) -> Self
+    where
+        S: StagedInput<T>,
+    {
+        let start = staged.input().start().cast();
+        PointerTo { staged, start }
+    }
+
+    pub(super) fn output<T: DeviceCopy, const R: usize>(mut staged: S) -> Self
+    where
+        S: StagedOutput<T, R>,
+    {
+        let start = staged.output().start().cast_const().cast();
+        PointerTo { staged, start }
+    }
+}
+
+impl<S: Staged> Elements<S> {
+    pub(super) fn input<T: DeviceCopy>(staged: S) -> Self
+    where
+        S: StagedInput<T>,
+    {
+        let len = staged.input().len();
+        Elements { pointer: PointerTo::input(staged), len }
+    }
+
+    pub(super) fn output<T: DeviceCopy>(mut staged: S) -> Self
+    where
+        S: StagedOutput<T, 1>,
+    {
+        let len = staged.output().len();
+        Elements { pointer: PointerTo::output(staged), len }
+    }
+}
+
+impl<S: Staged> Held for PointerTo<S> {
+    fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
+        list.push_pointer(from_ref(&self.start).cast(), self.staged.access());
+    }
+
+    fn finish(self, stream: &Stream) -> Result<()> {
+        self.staged.finish(stream)
+    }
+}
+
+impl<S: Staged> Held for Elements<S> {
+    fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
+        self.pointer.list(list);
+        list.push(from_ref(&self.len).cast(), size_of::<usize>());
+    }
+
+    fn finish(self, stream: &Stream) -> Result<()> {
+        self.pointer.finish(stream)
+    }
+}
 
 /// What may be an argument of [`ForeignFunction::launch`](super::ForeignFunction::launch): a value, which
 /// is passed as it is, or device memory, whose address is passed: `&buffer`, `&mut buffer`, a view, an
 /// atomic view. The kernel's order with other work on that memory is kept. A raw [`DevicePtr`] is passed
-/// without that.
+/// without that. Slices of the host go as [`In`], [`Out`] and [`InOut`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a foreign kernel",
     label = "neither a `DeviceCopy` value nor device memory",
-    note = "pass numbers and structs by value, and device memory as `&buffer`, `&mut buffer` or a view"
+    note = "pass numbers and structs by value, device memory as `&buffer`, `&mut buffer` or a view, and slices of the host as `In(&data)`, `Out(&mut data)` or `InOut(&mut data)`"
 )]
 pub trait LaunchArgument {
     #[doc(hidden)]
     type Held: Held;
     #[doc(hidden)]
-    fn hold(self) -> Self::Held;
+    fn hold(self, stream: &Stream) -> Result<Self::Held>;
 }
 
 impl<T: DeviceCopy> LaunchArgument for T {
     type Held = Value<T>;
-    fn hold(self) -> Value<T> {
-        Value(self)
+    fn hold(self, _: &Stream) -> Result<Value<T>> {
+        Ok(Value(self))
     }
 }
 
-impl<'a, T: DeviceCopy> LaunchArgument for &'a DeviceBuffer<T> {
-    type Held = PointerTo<DeviceView<'a, T>>;
-    fn hold(self) -> Self::Held {
-        PointerTo(self.view())
-    }
+macro_rules! in_memory {
+    ($way:ident, $kind:ident: $( [$($generics:tt)*] $argument:ty ),* $(,)?) => { $(
+        impl<'a, $($generics)*> LaunchArgument for $argument {
+            type Held = PointerTo<<$argument as $kind<'a, T>>::Staged>;
+            fn hold(self, stream: &Stream) -> Result<Self::Held> {
+                Ok(PointerTo::$way($kind::<T>::stage(self, stream)?))
+            }
+        }
+    )* };
 }
 
-impl<'a, T: DeviceCopy> LaunchArgument for &'a mut DeviceBuffer<T> {
-    type Held = PointerTo<DeviceViewMut<'a, T>>;
-    fn hold(self) -> Self::Held {
-        PointerTo(self.view_mut())
-    }
-}
+in_memory!(input, LaunchInput:
+    [T: DeviceCopy] &'a DeviceBuffer<T>,
+    [T: DeviceCopy] DeviceView<'a, T>,
+    [T: DeviceCopy] In<'a, T>,
+);
+in_memory!(output, LaunchOutput:
+    [T: DeviceCopy] &'a mut DeviceBuffer<T>,
+    [T: DeviceCopy + Zeroable] Out<'a, T>,
+    [T: DeviceCopy] InOut<'a, T>,
+);
 
-impl<'a, T> LaunchArgument for DeviceView<'a, T> {
-    type Held = PointerTo<DeviceView<'a, T>>;
-    fn hold(self) -> Self::Held {
-        PointerTo(self)
-    }
-}
-
-impl<'a, T> LaunchArgument for DeviceViewMut<'a, T, 1> {
+impl<T: DeviceCopy, const R: usize> LaunchArgument for DeviceViewMut<'_, T, R> {
     type Held = PointerTo<Self>;
-    fn hold(self) -> Self::Held {
-        PointerTo(self)
-    }
-}
-
-impl<'a, T> LaunchArgument for DeviceViewMut<'a, T, 2> {
-    type Held = PointerTo<Self>;
-    fn hold(self) -> Self::Held {
-        PointerTo(self)
+    fn hold(self, _: &Stream) -> Result<Self::Held> {
+        Ok(PointerTo::output::<T, R>(self))
     }
 }
 
 impl<'a, T: AtomicValue> LaunchArgument for DeviceAtomicView<'a, T> {
     type Held = PointerTo<DeviceView<'a, T>>;
-    fn hold(self) -> Self::Held {
-        PointerTo(self.as_part())
+    fn hold(self, _: &Stream) -> Result<Self::Held> {
+        Ok(PointerTo::input::<T>(self.as_part()))
     }
 }
 
 // SAFETY of the two below: an address as 8 bytes; what it leads to is vouched for at the launch.
 impl<T: 'static> LaunchArgument for DevicePtr<T> {
     type Held = Value<u64>;
-    fn hold(self) -> Value<u64> {
-        Value(self.as_raw().expose_provenance() as u64)
+    fn hold(self, _: &Stream) -> Result<Value<u64>> {
+        Ok(Value(self.as_raw().expose_provenance() as u64))
     }
 }
 
 impl<T: 'static> LaunchArgument for DevicePtrMut<T> {
     type Held = Value<u64>;
-    fn hold(self) -> Value<u64> {
-        Value(self.as_raw().expose_provenance() as u64)
+    fn hold(self, _: &Stream) -> Result<Value<u64>> {
+        Ok(Value(self.as_raw().expose_provenance() as u64))
     }
 }
 
 /// The arguments of a foreign launch: a tuple of up to 24 of [`LaunchArgument`], in the kernel's order.
 pub trait ForeignArguments {
     #[doc(hidden)]
-    fn with_list<R>(self, use_list: impl FnOnce(&ParameterList<'_>) -> R) -> R;
+    fn with_list(self, stream: &Stream, launch: impl FnOnce(&ParameterList<'_>) -> Result<()>) -> Result<()>;
 }
 
 macro_rules! tuples {
     ($($argument:ident)*) => {
         impl<$($argument: LaunchArgument),*> ForeignArguments for ($($argument,)*) {
-            #[allow(non_snake_case, reason = "named as their types")]
-            fn with_list<R>(self, use_list: impl FnOnce(&ParameterList<'_>) -> R) -> R {
+            #[allow(non_snake_case, unused_variables, reason = "named as their types; there may be none")]
+            fn with_list(
+                self,
+                stream: &Stream,
+                launch: impl FnOnce(&ParameterList<'_>) -> Result<()>,
+            ) -> Result<()> {
                 let ($($argument,)*) = self;
-                $( let $argument = $argument.hold(); )*
+                $( let $argument = $argument.hold(stream)?; )*
                 #[allow(unused_mut, reason = "there are no arguments")]
                 let mut list = ParameterList::new();
                 $( $argument.list(&mut list); )*
-                use_list(&list)
+                launch(&list)?;
+                $( $argument.finish(stream)?; )*
+                Ok(())
             }
         }
     };

@@ -180,7 +180,7 @@ impl ForeignFunction {
         grid: impl IntoGrid<R>,
         arguments: impl ForeignArguments,
     ) -> Result<()> {
-        arguments.with_list(|list| {
+        arguments.with_list(stream, |list| {
             self.check(list.sizes())?;
             // SAFETY: the sizes agree; the caller vouches for the rest.
             unsafe { self.enqueue(stream, grid.into_grid(), list) }

@@ -8,11 +8,10 @@ use ferrogrid_device::DeviceCopy;
 
 use super::argument::{Elements, Held, ParameterList, PointerTo, Value, for_each_tuple};
 use super::function::ForeignFunction;
-use crate::argument::{DeviceInput, DeviceOutput};
+use crate::argument::{LaunchInput, LaunchOutput, StagedInput, StagedOutput};
 use crate::error::{Error, Result};
 use crate::grid::IntoGrid;
 use crate::stream::Stream;
-use crate::view::{DeviceView, DeviceViewMut};
 
 /// A foreign kernel of rank `R` with parameters `P`, stated by [`ForeignFunction::typed`].
 ///
@@ -103,58 +102,58 @@ unsafe impl<T, const N: usize> ForeignParameter for ArrayMut<T, N> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no argument for the parameter `{P}` of a foreign kernel",
     label = "expected an argument for `{P}`",
-    note = "values are of the stated type; `Slice<T>` and `Array<T, N>` take `&buffer` or a view, `SliceMut<T>` and `ArrayMut<T, N>` take `&mut buffer` or a mutable view"
+    note = "values are of the stated type; `Slice<T>` and `Array<T, N>` take `&buffer` or a view, `SliceMut<T>` and `ArrayMut<T, N>` take `&mut buffer` or a mutable view; slices of the host go as `In(&data)`, `Out(&mut data)`, `InOut(&mut data)`"
 )]
 pub unsafe trait TypedArgument<'a, P> {
     #[doc(hidden)]
     type Held: Held;
     #[doc(hidden)]
-    fn hold(self) -> Result<Self::Held>;
+    fn hold(self, stream: &Stream) -> Result<Self::Held>;
 }
 
 // SAFETY: the value itself.
 unsafe impl<T: DeviceCopy> TypedArgument<'_, T> for T {
     type Held = Value<T>;
-    fn hold(self) -> Result<Value<T>> {
+    fn hold(self, _: &Stream) -> Result<Value<T>> {
         Ok(Value(self))
     }
 }
 
 // SAFETY: pointer and length of elements that may be read.
-unsafe impl<'a, T: DeviceCopy, A: DeviceInput<'a, T>> TypedArgument<'a, Slice<T>> for A {
-    type Held = Elements<DeviceView<'a, T>>;
-    fn hold(self) -> Result<Self::Held> {
-        Ok(Elements(self.into_input()))
+unsafe impl<'a, T: DeviceCopy, A: LaunchInput<'a, T>> TypedArgument<'a, Slice<T>> for A {
+    type Held = Elements<A::Staged>;
+    fn hold(self, stream: &Stream) -> Result<Self::Held> {
+        Ok(Elements::input(self.stage(stream)?))
     }
 }
 
 // SAFETY: pointer and length of elements that may be written.
-unsafe impl<'a, T: DeviceCopy, A: DeviceOutput<'a, T>> TypedArgument<'a, SliceMut<T>> for A {
-    type Held = Elements<DeviceViewMut<'a, T>>;
-    fn hold(self) -> Result<Self::Held> {
-        Ok(Elements(self.into_output()))
+unsafe impl<'a, T: DeviceCopy, A: LaunchOutput<'a, T>> TypedArgument<'a, SliceMut<T>> for A {
+    type Held = Elements<A::Staged>;
+    fn hold(self, stream: &Stream) -> Result<Self::Held> {
+        Ok(Elements::output(self.stage(stream)?))
     }
 }
 
 // SAFETY: a pointer to at least `N` elements that may be read.
-unsafe impl<'a, T: DeviceCopy, A: DeviceInput<'a, T>, const N: usize> TypedArgument<'a, Array<T, N>> for A {
-    type Held = PointerTo<DeviceView<'a, T>>;
-    fn hold(self) -> Result<Self::Held> {
-        let view = self.into_input();
-        at_least(N, view.len())?;
-        Ok(PointerTo(view))
+unsafe impl<'a, T: DeviceCopy, A: LaunchInput<'a, T>, const N: usize> TypedArgument<'a, Array<T, N>> for A {
+    type Held = PointerTo<A::Staged>;
+    fn hold(self, stream: &Stream) -> Result<Self::Held> {
+        let staged = self.stage(stream)?;
+        at_least(N, staged.input().len())?;
+        Ok(PointerTo::input(staged))
     }
 }
 
 // SAFETY: a pointer to at least `N` elements that may be written.
-unsafe impl<'a, T: DeviceCopy, A: DeviceOutput<'a, T>, const N: usize> TypedArgument<'a, ArrayMut<T, N>>
+unsafe impl<'a, T: DeviceCopy, A: LaunchOutput<'a, T>, const N: usize> TypedArgument<'a, ArrayMut<T, N>>
     for A
 {
-    type Held = PointerTo<DeviceViewMut<'a, T>>;
-    fn hold(self) -> Result<Self::Held> {
-        let view = self.into_output();
-        at_least(N, view.len())?;
-        Ok(PointerTo(view))
+    type Held = PointerTo<A::Staged>;
+    fn hold(self, stream: &Stream) -> Result<Self::Held> {
+        let mut staged = self.stage(stream)?;
+        at_least(N, staged.output().len())?;
+        Ok(PointerTo::output(staged))
     }
 }
 
@@ -174,7 +173,7 @@ pub trait ForeignParameters {
 /// `with_list` gives a list with the parameters that `P` stands for.
 pub unsafe trait TypedArguments<'a, P> {
     #[doc(hidden)]
-    fn with_list<X>(self, use_list: impl FnOnce(&ParameterList<'_>) -> Result<X>) -> Result<X>;
+    fn with_list(self, stream: &Stream, launch: impl FnOnce(&ParameterList<'_>) -> Result<()>) -> Result<()>;
 }
 
 macro_rules! typed_tuples {
@@ -196,14 +195,20 @@ macro_rules! typed_arguments {
         unsafe impl<'a, $($parameter, $argument: TypedArgument<'a, $parameter>),*>
             TypedArguments<'a, ($($parameter,)*)> for ($($argument,)*)
         {
-            #[allow(non_snake_case, reason = "named as their types")]
-            fn with_list<X>(self, use_list: impl FnOnce(&ParameterList<'_>) -> Result<X>) -> Result<X> {
+            #[allow(non_snake_case, unused_variables, reason = "named as their types; there may be none")]
+            fn with_list(
+                self,
+                stream: &Stream,
+                launch: impl FnOnce(&ParameterList<'_>) -> Result<()>,
+            ) -> Result<()> {
                 let ($($argument,)*) = self;
-                $( let $argument = $argument.hold()?; )*
+                $( let $argument = $argument.hold(stream)?; )*
                 #[allow(unused_mut, reason = "there are no arguments")]
                 let mut list = ParameterList::new();
                 $( $argument.list(&mut list); )*
-                use_list(&list)
+                launch(&list)?;
+                $( $argument.finish(stream)?; )*
+                Ok(())
             }
         }
     };
@@ -241,7 +246,7 @@ impl<const R: usize, P> ForeignKernel<R, P> {
         grid: impl IntoGrid<R>,
         arguments: impl TypedArguments<'a, P>,
     ) -> Result<()> {
-        arguments.with_list(|list| {
+        arguments.with_list(stream, |list| {
             // SAFETY: whoever stated the types vouched for every launch with such arguments; they are
             // borrowed until this returns.
             unsafe { self.function.enqueue(stream, grid.into_grid(), list) }

@@ -242,7 +242,9 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let grid = free_name(kernel, "grid");
     let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
     let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
-    let prepare = kernel.parameters.iter().enumerate().map(prepare);
+    let prepare =
+        kernel.parameters.iter().enumerate().map(|(number, parameter)| prepare(number, parameter, &stream));
+    let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
     let layout =
@@ -255,7 +257,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
     let accesses = kernel.parameters.iter().enumerate().filter_map(access);
     let summary = format!(
-        "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting.",
+        "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
         kernel.bare_name()
     );
     let safety = unsafety.map(|_| {
@@ -290,8 +292,10 @@ fn launch(kernel: &Kernel) -> TokenStream {
                     ::ferrogrid::__private::IntoGrid::into_grid(#grid),
                     &__params,
                     &[#(#accesses),*],
-                )
+                )?;
             }
+            #(#finish)*
+            ::core::result::Result::Ok(())
         }
     }
 }
@@ -323,10 +327,10 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
             quote!(#ty)
         }
         ParameterKind::Input { element } => {
-            quote!(impl ::ferrogrid::__private::DeviceInput<#lifetime, #element>)
+            quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element>)
         }
         ParameterKind::Output { element, rank, .. } => {
-            quote!(impl ::ferrogrid::__private::DeviceOutput<#lifetime, #element, #rank>)
+            quote!(impl ::ferrogrid::__private::LaunchOutput<#lifetime, #element, #rank>)
         }
         ParameterKind::Pointer { element, mutable: false } => {
             quote!(::ferrogrid::__private::DevicePtr<#element>)
@@ -342,8 +346,13 @@ fn local(number: usize) -> Ident {
     format_ident!("__p{number}")
 }
 
+/// An argument in the memory of the device, from before the launch until after it.
+fn staged(number: usize) -> Ident {
+    format_ident!("__staged{number}")
+}
+
 /// Turns an argument into what the launch takes the addresses of.
-fn prepare((number, parameter): (usize, &Parameter)) -> TokenStream {
+fn prepare(number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream {
     let (local, name) = (local(number), &parameter.name);
     match &parameter.kind {
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => TokenStream::new(),
@@ -352,10 +361,18 @@ fn prepare((number, parameter): (usize, &Parameter)) -> TokenStream {
         }
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => quote!(let #local = #name;),
         ParameterKind::Input { .. } => {
-            quote!(let #local = ::ferrogrid::__private::DeviceInput::into_input(#name);)
+            let staged = staged(number);
+            quote! {
+                let #staged = ::ferrogrid::__private::LaunchInput::stage(#name, #stream)?;
+                let #local = ::ferrogrid::__private::StagedInput::input(&#staged);
+            }
         }
         ParameterKind::Output { .. } => {
-            quote!(let #local = ::ferrogrid::__private::DeviceOutput::into_output(#name);)
+            let staged = staged(number);
+            quote! {
+                let mut #staged = ::ferrogrid::__private::LaunchOutput::stage(#name, #stream)?;
+                let #local = ::ferrogrid::__private::StagedOutput::output(&mut #staged);
+            }
         }
     }
 }
@@ -378,6 +395,13 @@ fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
     let local = local(number);
     matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
         .then(|| quote!(#local.access()))
+}
+
+/// Lets slices of the host see what the kernel did to them.
+fn finish((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<TokenStream> {
+    let staged = staged(number);
+    matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
+        .then(|| quote!(::ferrogrid::__private::Staged::finish(#staged, #stream)?;))
 }
 
 /// What is known of the kernel, in a module of its name (modules and functions do not clash).

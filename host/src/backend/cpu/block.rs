@@ -9,6 +9,7 @@
 mod barrier;
 mod failure;
 mod ready;
+pub(super) mod stacks;
 mod warp;
 
 use std::cell::{Cell, RefCell};
@@ -20,7 +21,6 @@ use std::ptr::NonNull;
 use corosensei::{Coroutine, Yielder};
 use ferrogrid_device::native::Executor;
 
-use super::executors;
 use super::overflow;
 use super::panic::catch;
 use super::shared::SharedMemory;
@@ -28,6 +28,7 @@ use super::stack::ThreadStack;
 use barrier::BlockBarrier;
 pub(super) use failure::Failure;
 use ready::ReadyQueue;
+use stacks::{Grant, Stacks};
 use warp::{Rounds, Warp};
 
 /// The most threads of a block, here and on every GPU so far.
@@ -64,7 +65,6 @@ struct ThreadState {
 
 /// Runs the threads of one block at a time; kept with its stacks and tables for the next.
 pub(super) struct BlockExecutor {
-    stack_size: usize,
     kernel: Cell<&'static str>,
     may_wait: Cell<bool>,
     /// How many threads the block has, how many were started, how many have exited.
@@ -88,8 +88,7 @@ pub(super) struct BlockExecutor {
     failure: RefCell<Option<Failure>>,
     /// A coroutine's place is the number of the thread that it was started for. Empty between blocks.
     coroutines: RefCell<Vec<Option<ThreadCoroutine>>>,
-    stacks: RefCell<Vec<ThreadStack>>,
-    stacks_made: Cell<usize>,
+    stacks: Stacks,
     shared: RefCell<SharedMemory>,
 }
 
@@ -110,7 +109,6 @@ impl BlockExecutor {
     pub(super) fn new(threads: u32, stack_size: usize) -> Self {
         let state = || ThreadState { waits: Cell::new(Wait::Nothing), coroutine: Cell::new(0) };
         BlockExecutor {
-            stack_size,
             kernel: Cell::new(""),
             may_wait: Cell::new(false),
             threads: Cell::new(0),
@@ -130,8 +128,7 @@ impl BlockExecutor {
             failed: Cell::new(false),
             failure: RefCell::new(None),
             coroutines: RefCell::new(Vec::new()),
-            stacks: RefCell::new(Vec::new()),
-            stacks_made: Cell::new(0),
+            stacks: Stacks::new(stack_size),
             shared: RefCell::new(SharedMemory::new()),
         }
     }
@@ -141,9 +138,19 @@ impl BlockExecutor {
         self.states.len() as u32
     }
 
-    /// How many stacks it keeps.
+    /// How many stacks it may have.
     pub(super) fn stacks(&self) -> usize {
-        self.stacks.borrow().len()
+        self.stacks.permitted()
+    }
+
+    /// Lets it have more stacks.
+    pub(super) fn grant_stacks(&self, more: Grant) {
+        self.stacks.grant(more);
+    }
+
+    /// Gives up its stacks; no block runs.
+    pub(super) fn release_stacks(&self) {
+        self.stacks.release();
     }
 
     /// Makes it ready for a block of `kernel` with `shared_bytes` of shared memory; `false` if there is
@@ -250,7 +257,7 @@ impl BlockExecutor {
 
     /// A coroutine that draws threads, the next one first.
     fn start(&self, place: u16, body: &dyn Fn(u32)) -> Result<ThreadCoroutine, Failure> {
-        let stack = self.take_stack()?;
+        let stack = self.stacks.take()?;
         let bounds = stack.bounds();
         let draw = move |yielder: &Yielder<(), ()>, ()| {
             self.enter(place, NonNull::from(yielder));
@@ -265,31 +272,18 @@ impl BlockExecutor {
         Ok(ThreadCoroutine { inner, stack: bounds })
     }
 
-    /// A stack that was used before, or a fresh one.
-    #[inline]
+    /// A stack of its own for what is not one of its threads.
     pub(super) fn take_stack(&self) -> Result<ThreadStack, Failure> {
-        let kept = self.stacks.borrow_mut().pop();
-        kept.map_or_else(|| self.make_stack(), Ok)
+        self.stacks.take()
     }
 
     pub(super) fn keep_stack(&self, stack: ThreadStack) {
-        self.stacks.borrow_mut().push(stack);
-    }
-
-    #[cold]
-    fn make_stack(&self) -> Result<ThreadStack, Failure> {
-        let number = self.stacks_made.get();
-        let stack = ThreadStack::new(self.stack_size, number).or_else(|_| {
-            executors::idle().clear();
-            ThreadStack::new(self.stack_size, number)
-        });
-        self.stacks_made.set(number + 1);
-        stack.map_err(|error| Failure::NoStack { stacks: number, reason: error.to_string().into() })
+        self.stacks.keep(stack);
     }
 
     fn end(&self, coroutine: &mut Option<ThreadCoroutine>) {
         if let Some(done) = coroutine.take() {
-            self.keep_stack(done.inner.into_stack());
+            self.stacks.keep(done.inner.into_stack());
         }
     }
 
@@ -414,10 +408,13 @@ impl BlockExecutor {
 unsafe impl Executor for BlockExecutor {
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
         self.may_wait.set(true);
+        if let Err(failure) = self.stacks.reserve(threads as usize) {
+            return self.fail(failure);
+        }
         self.reset(threads);
         let mut coroutines = self.coroutines.take();
         coroutines.resize_with(self.states.len(), || None);
-        overflow::running_kernel(self.kernel.get(), self.stack_size);
+        overflow::running_kernel(self.kernel.get(), self.stacks.bytes());
         if let Err(caught) = catch(|| self.schedule(&mut coroutines, body)) {
             self.fail(Failure::Panic { thread: self.running.get(), caught });
         }

@@ -12,7 +12,7 @@ use std::thread;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::block::BlockExecutor;
+use super::block::{BlockExecutor, stacks};
 use super::device::CpuDevice;
 use super::execute::Launch;
 use super::overflow;
@@ -46,13 +46,14 @@ pub(super) fn check(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) ->
 pub(super) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
     let wanted = device.workers().min(launch.blocks() as usize);
     let meeting = OnceLock::new();
+    let executors = executors_for(launch, device)?;
     thread::scope(|scope| {
-        let meeting = &meeting;
+        let (meeting, executors) = (&meeting, &executors);
         let spawn = |worker: usize| {
             let work = move || {
                 let meeting: &Meeting = meeting.wait();
                 // SAFETY: passed on; the blocks of different workers are different.
-                unsafe { run_worker(launch, device, worker, meeting) };
+                unsafe { run_worker(launch, device, executors, worker, meeting) };
             };
             thread::Builder::new().name(format!("ferrogrid-grid-{worker}")).spawn_scoped(scope, work).is_ok()
         };
@@ -60,9 +61,37 @@ pub(super) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
         let workers = (1..wanted).take_while(|&worker| spawn(worker)).count() + 1;
         let meeting = meeting.get_or_init(|| Meeting::new(workers));
         // SAFETY: passed on; the blocks of different workers are different.
-        unsafe { run_worker(launch, device, 0, meeting) };
+        unsafe { run_worker(launch, device, executors, 0, meeting) };
     });
+    executors.into_iter().filter_map(take_out).for_each(|executor| device.keep_resident(executor));
     meeting.into_inner().map_or(Ok(()), Meeting::into_result)
+}
+
+/// One for each block, until its worker takes it, and after that worker's end.
+type Executors = Vec<Mutex<Option<BlockExecutor>>>;
+
+/// Executors for all blocks of `launch`, each with leave to have all stacks of its block: for all at once,
+/// since none of the blocks comes to its end before all have begun.
+fn executors_for(launch: &Launch, device: &CpuDevice) -> Result<Executors> {
+    let threads: u32 = launch.shape.block.iter().product();
+    let executors: Vec<_> = (0..launch.blocks()).map(|_| device.resident_executor(threads)).collect();
+    // One more for the block itself.
+    let needed = threads as usize + 1;
+    let missing = |executor: &BlockExecutor| needed.saturating_sub(executor.stacks());
+    let mut granted = stacks::try_more(executors.iter().map(missing).sum()).map_or_else(
+        || {
+            executors.iter().for_each(BlockExecutor::release_stacks);
+            stacks::wait_for(executors.len() * needed)
+                .map_err(|failure| failure.into_error(launch.kernel, [0; 3], launch.shape.block))
+        },
+        Ok,
+    )?;
+    executors.iter().for_each(|executor| executor.grant_stacks(granted.split(missing(executor))));
+    Ok(executors.into_iter().map(|executor| Mutex::new(Some(executor))).collect())
+}
+
+fn take_out(executor: Mutex<Option<BlockExecutor>>) -> Option<BlockExecutor> {
+    executor.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where the workers meet after each phase, between two barriers of the grid.
@@ -163,11 +192,12 @@ type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
 ///
 /// # Safety
 /// As for [`Launch::run`]; and no two workers have the same number.
-unsafe fn run_worker(launch: &Launch, device: &CpuDevice, worker: usize, meeting: &Meeting) {
+unsafe fn run_worker(launch: &Launch, device: &CpuDevice, all: &Executors, worker: usize, meeting: &Meeting) {
     let numbers = || (worker as u64..launch.blocks()).step_by(meeting.workers);
-    let threads = launch.shape.block.iter().product();
     overflow::running_kernel(launch.kernel.name(), device.stack_size());
-    let executors: Vec<_> = numbers().map(|_| device.resident_executor(threads)).collect();
+    let place = |number: u64| all[number as usize].lock().unwrap_or_else(PoisonError::into_inner);
+    // No block has two workers.
+    let executors: Vec<_> = numbers().filter_map(|number| place(number).take()).collect();
     let mut residents = Vec::new();
     for (number, executor) in numbers().zip(&executors) {
         // SAFETY: passed on; each block is one worker's, once.
@@ -188,7 +218,7 @@ unsafe fn run_worker(launch: &Launch, device: &CpuDevice, worker: usize, meeting
     });
     debug_assert!(turns.is_ok(), "a block keeps its failures to itself");
     drop(residents);
-    executors.into_iter().for_each(|executor| device.keep_resident(executor));
+    numbers().zip(executors).for_each(|(number, executor)| *place(number) = Some(executor));
 }
 
 /// Makes block `number` ready to run on a stack of its own.

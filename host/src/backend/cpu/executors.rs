@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::block::BlockExecutor;
+use super::block::{BlockExecutor, stacks};
 use super::stack::MAX_STACKS;
 
 /// The most stacks that idle executors of cooperative launches keep, those used last.
@@ -49,6 +49,15 @@ impl Executors {
 
     pub(super) fn keep(&self, executor: BlockExecutor) {
         lock(&self.workers).push(executor);
+        self.clear_if_wanted();
+    }
+
+    /// What has just been kept may be what somebody waits for. Asked after keeping, as they clear after they
+    /// have begun to wait: so one of the two sees the other.
+    fn clear_if_wanted(&self) {
+        if stacks::are_wanted() {
+            self.clear();
+        }
     }
 
     /// One that was made for blocks of `threads` threads.
@@ -61,13 +70,19 @@ impl Executors {
     }
 
     pub(super) fn keep_resident(&self, executor: BlockExecutor) {
-        let resident = &mut *lock(&self.resident);
-        resident.stacks += executor.stacks();
-        resident.idle.push_back(executor);
-        while resident.stacks > MAX_KEPT_STACKS
-            && let Some(oldest) = resident.idle.pop_front()
+        lock(&self.resident).keep(executor);
+        self.clear_if_wanted();
+    }
+}
+
+impl Resident {
+    fn keep(&mut self, executor: BlockExecutor) {
+        self.stacks += executor.stacks();
+        self.idle.push_back(executor);
+        while self.stacks > MAX_KEPT_STACKS
+            && let Some(oldest) = self.idle.pop_front()
         {
-            resident.stacks -= oldest.stacks();
+            self.stacks -= oldest.stacks();
         }
     }
 }

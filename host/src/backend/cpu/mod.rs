@@ -2,6 +2,7 @@
 //! parallel. It must not know the public types, beyond the kernels that it is given.
 
 mod block;
+mod budget;
 mod cooperative;
 mod device;
 mod event;
@@ -17,6 +18,7 @@ mod shared;
 mod spin;
 mod stack;
 mod stream;
+mod sync;
 
 pub(crate) use device::CpuDevice;
 pub(crate) use event::CpuEvent;

@@ -4,7 +4,6 @@
 use std::env::var_os;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
@@ -24,27 +23,6 @@ const COLOUR_BYTES: usize = 256;
 /// The most stacks of the process at a time. Each is two mappings, of which Linux gives a process 65530
 /// unless told otherwise; others in the process, and new threads, must get some too.
 pub(super) const MAX_STACKS: usize = 24_576;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-/// One of the [`MAX_STACKS`], given back when dropped.
-struct Permit;
-
-impl Permit {
-    fn take() -> io::Result<Self> {
-        let more = |live: usize| (live < MAX_STACKS).then_some(live + 1);
-        match LIVE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(_) => Ok(Permit),
-            Err(live) => Err(io::Error::other(format!("the process has {live} stacks, which is the most"))),
-        }
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        LIVE.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// The size of a thread's stack in bytes.
 pub(super) fn stack_size() -> Result<usize> {
@@ -66,18 +44,15 @@ pub(super) fn stack_size() -> Result<usize> {
 pub(super) struct ThreadStack {
     memory: DefaultStack,
     base: StackPointer,
-    /// Given back after the memory, as fields are dropped in this order.
-    _permit: Permit,
 }
 
 impl ThreadStack {
     /// Fresh memory for `bytes` of stack; `number` tells neighbours apart.
     pub(super) fn new(bytes: usize, number: usize) -> io::Result<Self> {
-        let permit = Permit::take()?;
         let memory = DefaultStack::new(bytes + COLOURS * COLOUR_BYTES)?;
         let base = memory.base().get() - number % COLOURS * COLOUR_BYTES;
         let base = StackPointer::new(base).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(ThreadStack { memory, base, _permit: permit })
+        Ok(ThreadStack { memory, base })
     }
 
     /// Where it is, guard page included.

@@ -1,0 +1,128 @@
+//! What a diagnosis finds, and how it is said: a line each for people, JSON for programs. It must not know how
+//! anything is found.
+
+use std::fmt;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It is there, and works.
+    Ok,
+    /// It is not there, and not needed.
+    Note,
+    /// It is missing or wrong, and something does not work without it.
+    Wrong,
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Note => "note",
+            Status::Wrong => "wrong",
+        }
+    }
+
+    fn style(self) -> Style {
+        match self {
+            Status::Ok => AnsiColor::Green.on_default(),
+            Status::Note => AnsiColor::Yellow.on_default(),
+            Status::Wrong => AnsiColor::Red.on_default().bold(),
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) status: Status,
+    /// What was looked at; the same on every machine.
+    pub(crate) subject: &'static str,
+    /// What was found.
+    pub(crate) finding: String,
+    /// What to do; `None` if nothing needs doing.
+    pub(crate) advice: Option<String>,
+}
+
+impl Finding {
+    pub(crate) fn ok(subject: &'static str, finding: impl Into<String>) -> Self {
+        Finding { status: Status::Ok, subject, finding: finding.into(), advice: None }
+    }
+
+    pub(crate) fn note(
+        subject: &'static str,
+        finding: impl Into<String>,
+        advice: impl Into<Option<String>>,
+    ) -> Self {
+        Finding { status: Status::Note, subject, finding: finding.into(), advice: advice.into() }
+    }
+
+    pub(crate) fn wrong(
+        subject: &'static str,
+        finding: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Finding { status: Status::Wrong, subject, finding: finding.into(), advice: Some(advice.into()) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let style = self.status.style();
+        // Its text may have several lines: they stand below each other.
+        let indent = format!("\n{:25}", "");
+        let finding = self.finding.trim_end().replace('\n', &indent);
+        write!(f, "{style}{:<5}{style:#}  {:<16}  {finding}", self.status.name(), self.subject)?;
+        match &self.advice {
+            Some(advice) => write!(f, "{indent}-> {}", advice.replace('\n', &format!("{indent}   "))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether nothing is wrong.
+pub(crate) fn is_well(findings: &[Finding]) -> bool {
+    findings.iter().all(|finding| finding.status != Status::Wrong)
+}
+
+/// All findings, in a form that keeps its meaning while `schema` is 1.
+pub(crate) fn report(findings: &[Finding]) -> Value {
+    let one = |finding: &Finding| {
+        json!({
+            "subject": finding.subject,
+            "status": finding.status.name(),
+            "finding": finding.finding,
+            "advice": finding.advice,
+        })
+    };
+    let all: Vec<Value> = findings.iter().map(one).collect();
+    json!({ "schema": 1, "ok": is_well(findings), "findings": all })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_the_verdict() {
+        let mut findings = vec![Finding::ok("core", "there"), Finding::note("ptxas", "not there", None)];
+        assert!(is_well(&findings));
+        findings.push(Finding::wrong("device compiler", "none", "run it"));
+        assert_eq!(report(&findings)["ok"], false);
+        assert_eq!(report(&findings)["findings"][1]["advice"], Value::Null);
+    }
+
+    #[test]
+    fn the_lines_of_a_finding_stand_below_each_other() {
+        let finding = Finding::wrong("core", "one\ntwo\n", "do this\nthen that");
+        let text = anstream::adapter::strip_str(&finding.to_string()).to_string();
+        let indent = " ".repeat(25);
+        assert_eq!(
+            text,
+            format!("wrong  core              one\n{indent}two\n{indent}-> do this\n{indent}   then that")
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! Slices of the host as arguments of a launch: a buffer for the length of one launch. It must not know
+//! what kernels do with them, nor how a launch happens.
+//!
+//! The buffer is the launch's own. Whatever happens in between, it is freed in the order of the stream, so a
+//! launch that returns early, or is refused, leaves nothing behind. What comes back is waited for, so the
+//! slice is not used after the launch function returns.
+
+use bytemuck::Zeroable;
+use ferrogrid_device::atomic::{AtomicValue, Scope};
+use ferrogrid_device::{DeviceAtomic, DeviceCopy};
+
+use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed};
+use crate::atomic_view::DeviceAtomicView;
+use crate::buffer::DeviceBuffer;
+use crate::error::Result;
+use crate::memory::Access;
+use crate::order::Use;
+use crate::stream::Stream;
+use crate::view::{DeviceView, DeviceViewMut};
+
+/// A slice of the host, to be read by one launch (PyCUDA's `In`): for a kernel's `&[T]`.
+///
+/// It is copied to a buffer of the launch's own before the launch, which waits for the copy but not for the
+/// kernel. Where several launches read the same data, [`Stream::upload`] it once instead.
+///
+/// ```
+/// use ferrogrid_host::{In, InOut, Out};
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let x = [1.0_f32, 2.0, 3.0];
+/// let mut y = vec![0.0_f32; 3];
+/// // For a kernel `fn saxpy(t: Thread<1>, a: f32, x: &[f32], y: DisjointSlice<f32>)`:
+/// // kernels::saxpy(&stream, Grid::cover(3), 2.0, In(&x), InOut(&mut y))?;
+/// # let _ = (In(&x), InOut(&mut y));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct In<'a, T>(pub &'a [T]);
+
+/// A slice of the host, to be written by one launch (PyCUDA's `Out`): for a kernel's `DisjointSlice<T>`, or
+/// `&[DeviceAtomic<T>]`.
+///
+/// The launch waits for the kernel, and then copies *all* elements back. The kernel finds zeros, so elements
+/// that it does not write are 0 afterwards, never what the memory held before; [`InOut`] lets them keep their
+/// values. If the launch gives an error, the slice holds what it held, or what the kernel left.
+///
+/// For a kernel of rank 2 or 3 see [`Out::into_2d`] and [`Out::into_3d`].
+#[derive(Debug)]
+pub struct Out<'a, T>(pub &'a mut [T]);
+
+/// A slice of the host, to be read and written by one launch (PyCUDA's `InOut`): for a kernel's
+/// `DisjointSlice<T>`, or `&[DeviceAtomic<T>]`.
+///
+/// It is copied to a buffer of the launch's own; the launch waits for the kernel, and then copies all elements
+/// back. If the launch gives an error, the slice holds what it held, or what the kernel left.
+///
+/// For a kernel of rank 2 or 3 see [`InOut::into_2d`] and [`InOut::into_3d`].
+#[derive(Debug)]
+pub struct InOut<'a, T>(pub &'a mut [T]);
+
+/// An [`Out`] or [`InOut`] as the place of rows or layers, for a kernel that writes a `DisjointSlice<T, R>`.
+#[derive(Debug)]
+pub struct Shaped<A, const R: usize> {
+    slice: A,
+    extent: [usize; R],
+}
+
+macro_rules! shapes {
+    ($slice:ident) => {
+        impl<'a, T> $slice<'a, T> {
+            /// The first `width * height` elements as `height` rows of `width`. The launch is refused
+            /// ([`Error::ViewTooLarge`](crate::Error::ViewTooLarge)) if there are fewer.
+            pub fn into_2d(self, width: usize, height: usize) -> Shaped<Self, 2> {
+                Shaped { slice: self, extent: [width, height] }
+            }
+
+            /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`. The
+            /// launch is refused ([`Error::VolumeTooLarge`](crate::Error::VolumeTooLarge)) if there are fewer.
+            pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Shaped<Self, 3> {
+                Shaped { slice: self, extent: [width, height, depth] }
+            }
+        }
+    };
+}
+
+shapes!(Out);
+shapes!(InOut);
+
+/// An [`In`] on its device.
+#[doc(hidden)]
+pub struct StagedIn<T: DeviceCopy>(DeviceBuffer<T>);
+
+/// An [`Out`] or [`InOut`] on its device.
+#[doc(hidden)]
+pub struct StagedOut<'a, T: DeviceCopy, const R: usize> {
+    buffer: DeviceBuffer<T>,
+    extent: [usize; R],
+    host: &'a mut [T],
+}
+
+/// The same, for a kernel that changes its elements atomically.
+#[doc(hidden)]
+pub struct StagedAtomic<'a, T: DeviceCopy>(StagedOut<'a, T, 1>);
+
+impl<'a, T: DeviceCopy> StagedOut<'a, T, 1> {
+    fn of(buffer: DeviceBuffer<T>, host: &'a mut [T]) -> Self {
+        StagedOut { extent: [buffer.len()], buffer, host }
+    }
+}
+
+impl<T: DeviceCopy> Sealed for StagedIn<T> {}
+impl<T: DeviceCopy, const R: usize> Sealed for StagedOut<'_, T, R> {}
+impl<T: DeviceCopy> Sealed for StagedAtomic<'_, T> {}
+
+impl<T: DeviceCopy> Staged for StagedIn<T> {
+    fn access(&self) -> Access<'_> {
+        Access { memory: self.0.memory(), usage: Use::Read }
+    }
+
+    fn finish(self, _: &Stream) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<T: DeviceCopy, const R: usize> Staged for StagedOut<'_, T, R> {
+    fn access(&self) -> Access<'_> {
+        Access { memory: self.buffer.memory(), usage: Use::Write }
+    }
+
+    fn finish(self, stream: &Stream) -> Result<()> {
+        stream.download_into(&self.buffer, self.host)
+    }
+}
+
+impl<T: DeviceCopy> Staged for StagedAtomic<'_, T> {
+    fn access(&self) -> Access<'_> {
+        self.0.access()
+    }
+
+    fn finish(self, stream: &Stream) -> Result<()> {
+        self.0.finish(stream)
+    }
+}
+
+impl<T: DeviceCopy> StagedInput<T> for StagedIn<T> {
+    fn input(&self) -> DeviceView<'_, T> {
+        self.0.view()
+    }
+}
+
+impl<T: AtomicValue, S: Scope> StagedInput<DeviceAtomic<T, S>> for StagedAtomic<'_, T> {
+    fn input(&self) -> DeviceView<'_, DeviceAtomic<T, S>> {
+        let buffer = &self.0.buffer;
+        let start = buffer.as_device_ptr().as_raw().cast_mut();
+        DeviceAtomicView::new(start, buffer.len(), buffer.memory()).atomics()
+    }
+}
+
+impl<T: DeviceCopy, const R: usize> StagedOutput<T, R> for StagedOut<'_, T, R> {
+    fn output(&mut self) -> DeviceViewMut<'_, T, R> {
+        self.buffer.view_mut().shaped(self.extent)
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T> for In<'a, T> {
+    type Staged = StagedIn<T>;
+
+    fn stage(self, stream: &Stream) -> Result<StagedIn<T>> {
+        stream.upload(self.0).map(StagedIn)
+    }
+}
+
+impl<'a, T: AtomicValue + Zeroable, S: Scope> LaunchInput<'a, DeviceAtomic<T, S>> for Out<'a, T> {
+    type Staged = StagedAtomic<'a, T>;
+
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        LaunchOutput::<T>::stage(self, stream).map(StagedAtomic)
+    }
+}
+
+impl<'a, T: AtomicValue, S: Scope> LaunchInput<'a, DeviceAtomic<T, S>> for InOut<'a, T> {
+    type Staged = StagedAtomic<'a, T>;
+
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        LaunchOutput::<T>::stage(self, stream).map(StagedAtomic)
+    }
+}
+
+impl<'a, T: DeviceCopy + Zeroable> LaunchOutput<'a, T> for Out<'a, T> {
+    type Staged = StagedOut<'a, T, 1>;
+
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        Ok(StagedOut::of(stream.zeros(self.0.len())?, self.0))
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for InOut<'a, T> {
+    type Staged = StagedOut<'a, T, 1>;
+
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        Ok(StagedOut::of(stream.upload(self.0)?, self.0))
+    }
+}
+
+impl<'a, T: DeviceCopy, A> LaunchOutput<'a, T, 2> for Shaped<A, 2>
+where
+    A: LaunchOutput<'a, T, Staged = StagedOut<'a, T, 1>>,
+{
+    type Staged = StagedOut<'a, T, 2>;
+
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        let StagedOut { mut buffer, host, .. } = self.slice.stage(stream)?;
+        let [width, height] = self.extent;
+        buffer.view_2d_mut(width, height)?;
+        Ok(StagedOut { buffer, extent: self.extent, host })
+    }
+}
+
+impl<'a, T: DeviceCopy, A> LaunchOutput<'a, T, 3> for Shaped<A, 3>
+where
+    A: LaunchOutput<'a, T, Staged = StagedOut<'a, T, 1>>,
+{
+    type Staged = StagedOut<'a, T, 3>;
+
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        let StagedOut { mut buffer, host, .. } = self.slice.stage(stream)?;
+        let [width, height, depth] = self.extent;
+        buffer.view_3d_mut(width, height, depth)?;
+        Ok(StagedOut { buffer, extent: self.extent, host })
+    }
+}

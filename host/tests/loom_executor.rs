@@ -1,0 +1,100 @@
+//! The locks of the CPU device, in all orders that their steps can come in: loom runs each case in them, one
+//! after the other. It includes the parts by path, with loom's locks for std's, and must not need anything else of the host.
+
+#![allow(dead_code, reason = "the parts are larger than what is modelled")]
+
+mod sync {
+    pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
+}
+
+#[path = "../src/backend/cpu/budget.rs"]
+mod budget;
+
+use budget::{Budget, Permits};
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+
+/// Runs `case` in all orders of the steps of its threads in which they are cut short three times at most.
+fn orders(case: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(case);
+}
+
+/// A budget that lives as long as the model's threads may need it.
+fn budget(limit: usize) -> &'static Budget {
+    Box::leak(Box::new(Budget::new(limit)))
+}
+
+#[test]
+fn no_more_is_taken_than_there_is_and_everybody_gets_a_turn() {
+    orders(|| {
+        let (budget, held) = (budget(3), Arc::new(AtomicUsize::new(0)));
+        let work = |count: usize| {
+            let held = held.clone();
+            thread::spawn(move || {
+                let permits = budget.take(count, || {}).unwrap();
+                let before = held.fetch_add(count, Ordering::SeqCst);
+                assert!(before + count <= 3, "{before} were held when {count} more were given out");
+                held.fetch_sub(count, Ordering::SeqCst);
+                drop(permits);
+            })
+        };
+        let others = [work(2), work(3)];
+        drop(budget.take(2, || {}));
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert!(budget.try_take(3).is_some(), "all came back");
+    });
+}
+
+/// What idle executors keep. Whoever keeps clears if somebody waits; whoever waits clears first.
+#[test]
+fn what_is_kept_unused_never_keeps_another_waiting_for_ever() {
+    orders(|| {
+        let budget = budget(2);
+        let idle = Arc::new(Mutex::new(Vec::<Permits<'static>>::new()));
+        let clear = |idle: &Mutex<Vec<Permits<'static>>>| {
+            let all = std::mem::take(&mut *idle.lock().unwrap());
+            drop(all);
+        };
+        let keeper = {
+            let idle = idle.clone();
+            thread::spawn(move || {
+                let Some(permits) = budget.try_take(2) else { return };
+                idle.lock().unwrap().push(permits);
+                if budget.is_wanted() {
+                    clear(&idle);
+                }
+            })
+        };
+        let got = budget.take(2, || clear(&idle));
+        assert_eq!(got.unwrap().count(), 2);
+        keeper.join().unwrap();
+        clear(&idle);
+    });
+}
+
+#[test]
+fn a_large_request_is_not_passed_over_for_ever() {
+    orders(|| {
+        let budget = budget(2);
+        let first = budget.take(1, || {}).unwrap();
+        let large = thread::spawn(move || drop(budget.take(2, || {})));
+        let small = thread::spawn(move || drop(budget.take(1, || {})));
+        if budget.is_wanted() {
+            assert!(budget.try_take(1).is_none(), "nobody goes before those who wait");
+        }
+        drop(first);
+        large.join().unwrap();
+        small.join().unwrap();
+    });
+}
+
+#[test]
+fn more_than_there_ever_is_is_refused_at_once() {
+    orders(|| {
+        let budget = budget(2);
+        assert!(budget.take(3, || unreachable!("nothing to reclaim for it")).is_none());
+    });
+}
