@@ -3,13 +3,14 @@
 //! Shows: events between the stages of a stream's work, read after all of it has run, so that measuring
 //! does not make the host wait in between.
 //! Look at: target/gallery/stages.svg, and the share of the copies: a kernel that touches each element once
-//! is not worth the way to a GPU.
+//! is not worth the way to a GPU. The same as a timeline, with the calls of the host and the times of the device,
+//! is target/gallery/stages.json: open it at https://ui.perfetto.dev.
 //!
 //! `cargo ferrogrid run stages`
 
 use std::fs;
 
-use ferrogrid::{Event, prelude::*};
+use ferrogrid::{Event, prelude::*, profile, profile::Timeline};
 use plotters::prelude::*;
 
 #[ferrogrid::module]
@@ -61,6 +62,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         stages.push((name, seconds * 1e3));
     }
     println!("plot       {}", plot(device.name(), &stages)?);
+    let timeline = Timeline::start(&device)?;
+    let run = profile::range("work");
+    work(&stream, &input, &mut output)?;
+    drop(run);
+    let trace = timeline.finish();
+    trace.write("target/gallery/stages.json")?;
+    println!("timeline   target/gallery/stages.json, {} spans", trace.spans().len());
     check(&input, &output)?;
     println!("PASS");
     Ok(())

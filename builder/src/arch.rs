@@ -33,6 +33,11 @@ impl Arch {
         &self.0
     }
 
+    /// Whether devices of this architecture have thread block clusters.
+    pub(crate) fn has_clusters(&self) -> bool {
+        self.number() >= 90
+    }
+
     /// Whether a device of this compute capability (major, minor) runs what is compiled for this architecture:
     /// PTX runs on what is newer, too; with `a` (`sm_90a`) on nothing else, with `f` within its family.
     ///
@@ -50,6 +55,11 @@ impl Arch {
             Some(b'f') => own <= device && own / 10 == device / 10,
             _ => own <= device,
         }
+    }
+
+    /// The compute capability (major, minor) of its devices: (9, 0) for `sm_90a`.
+    pub fn capability(&self) -> (u32, u32) {
+        (self.number() / 10, self.number() % 10)
     }
 
     /// What sorts architectures as their numbers do: `sm_90` before `sm_90a` before `sm_100`.
@@ -123,6 +133,15 @@ mod tests {
             let error = name.parse::<Arch>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{name}`")), "{error}");
         }
+    }
+
+    #[test]
+    fn clusters_come_with_sm_90() {
+        let has = |name: &str| name.parse::<Arch>().unwrap().has_clusters();
+        assert_eq!(
+            ["sm_75", "sm_89", "sm_90", "sm_90a", "sm_100f"].map(has),
+            [false, false, true, true, true]
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::line_info;
 use crate::math::Math;
 use crate::options::Options;
 use crate::ptx::{Ptx, remap_files};
+use crate::shared_sizes;
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 
 /// What all device crates of a package have in common for one architecture.
@@ -104,12 +105,14 @@ impl Compiler<'_> {
 
     /// The compiler's PTX with what rustc has no option for.
     fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
-        let text = feedback::adapt(assembly);
-        let text = launch_bounds::declare(&text, bounds(device_crate, self.options.max_registers));
+        let (assembly, shared_sizes) = shared_sizes::take(assembly);
+        let text = feedback::adapt(&assembly);
+        let bounds = bounds(device_crate, self.options.max_registers, self.arch.has_clusters());
+        let text = launch_bounds::declare(&text, bounds);
         let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
         let wants_lines = self.options.line_info != Some(false);
         let text = if wants_lines { self.readable(&text) } else { line_info::strip(&text) };
-        format!("// Mathematics: {}\n{text}", self.math)
+        format!("// Mathematics: {}\n{shared_sizes}{text}", self.math)
     }
 
     /// The rlib of the package's library, without entry points.
@@ -236,14 +239,16 @@ fn features(device_crate: &DeviceCrate) -> String {
 }
 
 /// Name and promises of each entry point. `max_registers` is for kernels that do not bound their registers
-/// themselves.
+/// themselves. Architectures without clusters know no directive for them; launches there are refused.
 fn bounds(
     device_crate: &DeviceCrate,
     max_registers: Option<u32>,
+    clusters: bool,
 ) -> impl Iterator<Item = (&str, LaunchBounds)> {
     let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
     kernels.map(move |kernel| {
         let mut bounds = kernel.bounds;
+        bounds.cluster = bounds.cluster.filter(|_| clusters);
         if bounds.min_blocks.is_none() {
             bounds.max_registers = bounds.max_registers.or(max_registers);
         }

@@ -163,6 +163,37 @@ pub enum Error {
         file: PathBuf,
     },
 
+    /// Nothing says what a build has made.
+    #[error(
+        "the build left no record of its kernels in {folder}: its build script does not call ferrogrid_build::compile(), \
+         or a ferrogrid-build of another version; with the same version, build again",
+        folder = folder.display()
+    )]
+    NoRecord {
+        /// The `OUT_DIR` of the build script.
+        folder: PathBuf,
+    },
+
+    /// There is no kernel of that name, or none at all.
+    #[error("{place} has no kernel{which}{hint}",
+        which = wanted.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default(),
+        hint = match (near, known.as_slice()) {
+            (Some(near), _) => format!("; did you mean `{near}`?"),
+            (None, []) => String::new(),
+            (None, known) => format!("; there are: {}", known.join(", ")),
+        }
+    )]
+    NoKernel {
+        /// The name that was asked for.
+        wanted: Option<String>,
+        /// Where it was looked for: a package or a cargo target.
+        place: String,
+        /// A kernel of nearly that name.
+        near: Option<String>,
+        /// All kernels there.
+        known: Vec<String>,
+    },
+
     /// The PTX is not what the source promises.
     #[error("the PTX of {target} for {arch} is not as expected: {problem}\n  file: {file}", file = file.display())]
     Ptx {

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::SystemTime;
 
 use crate::error::Error;
 
@@ -89,6 +90,17 @@ pub(crate) fn run_checked(what: &str, command: &mut Command) -> Result<String, E
         command: command_line(command),
         output: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
     })
+}
+
+/// Changes when the program at `path` does.
+pub(crate) fn identity(path: &Path) -> String {
+    let metadata = path.metadata().ok();
+    let length = metadata.as_ref().map_or(0, std::fs::Metadata::len);
+    let modified = metadata
+        .and_then(|it| it.modified().ok())
+        .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok())
+        .map_or(0, |time| time.as_nanos());
+    format!("{}\n{length}\n{modified}", path.display())
 }
 
 /// The command line as text, for errors.

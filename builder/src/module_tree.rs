@@ -12,7 +12,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use ferrogrid_syntax::{Arithmetic, Fingerprint, LaunchBounds, Module, ModuleOptions, is_module_attribute};
+use ferrogrid_syntax::{
+    Argument, Arithmetic, Fingerprint, LaunchBounds, Module, ModuleOptions, is_module_attribute,
+};
 use syn::{Attribute, Item, ItemMod, Meta, Token, Visibility};
 
 use crate::cfg::Cfgs;
@@ -85,6 +87,12 @@ pub(crate) struct FoundModule {
 /// An instance of a kernel as the PTX must have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundKernel {
+    /// As written, `fill`.
+    pub(crate) name: String,
+    /// Its arguments as written, if it is generic: `f32, 8`.
+    pub(crate) arguments: Vec<String>,
+    /// The line of its name and the line on which it ends, counted from 1.
+    pub(crate) lines: (usize, usize),
     pub(crate) entry: String,
     pub(crate) parameters: usize,
     /// What it promises of its launches, for its PTX to say.
@@ -201,7 +209,13 @@ impl Walker<'_> {
         parts.push(same(start(item)..brace.span.close().byte_range().end));
         let kernels = module.kernels.iter().filter(|kernel| self.cfgs.hold(&kernel.function.attrs));
         let kernels = kernels.flat_map(|kernel| {
-            kernel.instances.iter().map(|instance| FoundKernel {
+            let function = &kernel.function;
+            let lines =
+                (function.sig.ident.span().start().line, function.block.brace_token.span.close().end().line);
+            kernel.instances.iter().map(move |instance| FoundKernel {
+                name: kernel.bare_name(),
+                arguments: instance.arguments.iter().map(Argument::value).collect(),
+                lines,
                 entry: kernel.entry(instance, module.fingerprint),
                 parameters: kernel.flattened(),
                 bounds: kernel.bounds,

@@ -2,7 +2,7 @@
 //! it: what is not chosen stays open here. It must not know what the choices do.
 
 use ferrogrid_syntax::Arithmetic;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::math::Math;
@@ -57,6 +57,22 @@ impl Options {
             max_registers: registers(&table["max-registers"])?,
             math: (!math.is_null()).then(|| Math::parse(&written(math))).transpose()?,
             cfgs: cfgs(&table["cfg"])?,
+        })
+    }
+
+    /// The table that [`from_metadata`](Options::from_metadata) reads as these choices.
+    pub(crate) fn to_metadata(&self) -> Value {
+        json!({
+            "panic": self.panic.map(PanicStrategy::name),
+            "overflow-checks": self.overflow_checks,
+            "line-info": self.line_info,
+            "ftz": self.arithmetic.ftz,
+            "approx-div": self.arithmetic.approx_div,
+            "approx-sqrt": self.arithmetic.approx_sqrt,
+            "contract": self.arithmetic.contract,
+            "max-registers": self.max_registers,
+            "math": self.math.map(|math| math.to_string()),
+            "cfg": self.cfgs,
         })
     }
 
@@ -136,7 +152,6 @@ fn check_cfg(cfg: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_single_option_wins_over_fast_math_and_the_build_script_over_cargo_toml() {
@@ -150,6 +165,22 @@ mod tests {
         let both = script.or(cargo);
         assert_eq!((both.arithmetic.contract, both.arithmetic.approx_sqrt), (Some(false), Some(true)));
         assert_eq!(both.cfgs, ["b", "a"]);
+    }
+
+    #[test]
+    fn what_is_written_is_read_as_the_same() {
+        let options = Options {
+            panic: Some(PanicStrategy::Trap),
+            overflow_checks: Some(true),
+            line_info: Some(false),
+            arithmetic: Arithmetic { ftz: Some(false), ..Arithmetic::fast_math(true) },
+            max_registers: Some(40),
+            math: Some(Math::Libdevice),
+            cfgs: vec!["a".to_owned(), "b=\"c\"".to_owned()],
+        };
+        for options in [options, Options::default()] {
+            assert_eq!(Options::from_metadata(&options.to_metadata()).unwrap(), options);
+        }
     }
 
     #[test]

@@ -16,6 +16,14 @@ pub enum PanicStrategy {
 }
 
 impl PanicStrategy {
+    /// The name that Cargo.toml has.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            PanicStrategy::Message => "message",
+            PanicStrategy::Trap => "trap",
+        }
+    }
+
     /// Reads the name that Cargo.toml has.
     pub(crate) fn parse(name: &str) -> Result<Self, Error> {
         match name {

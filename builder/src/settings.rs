@@ -66,8 +66,9 @@ fn check_keys(
 
 /// The name that was probably meant: `max_register` is `max-registers`.
 pub(crate) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
-    let written = written.replace('_', "-").to_lowercase();
-    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&written, name);
+    let plain = |name: &str| name.replace('_', "-").to_lowercase();
+    let written = plain(written);
+    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&written, &plain(name));
     let best = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(best) >= ALIKE).then_some(best)
 }

@@ -13,14 +13,15 @@ use crate::cfg::Cfgs;
 use crate::compile::{Compiler, Image, OwnLibrary};
 use crate::core_cache::CoreEntry;
 use crate::dependencies::Plan;
-use crate::device_crate::{self, DeviceCrate};
+use crate::directives::{directives, rerun_if_changed};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::math::Math;
-use crate::metadata::{Package, TargetKind};
-use crate::module_tree::{self, Sources};
+use crate::metadata::Package;
 use crate::options::Options;
 use crate::panic_strategy::PanicStrategy;
+use crate::record;
+use crate::scan::{Scan, Unit, scan};
 use crate::toolchain::{self, Toolchain};
 use crate::{cache, core_cache, libdevice, manifest, message_layout};
 
@@ -45,6 +46,8 @@ pub fn compile() {
 pub struct Build {
     archs: Vec<String>,
     options: Options,
+    /// The slug of the only device crate that is wanted; a tool's wish, which no build script has.
+    only: Option<String>,
 }
 
 /// What a build step made.
@@ -80,6 +83,11 @@ impl Build {
     /// `package.metadata.ferrogrid.arch` in Cargo.toml say otherwise.
     pub fn new() -> Self {
         Build::default()
+    }
+
+    /// Only the device crate called `slug`, with `options` and nothing of the package's own.
+    pub(crate) fn only(slug: &str, options: Options) -> Self {
+        Build { options, only: Some(slug.to_owned()), ..Build::default() }
     }
 
     /// The architectures to compile for. `FERROGRID_ARCH`, if set, wins over this; this wins over
@@ -222,6 +230,7 @@ impl Build {
         let step = Step {
             libdevice: libdevice::choose(options.math, environment.libdevice.as_deref())?,
             options,
+            only: self.only.as_deref(),
             environment,
             package: &package,
             toolchain: &toolchain,
@@ -251,36 +260,28 @@ fn described(error: &Error) -> String {
     }
 }
 
-struct Step<'a> {
-    options: Options,
+pub(crate) struct Step<'a> {
+    pub(crate) options: Options,
+    /// The slug of the only device crate that is wanted.
+    only: Option<&'a str>,
     /// Where mathematics comes from, if not from `libm`.
     libdevice: Option<PathBuf>,
-    environment: &'a Environment,
-    package: &'a Package,
-    toolchain: &'a Toolchain,
+    pub(crate) environment: &'a Environment,
+    pub(crate) package: &'a Package,
+    pub(crate) toolchain: &'a Toolchain,
     /// `OUT_DIR/ferrogrid`.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     cache_root: PathBuf,
-}
-
-/// A device crate, and which of its modules take their code from it.
-struct Unit {
-    device_crate: DeviceCrate,
-    kind: TargetKind,
-    /// Indices into the crate's modules.
-    provides: Vec<usize>,
-}
-
-#[derive(Default)]
-struct Scan {
-    units: Vec<Unit>,
-    visited: BTreeSet<PathBuf>,
-    warnings: Vec<String>,
 }
 
 impl Step<'_> {
     fn run(&self, archs: &[Arch], cores: Vec<CoreEntry>) -> Result<Output, Error> {
-        let scan = scan(self.environment, self.package, &self.options, &Cfgs::from_rustc(&cores[0].cfgs))?;
+        let mut scan =
+            scan(self.environment, self.package, &self.options, &Cfgs::from_rustc(&cores[0].cfgs))?;
+        if let Some(only) = self.only {
+            // Others may take code from the library.
+            scan.units.retain(|unit| unit.device_crate.slug == only || unit.is_library());
+        }
         let modules = scan.units.iter().flat_map(|unit| &unit.device_crate.modules);
         let names: BTreeSet<&String> = modules.flat_map(|module| &module.names).collect();
         let plan = Plan::new(
@@ -293,15 +294,19 @@ impl Step<'_> {
         let directives = self.directives(&scan, &plan);
         let mut output = Output { directives, math: Some(self.math()), ..Output::default() };
         if scan.units.is_empty() {
+            record::write(self, &[], Vec::new())?;
             return Ok(output);
         }
         let compilers = self.compilers(archs, cores, &plan)?;
         let libraries = self.libraries(&scan.units, &compilers)?;
         let images = compile_all(&scan.units, &compilers, &libraries)?;
+        let mut records = Vec::new();
         for (unit, images) in scan.units.iter().zip(images) {
             self.finish(unit, &images, &mut output)?;
+            records.push(record::unit(unit, &images));
         }
         self.remove_stale(&output)?;
+        record::write(self, &compilers[0].local_folders, records)?;
         Ok(output)
     }
 
@@ -347,15 +352,13 @@ impl Step<'_> {
 
     /// The package's own library for each architecture, if another target's modules name it.
     fn libraries(&self, units: &[Unit], compilers: &[Compiler<'_>]) -> Result<Vec<OwnLibrary>, Error> {
-        let library = units.iter().find(|unit| {
-            unit.kind == TargetKind::Lib && !unit.device_crate.cfgs.iter().any(|cfg| cfg == "test")
-        });
+        let library = units.iter().find(|unit| unit.is_library());
         let Some(library) = library.map(|unit| &unit.device_crate) else { return Ok(Vec::new()) };
         // In the package `ferrogrid` itself that name is the facade, there as everywhere.
         if library.crate_name == "ferrogrid" {
             return Ok(Vec::new());
         }
-        if !units.iter().any(|unit| names_library(unit, &library.crate_name)) {
+        if !units.iter().any(|unit| unit.names_library(&library.crate_name)) {
             return Ok(Vec::new());
         }
         compilers.iter().map(|compiler| compiler.library(library)).collect()
@@ -427,63 +430,6 @@ impl Step<'_> {
     }
 }
 
-/// Walks the trees of all targets and lays out their device crates.
-fn scan(
-    environment: &Environment,
-    package: &Package,
-    chosen: &Options,
-    device: &Cfgs,
-) -> Result<Scan, Error> {
-    let folder = environment.out_dir.join("ferrogrid");
-    let mut options: Vec<String> =
-        environment.features.iter().map(|feature| format!("feature=\"{feature}\"")).collect();
-    options.extend(environment.cfgs.iter().chain(&chosen.cfgs).cloned());
-    let device = device.with(options.iter().map(String::as_str));
-    let mut scan = Scan::default();
-    let mut sources = Sources::default();
-    let mut known = BTreeSet::new();
-    for target in &package.targets {
-        // `cargo test` compiles these with `cfg(test)`, and nothing compiles them without.
-        let only_test = matches!(target.kind, TargetKind::Test | TargetKind::Bench);
-        for test in [false, true] {
-            if only_test && !test {
-                continue;
-            }
-            let mut cfgs = options.clone();
-            let held = if test {
-                cfgs.push("test".to_owned());
-                device.with(["test"])
-            } else {
-                device.clone()
-            };
-            let mut tree = module_tree::walk(&target.source, &held, &mut sources)?;
-            scan.visited.append(&mut tree.visited);
-            for warning in tree.unreadable.drain(..) {
-                if !scan.warnings.contains(&warning) {
-                    scan.warnings.push(warning);
-                }
-            }
-            let tested = test && !only_test;
-            let provides: Vec<usize> = tree
-                .modules
-                .iter()
-                .enumerate()
-                .filter(|(_, module)| tested || !module.depends_on_test || only_test)
-                .filter(|(_, module)| !known.contains(&module.fingerprint))
-                .map(|(at, _)| at)
-                .collect();
-            if provides.is_empty() && (test || tree.modules.is_empty()) {
-                continue;
-            }
-            known.extend(provides.iter().map(|&at| tree.modules[at].fingerprint));
-            let root = &package.workspace_root;
-            let made = device_crate::lay_out(target, tested, tree, cfgs, root, &folder)?;
-            scan.units.extend(made.map(|device_crate| Unit { device_crate, kind: target.kind, provides }));
-        }
-    }
-    Ok(scan)
-}
-
 /// What is left of the step where no device code can be compiled: nothing, if the package has none.
 ///
 /// # Errors
@@ -501,49 +447,10 @@ fn without_toolchain(
     Ok(Output { directives: directives(environment, package, options, &scan), ..Output::default() })
 }
 
-/// When cargo must run the step again, whatever it compiles; and what it shall print.
-fn directives(environment: &Environment, package: &Package, options: &Options, scan: &Scan) -> Vec<String> {
-    let mut files: BTreeSet<PathBuf> = scan.visited.clone();
-    files.extend(["build.rs", "Cargo.toml"].map(|name| environment.manifest_dir.join(name)));
-    files.extend(["Cargo.toml", "Cargo.lock"].map(|name| package.workspace_root.join(name)));
-    files.extend(package.discovered.iter().cloned());
-    files.retain(|file| scan.visited.contains(file) || file.exists());
-    let mut directives: Vec<String> = files.iter().map(|file| rerun_if_changed(file)).collect();
-    // Cargo itself runs the script again for another compiler; its variables would differ between
-    // a shell and an editor, and each would undo the other's work.
-    let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC"];
-    let variables = variables.into_iter().chain(libdevice::variables());
-    directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
-    for cfg in &options.cfgs {
-        directives.push(format!("cargo::rustc-check-cfg={}", check_cfg(cfg)));
-        directives.push(format!("cargo::rustc-cfg={cfg}"));
-    }
-    let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
-    directives.extend(scan.warnings.iter().map(warning));
-    directives
-}
-
-/// `cfg(name, values("value"))` for `name="value"`.
-fn check_cfg(cfg: &str) -> String {
-    match cfg.split_once('=') {
-        Some((name, value)) => format!("cfg({name}, values({value}))"),
-        None => format!("cfg({cfg})"),
-    }
-}
-
-fn rerun_if_changed(file: &Path) -> String {
-    format!("cargo::rerun-if-changed={}", file.display())
-}
-
 /// A folder, and its name as the beginning of a path.
 fn named(folder: &Path) -> Option<(PathBuf, String)> {
     let name = folder.file_name()?.to_string_lossy().into_owned();
     Some((folder.to_owned(), format!("{name}/")))
-}
-
-fn names_library(unit: &Unit, library: &str) -> bool {
-    unit.kind != TargetKind::Lib
-        && unit.device_crate.modules.iter().any(|module| module.names.contains(library))
 }
 
 /// Compiles every unit for every architecture, as many at once as there are processors. Returns the
@@ -559,7 +466,7 @@ fn compile_all(
     let done: Mutex<BTreeMap<(usize, usize), Result<Image, Error>>> = Mutex::default();
     let work = || {
         while let Some(&(unit, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let library = libraries.get(arch).filter(|library| names_library(&units[unit], &library.name));
+            let library = libraries.get(arch).filter(|library| units[unit].names_library(&library.name));
             let image = compilers[arch].image(&units[unit].device_crate, library);
             done.lock().unwrap_or_else(|it| it.into_inner()).insert((unit, arch), image);
         }

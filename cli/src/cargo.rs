@@ -88,6 +88,16 @@ impl Package {
         self.name() == name || declared.iter().any(|it| it["name"] == name && it["kind"].as_str() == kind)
     }
 
+    /// The name of its library, if it has one.
+    pub(crate) fn library(&self) -> Option<String> {
+        let targets = self.metadata["targets"].as_array().map_or(&[][..], Vec::as_slice);
+        let is_library = |target: &&Value| {
+            let kinds = ["lib", "rlib", "dylib", "cdylib", "staticlib"];
+            target_kind(target).is_some_and(|kind| kinds.contains(&kind))
+        };
+        targets.iter().find(is_library).and_then(|target| target["name"].as_str().map(str::to_owned))
+    }
+
     /// Whether it has a build.rs.
     pub(crate) fn has_build_script(&self) -> bool {
         !self.sources("custom-build").is_empty()
@@ -139,6 +149,29 @@ pub(crate) fn build(command: &mut Command) -> Result<Vec<Executable>, Failure> {
         return Err("the build failed".into());
     }
     Ok(executables(&String::from_utf8(output.stdout)?))
+}
+
+/// Checks the package, which runs its build script, and returns the script's `OUT_DIR`; `features` are the
+/// options that choose the package's features.
+pub(crate) fn out_dir(package: &Package, features: &[String]) -> Result<PathBuf, Failure> {
+    let mut command = command();
+    command.args(["check", "--quiet", "--message-format=json-render-diagnostics", "--manifest-path"]);
+    command.arg(&package.manifest).args(features).stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| cannot_start(&command, &error))?;
+    if !output.status.success() {
+        return Err("the build failed".into());
+    }
+    let messages = String::from_utf8(output.stdout)?;
+    let id = package.metadata["id"].as_str().unwrap_or_default();
+    let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ran = messages.find(|it| it["reason"] == "build-script-executed" && it["package_id"] == id);
+    let folder = ran.and_then(|message| message["out_dir"].as_str().map(PathBuf::from));
+    Ok(folder.ok_or_else(|| {
+        format!(
+            "package `{}` has no build script, so no kernels; it needs a build.rs with\n\n    fn main() {{ ferrogrid_build::compile() }}",
+            package.name()
+        )
+    })?)
 }
 
 fn executables(messages: &str) -> Vec<Executable> {

@@ -31,6 +31,9 @@ enum Verb {
     Run(verb::run::Options),
     /// Run the tests of this workspace. Does the set-up first.
     Test(verb::test::Options),
+    /// Show what the compiler made of kernels: PTX or SASS beside the source, registers, spills, shared memory,
+    /// stack and occupancy. Needs no GPU.
+    Inspect(verb::inspect::Options),
     /// Pack tests, examples and benches to run on a GPU machine that has no Rust.
     Bundle(verb::bundle::Options),
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Verb::Doctor(options) => verb::doctor::run(&options),
         Verb::Run(options) => verb::run::run(&options),
         Verb::Test(options) => verb::test::run(&options),
+        Verb::Inspect(options) => verb::inspect::run(&options),
         Verb::Bundle(options) => verb::bundle::run(&options),
     };
     match outcome {

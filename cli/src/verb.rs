@@ -2,6 +2,7 @@
 
 pub(crate) mod bundle;
 pub(crate) mod doctor;
+pub(crate) mod inspect;
 pub(crate) mod new;
 pub(crate) mod run;
 pub(crate) mod setup;

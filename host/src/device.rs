@@ -10,6 +10,7 @@ use crate::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
 use crate::grid::Limits;
 use crate::output::{self, Sink};
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 use crate::stream_options::StreamOptions;
 
@@ -236,10 +237,10 @@ impl Device {
     /// # Errors
     /// If a kernel has failed. A stream of the CPU device still reports its failure itself.
     pub fn synchronize(&self) -> Result<()> {
-        match &self.backend {
+        profile::observe_host(self, Work::Synchronize, || match &self.backend {
             DeviceBackend::Cuda(device) => device.synchronize(),
             DeviceBackend::Cpu(device) => device.synchronize(),
-        }
+        })
     }
 
     /// Hands what kernels of this device print to `sink` from now on, one call for each `println!` or

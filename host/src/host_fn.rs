@@ -1,6 +1,7 @@
 //! Functions of the host in the order of a stream. It must not know who calls them.
 
 use crate::error::Result;
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 
 impl Stream {
@@ -29,6 +30,7 @@ impl Stream {
     /// # Ok(()) }
     /// ```
     pub fn host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
-        self.inner().backend().host_fn(Box::new(function))
+        let stream = self.inner();
+        profile::observe(stream, Work::HostFn, || stream.backend().host_fn(Box::new(function)))
     }
 }

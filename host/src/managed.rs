@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::graph::not_recordable;
 use crate::memory::Contents;
 use crate::order::Use;
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -122,7 +123,9 @@ impl Stream {
             StreamBackend::Cuda(stream) if bytes > 0 => {
                 let start = data.memory().pointer();
                 // SAFETY: live managed memory, which is freed after this.
-                unsafe { stream.prefetch(start, bytes, to == Location::Host) }
+                profile::observe(self.inner(), Work::Prefetch { bytes }, || unsafe {
+                    stream.prefetch(start, bytes, to == Location::Host)
+                })
             }
             StreamBackend::Recording(_) => Err(not_recordable("a prefetch", "CUDA has no such node")),
             _ => Ok(()),

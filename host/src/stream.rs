@@ -16,6 +16,7 @@ use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::order::OrderedStream;
 use crate::pitched::{Place, Rows};
+use crate::profile::{self, Work};
 use crate::retired;
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
@@ -61,6 +62,12 @@ impl Stream {
         &self.inner.device
     }
 
+    /// Which stream of this process it is: no other has the same number, also after it is gone. Timelines name
+    /// it so ([`Track::Stream`](crate::profile::Track::Stream)).
+    pub fn id(&self) -> u64 {
+        self.inner.id
+    }
+
     /// Waits until all work enqueued so far has run (`cuStreamSynchronize`).
     ///
     /// # Errors
@@ -68,11 +75,11 @@ impl Stream {
     /// (the device can be used on), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
     /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::host_fn`] has panicked.
     pub fn synchronize(&self) -> Result<()> {
-        let result = match &self.inner.backend {
+        let result = profile::observe_host(self.device(), Work::Synchronize, || match &self.inner.backend {
             StreamBackend::Cuda(stream) => stream.synchronize(),
             StreamBackend::Cpu(stream) => stream.synchronize(),
             StreamBackend::Recording(_) => Err(waiting("to synchronise")),
-        };
+        });
         retired::collect();
         result
     }
@@ -134,6 +141,18 @@ impl StreamInner {
         }
     }
 
+    /// Which stream of the process it is.
+    pub(crate) fn number(&self) -> u64 {
+        self.id
+    }
+
+    /// An event at the end of all work enqueued so far, with the time of the device.
+    pub(crate) fn mark(&self) -> Result<EventBackend> {
+        let event = EventBackend::new(self.device.backend(), EventOptions::new())?;
+        self.backend.record(&event)?;
+        Ok(event)
+    }
+
     /// An event at the end of all work enqueued so far.
     pub(crate) fn tail(&self) -> Result<EventBackend> {
         let event = EventBackend::new(self.device.backend(), EventOptions::new().without_timing())?;
@@ -157,6 +176,9 @@ impl StreamInner {
     pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
         self.account.take(bytes, &self.device)?;
         let allocated = match &self.backend {
+            StreamBackend::Cuda(stream) if contents == Contents::Zeroed => {
+                profile::observe(self, Work::Fill { bytes }, || stream.allocate(bytes, contents))
+            }
             StreamBackend::Cuda(stream) => stream.allocate(bytes, contents),
             StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
             StreamBackend::Recording(_) => Err(allocation()),
@@ -217,11 +239,14 @@ impl StreamInner {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
+        let work = Work::Upload { bytes };
         match &self.backend {
             // SAFETY: passed on; what was allocated here is ordered here.
-            StreamBackend::Cuda(stream) => unsafe { stream.copy_from_host(target, source, bytes) },
+            StreamBackend::Cuda(_) => unsafe { self.copy_from_host(target, source, bytes) },
             // SAFETY: passed on.
-            StreamBackend::Cpu(_) => unsafe { cpu::initialise_from_host(target, source, bytes) },
+            StreamBackend::Cpu(_) => profile::observe_host(&self.device, work, || unsafe {
+                cpu::initialise_from_host(target, source, bytes)
+            }),
             StreamBackend::Recording(_) => Err(host_memory("an upload")),
         }
     }
@@ -236,11 +261,21 @@ impl StreamInner {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
+        let work = Work::Upload { bytes };
         match &self.backend {
+            StreamBackend::Cuda(stream) => {
+                // SAFETY: passed on; the wait below outlasts the use of `source`. Pageable memory may be read after
+                // the call returns: the driver stages it, or the GPU reads it in place.
+                let copied = profile::observe(self, work, || unsafe {
+                    stream.start_copy_from_host(target, source, bytes)
+                });
+                copied?;
+                profile::observe_host(&self.device, Work::Synchronize, || stream.drain())
+            }
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.copy_from_host(target, source, bytes) },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.copy_from_host(target, source, bytes) },
+            StreamBackend::Cpu(stream) => profile::observe_host(&self.device, work, || unsafe {
+                stream.copy_from_host(target, source, bytes)
+            }),
             StreamBackend::Recording(_) => Err(host_memory("an upload")),
         }
     }
@@ -256,13 +291,13 @@ impl StreamInner {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        match &self.backend {
+        profile::observe(self, Work::Upload { bytes }, || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.start_copy_from_host(target, source, bytes) },
             // SAFETY: passed on: this device's memory is that of the host.
             StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
             StreamBackend::Recording(_) => Err(host_memory("an upload")),
-        }
+        })
     }
 
     /// Enqueues a copy to host memory.
@@ -276,13 +311,13 @@ impl StreamInner {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        match &self.backend {
+        profile::observe(self, Work::Download { bytes }, || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.start_copy_to_host(target, source, bytes) },
             // SAFETY: passed on: this device's memory is that of the host.
             StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
             StreamBackend::Recording(_) => Err(host_memory("a download")),
-        }
+        })
     }
 
     /// Enqueues a copy of rows.
@@ -297,13 +332,19 @@ impl StreamInner {
         rows: Rows,
         places: (Place, Place),
     ) -> Result<()> {
-        match &self.backend {
+        let bytes = rows.width * rows.height;
+        let work = match places {
+            (Place::Device, Place::Host) => Work::Upload { bytes },
+            (Place::Host, Place::Device) => Work::Download { bytes },
+            _ => Work::Copy { bytes },
+        };
+        profile::observe(self, work, || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.copy_rows(target, source, rows, places) },
             // SAFETY: passed on: this device's memory is that of the host.
             StreamBackend::Cpu(stream) => unsafe { stream.copy_rows(target, source, rows) },
             StreamBackend::Recording(stream) => stream.copy_rows(target, source, rows, places),
-        }
+        })
     }
 
     /// Copies to host memory, which is filled when this returns `Ok`, and not used after it returns.
@@ -311,11 +352,20 @@ impl StreamInner {
     /// # Safety
     /// `target` is `bytes` of host memory, `source` as many of this device, ordered for reading here.
     pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+        let work = Work::Download { bytes };
         match &self.backend {
+            StreamBackend::Cuda(stream) => {
+                // SAFETY: passed on; the wait below outlasts the use of `target`.
+                let copied = profile::observe(self, work, || unsafe {
+                    stream.start_copy_to_host(target, source, bytes)
+                });
+                copied?;
+                profile::observe_host(&self.device, Work::Synchronize, || stream.synchronize())
+            }
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.copy_to_host(target, source, bytes) },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.copy_to_host(target, source, bytes) },
+            StreamBackend::Cpu(stream) => profile::observe_host(&self.device, work, || unsafe {
+                stream.copy_to_host(target, source, bytes)
+            }),
             StreamBackend::Recording(_) => Err(host_memory("a download")),
         }
     }
@@ -325,13 +375,13 @@ impl StreamInner {
     /// # Safety
     /// Both are `bytes` of this device that do not overlap, ordered here for their use.
     pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        match &self.backend {
+        profile::observe(self, Work::Copy { bytes }, || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.copy(target, source, bytes) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
             StreamBackend::Recording(stream) => stream.copy(target, source, bytes),
-        }
+        })
     }
 
     /// Enqueues `count` repetitions of `pattern`.
@@ -340,13 +390,14 @@ impl StreamInner {
     /// `target` has room for them on this device, aligned to the pattern's length if that is 2 or 4,
     /// and is ordered here for writing.
     pub(crate) unsafe fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
-        match &self.backend {
+        let bytes = pattern.len() * count;
+        profile::observe(self, Work::Fill { bytes }, || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.fill(target, pattern, count) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.fill(target, pattern, count) },
             StreamBackend::Recording(stream) => stream.fill(target, pattern, count),
-        }
+        })
     }
 
     /// Loads `kernel` for this device, if that has not been done.
@@ -372,14 +423,14 @@ impl StreamInner {
         shape: LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        match &self.backend {
+        profile::observe(self, Work::Kernel { kernel, shape }, || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.launch(prepared.0, kernel, shape, params) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.launch(kernel, shape, params) },
             // SAFETY: passed on.
             StreamBackend::Recording(stream) => unsafe { stream.launch(prepared, kernel, shape, params) },
-        }
+        })
     }
 }
 

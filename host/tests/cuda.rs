@@ -12,6 +12,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;
 
+use ferrogrid_host::profile::Timeline;
 use ferrogrid_host::{Device, DeviceKind, Error, Grid, NEEDED_DRIVER, Result};
 use kernels::{missing, saxpy, unlucky};
 use scenario::{Scenario, count, fake_driver, run, run_with};
@@ -215,7 +216,7 @@ fn order() -> Result<()> {
 #[test]
 fn a_launch_allocates_nothing_and_binds_once() {
     let calls = run("no_allocation", "");
-    assert_eq!(count(&calls, "cuLaunchKernel"), 101);
+    assert_eq!(count(&calls, "cuLaunchKernel"), 102);
     assert!(count(&calls, "cuCtxSetCurrent") <= 1);
     assert_eq!(count(&calls, "cuModuleGetFunction"), 1);
 }
@@ -225,12 +226,15 @@ fn no_allocation() -> Result<()> {
     let x = stream.upload(&[1.0_f32; 10])?;
     let mut y = stream.zeros::<f32>(10)?;
     saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    let timeline = Timeline::start(stream.device())?;
+    saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    assert_eq!(timeline.finish().device_spans().count(), 1);
     let before = ALLOCATIONS.get();
     for _ in 0..100 {
         saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
     }
-    assert_eq!(ALLOCATIONS.get(), before);
-    assert_eq!(stream.download(&y)?, [101.0; 10]);
+    assert_eq!(ALLOCATIONS.get(), before, "also after a timeline");
+    assert_eq!(stream.download(&y)?, [102.0; 10]);
     Ok(())
 }
 

@@ -6,6 +6,8 @@ mod atomic_kernels;
 mod atomics;
 mod block_kernels;
 mod blocks;
+mod cluster_kernels;
+mod clusters;
 mod devices;
 mod failure_kernels;
 mod failures;
@@ -14,6 +16,7 @@ mod faults;
 mod graphs;
 mod half;
 mod host_slices;
+mod ipc;
 mod kernels;
 mod language;
 mod launching;
@@ -27,9 +30,11 @@ mod random;
 mod random_kernels;
 mod runtime;
 mod separate;
+mod several_devices;
 mod stride_kernels;
 mod strides;
 mod table;
+mod timelines;
 mod workers;
 
 use ferrogrid::Device;
@@ -61,13 +66,17 @@ fn main() -> std::process::ExitCode {
         memory::CASES,
         ordering::CASES,
         separate::CASES,
+        several_devices::CASES,
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
         half::CASES,
+        ipc::CASES,
         host_slices::CASES,
         strides::CASES,
+        timelines::CASES,
         blocks::CASES,
+        clusters::CASES,
         random::CASES,
         faults::CASES,
         properties::CASES,

@@ -148,12 +148,18 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
         module.kernels,
         [
             FoundKernel {
+                name: "always".to_owned(),
+                arguments: Vec::new(),
+                lines: (2, 2),
                 entry: entry("always"),
                 parameters: 6,
                 bounds: LaunchBounds::default(),
                 arithmetic: Arithmetic::default()
             },
             FoundKernel {
+                name: "gpu".to_owned(),
+                arguments: Vec::new(),
+                lines: (3, 3),
                 entry: entry("gpu"),
                 parameters: 0,
                 bounds: LaunchBounds::default(),

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use super::report::Rejection;
 use crate::{cache, inner};
@@ -75,11 +74,5 @@ fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, Rejection> {
 
 /// A name for this file as it is now.
 fn stamp(rustc: &Path) -> String {
-    let metadata = rustc.metadata().ok();
-    let length = metadata.as_ref().map_or(0, fs::Metadata::len);
-    let modified = metadata
-        .and_then(|it| it.modified().ok())
-        .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok())
-        .map_or(0, |time| time.as_nanos());
-    cache::key(format!("{}\n{length}\n{modified}", rustc.display()).as_bytes())
+    cache::key(inner::identity(rustc).as_bytes())
 }

@@ -21,6 +21,7 @@ use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
 use crate::kernel_attributes::KernelAttributes;
 use crate::occupancy::Occupancy;
+use crate::profile::{self, Work};
 use crate::stream::Stream;
 
 /// A kernel of a [`ForeignModule`](super::ForeignModule) (`CUfunction`), from
@@ -64,6 +65,7 @@ impl ForeignFunction {
             rank: 1,
             block: None,
             max_threads: Some(attributes.max_threads_per_block),
+            cluster: None,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],
@@ -255,7 +257,9 @@ impl ForeignFunction {
         }
         // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
         // has been ordered, on this device.
-        unsafe { cuda.launch_function(*loaded, kernel, shape, self.dynamic_shared, list.addresses()) }
+        profile::observe(inner, Work::Kernel { kernel, shape }, || unsafe {
+            cuda.launch_function(*loaded, kernel, shape, self.dynamic_shared, list.addresses())
+        })
     }
 
     #[cold]

@@ -14,6 +14,7 @@ use super::{Graph, GraphNode, not_recordable};
 use crate::backend::GraphBackend;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::profile::{self, Work};
 use crate::retired::retire;
 use crate::stream::{Stream, StreamInner};
 use crate::view::{DeviceView, DeviceViewMut};
@@ -57,9 +58,12 @@ impl<'b> ExecutableGraph<'b> {
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         self.replay.check(stream)?;
         self.slots.begin(stream.inner())?;
-        // SAFETY: the memory of all nodes is that of the slots, which are ordered on this stream now, on this
-        // device; the functions of host nodes are kept by `Replay` until the last launch has run.
-        unsafe { self.replay.backend.launch(stream.inner().backend(), &self.replay.nodes)? };
+        let nodes = &self.replay.nodes;
+        profile::observe(stream.inner(), Work::Graph { nodes: nodes.len() }, || {
+            // SAFETY: the memory of all nodes is that of the slots, which are ordered on this stream now, on this
+            // device; the functions of host nodes are kept by `Replay` until the last launch has run.
+            unsafe { self.replay.backend.launch(stream.inner().backend(), nodes) }
+        })?;
         self.replay.note_launch(stream.inner());
         Ok(())
     }

@@ -50,23 +50,45 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
         kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
     let thread = thread(kernel);
+    // All threads of a cluster leave together, so that no block's shared memory goes too early.
+    let leave = kernel.bounds.cluster.map(|_| quote!(::ferrogrid::device::leave_cluster();));
     let regions =
         generic::renamed(shared::regions(kernel, &quote!(::ferrogrid::device), &quote!(current)), &rename);
     let parameters = generic::renamed(quote!(#(#parameters)*), &rename);
+    let size = shared_size(kernel, &entry, &rename);
     // SAFETY of the `unsafe` block below: the launch passes what each `from_raw_parts` needs, on a
     // grid of the kernel's rank; and an unsafe kernel's own conditions, its launch function's caller
     // has vouched for.
     quote! {
         #aliases
+        #size
         #(#cfgs)*
         #[unsafe(no_mangle)]
         unsafe extern "ptx-kernel" fn #entry(#parameters) {
             unsafe {
                 let current = #thread;
                 #regions
-                #name::<#chosen>(#(#arguments),*)
+                #name::<#chosen>(#(#arguments),*);
+                #leave
             }
         }
+    }
+}
+
+/// How many bytes its regions of shared memory take together: a variable that the builder takes out of the PTX,
+/// for tools that look at code without running it.
+fn shared_size(kernel: &Kernel, entry: &Ident, rename: &impl Fn(&Ident) -> Option<Ident>) -> TokenStream {
+    let has_regions = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::Shared { .. }));
+    if !has_regions {
+        return TokenStream::new();
+    }
+    let name = format_ident!("__ferrogrid_shared_{entry}");
+    let bytes = generic::renamed(shared::bytes(kernel, &quote!(::ferrogrid::device)), rename);
+    let cfgs = kernel.cfgs();
+    quote! {
+        #(#cfgs)*
+        #[unsafe(no_mangle)]
+        static #name: usize = #bytes;
     }
 }
 

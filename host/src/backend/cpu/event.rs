@@ -81,6 +81,13 @@ impl CpuEvent {
         elapsed.ok_or(Error::EventTime { reason: "the one given as earlier came later" })
     }
 
+    /// The seconds since `start`, less than 0 if that came later; both must be complete.
+    pub(crate) fn seconds_since(&self, start: &CpuEvent) -> Result<f64> {
+        let (start, end) = (start.reached_at()?, self.reached_at()?);
+        let later = end.saturating_duration_since(start).as_secs_f64();
+        Ok(later - start.saturating_duration_since(end).as_secs_f64())
+    }
+
     fn reached_at(&self) -> Result<Instant> {
         if !self.timing {
             return Err(Error::EventTime { reason: "timing is off for one of them" });

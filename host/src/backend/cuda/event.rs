@@ -20,11 +20,16 @@ pub(super) const UNTIMED: u32 = 2;
 /// `CU_EVENT_BLOCKING_SYNC`: a thread that waits sleeps.
 const BLOCKING_SYNC: u32 = 1;
 
+/// `CU_EVENT_INTERPROCESS`: other processes may open it; it must be untimed.
+const INTERPROCESS: u32 = 4;
+
 /// An event of a CUDA device.
 pub(crate) struct CudaEvent {
     device: &'static CudaDevice,
     raw: Handle<CUevent>,
     timing: bool,
+    /// Whether it was made here for other processes.
+    interprocess: bool,
     recorded: AtomicBool,
 }
 
@@ -42,8 +47,29 @@ impl CudaEvent {
         device.bind()?;
         let timing = if options.has_timing() { 0 } else { UNTIMED };
         let blocking = if options.is_blocking_sync() { BLOCKING_SYNC } else { 0 };
-        let raw = Handle(create(device, timing | blocking)?);
-        Ok(CudaEvent { device, raw, timing: options.has_timing(), recorded: AtomicBool::new(false) })
+        let interprocess = if options.is_interprocess() { INTERPROCESS } else { 0 };
+        let raw = Handle(create(device, timing | blocking | interprocess)?);
+        Ok(CudaEvent {
+            device,
+            raw,
+            timing: options.has_timing(),
+            interprocess: options.is_interprocess(),
+            recorded: AtomicBool::new(false),
+        })
+    }
+
+    /// An event that another process has made, opened here.
+    pub(super) fn of_another_process(device: &'static CudaDevice, raw: CUevent) -> Self {
+        let recorded = AtomicBool::new(false);
+        CudaEvent { device, raw: Handle(raw), timing: false, interprocess: false, recorded }
+    }
+
+    pub(crate) fn is_interprocess(&self) -> bool {
+        self.interprocess
+    }
+
+    pub(super) fn device(&self) -> &'static CudaDevice {
+        self.device
     }
 
     /// Records the event at the tail of `stream`, which is of the same device, whose context is bound.
@@ -65,11 +91,16 @@ impl CudaEvent {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
+        self.wait_unheard()?;
+        self.device.hear()
+    }
+
+    /// Waits, and leaves what kernels have to say to the next who asks.
+    pub(crate) fn wait_unheard(&self) -> Result<()> {
         self.device.bind()?;
         // SAFETY: the event is live.
         let code = unsafe { self.device.driver().event_synchronize(self.raw()) };
-        self.device.check(code, "cuEventSynchronize", "")?;
-        self.device.hear()
+        self.device.check(code, "cuEventSynchronize", "")
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {
@@ -91,6 +122,12 @@ impl CudaEvent {
 
     /// The time since `start`; both must be complete.
     pub(crate) fn elapsed_since(&self, start: &CudaEvent) -> Result<Duration> {
+        Duration::try_from_secs_f64(self.seconds_since(start)?)
+            .map_err(|_| Error::EventTime { reason: "the one given as earlier came later" })
+    }
+
+    /// The seconds since `start`, less than 0 if that came later; both must be complete.
+    pub(crate) fn seconds_since(&self, start: &CudaEvent) -> Result<f64> {
         if self.device.ordinal() != start.device.ordinal() {
             return Err(Error::EventTime { reason: "they are of different devices" });
         }
@@ -102,8 +139,7 @@ impl CudaEvent {
         // SAFETY: both events are live and were recorded with timing.
         let code = unsafe { self.device.driver().event_elapsed(&mut milliseconds, start.raw(), self.raw()) };
         self.device.check(code, "cuEventElapsedTime", "")?;
-        Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3)
-            .map_err(|_| Error::EventTime { reason: "the one given as earlier came later" })
+        Ok(f64::from(milliseconds) / 1e3)
     }
 
     fn has_time(&self) -> Result<()> {

@@ -149,14 +149,6 @@ impl CudaStream {
     }
 
     /// # Safety
-    /// As for `StreamInner::copy_to_host`.
-    pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        // SAFETY: the caller vouches for both; `synchronize` below outlasts the use of `target`.
-        unsafe { self.start_copy_to_host(target, source, bytes)? };
-        self.synchronize()
-    }
-
-    /// # Safety
     /// As for `StreamInner::start_copy_to_host`.
     pub(crate) unsafe fn start_copy_to_host(
         &self,

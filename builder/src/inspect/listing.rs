@@ -1,0 +1,187 @@
+//! Code beside the source: each instruction of an entry point with the user's line that it comes from, and with
+//! the line of a library that was inlined there. It must not know how it is shown.
+
+use std::collections::BTreeMap;
+
+use super::{CompiledKernel, Place, Sources};
+
+/// The code of a kernel, line by line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listing {
+    /// The lines, in order.
+    pub lines: Vec<Line>,
+}
+
+/// A line of code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The text, without what surrounds it.
+    pub text: String,
+    /// The line of the user's source that it comes from; `None` before the first that is known.
+    pub source: Option<Place>,
+    /// The line of a library, inlined into the user's, if it comes from one.
+    pub inlined: Option<Place>,
+}
+
+/// Gives each line of code the places that it comes from. Line tables of this depth name only the innermost
+/// function, so an instruction from a library belongs to the user's line that was named last.
+pub(super) struct Attribution<'a> {
+    sources: &'a Sources,
+    kernel: &'a CompiledKernel,
+    kernel_file: String,
+    source: Option<Place>,
+    inlined: Option<Place>,
+}
+
+impl<'a> Attribution<'a> {
+    pub(super) fn new(kernel: &'a CompiledKernel, sources: &'a Sources) -> Self {
+        let kernel_file = sources.name_of(&kernel.file);
+        Attribution { sources, kernel, kernel_file, source: None, inlined: None }
+    }
+
+    /// What follows comes from there.
+    pub(super) fn at(&mut self, place: Place) {
+        // Line 0 is code without a place.
+        if place.line == 0 {
+            return;
+        }
+        if !self.sources.is_own(&place.file) {
+            self.inlined = Some(place);
+            return;
+        }
+        self.inlined = None;
+        self.source = Some(self.in_kernel(place));
+    }
+
+    /// Entry points are made by `#[module]`: what has its line is the kernel's beginning.
+    fn in_kernel(&self, place: Place) -> Place {
+        let is_attribute = |text: String| text.trim_start().starts_with("#[") && text.contains("module");
+        if place.file == self.kernel_file && self.sources.line(&place).is_some_and(is_attribute) {
+            return Place { line: self.kernel.lines.0, ..place };
+        }
+        place
+    }
+
+    pub(super) fn line(&self, text: &str) -> Line {
+        Line { text: text.to_owned(), source: self.source.clone(), inlined: self.inlined.clone() }
+    }
+}
+
+impl Listing {
+    /// The entry point of `kernel` in a PTX text; `None` if it is not there.
+    pub(super) fn of_ptx(ptx: &str, kernel: &CompiledKernel, sources: &Sources) -> Option<Self> {
+        let start = ptx.find(&format!(".entry {}(", kernel.entry))?;
+        let body = &ptx[start..];
+        let body = &body[body.find("\n{")? + 2..];
+        let body = &body[..body.find("\n}")?];
+        let files = files(ptx);
+        let mut attribution = Attribution::new(kernel, sources);
+        let mut listing = Listing::default();
+        for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            match line.strip_prefix(".loc") {
+                Some(place) => {
+                    attribution.at(loc(place, &files).unwrap_or(Place { file: String::new(), line: 0 }))
+                }
+                None if is_code(line) => listing.lines.push(attribution.line(line)),
+                None => {}
+            }
+        }
+        Some(listing)
+    }
+}
+
+/// Not a declaration of registers, nor a label or comment that only debuggers and the compiler need.
+fn is_code(line: &str) -> bool {
+    let noise = [".reg", "$L__tmp", "$L__func", "// begin inline asm", "// end inline asm"];
+    !noise.iter().any(|noise| line.starts_with(noise))
+}
+
+/// The file names by number, from `.file 1 "src/main.rs"`.
+fn files(ptx: &str) -> BTreeMap<u32, String> {
+    let directives = ptx.lines().filter_map(|line| line.trim_start().strip_prefix(".file"));
+    let entry = |rest: &str| {
+        let mut parts = rest.split('"');
+        Some((parts.next()?.trim().parse().ok()?, parts.next()?.to_owned()))
+    };
+    directives.filter_map(entry).collect()
+}
+
+/// The place in `1 20 16`: file, line, column; `None` if the file is not known.
+fn loc(text: &str, files: &BTreeMap<u32, String>) -> Option<Place> {
+    let mut numbers = text.split_whitespace();
+    let file = files.get(&numbers.next()?.parse().ok()?)?.clone();
+    Some(Place { file, line: numbers.next()?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel::tests::fill;
+    use super::*;
+
+    const SOURCE: &str =
+        "#[ferrogrid::module]\nmod kernels {\n    pub fn fill() {\n        let i = index();\n";
+
+    const PTX: &str = "\
+// Mathematics: libm
+.version 6.3
+.visible .entry fill_f32_8_0123456789abcdef(
+\t.param .f32 a
+)
+.reqntid 32, 1, 1
+{
+\t.reg .b32 \t%r<9>;
+$L__func_begin0:
+\t.loc\t1 1 0
+
+\tld.param.b64 \t%rd5, [a];
+\t.loc\t2 125 5
+\tmov.u32 \t%r2, %tid.x;
+\t.loc\t1 4 9
+$L__tmp4:
+\t@%p1 bra \t$L__BB0_3;
+\t.loc\t1 0 9
+\tshl.b64 \t%rd11, %rd2, 2;
+$L__BB0_3:
+\tret;
+}
+.visible .entry other()
+{
+\ttrap;
+}
+\t.file\t1 \"src/main.rs\"
+\t.file\t2 \"/rustc/library/core/src/nvptx.rs\"
+";
+
+    #[test]
+    fn every_instruction_has_the_users_line_and_what_was_inlined_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("src/main.rs");
+        std::fs::create_dir(dir.path().join("src")).unwrap();
+        std::fs::write(&file, SOURCE).unwrap();
+        let sources = Sources::new(dir.path().to_owned(), Vec::new(), None);
+        let listing = Listing::of_ptx(PTX, &fill(file), &sources).unwrap();
+        let shown: Vec<String> = listing
+            .lines
+            .iter()
+            .map(|line| {
+                let number = |place: &Option<Place>| place.as_ref().map_or(0, |it| it.line);
+                let instruction = line.text.split_whitespace().next().unwrap();
+                format!("{} {} {instruction}", number(&line.source), number(&line.inlined))
+            })
+            .collect();
+        // The line of `#[module]` counts as the kernel's first; line 0 changes nothing.
+        let expected =
+            ["3 0 ld.param.b64", "3 125 mov.u32", "4 0 @%p1", "4 0 shl.b64", "4 0 $L__BB0_3:", "4 0 ret;"];
+        assert_eq!(shown, expected);
+        let first = listing.lines[0].source.as_ref().unwrap();
+        assert_eq!(sources.line(first).unwrap().trim(), "pub fn fill() {");
+    }
+
+    #[test]
+    fn an_entry_point_that_is_not_there_is_none() {
+        let sources = Sources::new("/".into(), Vec::new(), None);
+        let mut kernel = fill("/a.rs".into());
+        kernel.entry = "fill".to_owned();
+        assert_eq!(Listing::of_ptx(PTX, &kernel, &sources), None);
+    }
+}

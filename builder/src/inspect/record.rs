@@ -1,0 +1,133 @@
+//! Reads what a build step has left of itself (`crate::record`), and compiles for other architectures as that step
+//! would. It must not know what the code looks like.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{CompiledKernel, Sources};
+use crate::arch::Arch;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::options::Options;
+use crate::settings::nearest;
+use crate::step::Build;
+use crate::{cache, record};
+
+/// What a build step has left of itself.
+#[derive(Debug)]
+pub struct Record {
+    content: Value,
+    kernels: Vec<CompiledKernel>,
+}
+
+impl Record {
+    /// Reads the record of the build script whose `OUT_DIR` this is.
+    ///
+    /// # Errors
+    /// [`Error::NoRecord`] if there is none, or one of another version.
+    pub fn load(out_dir: &Path) -> Result<Self, Error> {
+        let missing = || Error::NoRecord { folder: out_dir.to_owned() };
+        let text = cache::read(&record::file(out_dir)).map_err(|_| missing())?;
+        let content: Value = serde_json::from_str(&text).map_err(|_| missing())?;
+        if content["schema"].as_u64() != Some(record::SCHEMA) {
+            return Err(missing());
+        }
+        let mut kernels = Vec::new();
+        for unit in list(&content["units"]) {
+            kernels.extend(
+                list(&unit["kernels"]).iter().filter_map(|kernel| CompiledKernel::read(kernel, unit)),
+            );
+        }
+        Ok(Record { content, kernels })
+    }
+
+    /// The name of the package.
+    pub fn package(&self) -> &str {
+        self.content["package"].as_str().unwrap_or_default()
+    }
+
+    /// All kernels of the package, in the order of its targets.
+    pub fn kernels(&self) -> &[CompiledKernel] {
+        &self.kernels
+    }
+
+    /// The kernels called `name` (see [`CompiledKernel::is_called`]; `None` for all) in the cargo target `target`
+    /// (kind and name, ("example", "saxpy"); `None` for all).
+    ///
+    /// # Errors
+    /// [`Error::NoKernel`] if there are none; it names what there is.
+    pub fn select(
+        &self,
+        name: Option<&str>,
+        target: Option<(&str, &str)>,
+    ) -> Result<Vec<&CompiledKernel>, Error> {
+        let target = target.map(|(kind, name)| format!("{kind} `{name}`"));
+        let in_target: Vec<&CompiledKernel> = self
+            .kernels
+            .iter()
+            .filter(|it| target.as_ref().is_none_or(|target| it.target == *target))
+            .collect();
+        let chosen: Vec<&CompiledKernel> =
+            in_target.iter().copied().filter(|it| name.is_none_or(|name| it.is_called(name))).collect();
+        if !chosen.is_empty() {
+            return Ok(chosen);
+        }
+        let mut known: Vec<&str> = in_target.iter().map(|kernel| kernel.name.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        Err(Error::NoKernel {
+            near: name.and_then(|name| nearest(name, &known)).map(str::to_owned),
+            wanted: name.map(str::to_owned),
+            place: target.unwrap_or_else(|| format!("package `{}`", self.package())),
+            known: known.into_iter().map(str::to_owned).collect(),
+        })
+    }
+
+    /// Where the source files of the program are.
+    pub fn sources(&self) -> Sources {
+        let path = |value: &Value| value.as_str().map(PathBuf::from);
+        let folders = list(&self.content["local_folders"]).iter();
+        Sources::new(
+            path(&self.content["workspace_root"]).unwrap_or_default(),
+            folders.filter_map(|pair| Some((path(&pair[0])?, pair[1].as_str()?.to_owned()))).collect(),
+            path(&self.content["device_crate"]),
+        )
+    }
+
+    /// The kernel compiled for another architecture, with the options of the build; the results go to `folder`,
+    /// and are found there again.
+    ///
+    /// # Errors
+    /// As [`Build::try_run`].
+    pub fn compile_for(
+        &self,
+        kernel: &CompiledKernel,
+        arch: &Arch,
+        folder: &Path,
+    ) -> Result<CompiledKernel, Error> {
+        let texts = |value: &Value| {
+            list(value).iter().filter_map(|it| it.as_str().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        let path = |value: &Value| value.as_str().map(PathBuf::from);
+        let out_dir = folder.join(format!("{}.{arch}", kernel.slug));
+        let environment = Environment {
+            manifest_dir: path(&self.content["manifest_dir"]).unwrap_or_default(),
+            out_dir: out_dir.clone(),
+            features: texts(&self.content["features"]),
+            cfgs: texts(&self.content["cfgs"]),
+            libdevice: path(&self.content["libdevice"]),
+            arch: None,
+        };
+        let options = Options::from_metadata(&self.content["options"])?;
+        Build::only(&kernel.slug, options).arch([arch.as_str()]).try_run(&environment)?;
+        let made = Record::load(&out_dir)?;
+        let same = made.kernels.into_iter().find(|it| it.entry == kernel.entry);
+        // Someone has edited the kernel since the build.
+        same.ok_or(Error::NoRecord { folder: out_dir })
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}

@@ -1,0 +1,247 @@
+//! `cargo ferrogrid inspect`: what the compiler made of a kernel, or a table of all kernels. What there is to see is
+//! found in `ferrogrid_build::inspect` and by the occupancy rules of `ferrogrid_host`; this room puts it together. It
+//! must not know how code is read.
+
+mod json;
+mod occupancy;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ferrogrid_build::Arch;
+use ferrogrid_build::cuda_toolkit::CudaTool;
+use ferrogrid_build::inspect::{
+    Assembler, CompiledKernel, ImageFile, Listing, Record, Resources, Sources, disassemble,
+};
+
+use crate::Failure;
+use crate::cargo::{self, Package};
+use crate::output;
+use crate::verb::setup;
+use occupancy::{BlockNeeds, Row};
+
+/// What `inspect` is told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The kernel: `saxpy`, `kernels::saxpy`, or an instance of a generic one, `fill::<f32, 8>`. Without it, or if
+    /// several have that name, a table of them is shown.
+    kernel: Option<String>,
+    #[command(flatten)]
+    target: Target,
+    /// The architecture to show code for; compiled now if the build does not have it [default: the first of
+    /// the build].
+    #[arg(long)]
+    arch: Option<Arch>,
+    /// Show machine code (SASS) instead of PTX; needs ptxas and nvdisasm.
+    #[arg(long)]
+    sass: bool,
+    /// Threads of a block, for the occupancy [default: that of `#[kernel(block = ..)]`, else several].
+    #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    block: Option<u32>,
+    /// Bytes of shared memory that a launch adds for `SharedSlice` parameters, for the occupancy.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    shared: u64,
+    /// Print as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    features: Features,
+}
+
+/// The cargo target that is looked at; all of the package if none is named.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Target {
+    /// Only the library's kernels.
+    #[arg(long)]
+    lib: bool,
+    /// Only this program's kernels.
+    #[arg(long, value_name = "NAME")]
+    bin: Option<String>,
+    /// Only this example's kernels.
+    #[arg(long, value_name = "NAME")]
+    example: Option<String>,
+    /// Only this test's kernels.
+    #[arg(long, value_name = "NAME")]
+    test: Option<String>,
+    /// Only this bench's kernels.
+    #[arg(long, value_name = "NAME")]
+    bench: Option<String>,
+}
+
+impl Target {
+    /// Its kind and name.
+    fn named(&self, package: &Package) -> Option<(&'static str, String)> {
+        let named =
+            [("bin", &self.bin), ("example", &self.example), ("test", &self.test), ("bench", &self.bench)];
+        let library = || package.library().filter(|_| self.lib).map(|name| ("lib", name));
+        named.into_iter().find_map(|(kind, name)| Some((kind, name.clone()?))).or_else(library)
+    }
+}
+
+/// What cargo is told of the package's features.
+#[derive(clap::Args)]
+struct Features {
+    /// Features of the package to build with.
+    #[arg(long, value_name = "FEATURES")]
+    features: Vec<String>,
+    /// Build with all features of the package.
+    #[arg(long)]
+    all_features: bool,
+    /// Build without the package's default features.
+    #[arg(long)]
+    no_default_features: bool,
+}
+
+impl Features {
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments: Vec<String> =
+            self.features.iter().flat_map(|it| ["--features".to_owned(), it.clone()]).collect();
+        arguments.extend(self.all_features.then(|| "--all-features".to_owned()));
+        arguments.extend(self.no_default_features.then(|| "--no-default-features".to_owned()));
+        arguments
+    }
+}
+
+/// All that is known of a kernel.
+struct Inspection {
+    kernel: CompiledKernel,
+    /// The code that is shown.
+    image: ImageFile,
+    /// Bytes of shared memory for its `Shared` parameters.
+    shared_bytes: u64,
+    /// What it needs there; `None` without ptxas.
+    resources: Option<Resources>,
+    /// Where it can run; empty without ptxas.
+    occupancy: Vec<Row>,
+    /// Its code, if it is the only one.
+    listing: Option<Listing>,
+}
+
+/// What is at hand to look with.
+struct Workplace {
+    package: Package,
+    record: Record,
+    sources: Sources,
+    assembler: Option<Assembler>,
+    /// For what is made here.
+    folder: PathBuf,
+}
+
+/// Builds, looks, prints.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let package = Package::current()?;
+    setup::ensure()?;
+    let record = Record::load(&cargo::out_dir(&package, &options.features.arguments())?)?;
+    let target = options.target.named(&package);
+    let target = target.as_ref().map(|(kind, name)| (*kind, name.as_str()));
+    let kernels: Vec<CompiledKernel> =
+        record.select(options.kernel.as_deref(), target)?.into_iter().cloned().collect();
+    let folder = package.target_folder().unwrap_or(&package.manifest).join("ferrogrid/inspect");
+    let ptxas = CudaTool::Ptxas.find(package.target_folder());
+    let assembler = ptxas.map(|program| Assembler::new(program, folder.clone()));
+    let place = Workplace { sources: record.sources(), package, record, assembler, folder };
+    let inspections = match kernels.as_slice() {
+        [kernel] => vec![place.one(kernel, options)?],
+        several if options.sass => return Err(ambiguous(several).into()),
+        several => place.table(several, options)?,
+    };
+    if options.json {
+        let report = json::report(place.record.package(), &inspections, options.sass, &place.sources);
+        output::line(format_args!("{report:#}"))?;
+    } else {
+        output::line(text::report(&inspections, &place.sources).trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ambiguous(kernels: &[CompiledKernel]) -> String {
+    let names = kernels.iter().map(|it| format!("  {}::{}   ({})\n", it.module, it.path(), it.target));
+    format!(
+        "machine code is shown of one kernel; name one, and its target, of:\n{}",
+        names.collect::<String>()
+    )
+}
+
+impl Workplace {
+    /// Everything about one kernel.
+    fn one(&self, kernel: &CompiledKernel, options: &Options) -> Result<Inspection, Failure> {
+        let shown = self.for_arch(kernel, options.arch.as_ref())?;
+        let image =
+            shown.images.iter().find(|image| options.arch.as_ref().is_none_or(|it| image.arch == *it));
+        let image = image.ok_or("the build has no code for any architecture")?.clone();
+        let shared_bytes = shown.shared_bytes(&image)?;
+        let listing = if options.sass {
+            self.sass(&shown, &image)?
+        } else {
+            shown.ptx_listing(&image, &self.sources)?
+        };
+        let mut kernel = kernel.clone();
+        if !kernel.images.contains(&image) {
+            kernel.images.push(image.clone());
+        }
+        let needs = BlockNeeds::new(&kernel, shared_bytes + options.shared, options.block);
+        let occupancy = match &self.assembler {
+            Some(assembler) => occupancy::table(&kernel, assembler, &needs),
+            None => Vec::new(),
+        };
+        let of_image = occupancy.iter().find(|row| row.arch == image.arch);
+        let resources = of_image.and_then(|row| row.outcome.as_ref().ok()).map(|needs| needs.resources);
+        Ok(Inspection { kernel, image, shared_bytes, resources, occupancy, listing: Some(listing) })
+    }
+
+    /// The kernel with code for `arch`, compiled now if need be.
+    fn for_arch(&self, kernel: &CompiledKernel, arch: Option<&Arch>) -> Result<CompiledKernel, Failure> {
+        match arch {
+            Some(arch) if kernel.images.iter().all(|image| image.arch != *arch) => {
+                Ok(self.record.compile_for(kernel, arch, &self.folder)?)
+            }
+            _ => Ok(kernel.clone()),
+        }
+    }
+
+    fn sass(&self, kernel: &CompiledKernel, image: &ImageFile) -> Result<Listing, Failure> {
+        let missing = |tool: CudaTool| {
+            format!(
+                "machine code needs {}, which is not on this machine; to get it:\n  {}",
+                tool.name(),
+                tool.advice()
+            )
+        };
+        let assembler = self.assembler.as_ref().ok_or_else(|| missing(CudaTool::Ptxas))?;
+        let nvdisasm = CudaTool::Nvdisasm.find(self.package.target_folder());
+        let nvdisasm = nvdisasm.ok_or_else(|| missing(CudaTool::Nvdisasm))?;
+        let assembled = assembler.assemble(&image.file, &image.arch, Some(&kernel.entry))?;
+        Ok(disassemble(&nvdisasm, &assembled.cubin, kernel, &self.sources)?)
+    }
+
+    /// What each of several kernels needs.
+    fn table(&self, kernels: &[CompiledKernel], options: &Options) -> Result<Vec<Inspection>, Failure> {
+        let mut resources: BTreeMap<PathBuf, BTreeMap<String, Resources>> = BTreeMap::new();
+        let mut inspections = Vec::new();
+        for kernel in kernels {
+            let kernel = self.for_arch(kernel, options.arch.as_ref())?;
+            let image =
+                kernel.images.iter().find(|image| options.arch.as_ref().is_none_or(|it| image.arch == *it));
+            let image = image.ok_or("the build has no code for any architecture")?.clone();
+            if let Some(assembler) = &self.assembler
+                && !resources.contains_key(&image.file)
+            {
+                let assembled = assembler.assemble(&image.file, &image.arch, None)?;
+                resources.insert(image.file.clone(), assembled.resources);
+            }
+            let of_file = resources.get(&image.file);
+            inspections.push(Inspection {
+                shared_bytes: kernel.shared_bytes(&image)?,
+                resources: of_file.and_then(|all| all.get(&kernel.entry)).copied(),
+                occupancy: Vec::new(),
+                listing: None,
+                image,
+                kernel,
+            });
+        }
+        Ok(inspections)
+    }
+}

@@ -1,0 +1,103 @@
+//! How many blocks of a kernel fit on a multiprocessor of each architecture: what ptxas says that it needs there, put
+//! into the occupancy rules. It must not know how the table is shown.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ferrogrid_build::Arch;
+use ferrogrid_build::inspect::{Assembler, CompiledKernel, Resources};
+use ferrogrid_host::{BlockResources, MultiprocessorLimits, Occupancy};
+
+/// The architectures of the table, besides those that the program has code for: one for each kind of limits.
+const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
+
+/// The blocks that are tried where neither the kernel nor the user says one.
+const BLOCKS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
+
+/// What blocks of a kernel need, whatever the architecture.
+pub(super) struct BlockNeeds {
+    /// Threads of each block that is tried.
+    pub(super) threads: Vec<u32>,
+    shared_bytes: usize,
+    max_threads: Option<u32>,
+}
+
+impl BlockNeeds {
+    /// Blocks of `threads` threads, or of those that the kernel has; with so much shared memory.
+    pub(super) fn new(kernel: &CompiledKernel, shared_bytes: u64, threads: Option<u32>) -> Self {
+        let fixed = kernel.block.map(|[x, y, z]| x * y * z);
+        let threads = match threads.or(fixed) {
+            Some(threads) => vec![threads],
+            None => {
+                BLOCKS.into_iter().filter(|it| kernel.max_threads.is_none_or(|most| *it <= most)).collect()
+            }
+        };
+        let shared_bytes = usize::try_from(shared_bytes).unwrap_or(usize::MAX);
+        BlockNeeds { threads, shared_bytes, max_threads: fixed.or(kernel.max_threads) }
+    }
+
+    fn block(&self, threads: u32, resources: &Resources) -> BlockResources {
+        let block = BlockResources::new(threads)
+            .with_registers(resources.registers)
+            .with_shared_memory(resources.static_shared, self.shared_bytes)
+            .with_barriers(resources.barriers);
+        match self.max_threads {
+            Some(most) => block.with_max_threads(most),
+            None => block,
+        }
+    }
+}
+
+/// An architecture, and how the kernel does there.
+pub(super) struct Row {
+    pub(super) arch: Arch,
+    /// The architecture whose PTX is loaded there.
+    pub(super) ptx: Arch,
+    /// What it needs, or why that is not known.
+    pub(super) outcome: Result<Needs, String>,
+}
+
+/// What a kernel needs on an architecture, and what follows.
+pub(super) struct Needs {
+    pub(super) resources: Resources,
+    /// For each number of threads that was tried.
+    pub(super) blocks: Vec<(u32, Occupancy)>,
+}
+
+/// A row for each architecture that the kernel can run on.
+pub(super) fn table(kernel: &CompiledKernel, assembler: &Assembler, needs: &BlockNeeds) -> Vec<Row> {
+    let mut architectures: Vec<Arch> = ARCHITECTURES.iter().filter_map(|name| name.parse().ok()).collect();
+    architectures.extend(kernel.images.iter().map(|image| image.arch.clone()));
+    architectures.sort_by_key(|arch| arch.capability());
+    architectures.dedup();
+    // As many at once as there are processors: ptxas takes a moment for each.
+    let next = AtomicUsize::new(0);
+    let rows = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(arch) = architectures.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Some(row) = row(kernel, assembler, needs, arch) {
+                rows.lock().unwrap_or_else(|it| it.into_inner()).push(row);
+            }
+        }
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..processors).for_each(|_| drop(scope.spawn(work))));
+    let mut rows = rows.into_inner().unwrap_or_else(|it| it.into_inner());
+    rows.sort_by_key(|row| (row.arch.capability(), row.arch.clone()));
+    rows
+}
+
+/// `None` if the program has no code for it, or its limits are not known.
+fn row(kernel: &CompiledKernel, assembler: &Assembler, needs: &BlockNeeds, arch: &Arch) -> Option<Row> {
+    let limits = MultiprocessorLimits::for_architecture(arch.as_str())?;
+    let same = kernel.images.iter().find(|image| image.arch == *arch);
+    let image = same.or_else(|| kernel.image_for(arch.capability()))?;
+    let assembled =
+        assembler.assemble(&image.file, arch, Some(&kernel.entry)).map_err(|error| error.to_string());
+    let outcome = assembled.and_then(|assembled| {
+        let resources = *assembled.resources.get(&kernel.entry).ok_or("ptxas says nothing of it")?;
+        let of = |&threads: &u32| (threads, limits.occupancy(&needs.block(threads, &resources)));
+        Ok(Needs { resources, blocks: needs.threads.iter().map(of).collect() })
+    });
+    Some(Row { arch: arch.clone(), ptx: image.arch.clone(), outcome })
+}

@@ -1,0 +1,244 @@
+//! `cargo ferrogrid inspect` from outside, on a package with kernels: what is shown of the user's own lines, and the shape
+//! of its JSON. NVIDIA's programs are scripts here that print what the real ones do; so nothing needs to be installed.
+
+mod shape;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+const MAIN: &str = r#"fn main() {}
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    /// y <- a*x + y
+    #[kernel]
+    pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y += a * x[i.get()];
+        }
+    }
+
+    #[kernel(block = 64, T = [f32, u64], N = [64])]
+    pub fn reversed<T: SharedElement + Copy + Default, const N: usize>(
+        t: Thread<1>, mut y: DisjointSlice<T>, mut tile: Shared<[T; N]>,
+    ) {
+        let i = t.index();
+        tile.fill_with(&t, |_| T::default());
+        let read = t.publish(tile);
+        if let Some(y) = y.get_mut(i) {
+            *y = read[N - 1 - t.thread_rank() as usize];
+        }
+    }
+}
+"#;
+
+/// What ptxas does, for the entry point given by `-e` or all of the text: 40 registers for sm_75, else 36.
+const PTXAS: &str = r#"#!/bin/sh
+while [ $# -gt 0 ]; do
+    case "$1" in
+        -e) entry=$2; shift ;;
+        -o) out=$2; shift ;;
+        -arch=*) arch=${1#-arch=} ;;
+        *.ptx) file=$1 ;;
+    esac
+    shift
+done
+[ "$arch" = sm_120 ] && { echo "ptxas fatal   : Value 'sm_120' is not defined for option 'gpu-name'" >&2; exit 1; }
+[ "$arch" = sm_75 ] && registers=40 || registers=36
+for name in ${entry:-$(sed -n 's/.*\.entry \([a-z0-9_]*\)(.*/\1/p' "$file")}; do
+    echo "ptxas info    : Compiling entry function '$name' for '$arch'" >&2
+    echo "ptxas info    : Function properties for $name" >&2
+    echo "    0 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads" >&2
+    echo "ptxas info    : Used $registers registers, used 1 barriers" >&2
+done
+echo "${entry:-all}" > "$out"
+"#;
+
+/// What nvdisasm does.
+const NVDISASM: &str = r#"#!/bin/sh
+for file; do :; done
+entry=$(cat "$file")
+echo ".text.$entry:"
+echo '	//## File "src/main.rs", line 12'
+echo '        /*0000*/                   FFMA R7, R2, R4, R7 ;'
+"#;
+
+/// The package; one test at a time, as they share it.
+struct Package {
+    folder: PathBuf,
+    _alone: MutexGuard<'static, ()>,
+}
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl Package {
+    fn new() -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("inspected");
+        let write = |path: &str, text: &str| {
+            let path = folder.join(path);
+            // Cargo sees edits by their time: what is as it was stays, from the last run, too.
+            if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+                return;
+            }
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let manifest = format!(
+            "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
+             [dependencies]\nferrogrid = {{ path = {root:?} }}\n\
+             [build-dependencies]\nferrogrid-build = {{ path = {:?} }}\n",
+            root.join("builder")
+        );
+        write("Cargo.toml", &manifest);
+        write("build.rs", "fn main() { ferrogrid_build::compile() }");
+        write("src/main.rs", MAIN);
+        write("tools/ptxas", PTXAS);
+        write("tools/nvdisasm", NVDISASM);
+        let time = |file: &Path| file.metadata().and_then(|it| it.modified()).ok();
+        if time(&folder.join("Cargo.lock")) < time(&root.join("Cargo.lock")) {
+            // The versions of the workspace, so that nothing is looked up.
+            fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+        }
+        Package { folder, _alone: alone }
+    }
+
+    fn inspect(&self, tools: bool, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-ferrogrid"));
+        command.arg("inspect").args(arguments).current_dir(&self.folder);
+        // `tests/build` compiles the same packages into the same folder.
+        let target: PathBuf = [env!("CARGO_TARGET_TMPDIR"), "outside"].iter().collect();
+        command.env("CARGO_TARGET_DIR", target).env_remove("FERROGRID_ARCH").env_remove("RUSTFLAGS");
+        for (variable, tool) in [("FERROGRID_PTXAS", "ptxas"), ("FERROGRID_NVDISASM", "nvdisasm")] {
+            let folder = self.folder.join(if tools { "tools" } else { "nowhere" });
+            command.env(variable, folder.join(tool));
+        }
+        command.output().unwrap()
+    }
+
+    fn text(&self, tools: bool, arguments: &[&str]) -> String {
+        let output = self.inspect(tools, arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.text(true, arguments)).unwrap()
+    }
+
+    fn failure(&self, tools: bool, arguments: &[&str]) -> String {
+        let output = self.inspect(tools, arguments);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+/// The code below a line of the source, up to the next one.
+fn below<'a>(text: &'a str, source: &str) -> Vec<&'a str> {
+    let after = text.lines().skip_while(|line| !line.ends_with(source)).skip(1);
+    after.take_while(|line| line.starts_with("        ")).map(str::trim).collect()
+}
+
+#[test]
+fn ptx_stands_below_the_users_own_lines() {
+    let package = Package::new();
+    let text = package.text(true, &["saxpy"]);
+    assert!(text.starts_with("kernels::saxpy, bin `app`, for sm_75\n"), "{text}");
+    assert!(text.contains("\nsrc/main.rs\n"), "{text}");
+    let code = below(&text, "   12 |             *y += a * x[i.get()];");
+    for instruction in ["ld.global.nc.b32", "mul.rn.f32", "add.rn.f32", "st.global.b32"] {
+        assert!(code.iter().any(|line| line.starts_with(instruction)), "{instruction} is not in {code:?}");
+    }
+    let signature = "    9 |     pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {";
+    assert!(below(&text, signature)[0].starts_with("ld.param"), "{text}");
+    assert!(text.contains("registers 40, stack 0 bytes, spills 4 + 8 bytes"), "{text}");
+    // 40 registers: 48 warps of 32 threads on a multiprocessor with 65536; 1024 threads are 32 of 64.
+    let row = text.lines().find(|line| line.starts_with("sm_90 ")).unwrap();
+    let row: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(row, ["sm_90", "sm_75", "36", "0", "12", "50%", "75%", "75%", "75%", "75%", "50%"], "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("sm_120") && line.contains("not defined for")),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_instance_of_a_generic_kernel_has_its_own_block_and_shared_memory() {
+    let package = Package::new();
+    let report = package.json(&["reversed::<u64, 64>", "--json"]);
+    let kernel = &report["kernels"][0];
+    assert_eq!((&kernel["shared_bytes"], &kernel["arguments"][0]), (&512.into(), &"u64".into()));
+    assert_eq!(kernel["block"].to_string(), "[64,1,1]");
+    let row = kernel["occupancy"].as_array().unwrap().iter().find(|row| row["arch"] == "sm_90").unwrap();
+    assert_eq!(row["blocks"][0]["threads"], 64);
+    let table = package.text(true, &["reversed"]);
+    let shared: Vec<&str> = table
+        .lines()
+        .filter(|it| it.starts_with("kernels::"))
+        .filter_map(|it| it.split(' ').next_back())
+        .collect();
+    assert_eq!(shared, ["256", "512"], "{table}");
+    let message = package.failure(true, &["reversed", "--sass"]);
+    assert!(message.contains("kernels::reversed::<f32, 64>   (bin `app`)"), "{message}");
+}
+
+#[test]
+fn another_architecture_is_compiled_for_this_and_the_build_stays_as_it_is() {
+    let package = Package::new();
+    let report = package.json(&["saxpy", "--arch", "sm_90", "--json"]);
+    let kernel = &report["kernels"][0];
+    assert_eq!(kernel["arch"], "sm_90");
+    let ptx = fs::read_to_string(kernel["ptx_file"].as_str().unwrap()).unwrap();
+    assert!(ptx.contains(".target sm_90"));
+    assert_eq!(package.json(&["saxpy", "--json"])["kernels"][0]["arch"], "sm_75");
+    assert!(package.failure(true, &["saxpy", "--arch", "sm_12"]).contains("sm_12"));
+}
+
+#[test]
+fn machine_code_stands_below_the_users_own_lines() {
+    let package = Package::new();
+    let text = package.text(true, &["saxpy", "--sass"]);
+    assert_eq!(
+        below(&text, "   12 |             *y += a * x[i.get()];"),
+        ["0000 FFMA R7, R2, R4, R7"],
+        "{text}"
+    );
+}
+
+#[test]
+fn without_nvidias_programs_there_is_ptx_and_what_to_install_for_more() {
+    let package = Package::new();
+    let text = package.text(false, &["saxpy"]);
+    assert!(text.contains("st.global.b32"), "{text}");
+    assert!(text.contains("pip install --target target/cuda nvidia-cuda-nvcc"), "{text}");
+    let message = package.failure(false, &["saxpy", "--sass"]);
+    assert!(message.contains("machine code needs ptxas"), "{message}");
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_an_error_that_names_the_near_one() {
+    let package = Package::new();
+    assert!(package.failure(true, &["saxpi"]).contains("no kernel `saxpi`; did you mean `saxpy`?"));
+    assert!(package.failure(true, &["--example", "x"]).contains("example `x` has no kernel"));
+}
+
+#[test]
+fn the_report_has_the_shape_that_programs_rely_on() {
+    let package = Package::new();
+    let report = package.json(&["saxpy", "--json"]);
+    assert_eq!((&report["schema"], &report["package"]), (&1.into(), &"app".into()));
+    shape::assert_golden("inspect", &report);
+    let kernels = package.json(&["--json"]);
+    assert_eq!(kernels["kernels"].as_array().unwrap().len(), 3);
+    shape::assert_golden("inspect-all", &kernels);
+}

@@ -1,0 +1,133 @@
+//! The one place that every call to a device passes: it tells those who observe, if there are any, and else
+//! costs a look at a number. It must not know what they do with it.
+
+#[cfg(feature = "tracing")]
+use std::mem::ManuallyDrop;
+#[cfg(feature = "tracing")]
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::recorder::Recorder;
+use super::work::Work;
+use crate::device::Device;
+use crate::error::Result;
+use crate::stream::StreamInner;
+
+/// The timelines that are being recorded, of all devices.
+static RECORDERS: Mutex<Vec<Arc<Recorder>>> = Mutex::new(Vec::new());
+/// How many there are, to be asked without the lock.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs `enqueue`, which gives `stream` the work that is described.
+#[inline]
+pub(crate) fn observe<R>(stream: &StreamInner, work: Work, enqueue: impl FnOnce() -> Result<R>) -> Result<R> {
+    let _call = Call::of(stream, work);
+    if COUNT.load(Ordering::Relaxed) == 0 { enqueue() } else { observe_slowly(stream, work, enqueue) }
+}
+
+/// Runs `call`, by which the host itself does what is described, or waits for it; no stream gets work.
+#[inline]
+pub(crate) fn observe_host<R>(device: &Device, work: Work, call: impl FnOnce() -> Result<R>) -> Result<R> {
+    let _call = Call::new(work);
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return call();
+    }
+    let start = Instant::now();
+    let result = call();
+    let end = Instant::now();
+    for recorder in of_device(device) {
+        recorder.note_call(work, start, end);
+    }
+    result
+}
+
+/// Notes a range that the user has named in all timelines.
+pub(super) fn note_range(name: &str, start: Instant) {
+    if COUNT.load(Ordering::Relaxed) > 0 {
+        let end = Instant::now();
+        let recorders = recorders().clone();
+        recorders.iter().for_each(|recorder| recorder.note_range(name, start, end));
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn observe_slowly<R>(stream: &StreamInner, work: Work, enqueue: impl FnOnce() -> Result<R>) -> Result<R> {
+    let recorders = of_device(stream.device());
+    // What is recorded into a graph does not run now.
+    if recorders.is_empty() || stream.recording().is_some() {
+        return enqueue();
+    }
+    let before = stream.mark();
+    let start = Instant::now();
+    let result = enqueue();
+    let end = Instant::now();
+    let after = if result.is_ok() { stream.mark() } else { return result };
+    let marks = before.and_then(|before| after.map(|after| (Arc::new(before), Arc::new(after)))).ok();
+    for recorder in recorders {
+        recorder.note_work(work, stream.number(), (start, end), marks.clone());
+    }
+    result
+}
+
+pub(super) fn register(recorder: Arc<Recorder>) {
+    let mut recorders = recorders();
+    recorders.push(recorder);
+    COUNT.store(recorders.len(), Ordering::Relaxed);
+}
+
+pub(super) fn unregister(recorder: &Arc<Recorder>) {
+    let mut recorders = recorders();
+    recorders.retain(|other| !Arc::ptr_eq(other, recorder));
+    COUNT.store(recorders.len(), Ordering::Relaxed);
+}
+
+fn of_device(device: &Device) -> Vec<Arc<Recorder>> {
+    recorders().iter().filter(|recorder| recorder.device() == device).cloned().collect()
+}
+
+fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
+    RECORDERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The span and the range around a call; nothing without the features.
+struct Call {
+    #[cfg(feature = "tracing")]
+    span: ManuallyDrop<tracing::span::EnteredSpan>,
+    #[cfg(feature = "nvtx")]
+    _range: super::nvtx::Pushed,
+}
+
+impl Call {
+    #[inline]
+    fn of(stream: &StreamInner, work: Work) -> Option<Self> {
+        // What is recorded into a graph does not run now.
+        let observed = cfg!(any(feature = "tracing", feature = "nvtx")) && stream.recording().is_none();
+        observed.then(|| Call::new(work))
+    }
+
+    #[inline]
+    #[allow(unused_variables, reason = "without the features")]
+    fn new(work: Work) -> Self {
+        Call {
+            #[cfg(feature = "tracing")]
+            span: ManuallyDrop::new(work.span().entered()),
+            #[cfg(feature = "nvtx")]
+            _range: super::nvtx::push(work.name()),
+        }
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl Drop for Call {
+    /// A subscriber that panics at the end of a span must not unwind here: a copy may be under way, of memory
+    /// that the caller would free.
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: it is taken once, here.
+        let span = unsafe { ManuallyDrop::take(&mut self.span) };
+        let _panicked = catch_unwind(AssertUnwindSafe(|| drop(span)));
+    }
+}

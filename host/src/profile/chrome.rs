@@ -1,0 +1,165 @@
+//! Writes a trace in the Trace Event Format, as Perfetto and chrome://tracing read it. It must not know how
+//! spans come about.
+//!
+//! The JSON is written here: with serde_json among the dependencies, `assert_eq!(stream.download(&x)?, [])`
+//! would not compile in programs that use this crate, because it compares numbers with its own values.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Display, Write};
+use std::time::Duration;
+
+use super::trace::{Span, SpanKind, Trace, Track};
+
+/// The "processes" of the file.
+const HOST: u32 = 1;
+const DEVICE: u32 = 2;
+
+pub(super) fn json(trace: &Trace) -> String {
+    let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+    write(&mut text, trace).expect("writing to a string does not fail");
+    text.push_str("\n]}\n");
+    text
+}
+
+fn write(out: &mut String, trace: &Trace) -> fmt::Result {
+    name(out, HOST, None, "host")?;
+    out.push_str(",\n");
+    name(out, DEVICE, None, trace.device())?;
+    let tracks: BTreeSet<Track> = trace.spans().iter().map(|span| span.track).collect();
+    for track in tracks {
+        let (process, number) = place(track);
+        out.push_str(",\n");
+        match track {
+            Track::Stream(number) => name(out, process, Some(number), &format!("stream {number}"))?,
+            Track::Thread(_) => {
+                name(out, process, Some(number), trace.thread_name(number).unwrap_or("thread"))?;
+            }
+        }
+    }
+    // A call whose work has no span needs no arrow.
+    let with_work: BTreeSet<u64> = trace.device_spans().filter_map(|span| span.call).collect();
+    for span in trace.spans() {
+        out.push_str(",\n");
+        complete(out, span)?;
+        if let Some(call) = span.call.filter(|call| with_work.contains(call)) {
+            out.push_str(",\n");
+            arrow(out, span, call)?;
+        }
+    }
+    Ok(())
+}
+
+fn place(track: Track) -> (u32, u64) {
+    match track {
+        Track::Thread(number) => (HOST, number),
+        Track::Stream(number) => (DEVICE, number),
+    }
+}
+
+/// The name of a process, or of one of its threads.
+fn name(out: &mut String, process: u32, thread: Option<u64>, text: &str) -> fmt::Result {
+    let (what, thread) = (if thread.is_some() { "thread_name" } else { "process_name" }, thread.unwrap_or(0));
+    let text = Quoted(text);
+    write!(out, r#"{{"ph":"M","name":"{what}","pid":{process},"tid":{thread},"args":{{"name":{text}}}}}"#)
+}
+
+fn complete(out: &mut String, span: &Span) -> fmt::Result {
+    let (process, number) = place(span.track);
+    let title = match (span.kind, process) {
+        (SpanKind::Kernel, DEVICE) => short(&span.name).to_owned(),
+        // A call of a kernel is not the kernel.
+        (SpanKind::Kernel, _) => format!("launch {}", short(&span.name)),
+        _ => span.name.to_string(),
+    };
+    let (title, category) = (Quoted(&title), span.kind.name());
+    let (start, duration) = (Microseconds(span.start), Microseconds(span.duration));
+    write!(
+        out,
+        r#"{{"ph":"X","name":{title},"cat":"{category}","pid":{process},"tid":{number},"ts":{start},"dur":{duration},"args":{{"#
+    )?;
+    arguments(out, span)?;
+    out.write_str("}}")
+}
+
+fn arguments(out: &mut String, span: &Span) -> fmt::Result {
+    if let Some(bytes) = span.bytes {
+        write!(out, r#""bytes":{bytes}"#)?;
+        let seconds = span.duration.as_secs_f64();
+        if seconds > 0.0 {
+            write!(out, r#","GB/s":{:.3}"#, bytes as f64 / seconds / 1e9)?;
+        }
+    }
+    if let Some(nodes) = span.nodes {
+        write!(out, r#""nodes":{nodes}"#)?;
+    }
+    if let Some(launch) = span.launch {
+        let (grid, block) = (launch.grid, launch.block);
+        write!(out, r#""kernel":{},"#, Quoted(&span.name))?;
+        write!(out, r#""grid":{grid:?},"block":{block:?},"shared_bytes":{}"#, launch.shared_bytes)?;
+    }
+    Ok(())
+}
+
+/// A kernel's name without the path to it: `fill::<f32, 4>` of `program::kernels::fill::<f32, 4>`.
+fn short(name: &str) -> &str {
+    let path = name.split('<').next().unwrap_or(name).trim_end_matches("::");
+    &name[path.rfind("::").map_or(0, |colons| colons + 2)..]
+}
+
+/// The start of an arrow at a call, or its end at the work: at the span that is there, not at the next.
+fn arrow(out: &mut String, span: &Span, call: u64) -> fmt::Result {
+    let (process, number) = place(span.track);
+    let phase = if process == HOST { r#""s""# } else { r#""f","bp":"e""# };
+    let start = Microseconds(span.start);
+    write!(
+        out,
+        r#"{{"ph":{phase},"name":"call","cat":"call","id":{call},"pid":{process},"tid":{number},"ts":{start}}}"#
+    )
+}
+
+/// A string of JSON.
+struct Quoted<'a>(&'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for character in self.0.chars() {
+            match character {
+                '"' => f.write_str("\\\"")?,
+                '\\' => f.write_str("\\\\")?,
+                control if u32::from(control) < 0x20 => write!(f, "\\u{:04x}", u32::from(control))?,
+                other => f.write_char(other)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// A time in microseconds, to the nanosecond.
+struct Microseconds(Duration);
+
+impl Display for Microseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanoseconds = self.0.as_nanos();
+        write!(f, "{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_called_by_its_last_name() {
+        assert_eq!(short("program::kernels::saxpy"), "saxpy");
+        assert_eq!(short("program::fill::<f32, [u8; 4]>"), "fill::<f32, [u8; 4]>");
+        assert_eq!(short("program::fill<a::B>"), "fill<a::B>");
+        assert_eq!(short("saxpy"), "saxpy");
+    }
+
+    #[test]
+    fn strings_and_times_are_written_as_json_has_them() {
+        assert_eq!(Quoted("a\"b\\c\n\u{1}\u{e4}").to_string(), "\"a\\\"b\\\\c\\u000a\\u0001\u{e4}\"");
+        assert_eq!(Microseconds(Duration::from_nanos(1_002_003)).to_string(), "1002.003");
+    }
+}

@@ -1,0 +1,53 @@
+//! Ranges that the user names: stages of a program. It must not know what devices do meanwhile.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Instant;
+
+use super::active;
+
+/// A stage of the program, from [`range`] until this is dropped.
+#[must_use = "the range ends when this is dropped"]
+pub struct Range<'a> {
+    name: &'a str,
+    start: Instant,
+    #[cfg(feature = "tracing")]
+    _span: tracing::span::EnteredSpan,
+    #[cfg(feature = "nvtx")]
+    _range: super::nvtx::Pushed,
+    /// It belongs to the thread that began it.
+    thread: PhantomData<*const ()>,
+}
+
+/// Begins a stage of the program that is called `name`: a span of the calling thread in all timelines that
+/// are being recorded when it ends, and, with the features, a `tracing` span (`range`) and an NVTX range
+/// (`nvtxRangePush`, `nvtxRangePop`).
+///
+/// ```
+/// let stage = ferrogrid_host::profile::range("prepare");
+/// // ... launches, copies, work of the host ...
+/// drop(stage);
+/// ```
+pub fn range(name: &str) -> Range<'_> {
+    Range {
+        name,
+        start: Instant::now(),
+        #[cfg(feature = "tracing")]
+        _span: tracing::debug_span!(target: "ferrogrid", "range", name).entered(),
+        #[cfg(feature = "nvtx")]
+        _range: super::nvtx::push(name),
+        thread: PhantomData,
+    }
+}
+
+impl Drop for Range<'_> {
+    fn drop(&mut self) {
+        active::note_range(self.name, self.start);
+    }
+}
+
+impl fmt::Debug for Range<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Range").field("name", &self.name).finish_non_exhaustive()
+    }
+}

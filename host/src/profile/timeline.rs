@@ -1,0 +1,60 @@
+//! A timeline from its start to its end, as the user holds it. It must not know how spans are collected.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::active;
+use super::recorder::Recorder;
+use super::trace::Trace;
+use crate::device::Device;
+use crate::error::Result;
+
+/// A recording of what a device does, of all its streams and from all threads, until
+/// [`Timeline::finish`].
+///
+/// Each kernel, copy, fill, graph and host function in a stream gets an event before and one after it
+/// (`cuEventRecord`), so its times are the device's own (half a microsecond of resolution on a GPU, where a
+/// span also has what the driver needs between the two events: 2 to 5 microseconds if the stream was idle).
+/// Calls are there, too, by the host's clock. The two clocks are aligned at the start, to some microseconds on a GPU.
+///
+/// Several timelines of a device may be recorded at the same time. A timeline that is dropped gives nothing.
+/// The nodes of a graph are one span. What is recorded into a graph, and does not run, is no span.
+pub struct Timeline {
+    recorder: Arc<Recorder>,
+}
+
+impl Timeline {
+    /// Begins to record what `device` does from now on.
+    ///
+    /// # Errors
+    /// If the device cannot be opened, or fails.
+    pub fn start(device: &Device) -> Result<Timeline> {
+        let recorder = Arc::new(Recorder::new(device)?);
+        active::register(recorder.clone());
+        Ok(Timeline { recorder })
+    }
+
+    /// Ends the recording, waits until the work that was recorded has run, and gives its spans. Failures of
+    /// kernels are left to [`Stream::synchronize`](crate::Stream::synchronize).
+    pub fn finish(self) -> Trace {
+        active::unregister(&self.recorder);
+        self.recorder.trace()
+    }
+
+    /// The device whose work is recorded.
+    pub fn device(&self) -> &Device {
+        self.recorder.device()
+    }
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        active::unregister(&self.recorder);
+    }
+}
+
+impl fmt::Debug for Timeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeline").field("device", self.device()).finish_non_exhaustive()
+    }
+}
