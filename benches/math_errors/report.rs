@@ -50,7 +50,7 @@ impl Line {
 
     /// Whether an approximation is worse than it is documented to be.
     pub fn is_beyond(&self) -> bool {
-        self.unit == "of its bound" && !(self.error <= 1.0)
+        self.unit == "of its bound" && (self.error.is_nan() || self.error > 1.0)
     }
 
     pub fn csv(&self) -> String {

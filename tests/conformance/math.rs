@@ -54,7 +54,7 @@ fn lesser(x: f64, y: f64) -> f64 {
     if x < y || x == y && x.is_sign_negative() { x } else { y }
 }
 
-/// The bounds of libdevice, in units of `f32` and of `f64`, where they are wider: as docs/math-errors.md has them.
+/// The bounds of libdevice, in units of `f32` and of `f64`, where they are wider: as docs/src/math-errors.md has them.
 fn bounds_of_libdevice(function: Function) -> [f64; 2] {
     use Function as F;
     match function {
