@@ -31,6 +31,8 @@ mod random_kernels;
 mod runtime;
 mod separate;
 mod several_devices;
+mod stress;
+mod stress_kernels;
 mod stride_kernels;
 mod strides;
 mod table;
@@ -73,6 +75,7 @@ fn main() -> std::process::ExitCode {
         half::CASES,
         ipc::CASES,
         host_slices::CASES,
+        stress::CASES,
         strides::CASES,
         timelines::CASES,
         blocks::CASES,

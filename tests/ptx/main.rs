@@ -7,6 +7,7 @@ mod clusters;
 mod half;
 mod math;
 mod sharing;
+mod speed;
 
 use ferrogrid::__private::Kernel;
 
