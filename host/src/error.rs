@@ -14,7 +14,7 @@ use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 use crate::graph::GraphError;
 use crate::ipc::IpcError;
-use display::{Free, LaunchedSince, List, On, Place, Shape};
+use display::{Free, LaunchedSince, List, On, OneThread, Place, Shape};
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -154,6 +154,32 @@ pub enum Error {
         block: [u32; 3],
         /// The thread's index in the block, x first.
         thread: [u32; 3],
+    },
+    /// A thread of a kernel has used up its stack, by calling too deep or by variables that are too large (CPU
+    /// device; on a GPU that is [`Error::LaunchFailed`] or wrong values).
+    ///
+    /// The thread was left where it was: its variables are leaked, not dropped. The device goes on, and what the
+    /// launch was to write holds any values. (Other systems than x86-64 Linux end the process, with a message.)
+    #[error(
+        "kernel `{kernel}` at {file}:{line} has used up the stack of {} KiB of {} in block {}; FERROGRID_CPU_STACK sets another size (in KiB)",
+        bytes / 1024,
+        OneThread(thread),
+        Place(block)
+    )]
+    KernelStackOverflow {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The kernel's source file.
+        file: &'static str,
+        /// The line of the kernel, from 1.
+        line: u32,
+        /// The block's index in the grid, x first.
+        block: [u32; 3],
+        /// The thread's index in the block, x first; `None` for a kernel that never waits, whose threads
+        /// run as one loop.
+        thread: Option<[u32; 3]>,
+        /// The size of the stack in bytes.
+        bytes: usize,
     },
     /// Some threads of a block wait at a barrier that others never reach, because these have exited or wait
     /// elsewhere (CPU device; on a GPU such a kernel hangs or computes nonsense).

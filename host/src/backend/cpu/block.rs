@@ -14,13 +14,13 @@ mod warp;
 
 use std::cell::{Cell, RefCell};
 use std::mem;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
 use corosensei::{Coroutine, Yielder};
 use ferrogrid_device::native::Executor;
 
+use super::guarded::{self, UsedUp};
 use super::overflow;
 use super::panic::catch;
 use super::shared::SharedMemory;
@@ -37,7 +37,7 @@ const MAX_THREADS: usize = 1024;
 /// A coroutine that carries threads, and where its stack is.
 struct ThreadCoroutine {
     inner: Coroutine<(), (), (), ThreadStack>,
-    stack: Range<usize>,
+    stack: overflow::Stack,
 }
 
 /// What a thread of a running block last waited for.
@@ -65,7 +65,6 @@ struct ThreadState {
 
 /// Runs the threads of one block at a time; kept with its stacks and tables for the next.
 pub(super) struct BlockExecutor {
-    kernel: Cell<&'static str>,
     may_wait: Cell<bool>,
     /// How many threads the block has, how many were started, how many have exited.
     threads: Cell<u32>,
@@ -85,6 +84,8 @@ pub(super) struct BlockExecutor {
     /// Gives the turn to the other blocks of a cooperative launch; `None` in others.
     pause: Cell<Option<NonNull<Yielder<(), ()>>>>,
     failed: Cell<bool>,
+    /// Whether a thread was left in the middle of what it did.
+    spoiled: Cell<bool>,
     failure: RefCell<Option<Failure>>,
     /// A coroutine's place is the number of the thread that it was started for. Empty between blocks.
     coroutines: RefCell<Vec<Option<ThreadCoroutine>>>,
@@ -109,7 +110,6 @@ impl BlockExecutor {
     pub(super) fn new(threads: u32, stack_size: usize) -> Self {
         let state = || ThreadState { waits: Cell::new(Wait::Nothing), coroutine: Cell::new(0) };
         BlockExecutor {
-            kernel: Cell::new(""),
             may_wait: Cell::new(false),
             threads: Cell::new(0),
             started: Cell::new(0),
@@ -126,6 +126,7 @@ impl BlockExecutor {
             at_active_mask: Cell::new(0),
             pause: Cell::new(None),
             failed: Cell::new(false),
+            spoiled: Cell::new(false),
             failure: RefCell::new(None),
             coroutines: RefCell::new(Vec::new()),
             stacks: Stacks::new(stack_size),
@@ -153,13 +154,16 @@ impl BlockExecutor {
         self.stacks.release();
     }
 
-    /// Makes it ready for a block of `kernel` with `shared_bytes` of shared memory; `false` if there is
-    /// not so much memory.
+    /// Makes it ready for a block with `shared_bytes` of shared memory; `false` if there is not so much memory.
     #[must_use]
-    pub(super) fn begin(&self, kernel: &'static str, shared_bytes: usize) -> bool {
-        self.kernel.set(kernel);
+    pub(super) fn begin(&self, shared_bytes: usize) -> bool {
         self.may_wait.set(false);
         self.shared.borrow_mut().prepare(shared_bytes)
+    }
+
+    /// Whether it must not be used for another block.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.spoiled.get()
     }
 
     /// Whether the threads of the last block were run so that they could wait.
@@ -247,9 +251,12 @@ impl BlockExecutor {
                 }
             };
             let Some(coroutine) = &mut coroutines[place] else { continue };
-            overflow::running_on(&coroutine.stack);
+            overflow::running_on(Some(coroutine.stack));
             coroutine.inner.resume(());
             if coroutine.inner.done() {
+                if overflow::happened() {
+                    self.fail_by_overflow();
+                }
                 self.end(&mut coroutines[place]);
             }
         }
@@ -258,7 +265,6 @@ impl BlockExecutor {
     /// A coroutine that draws threads, the next one first.
     fn start(&self, place: u16, body: &dyn Fn(u32)) -> Result<ThreadCoroutine, Failure> {
         let stack = self.stacks.take()?;
-        let bounds = stack.bounds();
         let draw = move |yielder: &Yielder<(), ()>, ()| {
             self.enter(place, NonNull::from(yielder));
             while let Some(thread) = self.draw() {
@@ -269,7 +275,24 @@ impl BlockExecutor {
         // SAFETY: what `draw` borrows is alive until `run_threads` returns, and by then every coroutine
         // has ended or, where it cannot be unwound, is never resumed.
         let inner = unsafe { Coroutine::with_stack_unchecked(stack, draw) };
-        Ok(ThreadCoroutine { inner, stack: bounds })
+        let stack = inner.trap_handler();
+        Ok(ThreadCoroutine { inner, stack })
+    }
+
+    /// Runs `work`, which runs blocks, on a stack of its own, so that a kernel that never waits is guarded too.
+    pub(super) fn run_guarded(&self, work: impl FnOnce()) -> Result<(), Failure> {
+        let stack = self.stacks.take_large()?;
+        let bytes = self.stacks.large_bytes();
+        let (stack, result) = guarded::run(stack, work);
+        self.stacks.keep_large(stack);
+        result.map_err(|UsedUp| self.spoil(bytes))
+    }
+
+    /// Notes that a stack of `bytes` on which blocks were run was used up by a kernel that never waits.
+    #[cold]
+    pub(super) fn spoil(&self, bytes: usize) -> Failure {
+        self.spoiled.set(true);
+        Failure::Overflow { thread: None, bytes }
     }
 
     /// A stack of its own for what is not one of its threads.
@@ -346,6 +369,15 @@ impl BlockExecutor {
         self.failure.borrow_mut().get_or_insert(failure);
     }
 
+    /// Fails because a thread has used up its stack. It was left in the middle of anything, so this executor
+    /// must not be used again.
+    #[cold]
+    fn fail_by_overflow(&self) {
+        self.spoiled.set(true);
+        let (thread, bytes) = (Some(self.running.get()), self.stacks.bytes());
+        self.fail(Failure::Overflow { thread, bytes });
+    }
+
     /// Fails and gives up the turn of the running thread for good.
     #[cold]
     fn fail_here(&self, thread: u32, failure: Failure) -> ! {
@@ -379,6 +411,7 @@ impl BlockExecutor {
     fn unwind(&self, coroutines: &mut [Option<ThreadCoroutine>]) {
         for slot in coroutines {
             let Some(coroutine) = slot else { continue };
+            overflow::running_on(Some(coroutine.stack));
             if cfg!(not(panic = "unwind")) && !coroutine.inner.done() {
                 // It cannot be unwound, and what lies on its stack may be pointed at: give both up.
                 mem::forget(slot.take());
@@ -414,14 +447,14 @@ unsafe impl Executor for BlockExecutor {
         self.reset(threads);
         let mut coroutines = self.coroutines.take();
         coroutines.resize_with(self.states.len(), || None);
-        overflow::running_kernel(self.kernel.get(), self.stacks.bytes());
+        let own = overflow::running_on(None);
         if let Err(caught) = catch(|| self.schedule(&mut coroutines, body)) {
             self.fail(Failure::Panic { thread: self.running.get(), caught });
         }
         if self.failed.get() {
             self.unwind(&mut coroutines);
         }
-        overflow::running_on_own_stack();
+        overflow::running_on(own);
         self.yielder.set(None);
         self.coroutines.replace(coroutines);
     }

@@ -4,9 +4,10 @@
 //! Each block is a coroutine. A worker lets its blocks run until each has ended or waits for the grid;
 //! then the workers meet, and decide together what is next: go on, or end.
 
+use std::cell::Cell;
 use std::mem::take;
-use std::ops::Range;
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::{Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -16,7 +17,7 @@ use super::block::{BlockExecutor, stacks};
 use super::device::CpuDevice;
 use super::execute::Launch;
 use super::overflow;
-use super::panic::catch;
+use super::panic::{self, catch};
 use super::stack::ThreadStack;
 use crate::divergence::SourcePlace;
 use crate::error::{Error, Result};
@@ -183,10 +184,13 @@ struct Resident<'a> {
     executor: &'a BlockExecutor,
     /// `None` when it has ended.
     coroutine: Option<BlockCoroutine>,
-    stack: Range<usize>,
+    stack: overflow::Stack,
+    launch: &'a Launch,
+    stack_bytes: usize,
+    result: Rc<Cell<Result<()>>>,
 }
 
-type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
+type BlockCoroutine = Coroutine<(), (), (), ThreadStack>;
 
 /// Runs every `workers`-th block from `worker` on.
 ///
@@ -194,7 +198,7 @@ type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
 /// As for [`Launch::run`]; and no two workers have the same number.
 unsafe fn run_worker(launch: &Launch, device: &CpuDevice, all: &Executors, worker: usize, meeting: &Meeting) {
     let numbers = || (worker as u64..launch.blocks()).step_by(meeting.workers);
-    overflow::running_kernel(launch.kernel.name(), device.stack_size());
+    launch.name_kernel();
     let place = |number: u64| all[number as usize].lock().unwrap_or_else(PoisonError::into_inner);
     // No block has two workers.
     let executors: Vec<_> = numbers().filter_map(|number| place(number).take()).collect();
@@ -234,17 +238,18 @@ unsafe fn admit<'a>(
     let stack = executor
         .take_stack()
         .map_err(|failure| failure.into_error(launch.kernel, launch.block_idx(number), launch.shape.block))?;
-    let bounds = stack.bounds();
+    let result = Rc::new(Cell::new(Ok(())));
+    let kept = result.clone();
     let run = move |yielder: &Yielder<(), ()>, ()| {
         executor.set_pause(Some(NonNull::from(yielder)));
         // SAFETY: passed on.
-        let result = unsafe { launch.run_block(number, device, executor) };
+        kept.set(unsafe { launch.run_block(number, device, executor) });
         executor.set_pause(None);
-        result
     };
     // SAFETY: what `run` borrows outlives `'a`, and the coroutine with it.
     let coroutine = unsafe { BlockCoroutine::with_stack_unchecked(stack, run) };
-    Ok(Resident { number, executor, coroutine: Some(coroutine), stack: bounds })
+    let (stack, stack_bytes) = (coroutine.trap_handler(), device.stack_size());
+    Ok(Resident { number, executor, coroutine: Some(coroutine), stack, launch, stack_bytes, result })
 }
 
 impl Resident<'_> {
@@ -272,13 +277,20 @@ impl Resident<'_> {
     /// Gives the block its turn; its result if it has ended.
     fn resume(&mut self) -> Option<Result<()>> {
         let coroutine = self.coroutine.as_mut()?;
-        overflow::running_on(&self.stack);
-        let result = coroutine.resume(());
-        overflow::running_on_own_stack();
-        let CoroutineResult::Return(result) = result else { return None };
+        let in_kernel = panic::in_kernel();
+        overflow::running_on(Some(self.stack));
+        let turn = coroutine.resume(());
+        overflow::running_on(None);
+        let CoroutineResult::Return(()) = turn else { return None };
         if let Some(ended) = self.coroutine.take() {
             self.executor.keep_stack(ended.into_stack());
         }
-        Some(result)
+        if overflow::happened() {
+            panic::restore(in_kernel);
+            let (block, shape) = (self.launch.block_idx(self.number), self.launch.shape.block);
+            let fault = self.executor.spoil(self.stack_bytes);
+            return Some(Err(fault.into_error(self.launch.kernel, block, shape)));
+        }
+        Some(self.result.replace(Ok(())))
     }
 }

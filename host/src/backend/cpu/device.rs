@@ -163,6 +163,9 @@ impl CpuDevice {
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep(&self, executor: BlockExecutor) {
+        if executor.is_spoiled() {
+            return;
+        }
         executors::idle().keep(executor);
     }
 
@@ -173,6 +176,9 @@ impl CpuDevice {
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep_resident(&self, executor: BlockExecutor) {
+        if executor.is_spoiled() {
+            return;
+        }
         executors::idle().keep_resident(executor);
     }
 

@@ -1,5 +1,6 @@
 //! One launch on the CPU: its blocks over the threads of the pool. It must not know about streams.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,7 @@ use super::block::BlockExecutor;
 use super::cooperative;
 use super::device::CpuDevice;
 use super::memory::out_of_memory;
+use super::overflow;
 use super::panic::{catch, install_hook};
 use super::stack::MAX_STACKS;
 use crate::backend::params::CopiedParams;
@@ -101,19 +103,33 @@ impl Launch {
     /// Runs blocks one after the other; whether their threads may wait, which holds of all blocks or none.
     unsafe fn run_blocks(&self, blocks: Range<u64>, device: &CpuDevice, failure: &FirstFailure) -> bool {
         let executor = device.executor();
-        for number in blocks {
-            if failure.before(number) {
-                break;
+        self.name_kernel();
+        let current = Cell::new(blocks.start);
+        let work = || {
+            for number in blocks {
+                if failure.before(number) {
+                    break;
+                }
+                current.set(number);
+                // SAFETY: passed on.
+                if let Err(error) = unsafe { self.run_block(number, device, &executor) } {
+                    failure.note(number, || error);
+                    break;
+                }
             }
-            // SAFETY: passed on.
-            if let Err(error) = unsafe { self.run_block(number, device, &executor) } {
-                failure.note(number, || error);
-                break;
-            }
+        };
+        if let Err(fault) = executor.run_guarded(work) {
+            let number = current.get();
+            failure.note(number, || fault.into_error(self.kernel, self.block_idx(number), self.shape.block));
         }
         let may_wait = executor.may_wait();
         device.keep(executor);
         may_wait
+    }
+
+    /// Tells whoever handles overflows which kernel runs on this CPU thread.
+    pub(super) fn name_kernel(&self) {
+        overflow::run_kernel(self.kernel.name(), self.kernel.descriptor().cpu as usize);
     }
 
     /// Runs block `number`.
@@ -127,7 +143,7 @@ impl Launch {
         executor: &BlockExecutor,
     ) -> Result<()> {
         let kernel = self.kernel;
-        if !executor.begin(kernel.name(), self.shape.shared_bytes) {
+        if !executor.begin(self.shape.shared_bytes) {
             return Err(out_of_memory(device, self.shape.shared_bytes));
         }
         let block = Block::with_executor(self.block_idx(number), self.shape.block, self.shape.grid, executor);

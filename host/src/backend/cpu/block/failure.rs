@@ -13,11 +13,33 @@ type Site = &'static Location<'static>;
 
 /// Why a block could not go on. Threads are numbers in their block, x fastest.
 pub(in crate::backend::cpu) enum Failure {
-    Panic { thread: u32, caught: Caught },
-    NoStack { stacks: usize, reason: Box<str> },
-    NotCooperative { site: Site },
-    Barrier { waiting: Vec<Waiting>, exited: Vec<u32> },
-    Warp { thread: u32, mask: u32, site: Site, lane: u32, fault: LaneFault },
+    Panic {
+        thread: u32,
+        caught: Caught,
+    },
+    /// `thread` is not known of kernels that never wait.
+    Overflow {
+        thread: Option<u32>,
+        bytes: usize,
+    },
+    NoStack {
+        stacks: usize,
+        reason: Box<str>,
+    },
+    NotCooperative {
+        site: Site,
+    },
+    Barrier {
+        waiting: Vec<Waiting>,
+        exited: Vec<u32>,
+    },
+    Warp {
+        thread: u32,
+        mask: u32,
+        site: Site,
+        lane: u32,
+        fault: LaneFault,
+    },
 }
 
 /// Threads that wait at one barrier.
@@ -40,6 +62,10 @@ impl Failure {
         let places = |numbers: Vec<u32>| numbers.into_iter().map(place).collect();
         match self {
             Failure::Panic { thread, caught } => caught.into_error(kernel, block, place(thread)),
+            Failure::Overflow { thread, bytes } => {
+                let ((file, line), kernel) = (kernel.location(), kernel.name());
+                Error::KernelStackOverflow { kernel, file, line, block, thread: thread.map(place), bytes }
+            }
             Failure::NoStack { stacks, reason } => {
                 Error::ThreadStacks { kernel: kernel.name(), stacks, reason }
             }
