@@ -148,6 +148,19 @@ pub enum ForeignError {
         /// The device's limit to both.
         limit: u32,
     },
+    /// A launch asks for clusters that cannot be.
+    #[error(
+        "kernel `{kernel}`: clusters of {} x {} x {} blocks are not possible: {reason}",
+        cluster[0], cluster[1], cluster[2]
+    )]
+    Clusters {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Blocks of a cluster along each axis, x first.
+        cluster: [u32; 3],
+        /// Why not.
+        reason: Box<str>,
+    },
     /// A function was launched on a stream of another device than it was loaded on.
     #[error("kernel `{kernel}` was loaded on {loaded}, but launched on a stream of {stream}")]
     OtherDevice {

@@ -202,6 +202,7 @@ driver_calls! {
   }
   perhaps {
     function_param = cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) since (12, 4);
+    launch_with_attributes = cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) since (12, 0);
     can_access_peer = cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) since (12, 0);
     enable_peer_access = cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) since (12, 0);
     pool_set_access = cuMemPoolSetAccess(pool: PoolHandle, access: *const PoolAccess, count: usize) since (12, 0);

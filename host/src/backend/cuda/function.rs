@@ -66,7 +66,12 @@ impl CudaDevice {
         Ok(value)
     }
 
-    fn set_function_attribute(&self, function: CUfunction, attribute: Attribute, value: c_int) -> Result<()> {
+    pub(super) fn set_function_attribute(
+        &self,
+        function: CUfunction,
+        attribute: Attribute,
+        value: c_int,
+    ) -> Result<()> {
         self.bind()?;
         // SAFETY: the function is loaded; attributes bound what launches may ask for, no more.
         let code = unsafe { self.driver().function_set_attribute(function, attribute as c_uint, value) };
@@ -205,7 +210,7 @@ impl CudaDevice {
     }
 }
 
-fn cluster_attribute([x, y, z]: [u32; 3]) -> CUlaunchAttribute {
+pub(super) fn cluster_attribute([x, y, z]: [u32; 3]) -> CUlaunchAttribute {
     let mut value = CUlaunchAttributeValue { pad: [0; 64] };
     value.clusterDim.x = x;
     value.clusterDim.y = y;
@@ -213,8 +218,8 @@ fn cluster_attribute([x, y, z]: [u32; 3]) -> CUlaunchAttribute {
     CUlaunchAttribute { id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, pad: [0; 4], value }
 }
 
-/// A launch of one cluster, to ask about.
-fn config(
+/// A launch, on no stream in particular.
+pub(super) fn config(
     grid: [u32; 3],
     block: [u32; 3],
     shared: u32,

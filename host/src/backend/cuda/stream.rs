@@ -365,7 +365,12 @@ impl CudaStream {
 
     /// A cooperative launch has more blocks than fit on the device at the same time.
     #[cold]
-    fn too_many_blocks(&self, function: CUfunction, kernel: &'static Kernel, shape: LaunchShape) -> Error {
+    pub(super) fn too_many_blocks(
+        &self,
+        function: CUfunction,
+        kernel: &'static Kernel,
+        shape: LaunchShape,
+    ) -> Error {
         let threads: u32 = shape.block.iter().product();
         let mut on_each = 0;
         // SAFETY: `on_each` is valid for the call, and the function is loaded.
