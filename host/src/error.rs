@@ -219,6 +219,27 @@ pub enum Error {
         /// How many have ended.
         ended_blocks: u32,
     },
+    /// Some blocks of a cluster wait at its barrier after others have ended (CPU device; on a GPU such a kernel
+    /// hangs or computes nonsense).
+    #[error(
+        "kernel `{kernel}`: {waiting_blocks} blocks, the first {}, wait at the cluster barrier at {place}, but {ended_blocks} blocks of the cluster, the first {}, have ended",
+        Place(waiting),
+        Place(ended)
+    )]
+    ClusterBarrierDivergence {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Where the first block waits.
+        place: SourcePlace,
+        /// The first block that waits, x first.
+        waiting: [u32; 3],
+        /// How many wait.
+        waiting_blocks: u32,
+        /// The first block that has ended, x first.
+        ended: [u32; 3],
+        /// How many have ended.
+        ended_blocks: u32,
+    },
     /// Lanes of a warp do not come together to the warp operation that names them in its mask (CPU device;
     /// on a GPU the result is undefined).
     #[error(
@@ -518,6 +539,62 @@ pub enum Error {
         required: [u32; 3],
         /// The shape of the launch, x first.
         found: [u32; 3],
+    },
+    /// A grid has a number of blocks along an axis that does not divide into the clusters of the kernel.
+    #[error(
+        "kernel `{kernel}`: the grid has {blocks} blocks along {axis}, which is no multiple of the {cluster} blocks that make a cluster"
+    )]
+    PartialCluster {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// Blocks of the grid along it.
+        blocks: u32,
+        /// Blocks of a cluster along it.
+        cluster: u32,
+    },
+    /// A kernel with clusters was launched on a device that has none.
+    #[error(
+        "kernel `{kernel}` has clusters of {}, which need compute capability 9.0; {device} has {}.{}",
+        Shape(cluster), capability.0, capability.1
+    )]
+    NoClusters {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Blocks of a cluster, x first.
+        cluster: [u32; 3],
+        /// The device.
+        device: Box<str>,
+        /// Its compute capability (major, minor).
+        capability: (u32, u32),
+    },
+    /// A kernel with clusters was compiled for architectures only that have none.
+    #[error(
+        "kernel `{kernel}` has clusters, but the code that runs on {device} was compiled for sm_{architecture}: build for sm_90 or a later architecture, too (FERROGRID_ARCH=sm_75,sm_90)"
+    )]
+    NoClusterCode {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// The architecture that the code was compiled for: 75 for `sm_75`.
+        architecture: u32,
+    },
+    /// A device does not take clusters of so many blocks, of this kernel with so much shared memory.
+    #[error(
+        "kernel `{kernel}`: {device} takes clusters of {limit} such blocks at most, not of {}",
+        Shape(cluster)
+    )]
+    ClusterTooLarge {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// Blocks of a cluster, x first.
+        cluster: [u32; 3],
+        /// The most blocks that it can have.
+        limit: u32,
     },
     /// A block has more threads than the device (or the kernel, by its use of registers) takes.
     #[error("kernel `{kernel}`: a block of {} has {threads} threads, the limit is {limit}", Shape(block))]

@@ -13,6 +13,8 @@
 //! # Ok(()) }
 //! ```
 
+#![deny(missing_docs)]
+
 mod account;
 mod aligned_view;
 mod argument;
@@ -76,7 +78,7 @@ pub use buffer::DeviceBuffer;
 pub use completion::Completion;
 pub use cpu_options::CpuOptions;
 pub use device::{Device, DeviceKind, MemoryInfo};
-pub use divergence::{LaneFault, SourcePlace, WaitingThreads};
+pub use divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
 pub use error::{Axis, Error, NEEDED_DRIVER, Result};
 pub use event::{Event, EventOptions};
 pub use foreign::{

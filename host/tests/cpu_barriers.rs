@@ -5,7 +5,7 @@ mod waiting;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ferrogrid_host::{Device, Error, Grid, Result, WaitingThreads};
+use ferrogrid_host::{BarrierReach, Device, Error, Grid, Result, WaitingThreads};
 use waiting::{Here, WORKERS, device, enqueue, enqueue_never_waiting, resources, run, run_with};
 
 #[test]
@@ -117,7 +117,9 @@ fn threads_that_exit_before_a_barrier_are_named_with_those_that_wait() {
     let Error::BarrierDivergence { kernel, block, waiting, exited } = error else { panic!("{text}") };
     assert_eq!((kernel, block), ("probe", [1, 0, 0]));
     assert_eq!(exited, [[61, 0, 0], [62, 0, 0], [63, 0, 0]]);
-    let [WaitingThreads { place, grid: false, threads, .. }] = &waiting[..] else { panic!("{text}") };
+    let [WaitingThreads { place, reach: BarrierReach::Block, threads, .. }] = &waiting[..] else {
+        panic!("{text}")
+    };
     assert!(place.file.ends_with("cpu_barriers.rs") && place.line > 100, "{place}");
     assert_eq!(threads.len(), 61);
     let expected = format!(

@@ -250,7 +250,7 @@ fn foreign_launches_form_clusters(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");
     }
-    let no_clusters = |error: &Error| matches!(error, Error::Foreign(ForeignError::Clusters { .. }));
+    let no_clusters = |error: &Error| matches!(error, Error::NoClusters { .. });
     if device.compute_capability() < Some((9, 0)) {
         let refused = device.load_ptx(SCALE)?.function("scale")?.with_clusters([2]).map(drop);
         expect_error("clusters", refused, no_clusters)?;
@@ -265,7 +265,7 @@ fn foreign_launches_form_clusters(device: &Device) -> Outcome {
         let launched = unsafe { clustered.launch(&stream, Grid::new(16, 32), (&mut ranks, 16_u64)) };
         if size == 16 && launched.is_err() {
             // Not every device has room for as many.
-            expect_error("16 blocks", launched, no_clusters)?;
+            expect_error("16 blocks", launched, |error| matches!(error, Error::ClusterTooLarge { .. }))?;
             continue;
         }
         launched?;
@@ -275,8 +275,10 @@ fn foreign_launches_form_clusters(device: &Device) -> Outcome {
     let pairs = function.with_clusters([2, 1, 1])?;
     // SAFETY: refused.
     let odd = unsafe { pairs.launch(&stream, Grid::new(15, 32), (&mut ranks, 16_u64)) };
-    names(&expect_error("an odd grid", odd, no_clusters)?, &["`ranks`", "2 x 1 x 1", "15 x 1 x 1"])?;
-    expect_error("no blocks", function.with_clusters([0]).map(drop), no_clusters)?;
+    let partial = |error: &Error| matches!(error, Error::PartialCluster { blocks: 15, cluster: 2, .. });
+    names(&expect_error("an odd grid", odd, partial)?, &["`ranks`", "15 blocks along x"])?;
+    let empty = Error::Foreign(ForeignError::ClusterSize { kernel: "ranks", cluster: [0, 1, 1] });
+    expect("no blocks", function.with_clusters([0]).map(drop), Err(empty))?;
     let huge = function.with_clusters([4096])?;
     // SAFETY: refused.
     let huge = unsafe { huge.launch(&stream, Grid::new(4096, 32), (&mut ranks, 16_u64)) };

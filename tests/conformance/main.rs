@@ -6,6 +6,8 @@ mod atomic_kernels;
 mod atomics;
 mod block_kernels;
 mod blocks;
+mod cluster_kernels;
+mod clusters;
 mod devices;
 mod failure_kernels;
 mod failures;
@@ -72,6 +74,7 @@ fn main() -> std::process::ExitCode {
         strides::CASES,
         timelines::CASES,
         blocks::CASES,
+        clusters::CASES,
         random::CASES,
         faults::CASES,
         properties::CASES,

@@ -5,7 +5,6 @@ use super::error::ForeignError;
 use super::function::ForeignFunction;
 use crate::attribute::DeviceAttribute;
 use crate::error::{Error, Result};
-use crate::grid::LaunchShape;
 
 /// The most blocks of a cluster that every device with clusters takes.
 const PORTABLE_CLUSTER: u32 = 8;
@@ -57,20 +56,19 @@ impl ForeignFunction {
     /// ```
     ///
     /// # Errors
-    /// [`ForeignError::Clusters`] before compute capability 9.0 and for a cluster of no blocks; or if the
-    /// driver fails.
+    /// [`Error::NoClusters`] before compute capability 9.0; [`ForeignError::ClusterSize`] for a cluster of no
+    /// blocks, or of more than can be counted; or if the driver fails.
     pub fn with_clusters<const R: usize>(self, cluster: [u32; R]) -> Result<Self> {
         const { assert!(1 <= R && R <= 3, "clusters have 1, 2 or 3 axes") };
         let cluster = std::array::from_fn(|axis| cluster.get(axis).copied().unwrap_or(1));
         if let Some(capability) = self.device().compute_capability().filter(|found| *found < (9, 0)) {
-            let (major, minor) = capability;
-            let reason = format!("they need compute capability 9.0, {} has {major}.{minor}", self.device());
-            return Err(self.no_clusters(cluster, reason));
+            let (kernel, device) = (self.name(), self.device().to_string().into());
+            return Err(Error::NoClusters { kernel, cluster, device, capability });
         }
-        let Some(blocks) =
-            cluster.iter().try_fold(1_u32, |all, axis| all.checked_mul(*axis)).filter(|&all| all > 0)
-        else {
-            return Err(self.no_clusters(cluster, "a cluster has at least one block".into()));
+        let blocks =
+            cluster.iter().try_fold(1_u32, |all, axis| all.checked_mul(*axis)).filter(|&all| all > 0);
+        let Some(blocks) = blocks else {
+            return Err(ForeignError::ClusterSize { kernel: self.name(), cluster }.into());
         };
         if blocks > PORTABLE_CLUSTER {
             self.loaded().allow_large_clusters()?;
@@ -89,19 +87,5 @@ impl ForeignFunction {
             return Err(Error::PriorityOutOfRange { priority, least, greatest });
         }
         Ok(self.with_attributes(|attributes| attributes.priority = Some(priority)))
-    }
-
-    /// That the grid is made of whole clusters.
-    pub(super) fn check_clusters(&self, shape: &LaunchShape) -> Result<()> {
-        let cluster = self.launch_attributes().cluster;
-        if shape.grid.iter().zip(&cluster).all(|(blocks, size)| blocks.is_multiple_of(*size)) {
-            return Ok(());
-        }
-        let [x, y, z] = shape.grid;
-        Err(self.no_clusters(cluster, format!("a grid of {x} x {y} x {z} blocks is not made of such")))
-    }
-
-    fn no_clusters(&self, cluster: [u32; 3], reason: String) -> Error {
-        ForeignError::Clusters { kernel: self.name(), cluster, reason: reason.into() }.into()
     }
 }

@@ -17,7 +17,7 @@ use crate::backend::{Prepared, StreamBackend};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::not_recordable;
-use crate::grid::{Grid, IntoGrid, LaunchShape};
+use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
 use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
 use crate::kernel_attributes::KernelAttributes;
@@ -67,6 +67,7 @@ impl ForeignFunction {
             rank: 1,
             block: None,
             max_threads: Some(attributes.max_threads_per_block),
+            cluster: None,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],
@@ -96,10 +97,6 @@ impl ForeignFunction {
 
     pub(super) fn loaded(&self) -> LoadedFunction {
         self.entry.loaded
-    }
-
-    pub(super) fn launch_attributes(&self) -> &LaunchAttributes {
-        &self.attributes
     }
 
     pub(super) fn with_attributes(mut self, change: impl FnOnce(&mut LaunchAttributes)) -> Self {
@@ -274,8 +271,9 @@ impl ForeignFunction {
         let Some(shape) = grid.resolve(kernel, device.limits())? else {
             return list.accesses().try_for_each(|access| access.check_device(inner));
         };
-        self.check_clusters(&shape)?;
-        let shape = LaunchShape { shared_bytes: self.dynamic_shared as usize, ..shape };
+        let cluster = self.attributes.cluster;
+        check_clusters(self.name(), shape.grid, cluster)?;
+        let shape = LaunchShape { shared_bytes: self.dynamic_shared as usize, cluster, ..shape };
         for access in list.accesses() {
             access.begin(inner)?;
         }

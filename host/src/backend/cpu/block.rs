@@ -31,6 +31,8 @@ use ready::ReadyQueue;
 use stacks::{Grant, Stacks};
 use warp::{Rounds, Warp};
 
+use crate::divergence::BarrierReach;
+
 /// The most threads of a block, here and on every GPU so far.
 const MAX_THREADS: usize = 1024;
 
@@ -49,7 +51,8 @@ enum Wait {
         mask: u32,
         site: &'static Location<'static>,
     },
-    GridBarrier(&'static Location<'static>),
+    /// For other blocks: of the grid, or of the cluster.
+    OtherBlocks(&'static Location<'static>),
     /// For the other lanes to get as far as they can, to learn which are here too.
     ActiveMask(&'static Location<'static>),
     /// For nothing more: it has exited.
@@ -79,10 +82,12 @@ pub(super) struct BlockExecutor {
     barrier: BlockBarrier,
     warps: Box<[Warp]>,
     rounds: Rounds,
-    at_grid_barrier: Cell<u32>,
+    at_outer_barrier: Cell<u32>,
     at_active_mask: Cell<u32>,
-    /// Gives the turn to the other blocks of a cooperative launch; `None` in others.
+    /// Gives the turn to the other blocks of a cooperative launch, or of the cluster; `None` in others.
     pause: Cell<Option<NonNull<Yielder<(), ()>>>>,
+    /// The executors of the blocks of the cluster, by their rank; `None` in a launch without clusters.
+    cluster: Cell<Option<NonNull<[BlockExecutor]>>>,
     failed: Cell<bool>,
     /// Whether a thread was left in the middle of what it did.
     spoiled: Cell<bool>,
@@ -94,7 +99,7 @@ pub(super) struct BlockExecutor {
 }
 
 // SAFETY: it is moved to another CPU thread only between blocks. Then no coroutine is alive, whose
-// stack might hold what must stay on its thread, and the yielders are `None`.
+// stack might hold what must stay on its thread, and the yielders and the cluster are `None`.
 unsafe impl Send for BlockExecutor {}
 
 /// What the scheduler does next.
@@ -122,9 +127,10 @@ impl BlockExecutor {
             barrier: BlockBarrier::default(),
             warps: (0..threads.div_ceil(32)).map(|_| Warp::default()).collect(),
             rounds: Rounds::default(),
-            at_grid_barrier: Cell::new(0),
+            at_outer_barrier: Cell::new(0),
             at_active_mask: Cell::new(0),
             pause: Cell::new(None),
+            cluster: Cell::new(None),
             failed: Cell::new(false),
             spoiled: Cell::new(false),
             failure: RefCell::new(None),
@@ -181,20 +187,34 @@ impl BlockExecutor {
         self.failure.borrow_mut().take()
     }
 
-    /// Makes the block give its turn to others by `pause` while it waits for the grid. `None` ends that.
+    /// Makes the block give its turn to others by `pause` while it waits for them. `None` ends that.
     pub(super) fn set_pause(&self, pause: Option<NonNull<Yielder<(), ()>>>) {
         self.pause.set(pause);
     }
 
-    /// Ends the block at its grid barrier, without a failure of its own.
+    /// Makes the block one of a cluster, whose blocks these executors run, this one among them. `None` ends
+    /// that.
+    ///
+    /// # Safety
+    /// The executors stay where they are, and on this CPU thread, until that ends.
+    pub(super) unsafe fn set_cluster(&self, cluster: Option<NonNull<[BlockExecutor]>>) {
+        self.cluster.set(cluster);
+    }
+
+    /// What a barrier beyond the block waits for here.
+    fn beyond_block(&self) -> BarrierReach {
+        if self.cluster.get().is_some() { BarrierReach::Cluster } else { BarrierReach::Grid }
+    }
+
+    /// Ends the block at its barrier with others, without a failure of its own.
     pub(super) fn abandon(&self) {
         self.failed.set(true);
     }
 
-    /// Where the threads wait for the grid: the place of the first in the source, and how many there are.
-    pub(super) fn grid_barrier_site(&self) -> Option<&'static Location<'static>> {
+    /// Where the threads wait for other blocks: the place of the first in the source.
+    pub(super) fn outer_barrier_site(&self) -> Option<&'static Location<'static>> {
         self.states[..self.threads.get() as usize].iter().find_map(|state| match state.waits.get() {
-            Wait::GridBarrier(site) => Some(site),
+            Wait::OtherBlocks(site) => Some(site),
             _ => None,
         })
     }
@@ -204,7 +224,7 @@ impl BlockExecutor {
         self.threads.set(threads);
         self.started.set(0);
         self.exited.set(0);
-        self.at_grid_barrier.set(0);
+        self.at_outer_barrier.set(0);
         self.at_active_mask.set(0);
         self.ready.clear();
         self.barrier.reset();
@@ -244,7 +264,7 @@ impl BlockExecutor {
                 }
                 Step::Finished => return,
                 Step::Stuck => {
-                    if !warp::wake_active(self) && !self.wait_for_grid() {
+                    if !warp::wake_active(self) && !self.wait_for_blocks() {
                         return;
                     }
                     continue;
@@ -386,11 +406,19 @@ impl BlockExecutor {
         unreachable!("a failed block resumes no thread but to unwind it")
     }
 
+    /// Waits for threads of other blocks.
+    #[inline]
+    fn wait_outside(&self, thread: u32, site: &'static Location<'static>) {
+        self.note(thread, Wait::OtherBlocks(site));
+        self.at_outer_barrier.set(self.at_outer_barrier.get() + 1);
+        self.suspend(thread);
+    }
+
     /// All waiting threads wait for something that no thread of this block can bring: lets the other
-    /// blocks of the grid run, if that is what they wait for. `false` if it is in vain.
+    /// blocks run, if that is what they wait for. `false` if it is in vain.
     #[cold]
-    fn wait_for_grid(&self) -> bool {
-        let all_wait = self.at_grid_barrier.get() == self.threads.get();
+    fn wait_for_blocks(&self) -> bool {
+        let all_wait = self.at_outer_barrier.get() == self.threads.get();
         let Some(pause) = self.pause.get().filter(|_| all_wait) else {
             self.fail(failure::of_stuck_block(self));
             return false;
@@ -401,7 +429,7 @@ impl BlockExecutor {
         if self.failed.get() {
             return false;
         }
-        self.at_grid_barrier.set(0);
+        self.at_outer_barrier.set(0);
         (0..self.threads.get()).for_each(|thread| self.wake(thread));
         true
     }
@@ -436,8 +464,9 @@ impl BlockExecutor {
 
 // SAFETY: `run_threads` resumes coroutines only on the calling CPU thread and draws each number once; at
 // its end all coroutines have ended, or are leaked. `barrier` and `grid_barrier` are resumed when all
-// threads have arrived, `warp_exchange` when all lanes have, or not at all: after a failure a suspended
-// thread is only ever unwound. The shared memory is this block's alone.
+// threads have arrived, as is `cluster_barrier`, `warp_exchange` when all lanes have, or not at all: after a
+// failure a suspended thread is only ever unwound. The shared memory is this block's alone; that of the cluster's
+// blocks belongs to executors that stay as `set_cluster` demands.
 unsafe impl Executor for BlockExecutor {
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
         self.may_wait.set(true);
@@ -480,9 +509,26 @@ unsafe impl Executor for BlockExecutor {
     }
 
     fn grid_barrier(&self, thread: u32, site: &'static Location<'static>) {
-        self.note(thread, Wait::GridBarrier(site));
-        self.at_grid_barrier.set(self.at_grid_barrier.get() + 1);
-        self.suspend(thread);
+        if self.cluster.get().is_some() {
+            self.fail_here(thread, Failure::NotCooperative { site });
+        }
+        self.wait_outside(thread, site);
+    }
+
+    fn cluster_barrier(&self, thread: u32, site: &'static Location<'static>) {
+        match self.cluster.get() {
+            Some(_) => self.wait_outside(thread, site),
+            None => {
+                barrier::wait(self, thread, false, site);
+            }
+        }
+    }
+
+    fn cluster_shared(&self, rank: u32) -> *mut u8 {
+        let Some(cluster) = self.cluster.get() else { return self.shared().0 };
+        // SAFETY: the executors are alive and on this CPU thread by `set_cluster`.
+        let executors = unsafe { cluster.as_ref() };
+        executors[rank as usize].shared().0
     }
 
     fn shared(&self) -> (*mut u8, usize) {

@@ -11,6 +11,7 @@ use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::block::BlockExecutor;
+use super::cluster;
 use super::cooperative;
 use super::device::CpuDevice;
 use super::memory::out_of_memory;
@@ -49,6 +50,10 @@ impl Launch {
         if self.shape.cooperative {
             // SAFETY: passed on.
             return unsafe { cooperative::run(self, device) };
+        }
+        if self.shape.cluster != [1; 3] {
+            // SAFETY: passed on.
+            return unsafe { cluster::run(self, device) };
         }
         let blocks = self.blocks();
         let failure = FirstFailure::new();
@@ -94,9 +99,10 @@ impl Launch {
 
     /// Into how many tasks to share the blocks out among `workers`. Where all workers at once would need
     /// more stacks than there can be, there are fewer tasks than workers, so that fewer are busy.
-    fn tasks(&self, workers: u64, may_wait: bool) -> u64 {
-        let threads: u32 = self.shape.block.iter().product();
-        let stacks_for = (MAX_STACKS as u64 / u64::from(threads)).max(1);
+    pub(super) fn tasks(&self, workers: u64, may_wait: bool) -> u64 {
+        let [threads, blocks]: [u64; 2] =
+            [self.shape.block, self.shape.cluster].map(|shape| shape.map(u64::from).iter().product());
+        let stacks_for = (MAX_STACKS as u64 / (threads * blocks)).max(1);
         if may_wait && workers > stacks_for { stacks_for } else { workers * TASKS_PER_THREAD }
     }
 
@@ -146,7 +152,8 @@ impl Launch {
         if !executor.begin(self.shape.shared_bytes) {
             return Err(out_of_memory(device, self.shape.shared_bytes));
         }
-        let block = Block::with_executor(self.block_idx(number), self.shape.block, self.shape.grid, executor);
+        let block = Block::with_executor(self.block_idx(number), self.shape.block, self.shape.grid, executor)
+            .in_clusters_of(self.shape.cluster);
         let entry = kernel.descriptor().cpu;
         // SAFETY: the caller vouches for the parameters, and that each block of the launch runs once.
         let result = catch(|| unsafe { entry(&block, self.params.as_ptr()) });
@@ -182,23 +189,23 @@ pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &Cpu
 }
 
 /// The failure of the lowest block among those that failed.
-struct FirstFailure {
+pub(super) struct FirstFailure {
     /// Its number, or `u64::MAX`.
     block: AtomicU64,
     error: Mutex<Option<Error>>,
 }
 
 impl FirstFailure {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         FirstFailure { block: AtomicU64::new(u64::MAX), error: Mutex::new(None) }
     }
 
     /// Whether a block before `number` has failed, so that `number` need not run.
-    fn before(&self, number: u64) -> bool {
+    pub(super) fn before(&self, number: u64) -> bool {
         self.block.load(Ordering::Relaxed) < number
     }
 
-    fn note(&self, number: u64, error: impl FnOnce() -> Error) {
+    pub(super) fn note(&self, number: u64, error: impl FnOnce() -> Error) {
         let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         if number < self.block.load(Ordering::Relaxed) {
             self.block.store(number, Ordering::Relaxed);
@@ -206,7 +213,7 @@ impl FirstFailure {
         }
     }
 
-    fn into_result(self) -> Result<()> {
+    pub(super) fn into_result(self) -> Result<()> {
         let error = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
         error.map_or(Ok(()), Err)
     }

@@ -3,6 +3,7 @@
 
 mod block;
 mod budget;
+mod cluster;
 mod cooperative;
 mod device;
 mod event;

@@ -41,6 +41,7 @@ impl Code {
     pub(super) const NOT_READY: Code = Code(600);
     pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = Code(704);
     pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = Code(701);
+    pub(super) const INVALID_CLUSTER_SIZE: Code = Code(912);
     pub(super) const COOPERATIVE_LAUNCH_TOO_LARGE: Code = Code(720);
 
     #[inline]

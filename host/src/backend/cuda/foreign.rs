@@ -5,8 +5,7 @@ use std::ffi::{CString, c_uint, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 use cudarc::driver::sys::{
-    CUfunction, CUfunction_attribute, CUlaunchAttribute, CUlaunchAttributeID as Id, CUlaunchAttributeValue,
-    CUmodule,
+    CUfunction, CUlaunchAttribute, CUlaunchAttributeID as Id, CUlaunchAttributeValue, CUmodule,
 };
 
 use super::device::{CudaDevice, Handle};
@@ -19,9 +18,6 @@ use crate::foreign::{ForeignError, Image, JitOptions, LaunchAttributes};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::kernel_attributes::KernelAttributes;
-
-/// `CUDA_ERROR_INVALID_CLUSTER_SIZE`.
-const INVALID_CLUSTER_SIZE: Code = Code(912);
 
 /// A module that the driver has loaded. It stays loaded for the rest of the process, unless it is
 /// unloaded by hand: launches, graphs and copies of its handles may refer to it.
@@ -139,11 +135,7 @@ impl LoadedFunction {
 
     /// Lets launches have clusters of more blocks than every device takes.
     pub(crate) fn allow_large_clusters(self) -> Result<()> {
-        self.device.set_function_attribute(
-            self.raw.0,
-            CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-            1,
-        )
+        self.device.allow_large_clusters(self.raw.0)
     }
 
     /// Lets launches have `bytes` of dynamic shared memory.
@@ -207,12 +199,7 @@ impl CudaStream {
         match code {
             Code::SUCCESS => self.recent().note(kernel),
             Code::COOPERATIVE_LAUNCH_TOO_LARGE => return Err(self.too_many_blocks(raw, kernel, shape)),
-            INVALID_CLUSTER_SIZE => {
-                let limit = function.device.max_potential_cluster_size(raw, shape.block, shared)?;
-                let reason = format!("{} takes {limit} such blocks at most", function.device).into();
-                let (kernel, cluster) = (kernel.name(), attributes.cluster);
-                return Err(ForeignError::Clusters { kernel, cluster, reason }.into());
-            }
+            Code::INVALID_CLUSTER_SIZE => return Err(self.cluster_too_large(raw, kernel, shape)),
             code => return Err(self.launch_error(code, raw, kernel, shape.block)),
         }
         Ok(())
