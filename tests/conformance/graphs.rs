@@ -140,13 +140,13 @@ fn a_body_runs_if_its_condition_holds(device: &Device) -> Outcome {
 
 fn a_body_runs_while_its_condition_holds(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    let data = stream.zeros::<u32>(LENGTH)?;
+    let data = stream.zeros::<u32>(1000)?;
     let mut rounds = stream.zeros::<u32>(1)?;
     let (graph, (rounds, data)) = stream.capture(|capture| {
         let mut rounds = capture.write(&mut rounds)?;
         let mut data = capture.keep(data)?;
         capture.while_node(rounds.key(), |body| {
-            elementwise::increment(body, Grid::cover(LENGTH), &mut data)?;
+            elementwise::increment(body, Grid::cover(1000), &mut data)?;
             elementwise::count_down(body, Grid::cover(1), &mut rounds)
         })?;
         Ok((rounds.key(), data.key()))
@@ -160,7 +160,7 @@ fn a_body_runs_while_its_condition_holds(device: &Device) -> Outcome {
         graph.launch(&stream)?;
         expected += count;
         let found = stream.download(graph.view(data)?)?;
-        expect(&format!("after {count} rounds"), found == vec![expected; LENGTH], true)?;
+        expect(&format!("after {count} rounds"), found == vec![expected; 1000], true)?;
         expect("rounds left", stream.download(graph.view(rounds)?)?, vec![0])?;
     }
     Ok(())
