@@ -33,6 +33,11 @@ impl Arch {
         &self.0
     }
 
+    /// Whether devices of this architecture have thread block clusters.
+    pub(crate) fn has_clusters(&self) -> bool {
+        self.number() >= 90
+    }
+
     /// Whether a device of this compute capability (major, minor) runs what is compiled for this architecture:
     /// PTX runs on what is newer, too; with `a` (`sm_90a`) on nothing else, with `f` within its family.
     ///
@@ -128,6 +133,15 @@ mod tests {
             let error = name.parse::<Arch>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{name}`")), "{error}");
         }
+    }
+
+    #[test]
+    fn clusters_come_with_sm_90() {
+        let has = |name: &str| name.parse::<Arch>().unwrap().has_clusters();
+        assert_eq!(
+            ["sm_75", "sm_89", "sm_90", "sm_90a", "sm_100f"].map(has),
+            [false, false, true, true, true]
+        );
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl Compiler<'_> {
     fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
         let (assembly, shared_sizes) = shared_sizes::take(assembly);
         let text = feedback::adapt(&assembly);
-        let text = launch_bounds::declare(&text, bounds(device_crate, self.options.max_registers));
+        let bounds = bounds(device_crate, self.options.max_registers, self.arch.has_clusters());
+        let text = launch_bounds::declare(&text, bounds);
         let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
         let wants_lines = self.options.line_info != Some(false);
         let text = if wants_lines { self.readable(&text) } else { line_info::strip(&text) };
@@ -238,14 +239,16 @@ fn features(device_crate: &DeviceCrate) -> String {
 }
 
 /// Name and promises of each entry point. `max_registers` is for kernels that do not bound their registers
-/// themselves.
+/// themselves. Architectures without clusters know no directive for them; launches there are refused.
 fn bounds(
     device_crate: &DeviceCrate,
     max_registers: Option<u32>,
+    clusters: bool,
 ) -> impl Iterator<Item = (&str, LaunchBounds)> {
     let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
     kernels.map(move |kernel| {
         let mut bounds = kernel.bounds;
+        bounds.cluster = bounds.cluster.filter(|_| clusters);
         if bounds.min_blocks.is_none() {
             bounds.max_registers = bounds.max_registers.or(max_registers);
         }

@@ -33,6 +33,9 @@ fn directives(bounds: LaunchBounds) -> String {
     if let Some(threads) = bounds.max_threads {
         lines.push_str(&format!(".maxntid {threads}, 1, 1\n"));
     }
+    if let Some([x, y, z]) = bounds.cluster {
+        lines.push_str(&format!(".explicitcluster\n.reqnctapercluster {x}, {y}, {z}\n"));
+    }
     if let Some(blocks) = bounds.min_blocks {
         lines.push_str(&format!(".minnctapersm {blocks}\n"));
     }
@@ -53,8 +56,9 @@ mod tests {
         let fixed = LaunchBounds { block: Some([16, 16, 1]), min_blocks: Some(2), ..LaunchBounds::default() };
         let limited =
             LaunchBounds { max_threads: Some(100), max_registers: Some(64), ..LaunchBounds::default() };
+        let fixed = LaunchBounds { cluster: Some([4, 2, 1]), ..fixed };
         let text = declare(TEXT, [("k_10", limited), ("k_1", fixed)]);
-        assert!(text.contains("param_0\n)\n.reqntid 16, 16, 1\n.minnctapersm 2\n{"), "{text}");
+        assert!(text.contains("param_0\n)\n.reqntid 16, 16, 1\n.explicitcluster\n.reqnctapercluster 4, 2, 1\n.minnctapersm 2\n{"), "{text}");
         assert!(text.contains(".entry k_10()\n.maxntid 100, 1, 1\n.maxnreg 64\n{"), "{text}");
     }
 

@@ -31,6 +31,7 @@
 mod aligned;
 pub mod atomic;
 mod barrier;
+mod cluster;
 mod device_copy;
 mod disjoint;
 #[doc(hidden)]
@@ -57,6 +58,11 @@ pub mod warp;
 pub use aligned::Aligned16;
 pub use atomic::DeviceAtomic;
 pub use barrier::fence;
+#[doc(hidden)]
+pub use cluster::leave_cluster;
+pub use cluster::{
+    ClusterElement, ClusterPublished, ClusterPublishedSlice, PublishToCluster, ReclaimFromCluster,
+};
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
 pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
 pub use ferrogrid_macros::DeviceCopy;

@@ -16,6 +16,8 @@ pub struct Block<'a> {
     block_idx: [u32; 3],
     block_dim: [u32; 3],
     grid_dim: [u32; 3],
+    /// Blocks in a cluster along each axis.
+    pub(crate) cluster_dim: [u32; 3],
     unwound: Cell<[u32; 3]>,
     /// Lets threads wait, and has the shared memory; `None` outside a device.
     executor: Option<&'a dyn Executor>,
@@ -40,7 +42,7 @@ impl<'a> Block<'a> {
     /// cannot wait for each other, and it has no shared memory: [`Block::with_executor`] has both.
     pub fn new(block_idx: [u32; 3], block_dim: [u32; 3], grid_dim: [u32; 3]) -> Self {
         let (unwound, waiting) = (Cell::new([0; 3]), Cell::new(false));
-        Block { block_idx, block_dim, grid_dim, unwound, executor: None, waiting }
+        Block { block_idx, block_dim, grid_dim, cluster_dim: [1; 3], unwound, executor: None, waiting }
     }
 
     /// The same, whose threads wait and share memory by means of `executor`.
@@ -51,6 +53,12 @@ impl<'a> Block<'a> {
         executor: &'a dyn Executor,
     ) -> Self {
         Block { executor: Some(executor), ..Self::new(block_idx, block_dim, grid_dim) }
+    }
+
+    /// The same in a launch whose blocks form clusters of this shape, x first.
+    #[must_use]
+    pub fn in_clusters_of(self, cluster_dim: [u32; 3]) -> Self {
+        Block { cluster_dim, ..self }
     }
 
     /// Runs `body` once for each thread of the block, one after the other, x fastest. For bodies that

@@ -47,8 +47,8 @@ use crate::thread::Thread;
 /// }
 /// ```
 pub struct Shared<'b, A: SharedArray, const ID: usize = 0> {
-    start: *mut A,
-    block: PhantomData<&'b mut A>,
+    pub(crate) start: *mut A,
+    pub(crate) block: PhantomData<&'b mut A>,
 }
 
 /// An array in the shared memory of a block, while all threads read it; see [`Shared`].

@@ -100,7 +100,7 @@ impl<const R: usize> Thread<'_, R> {
 }
 
 #[inline(always)]
-fn first<const R: usize>(all: [u32; 3]) -> [u32; R] {
+pub(crate) fn first<const R: usize>(all: [u32; 3]) -> [u32; R] {
     const { assert!(R >= 1 && R <= 3, "a grid has rank 1, 2 or 3") };
     core::array::from_fn(|axis| all[axis])
 }

@@ -76,7 +76,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(DeviceBuffer { memory, len, elements: PhantomData })
     }
 
-    fn bytes_of(len: usize) -> Result<usize> {
+    pub(crate) fn bytes_of(len: usize) -> Result<usize> {
         const { assert!(align_of::<T>() <= ALIGNMENT, "buffer elements are aligned to at most 256 bytes") };
         len.checked_mul(size_of::<T>())
             .filter(|bytes| isize::try_from(*bytes).is_ok())

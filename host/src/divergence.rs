@@ -28,27 +28,49 @@ impl fmt::Display for SourcePlace {
     }
 }
 
+/// Whom a barrier waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BarrierReach {
+    /// The threads of a block.
+    Block,
+    /// The threads of a cluster of blocks.
+    Cluster,
+    /// All threads of the grid.
+    Grid,
+}
+
+impl fmt::Display for BarrierReach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BarrierReach::Block => "barrier",
+            BarrierReach::Cluster => "cluster barrier",
+            BarrierReach::Grid => "grid barrier",
+        })
+    }
+}
+
 /// Threads of one block that wait at the same barrier of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitingThreads {
     /// The barrier's place.
     pub place: SourcePlace,
-    /// Whether it is a barrier of the whole grid.
-    pub grid: bool,
+    /// Whom it waits for.
+    pub reach: BarrierReach,
     /// The threads' places in the block, x first.
     pub threads: Vec<[u32; 3]>,
 }
 
 impl WaitingThreads {
-    pub(crate) fn new(place: SourcePlace, grid: bool, threads: Vec<[u32; 3]>) -> Self {
-        WaitingThreads { place, grid, threads }
+    pub(crate) fn new(place: SourcePlace, reach: BarrierReach, threads: Vec<[u32; 3]>) -> Self {
+        WaitingThreads { place, reach, threads }
     }
 }
 
 impl fmt::Display for WaitingThreads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let barrier = if self.grid { "grid barrier" } else { "barrier" };
+        let barrier = self.reach;
         write!(f, "at the {barrier} at {} wait {}", self.place, Threads(&self.threads))
     }
 }

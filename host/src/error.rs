@@ -13,7 +13,8 @@ use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 use crate::graph::GraphError;
-use display::{Free, LaunchedSince, List, On, Place, Shape};
+use crate::ipc::IpcError;
+use display::{Free, LaunchedSince, List, On, OneThread, Place, Shape};
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -154,6 +155,32 @@ pub enum Error {
         /// The thread's index in the block, x first.
         thread: [u32; 3],
     },
+    /// A thread of a kernel has used up its stack, by calling too deep or by variables that are too large (CPU
+    /// device; on a GPU that is [`Error::LaunchFailed`] or wrong values).
+    ///
+    /// The thread was left where it was: its variables are leaked, not dropped. The device goes on, and what the
+    /// launch was to write holds any values. (Other systems than x86-64 Linux end the process, with a message.)
+    #[error(
+        "kernel `{kernel}` at {file}:{line} has used up the stack of {} KiB of {} in block {}; FERROGRID_CPU_STACK sets another size (in KiB)",
+        bytes / 1024,
+        OneThread(thread),
+        Place(block)
+    )]
+    KernelStackOverflow {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The kernel's source file.
+        file: &'static str,
+        /// The line of the kernel, from 1.
+        line: u32,
+        /// The block's index in the grid, x first.
+        block: [u32; 3],
+        /// The thread's index in the block, x first; `None` for a kernel that never waits, whose threads
+        /// run as one loop.
+        thread: Option<[u32; 3]>,
+        /// The size of the stack in bytes.
+        bytes: usize,
+    },
     /// Some threads of a block wait at a barrier that others never reach, because these have exited or wait
     /// elsewhere (CPU device; on a GPU such a kernel hangs or computes nonsense).
     #[error(
@@ -179,6 +206,27 @@ pub enum Error {
         Place(ended)
     )]
     GridBarrierDivergence {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Where the first block waits.
+        place: SourcePlace,
+        /// The first block that waits, x first.
+        waiting: [u32; 3],
+        /// How many wait.
+        waiting_blocks: u32,
+        /// The first block that has ended, x first.
+        ended: [u32; 3],
+        /// How many have ended.
+        ended_blocks: u32,
+    },
+    /// Some blocks of a cluster wait at its barrier after others have ended (CPU device; on a GPU such a kernel
+    /// hangs or computes nonsense).
+    #[error(
+        "kernel `{kernel}`: {waiting_blocks} blocks, the first {}, wait at the cluster barrier at {place}, but {ended_blocks} blocks of the cluster, the first {}, have ended",
+        Place(waiting),
+        Place(ended)
+    )]
+    ClusterBarrierDivergence {
         /// The kernel's name.
         kernel: &'static str,
         /// Where the first block waits.
@@ -419,12 +467,24 @@ pub enum Error {
         excess: usize,
     },
     /// A buffer was used on a stream of another device.
-    #[error("a buffer of {buffer} was used on a stream of {stream}: copy it there first")]
+    #[error(
+        "a buffer of {buffer} was used on a stream of {stream}: copy it there first (`Stream::copy_peer`, `Stream::duplicate_peer`)"
+    )]
     DeviceMismatch {
         /// The buffer's device.
         buffer: Box<str>,
         /// The stream's device.
         stream: Box<str>,
+    },
+    /// A device cannot reach the memory of another.
+    #[error(
+        "{device} cannot use the memory of {peer} in place; copies between them work (`Stream::copy_peer`)"
+    )]
+    NoPeerAccess {
+        /// The device.
+        device: Box<str>,
+        /// The device whose memory it was to use.
+        peer: Box<str>,
     },
     /// A grid has more blocks along an axis than the device takes.
     #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}, the device's limit is {limit}")]
@@ -479,6 +539,62 @@ pub enum Error {
         required: [u32; 3],
         /// The shape of the launch, x first.
         found: [u32; 3],
+    },
+    /// A grid has a number of blocks along an axis that does not divide into the clusters of the kernel.
+    #[error(
+        "kernel `{kernel}`: the grid has {blocks} blocks along {axis}, which is no multiple of the {cluster} blocks that make a cluster"
+    )]
+    PartialCluster {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// Blocks of the grid along it.
+        blocks: u32,
+        /// Blocks of a cluster along it.
+        cluster: u32,
+    },
+    /// A kernel with clusters was launched on a device that has none.
+    #[error(
+        "kernel `{kernel}` has clusters of {}, which need compute capability 9.0; {device} has {}.{}",
+        Shape(cluster), capability.0, capability.1
+    )]
+    NoClusters {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Blocks of a cluster, x first.
+        cluster: [u32; 3],
+        /// The device.
+        device: Box<str>,
+        /// Its compute capability (major, minor).
+        capability: (u32, u32),
+    },
+    /// A kernel with clusters was compiled for architectures only that have none.
+    #[error(
+        "kernel `{kernel}` has clusters, but the code that runs on {device} was compiled for sm_{architecture}: build for sm_90 or a later architecture, too (FERROGRID_ARCH=sm_75,sm_90)"
+    )]
+    NoClusterCode {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// The architecture that the code was compiled for: 75 for `sm_75`.
+        architecture: u32,
+    },
+    /// A device does not take clusters of so many blocks, of this kernel with so much shared memory.
+    #[error(
+        "kernel `{kernel}`: {device} takes clusters of {limit} such blocks at most, not of {}",
+        Shape(cluster)
+    )]
+    ClusterTooLarge {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// Blocks of a cluster, x first.
+        cluster: [u32; 3],
+        /// The most blocks that it can have.
+        limit: u32,
     },
     /// A block has more threads than the device (or the kernel, by its use of registers) takes.
     #[error("kernel `{kernel}`: a block of {} has {threads} threads, the limit is {limit}", Shape(block))]
@@ -591,6 +707,9 @@ pub enum Error {
     /// A graph could not be recorded, updated or launched.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// Memory or an event could not be shared with other processes.
+    #[error(transparent)]
+    Ipc(#[from] IpcError),
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),

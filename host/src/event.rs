@@ -6,9 +6,11 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::backend::EventBackend;
+use crate::backend::cuda::CudaEvent;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::RecordedEvent;
+use crate::ipc::no_events;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
 
@@ -37,12 +39,13 @@ pub struct Event {
 pub struct EventOptions {
     timing: bool,
     blocking_sync: bool,
+    interprocess: bool,
 }
 
 impl EventOptions {
     /// With timing, and waited for by spinning (`CU_EVENT_DEFAULT`).
     pub const fn new() -> Self {
-        EventOptions { timing: true, blocking_sync: false }
+        EventOptions { timing: true, blocking_sync: false, interprocess: false }
     }
 
     /// Without timing, which is cheaper (`CU_EVENT_DISABLE_TIMING`).
@@ -56,6 +59,17 @@ impl EventOptions {
     #[must_use]
     pub const fn blocking_sync(self) -> Self {
         EventOptions { blocking_sync: true, ..self }
+    }
+
+    /// Lets other processes open it: see [`Event::ipc_handle`] (`CU_EVENT_INTERPROCESS`). Such an event has no
+    /// timing (`CU_EVENT_DISABLE_TIMING`). On the CPU device there are none.
+    #[must_use]
+    pub const fn interprocess(self) -> Self {
+        EventOptions { interprocess: true, timing: false, ..self }
+    }
+
+    pub(crate) const fn is_interprocess(self) -> bool {
+        self.interprocess
     }
 
     pub(crate) const fn has_timing(self) -> bool {
@@ -91,8 +105,11 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// If the device cannot be opened.
+    /// If the device cannot be opened; [`Error::Unsupported`] for an interprocess event of the CPU device.
     pub fn new_event(&self, options: EventOptions) -> Result<Event> {
+        if options.is_interprocess() && !self.is_cuda() {
+            return Err(no_events(self));
+        }
         Ok(Event { device: self.clone(), backend: EventBackend::new(self.backend(), options)? })
     }
 }
@@ -184,6 +201,18 @@ impl Event {
             EventBackend::Cuda(event) => Some(event.as_raw()),
             EventBackend::Cpu(_) | EventBackend::Recorded(_) => None,
         }
+    }
+
+    /// The event of a GPU, if it is one.
+    pub(crate) fn cuda(&self) -> Option<&CudaEvent> {
+        match &self.backend {
+            EventBackend::Cuda(event) => Some(event),
+            EventBackend::Cpu(_) | EventBackend::Recorded(_) => None,
+        }
+    }
+
+    pub(crate) fn of_cuda(device: Device, event: CudaEvent) -> Self {
+        Event { device, backend: EventBackend::Cuda(event) }
     }
 
     pub(crate) fn backend(&self) -> &EventBackend {

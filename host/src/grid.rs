@@ -72,7 +72,8 @@ impl<const R: usize> Grid<R> {
     /// Blocks have the shape that the kernel fixes, else 256, 32 x 8 or 8 x 8 x 8 threads (fewer for a
     /// kernel with `max_threads`), unless [`Grid::with_block`] says otherwise. The
     /// last block along an axis may reach over the end; the kernel's own bounds check is for that.
-    /// Covering 0 elements launches nothing, and is no error.
+    /// Covering 0 elements launches nothing, and is no error. For a kernel with clusters the number of blocks is
+    /// raised to whole clusters.
     pub fn cover(extent: impl Extent<R>) -> Self {
         Grid { size: Size::Cover(extent.extent()), block: None }
     }
@@ -96,6 +97,7 @@ impl<const R: usize> Grid<R> {
         let fixed = kernel.block();
         let block = self.block.map(pad).or(fixed).unwrap_or_else(|| default_block::<R>(kernel.max_threads()));
         check_fixed(kernel, block)?;
+        let cluster = kernel.cluster().unwrap_or([1; 3]);
         let limits = &limits.with_max_threads(kernel.max_threads());
         let kernel = kernel.name();
         check_block(kernel, block, limits)?;
@@ -105,11 +107,16 @@ impl<const R: usize> Grid<R> {
                     return Ok(None);
                 }
                 let extent = pad_extent(extent);
-                std::array::from_fn(|axis| (extent[axis] as u64).div_ceil(u64::from(block[axis])))
+                std::array::from_fn(|axis| {
+                    let blocks = (extent[axis] as u64).div_ceil(u64::from(block[axis]));
+                    blocks.next_multiple_of(u64::from(cluster[axis]))
+                })
             }
             Size::Blocks(blocks) => pad(blocks).map(u64::from),
         };
-        Ok(Some(LaunchShape::new(check_grid(kernel, blocks, limits)?, block)))
+        let grid = check_grid(kernel, blocks, limits)?;
+        check_clusters(kernel, grid, cluster)?;
+        Ok(Some(LaunchShape { cluster, ..LaunchShape::new(grid, block) }))
     }
 }
 
@@ -135,6 +142,8 @@ impl<const R: usize> IntoGrid<R> for Grid<R> {
 pub(crate) struct LaunchShape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// Blocks that make a cluster, along each axis; 1 each where there are none.
+    pub(crate) cluster: [u32; 3],
     /// Bytes of shared memory for each block.
     pub(crate) shared_bytes: usize,
     /// Whether all blocks must be resident at the same time, for barriers of the grid.
@@ -144,7 +153,7 @@ pub(crate) struct LaunchShape {
 impl LaunchShape {
     /// Blocks without shared memory that do not wait for each other.
     pub(crate) const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
-        LaunchShape { grid, block, shared_bytes: 0, cooperative: false }
+        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, cooperative: false }
     }
 }
 
@@ -241,6 +250,16 @@ fn check_grid(kernel: &'static str, blocks: [u64; 3], limits: &Limits) -> Result
     Ok(checked)
 }
 
+/// Checks that the grid is made of whole clusters.
+fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32; 3]) -> Result<()> {
+    for ((axis, blocks), cluster) in Axis::ALL.into_iter().zip(grid).zip(cluster) {
+        if !blocks.is_multiple_of(cluster) {
+            return Err(Error::PartialCluster { kernel, axis, blocks, cluster });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::c_void;
@@ -252,6 +271,14 @@ mod tests {
     use crate::kernel::KernelDescriptor;
 
     fn kernel(block: Option<[u32; 3]>, max_threads: Option<u32>) -> Kernel {
+        kernel_in_clusters(block, max_threads, None)
+    }
+
+    fn kernel_in_clusters(
+        block: Option<[u32; 3]>,
+        max_threads: Option<u32>,
+        cluster: Option<[u32; 3]>,
+    ) -> Kernel {
         unsafe fn never(_: &Block, _: *const *const c_void) {}
         static IMAGE: ModuleImage = ModuleImage::host_only();
         Kernel::new(KernelDescriptor {
@@ -260,6 +287,7 @@ mod tests {
             rank: 1,
             block,
             max_threads,
+            cluster,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],
@@ -283,6 +311,19 @@ mod tests {
         assert!(resolve(Grid::new([2, 2], [16, 16])).is_ok());
         let mismatch = Error::BlockMismatch { kernel: "k", required: [16, 16, 1], found: [32, 8, 1] };
         assert_eq!(resolve(Grid::new([2, 2], [32, 8])), Err(mismatch));
+    }
+
+    #[test]
+    fn grids_are_made_of_whole_clusters() {
+        let clustered = kernel_in_clusters(None, None, Some([4, 2, 1]));
+        let resolve = |grid: Grid<2>| grid.resolve(&clustered, &Limits::CUDA);
+        let shape = resolve(Grid::cover([33, 25])).unwrap().unwrap();
+        assert_eq!((shape.grid, shape.cluster), ([4, 4, 1], [4, 2, 1]));
+        assert!(resolve(Grid::new([8, 2], [32, 1])).is_ok());
+        let partial = Error::PartialCluster { kernel: "k", axis: Axis::Y, blocks: 3, cluster: 2 };
+        assert_eq!(resolve(Grid::new([8, 3], [32, 1])), Err(partial));
+        let too_many = resolve(Grid::cover([32, 65_535 * 8]));
+        assert!(matches!(too_many, Err(Error::GridTooLarge { value: 65_536, .. })), "{too_many:?}");
     }
 
     #[test]

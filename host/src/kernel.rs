@@ -28,6 +28,8 @@ pub struct KernelDescriptor {
     pub block: Option<[u32; 3]>,
     /// The most threads of a block that it can be launched with; `None` for the device's limit.
     pub max_threads: Option<u32>,
+    /// Blocks along each axis that make a cluster, x first; `None` if blocks do not form clusters.
+    pub cluster: Option<[u32; 3]>,
     /// Bytes of shared memory that each block has for regions of static size.
     pub shared_bytes: usize,
     /// Whether it has shared memory at all, of static size or by the launch.
@@ -80,6 +82,11 @@ impl Kernel {
     /// The most threads in a block that `#[kernel(max_threads = ...)]` allows.
     pub fn max_threads(&self) -> Option<u32> {
         self.descriptor.max_threads
+    }
+
+    /// The blocks along each axis that `#[kernel(cluster = ...)]` makes a cluster of, x first, 1 above the rank.
+    pub fn cluster(&self) -> Option<[u32; 3]> {
+        self.descriptor.cluster
     }
 
     /// Bytes of shared memory that each block has for its `Shared` parameters; the launch adds what its

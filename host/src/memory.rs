@@ -111,6 +111,12 @@ impl Memory {
     #[inline]
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         self.check_device(stream)?;
+        self.begin_anywhere(stream, usage)
+    }
+
+    /// As `begin`, for a stream of whatever device.
+    #[inline]
+    pub(crate) fn begin_anywhere(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
         }
@@ -123,11 +129,17 @@ impl Memory {
 
     #[inline]
     pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        if self.device == *stream.device() { Ok(()) } else { Err(self.mismatch(stream)) }
+        if self.device == *stream.device() { Ok(()) } else { self.check_peer(stream) }
     }
 
     #[cold]
-    fn mismatch(&self, stream: &Arc<StreamInner>) -> Error {
+    fn check_peer(&self, stream: &Arc<StreamInner>) -> Result<()> {
+        let reached = stream.device().backend().has_peer(self.device.backend());
+        if reached { Ok(()) } else { Err(self.mismatch(stream)) }
+    }
+
+    #[cold]
+    pub(crate) fn mismatch(&self, stream: &Arc<StreamInner>) -> Error {
         Error::DeviceMismatch {
             buffer: self.device.to_string().into(),
             stream: stream.device().to_string().into(),
@@ -142,7 +154,12 @@ impl Drop for Memory {
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up
         // rather than freed under running work.
-        let ended = self.order.end();
+        let own = &self.device;
+        let ended = self.order.end(
+            |stream| stream.device() == own,
+            // Only streams of other devices have used it of late.
+            || own.new_stream().map(|stream| stream.inner().clone()),
+        );
         match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
             // `stream` has been made to run after every use.

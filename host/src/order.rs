@@ -126,10 +126,19 @@ impl<S: OrderedStream> Order<S> {
         earlier.cloned().collect()
     }
 
-    /// The stream on which the allocation is to be freed, made to wait for all uses.
-    pub(crate) fn end(&mut self) -> Result<Arc<S>> {
+    /// The stream on which the allocation is to be freed, made to wait for all uses: one that has used it and
+    /// `fits`, else what `other` makes.
+    pub(crate) fn end(
+        &mut self,
+        fits: impl Fn(&S) -> bool,
+        other: impl FnOnce() -> Result<Arc<S>>,
+    ) -> Result<Arc<S>> {
         let record = self.record.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let last = record.parts.last().or(record.readers.last()).unwrap_or(&record.writer).clone();
+        let used = record.parts.iter().rev().chain(record.readers.iter().rev()).chain([&record.writer]);
+        let last = match used.into_iter().find(|stream| fits(stream)) {
+            Some(stream) => stream.clone(),
+            None => other()?,
+        };
         record.write(&last)?;
         Ok(last)
     }
@@ -348,7 +357,7 @@ mod tests {
                 }
                 history.push((usage, (slot, number)));
             }
-            let last = order.end().unwrap();
+            let last = order.end(|stream| !stream.is_closed(), || Ok(Model::stream(16))).unwrap();
             let (_, _, clock) = last.enqueue();
             assert!(history.iter().all(|(_, work)| comes_after(&clock, *work)), "free after all uses");
         }

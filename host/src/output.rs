@@ -1,8 +1,11 @@
 //! Where text that kernels print goes: to standard output, or to a function that the user sets. It must
 //! not know how the text comes from a device.
 
+use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::backend::cpu;
 
 /// What is called with each printed text.
 pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
@@ -17,7 +20,8 @@ pub(crate) static CPU: Output = Output::new();
 
 /// Leads what kernels print natively to [`CPU`].
 pub(crate) fn connect_cpu() {
-    ferrogrid_device::output::connect(|text| CPU.deliver(text));
+    // What is written to, and memory, must not be left in the middle if the kernel's stack is used up here.
+    ferrogrid_device::output::connect(|text| cpu::holding(|| CPU.deliver(&fmt::format(text))));
 }
 
 impl Output {

@@ -5,11 +5,8 @@ mod waiting;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ferrogrid_host::{Device, Error, Grid, Result, WaitingThreads};
-use waiting::{
-    Here, WORKERS, device, enqueue, enqueue_never_waiting, enqueue_never_waiting_together, resources, run,
-    run_with,
-};
+use ferrogrid_host::{BarrierReach, Device, Error, Grid, Result, WaitingThreads};
+use waiting::{Here, WORKERS, device, enqueue, enqueue_never_waiting, resources, run, run_with};
 
 #[test]
 fn what_was_written_before_a_barrier_is_seen_after_it() -> Result<()> {
@@ -120,7 +117,9 @@ fn threads_that_exit_before_a_barrier_are_named_with_those_that_wait() {
     let Error::BarrierDivergence { kernel, block, waiting, exited } = error else { panic!("{text}") };
     assert_eq!((kernel, block), ("probe", [1, 0, 0]));
     assert_eq!(exited, [[61, 0, 0], [62, 0, 0], [63, 0, 0]]);
-    let [WaitingThreads { place, grid: false, threads, .. }] = &waiting[..] else { panic!("{text}") };
+    let [WaitingThreads { place, reach: BarrierReach::Block, threads, .. }] = &waiting[..] else {
+        panic!("{text}")
+    };
     assert!(place.file.ends_with("cpu_barriers.rs") && place.line > 100, "{place}");
     assert_eq!(threads.len(), 61);
     let expected = format!(
@@ -249,32 +248,6 @@ fn many_streams_run_waiting_kernels_at_the_same_time() {
     });
 }
 
-/// Uses up any stack.
-#[inline(never)]
-fn recurse(depth: u32) -> u32 {
-    let frame = std::hint::black_box([depth; 256]);
-    if depth == u32::MAX { 0 } else { recurse(depth + 1) + frame[depth as usize % 256] }
-}
-
-#[test]
-#[ignore = "ends the process; another test runs it in one of its own"]
-fn overflow() {
-    let _ = run(1, 8, 8, |t| {
-        t.barrier();
-        t.set(t.global(), recurse(0));
-    });
-}
-
-#[test]
-#[ignore = "ends the process; another test runs it in one of its own"]
-fn overflow_of_a_block() -> Result<()> {
-    let stream = device(1).new_stream()?;
-    let mut out = stream.zeros::<u32>(1)?;
-    let body = |t: &Here<'_>| t.set(0, recurse(0));
-    enqueue_never_waiting_together(&stream, Grid::new([1, 1, 1], [1, 1, 1]), &mut out, body)?;
-    stream.synchronize()
-}
-
 /// Runs `test` of this program in a process of its own, with `FERROGRID_CPU_STACK` set.
 fn run_apart(test: &str, stack: &str) -> std::process::Output {
     std::process::Command::new(std::env::current_exe().unwrap())
@@ -282,22 +255,6 @@ fn run_apart(test: &str, stack: &str) -> std::process::Output {
         .env("FERROGRID_CPU_STACK", stack)
         .output()
         .unwrap()
-}
-
-#[test]
-#[cfg(unix)]
-fn a_stack_that_overflows_ends_the_process_and_says_why() {
-    for (test, stack, size) in
-        [("overflow", "", "256 KiB"), ("overflow", "64", "64 KiB"), ("overflow_of_a_block", "", "256 KiB")]
-    {
-        let output = run_apart(test, stack);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success());
-        assert!(
-            text.contains("a thread of kernel `probe` has used up its stack") && text.contains(size),
-            "{text}"
-        );
-    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod waiting;
 
-use ferrogrid_host::{Error, Grid, Result};
+use ferrogrid_host::{BarrierReach, Error, Grid, Result};
 use waiting::{WORKERS, device, enqueue, resources, run, run_with};
 
 #[test]
@@ -95,7 +95,7 @@ fn threads_that_exit_before_their_block_waits_for_the_grid_are_named() {
     let Error::BarrierDivergence { block: [1, 0, 0], waiting, exited, .. } = &error else {
         panic!("{error}")
     };
-    assert_eq!((waiting.len(), waiting[0].grid, waiting[0].threads.len()), (1, true, 31));
+    assert_eq!((waiting.len(), waiting[0].reach, waiting[0].threads.len()), (1, BarrierReach::Grid, 31));
     assert_eq!(*exited, [[3, 0, 0]]);
     assert!(error.to_string().contains("at the grid barrier at"), "{error}");
 }

@@ -42,7 +42,8 @@ fn on_the_fake_driver((name, _): Case) -> Trial {
         let mut process = Command::new(std::env::current_exe()?);
         #[cfg(target_os = "linux")]
         process.env("LD_LIBRARY_PATH", scenario::fake_driver(&[]));
-        let output = process.env(VARIABLE, name).env("FAKE_CUDA", "").env_remove("FAKE_CUDA_LOG").output()?;
+        let output =
+            process.env(VARIABLE, name).env("FAKE_CUDA", "devices=2").env_remove("FAKE_CUDA_LOG").output()?;
         let text = String::from_utf8_lossy(&output.stderr);
         if output.status.success() { Ok(()) } else { Err(Failed::from(text.into_owned())) }
     })

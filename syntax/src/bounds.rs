@@ -1,6 +1,6 @@
-//! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`, `max_registers`, `cooperative`), so that the compiler
-//! can give each thread the registers that fit. It must not know how the promise is written in PTX or
-//! checked at a launch.
+//! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`, `max_registers`, `cluster`,
+//! `cooperative`), so that the compiler can give each thread the registers that fit. It must not know how the
+//! promise is written in PTX or checked at a launch.
 
 use proc_macro2::Span;
 use syn::parse::ParseStream;
@@ -13,6 +13,9 @@ const REGISTERS: (u32, u32) = (24, 255);
 /// The most threads that a block can have on any device.
 const MAX_THREADS: u32 = 1024;
 
+/// The most blocks that a cluster can have on any device; 8 are possible on all that have clusters.
+const MAX_CLUSTER: u32 = 16;
+
 /// What a kernel promises of its launches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LaunchBounds {
@@ -24,6 +27,8 @@ pub struct LaunchBounds {
     pub min_blocks: Option<u32>,
     /// `max_registers = n`: no thread has more registers.
     pub max_registers: Option<u32>,
+    /// `cluster = [x, y]`: so many blocks along each axis make a cluster, x first, 1 above the rank.
+    pub cluster: Option<[u32; 3]>,
     /// `cooperative`: all blocks are resident at the same time, so that they can wait for each other.
     pub cooperative: bool,
 }
@@ -38,7 +43,7 @@ impl LaunchBounds {
             }
             return Ok(true);
         }
-        if !["block", "max_threads", "min_blocks", "max_registers"].contains(&option.as_str()) {
+        if !["block", "max_threads", "min_blocks", "max_registers", "cluster"].contains(&option.as_str()) {
             return Ok(false);
         }
         input.parse::<Token![=]>()?;
@@ -46,6 +51,7 @@ impl LaunchBounds {
         let again = match option.as_str() {
             "block" => self.block.replace(block(&value, rank)?).is_some(),
             "max_threads" => self.max_threads.replace(number(&value, (1, MAX_THREADS))?).is_some(),
+            "cluster" => self.cluster.replace(cluster(&value, rank)?).is_some(),
             "max_registers" => self.max_registers.replace(number(&value, REGISTERS)?).is_some(),
             _ => self.min_blocks.replace(number(&value, (1, 64))?).is_some(),
         };
@@ -63,6 +69,10 @@ impl LaunchBounds {
                 "`block` says the number of threads exactly: leave out `max_threads`",
             ));
         }
+        if self.cooperative && self.cluster.is_some() {
+            let message = "a kernel waits for its cluster or for the whole grid, not for both: leave out `cluster` or `cooperative`";
+            return Err(Error::new(span, message));
+        }
         if self.min_blocks.is_some() && self.max_registers.is_some() {
             let message = "`min_blocks` and `max_registers` both bound the registers: leave one out";
             return Err(Error::new(span, message));
@@ -76,20 +86,7 @@ impl LaunchBounds {
 }
 
 fn block(value: &Expr, rank: usize) -> Result<[u32; 3]> {
-    let sizes: Vec<&Expr> = match value {
-        Expr::Array(ExprArray { elems, .. }) => elems.iter().collect(),
-        single => vec![single],
-    };
-    if sizes.len() != rank {
-        let message =
-            format!("the kernel's grid has rank {rank}, but the block has {} dimensions", sizes.len());
-        return Err(Error::new(value.span(), message));
-    }
-    let mut block = [1; 3];
-    for (axis, size) in sizes.into_iter().enumerate() {
-        let limit = if axis == 2 { 64 } else { MAX_THREADS };
-        block[axis] = number(size, (1, limit))?;
-    }
+    let block = shape(value, rank, "block", [MAX_THREADS, MAX_THREADS, 64])?;
     let threads = block.iter().product::<u32>();
     if threads > MAX_THREADS {
         return Err(Error::new(
@@ -98,6 +95,36 @@ fn block(value: &Expr, rank: usize) -> Result<[u32; 3]> {
         ));
     }
     Ok(block)
+}
+
+fn cluster(value: &Expr, rank: usize) -> Result<[u32; 3]> {
+    let cluster = shape(value, rank, "cluster", [MAX_CLUSTER; 3])?;
+    let blocks = cluster.iter().product::<u32>();
+    if blocks > MAX_CLUSTER {
+        return Err(Error::new(
+            value.span(),
+            format!("a cluster of {blocks} blocks; the limit is {MAX_CLUSTER}"),
+        ));
+    }
+    Ok(cluster)
+}
+
+/// A number for each dimension of the grid, none above its limit; 1 in those above the rank.
+fn shape(value: &Expr, rank: usize, what: &str, limits: [u32; 3]) -> Result<[u32; 3]> {
+    let sizes: Vec<&Expr> = match value {
+        Expr::Array(ExprArray { elems, .. }) => elems.iter().collect(),
+        single => vec![single],
+    };
+    if sizes.len() != rank {
+        let message =
+            format!("the kernel's grid has rank {rank}, but the {what} has {} dimensions", sizes.len());
+        return Err(Error::new(value.span(), message));
+    }
+    let mut shape = [1; 3];
+    for (axis, size) in sizes.into_iter().enumerate() {
+        shape[axis] = number(size, (1, limits[axis]))?;
+    }
+    Ok(shape)
 }
 
 /// A literal from `least` to `most`.

@@ -57,7 +57,7 @@ impl Kernel {
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         let may_wait = uniform::may_wait(&function, &parameters);
         let has_barriers = uniform::has_collectives(&function);
-        let mut function = uniform::check(&function, &parameters, bounds.cooperative)?;
+        let mut function = uniform::check(&function, &parameters, bounds)?;
         number_regions(&mut function, &parameters);
         Ok(Some(Kernel { function, parameters, rank, bounds, arithmetic, instances, may_wait, has_barriers }))
     }

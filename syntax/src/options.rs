@@ -53,7 +53,7 @@ fn unknown(name: &Ident) -> Error {
         name.span(),
         format!(
             "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, \
-             `max_registers = n`, `cooperative`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
+             `max_registers = n`, `cluster = [x, ...]`, `cooperative`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
         ),
     )
 }
@@ -77,6 +77,9 @@ mod tests {
         let line: Attribute = parse_quote!(#[kernel(block = 128)]);
         let bounds = KernelOptions::parse(&line, 1, &Generics::default()).unwrap().bounds;
         assert_eq!(bounds.block, Some([128, 1, 1]));
+        let line: Attribute = parse_quote!(#[kernel(cluster = 4)]);
+        let bounds = KernelOptions::parse(&line, 1, &Generics::default()).unwrap().bounds;
+        assert_eq!(bounds.cluster, Some([4, 1, 1]));
     }
 
     #[test]
@@ -108,7 +111,7 @@ mod tests {
 
     #[test]
     fn impossible_options_are_refused() {
-        let refused: [(Attribute, &str); 16] = [
+        let refused: [(Attribute, &str); 20] = [
             (parse_quote!(#[kernel(T = [f32], fast)]), "unknown option `fast`"),
             (parse_quote!(#[kernel(T = [f32], block = [16])]), "rank 2"),
             (parse_quote!(#[kernel(T = [f32], block = [64, 32])]), "2048 threads"),
@@ -123,6 +126,10 @@ mod tests {
                 parse_quote!(#[kernel(T = [f32], max_threads = 64, min_blocks = 2, max_registers = 64)]),
                 "leave one out",
             ),
+            (parse_quote!(#[kernel(T = [f32], cluster = 2)]), "the cluster has 1 dimensions"),
+            (parse_quote!(#[kernel(T = [f32], cluster = [17, 1])]), "17 is not between 1 and 16"),
+            (parse_quote!(#[kernel(T = [f32], cluster = [8, 4])]), "a cluster of 32 blocks; the limit is 16"),
+            (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cooperative)]), "not for both"),
             (parse_quote!(#[kernel(T = [f32], ftz, ftz = true)]), "`ftz` is said twice"),
             (parse_quote!(#[kernel(T = [f32], contract = 1)]), "expected boolean literal"),
             (parse_quote!(#[kernel]), "list them, `#[kernel(T = [...])]`"),

@@ -23,6 +23,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Ident, ItemFn, Result};
 
+use crate::bounds::LaunchBounds;
 use crate::parameter::{Parameter, ParameterKind};
 use facts::Facts;
 use flow::Walk;
@@ -31,15 +32,16 @@ use flow::Walk;
 ///
 /// # Errors
 /// For a barrier that control flow may keep some threads from, with the spans of the barrier and of
-/// what may differ between threads; and for a barrier of the grid in a kernel that is not `cooperative`.
-pub(crate) fn check(function: &ItemFn, parameters: &[Parameter], cooperative: bool) -> Result<ItemFn> {
+/// what may differ between threads; and for a barrier of the grid, or of a cluster, in a kernel that does not
+/// promise one.
+pub(crate) fn check(function: &ItemFn, parameters: &[Parameter], bounds: LaunchBounds) -> Result<ItemFn> {
     if !has_collectives(function) {
         return Ok(function.clone());
     }
     let mut facts = Facts::default();
     loop {
         let mut walked = function.clone();
-        let mut walk = Walk::new(&mut facts, parameters, cooperative);
+        let mut walk = Walk::new(&mut facts, parameters, bounds);
         walk.function(&mut walked.block);
         let (changed, errors) = walk.finish();
         if changed {

@@ -157,6 +157,36 @@ pub mod faults {
         }
     }
 
+    /// Calls itself `x[0]` times.
+    fn deep(x: &[u32], depth: u32) -> u32 {
+        if depth == x[0] {
+            return depth;
+        }
+        // Not a loop in disguise: each call has something left to do that no other could do for it.
+        deep(x, depth + 1).wrapping_mul(3) ^ x[depth as usize % x.len()]
+    }
+
+    /// Thread 21 of block 1 uses up its stack between two barriers.
+    #[kernel]
+    pub fn deep_between_barriers(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+        let far = in_block_1(&t) && t.thread_rank() == 21;
+        let odd = t.sync_threads_count(t.thread_rank() % 2 == 1);
+        let value = if far { deep(x, 0) } else { odd };
+        let all = t.sync_threads_count(true);
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = value + all;
+        }
+    }
+
+    /// The threads of block 1 use up their stack; none of them ever waits.
+    #[kernel]
+    pub fn deep_alone(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = if i.get() / 64 == 1 { deep(x, 0) } else { x[0] };
+        }
+    }
+
     /// Thread 21 of block 1 panics between two barriers, with the others at the second.
     #[kernel]
     pub fn panic_between_barriers(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {

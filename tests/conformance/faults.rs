@@ -29,6 +29,11 @@ pub(crate) const CASES: &[Case] = &[
         "a_panic_between_barriers_is_the_error_and_not_the_wait",
         a_panic_between_barriers_is_the_error_and_not_the_wait,
     ),
+    ("a_stack_that_is_used_up_is_an_error", a_stack_that_is_used_up_is_an_error),
+    (
+        "a_stack_that_is_used_up_by_a_kernel_that_never_waits_is_an_error",
+        a_stack_that_is_used_up_by_a_kernel_that_never_waits_is_an_error,
+    ),
 ];
 
 const FILE: &str = "tests/conformance/fault_kernels.rs";
@@ -288,4 +293,44 @@ fn a_panic_between_barriers_is_the_error_and_not_the_wait(device: &Device) -> Ou
         faults::panic_between_barriers(stream, grid(), &x, &mut y)
     };
     panics_in_21(device, "panic_between_barriers", "32 of 64 are odd", &launch)
+}
+
+/// The block and the thread that used up a stack, and its size.
+type UsedUp = ([u32; 3], Option<[u32; 3]>, usize);
+
+/// What used up its stack in kernel `name`.
+fn used_up(device: &Device, name: &str, launch: Launch<'_>) -> Result<UsedUp, Box<dyn std::error::Error>> {
+    match fault(device, launch)? {
+        Error::KernelStackOverflow { kernel, file, block, thread, bytes, .. } if kernel.ends_with(name) => {
+            expect("file", file, FILE)?;
+            Ok((block, thread, bytes))
+        }
+        other => Err(format!("another error: {other}").into()),
+    }
+}
+
+const ONLY_LINUX: &str = "the process ends, with a message, on other systems than x86-64 Linux";
+const LEAVES_OVERFLOWS: bool = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+
+fn a_stack_that_is_used_up_is_an_error(device: &Device) -> Outcome {
+    if device.is_cuda() || !LEAVES_OVERFLOWS {
+        return not_for_this_device(if device.is_cuda() { ON_A_GPU } else { ONLY_LINUX });
+    }
+    let launch = |stream: &Stream| {
+        let (x, mut y) = (stream.upload(&[u32::MAX])?, stream.zeros::<u32>(192)?);
+        faults::deep_between_barriers(stream, grid(), &x, &mut y)
+    };
+    let found = used_up(device, "deep_between_barriers", &launch)?;
+    expect("block, thread and size", found, ([1, 0, 0], Some([21, 0, 0]), 256 * 1024))
+}
+
+fn a_stack_that_is_used_up_by_a_kernel_that_never_waits_is_an_error(device: &Device) -> Outcome {
+    if device.is_cuda() || !LEAVES_OVERFLOWS {
+        return not_for_this_device(if device.is_cuda() { ON_A_GPU } else { ONLY_LINUX });
+    }
+    let launch = |stream: &Stream| {
+        let (x, mut y) = (stream.upload(&[u32::MAX])?, stream.zeros::<u32>(192)?);
+        faults::deep_alone(stream, grid(), &x, &mut y)
+    };
+    expect("block", used_up(device, "deep_alone", &launch)?, ([1, 0, 0], None, 2 * 1024 * 1024))
 }

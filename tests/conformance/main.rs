@@ -6,6 +6,8 @@ mod atomic_kernels;
 mod atomics;
 mod block_kernels;
 mod blocks;
+mod cluster_kernels;
+mod clusters;
 mod devices;
 mod failure_kernels;
 mod failures;
@@ -13,6 +15,7 @@ mod fault_kernels;
 mod faults;
 mod graphs;
 mod host_slices;
+mod ipc;
 mod kernels;
 mod language;
 mod launching;
@@ -26,6 +29,7 @@ mod random;
 mod random_kernels;
 mod runtime;
 mod separate;
+mod several_devices;
 mod stride_kernels;
 mod strides;
 mod table;
@@ -61,13 +65,16 @@ fn main() -> std::process::ExitCode {
         memory::CASES,
         ordering::CASES,
         separate::CASES,
+        several_devices::CASES,
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        ipc::CASES,
         host_slices::CASES,
         strides::CASES,
         timelines::CASES,
         blocks::CASES,
+        clusters::CASES,
         random::CASES,
         faults::CASES,
         properties::CASES,

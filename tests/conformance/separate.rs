@@ -8,7 +8,7 @@ use ferrogrid::prelude::*;
 use super::devices::{self, label};
 use super::kernels::ranks;
 use super::table::{self, Verdict, not_for_this_device};
-use super::{Case, Outcome, failures, names};
+use super::{Case, Outcome, failures, ipc, names};
 
 pub(crate) const CASES: &[Case] = &[("reading_where_nothing_is", |device| match device.is_cuda() {
     true => in_its_own_process(device, "reading_where_nothing_is"),
@@ -28,9 +28,15 @@ pub(crate) fn requested() -> Option<String> {
     std::env::var(REQUEST).ok()
 }
 
+/// A process that runs `case` on `device`, and no other.
+pub(crate) fn command(device: &Device, case: &str) -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env(REQUEST, format!("{}/{case}", label(device)));
+    Ok(command)
+}
+
 pub(crate) fn in_its_own_process(device: &Device, case: &str) -> Outcome {
-    let output =
-        Command::new(std::env::current_exe()?).env(REQUEST, format!("{}/{case}", label(device))).output()?;
+    let output = command(device, case)?.output()?;
     if output.status.success() {
         return Ok(());
     }
@@ -66,7 +72,7 @@ fn find_and_run(request: &str) -> Outcome {
     let (wanted, name) = request.split_once('/').ok_or_else(|| format!("no request: {request:?}"))?;
     let known = devices::all().iter().find(|(label, _)| label == wanted);
     let (_, device) = known.ok_or("no such device")?;
-    let mut cases = APART.iter().chain(failures::APART);
+    let mut cases = APART.iter().chain(failures::APART).chain(ipc::APART);
     let (_, case) = cases.find(|(known, _)| *known == name).ok_or_else(|| format!("no case {name:?}"))?;
     case(device)
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use super::Outcome;
+use super::runtime::HoldsAStream;
 
 /// What became of a case on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub(crate) fn not_for_this_device(reason: impl Into<Cow<'static, str>>) -> Outco
 pub(crate) fn verdict(outcome: &Outcome) -> Verdict {
     match outcome {
         Ok(()) => Verdict::Ran,
+        Err(error) if error.is::<HoldsAStream>() => Verdict::NotHere(error.to_string().into()),
         Err(error) => error
             .downcast_ref::<NotForThisDevice>()
             .map_or(Verdict::Failed, |NotForThisDevice(reason)| Verdict::NotHere(reason.clone())),

@@ -3,6 +3,7 @@
 //! rest. It must not know how the code is embedded.
 
 mod blocks;
+mod clusters;
 mod math;
 mod sharing;
 

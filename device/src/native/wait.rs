@@ -55,6 +55,23 @@ impl Block<'_> {
         self.waiting().grid_barrier(self.number(thread_idx), Location::caller());
     }
 
+    /// Waits for all threads of the cluster (PTX `barrier.cluster`).
+    #[track_caller]
+    #[inline]
+    #[doc(hidden)]
+    pub fn cluster_barrier(&self, thread_idx: [u32; 3]) {
+        self.waiting().cluster_barrier(self.number(thread_idx), Location::caller());
+    }
+
+    /// The shared memory of the block with number `rank` in the cluster.
+    #[inline]
+    pub(crate) fn cluster_shared(&self, rank: u32) -> *mut u8 {
+        match self.executor {
+            Some(executor) => executor.cluster_shared(rank),
+            None => self.shared().0,
+        }
+    }
+
     /// The block's shared memory, aligned to 128 bytes, and its size in bytes.
     #[inline]
     #[doc(hidden)]

@@ -11,9 +11,9 @@ use crate::thread::Thread;
 ///
 /// Element `i` belongs to thread number `i % threads` of the block.
 pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
-    pub(super) start: *mut T,
-    pub(super) length: usize,
-    pub(super) block: PhantomData<&'b mut T>,
+    pub(crate) start: *mut T,
+    pub(crate) length: usize,
+    pub(crate) block: PhantomData<&'b mut T>,
 }
 
 /// A slice in the shared memory of a block, while all threads read it; it dereferences to `[T]`.

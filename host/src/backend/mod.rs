@@ -7,6 +7,7 @@ mod failure;
 mod graph;
 mod host_fn;
 mod params;
+mod shared_memory;
 mod signal;
 
 use std::ffi::c_void;
@@ -18,6 +19,7 @@ pub(crate) use failure::Failure;
 pub(crate) use graph::GraphBackend;
 pub(crate) use host_fn::HostFn;
 pub(crate) use params::CopiedParams;
+pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
 
 use crate::error::{Error, Result};
@@ -62,6 +64,38 @@ impl DeviceBackend {
                 Some(stream.map(StreamBackend::Cuda))
             }
             DeviceBackend::Cpu(_) => None,
+        }
+    }
+
+    /// Whether it could use the memory of `peer`, which is another.
+    pub(crate) fn can_access_peer(self, peer: DeviceBackend) -> Result<bool> {
+        match (self, peer) {
+            (DeviceBackend::Cuda(device), DeviceBackend::Cuda(peer)) => device.can_access_peer(peer),
+            // All are the host's.
+            (DeviceBackend::Cpu(_), DeviceBackend::Cpu(_)) => Ok(true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Lets it use the memory of `peer`, which is another that it can reach.
+    pub(crate) fn enable_peer_access(self, peer: DeviceBackend) -> Result<()> {
+        match (self, peer) {
+            (DeviceBackend::Cuda(device), DeviceBackend::Cuda(peer)) => device.enable_peer_access(peer),
+            (DeviceBackend::Cpu(device), DeviceBackend::Cpu(peer)) => {
+                device.enable_peer_access(peer);
+                Ok(())
+            }
+            _ => unreachable!("a GPU and the CPU cannot reach each other's memory"),
+        }
+    }
+
+    /// Whether it may use the memory of `peer`, which is another.
+    #[cold]
+    pub(crate) fn has_peer(self, peer: DeviceBackend) -> bool {
+        match (self, peer) {
+            (DeviceBackend::Cuda(device), DeviceBackend::Cuda(peer)) => device.has_peer(peer),
+            (DeviceBackend::Cpu(device), DeviceBackend::Cpu(peer)) => device.has_peer(peer),
+            _ => false,
         }
     }
 

@@ -19,6 +19,18 @@ impl fmt::Display for Place<'_> {
     }
 }
 
+/// A thread that may not be known.
+pub(super) struct OneThread<'a>(pub(super) &'a Option<[u32; 3]>);
+
+impl fmt::Display for OneThread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(thread) => write!(f, "thread {}", Place(thread)),
+            None => f.write_str("a thread"),
+        }
+    }
+}
+
 pub(super) struct Shape<'a>(pub(super) &'a [u32; 3]);
 
 impl fmt::Display for Shape<'_> {

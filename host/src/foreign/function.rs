@@ -65,6 +65,7 @@ impl ForeignFunction {
             rank: 1,
             block: None,
             max_threads: Some(attributes.max_threads_per_block),
+            cluster: None,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],

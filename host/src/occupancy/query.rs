@@ -118,9 +118,11 @@ impl Device {
     /// How many clusters of `cluster` blocks of `block` threads, with `dynamic_shared` bytes each, the
     /// device runs at a time (`cuOccupancyMaxActiveClusters`).
     ///
+    /// The CPU device runs one on each of its workers.
+    ///
     /// # Errors
-    /// [`Error::Unsupported`] on the CPU and on GPUs before compute capability 9.0; if the kernel does
-    /// not load; what the driver says of a shape that it cannot launch.
+    /// [`Error::Unsupported`] on GPUs before compute capability 9.0; if the kernel does not load; what the
+    /// driver says of a shape that it cannot launch.
     pub fn max_active_clusters<const R: usize>(
         &self,
         kernel: &'static Kernel,
@@ -134,7 +136,14 @@ impl Device {
                 let function = device.prepare(kernel)?.cast();
                 device.max_active_clusters(function, cluster, block, all_shared(kernel, dynamic_shared))
             }
-            DeviceBackend::Cpu(_) => Err(self.no_clusters("cuOccupancyMaxActiveClusters")),
+            DeviceBackend::Cpu(device) => {
+                let (blocks, threads) = (size_of_shape(cluster), size_of_shape(block));
+                let shared = usize::try_from(all_shared(kernel, dynamic_shared)).unwrap_or(usize::MAX);
+                let fits = (1..=CPU_CLUSTER).contains(&blocks)
+                    && (1..=u64::from(self.limits().max_threads_per_block)).contains(&threads)
+                    && shared <= device.shared_memory_per_block();
+                Ok(if fits { self.properties()?.multiprocessor_count } else { 0 })
+            }
         }
     }
 
@@ -154,15 +163,7 @@ impl Device {
                 let function = device.prepare(kernel)?.cast();
                 device.max_potential_cluster_size(function, padded(block), all_shared(kernel, dynamic_shared))
             }
-            DeviceBackend::Cpu(_) => Err(self.no_clusters("cuOccupancyMaxPotentialClusterSize")),
-        }
-    }
-
-    fn no_clusters(&self, operation: &'static str) -> Error {
-        Error::Unsupported {
-            operation,
-            device: self.to_string().into(),
-            reason: "it runs blocks one by one, not in clusters",
+            DeviceBackend::Cpu(_) => Ok(CPU_CLUSTER as u32),
         }
     }
 
@@ -216,6 +217,13 @@ fn fullest(most: u32, warp: u32, full: u32, blocks_of: impl Fn(u32) -> Result<u3
         }
     }
     Ok(best)
+}
+
+/// The most blocks of a cluster on the CPU device: what `#[kernel(cluster = ...)]` takes.
+const CPU_CLUSTER: u64 = 16;
+
+fn size_of_shape(shape: [u32; 3]) -> u64 {
+    shape.iter().copied().map(u64::from).product()
 }
 
 /// The bytes that a launch passes for `Shared` and `SharedSlice` parameters together.

@@ -145,6 +145,11 @@ call! {
         unsafe { *context = 0x100 + device as usize };
         Ok(())
     }
+    fn cuDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) {
+        assert_ne!(device, peer);
+        unsafe { *can = number("peers", 1) as i32 };
+        Ok(())
+    }
     fn cuCtxGetCurrent(context: *mut usize) {
         unsafe { *context = CONTEXT.get() };
         Ok(())
@@ -182,6 +187,7 @@ fn allocate(pointer: *mut u64, bytes: usize) -> Result<(), Code> {
         let memory = unsafe { alloc(Layout::from_size_align(bytes, 256).unwrap()) };
         unsafe { memory.write_bytes(0xaa, bytes) };
         state.allocations.insert(memory as usize, bytes);
+        state.owners.insert(memory as usize, CONTEXT.get());
         state.used_high = state.used_high.max(state.used());
         unsafe { *pointer = memory as u64 };
         Ok(())
@@ -332,6 +338,8 @@ call! { bound:
         Ok(())
     }
     fn cuMemFreeAsync(pointer: u64, stream: Pointer) {
+        let owner = with(|state| state.owners[&(pointer as usize)]);
+        assert_eq!(owner, CONTEXT.get(), "freed on a stream of another device");
         with(|state| state.push(stream, Work::Free { pointer: pointer as usize }));
         Ok(())
     }
@@ -401,6 +409,16 @@ call! { bound:
     fn cuMemcpyDtoHAsync_v2(target: Pointer, source: u64, bytes: usize, stream: Pointer) {
         copy(target as usize, source as usize, bytes, stream)
     }
+    fn cuMemcpyPeerAsync(target: u64, to: usize, source: u64, from: usize, bytes: usize, stream: Pointer) {
+        assert!([to, from].contains(&CONTEXT.get()), "on a stream of neither device");
+        copy(target as usize, source as usize, bytes, stream)
+    }
+    fn cuCtxEnablePeerAccess(peer: usize, flags: u32) {
+        assert_eq!(flags, 0);
+        assert_ne!(peer, CONTEXT.get(), "a peer is another device");
+        // It is said once for each pair.
+        if with(|state| state.peers.insert((CONTEXT.get(), peer))) { Ok(()) } else { Err(704) }
+    }
     fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: Pointer) {
         copy(target as usize, source as usize, bytes, stream)
     }
@@ -464,12 +482,20 @@ call! { bound:
 #[cfg(not(without_pools))]
 call! { bound:
     fn cuMemPoolCreate(pool: *mut usize, properties: *const [u32; 4]) {
-        assert_eq!(unsafe { *properties }, [1, 0, 1, 0], "pinned, not shared, on device 0");
-        unsafe { *pool = 0x900 };
+        let device = CONTEXT.get() - 0x100;
+        assert_eq!(unsafe { *properties }, [1, 0, 1, device as u32], "pinned, not shared, on this device");
+        unsafe { *pool = 0x900 + device };
+        Ok(())
+    }
+    fn cuMemPoolSetAccess(pool: usize, access: *const [u32; 3], count: usize) {
+        assert_eq!((pool - 0x900, count), (CONTEXT.get() - 0x100, 1));
+        let [kind, peer, flags] = unsafe { *access };
+        assert_eq!((kind, flags), (1, 3), "a device that reads and writes");
+        assert_ne!(pool - 0x900, peer as usize);
         Ok(())
     }
     fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *mut u64) {
-        assert_eq!(pool, 0x900);
+        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
         log(&format!("pool attribute {attribute} = {}", unsafe { *value }));
         if matches!(attribute, 6 | 8) {
             with(|state| state.used_high = state.used());
@@ -477,7 +503,7 @@ call! { bound:
         Ok(())
     }
     fn cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut u64) {
-        assert_eq!(pool, 0x900);
+        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
         let value_now = with(|state| match attribute {
             5 | 7 => state.used(),
             6 | 8 => state.used_high,
@@ -487,11 +513,11 @@ call! { bound:
         Ok(())
     }
     fn cuMemPoolTrimTo(pool: usize, _keep: usize) {
-        assert_eq!(pool, 0x900);
+        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
         Ok(())
     }
     fn cuMemAllocFromPoolAsync(pointer: *mut u64, bytes: usize, pool: usize, stream: Pointer) {
-        assert_eq!(pool, 0x900);
+        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
         assert!(stream as usize == LEGACY || with(|state| state.streams.contains_key(&(stream as usize))));
         allocate(pointer, bytes)
     }

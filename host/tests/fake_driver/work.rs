@@ -79,6 +79,10 @@ pub(crate) struct State {
     /// Times recorded, and which of them have happened.
     pub(crate) events: HashMap<usize, (u64, HashSet<u64>)>,
     pub(crate) allocations: HashMap<usize, usize>,
+    /// The contexts that allocated.
+    pub(crate) owners: HashMap<usize, usize>,
+    /// Which contexts may use the memory of which others.
+    pub(crate) peers: HashSet<(usize, usize)>,
     /// Page-locked memory of the host, and whether it was registered.
     pub(crate) pinned: HashMap<usize, (usize, bool)>,
     pub(crate) used_high: u64,

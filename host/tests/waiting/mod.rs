@@ -107,6 +107,7 @@ const fn probe(cpu: unsafe fn(&Block<'_>, *const *const c_void)) -> Kernel {
         rank: 3,
         block: None,
         max_threads: None,
+        cluster: None,
         shared_bytes: 0,
         uses_shared_memory: false,
         params: &[(8, 8), (8, 8), (8, 8)],

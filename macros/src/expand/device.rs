@@ -50,6 +50,8 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
         kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
     let thread = thread(kernel);
+    // All threads of a cluster leave together, so that no block's shared memory goes too early.
+    let leave = kernel.bounds.cluster.map(|_| quote!(::ferrogrid::device::leave_cluster();));
     let regions =
         generic::renamed(shared::regions(kernel, &quote!(::ferrogrid::device), &quote!(current)), &rename);
     let parameters = generic::renamed(quote!(#(#parameters)*), &rename);
@@ -66,7 +68,8 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
             unsafe {
                 let current = #thread;
                 #regions
-                #name::<#chosen>(#(#arguments),*)
+                #name::<#chosen>(#(#arguments),*);
+                #leave
             }
         }
     }

@@ -82,6 +82,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
     let (aliases, arguments) = (generic::aliases(instance, Ident::clone), generic::passed(kernel));
     let block = optional(kernel.bounds.block.map(|[x, y, z]| quote!([#x, #y, #z])));
     let max_threads = optional(kernel.bounds.max_threads.map(|threads| quote!(#threads)));
+    let cluster = optional(kernel.bounds.cluster.map(|[x, y, z]| quote!([#x, #y, #z])));
     let uses_shared_memory = kernel.parameters.iter().any(|parameter| parameter.kind.is_shared());
     let shared_bytes = shared::bytes(kernel, &quote!(::ferrogrid::__private::device));
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
@@ -109,6 +110,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
                 rank: #rank,
                 block: #block,
                 max_threads: #max_threads,
+                cluster: #cluster,
                 shared_bytes: #shared_bytes,
                 uses_shared_memory: #uses_shared_memory,
                 params: &[#(#sizes),*],

@@ -8,16 +8,15 @@ use syn::{Expr, ExprMethodCall, parse_quote_spanned};
 
 use super::facts::Level;
 
-/// A method that all threads of a block, or of the grid, call together.
+/// A method that all threads of a block, of a cluster, or of the grid, call together.
 #[derive(Clone, Copy)]
 pub(super) struct Collective {
     name: &'static str,
-    /// How far control flow around it may depend on the place of the thread.
+    /// How far control flow around it may depend on the place of the thread: those that it waits for have
+    /// this in common.
     pub(super) needs: Level,
     /// Of its result.
     pub(super) gives: Level,
-    /// Whether it waits for other blocks.
-    pub(super) whole_grid: bool,
 }
 
 const COLLECTIVES: &[Collective] = &[
@@ -31,11 +30,18 @@ const COLLECTIVES: &[Collective] = &[
     block("block_reduce", Level::Block),
     block("block_inclusive_scan", Level::Varying),
     block("block_exclusive_scan", Level::Varying),
-    Collective { name: "sync_grid", needs: Level::Grid, gives: Level::Varying, whole_grid: true },
+    cluster("sync_cluster"),
+    cluster("publish_cluster"),
+    cluster("reclaim_cluster"),
+    Collective { name: "sync_grid", needs: Level::Grid, gives: Level::Varying },
 ];
 
 const fn block(name: &'static str, gives: Level) -> Collective {
-    Collective { name, needs: Level::Block, gives, whole_grid: false }
+    Collective { name, needs: Level::Block, gives }
+}
+
+const fn cluster(name: &'static str) -> Collective {
+    Collective { name, needs: Level::Cluster, gives: Level::Varying }
 }
 
 /// The collective method called `name`.
@@ -54,6 +60,11 @@ pub(super) fn asks_where(name: &str) -> bool {
         "grid_stride",
         "thread_rank",
         "block_threads",
+        "cluster_idx",
+        "cluster_dim",
+        "cluster_block_idx",
+        "cluster_rank",
+        "cluster_blocks",
     ];
     NAMES.contains(&name)
 }
@@ -61,15 +72,20 @@ pub(super) fn asks_where(name: &str) -> bool {
 /// How far the result of the `Thread` method called `name` depends on the place of the thread.
 pub(super) fn place(name: &str) -> Level {
     match name {
-        "block_dim" | "block_threads" | "grid_dim" => Level::Grid,
-        "block_idx" => Level::Block,
+        "block_dim" | "block_threads" | "grid_dim" | "cluster_dim" | "cluster_blocks" => Level::Grid,
+        "cluster_idx" => Level::Cluster,
+        "block_idx" | "cluster_block_idx" | "cluster_rank" => Level::Block,
         _ => Level::Varying,
     }
 }
 
 /// What the collective may not depend on, in words.
 pub(super) fn together(collective: Collective) -> &'static str {
-    if collective.needs == Level::Grid { "the grid" } else { "a block" }
+    match collective.needs {
+        Level::Grid => "the grid",
+        Level::Cluster => "a cluster",
+        _ => "a block",
+    }
 }
 
 /// `call`, by its full path and as a call whose safety has been shown.

@@ -9,6 +9,8 @@ pub(super) enum Level {
     /// The same in all threads of the grid.
     #[default]
     Grid,
+    /// The same in all threads of a cluster of blocks.
+    Cluster,
     /// The same in all threads of a block.
     Block,
     /// May differ.

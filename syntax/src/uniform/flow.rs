@@ -13,6 +13,7 @@ use super::facts::{Facts, Level, Raised};
 use super::pattern;
 use super::scope::{Binding, BindingKind, Frame, Scopes};
 use super::value::{Value, is_assignment};
+use crate::bounds::LaunchBounds;
 use crate::parameter::{Parameter, ParameterKind};
 
 /// One walk over a kernel's body, in the order of the text.
@@ -23,23 +24,15 @@ pub(super) struct Walk<'f> {
     declarations: usize,
     conditions: usize,
     targets: usize,
-    cooperative: bool,
+    bounds: LaunchBounds,
     errors: Option<Error>,
 }
 
 impl<'f> Walk<'f> {
-    pub(super) fn new(facts: &'f mut Facts, parameters: &[Parameter], cooperative: bool) -> Self {
+    pub(super) fn new(facts: &'f mut Facts, parameters: &[Parameter], bounds: LaunchBounds) -> Self {
         let (scopes, frames) = (Scopes::default(), Vec::new());
-        let mut walk = Walk {
-            facts,
-            scopes,
-            frames,
-            declarations: 0,
-            conditions: 0,
-            targets: 0,
-            cooperative,
-            errors: None,
-        };
+        let mut walk =
+            Walk { facts, scopes, frames, declarations: 0, conditions: 0, targets: 0, bounds, errors: None };
         for parameter in parameters {
             let kind = match &parameter.kind {
                 ParameterKind::Thread { .. } => BindingKind::Thread,
@@ -448,15 +441,18 @@ impl<'f> Walk<'f> {
         highest
     }
 
-    /// A barrier of the grid needs a launch that has all blocks resident.
-    pub(super) fn demand_cooperation(&mut self, call: &ExprMethodCall) {
-        if self.cooperative {
-            return;
-        }
-        let message = format!(
-            "`{}` waits for all blocks, which needs them all on the device at the same time: write `#[kernel(cooperative)]`",
-            call.method
-        );
+    /// A barrier of the grid needs a launch that has all blocks resident, one of a cluster needs clusters.
+    pub(super) fn demand_promise(&mut self, call: &ExprMethodCall, needs: Level) {
+        let method = &call.method;
+        let message = match needs {
+            Level::Grid if !self.bounds.cooperative => format!(
+                "`{method}` waits for all blocks, which needs them all on the device at the same time: write `#[kernel(cooperative)]`"
+            ),
+            Level::Cluster if self.bounds.cluster.is_none() => format!(
+                "`{method}` waits for all blocks of a cluster: say how many make one, `#[kernel(cluster = ...)]`"
+            ),
+            _ => return,
+        };
         self.error(call.method.span(), &message);
     }
 

@@ -110,6 +110,46 @@ fn a_grid_barrier_needs_a_cooperative_kernel() {
     assert!(error.contains("#[kernel(cooperative)]"), "{error}");
 }
 
+/// The errors for a kernel with clusters; empty if it is accepted.
+fn errors_in_clusters(attribute: &str, body: &str) -> String {
+    let text =
+        format!("#[kernel{attribute}] fn k(t: Thread<1>, n: u32, mut s: Shared<[u32; 64]>) {{ {body} }}");
+    let kernel = Kernel::parse(&syn::parse_str(&text).expect("a function"));
+    kernel.err().into_iter().flatten().map(|error| error.to_string()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_cluster_barrier_needs_the_whole_cluster() {
+    let accepted = [
+        "t.sync_cluster();",
+        "for i in 0..n { let s = t.publish_cluster(s); t.reclaim_cluster(s); }",
+        "if t.cluster_idx()[0] < n { t.sync_cluster(); }",
+        "if t.cluster_dim()[0] == t.cluster_blocks() { t.sync_cluster(); }",
+        "if t.cluster_rank() == 0 { t.sync_threads(); } t.sync_cluster();",
+    ];
+    for body in accepted {
+        assert_eq!(errors_in_clusters("(cluster = 2)", body), "", "{body}");
+    }
+    let refused = [
+        "if t.cluster_rank() == 0 { t.sync_cluster(); }",
+        "if t.cluster_block_idx()[0] == 0 { return; } t.sync_cluster();",
+        "if t.block_idx()[0] == 0 { t.publish_cluster(s); }",
+        "while t.sync_threads_or(n > 3) { t.sync_cluster(); }",
+        "if t.thread_rank() == 0 { t.sync_cluster(); }",
+    ];
+    for body in refused {
+        let errors = errors_in_clusters("(cluster = 2)", body);
+        assert!(errors.contains("all threads of a cluster must reach `"), "{body}: {errors}");
+    }
+}
+
+#[test]
+fn a_cluster_barrier_needs_a_kernel_with_clusters() {
+    let errors = errors_in_clusters("", "t.sync_cluster();");
+    assert!(errors.contains("`sync_cluster` waits for all blocks of a cluster"), "{errors}");
+    assert!(errors.contains("#[kernel(cluster = ...)]"), "{errors}");
+}
+
 #[test]
 fn what_a_barrier_rests_on_is_asserted_to_be_plain_numbers() {
     let text = |body: &str| {

@@ -215,9 +215,7 @@ impl Walk<'_> {
     fn collective(&mut self, expression: &mut Expr, collective: collective::Collective) -> Value {
         let Expr::MethodCall(call) = expression else { return Value::varying() };
         self.meet(call, collective);
-        if collective.whole_grid {
-            self.demand_cooperation(call);
-        }
+        self.demand_promise(call, collective.needs);
         *expression = collective::verified(call);
         Value::of(collective.gives)
     }

@@ -181,6 +181,7 @@ fn a_scope_borrows_memory_of_the_host(device: &Device) -> Outcome {
 }
 
 fn a_scope_waits_even_if_it_panics(device: &Device) -> Outcome {
+    Gate::allowed()?;
     let stream = device.new_stream()?;
     let buffer = stream.fill(6_u32, 1000)?;
     let mut host = device.pinned_zeros::<u32>(1000)?;

@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// Whether work on `second` sees what a later end of earlier work on `first` leaves.
-fn waits(first: &Stream, second: &Stream) -> ferrogrid::Result<bool> {
+fn waits(first: &Stream, second: &Stream) -> Result<bool, Box<dyn std::error::Error>> {
     let (ended, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let gate = Gate::close(first)?;
     let end = ended.clone();

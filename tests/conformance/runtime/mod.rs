@@ -8,17 +8,19 @@ mod events;
 mod graphs;
 mod host_memory;
 mod legacy;
+mod peers;
 mod pitched;
 mod streams;
 mod stress;
 
+use std::fmt;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use ferrogrid::{Device, Result, Stream};
+use ferrogrid::{Device, Stream};
 
 /// What a case returns: `?` works on every error.
-pub(crate) type Outcome = std::result::Result<(), Box<dyn std::error::Error>>;
+pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// A behaviour: its name, and the function that demands it of a device.
 pub(crate) type Case = (&'static str, fn(&Device) -> Outcome);
@@ -32,17 +34,40 @@ pub(crate) const CASES: &[&[Case]] = &[
     buffers::CASES,
     pitched::CASES,
     awaiting::CASES,
+    peers::CASES,
     stress::CASES,
 ];
 
 /// What needs a device whose streams run by themselves.
 pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES];
 
+/// Set to 1 where every launch and copy waits for its end, as under compute-sanitizer's initcheck. A case that
+/// holds a stream would then wait for itself.
+const SYNCHRONOUS: &str = "FERROGRID_CONFORMANCE_SYNCHRONOUS";
+
+/// Why a case that holds a stream does not run.
+#[derive(Debug)]
+pub(crate) struct HoldsAStream;
+
+impl fmt::Display for HoldsAStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it holds a stream, and {SYNCHRONOUS} says that launches wait for their end")
+    }
+}
+
+impl std::error::Error for HoldsAStream {}
+
 /// Work on a stream that does not end before the gate is opened (or dropped).
 struct Gate(Sender<()>);
 
 impl Gate {
-    fn close(stream: &Stream) -> Result<Gate> {
+    /// Fails with [`HoldsAStream`] where a case may not.
+    fn allowed() -> Result<(), HoldsAStream> {
+        if std::env::var(SYNCHRONOUS).is_ok_and(|value| value == "1") { Err(HoldsAStream) } else { Ok(()) }
+    }
+
+    fn close(stream: &Stream) -> Result<Gate, Box<dyn std::error::Error>> {
+        Gate::allowed()?;
         let (sender, receiver) = channel::<()>();
         stream.host_fn(move || {
             let _opened = receiver.recv();

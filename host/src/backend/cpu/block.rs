@@ -14,13 +14,13 @@ mod warp;
 
 use std::cell::{Cell, RefCell};
 use std::mem;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
 use corosensei::{Coroutine, Yielder};
 use ferrogrid_device::native::Executor;
 
+use super::guarded::{self, UsedUp};
 use super::overflow;
 use super::panic::catch;
 use super::shared::SharedMemory;
@@ -31,13 +31,15 @@ use ready::ReadyQueue;
 use stacks::{Grant, Stacks};
 use warp::{Rounds, Warp};
 
+use crate::divergence::BarrierReach;
+
 /// The most threads of a block, here and on every GPU so far.
 const MAX_THREADS: usize = 1024;
 
 /// A coroutine that carries threads, and where its stack is.
 struct ThreadCoroutine {
     inner: Coroutine<(), (), (), ThreadStack>,
-    stack: Range<usize>,
+    stack: overflow::Stack,
 }
 
 /// What a thread of a running block last waited for.
@@ -49,7 +51,8 @@ enum Wait {
         mask: u32,
         site: &'static Location<'static>,
     },
-    GridBarrier(&'static Location<'static>),
+    /// For other blocks: of the grid, or of the cluster.
+    OtherBlocks(&'static Location<'static>),
     /// For the other lanes to get as far as they can, to learn which are here too.
     ActiveMask(&'static Location<'static>),
     /// For nothing more: it has exited.
@@ -65,7 +68,6 @@ struct ThreadState {
 
 /// Runs the threads of one block at a time; kept with its stacks and tables for the next.
 pub(super) struct BlockExecutor {
-    kernel: Cell<&'static str>,
     may_wait: Cell<bool>,
     /// How many threads the block has, how many were started, how many have exited.
     threads: Cell<u32>,
@@ -80,11 +82,15 @@ pub(super) struct BlockExecutor {
     barrier: BlockBarrier,
     warps: Box<[Warp]>,
     rounds: Rounds,
-    at_grid_barrier: Cell<u32>,
+    at_outer_barrier: Cell<u32>,
     at_active_mask: Cell<u32>,
-    /// Gives the turn to the other blocks of a cooperative launch; `None` in others.
+    /// Gives the turn to the other blocks of a cooperative launch, or of the cluster; `None` in others.
     pause: Cell<Option<NonNull<Yielder<(), ()>>>>,
+    /// The executors of the blocks of the cluster, by their rank; `None` in a launch without clusters.
+    cluster: Cell<Option<NonNull<[BlockExecutor]>>>,
     failed: Cell<bool>,
+    /// Whether a thread was left in the middle of what it did.
+    spoiled: Cell<bool>,
     failure: RefCell<Option<Failure>>,
     /// A coroutine's place is the number of the thread that it was started for. Empty between blocks.
     coroutines: RefCell<Vec<Option<ThreadCoroutine>>>,
@@ -93,7 +99,7 @@ pub(super) struct BlockExecutor {
 }
 
 // SAFETY: it is moved to another CPU thread only between blocks. Then no coroutine is alive, whose
-// stack might hold what must stay on its thread, and the yielders are `None`.
+// stack might hold what must stay on its thread, and the yielders and the cluster are `None`.
 unsafe impl Send for BlockExecutor {}
 
 /// What the scheduler does next.
@@ -109,7 +115,6 @@ impl BlockExecutor {
     pub(super) fn new(threads: u32, stack_size: usize) -> Self {
         let state = || ThreadState { waits: Cell::new(Wait::Nothing), coroutine: Cell::new(0) };
         BlockExecutor {
-            kernel: Cell::new(""),
             may_wait: Cell::new(false),
             threads: Cell::new(0),
             started: Cell::new(0),
@@ -122,10 +127,12 @@ impl BlockExecutor {
             barrier: BlockBarrier::default(),
             warps: (0..threads.div_ceil(32)).map(|_| Warp::default()).collect(),
             rounds: Rounds::default(),
-            at_grid_barrier: Cell::new(0),
+            at_outer_barrier: Cell::new(0),
             at_active_mask: Cell::new(0),
             pause: Cell::new(None),
+            cluster: Cell::new(None),
             failed: Cell::new(false),
+            spoiled: Cell::new(false),
             failure: RefCell::new(None),
             coroutines: RefCell::new(Vec::new()),
             stacks: Stacks::new(stack_size),
@@ -153,13 +160,16 @@ impl BlockExecutor {
         self.stacks.release();
     }
 
-    /// Makes it ready for a block of `kernel` with `shared_bytes` of shared memory; `false` if there is
-    /// not so much memory.
+    /// Makes it ready for a block with `shared_bytes` of shared memory; `false` if there is not so much memory.
     #[must_use]
-    pub(super) fn begin(&self, kernel: &'static str, shared_bytes: usize) -> bool {
-        self.kernel.set(kernel);
+    pub(super) fn begin(&self, shared_bytes: usize) -> bool {
         self.may_wait.set(false);
         self.shared.borrow_mut().prepare(shared_bytes)
+    }
+
+    /// Whether it must not be used for another block.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.spoiled.get()
     }
 
     /// Whether the threads of the last block were run so that they could wait.
@@ -177,20 +187,34 @@ impl BlockExecutor {
         self.failure.borrow_mut().take()
     }
 
-    /// Makes the block give its turn to others by `pause` while it waits for the grid. `None` ends that.
+    /// Makes the block give its turn to others by `pause` while it waits for them. `None` ends that.
     pub(super) fn set_pause(&self, pause: Option<NonNull<Yielder<(), ()>>>) {
         self.pause.set(pause);
     }
 
-    /// Ends the block at its grid barrier, without a failure of its own.
+    /// Makes the block one of a cluster, whose blocks these executors run, this one among them. `None` ends
+    /// that.
+    ///
+    /// # Safety
+    /// The executors stay where they are, and on this CPU thread, until that ends.
+    pub(super) unsafe fn set_cluster(&self, cluster: Option<NonNull<[BlockExecutor]>>) {
+        self.cluster.set(cluster);
+    }
+
+    /// What a barrier beyond the block waits for here.
+    fn beyond_block(&self) -> BarrierReach {
+        if self.cluster.get().is_some() { BarrierReach::Cluster } else { BarrierReach::Grid }
+    }
+
+    /// Ends the block at its barrier with others, without a failure of its own.
     pub(super) fn abandon(&self) {
         self.failed.set(true);
     }
 
-    /// Where the threads wait for the grid: the place of the first in the source, and how many there are.
-    pub(super) fn grid_barrier_site(&self) -> Option<&'static Location<'static>> {
+    /// Where the threads wait for other blocks: the place of the first in the source.
+    pub(super) fn outer_barrier_site(&self) -> Option<&'static Location<'static>> {
         self.states[..self.threads.get() as usize].iter().find_map(|state| match state.waits.get() {
-            Wait::GridBarrier(site) => Some(site),
+            Wait::OtherBlocks(site) => Some(site),
             _ => None,
         })
     }
@@ -200,7 +224,7 @@ impl BlockExecutor {
         self.threads.set(threads);
         self.started.set(0);
         self.exited.set(0);
-        self.at_grid_barrier.set(0);
+        self.at_outer_barrier.set(0);
         self.at_active_mask.set(0);
         self.ready.clear();
         self.barrier.reset();
@@ -240,16 +264,19 @@ impl BlockExecutor {
                 }
                 Step::Finished => return,
                 Step::Stuck => {
-                    if !warp::wake_active(self) && !self.wait_for_grid() {
+                    if !warp::wake_active(self) && !self.wait_for_blocks() {
                         return;
                     }
                     continue;
                 }
             };
             let Some(coroutine) = &mut coroutines[place] else { continue };
-            overflow::running_on(&coroutine.stack);
+            overflow::running_on(Some(coroutine.stack));
             coroutine.inner.resume(());
             if coroutine.inner.done() {
+                if overflow::happened() {
+                    self.fail_by_overflow();
+                }
                 self.end(&mut coroutines[place]);
             }
         }
@@ -258,7 +285,6 @@ impl BlockExecutor {
     /// A coroutine that draws threads, the next one first.
     fn start(&self, place: u16, body: &dyn Fn(u32)) -> Result<ThreadCoroutine, Failure> {
         let stack = self.stacks.take()?;
-        let bounds = stack.bounds();
         let draw = move |yielder: &Yielder<(), ()>, ()| {
             self.enter(place, NonNull::from(yielder));
             while let Some(thread) = self.draw() {
@@ -269,7 +295,24 @@ impl BlockExecutor {
         // SAFETY: what `draw` borrows is alive until `run_threads` returns, and by then every coroutine
         // has ended or, where it cannot be unwound, is never resumed.
         let inner = unsafe { Coroutine::with_stack_unchecked(stack, draw) };
-        Ok(ThreadCoroutine { inner, stack: bounds })
+        let stack = inner.trap_handler();
+        Ok(ThreadCoroutine { inner, stack })
+    }
+
+    /// Runs `work`, which runs blocks, on a stack of its own, so that a kernel that never waits is guarded too.
+    pub(super) fn run_guarded(&self, work: impl FnOnce()) -> Result<(), Failure> {
+        let stack = self.stacks.take_large()?;
+        let bytes = self.stacks.large_bytes();
+        let (stack, result) = guarded::run(stack, work);
+        self.stacks.keep_large(stack);
+        result.map_err(|UsedUp| self.spoil(bytes))
+    }
+
+    /// Notes that a stack of `bytes` on which blocks were run was used up by a kernel that never waits.
+    #[cold]
+    pub(super) fn spoil(&self, bytes: usize) -> Failure {
+        self.spoiled.set(true);
+        Failure::Overflow { thread: None, bytes }
     }
 
     /// A stack of its own for what is not one of its threads.
@@ -346,6 +389,15 @@ impl BlockExecutor {
         self.failure.borrow_mut().get_or_insert(failure);
     }
 
+    /// Fails because a thread has used up its stack. It was left in the middle of anything, so this executor
+    /// must not be used again.
+    #[cold]
+    fn fail_by_overflow(&self) {
+        self.spoiled.set(true);
+        let (thread, bytes) = (Some(self.running.get()), self.stacks.bytes());
+        self.fail(Failure::Overflow { thread, bytes });
+    }
+
     /// Fails and gives up the turn of the running thread for good.
     #[cold]
     fn fail_here(&self, thread: u32, failure: Failure) -> ! {
@@ -354,11 +406,19 @@ impl BlockExecutor {
         unreachable!("a failed block resumes no thread but to unwind it")
     }
 
+    /// Waits for threads of other blocks.
+    #[inline]
+    fn wait_outside(&self, thread: u32, site: &'static Location<'static>) {
+        self.note(thread, Wait::OtherBlocks(site));
+        self.at_outer_barrier.set(self.at_outer_barrier.get() + 1);
+        self.suspend(thread);
+    }
+
     /// All waiting threads wait for something that no thread of this block can bring: lets the other
-    /// blocks of the grid run, if that is what they wait for. `false` if it is in vain.
+    /// blocks run, if that is what they wait for. `false` if it is in vain.
     #[cold]
-    fn wait_for_grid(&self) -> bool {
-        let all_wait = self.at_grid_barrier.get() == self.threads.get();
+    fn wait_for_blocks(&self) -> bool {
+        let all_wait = self.at_outer_barrier.get() == self.threads.get();
         let Some(pause) = self.pause.get().filter(|_| all_wait) else {
             self.fail(failure::of_stuck_block(self));
             return false;
@@ -369,7 +429,7 @@ impl BlockExecutor {
         if self.failed.get() {
             return false;
         }
-        self.at_grid_barrier.set(0);
+        self.at_outer_barrier.set(0);
         (0..self.threads.get()).for_each(|thread| self.wake(thread));
         true
     }
@@ -379,6 +439,7 @@ impl BlockExecutor {
     fn unwind(&self, coroutines: &mut [Option<ThreadCoroutine>]) {
         for slot in coroutines {
             let Some(coroutine) = slot else { continue };
+            overflow::running_on(Some(coroutine.stack));
             if cfg!(not(panic = "unwind")) && !coroutine.inner.done() {
                 // It cannot be unwound, and what lies on its stack may be pointed at: give both up.
                 mem::forget(slot.take());
@@ -403,8 +464,9 @@ impl BlockExecutor {
 
 // SAFETY: `run_threads` resumes coroutines only on the calling CPU thread and draws each number once; at
 // its end all coroutines have ended, or are leaked. `barrier` and `grid_barrier` are resumed when all
-// threads have arrived, `warp_exchange` when all lanes have, or not at all: after a failure a suspended
-// thread is only ever unwound. The shared memory is this block's alone.
+// threads have arrived, as is `cluster_barrier`, `warp_exchange` when all lanes have, or not at all: after a
+// failure a suspended thread is only ever unwound. The shared memory is this block's alone; that of the cluster's
+// blocks belongs to executors that stay as `set_cluster` demands.
 unsafe impl Executor for BlockExecutor {
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
         self.may_wait.set(true);
@@ -414,14 +476,14 @@ unsafe impl Executor for BlockExecutor {
         self.reset(threads);
         let mut coroutines = self.coroutines.take();
         coroutines.resize_with(self.states.len(), || None);
-        overflow::running_kernel(self.kernel.get(), self.stacks.bytes());
+        let own = overflow::running_on(None);
         if let Err(caught) = catch(|| self.schedule(&mut coroutines, body)) {
             self.fail(Failure::Panic { thread: self.running.get(), caught });
         }
         if self.failed.get() {
             self.unwind(&mut coroutines);
         }
-        overflow::running_on_own_stack();
+        overflow::running_on(own);
         self.yielder.set(None);
         self.coroutines.replace(coroutines);
     }
@@ -447,9 +509,26 @@ unsafe impl Executor for BlockExecutor {
     }
 
     fn grid_barrier(&self, thread: u32, site: &'static Location<'static>) {
-        self.note(thread, Wait::GridBarrier(site));
-        self.at_grid_barrier.set(self.at_grid_barrier.get() + 1);
-        self.suspend(thread);
+        if self.cluster.get().is_some() {
+            self.fail_here(thread, Failure::NotCooperative { site });
+        }
+        self.wait_outside(thread, site);
+    }
+
+    fn cluster_barrier(&self, thread: u32, site: &'static Location<'static>) {
+        match self.cluster.get() {
+            Some(_) => self.wait_outside(thread, site),
+            None => {
+                barrier::wait(self, thread, false, site);
+            }
+        }
+    }
+
+    fn cluster_shared(&self, rank: u32) -> *mut u8 {
+        let Some(cluster) = self.cluster.get() else { return self.shared().0 };
+        // SAFETY: the executors are alive and on this CPU thread by `set_cluster`.
+        let executors = unsafe { cluster.as_ref() };
+        executors[rank as usize].shared().0
     }
 
     fn shared(&self) -> (*mut u8, usize) {

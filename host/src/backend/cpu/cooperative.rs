@@ -4,9 +4,10 @@
 //! Each block is a coroutine. A worker lets its blocks run until each has ended or waits for the grid;
 //! then the workers meet, and decide together what is next: go on, or end.
 
+use std::cell::Cell;
 use std::mem::take;
-use std::ops::Range;
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::{Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -16,9 +17,9 @@ use super::block::{BlockExecutor, stacks};
 use super::device::CpuDevice;
 use super::execute::Launch;
 use super::overflow;
-use super::panic::catch;
+use super::panic::{self, catch};
 use super::stack::ThreadStack;
-use crate::divergence::SourcePlace;
+use crate::divergence::{BarrierReach, SourcePlace};
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
@@ -46,7 +47,8 @@ pub(super) fn check(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) ->
 pub(super) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
     let wanted = device.workers().min(launch.blocks() as usize);
     let meeting = OnceLock::new();
-    let executors = executors_for(launch, device)?;
+    let executors = executors_for(launch, device, launch.blocks())?;
+    let executors: Executors = executors.into_iter().map(|executor| Mutex::new(Some(executor))).collect();
     thread::scope(|scope| {
         let (meeting, executors) = (&meeting, &executors);
         let spawn = |worker: usize| {
@@ -59,7 +61,7 @@ pub(super) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
         };
         // With fewer threads than wanted each takes more blocks.
         let workers = (1..wanted).take_while(|&worker| spawn(worker)).count() + 1;
-        let meeting = meeting.get_or_init(|| Meeting::new(workers));
+        let meeting = meeting.get_or_init(|| Meeting::new(workers, BarrierReach::Grid));
         // SAFETY: passed on; the blocks of different workers are different.
         unsafe { run_worker(launch, device, executors, 0, meeting) };
     });
@@ -70,11 +72,11 @@ pub(super) unsafe fn run(launch: &Launch, device: &CpuDevice) -> Result<()> {
 /// One for each block, until its worker takes it, and after that worker's end.
 type Executors = Vec<Mutex<Option<BlockExecutor>>>;
 
-/// Executors for all blocks of `launch`, each with leave to have all stacks of its block: for all at once,
+/// Executors for `blocks` blocks of `launch`, each with leave to have all stacks of its block: for all at once,
 /// since none of the blocks comes to its end before all have begun.
-fn executors_for(launch: &Launch, device: &CpuDevice) -> Result<Executors> {
+pub(super) fn executors_for(launch: &Launch, device: &CpuDevice, blocks: u64) -> Result<Vec<BlockExecutor>> {
     let threads: u32 = launch.shape.block.iter().product();
-    let executors: Vec<_> = (0..launch.blocks()).map(|_| device.resident_executor(threads)).collect();
+    let executors: Vec<_> = (0..blocks).map(|_| device.resident_executor(threads)).collect();
     // One more for the block itself.
     let needed = threads as usize + 1;
     let missing = |executor: &BlockExecutor| needed.saturating_sub(executor.stacks());
@@ -87,16 +89,17 @@ fn executors_for(launch: &Launch, device: &CpuDevice) -> Result<Executors> {
         Ok,
     )?;
     executors.iter().for_each(|executor| executor.grant_stacks(granted.split(missing(executor))));
-    Ok(executors.into_iter().map(|executor| Mutex::new(Some(executor))).collect())
+    Ok(executors)
 }
 
 fn take_out(executor: Mutex<Option<BlockExecutor>>) -> Option<BlockExecutor> {
     executor.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the workers meet after each phase, between two barriers of the grid.
-struct Meeting {
+/// Where the workers meet after each phase, between two barriers of the grid or of a cluster.
+pub(super) struct Meeting {
     workers: usize,
+    reach: BarrierReach,
     barrier: Barrier,
     phase: Mutex<Phase>,
 }
@@ -116,8 +119,8 @@ struct Phase {
 }
 
 impl Meeting {
-    fn new(workers: usize) -> Self {
-        Meeting { workers, barrier: Barrier::new(workers), phase: Mutex::default() }
+    pub(super) fn new(workers: usize, reach: BarrierReach) -> Self {
+        Meeting { workers, reach, barrier: Barrier::new(workers), phase: Mutex::default() }
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {
@@ -127,15 +130,19 @@ impl Meeting {
     /// Waits until all workers have told of their blocks; whether these are to go on.
     fn decide(&self, launch: &Launch) -> bool {
         if self.barrier.wait().is_leader() {
-            self.phase().decide(launch);
+            self.phase().decide(launch, self.reach);
         }
         self.barrier.wait();
         self.phase().go_on
     }
 
     fn into_result(self) -> Result<()> {
-        let phase = self.phase.into_inner().unwrap_or_else(PoisonError::into_inner);
-        phase.failure.map_or(Ok(()), |(_, error)| Err(error))
+        self.into_failure().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// The failure of the lowest block that failed, and that block's number.
+    pub(super) fn into_failure(self) -> Option<(u64, Error)> {
+        self.phase.into_inner().unwrap_or_else(PoisonError::into_inner).failure
     }
 }
 
@@ -160,17 +167,29 @@ impl Phase {
     }
 
     /// All blocks wait or have ended. If all wait, all go on.
-    fn decide(&mut self, launch: &Launch) {
+    fn decide(&mut self, launch: &Launch, reach: BarrierReach) {
         let (waiting, first_waiting) = (take(&mut self.waiting), self.first_waiting.take());
         self.go_on = waiting > 0 && self.ended == 0;
         if let (None, Some((block, place)), Some(ended)) = (&self.failure, first_waiting, self.first_ended) {
-            let error = Error::GridBarrierDivergence {
-                kernel: launch.kernel.name(),
-                place,
-                waiting: launch.block_idx(block),
-                waiting_blocks: waiting,
-                ended: launch.block_idx(ended),
-                ended_blocks: self.ended,
+            let (kernel, ended_blocks, waiting_blocks) = (launch.kernel.name(), self.ended, waiting);
+            let (waiting, ended) = (launch.block_idx(block), launch.block_idx(ended));
+            let error = match reach {
+                BarrierReach::Cluster => Error::ClusterBarrierDivergence {
+                    kernel,
+                    place,
+                    waiting,
+                    waiting_blocks,
+                    ended,
+                    ended_blocks,
+                },
+                _ => Error::GridBarrierDivergence {
+                    kernel,
+                    place,
+                    waiting,
+                    waiting_blocks,
+                    ended,
+                    ended_blocks,
+                },
             };
             self.failure = Some((block, error));
         }
@@ -183,24 +202,44 @@ struct Resident<'a> {
     executor: &'a BlockExecutor,
     /// `None` when it has ended.
     coroutine: Option<BlockCoroutine>,
-    stack: Range<usize>,
+    stack: overflow::Stack,
+    launch: &'a Launch,
+    stack_bytes: usize,
+    result: Rc<Cell<Result<()>>>,
 }
 
-type BlockCoroutine = Coroutine<(), (), Result<()>, ThreadStack>;
+type BlockCoroutine = Coroutine<(), (), (), ThreadStack>;
 
 /// Runs every `workers`-th block from `worker` on.
 ///
 /// # Safety
 /// As for [`Launch::run`]; and no two workers have the same number.
 unsafe fn run_worker(launch: &Launch, device: &CpuDevice, all: &Executors, worker: usize, meeting: &Meeting) {
-    let numbers = || (worker as u64..launch.blocks()).step_by(meeting.workers);
-    overflow::running_kernel(launch.kernel.name(), device.stack_size());
+    let numbers: Vec<u64> = (worker as u64..launch.blocks()).step_by(meeting.workers).collect();
     let place = |number: u64| all[number as usize].lock().unwrap_or_else(PoisonError::into_inner);
     // No block has two workers.
-    let executors: Vec<_> = numbers().filter_map(|number| place(number).take()).collect();
+    let executors: Vec<_> = numbers.iter().filter_map(|&number| place(number).take()).collect();
+    // SAFETY: passed on; each block is one worker's, once.
+    unsafe { run_resident(launch, device, &numbers, &executors, meeting) };
+    numbers.iter().zip(executors).for_each(|(&number, executor)| *place(number) = Some(executor));
+}
+
+/// Runs the blocks `numbers`, one on each of `executors`, until all have ended; those that wait for others take
+/// turns on this CPU thread.
+///
+/// # Safety
+/// As for [`Launch::run`]; and no other call has one of these blocks.
+pub(super) unsafe fn run_resident(
+    launch: &Launch,
+    device: &CpuDevice,
+    numbers: &[u64],
+    executors: &[BlockExecutor],
+    meeting: &Meeting,
+) {
+    launch.name_kernel();
     let mut residents = Vec::new();
-    for (number, executor) in numbers().zip(&executors) {
-        // SAFETY: passed on; each block is one worker's, once.
+    for (&number, executor) in numbers.iter().zip(executors) {
+        // SAFETY: passed on.
         match unsafe { admit(launch, device, number, executor) } {
             Ok(resident) => residents.push(resident),
             Err(error) => meeting.phase().note_ended(number, Err(error)),
@@ -217,8 +256,6 @@ unsafe fn run_worker(launch: &Launch, device: &CpuDevice, all: &Executors, worke
         }
     });
     debug_assert!(turns.is_ok(), "a block keeps its failures to itself");
-    drop(residents);
-    numbers().zip(executors).for_each(|(number, executor)| *place(number) = Some(executor));
 }
 
 /// Makes block `number` ready to run on a stack of its own.
@@ -234,25 +271,26 @@ unsafe fn admit<'a>(
     let stack = executor
         .take_stack()
         .map_err(|failure| failure.into_error(launch.kernel, launch.block_idx(number), launch.shape.block))?;
-    let bounds = stack.bounds();
+    let result = Rc::new(Cell::new(Ok(())));
+    let kept = result.clone();
     let run = move |yielder: &Yielder<(), ()>, ()| {
         executor.set_pause(Some(NonNull::from(yielder)));
         // SAFETY: passed on.
-        let result = unsafe { launch.run_block(number, device, executor) };
+        kept.set(unsafe { launch.run_block(number, device, executor) });
         executor.set_pause(None);
-        result
     };
     // SAFETY: what `run` borrows outlives `'a`, and the coroutine with it.
     let coroutine = unsafe { BlockCoroutine::with_stack_unchecked(stack, run) };
-    Ok(Resident { number, executor, coroutine: Some(coroutine), stack: bounds })
+    let (stack, stack_bytes) = (coroutine.trap_handler(), device.stack_size());
+    Ok(Resident { number, executor, coroutine: Some(coroutine), stack, launch, stack_bytes, result })
 }
 
 impl Resident<'_> {
-    /// Lets the block run until it has ended or waits for the grid; whether it waits.
+    /// Lets the block run until it has ended or waits for others; whether it waits.
     fn run(&mut self, meeting: &Meeting) -> bool {
         match self.resume() {
             None => {
-                let place = self.executor.grid_barrier_site().map(SourcePlace::from);
+                let place = self.executor.outer_barrier_site().map(SourcePlace::from);
                 meeting.phase().note_waiting(self.number, place);
                 true
             }
@@ -263,7 +301,7 @@ impl Resident<'_> {
         }
     }
 
-    /// Ends the block, which waits for a grid that will never come.
+    /// Ends the block, which waits for others that will never come.
     fn abandon(&mut self) {
         self.executor.abandon();
         self.resume();
@@ -272,13 +310,20 @@ impl Resident<'_> {
     /// Gives the block its turn; its result if it has ended.
     fn resume(&mut self) -> Option<Result<()>> {
         let coroutine = self.coroutine.as_mut()?;
-        overflow::running_on(&self.stack);
-        let result = coroutine.resume(());
-        overflow::running_on_own_stack();
-        let CoroutineResult::Return(result) = result else { return None };
+        let in_kernel = panic::in_kernel();
+        overflow::running_on(Some(self.stack));
+        let turn = coroutine.resume(());
+        overflow::running_on(None);
+        let CoroutineResult::Return(()) = turn else { return None };
         if let Some(ended) = self.coroutine.take() {
             self.executor.keep_stack(ended.into_stack());
         }
-        Some(result)
+        if overflow::happened() {
+            panic::restore(in_kernel);
+            let (block, shape) = (self.launch.block_idx(self.number), self.launch.shape.block);
+            let fault = self.executor.spoil(self.stack_bytes);
+            return Some(Err(fault.into_error(self.launch.kernel, block, shape)));
+        }
+        Some(self.result.replace(Ok(())))
     }
 }

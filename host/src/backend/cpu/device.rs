@@ -43,6 +43,8 @@ pub(crate) struct CpuDevice {
     /// Started by the first kernel that is worth sharing out; `None` if it runs without.
     pool: OnceLock<Option<ThreadPool>>,
     queues: Mutex<Vec<Weak<Queue>>>,
+    /// The numbers of the devices whose memory kernels here may use.
+    peers: Mutex<Vec<u64>>,
     /// The first failure on a stream that was dropped before anyone asked.
     orphaned: Mutex<Option<Error>>,
 }
@@ -80,6 +82,7 @@ impl CpuDevice {
             allocated: AtomicU64::new(0),
             pool: OnceLock::new(),
             queues: Mutex::new(Vec::new()),
+            peers: Mutex::new(Vec::new()),
             orphaned: Mutex::new(None),
         }
     }
@@ -117,6 +120,15 @@ impl CpuDevice {
         failure.map_or(Ok(()), Err)
     }
 
+    /// Lets kernels here use the memory of `peer`.
+    pub(crate) fn enable_peer_access(&self, peer: &CpuDevice) {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).push(peer.number);
+    }
+
+    pub(crate) fn has_peer(&self, peer: &CpuDevice) -> bool {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).contains(&peer.number)
+    }
+
     /// Keeps the failure of a stream that is gone.
     pub(super) fn adopt(&self, failure: Error) {
         self.orphaned.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
@@ -151,6 +163,9 @@ impl CpuDevice {
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep(&self, executor: BlockExecutor) {
+        if executor.is_spoiled() {
+            return;
+        }
         executors::idle().keep(executor);
     }
 
@@ -161,6 +176,9 @@ impl CpuDevice {
 
     /// Keeps an executor that is idle again.
     pub(super) fn keep_resident(&self, executor: BlockExecutor) {
+        if executor.is_spoiled() {
+            return;
+        }
         executors::idle().keep_resident(executor);
     }
 

@@ -1,5 +1,6 @@
 //! One launch on the CPU: its blocks over the threads of the pool. It must not know about streams.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +11,11 @@ use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::block::BlockExecutor;
+use super::cluster;
 use super::cooperative;
 use super::device::CpuDevice;
 use super::memory::out_of_memory;
+use super::overflow;
 use super::panic::{catch, install_hook};
 use super::stack::MAX_STACKS;
 use crate::backend::params::CopiedParams;
@@ -47,6 +50,10 @@ impl Launch {
         if self.shape.cooperative {
             // SAFETY: passed on.
             return unsafe { cooperative::run(self, device) };
+        }
+        if self.shape.cluster != [1; 3] {
+            // SAFETY: passed on.
+            return unsafe { cluster::run(self, device) };
         }
         let blocks = self.blocks();
         let failure = FirstFailure::new();
@@ -92,28 +99,43 @@ impl Launch {
 
     /// Into how many tasks to share the blocks out among `workers`. Where all workers at once would need
     /// more stacks than there can be, there are fewer tasks than workers, so that fewer are busy.
-    fn tasks(&self, workers: u64, may_wait: bool) -> u64 {
-        let threads: u32 = self.shape.block.iter().product();
-        let stacks_for = (MAX_STACKS as u64 / u64::from(threads)).max(1);
+    pub(super) fn tasks(&self, workers: u64, may_wait: bool) -> u64 {
+        let [threads, blocks]: [u64; 2] =
+            [self.shape.block, self.shape.cluster].map(|shape| shape.map(u64::from).iter().product());
+        let stacks_for = (MAX_STACKS as u64 / (threads * blocks)).max(1);
         if may_wait && workers > stacks_for { stacks_for } else { workers * TASKS_PER_THREAD }
     }
 
     /// Runs blocks one after the other; whether their threads may wait, which holds of all blocks or none.
     unsafe fn run_blocks(&self, blocks: Range<u64>, device: &CpuDevice, failure: &FirstFailure) -> bool {
         let executor = device.executor();
-        for number in blocks {
-            if failure.before(number) {
-                break;
+        self.name_kernel();
+        let current = Cell::new(blocks.start);
+        let work = || {
+            for number in blocks {
+                if failure.before(number) {
+                    break;
+                }
+                current.set(number);
+                // SAFETY: passed on.
+                if let Err(error) = unsafe { self.run_block(number, device, &executor) } {
+                    failure.note(number, || error);
+                    break;
+                }
             }
-            // SAFETY: passed on.
-            if let Err(error) = unsafe { self.run_block(number, device, &executor) } {
-                failure.note(number, || error);
-                break;
-            }
+        };
+        if let Err(fault) = executor.run_guarded(work) {
+            let number = current.get();
+            failure.note(number, || fault.into_error(self.kernel, self.block_idx(number), self.shape.block));
         }
         let may_wait = executor.may_wait();
         device.keep(executor);
         may_wait
+    }
+
+    /// Tells whoever handles overflows which kernel runs on this CPU thread.
+    pub(super) fn name_kernel(&self) {
+        overflow::run_kernel(self.kernel.name(), self.kernel.descriptor().cpu as usize);
     }
 
     /// Runs block `number`.
@@ -127,10 +149,11 @@ impl Launch {
         executor: &BlockExecutor,
     ) -> Result<()> {
         let kernel = self.kernel;
-        if !executor.begin(kernel.name(), self.shape.shared_bytes) {
+        if !executor.begin(self.shape.shared_bytes) {
             return Err(out_of_memory(device, self.shape.shared_bytes));
         }
-        let block = Block::with_executor(self.block_idx(number), self.shape.block, self.shape.grid, executor);
+        let block = Block::with_executor(self.block_idx(number), self.shape.block, self.shape.grid, executor)
+            .in_clusters_of(self.shape.cluster);
         let entry = kernel.descriptor().cpu;
         // SAFETY: the caller vouches for the parameters, and that each block of the launch runs once.
         let result = catch(|| unsafe { entry(&block, self.params.as_ptr()) });
@@ -166,23 +189,23 @@ pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &Cpu
 }
 
 /// The failure of the lowest block among those that failed.
-struct FirstFailure {
+pub(super) struct FirstFailure {
     /// Its number, or `u64::MAX`.
     block: AtomicU64,
     error: Mutex<Option<Error>>,
 }
 
 impl FirstFailure {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         FirstFailure { block: AtomicU64::new(u64::MAX), error: Mutex::new(None) }
     }
 
     /// Whether a block before `number` has failed, so that `number` need not run.
-    fn before(&self, number: u64) -> bool {
+    pub(super) fn before(&self, number: u64) -> bool {
         self.block.load(Ordering::Relaxed) < number
     }
 
-    fn note(&self, number: u64, error: impl FnOnce() -> Error) {
+    pub(super) fn note(&self, number: u64, error: impl FnOnce() -> Error) {
         let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         if number < self.block.load(Ordering::Relaxed) {
             self.block.store(number, Ordering::Relaxed);
@@ -190,7 +213,7 @@ impl FirstFailure {
         }
     }
 
-    fn into_result(self) -> Result<()> {
+    pub(super) fn into_result(self) -> Result<()> {
         let error = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
         error.map_or(Ok(()), Err)
     }

@@ -3,12 +3,15 @@
 
 mod block;
 mod budget;
+mod cluster;
 mod cooperative;
 mod device;
 mod event;
 mod execute;
 mod executors;
 mod graph;
+mod guarded;
+mod ipc;
 mod legacy;
 mod memory;
 mod overflow;
@@ -24,6 +27,8 @@ pub(crate) use device::CpuDevice;
 pub(crate) use event::CpuEvent;
 pub(crate) use execute::check_resources;
 pub(crate) use graph::CpuGraph;
+pub(crate) use ipc::IpcMemory;
 pub(crate) use legacy::Role;
 pub(crate) use memory::{allocate, free, initialise_from_host};
+pub(crate) use overflow::holding;
 pub(crate) use stream::CpuStream;

@@ -1,24 +1,44 @@
-//! Tells a kernel thread that has used up its stack from other faults: the guard page stops it, and a
-//! signal handler says whose fault it was before the process ends. It must not know how threads are run.
+//! Ends a kernel thread that has used up its stack: the guard page stops it, and a signal handler makes its
+//! coroutine end, and leaves word of it for whoever resumed it. It must not know how threads are run.
 //!
-//! The process cannot go on: the thread may have been inside an allocator or a lock.
+//! The thread's frames are abandoned: what they hold is leaked, not dropped. So where the thread may hold what
+//! others need, the process ends instead: in another library (the allocator, the unwinder, the loader), in a
+//! panic, or while printed text is being delivered. It always ends where `leave` is not known.
 
-pub(super) use platform::{install, running_kernel, running_on, running_on_own_stack};
+pub(crate) use platform::holding;
+pub(super) use platform::{Stack, happened, install, run_kernel, running_on};
 
 #[cfg(unix)]
 mod platform {
     use std::cell::Cell;
     use std::ffi::c_void;
     use std::mem::MaybeUninit;
-    use std::ops::Range;
     use std::ptr;
     use std::sync::OnceLock;
+    use std::thread::panicking;
+
+    use corosensei::trap::CoroutineTrapHandler;
+
+    use super::alternate;
+    use super::code::Code;
+
+    /// The stack of a coroutine, and its way out.
+    pub(in super::super) type Stack = CoroutineTrapHandler<()>;
+
+    /// What runs on this CPU thread.
+    #[derive(Clone, Copy)]
+    struct Kernel {
+        name: &'static str,
+        code: Code,
+    }
 
     thread_local! {
-        /// The stack that this CPU thread runs a kernel on, from its guard page up; empty outside of kernels
-        /// that wait.
-        static RUNNING: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-        static KERNEL: Cell<(&'static str, usize)> = const { Cell::new(("", 0)) };
+        /// The stack that a kernel runs on here; `None` outside of kernels.
+        static RUNNING: Cell<Option<Stack>> = const { Cell::new(None) };
+        static KERNEL: Cell<Kernel> = const { Cell::new(Kernel { name: "", code: Code::NONE }) };
+        /// Whether the thread may hold what others need.
+        static HOLDS: Cell<bool> = const { Cell::new(false) };
+        static HAPPENED: Cell<bool> = const { Cell::new(false) };
     }
 
     /// What handled each of the two signals before.
@@ -26,18 +46,36 @@ mod platform {
 
     const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
+    /// Notes the stack that the kernel runs on from now on; returns the one before.
     #[inline]
-    pub(in super::super) fn running_on(stack: &Range<usize>) {
-        RUNNING.set((stack.start, stack.end));
+    pub(in super::super) fn running_on(stack: Option<Stack>) -> Option<Stack> {
+        RUNNING.replace(stack)
     }
 
-    pub(in super::super) fn running_on_own_stack() {
-        RUNNING.set((0, 0));
+    /// Whether a coroutine that has ended here did so by using up its stack; asked once.
+    #[inline]
+    pub(in super::super) fn happened() -> bool {
+        HAPPENED.take()
     }
 
-    /// Names the kernel whose threads run next, and the bytes of their stacks.
-    pub(in super::super) fn running_kernel(kernel: &'static str, stack_bytes: usize) {
-        KERNEL.set((kernel, stack_bytes));
+    /// Runs `work`, which may hold what others need, so that it must not be left in the middle.
+    pub(crate) fn holding<R>(work: impl FnOnce() -> R) -> R {
+        struct Restore(bool);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                HOLDS.set(self.0);
+            }
+        }
+        let _restore = Restore(HOLDS.replace(true));
+        work()
+    }
+
+    /// Names the kernel that runs here next, and an address in its code.
+    pub(in super::super) fn run_kernel(name: &'static str, code: usize) {
+        alternate::ensure();
+        let Kernel { code: known, .. } = KERNEL.get();
+        let code = if known.contains(code) { known } else { Code::around(code) };
+        KERNEL.set(Kernel { name, code });
     }
 
     /// Installs the handler, once.
@@ -58,8 +96,8 @@ mod platform {
 
     fn replace(signal: i32) {
         // SAFETY: all-zero is a valid `sigaction`; `handle` has the form that `SA_SIGINFO` asks for and
-        // does only what a handler may. `SA_ONSTACK` lets it run although the stack is used up: std
-        // gives every thread that it starts an alternate one.
+        // does only what a handler may. `SA_ONSTACK` lets it run although the stack is used up:
+        // `alternate` sees to it that there is another.
         unsafe {
             let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
             let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void) = handle;
@@ -73,42 +111,65 @@ mod platform {
         // SAFETY: the system passes valid information.
         let address = unsafe { (*info).si_addr() }.addr();
         // Only the guard page of a stack can fault inside of it.
-        let (start, end) = RUNNING.get();
-        if (start..end).contains(&address) {
-            let (kernel, bytes) = KERNEL.get();
-            tell(kernel, bytes / 1024);
+        let Some(stack) = RUNNING.get().filter(|stack| stack.stack_ptr_in_bounds(address)) else {
+            return pass_on(signal, info, context);
+        };
+        let Kernel { name, code } = KERNEL.get();
+        // SAFETY: the context is that of the fault, which a thread on `stack` had: that stack is noted when
+        // its coroutine is resumed, and another one or none when that gives up its turn or ends.
+        let left = !HOLDS.get() && !panicking() && unsafe { leave(&stack, code, context) };
+        if !left {
+            tell(name);
             // SAFETY: ends the process.
             unsafe { libc::abort() };
         }
-        pass_on(signal, info, context);
+    }
+
+    /// Makes the coroutine on `stack` end when the handler returns, if it was in `code`.
+    ///
+    /// # Safety
+    /// The context is that of a fault of this coroutine, which runs on this CPU thread.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    unsafe fn leave(stack: &Stack, code: Code, context: *mut c_void) -> bool {
+        // SAFETY: that is what the system passes to handlers with `SA_SIGINFO`.
+        let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+        let registers = &mut context.uc_mcontext.gregs;
+        let at = |register: i32| registers[register as usize] as usize;
+        if !stack.stack_ptr_in_bounds(at(libc::REG_RSP)) || !code.contains(at(libc::REG_RIP)) {
+            return false;
+        }
+        // SAFETY: the stack pointer lies in the stack, and all registers are set as asked. What the coroutine
+        // has written elsewhere is the output of a failed kernel, plain data of any value, or state of its
+        // executor, which is dropped and not used again.
+        let new = unsafe { stack.setup_trap_handler(|| HAPPENED.set(true)) };
+        let new = [
+            (libc::REG_RIP, new.rip),
+            (libc::REG_RSP, new.rsp),
+            (libc::REG_RBP, new.rbp),
+            (libc::REG_RDI, new.rdi),
+            (libc::REG_RSI, new.rsi),
+        ];
+        new.into_iter().for_each(|(register, value)| registers[register as usize] = value as i64);
+        true
+    }
+
+    /// Not known here.
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    unsafe fn leave(_: &Stack, _: Code, _: *mut c_void) -> bool {
+        false
     }
 
     /// Writes the message without allocating, as a signal handler must.
-    fn tell(kernel: &str, kib: usize) {
-        let mut digits = [0; 20];
-        let number = decimal(kib, &mut digits);
-        let parts: [&[u8]; 5] = [
+    fn tell(kernel: &str) {
+        let parts: [&[u8]; 3] = [
             b"ferrogrid: a thread of kernel `",
             kernel.as_bytes(),
-            b"` has used up its stack of ",
-            number,
-            b" KiB on the CPU device; FERROGRID_CPU_STACK sets another size (in KiB)\n",
+            b"` has used up its stack on the CPU device, at a place where it cannot be ended alone; \
+              FERROGRID_CPU_STACK sets another size (in KiB)\n",
         ];
         for part in parts {
             // SAFETY: `write` may be called in a handler; the bytes are valid.
             unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
-        }
-    }
-
-    fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
-        let mut start = digits.len();
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return &digits[start..];
-            }
         }
     }
 
@@ -133,30 +194,33 @@ mod platform {
             }
         }
     }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn numbers_are_written_without_allocating() {
-            assert_eq!(decimal(0, &mut [0; 20]), b"0");
-            assert_eq!(decimal(256, &mut [0; 20]), b"256");
-            assert_eq!(decimal(usize::MAX, &mut [0; 20]), usize::MAX.to_string().as_bytes());
-        }
-    }
 }
+
+#[cfg(unix)]
+mod alternate;
+#[cfg(unix)]
+mod code;
 
 /// Elsewhere the system's own report of the fault at the guard page must do.
 #[cfg(not(unix))]
 mod platform {
-    use std::ops::Range;
+    use corosensei::trap::CoroutineTrapHandler;
 
-    pub(in super::super) fn running_on(_: &Range<usize>) {}
+    pub(in super::super) type Stack = CoroutineTrapHandler<()>;
 
-    pub(in super::super) fn running_on_own_stack() {}
+    pub(in super::super) fn running_on(_: Option<Stack>) -> Option<Stack> {
+        None
+    }
 
-    pub(in super::super) fn running_kernel(_: &'static str, _: usize) {}
+    pub(in super::super) fn happened() -> bool {
+        false
+    }
+
+    pub(crate) fn holding<R>(work: impl FnOnce() -> R) -> R {
+        work()
+    }
+
+    pub(in super::super) fn run_kernel(_: &'static str, _: usize) {}
 
     pub(in super::super) fn install() {}
 }

@@ -70,6 +70,16 @@ pub(super) fn catch(kernel: impl FnOnce()) -> Result<(), Caught> {
     result.map_err(|payload| Caught { message: message(payload), location: LOCATION.take() })
 }
 
+/// Whether this thread is running a kernel; [`restore`] goes back to it where a kernel was left without
+/// unwinding.
+pub(super) fn in_kernel() -> bool {
+    IN_KERNEL.get()
+}
+
+pub(super) fn restore(in_kernel: bool) {
+    IN_KERNEL.set(in_kernel);
+}
+
 fn message(payload: Box<dyn Any + Send>) -> Box<str> {
     let payload = match payload.downcast::<String>() {
         Ok(text) => return text.into_boxed_str(),

@@ -48,7 +48,7 @@ impl CpuDevice {
             managed_memory: true,
             concurrent_managed_access: true,
             cooperative_launch: true,
-            cluster_launch: false,
+            cluster_launch: true,
             memory_pools: true,
         })
     }

@@ -3,7 +3,6 @@
 
 use std::env::var_os;
 use std::io;
-use std::ops::Range;
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
@@ -53,11 +52,6 @@ impl ThreadStack {
         let base = memory.base().get() - number % COLOURS * COLOUR_BYTES;
         let base = StackPointer::new(base).ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(ThreadStack { memory, base })
-    }
-
-    /// Where it is, guard page included.
-    pub(super) fn bounds(&self) -> Range<usize> {
-        self.memory.limit().get()..self.memory.base().get()
     }
 }
 

@@ -11,6 +11,7 @@ use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmo
 
 use super::driver::{Code, Driver, driver};
 use super::feedback::Feedback;
+use super::peer::Peers;
 use super::pool::{self, PoolHandle};
 use super::recent::Recent;
 use super::stream::CudaStream;
@@ -42,6 +43,7 @@ pub(crate) struct CudaDevice {
     /// Does what is left to do on foreign streams that may be gone.
     stand_in: OnceLock<Result<CudaStream>>,
     recents: Mutex<Vec<Weak<Recent>>>,
+    peers: Peers,
     feedback: Feedback,
 }
 
@@ -120,6 +122,7 @@ impl CudaDevice {
             spare_watchers: Mutex::new(Vec::new()),
             stand_in: OnceLock::new(),
             recents: Mutex::new(Vec::new()),
+            peers: Peers::none(),
             feedback: Feedback::new(),
         })
     }
@@ -275,6 +278,10 @@ impl CudaDevice {
             recent.clear();
         }
         heard
+    }
+
+    pub(super) fn peers(&self) -> &Peers {
+        &self.peers
     }
 
     pub(super) fn feedback(&self) -> &Feedback {

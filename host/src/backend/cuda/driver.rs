@@ -18,7 +18,8 @@ use cudarc::driver::sys::{
 use libloading::Library;
 
 use super::graph::UpdateResult;
-use super::pool::{PoolHandle, PoolProperties};
+use super::ipc::IpcHandle;
+use super::pool::{PoolAccess, PoolHandle, PoolProperties};
 use crate::error::{Error, NEEDED_DRIVER, Result};
 use crate::library;
 
@@ -37,7 +38,9 @@ impl Code {
     pub(super) const NO_DEVICE: Code = Code(100);
     pub(super) const NOT_FOUND: Code = Code(500);
     pub(super) const NOT_READY: Code = Code(600);
+    pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = Code(704);
     pub(super) const LAUNCH_OUT_OF_RESOURCES: Code = Code(701);
+    pub(super) const INVALID_CLUSTER_SIZE: Code = Code(912);
     pub(super) const COOPERATIVE_LAUNCH_TOO_LARGE: Code = Code(720);
 
     #[inline]
@@ -52,15 +55,18 @@ impl Code {
     }
 }
 
-/// `cuFuncGetParamInfo`, which drivers have from CUDA 12.4 on.
-type FunctionParam = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> u32;
-
+/// `always`: what every driver has that is new enough. `perhaps`: what only some features call, from the version
+/// of CUDA on that is named; where it is missing, that is an error at the call.
 macro_rules! driver_calls {
-    ($( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )*) => {
+    (
+        always { $( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )* }
+        perhaps { $( $late:ident = $late_symbol:ident ( $($late_argument:ident : $late_ty:ty),* ) since $since:tt; )* }
+    ) => {
         /// The functions of the driver.
         pub(super) struct Driver {
+            found: (u32, u32),
             $( $name: unsafe extern "C" fn($($ty),*) -> u32, )*
-            function_param: Option<FunctionParam>,
+            $( $late: Option<unsafe extern "C" fn($($late_ty),*) -> u32>, )*
         }
 
         impl Driver {
@@ -68,8 +74,9 @@ macro_rules! driver_calls {
                 // SAFETY: these are the signatures of the CUDA driver API from version 12.0 on.
                 unsafe {
                     Ok(Driver {
+                        found,
                         $( $name: symbol(library, stringify!($symbol), found)?, )*
-                        function_param: symbol(library, "cuFuncGetParamInfo", found).ok(),
+                        $( $late: symbol(library, stringify!($late_symbol), found).ok(), )*
                     })
                 }
             }
@@ -86,11 +93,25 @@ macro_rules! driver_calls {
                     Code(unsafe { (self.$name)($($argument),*) })
                 }
             )*
+
+            $(
+                #[doc = concat!("`", stringify!($late_symbol), "`, or [`Error::MissingSymbol`].")]
+                ///
+                /// # Safety
+                /// As the driver API says of this function.
+                pub(super) unsafe fn $late(&self, $($late_argument: $late_ty),*) -> Result<Code> {
+                    let (symbol, found, needed) = (stringify!($late_symbol), self.found, $since);
+                    let call = self.$late.ok_or(Error::MissingSymbol { symbol, found, needed })?;
+                    // SAFETY: passed on.
+                    Ok(Code(unsafe { call($($late_argument),*) }))
+                }
+            )*
         }
     };
 }
 
 driver_calls! {
+  always {
     init = cuInit(flags: c_uint);
     device_count = cuDeviceGetCount(count: *mut c_int);
     device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
@@ -178,6 +199,19 @@ driver_calls! {
     graph_launch = cuGraphLaunch(instance: CUgraphExec, stream: CUstream);
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
+  }
+  perhaps {
+    function_param = cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) since (12, 4);
+    can_access_peer = cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) since (12, 0);
+    enable_peer_access = cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) since (12, 0);
+    pool_set_access = cuMemPoolSetAccess(pool: PoolHandle, access: *const PoolAccess, count: usize) since (12, 0);
+    ipc_memory_handle = cuIpcGetMemHandle(handle: *mut IpcHandle, pointer: CUdeviceptr) since (12, 0);
+    ipc_open_memory = cuIpcOpenMemHandle_v2(pointer: *mut CUdeviceptr, handle: IpcHandle, flags: c_uint) since (12, 0);
+    ipc_close_memory = cuIpcCloseMemHandle(pointer: CUdeviceptr) since (12, 0);
+    ipc_event_handle = cuIpcGetEventHandle(handle: *mut IpcHandle, event: CUevent) since (12, 0);
+    ipc_open_event = cuIpcOpenEventHandle(event: *mut CUevent, handle: IpcHandle) since (12, 0);
+    copy_peer = cuMemcpyPeerAsync(target: CUdeviceptr, target_context: CUcontext, source: CUdeviceptr, source_context: CUcontext, bytes: usize, stream: CUstream) since (12, 0);
+  }
 }
 
 /// The driver, loaded at the first call, or the reason why there is none.
@@ -262,21 +296,6 @@ unsafe fn symbol<F: Copy + 'static>(
 }
 
 impl Driver {
-    /// `cuFuncGetParamInfo`, or `None` where the driver lacks it.
-    ///
-    /// # Safety
-    /// As the driver API says of this function.
-    pub(super) unsafe fn function_param(
-        &self,
-        function: CUfunction,
-        index: usize,
-        offset: *mut usize,
-        size: *mut usize,
-    ) -> Option<Code> {
-        // SAFETY: passed on.
-        self.function_param.map(|call| Code(unsafe { call(function, index, offset, size) }))
-    }
-
     /// `Ok` for success, else the error with the driver's words. `object` says what the call was for.
     #[inline]
     pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {

@@ -20,11 +20,16 @@ pub(super) const UNTIMED: u32 = 2;
 /// `CU_EVENT_BLOCKING_SYNC`: a thread that waits sleeps.
 const BLOCKING_SYNC: u32 = 1;
 
+/// `CU_EVENT_INTERPROCESS`: other processes may open it; it must be untimed.
+const INTERPROCESS: u32 = 4;
+
 /// An event of a CUDA device.
 pub(crate) struct CudaEvent {
     device: &'static CudaDevice,
     raw: Handle<CUevent>,
     timing: bool,
+    /// Whether it was made here for other processes.
+    interprocess: bool,
     recorded: AtomicBool,
 }
 
@@ -42,8 +47,29 @@ impl CudaEvent {
         device.bind()?;
         let timing = if options.has_timing() { 0 } else { UNTIMED };
         let blocking = if options.is_blocking_sync() { BLOCKING_SYNC } else { 0 };
-        let raw = Handle(create(device, timing | blocking)?);
-        Ok(CudaEvent { device, raw, timing: options.has_timing(), recorded: AtomicBool::new(false) })
+        let interprocess = if options.is_interprocess() { INTERPROCESS } else { 0 };
+        let raw = Handle(create(device, timing | blocking | interprocess)?);
+        Ok(CudaEvent {
+            device,
+            raw,
+            timing: options.has_timing(),
+            interprocess: options.is_interprocess(),
+            recorded: AtomicBool::new(false),
+        })
+    }
+
+    /// An event that another process has made, opened here.
+    pub(super) fn of_another_process(device: &'static CudaDevice, raw: CUevent) -> Self {
+        let recorded = AtomicBool::new(false);
+        CudaEvent { device, raw: Handle(raw), timing: false, interprocess: false, recorded }
+    }
+
+    pub(crate) fn is_interprocess(&self) -> bool {
+        self.interprocess
+    }
+
+    pub(super) fn device(&self) -> &'static CudaDevice {
+        self.device
     }
 
     /// Records the event at the tail of `stream`, which is of the same device, whose context is bound.

@@ -120,10 +120,11 @@ impl LoadedFunction {
                 self.device.driver().function_param(self.raw.0, sizes.len(), &mut offset, &mut size)
             };
             match code {
-                None => return Ok(None),
+                // An older driver.
+                Err(_) => return Ok(None),
                 // There is no parameter of that index.
-                Some(Code::INVALID_VALUE) => return Ok(Some(sizes)),
-                Some(code) => self.device.check(code, "cuFuncGetParamInfo", "")?,
+                Ok(Code::INVALID_VALUE) => return Ok(Some(sizes)),
+                Ok(code) => self.device.check(code, "cuFuncGetParamInfo", "")?,
             }
             sizes.push(size);
         }

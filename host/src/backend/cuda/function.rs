@@ -66,6 +66,21 @@ impl CudaDevice {
         Ok(value)
     }
 
+    /// The architecture of the PTX that `function` was compiled from: 90 for `sm_90`.
+    pub(super) fn compiled_for(&self, function: CUfunction) -> Result<u32> {
+        let version = self.function_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION)?;
+        Ok(version.unsigned_abs())
+    }
+
+    /// Lets launches of `function` have clusters of more blocks than every device takes.
+    pub(super) fn allow_large_clusters(&self, function: CUfunction) -> Result<()> {
+        self.set_function_attribute(
+            function,
+            Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+            1,
+        )
+    }
+
     fn set_function_attribute(&self, function: CUfunction, attribute: Attribute, value: c_int) -> Result<()> {
         self.bind()?;
         // SAFETY: the function is loaded; attributes bound what launches may ask for, no more.

@@ -25,6 +25,16 @@ pub(super) struct PoolProperties {
     reserved: [u8; 64],
 }
 
+/// The driver's `CUmemAccessDesc`, for a device that may read and write the memory of a pool.
+#[repr(C)]
+pub(super) struct PoolAccess {
+    /// `CU_MEM_LOCATION_TYPE_DEVICE`.
+    location_type: c_uint,
+    location_id: c_int,
+    /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
+    flags: c_uint,
+}
+
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: c_uint = 4;
 
@@ -50,6 +60,14 @@ pub(super) fn create(device: &CudaDevice) -> Result<Handle<PoolHandle>> {
     device.check(code, "cuMemPoolCreate", &device.to_string())?;
     set_release_threshold(device, Handle(pool), u64::MAX)?;
     Ok(Handle(pool))
+}
+
+/// Lets `peer` use all memory of `pool`, which is one of `device`.
+pub(super) fn allow(device: &CudaDevice, pool: Handle<PoolHandle>, peer: &CudaDevice) -> Result<()> {
+    let access = PoolAccess { location_type: 1, location_id: peer.handle(), flags: 3 };
+    // SAFETY: the pool is live, and `access` is valid for the call.
+    let code = unsafe { device.driver().pool_set_access(pool.0, &access, 1)? };
+    device.check(code, "cuMemPoolSetAccess", &format!("{peer}"))
 }
 
 /// Sets how many free bytes `pool` keeps at a synchronisation.

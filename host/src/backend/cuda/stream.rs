@@ -333,6 +333,9 @@ impl CudaStream {
             )
         };
         if !code.is_success() {
+            if code == Code::INVALID_CLUSTER_SIZE {
+                return Err(self.cluster_too_large(function.cast(), kernel, shape));
+            }
             return Err(self.launch_error(code, function.cast(), kernel, block));
         }
         self.recent.note(kernel);
@@ -379,6 +382,21 @@ impl CudaStream {
             blocks: shape.grid.iter().copied().map(u64::from).product(),
             threads,
             limit: u64::from(on_each) * u64::from(self.device.multiprocessors()),
+        }
+    }
+
+    /// A cluster has more blocks than the device takes of this kernel.
+    #[cold]
+    fn cluster_too_large(&self, function: CUfunction, kernel: &'static Kernel, shape: LaunchShape) -> Error {
+        let shared = shape.shared_bytes as c_uint;
+        match self.device.max_potential_cluster_size(function, shape.block, shared) {
+            Ok(limit) => Error::ClusterTooLarge {
+                kernel: kernel.name(),
+                device: self.device.to_string().into(),
+                cluster: shape.cluster,
+                limit,
+            },
+            Err(_) => self.launch_error(Code::INVALID_CLUSTER_SIZE, function, kernel, shape.block),
         }
     }
 

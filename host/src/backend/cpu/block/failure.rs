@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::barrier::same;
 use super::{BlockExecutor, Wait};
 use crate::backend::cpu::panic::Caught;
-use crate::divergence::{LaneFault, SourcePlace, WaitingThreads};
+use crate::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
 use crate::error::Error;
 use crate::kernel::Kernel;
 
@@ -13,17 +13,39 @@ type Site = &'static Location<'static>;
 
 /// Why a block could not go on. Threads are numbers in their block, x fastest.
 pub(in crate::backend::cpu) enum Failure {
-    Panic { thread: u32, caught: Caught },
-    NoStack { stacks: usize, reason: Box<str> },
-    NotCooperative { site: Site },
-    Barrier { waiting: Vec<Waiting>, exited: Vec<u32> },
-    Warp { thread: u32, mask: u32, site: Site, lane: u32, fault: LaneFault },
+    Panic {
+        thread: u32,
+        caught: Caught,
+    },
+    /// `thread` is not known of kernels that never wait.
+    Overflow {
+        thread: Option<u32>,
+        bytes: usize,
+    },
+    NoStack {
+        stacks: usize,
+        reason: Box<str>,
+    },
+    NotCooperative {
+        site: Site,
+    },
+    Barrier {
+        waiting: Vec<Waiting>,
+        exited: Vec<u32>,
+    },
+    Warp {
+        thread: u32,
+        mask: u32,
+        site: Site,
+        lane: u32,
+        fault: LaneFault,
+    },
 }
 
 /// Threads that wait at one barrier.
 pub(in crate::backend::cpu) struct Waiting {
     site: Site,
-    grid: bool,
+    reach: BarrierReach,
     threads: Vec<u32>,
 }
 
@@ -40,6 +62,10 @@ impl Failure {
         let places = |numbers: Vec<u32>| numbers.into_iter().map(place).collect();
         match self {
             Failure::Panic { thread, caught } => caught.into_error(kernel, block, place(thread)),
+            Failure::Overflow { thread, bytes } => {
+                let ((file, line), kernel) = (kernel.location(), kernel.name());
+                Error::KernelStackOverflow { kernel, file, line, block, thread: thread.map(place), bytes }
+            }
             Failure::NoStack { stacks, reason } => {
                 Error::ThreadStacks { kernel: kernel.name(), stacks, reason }
             }
@@ -47,7 +73,7 @@ impl Failure {
                 Error::NotCooperative { kernel: kernel.name(), place: site.into() }
             }
             Failure::Barrier { waiting, exited } => {
-                let words = |at: Waiting| WaitingThreads::new(at.site.into(), at.grid, places(at.threads));
+                let words = |at: Waiting| WaitingThreads::new(at.site.into(), at.reach, places(at.threads));
                 let waiting = waiting.into_iter().map(words).collect();
                 Error::BarrierDivergence { kernel: kernel.name(), block, waiting, exited: places(exited) }
             }
@@ -77,22 +103,24 @@ pub(super) fn of_stuck_block(block: &BlockExecutor) -> Failure {
 fn of_barriers(block: &BlockExecutor) -> Failure {
     let (mut waiting, mut exited) = (Vec::<Waiting>::new(), Vec::new());
     for thread in 0..block.threads.get() {
-        let (site, grid) = match block.state(thread).waits.get() {
-            Wait::Barrier(site) => (site, false),
-            Wait::GridBarrier(site) => (site, true),
+        let (site, reach) = match block.state(thread).waits.get() {
+            Wait::Barrier(site) => (site, BarrierReach::Block),
+            Wait::OtherBlocks(site) => (site, block.beyond_block()),
             Wait::Exited => {
                 exited.push(thread);
                 continue;
             }
             Wait::Nothing | Wait::Exchange { .. } | Wait::ActiveMask(_) => continue,
         };
-        match waiting.iter_mut().find(|group| group.grid == grid && same(group.site, site)) {
+        match waiting.iter_mut().find(|group| group.reach == reach && same(group.site, site)) {
             Some(group) => group.threads.push(thread),
-            None => waiting.push(Waiting { site, grid, threads: vec![thread] }),
+            None => waiting.push(Waiting { site, reach, threads: vec![thread] }),
         }
     }
     match &waiting[..] {
-        [Waiting { site, grid: true, .. }] if exited.is_empty() => Failure::NotCooperative { site },
+        [Waiting { site, reach: BarrierReach::Grid, .. }] if exited.is_empty() => {
+            Failure::NotCooperative { site }
+        }
         _ => Failure::Barrier { waiting, exited },
     }
 }
@@ -122,7 +150,7 @@ pub(super) fn of_lane(block: &BlockExecutor, thread: u32, mask: u32, site: Site)
 fn fault_of(block: &BlockExecutor, other: u32, mask: u32, site: Site) -> Option<LaneFault> {
     let place = SourcePlace::from;
     match block.state(other).waits.get() {
-        Wait::Barrier(at) | Wait::GridBarrier(at) => Some(LaneFault::AtBarrier { place: place(at) }),
+        Wait::Barrier(at) | Wait::OtherBlocks(at) => Some(LaneFault::AtBarrier { place: place(at) }),
         Wait::Exchange { mask: theirs, site: at } if theirs != mask => {
             Some(LaneFault::OtherMask { mask: theirs, place: place(at) })
         }

@@ -9,6 +9,9 @@ use crate::backend::cpu::budget::{Budget, Permits};
 use crate::backend::cpu::executors;
 use crate::backend::cpu::stack::{MAX_STACKS, ThreadStack};
 
+/// The least size of the stack for kernels that never wait: that of std's threads.
+const LARGE_BYTES: usize = 2 * 1024 * 1024;
+
 /// The stacks of the process.
 static BUDGET: LazyLock<Budget> = LazyLock::new(|| Budget::new(MAX_STACKS));
 
@@ -41,6 +44,8 @@ pub(super) struct Stacks {
     bytes: usize,
     idle: RefCell<Vec<ThreadStack>>,
     made: Cell<usize>,
+    /// The one for kernels that never wait. It needs no leave: there is one for each CPU thread at most.
+    large: RefCell<Option<ThreadStack>>,
     /// Dropped after the stacks, as fields are in this order.
     permits: RefCell<Grant>,
 }
@@ -49,7 +54,7 @@ impl Stacks {
     /// None yet, of `bytes` each.
     pub(super) fn new(bytes: usize) -> Self {
         let permits = RefCell::new(BUDGET.nothing());
-        Stacks { bytes, idle: RefCell::default(), made: Cell::new(0), permits }
+        Stacks { bytes, idle: RefCell::default(), made: Cell::new(0), large: RefCell::default(), permits }
     }
 
     /// The size of each.
@@ -102,18 +107,36 @@ impl Stacks {
         self.idle.borrow_mut().push(stack);
     }
 
+    /// The stack for a kernel that never waits.
+    pub(super) fn take_large(&self) -> Result<ThreadStack, Failure> {
+        let kept = self.large.borrow_mut().take();
+        kept.map_or_else(|| self.make_stack(self.large_bytes(), 0), Ok)
+    }
+
+    pub(super) fn keep_large(&self, stack: ThreadStack) {
+        self.large.replace(Some(stack));
+    }
+
+    /// The size of the stack for kernels that never wait: that of a thread of the system, or more.
+    pub(super) fn large_bytes(&self) -> usize {
+        self.bytes.max(LARGE_BYTES)
+    }
+
     #[cold]
     fn make(&self) -> Result<ThreadStack, Failure> {
         let number = self.made.get();
         debug_assert!(number < self.permitted(), "a stack without leave to have it");
-        // The system may refuse earlier than the budget does: others in the process have memory too.
-        let stack = ThreadStack::new(self.bytes, number).or_else(|_| {
-            executors::idle().clear();
-            ThreadStack::new(self.bytes, number)
-        });
-        let stack =
-            stack.map_err(|error| Failure::NoStack { stacks: number, reason: error.to_string().into() })?;
+        let stack = self.make_stack(self.bytes, number)?;
         self.made.set(number + 1);
         Ok(stack)
+    }
+
+    /// The system may refuse earlier than the budget does: others in the process have memory too.
+    fn make_stack(&self, bytes: usize, number: usize) -> Result<ThreadStack, Failure> {
+        let stack = ThreadStack::new(bytes, number).or_else(|_| {
+            executors::idle().clear();
+            ThreadStack::new(bytes, number)
+        });
+        stack.map_err(|error| Failure::NoStack { stacks: number, reason: error.to_string().into() })
     }
 }

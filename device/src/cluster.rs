@@ -1,0 +1,531 @@
+//! Clusters of thread blocks: where a block is in its cluster, the cluster's barrier, and the shared memory
+//! of its other blocks. It must not know how a launch forms clusters.
+//!
+//! The protocol is that of a block's shared memory (`shared`) with a barrier of the cluster in place of the
+//! block's: each thread writes what is its own, [`Thread::publish_cluster`] lets all threads of all blocks
+//! read it, [`Thread::reclaim_cluster`] takes it back. A block must not end while others read its memory,
+//! so the entry point of a kernel with clusters ends with one more barrier, [`leave_cluster`].
+
+use core::marker::PhantomData;
+use core::ops::Deref;
+
+use bytemuck::Pod;
+
+use crate::aligned::Aligned16;
+use crate::atomic::{AtomicValue, Device, DeviceAtomic, System};
+use crate::device_copy::DeviceCopy;
+use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
+use crate::thread::{Thread, first};
+
+/// Where a block is in its cluster. In a launch without clusters each block is a cluster of its own.
+impl<const R: usize> Thread<'_, R> {
+    /// The cluster's place in the grid, counted in clusters (PTX `%clusterid`).
+    #[inline(always)]
+    pub fn cluster_idx(&self) -> [u32; R] {
+        first(source::cluster_idx(self))
+    }
+
+    /// Blocks per cluster along each axis (cooperative groups' `cluster.dim_blocks()`, PTX `%cluster_nctaid`).
+    #[inline(always)]
+    pub fn cluster_dim(&self) -> [u32; R] {
+        first(source::cluster_dim(self))
+    }
+
+    /// The block's place in its cluster (cooperative groups' `cluster.block_index()`, PTX `%cluster_ctaid`).
+    #[inline(always)]
+    pub fn cluster_block_idx(&self) -> [u32; R] {
+        first(source::cluster_block_idx(self))
+    }
+
+    /// The block's number in its cluster, x fastest (cooperative groups' `cluster.block_rank()`, PTX
+    /// `%cluster_ctarank`).
+    #[inline(always)]
+    pub fn cluster_rank(&self) -> u32 {
+        source::cluster_rank(self)
+    }
+
+    /// How many blocks a cluster has (cooperative groups' `cluster.num_blocks()`, PTX `%cluster_nctarank`).
+    #[inline(always)]
+    pub fn cluster_blocks(&self) -> u32 {
+        source::cluster_blocks(self)
+    }
+}
+
+/// Barriers of a cluster. They are `unsafe` by themselves, as those of a block are; in the body of a
+/// `#[kernel(cluster = ...)]` the macro makes them safe.
+impl<const R: usize> Thread<'_, R> {
+    /// Waits for all threads of the cluster (cooperative groups' `cluster.sync()`, PTX
+    /// `barrier.cluster.arrive` and `.wait`). What they wrote before is visible to all of them afterwards.
+    ///
+    /// # Safety
+    /// All threads of all blocks of the cluster make this call together: no control flow on the way to it
+    /// differs between them.
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn sync_cluster(&self) {
+        // SAFETY: passed on.
+        unsafe { source::sync(self) }
+    }
+
+    /// Ends the writing of shared memory: waits for all threads of the cluster, and turns `regions` into ones
+    /// that all of them read. `regions` is a [`Shared`], a [`SharedSlice`], or a tuple of them.
+    ///
+    /// ```ignore
+    /// #[kernel(block = 256, cluster = 2)]
+    /// pub fn neighbours(t: Thread<1>, mut out: DisjointSlice<u32>, mut all: Shared<[u32; 256]>) {
+    ///     all.fill_with(&t, |i| i as u32);
+    ///     let all = t.publish_cluster(all);
+    ///     let other = all.block(&t, 1 - t.cluster_rank());
+    ///     if let Some(out) = out.get_mut(t.index()) {
+    ///         *out = other[t.thread_rank() as usize];
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_cluster`], in a kernel that is `#[kernel(cluster = ...)]`; and all blocks bring
+    /// the same regions.
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn publish_cluster<P: PublishToCluster>(&self, regions: P) -> P::Published {
+        // SAFETY: passed on.
+        unsafe { source::sync(self) };
+        regions.published()
+    }
+
+    /// Ends the reading of shared memory: waits for all threads of the cluster, and turns `regions` back into
+    /// ones in which each thread writes what is its own.
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_cluster`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn reclaim_cluster<P: ReclaimFromCluster>(&self, regions: P) -> P::Reclaimed {
+        // SAFETY: passed on.
+        unsafe { source::sync(self) };
+        regions.reclaimed()
+    }
+}
+
+/// A [`SharedElement`] that threads of other blocks may reach: a number, an [`Aligned16`], or a
+/// [`DeviceAtomic`] whose scope is wider than a block.
+///
+/// # Safety
+/// Sharing a value among threads of several blocks must be sound.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be shared by the blocks of a cluster",
+    label = "not a `ClusterElement`",
+    note = "other blocks reach numbers, `Aligned16`, and `DeviceAtomic` of a scope wider than `atomic::Block`"
+)]
+pub unsafe trait ClusterElement: SharedElement {}
+
+macro_rules! cluster_element {
+    ($($ty:ty),*) => { $(
+        // SAFETY: without interior mutability, so it is only read.
+        unsafe impl ClusterElement for $ty {}
+    )* };
+}
+
+cluster_element!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
+
+// SAFETY: without interior mutability, so it is only read.
+unsafe impl<T: DeviceCopy + Pod> ClusterElement for Aligned16<T> {}
+// SAFETY: its operations are atomic among all threads of the device.
+unsafe impl<T: AtomicValue> ClusterElement for DeviceAtomic<T, Device> {}
+// SAFETY: its operations are atomic among all threads of the system.
+unsafe impl<T: AtomicValue> ClusterElement for DeviceAtomic<T, System> {}
+
+/// An array in shared memory, while all threads of the cluster read it; see [`Thread::publish_cluster`].
+///
+/// It dereferences to the array of the thread's own block; [`ClusterPublished::block`] gives any block's.
+/// [`Thread::reclaim_cluster`] makes it writable again.
+pub struct ClusterPublished<'b, A: SharedArray, const ID: usize = 0> {
+    start: *mut A,
+    block: PhantomData<&'b A>,
+}
+
+/// A slice in shared memory, while all threads of the cluster read it; as [`ClusterPublished`].
+pub struct ClusterPublishedSlice<'b, T: SharedElement, const ID: usize = 0> {
+    start: *mut T,
+    length: usize,
+    block: PhantomData<&'b T>,
+}
+
+impl<A: SharedArray, const ID: usize> ClusterPublished<'_, A, ID> {
+    /// The array in the block with number `rank` in the cluster (PTX `mapa`; reads are
+    /// `ld.shared::cluster`).
+    ///
+    /// # Panics
+    /// If the cluster has no such block.
+    #[track_caller]
+    #[inline(always)]
+    pub fn block<const R: usize>(&self, thread: &Thread<'_, R>, rank: u32) -> &A {
+        check_rank(thread, rank);
+        // SAFETY: the block exists, and each block has this region at the same place. The barrier that made
+        // this region has ended all writing in all blocks of the cluster; none writes before the barrier that
+        // takes it back, by value, from every thread of each; and none ends before all have left the kernel.
+        // Elements take any bits.
+        unsafe { &*source::in_block(thread, self.start, rank) }
+    }
+}
+
+impl<T: SharedElement, const ID: usize> ClusterPublishedSlice<'_, T, ID> {
+    /// The slice in the block with number `rank` in the cluster (PTX `mapa`; reads are
+    /// `ld.shared::cluster`).
+    ///
+    /// # Panics
+    /// If the cluster has no such block.
+    #[track_caller]
+    #[inline(always)]
+    pub fn block<const R: usize>(&self, thread: &Thread<'_, R>, rank: u32) -> &[T] {
+        check_rank(thread, rank);
+        // SAFETY: as for `ClusterPublished`; the length is an argument of the launch, so that of all blocks.
+        unsafe { core::slice::from_raw_parts(source::in_block(thread, self.start, rank), self.length) }
+    }
+}
+
+#[track_caller]
+#[inline(always)]
+fn check_rank<const R: usize>(thread: &Thread<'_, R>, rank: u32) {
+    assert!(rank < thread.cluster_blocks(), "the cluster has no block of this rank");
+}
+
+impl<A: SharedArray, const ID: usize> Deref for ClusterPublished<'_, A, ID> {
+    type Target = A;
+
+    #[inline(always)]
+    fn deref(&self) -> &A {
+        // SAFETY: as in `block`, for the thread's own block.
+        unsafe { &*self.start }
+    }
+}
+
+impl<T: SharedElement, const ID: usize> Deref for ClusterPublishedSlice<'_, T, ID> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: as in `block`, for the thread's own block.
+        unsafe { core::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+/// Regions that are written, and that a barrier of the cluster makes readable to all of its blocks:
+/// [`Shared`], [`SharedSlice`], and tuples.
+pub trait PublishToCluster: sealed::Region {
+    /// The same regions, read.
+    type Published;
+
+    #[doc(hidden)]
+    fn published(self) -> Self::Published;
+}
+
+/// Regions that the blocks of a cluster read, and that its barrier makes writable: [`ClusterPublished`],
+/// [`ClusterPublishedSlice`], and tuples.
+pub trait ReclaimFromCluster: sealed::Region {
+    /// The same regions, written.
+    type Reclaimed;
+
+    #[doc(hidden)]
+    fn reclaimed(self) -> Self::Reclaimed;
+}
+
+mod sealed {
+    /// Only what this file names takes part in a barrier.
+    pub trait Region {}
+}
+
+impl<A: SharedArray<Element: ClusterElement>, const ID: usize> sealed::Region for Shared<'_, A, ID> {}
+impl<'b, A: SharedArray<Element: ClusterElement>, const ID: usize> PublishToCluster for Shared<'b, A, ID> {
+    type Published = ClusterPublished<'b, A, ID>;
+
+    #[inline(always)]
+    fn published(self) -> Self::Published {
+        ClusterPublished { start: self.start, block: PhantomData }
+    }
+}
+
+impl<A: SharedArray, const ID: usize> sealed::Region for ClusterPublished<'_, A, ID> {}
+impl<'b, A: SharedArray, const ID: usize> ReclaimFromCluster for ClusterPublished<'b, A, ID> {
+    type Reclaimed = Shared<'b, A, ID>;
+
+    #[inline(always)]
+    fn reclaimed(self) -> Self::Reclaimed {
+        Shared { start: self.start, block: PhantomData }
+    }
+}
+
+impl<T: ClusterElement, const ID: usize> sealed::Region for SharedSlice<'_, T, ID> {}
+impl<'b, T: ClusterElement, const ID: usize> PublishToCluster for SharedSlice<'b, T, ID> {
+    type Published = ClusterPublishedSlice<'b, T, ID>;
+
+    #[inline(always)]
+    fn published(self) -> Self::Published {
+        ClusterPublishedSlice { start: self.start, length: self.length, block: PhantomData }
+    }
+}
+
+impl<T: SharedElement, const ID: usize> sealed::Region for ClusterPublishedSlice<'_, T, ID> {}
+impl<'b, T: SharedElement, const ID: usize> ReclaimFromCluster for ClusterPublishedSlice<'b, T, ID> {
+    type Reclaimed = SharedSlice<'b, T, ID>;
+
+    #[inline(always)]
+    fn reclaimed(self) -> Self::Reclaimed {
+        SharedSlice { start: self.start, length: self.length, block: PhantomData }
+    }
+}
+
+macro_rules! tuple {
+    ($($region:ident)*) => {
+        impl<$($region: sealed::Region),*> sealed::Region for ($($region,)*) {}
+
+        #[allow(non_snake_case)]
+        impl<$($region: PublishToCluster),*> PublishToCluster for ($($region,)*) {
+            type Published = ($($region::Published,)*);
+
+            #[inline(always)]
+            fn published(self) -> Self::Published {
+                let ($($region,)*) = self;
+                ($($region.published(),)*)
+            }
+        }
+
+        #[allow(non_snake_case)]
+        impl<$($region: ReclaimFromCluster),*> ReclaimFromCluster for ($($region,)*) {
+            type Reclaimed = ($($region::Reclaimed,)*);
+
+            #[inline(always)]
+            fn reclaimed(self) -> Self::Reclaimed {
+                let ($($region,)*) = self;
+                ($($region.reclaimed(),)*)
+            }
+        }
+    };
+}
+
+tuple!(A B);
+tuple!(A B C);
+tuple!(A B C D);
+
+/// Waits at the end of a kernel for all threads of the cluster, so that no block's shared memory goes while
+/// another reads it. (Threads that have panicked are not waited for. If all threads of a block have, what
+/// others read of it is undefined to the hardware; the panic is on record by then.)
+///
+/// # Safety
+/// All threads of the cluster end with this call.
+#[doc(hidden)]
+#[inline(always)]
+pub unsafe fn leave_cluster() {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: passed on.
+    unsafe {
+        source::leave()
+    }
+}
+
+/// Architectures with clusters.
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90"))]
+mod source {
+    use core::arch::asm;
+    use core::hint::assert_unchecked;
+
+    use crate::thread::Thread;
+
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.read.ptx.sreg.clusterid.x"]
+        fn clusterid_x() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.clusterid.y"]
+        fn clusterid_y() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.clusterid.z"]
+        fn clusterid_z() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.cluster.nctaid.x"]
+        fn cluster_nctaid_x() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.cluster.nctaid.y"]
+        fn cluster_nctaid_y() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.cluster.nctaid.z"]
+        fn cluster_nctaid_z() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.cluster.ctaid.x"]
+        fn cluster_ctaid_x() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.cluster.ctaid.y"]
+        fn cluster_ctaid_y() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.cluster.ctaid.z"]
+        fn cluster_ctaid_z() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.cluster.ctarank"]
+        fn cluster_ctarank() -> u32;
+        #[link_name = "llvm.nvvm.read.ptx.sreg.cluster.nctarank"]
+        fn cluster_nctarank() -> u32;
+    }
+
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.barrier.cluster.arrive"]
+        fn arrive();
+        #[link_name = "llvm.nvvm.barrier.cluster.wait"]
+        fn wait();
+        #[link_name = "llvm.nvvm.mapa"]
+        fn mapa(address: *const u8, rank: u32) -> *const u8;
+        #[link_name = "llvm.nvvm.isspacep.shared.cluster"]
+        fn isspacep_shared_cluster(address: *const u8) -> bool;
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_idx<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
+        // SAFETY: reading a special register has no precondition.
+        unsafe { [clusterid_x(), clusterid_y(), clusterid_z()] }
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_dim<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
+        // SAFETY: as above.
+        unsafe { [cluster_nctaid_x(), cluster_nctaid_y(), cluster_nctaid_z()] }
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_block_idx<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
+        // SAFETY: as above.
+        unsafe { [cluster_ctaid_x(), cluster_ctaid_y(), cluster_ctaid_z()] }
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_rank<const R: usize>(_: &Thread<'_, R>) -> u32 {
+        // SAFETY: as above.
+        unsafe { cluster_ctarank() }
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_blocks<const R: usize>(_: &Thread<'_, R>) -> u32 {
+        // SAFETY: as above.
+        unsafe { cluster_nctarank() }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn sync<const R: usize>(_: &Thread<'_, R>) {
+        // SAFETY: passed on.
+        unsafe { leave() }
+    }
+
+    /// The forms that are not `.aligned`: threads of a warp may come one after the other.
+    #[inline(always)]
+    pub(super) unsafe fn leave() {
+        // SAFETY: all threads of the cluster come here, as the caller vouches; each arrives, then waits.
+        unsafe {
+            arrive();
+            wait();
+        }
+    }
+
+    /// The address that `start`, in the thread's own block, has in another block of the cluster; LLVM knows
+    /// that it is in the shared memory of the cluster, which makes the accesses `ld.shared::cluster`.
+    ///
+    /// # Safety
+    /// The cluster has a block of this rank, and `start` is in shared memory.
+    #[inline(always)]
+    pub(super) unsafe fn in_block<A, const R: usize>(
+        _: &Thread<'_, R>,
+        start: *mut A,
+        rank: u32,
+    ) -> *const A {
+        // SAFETY: as the caller vouches; what is assumed holds of all that `mapa` gives. The empty code between
+        // keeps LLVM from dropping the assumption before it is of use.
+        unsafe {
+            let address = mapa(start.cast_const().cast(), rank);
+            let is_shared = isspacep_shared_cluster(address);
+            asm!("// {0}", in(reg32) u32::from(is_shared), options(nomem, nostack));
+            assert_unchecked(is_shared);
+            address.cast()
+        }
+    }
+}
+
+/// Architectures before clusters: what is launched there has none, so a block is alone in its own.
+#[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_90")))]
+mod source {
+    use core::arch::nvptx::{_block_idx_x, _block_idx_y, _block_idx_z};
+
+    use crate::thread::Thread;
+
+    #[inline(always)]
+    pub(super) fn cluster_idx<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
+        // SAFETY: reading a special register has no precondition.
+        unsafe { [_block_idx_x() as u32, _block_idx_y() as u32, _block_idx_z() as u32] }
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_dim<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
+        [1; 3]
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_block_idx<const R: usize>(_: &Thread<'_, R>) -> [u32; 3] {
+        [0; 3]
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_rank<const R: usize>(_: &Thread<'_, R>) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    pub(super) fn cluster_blocks<const R: usize>(_: &Thread<'_, R>) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {
+        // SAFETY: passed on.
+        unsafe { thread.sync_threads() }
+    }
+
+    pub(super) unsafe fn leave() {}
+
+    #[inline(always)]
+    pub(super) unsafe fn in_block<A, const R: usize>(_: &Thread<'_, R>, start: *mut A, _: u32) -> *const A {
+        start
+    }
+}
+
+/// The same by the CPU device.
+#[cfg(not(target_arch = "nvptx64"))]
+mod source {
+    use crate::thread::Thread;
+
+    /// Block and cluster along each axis.
+    fn axes<const R: usize>(thread: &Thread<'_, R>, of: impl Fn(u32, u32) -> u32) -> [u32; 3] {
+        let (block, cluster) = (thread.block.block_idx(), thread.block.cluster_dim);
+        core::array::from_fn(|axis| of(block[axis], cluster[axis]))
+    }
+
+    pub(super) fn cluster_idx<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
+        axes(thread, |block, cluster| block / cluster)
+    }
+
+    pub(super) fn cluster_dim<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
+        thread.block.cluster_dim
+    }
+
+    pub(super) fn cluster_block_idx<const R: usize>(thread: &Thread<'_, R>) -> [u32; 3] {
+        axes(thread, |block, cluster| block % cluster)
+    }
+
+    pub(super) fn cluster_rank<const R: usize>(thread: &Thread<'_, R>) -> u32 {
+        let ([x, y, z], [width, height, _]) = (cluster_block_idx(thread), cluster_dim(thread));
+        x + width * (y + height * z)
+    }
+
+    pub(super) fn cluster_blocks<const R: usize>(thread: &Thread<'_, R>) -> u32 {
+        cluster_dim(thread).iter().product()
+    }
+
+    #[track_caller]
+    pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {
+        thread.block.cluster_barrier(thread.place());
+    }
+
+    pub(super) unsafe fn in_block<A, const R: usize>(
+        thread: &Thread<'_, R>,
+        start: *mut A,
+        rank: u32,
+    ) -> *const A {
+        let offset = start.addr() - thread.block.shared().0.addr();
+        thread.block.cluster_shared(rank).wrapping_add(offset).cast_const().cast()
+    }
+}

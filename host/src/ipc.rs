@@ -1,0 +1,197 @@
+//! Buffers and events that several processes share (CUDA IPC; on the CPU device shared memory of the system).
+//! It must not know how a backend shares them.
+
+mod handle;
+
+use std::fmt;
+use std::ops::Deref;
+
+use bytemuck::Zeroable;
+use ferrogrid_device::DeviceCopy;
+
+use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
+use crate::backend::{DeviceBackend, SharedMemory, cuda};
+use crate::buffer::DeviceBuffer;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::stream::Stream;
+use crate::view::{DeviceView, DeviceViewMut};
+
+pub(crate) use handle::IpcMemoryOrigin;
+pub use handle::{IpcError, IpcEventHandle, IpcMemoryHandle};
+
+/// A buffer that other processes can open: made by [`Stream::ipc_zeros`], opened by [`Stream::ipc_open`].
+/// Launches and copies take `&buffer` and `&mut buffer` as of any [`DeviceBuffer`].
+///
+/// Processes do not know of each other's streams, so nobody orders their work on it but they themselves: by
+/// events made with [`EventOptions::interprocess`](crate::EventOptions::interprocess), or by waiting and telling.
+///
+/// The process that made it keeps it until all others have dropped theirs.
+pub struct IpcBuffer<T: DeviceCopy> {
+    buffer: DeviceBuffer<T>,
+    handle: IpcMemoryHandle,
+}
+
+impl Stream {
+    /// A new buffer of `len` elements whose bytes are all 0, that other processes can open (`cuMemAlloc`,
+    /// `cuIpcGetMemHandle`; on the CPU device of Linux `memfd_create`). Waits until it is zeroed. On a GPU it
+    /// takes a multiple of 2 MiB, so that nothing else lies in what others can see.
+    ///
+    /// ```no_run
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cuda(0)?.new_stream()?;
+    /// let mut buffer = stream.ipc_zeros::<f32>(1000)?;
+    /// stream.fill_into(1.0, &mut buffer)?;
+    /// stream.synchronize()?;
+    /// // Give these bytes to the other process, by a pipe or a file.
+    /// let bytes: Vec<u8> = buffer.ipc_handle().to_bytes();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`IpcError::Empty`] for 0 bytes; [`Error::SizeOverflow`], [`Error::OutOfMemory`];
+    /// [`Error::Unsupported`] on the CPU device of other systems than Linux; or a failure of the device.
+    pub fn ipc_zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<IpcBuffer<T>> {
+        let bytes = DeviceBuffer::<T>::bytes_of(len)?;
+        if bytes == 0 {
+            return Err(IpcError::Empty.into());
+        }
+        let (shared, origin) = SharedMemory::allocate(self.device(), bytes)?;
+        let handle = IpcMemoryHandle::new(origin, bytes);
+        // SAFETY: the memory is this device's and new, zeroed (which is an element of `T`), and stays until
+        // `shared` is dropped.
+        let buffer = unsafe { DeviceBuffer::foreign(self, shared.start().cast(), len, Box::new(shared))? };
+        Ok(IpcBuffer { buffer, handle })
+    }
+
+    /// The buffer that another process has made and named by `handle` (`cuIpcOpenMemHandle`). Dropping it
+    /// closes it here (`cuIpcCloseMemHandle`), after all work that uses it.
+    ///
+    /// # Errors
+    /// [`IpcError::OtherKind`] if it is of a GPU and this the CPU, or the other way round;
+    /// [`IpcError::Elements`] if its bytes are no whole number of elements; [`IpcError::Gone`] if its maker is
+    /// gone; or what the driver says: a process cannot open on a GPU what it has made itself.
+    ///
+    /// # Safety
+    /// - Its elements are of type `T`.
+    /// - The processes keep their uses of it apart: while one writes, no other uses the same elements, neither
+    ///   in work that is enqueued nor by a borrow.
+    /// - The process that made it keeps it until this buffer is dropped and the work that uses it has run.
+    pub unsafe fn ipc_open<T: DeviceCopy>(&self, handle: &IpcMemoryHandle) -> Result<IpcBuffer<T>> {
+        let bytes = handle.byte_len();
+        let len = bytes.checked_div(size_of::<T>()).unwrap_or(0);
+        if len == 0 || len * size_of::<T>() != bytes {
+            let (element, element_size) = (std::any::type_name::<T>(), size_of::<T>());
+            return Err(IpcError::Elements { bytes, element, element_size }.into());
+        }
+        let shared = SharedMemory::open(self.device(), handle.origin(), bytes)?;
+        // SAFETY: the memory is this device's, and stays until `shared` is dropped; the caller vouches for
+        // the elements, and for what other processes do.
+        let buffer = unsafe { DeviceBuffer::foreign(self, shared.start().cast(), len, Box::new(shared))? };
+        Ok(IpcBuffer { buffer, handle: handle.clone() })
+    }
+}
+
+impl<T: DeviceCopy> IpcBuffer<T> {
+    /// What another process needs to open it: see [`Stream::ipc_open`].
+    pub fn ipc_handle(&self) -> &IpcMemoryHandle {
+        &self.handle
+    }
+
+    /// All elements, to write by a device.
+    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
+        self.buffer.view_mut()
+    }
+
+    /// The elements of `range`, to write by a device.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
+    pub fn slice_mut(&mut self, range: impl std::ops::RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
+        self.buffer.slice_mut(range)
+    }
+}
+
+impl Event {
+    /// What another process needs to wait for this event, or to record it (`cuIpcGetEventHandle`).
+    ///
+    /// # Errors
+    /// [`IpcError::NotInterprocess`] if it was not made with
+    /// [`EventOptions::interprocess`](crate::EventOptions::interprocess); [`Error::Unsupported`] on the CPU
+    /// device; or if the driver fails.
+    pub fn ipc_handle(&self) -> Result<IpcEventHandle> {
+        match self.cuda() {
+            Some(event) if event.is_interprocess() => event.ipc_handle().map(IpcEventHandle::new),
+            Some(_) => Err(IpcError::NotInterprocess.into()),
+            None => Err(no_events(self.device())),
+        }
+    }
+}
+
+impl Device {
+    /// The event that another process has made and named by `handle` (`cuIpcOpenEventHandle`): the two can
+    /// record it and wait for it in turns. It has no time.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on the CPU device; or what the driver says: a process cannot open what it has
+    /// made itself.
+    pub fn ipc_open_event(&self, handle: &IpcEventHandle) -> Result<Event> {
+        match self.backend() {
+            DeviceBackend::Cuda(device) => {
+                let event = cuda::CudaEvent::ipc_open(device, handle.origin())?;
+                Ok(Event::of_cuda(self.clone(), event))
+            }
+            DeviceBackend::Cpu(_) => Err(no_events(self)),
+        }
+    }
+}
+
+pub(crate) fn no_events(device: &Device) -> Error {
+    Error::unsupported("an event for several processes", device, "its events live in one process")
+}
+
+/// What only reads is as in any device buffer.
+impl<T: DeviceCopy> Deref for IpcBuffer<T> {
+    type Target = DeviceBuffer<T>;
+
+    fn deref(&self) -> &DeviceBuffer<T> {
+        &self.buffer
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a IpcBuffer<T> {
+    type Staged = DeviceView<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut IpcBuffer<T> {
+    type Staged = DeviceViewMut<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_output())
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a IpcBuffer<T> {
+    fn into_input(self) -> DeviceView<'a, T> {
+        self.view()
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut IpcBuffer<T> {
+    fn into_output(self) -> DeviceViewMut<'a, T> {
+        self.view_mut()
+    }
+}
+
+impl<T: DeviceCopy> fmt::Debug for IpcBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("IpcBuffer").field(&self.buffer).finish()
+    }
+}

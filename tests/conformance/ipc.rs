@@ -1,0 +1,156 @@
+//! Buffers and events of two processes. The other process is this program, asked for a case of its own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::channel;
+
+use ferrogrid::prelude::*;
+use ferrogrid::{EventOptions, IpcError, IpcEventHandle, IpcMemoryHandle};
+
+use super::kernels::elementwise;
+use super::separate;
+use super::table::not_for_this_device;
+use super::{Case, Outcome, expect, expect_error, names};
+
+pub(crate) const CASES: &[Case] = &[
+    ("two_processes_use_a_buffer_in_turns", two_processes_use_a_buffer_in_turns),
+    ("an_event_orders_two_processes", an_event_orders_two_processes),
+    ("wrong_ipc_handles_are_refused", wrong_ipc_handles_are_refused),
+];
+
+/// What the other process does.
+pub(crate) const APART: &[Case] = &[(OTHER, other_process)];
+
+const OTHER: &str = "other_process";
+
+/// The handles that the other process is given: of a buffer, and perhaps of an event.
+const HANDLES: &str = "FERROGRID_CONFORMANCE_IPC";
+
+/// What the other process says when all its work is enqueued.
+const ENQUEUED: &str = "enqueued";
+
+const LENGTH: usize = 100_000;
+
+fn start_other(device: &Device, handles: &[Vec<u8>]) -> Result<Child, Box<dyn std::error::Error>> {
+    let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let handles: Vec<String> = handles.iter().map(hex).collect();
+    let mut command = separate::command(device, OTHER)?;
+    Ok(command.env(HANDLES, handles.join(",")).stdout(Stdio::piped()).spawn()?)
+}
+
+/// Adds one to all elements of the buffer that it is given; after and before the event, if it is given one.
+fn other_process(device: &Device) -> Outcome {
+    let handles = std::env::var(HANDLES)?;
+    let bytes = |hex: &str| -> Result<Vec<u8>, std::num::ParseIntError> {
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16)).collect()
+    };
+    let mut handles = handles.split(',');
+    let memory = IpcMemoryHandle::from_bytes(&bytes(handles.next().unwrap_or_default())?)?;
+    let event = handles.next().map(bytes).transpose()?;
+    let event = event.map(|bytes| IpcEventHandle::from_bytes(&bytes)).transpose()?;
+    let event = event.map(|handle| device.ipc_open_event(&handle)).transpose()?;
+    let stream = device.new_stream()?;
+    // SAFETY: the elements are `u32`; the first process waits for this one before it uses or drops it.
+    let mut buffer = unsafe { stream.ipc_open::<u32>(&memory)? };
+    expect("the length", buffer.len(), LENGTH)?;
+    if let Some(event) = &event {
+        stream.wait(event)?;
+    }
+    elementwise::increment(&stream, Grid::cover(LENGTH), &mut buffer)?;
+    if let Some(event) = &event {
+        stream.record_into(event)?;
+    }
+    println!("{ENQUEUED}");
+    std::io::stdout().flush()?;
+    stream.synchronize()?;
+    Ok(())
+}
+
+fn two_processes_use_a_buffer_in_turns(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut buffer = stream.ipc_zeros::<u32>(LENGTH)?;
+    expect("new", stream.download(&buffer)?, vec![0; LENGTH])?;
+    for round in 1..=2 {
+        let other = start_other(device, &[buffer.ipc_handle().to_bytes()])?;
+        let output = other.wait_with_output()?;
+        expect(&String::from_utf8_lossy(&output.stderr), output.status.success(), true)?;
+        expect("after the other process", stream.download(&buffer)?, vec![2 * round - 1; LENGTH])?;
+        elementwise::increment(&stream, Grid::cover(LENGTH), &mut buffer)?;
+        stream.synchronize()?;
+    }
+    expect("at the end", stream.download(buffer.view())?, vec![4; LENGTH])
+}
+
+fn an_event_orders_two_processes(device: &Device) -> Outcome {
+    let event = device.new_event(EventOptions::new().interprocess());
+    if !device.is_cuda() {
+        let text = expect_error("an event", event, |error| matches!(error, Error::Unsupported { .. }))?;
+        names(&text, &["several processes", &device.to_string()])?;
+        return not_for_this_device("its events live in one process");
+    }
+    let event = event?;
+    let (stream, later) = (device.new_stream()?, device.new_stream()?);
+    let mut buffer = stream.ipc_zeros::<u32>(LENGTH)?;
+    let (open, gate) = channel::<()>();
+    stream.host_fn(move || {
+        let _opened = gate.recv();
+    })?;
+    stream.fill_into(10, &mut buffer)?;
+    stream.record_into(&event)?;
+    let mut other = start_other(device, &[buffer.ipc_handle().to_bytes(), event.ipc_handle()?.to_bytes()])?;
+    let mut said = String::new();
+    BufReader::new(other.stdout.take().ok_or("no output")?).read_line(&mut said)?;
+    expect("what the other process says", said.trim(), ENQUEUED)?;
+    expect("whether anything has run", event.is_complete()?, false)?;
+    later.wait(&event)?;
+    drop(open);
+    let found = later.download(&buffer)?;
+    expect("the other process", other.wait()?.success(), true)?;
+    expect("elements", found == vec![11; LENGTH], true)
+}
+
+fn wrong_ipc_handles_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let empty = stream.ipc_zeros::<u32>(0).map(drop);
+    expect("an empty buffer", empty, Err(Error::Ipc(IpcError::Empty)))?;
+    let huge = stream.ipc_zeros::<u64>(usize::MAX / 4).map(drop);
+    expect_error("a huge buffer", huge, |error| matches!(error, Error::SizeOverflow { .. }))?;
+
+    let buffer = stream.ipc_zeros::<u8>(1000)?;
+    // SAFETY: refused.
+    let odd = unsafe { stream.ipc_open::<[u8; 3]>(buffer.ipc_handle()) }.map(drop);
+    let text = expect_error("other elements", odd, |error| {
+        matches!(error, Error::Ipc(IpcError::Elements { bytes: 1000, element_size: 3, .. }))
+    })?;
+    names(&text, &["1000 bytes", "[u8; 3]"])?;
+
+    // A handle of the other kind of device: these bytes name nothing, but say what they are of.
+    let other_kind = match device.is_cuda() {
+        true => Device::cpu().new_stream()?.ipc_zeros::<u8>(8)?.ipc_handle().clone(),
+        false => IpcMemoryHandle::from_bytes(&[&b"FGm1\x08\0\0\0\0\0\0\0"[..], &[0; 64]].concat())?,
+    };
+    // SAFETY: refused.
+    let opened = unsafe { stream.ipc_open::<u8>(&other_kind) }.map(drop);
+    let text = expect_error("another kind", opened, |error| {
+        matches!(error, Error::Ipc(IpcError::OtherKind { .. }))
+    })?;
+    names(&text, &[&device.to_string()])?;
+
+    let gone = buffer.ipc_handle().clone();
+    drop(buffer);
+    stream.synchronize()?;
+    // SAFETY: refused.
+    let opened = unsafe { stream.ipc_open::<u8>(&gone) }.map(drop);
+    expect_error("a buffer that is gone", opened, |error| {
+        matches!(
+            error,
+            Error::Ipc(IpcError::Gone { .. }) | Error::Driver { operation: "cuIpcOpenMemHandle", .. }
+        )
+    })?;
+
+    let private = device.new_event(EventOptions::new().without_timing())?.ipc_handle();
+    expect_error("an event for one process", private, |error| {
+        matches!(error, Error::Ipc(IpcError::NotInterprocess) | Error::Unsupported { .. })
+    })?;
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! Facts about kernels with clusters, for architectures that have them; for others, that the kernels are there
+//! and say nothing of clusters. It must not know how the code is embedded.
+
+use super::{code, count};
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel(block = [64, 1], cluster = [2, 1])]
+    pub fn swap(t: Thread<2>, mut out: DisjointSlice<f32, 2>, mut part: Shared<[f32; 64]>) {
+        let [x, _] = t.thread_idx();
+        part.fill_with(&t, |i| i as f32);
+        let part = t.publish_cluster(part);
+        let other = part.block(&t, 1 - t.cluster_rank())[63 - x as usize];
+        if let Some(out) = out.get_mut(t.index()) {
+            *out = other;
+        }
+    }
+}
+
+/// Whether `architecture` has clusters.
+fn has_clusters(architecture: &str) -> bool {
+    let digits = architecture.trim_start_matches("sm_").trim_end_matches(char::is_alphabetic);
+    digits.parse::<u32>().is_ok_and(|number| number >= 90)
+}
+
+#[test]
+fn clusters_are_directives_barriers_and_loads_of_their_own() {
+    for (architecture, lines) in code(kernels::swap::kernel()) {
+        let has = usize::from(has_clusters(architecture));
+        let directive = lines.iter().filter(|line| line.starts_with(".reqnctapercluster 2, 1, 1")).count();
+        assert_eq!(directive, has, "{architecture}: {lines:#?}");
+        // That of `publish_cluster`, and that at the end.
+        assert_eq!(count(&lines, "barrier.cluster.arrive"), 2 * has, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "barrier.cluster.wait"), 2 * has, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "mapa.u64"), has, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "ld.shared::cluster."), has, "{architecture}: {lines:#?}");
+    }
+}
