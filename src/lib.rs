@@ -35,6 +35,8 @@
 //! }
 //! ```
 
+#![deny(missing_docs)]
+
 // Kernels of this crate name it as those of any other crate do.
 extern crate self as ferrogrid;
 

@@ -10,6 +10,8 @@
 //! What the step needs is a rustc that can compile for `nvptx64-nvidia-cuda`; [`toolchain`] finds
 //! one and [`setup`] provides one. See [`Build`] for options and [`cache`] for where things are kept.
 
+#![deny(missing_docs)]
+
 mod arch;
 mod arithmetic;
 mod blank;

@@ -1,5 +1,5 @@
 //! Writes the manifest of an annotated module: what the host half of the macro includes. It must
-//! not know how the images were made. The format is described in `docs/internals.md`.
+//! not know how the images were made. The format is described in `docs/src/internals.md`.
 
 use std::path::{Path, PathBuf};
 

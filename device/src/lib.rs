@@ -25,6 +25,7 @@
 //! assert_eq!(data, [10.0, 20.0, 30.0]);
 //! ```
 
+#![deny(missing_docs)]
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch))]
 

@@ -13,6 +13,8 @@
 //! # Ok(()) }
 //! ```
 
+#![deny(missing_docs)]
+
 mod account;
 mod aligned_view;
 mod argument;

@@ -2,6 +2,8 @@
 //! into PTX entry points (device half); the grammar is `ferrogrid-syntax`'s. This crate must not
 //! know paths or toolchains: which half to make, it is told by `FERROGRID_EXPAND`.
 
+#![deny(missing_docs)]
+
 mod derive;
 mod expand;
 

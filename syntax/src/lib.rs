@@ -3,6 +3,8 @@
 //! build step (which compiles it), so that both read the same thing. It knows nothing of paths,
 //! toolchains, or the run time.
 
+#![deny(missing_docs)]
+
 mod arithmetic;
 mod bounds;
 mod fingerprint;

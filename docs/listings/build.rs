@@ -1,0 +1,5 @@
+//! Compiles the kernels of the book's programs.
+
+fn main() {
+    ferrogrid_build::compile()
+}

@@ -1,0 +1,36 @@
+//! The book's chapters as documentation, so that the programs in them that need no build step are compiled and run
+//! as doctests. Kernels that need one are in `tests/book`, whole programs in `src/bin`; chapters include parts of
+//! them. `tests/chapters.rs` demands that every block of Rust is one or the other.
+
+macro_rules! chapters {
+    ($($name:ident = $file:literal)*) => { $(
+        #[cfg(doctest)]
+        #[doc = include_str!(concat!("../../src/", $file))]
+        mod $name {}
+    )* };
+}
+
+chapters! {
+    introduction = "introduction.md"
+    first_kernel = "first-kernel.md"
+    signature = "signature.md"
+    memory_and_streams = "memory-and-streams.md"
+    shared_memory = "shared-memory.md"
+    errors = "errors.md"
+    cpu_device = "cpu-device.md"
+    performance = "performance.md"
+    graphs = "graphs.md"
+    foreign_kernels = "foreign-kernels.md"
+    build_options = "build-options.md"
+    profiling = "profiling.md"
+    internals = "internals.md"
+    migration = "migration.md"
+    from_cuda = "migration/cuda.md"
+    from_pycuda = "migration/pycuda.md"
+    from_cupy = "migration/cupy.md"
+    from_cuda_core = "migration/cuda-core.md"
+    from_cust = "migration/cust.md"
+    from_cudarc = "migration/cudarc.md"
+    from_cuda_oxide = "migration/cuda-oxide.md"
+    features = "features.md"
+}

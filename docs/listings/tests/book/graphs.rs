@@ -1,0 +1,59 @@
+//! Listings of the chapter "Graphs".
+
+use ferrogrid::prelude::*;
+
+// ANCHOR: kernels
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    /// v <- v - step * x: the spring pulls back.
+    #[kernel]
+    pub fn pull(t: Thread<1>, step: f32, x: &[f32], mut v: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(v) = v.get_mut(i) {
+            *v -= step * x[i.get()];
+        }
+    }
+
+    /// x <- x + step * v: the mass moves.
+    #[kernel]
+    pub fn drift(t: Thread<1>, step: f32, v: &[f32], mut x: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(x) = x.get_mut(i) {
+            *x += step * v[i.get()];
+        }
+    }
+}
+// ANCHOR_END: kernels
+
+#[test]
+fn a_graph_is_recorded_by_launches() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: capture
+    let n = 1000;
+    let x = stream.fill(1.0_f32, n)?;
+    let v = stream.zeros::<f32>(n)?;
+    let (graph, (x_key, drift)) = stream.capture(|capture| {
+        // The graph takes the buffers; `read` and `write` would borrow them.
+        let (mut x, mut v) = (capture.keep(x)?, capture.keep(v)?);
+        // A node by name, after no other but those that its buffers ask for, ...
+        let pull = capture.node(&[], |s| kernels::pull(s, Grid::cover(n), 0.01, &x, &mut v))?;
+        // ... and one after it. Launches on `capture` itself would come one after the other.
+        let drift = capture.node(&[pull], |s| kernels::drift(s, Grid::cover(n), 0.01, &v, &mut x))?;
+        Ok((x.key(), drift))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for _ in 0..100 {
+        graph.launch(&stream)?;
+    }
+    let x = stream.download(graph.view(x_key)?)?;
+    assert!((x[0] - 1.0_f32.cos()).abs() < 0.01); // after time 1
+    // ANCHOR_END: capture
+    // ANCHOR: disable
+    graph.set_enabled(drift, false)?; // the masses stand still
+    graph.launch(&stream)?;
+    assert_eq!(stream.download(graph.view(x_key)?)?, x);
+    // ANCHOR_END: disable
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Listings of the chapter "Memory and streams".
+
+use ferrogrid::prelude::*;
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    /// x[i] <- x[i] + 1.
+    #[kernel]
+    pub fn increment(t: Thread<1>, mut x: DisjointSlice<u32>) {
+        if let Some(x) = x.get_mut(t.index()) {
+            *x += 1;
+        }
+    }
+
+    /// y[i] = x[i].
+    #[kernel]
+    pub fn copy(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = x[i.get()];
+        }
+    }
+}
+
+#[test]
+fn buffers_and_views() -> ferrogrid::Result<()> {
+    // ANCHOR: buffers
+    let stream = Device::best()?.new_stream()?;
+    let mut a = stream.upload(&[1_u32, 2, 3, 4, 5, 6])?; // a copy of what the host has
+    let mut b = stream.zeros::<u32>(6)?; // bytes of 0
+    let c = stream.fill(7_u32, 3)?; // one value
+
+    // Launches and copies take whole buffers or views of parts.
+    kernels::increment(&stream, Grid::cover(3), a.slice_mut(..3)?)?;
+    let (left, right) = b.split_at_mut(3)?;
+    stream.copy(a.slice(..3)?, left)?;
+    stream.copy(&c, right)?;
+    assert_eq!(stream.download(&b)?, [2, 3, 4, 7, 7, 7]);
+    // ANCHOR_END: buffers
+    Ok(())
+}
+
+#[test]
+fn streams_are_ordered_by_buffers() -> ferrogrid::Result<()> {
+    // ANCHOR: streams
+    let device = Device::best()?;
+    let (first, second) = (device.new_stream()?, device.new_stream()?);
+    let mut x = first.zeros::<u32>(1000)?;
+    let mut y = second.zeros::<u32>(1000)?;
+
+    kernels::increment(&first, Grid::cover(1000), &mut x)?;
+    kernels::increment(&second, Grid::cover(1000), &mut y)?; // at the same time, if there is room
+    kernels::copy(&second, Grid::cover(1000), &x, &mut y)?; // after both: `x` says so
+
+    assert_eq!(first.download(&y)?, [1; 1000]); // after the copy
+    drop(x); // freed when the last kernel that uses it has run; nobody waits here
+    // ANCHOR_END: streams
+    Ok(())
+}
+
+#[test]
+fn copies_in_the_background() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: pinned
+    let device = stream.device();
+    let input = device.pinned_copy(&[1_u32, 2, 3])?; // page-locked: the device reads it by itself
+    let mut x = stream.zeros::<u32>(3)?;
+
+    let upload = stream.upload_async(input, &mut x)?; // owns `input` until the copy has run
+    kernels::increment(&stream, Grid::cover(3), &mut x)?;
+    let output = upload.wait()?; // the memory comes back
+    let output = stream.download_async(&x, output)?.wait()?;
+    assert_eq!(*output, [2, 3, 4]);
+    // ANCHOR_END: pinned
+
+    // ANCHOR: scope
+    let input = device.pinned_copy(&[10_u32, 20, 30])?;
+    let mut output = device.pinned_zeros::<u32>(3)?;
+    stream.scope(|scope| {
+        scope.upload_into(&input, &mut x)?; // borrows, until the end of the scope
+        kernels::increment(&stream, Grid::cover(3), &mut x)?;
+        scope.download_into(&x, &mut output)
+    })??;
+    assert_eq!(*output, [11, 21, 31]);
+    // ANCHOR_END: scope
+    Ok(())
+}
+
+#[test]
+fn events_and_futures() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let mut x = stream.zeros::<u32>(1000)?;
+    // ANCHOR: events
+    let start = stream.record()?;
+    kernels::increment(&stream, Grid::cover(1000), &mut x)?;
+    let end = stream.record()?;
+    println!("the kernel took {:?}", end.elapsed_since(&start)?); // waits for both
+
+    let other = stream.device().new_stream()?;
+    other.wait(&end)?; // what is enqueued on `other` from now on comes after `end`
+    // ANCHOR_END: events
+    // ANCHOR: await
+    let work = async {
+        kernels::increment(&stream, Grid::cover(1000), &mut x)?;
+        stream.completed()?.await?; // no thread waits; any executor will do
+        stream.download(&x)
+    };
+    assert_eq!(pollster::block_on(work)?, [2; 1000]);
+    // ANCHOR_END: await
+    Ok(())
+}
+
+#[test]
+fn managed_memory() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: managed
+    let mut x = match stream.managed_zeros::<u32>(3) {
+        Err(Error::Unsupported { .. }) => return Ok(()), // on some systems
+        x => x?,
+    };
+    x.write()?[1] = 41; // one address on both sides
+    kernels::increment(&stream, Grid::cover(3), &mut x)?;
+    assert_eq!(x.read()?, [1, 42, 1]); // waits for the kernel
+    // ANCHOR_END: managed
+    Ok(())
+}
+
+#[test]
+fn several_devices() -> ferrogrid::Result<()> {
+    // ANCHOR: devices
+    for device in Device::all() {
+        let stream = device.new_stream()?;
+        let mut x = stream.zeros::<u32>(10)?;
+        kernels::increment(&stream, Grid::cover(10), &mut x)?;
+        println!("{device}: {:?}", stream.download(&x)?);
+    }
+    // ANCHOR_END: devices
+    Ok(())
+}

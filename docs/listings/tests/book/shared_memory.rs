@@ -1,0 +1,199 @@
+//! Listings of the chapter "Shared memory without races".
+
+use ferrogrid::prelude::*;
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    // ANCHOR: reverse
+    /// Reverses each block of 256 elements.
+    #[kernel(block = 256)]
+    pub fn reverse(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, mut tile: Shared<[u32; 256]>) {
+        let i = t.index();
+        // 1. Write: each thread reaches the element that is its own.
+        if let Some(place) = tile.get_mut(&t) {
+            *place = x.get(i.get()).copied().unwrap_or(0);
+        }
+        // 2. Barrier: what was written becomes what all may read.
+        let tile = t.publish(tile);
+        // 3. Read: any element.
+        if let Some(y) = y.get_mut(i) {
+            *y = tile[255 - t.thread_rank() as usize];
+        }
+    }
+    // ANCHOR_END: reverse
+
+    // ANCHOR: tree
+    /// The sum of each block of 256 elements, by halves.
+    #[kernel(block = 256)]
+    pub fn sums(t: Thread<1>, x: &[u32], mut sums: DisjointRows<u32>, mut tile: Shared<[u32; 256]>) {
+        let rank = t.thread_rank() as usize;
+        tile.fill_with(&t, |_| x.get(t.index().get()).copied().unwrap_or(0));
+        let mut half = 128;
+        while half > 0 {
+            let read = t.publish(tile);
+            let other = if rank < half { read[rank + half] } else { 0 };
+            tile = t.reclaim(read); // another barrier: nobody reads any more
+            tile.iter_mut(&t).for_each(|(_, value)| *value += other);
+            half /= 2;
+        }
+        let total = t.publish(tile)[0];
+        sums.fill_with(&t, |_| total);
+    }
+    // ANCHOR_END: tree
+
+    // ANCHOR: block_reduce
+    /// The same, by the building block.
+    #[kernel(block = 256)]
+    pub fn sums_by_block_reduce(
+        t: Thread<1>,
+        x: &[u32],
+        mut sums: DisjointRows<u32>,
+        mut scratch: Shared<Scratch<u32>>,
+    ) {
+        let own = x.get(t.index().get()).copied().unwrap_or(0);
+        let total = t.block_reduce(&mut scratch, own, |a, b| a + b);
+        sums.fill_with(&t, |_| total);
+    }
+    // ANCHOR_END: block_reduce
+
+    // ANCHOR: transpose
+    /// output[row][column] = input[column][row], by tiles of 32 x 32. One unused element after each row of the tile
+    /// keeps a column's elements in different banks.
+    #[kernel(block = [32, 8])]
+    pub fn transpose(
+        t: Thread<2>,
+        input: &[f32],
+        mut output: DisjointTiles<f32, 32, 32>,
+        mut tile: Shared<Padded<f32, 32, 32, 1>>,
+    ) {
+        let (width, height) = (output.height(), output.width()); // of the input
+        let [first_row, first_column] = t.block_idx().map(|block| block as usize * 32);
+        tile.fill_with(&t, |[i, j]| {
+            let (row, column) = (first_row + i, first_column + j);
+            if row < height && column < width { input[row * width + column] } else { 0.0 }
+        });
+        let tile = t.publish(tile);
+        output.fill_with(&t, |[row, column]| tile[column - first_row][row - first_column]);
+    }
+    // ANCHOR_END: transpose
+
+    // ANCHOR: warp
+    /// The largest element that each warp of 32 threads meets, without shared memory.
+    #[kernel(block = 32)]
+    pub fn largest(t: Thread<1>, x: &[f32], mut largest: DisjointRows<f32>) {
+        let own = x.get(t.index().get()).copied().unwrap_or(f32::NEG_INFINITY);
+        let most = t.warp().reduce(own, f32::max);
+        largest.fill_with(&t, |_| most);
+    }
+    // ANCHOR_END: warp
+
+    // ANCHOR: dynamic
+    /// y[i] = x[i] - the block's first element; as many threads as the launch says.
+    #[kernel]
+    pub fn relative(t: Thread<1>, x: &[i32], mut y: DisjointSlice<i32>, mut tile: SharedSlice<i32>) {
+        tile.fill_with(&t, |_| x.get(t.index().get()).copied().unwrap_or(0));
+        let tile = t.publish(tile);
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = tile[t.thread_rank() as usize] - tile[0];
+        }
+    }
+    // ANCHOR_END: dynamic
+
+    // ANCHOR: cooperative
+    /// Every place of a ring takes the mean of its neighbours, `steps` times, in one launch.
+    #[kernel(cooperative)]
+    pub fn spread(t: Thread<1>, steps: u32, a: &[DeviceAtomic<f32>], b: &[DeviceAtomic<f32>]) {
+        use atomic::Ordering::Relaxed;
+        let n = a.len();
+        for step in 0..steps {
+            let (from, to) = if step % 2 == 0 { (a, b) } else { (b, a) };
+            for i in t.grid_stride(n) {
+                let i = i.get();
+                let sum = from[(i + 1) % n].load(Relaxed) + from[(i + n - 1) % n].load(Relaxed);
+                to[i].store(0.5 * sum, Relaxed);
+            }
+            t.sync_grid(); // all blocks
+        }
+    }
+    // ANCHOR_END: cooperative
+}
+
+#[test]
+fn phases_are_separated_by_barriers() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let x = stream.upload(&(0..512).collect::<Vec<u32>>())?;
+    let mut y = stream.zeros::<u32>(512)?;
+    kernels::reverse(&stream, Grid::cover(512), &x, &mut y)?;
+    let y = stream.download(&y)?;
+    assert_eq!((y[0], y[255], y[256], y[511]), (255, 0, 511, 256));
+    Ok(())
+}
+
+#[test]
+fn both_reductions_agree() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: sums_launch
+    let x = stream.fill(1_u32, 1000)?;
+    let mut sums = stream.zeros::<u32>(4)?;
+    kernels::sums(&stream, Grid::cover(x.len()), &x, sums.view_2d_mut(1, 4)?)?; // a row for each block
+    assert_eq!(stream.download(&sums)?, [256, 256, 256, 232]);
+    // ANCHOR_END: sums_launch
+    stream.fill_into(0, &mut sums)?;
+    kernels::sums_by_block_reduce(&stream, Grid::cover(x.len()), &x, sums.view_2d_mut(1, 4)?)?;
+    assert_eq!(stream.download(&sums)?, [256, 256, 256, 232]);
+    Ok(())
+}
+
+#[test]
+fn tiles_are_transposed() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let (width, height) = (70_usize, 45_usize);
+    let input: Vec<f32> = (0..width * height).map(|i| i as f32).collect();
+    let x = stream.upload(&input)?;
+    let mut y = stream.zeros::<f32>(input.len())?;
+    // ANCHOR: transpose_launch
+    // One block for each tile of the output, whose width is the input's height.
+    let tiles = Grid::new([height.div_ceil(32) as u32, width.div_ceil(32) as u32], [32, 8]);
+    kernels::transpose(&stream, tiles, &x, y.view_2d_mut(height, width)?)?;
+    // ANCHOR_END: transpose_launch
+    let y = stream.download(&y)?;
+    for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
+        assert_eq!(y[column * height + row], input[row * width + column]);
+    }
+    Ok(())
+}
+
+#[test]
+fn warps_reduce() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let x = stream.upload(&(0..50).map(|i| i as f32).collect::<Vec<f32>>())?;
+    let mut largest = stream.zeros::<f32>(2)?;
+    kernels::largest(&stream, Grid::cover(50), &x, largest.view_2d_mut(1, 2)?)?;
+    assert_eq!(stream.download(&largest)?, [31.0, 49.0]);
+    Ok(())
+}
+
+#[test]
+fn shared_memory_is_sized_at_the_launch() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let x = stream.upload(&(5..133).collect::<Vec<i32>>())?;
+    let mut y = stream.zeros::<i32>(128)?;
+    // ANCHOR: dynamic_launch
+    kernels::relative(&stream, Grid::new(2, 64), &x, &mut y, 64)?; // 64 elements for each block
+    // ANCHOR_END: dynamic_launch
+    let y = stream.download(&y)?;
+    assert_eq!((y[0], y[63], y[64], y[127]), (0, 63, 0, 63));
+    Ok(())
+}
+
+#[test]
+fn blocks_wait_for_each_other() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let mut a = stream.upload(&[8.0_f32, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])?;
+    let mut b = stream.zeros::<f32>(8)?;
+    kernels::spread(&stream, Grid::new(2, 32), 2, a.as_atomic(), b.as_atomic())?;
+    assert_eq!(stream.download(&a)?, [4.0, 0.0, 2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
+    Ok(())
+}

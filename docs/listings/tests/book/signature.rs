@@ -1,0 +1,178 @@
+//! Listings of the chapter "The signature is the contract".
+
+use ferrogrid::prelude::*;
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    // ANCHOR: struct
+    /// A particle, by value and as an element: the same bytes on both sides.
+    #[derive(Clone, Copy, DeviceCopy)]
+    #[repr(C)]
+    pub struct Particle {
+        pub position: [f32; 3],
+        pub mass: f32,
+    }
+
+    /// Moves each particle by `step` times `velocity`.
+    #[kernel]
+    pub fn drift(t: Thread<1>, step: f32, velocity: [f32; 3], mut all: DisjointSlice<Particle>) {
+        if let Some(particle) = all.get_mut(t.index()) {
+            for (x, v) in particle.position.iter_mut().zip(velocity) {
+                *x += step * v;
+            }
+        }
+    }
+    // ANCHOR_END: struct
+
+    // ANCHOR: rank_2
+    /// c = a + the transpose of b, for matrices of n x n.
+    #[kernel]
+    pub fn add_transposed(t: Thread<2>, n: usize, a: &[f32], b: &[f32], mut c: DisjointSlice<f32, 2>) {
+        let i = t.index();
+        if let Some(c) = c.get_mut(i) {
+            *c = a[i.y() * n + i.x()] + b[i.x() * n + i.y()];
+        }
+    }
+    // ANCHOR_END: rank_2
+
+    // ANCHOR: stride
+    /// y <- a*x + y, for slices of any length with a grid of any size.
+    #[kernel]
+    pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+        for i in t.grid_stride(y.len()) {
+            if let Some(y) = y.get_mut(i) {
+                *y += a * x[i.get()];
+            }
+        }
+    }
+    // ANCHOR_END: stride
+
+    // ANCHOR: generic
+    /// x[i] <- the N-th power of x[i].
+    #[kernel(T = [f32, f64], N = [2, 3])]
+    pub fn power<T: DeviceCopy + Float, const N: usize>(t: Thread<1>, mut x: DisjointSlice<T>) {
+        if let Some(x) = x.get_mut(t.index()) {
+            let base = *x;
+            for _ in 1..N {
+                *x *= base;
+            }
+        }
+    }
+    // ANCHOR_END: generic
+
+    // ANCHOR: atomic
+    /// Counts how often each remainder modulo `counts.len()` occurs.
+    #[kernel(block = 128)]
+    pub fn remainders(t: Thread<1>, x: &[u32], counts: &[DeviceAtomic<u32>]) {
+        use atomic::Ordering::Relaxed;
+        if let Some(x) = x.get(t.index().get()) {
+            counts[*x as usize % counts.len()].fetch_add(1, Relaxed);
+        }
+    }
+    // ANCHOR_END: atomic
+
+    // ANCHOR: raw
+    /// x[i] <- x[n - 1 - i]: each thread swaps two elements that no other thread touches.
+    ///
+    /// # Safety
+    /// `x` leads to `n` elements that nothing else uses meanwhile.
+    #[kernel]
+    pub unsafe fn reverse(t: Thread<1>, n: usize, x: *mut u32) {
+        let i = t.index().get();
+        if i < n / 2 {
+            // SAFETY: both are below n, and this thread's own.
+            unsafe { core::ptr::swap(x.add(i), x.add(n - 1 - i)) };
+        }
+    }
+    // ANCHOR_END: raw
+}
+
+#[test]
+fn structs_travel_by_value_and_as_elements() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: struct_launch
+    let particle = kernels::Particle { position: [0.0; 3], mass: 1.0 };
+    let mut all = stream.upload(&[particle; 100])?;
+    kernels::drift(&stream, Grid::cover(all.len()), 0.5, [1.0, 2.0, 3.0], &mut all)?;
+    assert_eq!(stream.download(&all)?[99].position, [0.5, 1.0, 1.5]);
+    // ANCHOR_END: struct_launch
+    assert_eq!(stream.download(&all)?[0].mass, 1.0);
+    Ok(())
+}
+
+#[test]
+fn ranks_agree() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: rank_2_launch
+    let n = 3;
+    let a = stream.upload(&[0.0_f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])?;
+    let mut c = stream.zeros::<f32>(n * n)?;
+    kernels::add_transposed(&stream, Grid::cover([n, n]), n, &a, &a, c.view_2d_mut(n, n)?)?;
+    assert_eq!(stream.download(&c)?, [0.0, 4.0, 8.0, 4.0, 8.0, 12.0, 8.0, 12.0, 16.0]);
+    // ANCHOR_END: rank_2_launch
+    Ok(())
+}
+
+#[test]
+fn one_grid_serves_any_length() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: stride_launch
+    let x = stream.fill(1.0_f32, 10_000)?;
+    let mut y = stream.zeros::<f32>(10_000)?;
+    kernels::saxpy(&stream, Grid::new(4, 128), 2.0, &x, &mut y)?; // 512 threads
+    kernels::saxpy(&stream, Grid::cover(10_000_usize), 2.0, &x, &mut y)?; // a thread for each element
+    assert_eq!(stream.download(&y)?, [4.0; 10_000]);
+    // ANCHOR_END: stride_launch
+    Ok(())
+}
+
+#[test]
+fn instances_are_chosen_at_the_launch() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: generic_launch
+    let mut x = stream.upload(&[2.0_f64, 3.0])?;
+    kernels::power::<f64, 3>(&stream, Grid::cover(2), &mut x)?;
+    assert_eq!(stream.download(&x)?, [8.0, 27.0]);
+    // ANCHOR_END: generic_launch
+    Ok(())
+}
+
+#[test]
+fn atomics_are_shared() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: atomic_launch
+    let x = stream.upload(&(0..1000).collect::<Vec<u32>>())?;
+    let mut counts = stream.zeros::<u32>(3)?;
+    kernels::remainders(&stream, Grid::cover(x.len()), &x, counts.as_atomic())?;
+    assert_eq!(stream.download(&counts)?, [334, 333, 333]);
+    // ANCHOR_END: atomic_launch
+    Ok(())
+}
+
+#[test]
+fn raw_pointers_need_unsafe() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: raw_launch
+    let mut x = stream.upload(&[1_u32, 2, 3, 4, 5])?;
+    let n = x.len();
+    // SAFETY: the buffer has n elements, lives until the kernel has run (it is downloaded below), and is
+    // used by this stream alone.
+    unsafe { kernels::reverse(&stream, Grid::cover(n), n, x.as_device_ptr_mut())? };
+    assert_eq!(stream.download(&x)?, [5, 4, 3, 2, 1]);
+    // ANCHOR_END: raw_launch
+    Ok(())
+}
+
+#[test]
+fn a_kernel_says_what_it_is() -> ferrogrid::Result<()> {
+    // ANCHOR: companion
+    let kernel = kernels::remainders::kernel();
+    assert_eq!((kernel.rank(), kernel.block()), (1, Some([128, 1, 1])));
+    assert!(kernel.ptx().unwrap().contains(".reqntid 128"));
+    let occupancy = Device::best()?.occupancy(kernel, 128, 0)?;
+    println!("{occupancy}"); // how many blocks a multiprocessor runs, and what limits them
+    // ANCHOR_END: companion
+    Ok(())
+}
