@@ -110,7 +110,12 @@ impl Case<'_> {
                 .map_err(|error| format!("{}: {error}", self.name))?;
             runs.push(RunReport { threads, sample });
         }
-        bench.cases.borrow_mut().push(CaseReport { name: self.name, bytes: self.bytes, flops: self.flops, runs });
+        bench.cases.borrow_mut().push(CaseReport {
+            name: self.name,
+            bytes: self.bytes,
+            flops: self.flops,
+            runs,
+        });
         Ok(())
     }
 }

@@ -128,11 +128,7 @@ fn measure(name: &str, cases: &dyn Fn(&Bench) -> Outcome, options: &Options) -> 
     Ok(report)
 }
 
-fn on_device(
-    device: &Device,
-    cases: &dyn Fn(&Bench) -> Outcome,
-    options: &Options,
-) -> Outcome<DeviceReport> {
+fn on_device(device: &Device, cases: &dyn Fn(&Bench) -> Outcome, options: &Options) -> Outcome<DeviceReport> {
     let stream = device.new_stream()?;
     let roof = roof::measure(&stream, options.quick)?;
     let mut report = DeviceReport::new(device, roof)?;
@@ -140,7 +136,8 @@ fn on_device(
     report.failure = cases(&bench).err().map(|error| error.to_string());
     report.cases = bench.into_cases();
     if report.cases.is_empty() && report.failure.is_none() && options.filter.is_some() {
-        report.failure = Some(format!("no case has `{}` in its name", options.filter.clone().unwrap_or_default()));
+        report.failure =
+            Some(format!("no case has `{}` in its name", options.filter.clone().unwrap_or_default()));
     }
     // The mark is in the program only if something looks at it.
     std::hint::black_box(&MARK);

@@ -38,7 +38,11 @@ pub(crate) struct Sample {
 }
 
 /// Runs `work` once to warm up, then as often as `effort` says.
-pub(crate) fn sample(stream: &Stream, effort: Effort, mut work: impl FnMut() -> Result<()>) -> Result<Sample> {
+pub(crate) fn sample(
+    stream: &Stream,
+    effort: Effort,
+    mut work: impl FnMut() -> Result<()>,
+) -> Result<Sample> {
     // A first launch loads the kernel.
     work()?;
     stream.synchronize()?;
@@ -93,6 +97,9 @@ mod tests {
     fn the_first_error_ends_it() {
         let stream = Device::cpu().new_stream().unwrap();
         let effort = Effort::new(true, false);
-        assert!(sample(&stream, effort, || Err(ferrogrid::Error::InvalidDevice { ordinal: 1, count: 0 })).is_err());
+        assert!(
+            sample(&stream, effort, || Err(ferrogrid::Error::InvalidDevice { ordinal: 1, count: 0 }))
+                .is_err()
+        );
     }
 }

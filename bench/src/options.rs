@@ -64,9 +64,11 @@ impl Options {
         let ordinal = match wanted.as_str() {
             "cpu" => None,
             "cuda" => Some(0),
-            other => Some(other.strip_prefix("cuda:").and_then(|number| number.parse().ok()).ok_or_else(|| {
-                format!("`--device {other}` means nothing: it is `cpu`, `cuda` or `cuda:N`")
-            })?),
+            other => {
+                Some(other.strip_prefix("cuda:").and_then(|number| number.parse().ok()).ok_or_else(|| {
+                    format!("`--device {other}` means nothing: it is `cpu`, `cuda` or `cuda:N`")
+                })?)
+            }
         };
         match ordinal {
             None => Ok(vec![Device::cpu()]),

@@ -51,7 +51,8 @@ fn roofline(device: &DeviceReport, file: &Path) -> Outcome {
     let (left, right) = bounds(&mut points.iter().map(|it| it.0).chain([ridge]));
     let (left, right) = (left / 4.0, right * 4.0);
     let attainable = |intensity: f64| (intensity * roof.bytes_per_second).min(roof.flops_per_second);
-    let (low, high) = bounds(&mut points.iter().map(|it| it.1).chain([attainable(left), roof.flops_per_second]));
+    let (low, high) =
+        bounds(&mut points.iter().map(|it| it.1).chain([attainable(left), roof.flops_per_second]));
     let area = SVGBackend::new(file, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
@@ -94,7 +95,12 @@ fn sweep(device: &DeviceReport, case: &CaseReport, file: &Path) -> Outcome {
         .x_label_area_size(44)
         .y_label_area_size(72)
         .build_cartesian_2d((first.0..last.0 * 1.001).log_scale().base(2.0), 0.0..1.1 * highest)?;
-    chart.configure_mesh().light_line_style(WHITE).x_desc("threads of a block").y_desc("microseconds").draw()?;
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .x_desc("threads of a block")
+        .y_desc("microseconds")
+        .draw()?;
     chart.draw_series(LineSeries::new(points.iter().copied(), BLUE.stroke_width(2)))?;
     chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, BLUE.filled())))?;
     area.present()?;

@@ -49,7 +49,8 @@ const OPERATIONS: f64 = 2.0 * 8.0 * 4.0;
 pub(crate) fn measure(stream: &Stream, quick: bool) -> Outcome<Roof> {
     let device = stream.device();
     let effort = Effort::new(quick, device.is_cuda());
-    let free = device.memory_info()?.map_or(usize::MAX, |memory| usize::try_from(memory.free).unwrap_or(usize::MAX));
+    let free =
+        device.memory_info()?.map_or(usize::MAX, |memory| usize::try_from(memory.free).unwrap_or(usize::MAX));
     let wanted = match (device.is_cuda(), cfg!(debug_assertions)) {
         (true, _) => 1 << 26,
         (false, false) => 1 << 23,

@@ -50,10 +50,15 @@ fn row(device: &DeviceReport, case: &CaseReport, run: &RunReport, width: usize) 
 /// Three or four digits and the prefix of the unit: `3.47 T`, `12.5 u`.
 fn with_prefix(value: f64) -> String {
     let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u")];
-    let (unit, prefix) =
-        prefixes.into_iter().find(|(unit, _)| value >= *unit).unwrap_or((1e-9, "n"));
+    let (unit, prefix) = prefixes.into_iter().find(|(unit, _)| value >= *unit).unwrap_or((1e-9, "n"));
     let scaled = value / unit;
-    let digits = if scaled >= 100.0 { 0 } else if scaled >= 10.0 { 1 } else { 2 };
+    let digits = if scaled >= 100.0 {
+        0
+    } else if scaled >= 10.0 {
+        1
+    } else {
+        2
+    };
     format!("{scaled:.digits$} {prefix}")
 }
 
@@ -74,7 +79,8 @@ mod tests {
     #[test]
     fn every_run_has_a_line_and_the_fastest_of_a_sweep_is_marked() {
         let text = of_device(&device(), false);
-        let lines: Vec<Vec<&str>> = text.lines().skip(4).map(|line| line.split_whitespace().collect()).collect();
+        let lines: Vec<Vec<&str>> =
+            text.lines().skip(4).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0], ["copy", "usual", "4.00", "s", "2.00", "s", "50.0", "100", "50", "%"], "{text}");
         assert_eq!(lines[2][..2], ["copy", "128"]);
         assert_eq!(lines[2].last(), Some(&"fastest"));

@@ -13,7 +13,10 @@ fn tiny(arguments: &[&str]) -> Output {
     let deps = std::env::current_exe().unwrap();
     let program = deps.parent().unwrap().with_file_name("examples").join("tiny");
     let mut command = Command::new(program);
-    command.args(arguments).output().expect("`cargo test -p ferrogrid-bench` builds the example, `--test report` does not")
+    command
+        .args(arguments)
+        .output()
+        .expect("`cargo test -p ferrogrid-bench` builds the example, `--test report` does not")
 }
 
 fn report(arguments: &[&str]) -> (Value, Vec<String>) {
@@ -24,7 +27,8 @@ fn report(arguments: &[&str]) -> (Value, Vec<String>) {
     let fixed = ["--device", "cpu", "--json", json_text, "--plots", plots_text];
     let output = tiny(&[&fixed, arguments].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let files = |folder: &Path| folder.read_dir().unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+    let files =
+        |folder: &Path| folder.read_dir().unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = files(&plots).collect();
     names.sort();
     (serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap(), names)
@@ -33,7 +37,10 @@ fn report(arguments: &[&str]) -> (Value, Vec<String>) {
 #[test]
 fn the_report_has_the_shape_that_programs_rely_on() {
     let (report, plots) = report(&["--bench"]);
-    assert_eq!((&report["schema"], &report["quick"], &report["bench"]), (&1.into(), &false.into(), &"tiny".into()));
+    assert_eq!(
+        (&report["schema"], &report["quick"], &report["bench"]),
+        (&1.into(), &false.into(), &"tiny".into())
+    );
     shape::assert_golden("bench", &report);
     let device = &report["devices"][0];
     assert_eq!(device["kind"], "cpu");
@@ -64,7 +71,10 @@ fn without_bench_each_case_runs_once() {
     assert_eq!(report["quick"], true);
     for case in report["devices"][0]["cases"].as_array().unwrap() {
         let runs = case["runs"].as_array().unwrap();
-        assert_eq!((runs.len(), &runs[0]["samples"], &runs[0]["launches_per_sample"]), (1, &1.into(), &1.into()));
+        assert_eq!(
+            (runs.len(), &runs[0]["samples"], &runs[0]["launches_per_sample"]),
+            (1, &1.into(), &1.into())
+        );
     }
 }
 

@@ -65,7 +65,8 @@ fn benches_with_the_harness_run_and_their_reports_come_together() {
 fn a_bench_by_name_and_a_failure_that_is_told() {
     let package = package(&[("first", WITH_HARNESS), ("second", WITH_HARNESS)]);
     let out = package.path().join("here");
-    let output = bench(package.path(), &["second", "--quick", "--case", "fail", "--out", out.to_str().unwrap()]);
+    let output =
+        bench(package.path(), &["second", "--quick", "--case", "fail", "--out", out.to_str().unwrap()]);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).ends_with("error: failed: second\n"));
     let report: Value = serde_json::from_str(&fs::read_to_string(out.join("results.json")).unwrap()).unwrap();

@@ -98,7 +98,8 @@ fn build(package: &Package, options: &Options) -> Result<Vec<Executable>, Failur
 }
 
 fn has_harness(program: &Path) -> Result<bool, Failure> {
-    let bytes = std::fs::read(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?;
+    let bytes =
+        std::fs::read(program).map_err(|error| format!("cannot read {}: {error}", program.display()))?;
     Ok(bytes.windows(MARK.len()).any(|part| part == MARK))
 }
 
