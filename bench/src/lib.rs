@@ -47,6 +47,8 @@
 //! built runs without cargo: `./kernels --bench --json results.json --plots plots`. Without `--bench`, as `cargo test
 //! --benches` calls it, each case runs once, to see that it works. This room must not know what the kernels do.
 
+#![deny(missing_docs)]
+
 mod case;
 mod measure;
 mod options;
