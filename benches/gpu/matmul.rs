@@ -20,26 +20,13 @@ pub mod kernels {
     pub fn naive(t: Thread<2>, n: u32, a: &[f32], b: &[f32], mut c: DisjointSlice<f32, 2>) {
         let n = n as usize;
         let [column, row] = t.index().position();
+        let (Some(a), Some(b)) = (Plane::new(a, n, n), Plane::new(b, n, n)) else { return };
         if column >= n || row >= n {
             return;
         }
-        let row_of_a = a.get(row * n..row * n + n).unwrap_or_default();
-        let (eights, rest) = row_of_a.as_chunks::<8>();
-        let (mut sum, mut place) = (0.0, column);
-        // nvcc takes several elements at a time by itself.
-        for a in eights {
-            if let Some(b) = b.get(place..)
-                && b.len() > 7 * n
-            {
-                for k in 0..8 {
-                    sum = a[k].mul_add(b[k * n], sum);
-                }
-            }
-            place += 8 * n;
-        }
-        for a in rest {
-            sum = a.mul_add(at(b, place), sum);
-            place += n;
+        let mut sum = 0.0;
+        for k in 0..n {
+            sum = a[row][k].mul_add(b[k][column], sum);
         }
         if let Some(c) = c.get_mut(t.index()) {
             *c = sum;

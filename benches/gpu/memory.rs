@@ -10,12 +10,6 @@ use crate::duel::{Arena, near, random};
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// An element, 0 beyond the end: a load under a condition, not a branch.
-    #[inline(always)]
-    fn at(x: &[f32], place: usize) -> f32 {
-        x.get(place).copied().unwrap_or(0.0)
-    }
-
     #[kernel]
     pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
         let i = t.index();
@@ -36,17 +30,15 @@ pub mod kernels {
     #[kernel(block = [32, 8])]
     pub fn stencil(t: Thread<2>, x: &[f32], mut y: DisjointSlice<f32, 2>) {
         let i = t.index();
-        let (width, height) = (y.width(), y.height());
-        let place = i.y() * width + i.x();
-        let inside = i.x() > 0 && i.y() > 0 && i.x() + 1 < width && i.y() + 1 < height;
-        if let Some(y) = y.get_mut(i) {
-            *y = if inside {
-                let sum = at(x, place - width) + at(x, place - 1) + at(x, place + 1) + at(x, place + width);
-                0.125_f32.mul_add(sum, 0.5 * at(x, place))
-            } else {
-                at(x, place)
-            };
-        }
+        let (width, height, column, row) = (y.width(), y.height(), i.x(), i.y());
+        let (Some(x), Some(y)) = (Plane::new(x, width, height), y.get_mut(i)) else { return };
+        let is_inside = column > 0 && row > 0 && column + 1 < width && row + 1 < height;
+        *y = if is_inside {
+            let sum = x[row - 1][column] + x[row][column - 1] + x[row][column + 1] + x[row + 1][column];
+            0.125_f32.mul_add(sum, 0.5 * x[row][column])
+        } else {
+            x[row][column]
+        };
     }
 
     #[kernel(block = [32, 8])]
@@ -56,11 +48,11 @@ pub mod kernels {
         mut output: DisjointTiles<f32, 32, 32>,
         mut tile: Shared<Padded<f32, 32, 32>>,
     ) {
+        let [first_row, first_column] = t.block_idx().map(|it| (it * 32) as usize);
         let width = output.height();
-        let [first_row, first_column] = t.block_idx().map(|it| it as usize * 32);
         tile.fill_with(&t, |[i, j]| {
             // What lies outside of the plane is not read back.
-            at(input, (first_row + i) * width + first_column + j)
+            input.get((first_row + i) * width + first_column + j).copied().unwrap_or(0.0)
         });
         let tile = t.publish(tile);
         output.fill_with(&t, |[row, column]| tile[(column - first_row) % 32][(row - first_column) % 32]);

@@ -50,38 +50,17 @@ pub mod kernels {
         counts[bin].fetch_add(bins[bin].load(atomic::Ordering::Relaxed), atomic::Ordering::Relaxed);
     }
 
-    /// Folds the elements from `first` on that are 256 apart; four loads are under way together, as nvcc has
-    /// it without being asked.
-    #[inline(always)]
-    fn fold_own(x: &[f32], first: usize, start: f32, fold: impl Fn(f32, f32) -> f32) -> f32 {
-        let (mut result, mut next) = (start, first);
-        while let Some(part) = x.get(next..)
-            && part.len() > 768
-        {
-            let four = [part[0], part[256], part[512], part[768]];
-            result = four.into_iter().fold(result, &fold);
-            next += 1024;
-        }
-        while let Some(x) = x.get(next) {
-            result = fold(result, *x);
-            next += 256;
-        }
-        result
-    }
-
     /// exp(x - max) / sum of each row, one block a row.
     #[kernel(block = 256)]
     pub fn softmax(t: Thread<1>, x: &[f32], mut rows: DisjointRows<f32>, mut scratch: Shared<Scratch<f32>>) {
-        let (width, row, rank) = (rows.width(), t.block_idx()[0] as usize, t.thread_rank() as usize);
-        let x = x.get(row * width..(row + 1) * width).unwrap_or_default();
-        let greatest = fold_own(x, rank, f32::NEG_INFINITY, f32::max);
+        let row = t.block_idx()[0] as usize;
+        let x = Plane::new(x, rows.width(), rows.height()).expect("an input for each output");
+        let x = &x[row];
+        let greatest = t.block_stride(x.len()).fold(f32::NEG_INFINITY, |greatest, i| greatest.max(x[i]));
         let greatest = t.block_reduce(&mut scratch, greatest, f32::max);
-        let sum = fold_own(x, rank, 0.0, |sum, x| sum + (x - greatest).exp());
+        let sum = t.block_stride(x.len()).fold(0.0, |sum, i| sum + (x[i] - greatest).exp());
         let factor = 1.0 / t.block_reduce(&mut scratch, sum, |a, b| a + b);
-        rows.fill_with(&t, |column| match x.get(column) {
-            Some(x) => (x - greatest).exp() * factor,
-            None => 0.0,
-        });
+        rows.fill_with(&t, |column| (x[column] - greatest).exp() * factor);
     }
 
     /// The same with the hardware's exponential.
@@ -92,16 +71,14 @@ pub mod kernels {
         mut rows: DisjointRows<f32>,
         mut scratch: Shared<Scratch<f32>>,
     ) {
-        let (width, row, rank) = (rows.width(), t.block_idx()[0] as usize, t.thread_rank() as usize);
-        let x = x.get(row * width..(row + 1) * width).unwrap_or_default();
-        let greatest = fold_own(x, rank, f32::NEG_INFINITY, f32::max);
+        let row = t.block_idx()[0] as usize;
+        let x = Plane::new(x, rows.width(), rows.height()).expect("an input for each output");
+        let x = &x[row];
+        let greatest = t.block_stride(x.len()).fold(f32::NEG_INFINITY, |greatest, i| greatest.max(x[i]));
         let greatest = t.block_reduce(&mut scratch, greatest, f32::max);
-        let sum = fold_own(x, rank, 0.0, |sum, x| sum + (x - greatest).fast_exp());
+        let sum = t.block_stride(x.len()).fold(0.0, |sum, i| sum + (x[i] - greatest).fast_exp());
         let factor = 1.0 / t.block_reduce(&mut scratch, sum, |a, b| a + b);
-        rows.fill_with(&t, |column| match x.get(column) {
-            Some(x) => (x - greatest).fast_exp() * factor,
-            None => 0.0,
-        });
+        rows.fill_with(&t, |column| (x[column] - greatest).fast_exp() * factor);
     }
 }
 

@@ -20,6 +20,7 @@ use crate::launch_bounds;
 use crate::line_info;
 use crate::math::Math;
 use crate::options::Options;
+use crate::peephole;
 use crate::ptx::{Ptx, remap_files};
 use crate::shared_sizes;
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
@@ -106,7 +107,7 @@ impl Compiler<'_> {
     /// The compiler's PTX with what rustc has no option for.
     fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
         let (assembly, shared_sizes) = shared_sizes::take(assembly);
-        let text = feedback::adapt(&assembly);
+        let text = peephole::rewrite(&feedback::adapt(&assembly));
         let bounds = bounds(device_crate, self.options.max_registers, self.arch.has_clusters());
         let text = launch_bounds::declare(&text, bounds);
         let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
@@ -146,6 +147,11 @@ impl Compiler<'_> {
         command.arg(format!("-Ctarget-cpu={}", self.arch));
         command.args(["-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort"]);
         command.args(["-Cdebuginfo=line-directives-only", "-Zmir-enable-passes=-JumpThreading"]);
+        // LLVM unrolls a loop only if it may spend enough to count its rounds beforehand, by default four operations,
+        // too few for a loop that starts at a thread's own number; and if the result is small, by default 75
+        // instructions, too few for an exponential in it.
+        command.arg("-Cllvm-args=-scev-cheap-expansion-budget=16");
+        command.arg("-Cllvm-args=-unroll-partial-threshold=200");
         let overflow_checks = self.options.overflow_checks == Some(true);
         command.arg(format!("-Coverflow-checks={}", if overflow_checks { "on" } else { "off" }));
         command.args(["--cap-lints=allow", "--color=never", "-Zcrate-attr=no_std"]);

@@ -39,6 +39,7 @@ mod metadata;
 mod module_tree;
 mod options;
 mod panic_strategy;
+mod peephole;
 pub mod ptx;
 mod record;
 mod scan;

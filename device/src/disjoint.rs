@@ -86,10 +86,13 @@ impl<T> DisjointSlice<'_, T, 2> {
         if index.x() >= self.shape[0] || index.y() >= self.shape[1] {
             return None;
         }
-        // SAFETY: in bounds, as x < width and y < height and there are width * height elements; two
+        // SAFETY: in bounds (and so nothing wraps), as x < width, y < height and there are width * height elements; two
         // different (x, y) with x < width are different elements, only this thread has this index,
         // and this thread's access is exclusive by `&mut self`, whose borrow the result keeps.
-        Some(unsafe { &mut *self.start.add(index.y() * self.shape[0] + index.x()) })
+        Some(unsafe {
+            let place = index.y().unchecked_mul(self.shape[0]).unchecked_add(index.x());
+            &mut *self.start.add(place)
+        })
     }
 }
 
@@ -119,9 +122,12 @@ impl<T> DisjointSlice<'_, T, 3> {
         if x >= width || y >= height || z >= depth {
             return None;
         }
-        // SAFETY: in bounds, as there are width * height * depth elements; different (x, y, z) are
+        // SAFETY: in bounds (and so nothing wraps), as there are width * height * depth elements; different (x, y, z) are
         // different elements, only this thread has this index, and this thread's access is exclusive by
         // `&mut self`, whose borrow the result keeps.
-        Some(unsafe { &mut *self.start.add((z * height + y) * width + x) })
+        Some(unsafe {
+            let row = z.unchecked_mul(height).unchecked_add(y);
+            &mut *self.start.add(row.unchecked_mul(width).unchecked_add(x))
+        })
     }
 }

@@ -19,24 +19,35 @@ mod sealed {
 }
 
 macro_rules! mul_hi {
-    ($($ty:ty, $wide:ty;)*) => { $(
+    ($($ty:ty, $wide:ty, $intrinsic:literal;)*) => { $(
         impl sealed::Sealed for $ty {}
 
         impl MulHi for $ty {
-            // LLVM makes `mul.hi` of this.
+            #[cfg(not(target_arch = "nvptx64"))]
             #[inline(always)]
             fn mul_hi(self, rhs: Self) -> Self {
                 ((self as $wide * rhs as $wide) >> <$ty>::BITS) as $ty
+            }
+
+            // By the intrinsic: else LLVM goes on in the double width with what is made of the result.
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn mul_hi(self, rhs: Self) -> Self {
+                unsafe extern "C" {
+                    #[link_name = $intrinsic]
+                    safe fn mul_hi(a: $ty, b: $ty) -> $ty;
+                }
+                mul_hi(self, rhs)
             }
         }
     )* };
 }
 
 mul_hi! {
-    u32, u64;
-    i32, i64;
-    u64, u128;
-    i64, i128;
+    u32, u64, "llvm.nvvm.mulhi.ui";
+    i32, i64, "llvm.nvvm.mulhi.i";
+    u64, u128, "llvm.nvvm.mulhi.ull";
+    i64, i128, "llvm.nvvm.mulhi.ll";
 }
 
 /// Four bytes chosen from the eight of `a` (bytes 0 to 3) and `b` (4 to 7) (CUDA's `__byte_perm`, PTX

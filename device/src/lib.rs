@@ -49,6 +49,7 @@ pub mod native;
 pub mod output;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
+mod plane;
 pub mod random;
 pub mod shared;
 mod stride;
@@ -68,8 +69,9 @@ pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice
 pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
+pub use plane::Plane;
 pub use shared::{Padded, Scratch, Shared, SharedElement, SharedSlice};
-pub use stride::GridStride;
+pub use stride::{BlockStride, GridStride};
 pub use thread::Thread;
 pub use warp::{Tile, Warp};
 
@@ -79,7 +81,7 @@ pub mod prelude {
     pub use crate::math::{FastMath, Float};
     pub use crate::{
         Aligned16, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index, Padded,
-        Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
+        Plane, Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
     };
     pub use ferrogrid_macros::kernel;
 }

@@ -66,7 +66,7 @@ impl<'a> Block<'a> {
     ///
     /// # Safety
     /// A [`Thread`] vouches that its index is unique in its launch. So this block must be one of a
-    /// launch of rank `R` (dimensions above `R` have size 1), run once in it, and every
+    /// launch of rank `R` (dimensions above `R` have size 1; fewer than 2^32 threads along each axis), run once in it, and every
     /// [`DisjointSlice`](crate::DisjointSlice) that `body` reaches must belong to that launch.
     #[inline(always)]
     pub unsafe fn for_each_thread<const R: usize>(&self, mut body: impl FnMut(Thread<'_, R>)) {

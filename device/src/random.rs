@@ -2,6 +2,7 @@
 //! function of seed, subsequence and offset, the same on a GPU and on the CPU. It must not know who
 //! asks.
 
+use crate::integer::MulHi;
 use crate::math::Float;
 
 /// The generator Philox 4x32-10 of Salmon, Moraes, Dror and Shaw ("Parallel random numbers: as easy as 1, 2,
@@ -107,10 +108,14 @@ fn ten_rounds(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 }
 
 #[inline(always)]
-const fn round([a, b, c, d]: [u32; 4], key: [u32; 2]) -> [u32; 4] {
-    let first = 0xD251_1F53 * a as u64;
-    let second = 0xCD9E_8D57 * c as u64;
-    [(second >> 32) as u32 ^ b ^ key[0], second as u32, (first >> 32) as u32 ^ d ^ key[1], first as u32]
+fn round([a, b, c, d]: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    let (first, second) = (0xD251_1F53_u32, 0xCD9E_8D57_u32);
+    [
+        second.mul_hi(c) ^ b ^ key[0],
+        second.wrapping_mul(c),
+        first.mul_hi(a) ^ d ^ key[1],
+        first.wrapping_mul(a),
+    ]
 }
 
 /// The middle of the word's interval, one of 2^32, rounded.

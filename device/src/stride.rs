@@ -1,5 +1,5 @@
-//! Grid-stride loops: a grid of any size walks over any number of places, each thread over its own. It
-//! must not know what is at these places.
+//! Grid-stride and block-stride loops: a grid or a block of any size walks over any number of places, each thread
+//! over its own. It must not know what is at these places.
 
 use core::hint::assert_unchecked;
 use core::marker::PhantomData;
@@ -13,34 +13,136 @@ use crate::thread::Thread;
 /// They are unique to the thread, like its [`Index`]: along each axis they are its own place plus
 /// multiples of the number of threads, so they differ from those of every other thread.
 pub struct GridStride<'t, const R: usize> {
-    /// Unless finished, `first` and `next` are below `end` along each axis.
-    first: [usize; R],
-    next: [usize; R],
-    end: [usize; R],
-    /// The threads of the grid along each axis.
-    stride: [usize; R],
-    /// Below it there is a further place along the axis: the end less the stride, so that no sum of
-    /// the two can overflow, and a step costs one comparison.
-    last: [usize; R],
+    axes: [Walk; R],
     finished: bool,
     thread: PhantomData<(&'t (), *mut ())>,
+}
+
+/// The places of one thread when its block walks over all of them: its own number in the block, then steps by the
+/// number of threads of the block. Made by [`Thread::block_stride`].
+pub struct BlockStride {
+    walk: Walk,
+    finished: bool,
+}
+
+/// Steps along one axis. Where the end is known to fit into 32 bits, as the length of a slice is in a kernel that is
+/// not `wide`, the compiler drops the 64-bit half, and with it every second instruction of a loop.
+#[derive(Clone, Copy)]
+struct Walk {
+    is_narrow: bool,
+    narrow: Steps<u32>,
+    wide: Steps<usize>,
+}
+
+#[derive(Clone, Copy)]
+struct Steps<N> {
+    /// Unless finished, `first` and `next` are below `end`.
+    first: N,
+    next: N,
+    end: N,
+    stride: N,
+    /// Below it there is a further place: the end less the stride, so that no sum of the two can overflow, and a
+    /// step costs one comparison.
+    last: N,
+}
+
+macro_rules! steps {
+    ($number:ty) => {
+        impl Steps<$number> {
+            #[inline(always)]
+            fn new(first: $number, end: $number, stride: $number) -> Self {
+                Steps { first, next: first, end, stride, last: end.saturating_sub(stride) }
+            }
+
+            /// The next place, known to the compiler to be below the end: bounds checks of a slice as long fall
+            /// away. Only to be asked for before the end.
+            #[inline(always)]
+            fn place(&self) -> usize {
+                // SAFETY: nobody asks where `first` is not below the end; and `step` adds the stride only where
+                // `next < last = end - stride`, and else takes `first`.
+                unsafe { assert_unchecked(self.next < self.end) };
+                self.next as usize
+            }
+
+            /// Goes on; at the end, back to the first place, and returns `false`.
+            #[inline(always)]
+            fn step(&mut self) -> bool {
+                let further = self.next < self.last;
+                self.next = if further {
+                    // SAFETY: from below `last = end - stride` it comes to below the end.
+                    unsafe { self.next.unchecked_add(self.stride) }
+                } else {
+                    self.first
+                };
+                further
+            }
+        }
+    };
+}
+
+steps!(u32);
+steps!(usize);
+
+impl Walk {
+    /// From `first` on by `stride`, to below `end`.
+    #[inline(always)]
+    fn new(first: u32, end: usize, stride: u32) -> Self {
+        Walk {
+            is_narrow: end <= u32::MAX as usize,
+            narrow: Steps::<u32>::new(first, end as u32, stride),
+            wide: Steps::<usize>::new(first as usize, end, stride as usize),
+        }
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.wide.first >= self.wide.end
+    }
+
+    #[inline(always)]
+    fn place(&self) -> usize {
+        if self.is_narrow { self.narrow.place() } else { self.wide.place() }
+    }
+
+    #[inline(always)]
+    fn step(&mut self) -> bool {
+        if self.is_narrow { self.narrow.step() } else { self.wide.step() }
+    }
 }
 
 impl<const R: usize> Thread<'_, R> {
     #[inline(always)]
     fn stride_to(&self, end: [usize; R]) -> GridStride<'_, R> {
-        let (blocks, threads) = (self.grid_dim(), self.block_dim());
-        let stride: [usize; R] = core::array::from_fn(|axis| blocks[axis] as usize * threads[axis] as usize);
-        let first = self.index().position();
-        GridStride {
-            first,
-            next: first,
-            end,
-            stride,
-            last: core::array::from_fn(|axis| end[axis].saturating_sub(stride[axis])),
-            finished: (0..R).any(|axis| first[axis] >= end[axis]),
-            thread: PhantomData,
-        }
+        let (first, stride) = (self.grid_rank(), self.grid_threads());
+        let axes: [Walk; R] = core::array::from_fn(|axis| Walk::new(first[axis], end[axis], stride[axis]));
+        GridStride { axes, finished: axes.iter().any(Walk::is_empty), thread: PhantomData }
+    }
+
+    /// The places below `end` that are this thread's when its block walks over all of them: its
+    /// [rank](Self::thread_rank), then steps by [the number of threads](Self::block_threads) of the block. What
+    /// CUB calls a striped arrangement: neighbouring threads reach neighbouring elements.
+    ///
+    /// Other blocks have the same places, so these are numbers to read with, not [`Index`]es; a block writes through
+    /// [`DisjointRows`](crate::DisjointRows) or [`DisjointTiles`](crate::DisjointTiles). With a block of fixed size the
+    /// compiler unrolls the loop.
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// The greatest element of those that are this thread's.
+    /// fn own_part(t: &Thread<1>, x: &[f32]) -> f32 {
+    ///     t.block_stride(x.len()).fold(f32::NEG_INFINITY, |greatest, i| greatest.max(x[i]))
+    /// }
+    /// # let block = ferrogrid_device::native::Block::new([7, 0, 0], [4, 1, 1], [9, 1, 1]);
+    /// # let mut found = vec![];
+    /// # // SAFETY: there are no slices to be written.
+    /// # unsafe { block.for_each_thread::<1>(|t| found.push(own_part(&t, &[3.0, 1.0, 4.0, 1.0, 5.0]))) };
+    /// # assert_eq!(found, [5.0, 1.0, 4.0, 1.0]);
+    /// ```
+    #[inline(always)]
+    pub fn block_stride(&self, end: usize) -> BlockStride {
+        let walk = Walk::new(self.thread_rank(), end, self.block_threads());
+        BlockStride { walk, finished: walk.is_empty() }
     }
 }
 
@@ -93,9 +195,9 @@ impl<'t> Iterator for GridStride<'t, 1> {
         if self.finished {
             return None;
         }
-        let place = self.place();
-        self.finished = !self.step(0);
-        Some(Index::new(place))
+        let place = self.axes[0].place();
+        self.finished = !self.axes[0].step();
+        Some(Index::new([place]))
     }
 }
 
@@ -107,31 +209,23 @@ impl<'t> Iterator for GridStride<'t, 2> {
         if self.finished {
             return None;
         }
-        let place = self.place();
-        self.finished = !self.step(0) && !self.step(1);
+        let place = [self.axes[0].place(), self.axes[1].place()];
+        self.finished = !self.axes[0].step() && !self.axes[1].step();
         Some(Index::new(place))
     }
 }
 
-impl<const R: usize> GridStride<'_, R> {
-    /// The next place, known to the compiler to be below the end: bounds checks of a slice as long fall
-    /// away. Only to be asked for before the end.
-    #[inline(always)]
-    fn place(&self) -> [usize; R] {
-        for axis in 0..R {
-            // SAFETY: `stride_to` finishes at once unless it holds of `first`; and `step` adds the stride
-            // only where `next < last = end - stride`, and else takes `first`.
-            unsafe { assert_unchecked(self.next[axis] < self.end[axis]) };
-        }
-        self.next
-    }
+impl Iterator for BlockStride {
+    type Item = usize;
 
-    /// Goes on along `axis`; at the end of it, back to the first place, and returns `false`.
     #[inline(always)]
-    fn step(&mut self, axis: usize) -> bool {
-        let further = self.next[axis] < self.last[axis];
-        self.next[axis] = if further { self.next[axis] + self.stride[axis] } else { self.first[axis] };
-        further
+    fn next(&mut self) -> Option<usize> {
+        if self.finished {
+            return None;
+        }
+        let place = self.walk.place();
+        self.finished = !self.walk.step();
+        Some(place)
     }
 }
 
@@ -183,17 +277,51 @@ mod tests {
 
     #[test]
     fn the_end_of_all_addresses_is_not_stepped_over() {
-        let block = Block::new([i32::MAX as u32 - 1, 0, 0], [1024, 1, 1], [i32::MAX as u32, 1, 1]);
+        let block = Block::new([(1 << 22) - 2, 0, 0], [1024, 1, 1], [(1 << 22) - 1, 1, 1]);
         // SAFETY: one block of a launch of rank 1, run once; there are no slices.
         unsafe {
             block.for_each_thread::<1>(|t| {
                 let mut places = t.grid_stride(usize::MAX);
                 let first = places.next().map(Index::get);
                 assert_eq!(first, Some(t.index().get()));
-                places.next = [usize::MAX - 1];
+                places.axes[0].wide.next = usize::MAX - 1;
                 assert_eq!(places.next().map(Index::get), Some(usize::MAX - 1));
                 assert!(places.next().is_none() && places.next().is_none());
             });
+        }
+    }
+
+    #[test]
+    fn the_last_32_bit_place_is_reached_and_not_stepped_over() {
+        let block = Block::new([0; 3], [1024, 1, 1], [1; 3]);
+        // SAFETY: one block of a launch of rank 1, run once; there are no slices.
+        unsafe {
+            block.for_each_thread::<1>(|t| {
+                let mut places = t.grid_stride(u32::MAX as usize);
+                places.next();
+                places.axes[0].narrow.next = u32::MAX - 1024;
+                assert_eq!(places.next().map(Index::get), Some(u32::MAX as usize - 1024));
+                assert!(places.next().is_none());
+                let mut further = t.grid_stride(u32::MAX as usize + 1);
+                further.next();
+                further.axes[0].wide.next = u32::MAX as usize - 1024;
+                assert_eq!(further.nth(1).map(Index::get), Some(u32::MAX as usize));
+                assert!(further.next().is_none());
+            });
+        }
+    }
+
+    #[test]
+    fn a_block_visits_every_place_once() {
+        for (threads, end) in [([1, 1], 5), ([7, 1], 5), ([4, 2], 100), ([32, 1], 96), ([3, 3], 0)] {
+            let mut visits = [0_u32; 100];
+            let block = Block::new([5, 1, 0], [threads[0], threads[1], 1], [9, 9, 1]);
+            // SAFETY: one block of a launch of rank 2, run once; there are no slices.
+            unsafe {
+                block.for_each_thread::<2>(|t| t.block_stride(end).for_each(|place| visits[place] += 1))
+            };
+            let expected: [u32; 100] = core::array::from_fn(|place| u32::from(place < end));
+            assert_eq!(visits, expected, "{threads:?}, {end}");
         }
     }
 }

@@ -38,10 +38,26 @@ impl<const R: usize> Thread<'_, R> {
     /// The thread's place in the whole grid, which no other thread of this launch has.
     #[inline(always)]
     pub fn index(&self) -> Index<'_, R> {
+        Index::new(self.grid_rank().map(|place| place as usize))
+    }
+
+    /// The thread's place in the whole grid. In 32 bits, and known not to wrap: that spares kernels every second
+    /// instruction for what they make of it.
+    #[inline(always)]
+    pub(crate) fn grid_rank(&self) -> [u32; R] {
         let (thread, block, dim) = (self.thread_idx(), self.block_idx(), self.block_dim());
-        Index::new(core::array::from_fn(|axis| {
-            block[axis] as usize * dim[axis] as usize + thread[axis] as usize
-        }))
+        // SAFETY: it is below the number of threads along the axis, which a launch keeps below 2^32.
+        core::array::from_fn(|axis| unsafe {
+            block[axis].unchecked_mul(dim[axis]).unchecked_add(thread[axis])
+        })
+    }
+
+    /// How many threads the grid has along each axis.
+    #[inline(always)]
+    pub(crate) fn grid_threads(&self) -> [u32; R] {
+        let (blocks, threads) = (self.grid_dim(), self.block_dim());
+        // SAFETY: a launch keeps it below 2^32.
+        core::array::from_fn(|axis| unsafe { blocks[axis].unchecked_mul(threads[axis]) })
     }
 
     /// The thread's place in its block (CUDA's `threadIdx`, PTX `%tid`).
@@ -110,7 +126,8 @@ impl<const R: usize> Thread<'_, R> {
     /// The thread that is running.
     ///
     /// # Safety
-    /// The launch must have rank `R`: every dimension above `R` has size 1.
+    /// The launch must have rank `R`: every dimension above `R` has size 1. Along no axis has it 2^32 threads or
+    /// more.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn current() -> Self {

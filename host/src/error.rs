@@ -498,6 +498,34 @@ pub enum Error {
         /// The device's limit.
         limit: u32,
     },
+    /// A grid has more threads along an axis than a kernel's indices can number.
+    #[error(
+        "kernel `{kernel}`: the grid has {threads} threads along {axis}, and a kernel numbers at most {limit}: launch fewer, each for several elements (`t.grid_stride(..)`)"
+    )]
+    GridTooWide {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// Threads along it.
+        threads: u64,
+        /// The most that there may be.
+        limit: u32,
+    },
+    /// A slice has more elements along an axis than a kernel indexes that is not declared `wide`.
+    #[error(
+        "kernel `{kernel}`: `{argument}` has {length} elements along an axis, and the kernel indexes at most {limit}: declare it `#[kernel(wide)]` for more"
+    )]
+    SliceTooLong {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The kernel's parameter.
+        argument: &'static str,
+        /// The elements.
+        length: usize,
+        /// The most that there may be.
+        limit: u32,
+    },
     /// A grid made with `Grid::new` has no blocks along an axis.
     #[error("kernel `{kernel}`: the grid has 0 blocks along {axis}; it needs at least 1")]
     GridEmpty {

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use crate::error::{Error, Result};
+use crate::error::{Axis, Error, Result};
 use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
 use crate::memory::Access;
@@ -68,6 +68,7 @@ pub unsafe fn launch_with<const R: usize>(
     let Some(shape) = grid.resolve(kernel, stream.device().limits())? else {
         return accesses.iter().try_for_each(|access| access.check_device(stream));
     };
+    check_threads(kernel, &shape)?;
     let Resources { shared_bytes, cooperative } = resources;
     let limit = stream.device().shared_memory_per_block();
     if shared_bytes > limit {
@@ -87,4 +88,16 @@ pub unsafe fn launch_with<const R: usize>(
     // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
     // this device; `shape` is within the device's limits; `prepared` is this kernel on this stream.
     unsafe { stream.launch(prepared, kernel, shape, params) }
+}
+
+/// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.
+#[inline]
+fn check_threads(kernel: &'static Kernel, shape: &LaunchShape) -> Result<()> {
+    for ((axis, blocks), threads) in Axis::ALL.into_iter().zip(shape.grid).zip(shape.block) {
+        let threads = u64::from(blocks) * u64::from(threads);
+        if threads > u64::from(u32::MAX) {
+            return Err(Error::GridTooWide { kernel: kernel.name(), axis, threads, limit: u32::MAX });
+        }
+    }
+    Ok(())
 }

@@ -30,6 +30,7 @@ mod divergence;
 pub mod dlpack;
 mod error;
 mod event;
+mod extent;
 mod foreign;
 mod graph;
 mod grid;
@@ -64,6 +65,7 @@ mod stream;
 mod stream_kinds;
 mod stream_options;
 mod stream_order;
+mod sync;
 mod timing;
 mod toolkit;
 mod transfer;
@@ -120,6 +122,7 @@ pub mod __private {
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
     };
     pub use crate::error::Result;
+    pub use crate::extent::narrow;
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{Manifest, ModuleImage, check_params};
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};

@@ -75,6 +75,10 @@ impl<'a, T> DeviceView<'a, T> {
     pub fn access(&self) -> Access<'_> {
         Access { memory: self.memory, usage: self.usage }
     }
+
+    pub(crate) fn length(&self) -> &usize {
+        &self.len
+    }
 }
 
 impl<'a, T: DeviceCopy> DeviceView<'a, T> {
@@ -137,6 +141,10 @@ impl<T, const R: usize> DeviceViewMut<'_, T, R> {
     pub fn access(&self) -> Access<'_> {
         let usage = if self.part { Use::WritePart } else { Use::Write };
         Access { memory: self.memory, usage }
+    }
+
+    pub(crate) fn extents(&self) -> &[usize; R] {
+        &self.extent
     }
 }
 

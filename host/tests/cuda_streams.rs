@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use ferrogrid_host::{
     Advice, Device, Error, EventOptions, Location, PinnedBuffer, Result, Stream, StreamOptions,
@@ -22,6 +23,7 @@ const SCENARIOS: &[Scenario] = &[
     ("events", events),
     ("foreign_context", foreign_context),
     ("foreign_end", foreign_end),
+    ("foreign_both_ways", foreign_both_ways),
     ("pinned", pinned),
     ("dropped_copies", dropped_copies),
     ("scope", scope),
@@ -131,6 +133,38 @@ fn foreign_end() -> Result<()> {
     drop(buffers);
     drop((shared, copy));
     device.synchronize()
+}
+
+#[test]
+fn foreign_streams_wait_for_each_other_from_two_threads() {
+    let calls = run("foreign_both_ways", "");
+    assert_eq!(count(&calls, "cuStreamWaitEvent"), 2 * WAITS);
+}
+
+const WAITS: usize = 200;
+
+/// With the two streams' locks taken in either order, this would wait for ever.
+fn foreign_both_ways() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let owners = [device.new_stream()?, device.new_stream()?];
+    // SAFETY: the owners are dropped after them.
+    let [one, two] =
+        owners.each_ref().map(|owner| unsafe { Stream::from_raw(&device, owner.as_raw().unwrap()) });
+    let (one, two) = (one?, two?);
+    let watch = std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(20));
+        eprintln!("two streams wait for each other's locks");
+        std::process::exit(1);
+    });
+    std::thread::scope(|scope| {
+        let waits = |stream: &Stream, other: &Stream| (0..WAITS).try_for_each(|_| stream.wait_stream(other));
+        let (one, two) = (&one, &two);
+        let other = scope.spawn(move || waits(two, one));
+        waits(one, two)?;
+        other.join().unwrap()
+    })?;
+    drop(watch);
+    Ok(())
 }
 
 #[test]

@@ -4,16 +4,29 @@
 #![allow(dead_code, reason = "the parts are larger than what is modelled")]
 
 mod sync {
-    pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(super) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+    /// Looks once: more would be the same again.
+    pub(super) fn look_for_a_moment<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        look()
+    }
 }
 
 #[path = "../src/backend/cpu/budget.rs"]
 mod budget;
+#[path = "../src/backend/cpu/first_failure.rs"]
+mod first_failure;
+#[path = "../src/backend/cpu/mark.rs"]
+mod mark;
 
 use budget::{Budget, Permits};
+use first_failure::FirstFailure;
+use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
+use mark::Mark;
 
 /// Runs `case` in all orders of the steps of its threads in which they are cut short three times at most.
 fn orders(case: impl Fn() + Sync + Send + 'static) {
@@ -96,5 +109,83 @@ fn more_than_there_ever_is_is_refused_at_once() {
     orders(|| {
         let budget = budget(2);
         assert!(budget.take(3, || unreachable!("nothing to reclaim for it")).is_none());
+    });
+}
+
+/// Memory that a stream's thread writes and the host reads after waiting: without a lock of its own.
+struct Written(UnsafeCell<u32>);
+
+// SAFETY: loom fails the model where one thread reaches it beside another's write.
+unsafe impl Sync for Written {}
+// SAFETY: as above.
+unsafe impl Send for Written {}
+
+#[test]
+fn whoever_waits_for_a_mark_sees_what_came_before_it() {
+    orders(|| {
+        let (mark, memory) = (Mark::new(), Arc::new(Written(UnsafeCell::new(0))));
+        let worker = {
+            let (mark, memory) = (mark.clone(), memory.clone());
+            thread::spawn(move || {
+                // SAFETY: loom checks that nobody else is here.
+                memory.0.with_mut(|value| unsafe { *value = 7 });
+                mark.reach("failure");
+            })
+        };
+        let other = {
+            let (mark, memory) = (mark.clone(), memory.clone());
+            thread::spawn(move || {
+                let left = mark.reached();
+                // SAFETY: loom checks that nobody writes here.
+                left.map(|left| (left, memory.0.with(|value| unsafe { *value })))
+            })
+        };
+        assert_eq!(mark.wait(), "failure");
+        // SAFETY: loom checks that nobody writes here.
+        assert_eq!(memory.0.with(|value| unsafe { *value }), 7);
+        worker.join().unwrap();
+        assert!(matches!(other.join().unwrap(), None | Some(("failure", 7))));
+    });
+}
+
+#[test]
+fn what_a_mark_is_to_call_is_called_once_after_it() {
+    orders(|| {
+        let (mark, calls) = (Mark::new(), Arc::new(AtomicUsize::new(0)));
+        let notifiers = [1, 10].map(|weight| {
+            let (mark, calls) = (mark.clone(), calls.clone());
+            thread::spawn(move || {
+                mark.notify(move || {
+                    calls.fetch_add(weight, Ordering::SeqCst);
+                });
+            })
+        });
+        mark.reach(());
+        notifiers.into_iter().for_each(|notifier| notifier.join().unwrap());
+        assert_eq!(calls.load(Ordering::SeqCst), 11);
+    });
+}
+
+#[test]
+fn the_lowest_failure_is_kept_and_all_blocks_before_it_run() {
+    orders(|| {
+        let failures = Arc::new(FirstFailure::new());
+        // Blocks 2 and 3 fail; each worker goes through its own in ascending order.
+        let workers = [[0, 3], [1, 2]].map(|blocks| {
+            let failures = failures.clone();
+            thread::spawn(move || {
+                let run = blocks.into_iter().take_while(|&block| !failures.before(block));
+                run.inspect(|&block| {
+                    if block >= 2 {
+                        failures.note(block, || block)
+                    }
+                })
+                .count()
+            })
+        });
+        let ran = workers.map(|worker| worker.join().unwrap());
+        assert!(ran[0] >= 1 && ran[1] == 2, "{ran:?}");
+        let failures = Arc::try_unwrap(failures).unwrap_or_else(|_| panic!("all workers are done"));
+        assert_eq!(failures.into_result(), Err(2));
     });
 }

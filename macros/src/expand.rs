@@ -8,8 +8,9 @@ mod host;
 mod instances;
 mod shared;
 
-use ferrogrid_syntax::{Module, ModuleOptions};
+use ferrogrid_syntax::{Kernel, Module, ModuleOptions};
 use proc_macro2::TokenStream;
+use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::{ItemMod, Meta, Result, Token};
 
@@ -38,4 +39,10 @@ pub(crate) fn module(options: &Punctuated<Meta, Token![,]>, item: ItemMod) -> Re
         Half::Host => host::module(&module, options),
         Half::Device { entries } => device::module(&module, entries),
     })
+}
+
+/// The type in which a length or an extent comes to the kernel: 32 bits wide, which makes indices of them 32
+/// bits wide, unless it is `wide`.
+fn extent_type(kernel: &Kernel) -> TokenStream {
+    if kernel.bounds.wide { quote!(usize) } else { quote!(u32) }
 }

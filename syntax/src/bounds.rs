@@ -1,6 +1,6 @@
 //! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`, `max_registers`, `cluster`,
-//! `cooperative`), so that the compiler can give each thread the registers that fit. It must not know how the
-//! promise is written in PTX or checked at a launch.
+//! `cooperative`, `wide`), so that the compiler can give each thread the registers that fit. It must not know how
+//! the promise is written in PTX or checked at a launch.
 
 use proc_macro2::Span;
 use syn::parse::ParseStream;
@@ -31,15 +31,22 @@ pub struct LaunchBounds {
     pub cluster: Option<[u32; 3]>,
     /// `cooperative`: all blocks are resident at the same time, so that they can wait for each other.
     pub cooperative: bool,
+    /// `wide`: slices may have 2^32 elements or more, which no others have.
+    pub wide: bool,
 }
 
 impl LaunchBounds {
     /// Reads the option `name`, up to the comma, if it is one of these.
     pub(crate) fn take(&mut self, name: &Ident, rank: usize, input: ParseStream<'_>) -> Result<bool> {
         let option = name.to_string();
-        if option == "cooperative" {
-            if std::mem::replace(&mut self.cooperative, true) {
-                return Err(Error::new(name.span(), "`cooperative` is said twice"));
+        let flag = match option.as_str() {
+            "cooperative" => Some(&mut self.cooperative),
+            "wide" => Some(&mut self.wide),
+            _ => None,
+        };
+        if let Some(flag) = flag {
+            if std::mem::replace(flag, true) {
+                return Err(Error::new(name.span(), format!("`{option}` is said twice")));
             }
             return Ok(true);
         }

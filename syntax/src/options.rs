@@ -53,7 +53,7 @@ fn unknown(name: &Ident) -> Error {
         name.span(),
         format!(
             "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, \
-             `max_registers = n`, `cluster = [x, ...]`, `cooperative`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
+             `max_registers = n`, `cluster = [x, ...]`, `cooperative`, `wide`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
         ),
     )
 }
@@ -107,6 +107,15 @@ mod tests {
         assert_eq!(options.bounds.max_registers, Some(64));
         let silent = parse(&parse_quote!(#[kernel]), &Generics::default()).unwrap();
         assert_eq!(silent.arithmetic, Arithmetic::default());
+    }
+
+    #[test]
+    fn lengths_are_wide_only_where_it_is_said() {
+        let wide = |attribute| parse(&attribute, &Generics::default()).map(|options| options.bounds.wide);
+        assert!(!wide(parse_quote!(#[kernel(block = [8, 8])])).unwrap());
+        assert!(wide(parse_quote!(#[kernel(wide, block = [8, 8])])).unwrap());
+        let error = wide(parse_quote!(#[kernel(wide, wide)])).unwrap_err();
+        assert_eq!(error.to_string(), "`wide` is said twice");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("too_many_threads_in_a_block_are_refused", too_many_threads_in_a_block_are_refused),
     ("a_too_wide_block_axis_is_refused", a_too_wide_block_axis_is_refused),
     ("too_many_blocks_are_refused", too_many_blocks_are_refused),
+    ("a_grid_with_more_threads_than_indices_is_refused", a_grid_with_more_threads_than_indices_is_refused),
     ("a_grid_without_threads_is_refused", a_grid_without_threads_is_refused),
     ("a_huge_cover_is_refused_without_overflow", a_huge_cover_is_refused_without_overflow),
     ("a_kernel_with_a_fixed_block_takes_no_other", a_kernel_with_a_fixed_block_takes_no_other),
@@ -94,6 +95,14 @@ fn too_many_blocks_are_refused(device: &Device) -> Outcome {
         ranks::coordinates_2d(&stream, Grid::new([1, limit + 1], [1, 1]), output.view_2d_mut(1, 1)?);
     let text = expect_error("grid", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
     names(&text, &["coordinates_2d", "y", &(limit + 1).to_string(), &limit.to_string()])
+}
+
+fn a_grid_with_more_threads_than_indices_is_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[0_u32; 4])?;
+    let launched = elementwise::increment(&stream, Grid::new(1 << 22, 1024), &mut data);
+    let text = expect_error("grid", launched, |error| matches!(error, Error::GridTooWide { .. }))?;
+    names(&text, &["increment", "x", "4294967296", "4294967295", "grid_stride"])
 }
 
 fn a_grid_without_threads_is_refused(device: &Device) -> Outcome {

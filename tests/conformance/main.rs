@@ -30,6 +30,8 @@ mod random_kernels;
 mod runtime;
 mod separate;
 mod several_devices;
+mod stress;
+mod stress_kernels;
 mod stride_kernels;
 mod strides;
 mod table;
@@ -71,6 +73,7 @@ fn main() -> std::process::ExitCode {
         graphs::CASES,
         ipc::CASES,
         host_slices::CASES,
+        stress::CASES,
         strides::CASES,
         timelines::CASES,
         blocks::CASES,

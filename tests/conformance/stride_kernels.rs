@@ -38,6 +38,79 @@ pub mod strided {
     }
 }
 
+/// Rows of a plane, and slices too long for 32 bits.
+#[ferrogrid::module]
+pub mod planes {
+    use core::mem::MaybeUninit;
+
+    use ferrogrid::device::prelude::*;
+
+    /// The sum of each row, wrapping; one block a row.
+    #[kernel]
+    pub fn sum_rows(
+        t: Thread<1>,
+        x: &[u32],
+        width: usize,
+        mut sums: DisjointRows<u32>,
+        mut scratch: Shared<Scratch<u32>>,
+    ) {
+        let row = t.block_idx()[0] as usize;
+        let x = Plane::new(x, width, sums.height()).expect("a row for each sum");
+        let row = &x[row];
+        let own = t.block_stride(width).map(|column| row[column]).fold(0, u32::wrapping_add);
+        let total = t.block_reduce(&mut scratch, own, u32::wrapping_add);
+        sums.fill_with(&t, |_| total);
+    }
+
+    /// The mean of each element's neighbours to the left and right of it, above and below; itself at the border.
+    #[kernel]
+    pub fn blur(t: Thread<2>, x: &[f32], mut y: DisjointSlice<f32, 2>) {
+        let (i, width, height) = (t.index(), y.width(), y.height());
+        let (Some(x), Some(y)) = (Plane::new(x, width, height), y.get_mut(i)) else { return };
+        let (column, row) = (i.x(), i.y());
+        let is_inside = column > 0 && row > 0 && column + 1 < width && row + 1 < height;
+        *y = if is_inside {
+            (x[row - 1][column] + x[row + 1][column] + x[row][column - 1] + x[row][column + 1]) / 4.0
+        } else {
+            x.get(row, column).copied().unwrap_or(f32::NAN)
+        };
+    }
+
+    /// A row that may not be there.
+    #[kernel]
+    pub fn first_of_row(t: Thread<1>, x: &[u32], row: usize, mut y: DisjointSlice<u32>) {
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = Plane::new(x, 4, x.len() / 4).map_or(0, |x| x[row][0]);
+        }
+    }
+
+    /// Whether there is a place `at`.
+    #[kernel]
+    pub fn reaches(
+        t: Thread<1>,
+        at: usize,
+        data: DisjointSlice<MaybeUninit<u8>>,
+        mut answer: DisjointSlice<u32>,
+    ) {
+        if let Some(answer) = answer.get_mut(t.index()) {
+            *answer = u32::from(at < data.len());
+        }
+    }
+
+    /// The same of slices of any length.
+    #[kernel(wide)]
+    pub fn reaches_widely(
+        t: Thread<1>,
+        at: usize,
+        data: DisjointSlice<MaybeUninit<u8>>,
+        mut answer: DisjointSlice<u32>,
+    ) {
+        if let Some(answer) = answer.get_mut(t.index()) {
+            *answer = u32::from(at < data.len());
+        }
+    }
+}
+
 /// Elements of 16 bytes.
 #[ferrogrid::module]
 pub mod grouped {

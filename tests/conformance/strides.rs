@@ -2,13 +2,19 @@
 
 use ferrogrid::prelude::*;
 
-use super::stride_kernels::{grouped, strided};
+use super::stride_kernels::{grouped, planes, strided};
+use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_grid_of_any_size_strides_over_all_elements", a_grid_of_any_size_strides_over_all_elements),
     ("an_end_beyond_all_addresses_is_not_wrapped", an_end_beyond_all_addresses_is_not_wrapped),
     ("a_plane_is_strided_over_in_both_axes", a_plane_is_strided_over_in_both_axes),
+    ("a_block_strides_over_the_rows_of_a_plane", a_block_strides_over_the_rows_of_a_plane),
+    ("a_plane_is_read_by_row_and_column", a_plane_is_read_by_row_and_column),
+    ("a_row_that_is_not_there_is_a_panic", a_row_that_is_not_there_is_a_panic),
+    ("a_slice_for_more_than_32_bits_needs_a_wide_kernel", a_slice_for_more_than_32_bits_needs_a_wide_kernel),
+    ("a_wide_kernel_takes_short_slices", a_wide_kernel_takes_short_slices),
     ("groups_of_four_give_the_same_saxpy", groups_of_four_give_the_same_saxpy),
     ("groups_are_copied_whole", groups_are_copied_whole),
     ("groups_travel_by_value", groups_travel_by_value),
@@ -49,6 +55,85 @@ fn a_plane_is_strided_over_in_both_axes(device: &Device) -> Outcome {
             let expected = (0..width * height).map(|place| 5 + place as u32).collect();
             expect("places", stream.download(&plane)?, expected)?;
         }
+    }
+    Ok(())
+}
+
+fn a_block_strides_over_the_rows_of_a_plane(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    for (width, height, threads) in [(1, 1, 1), (100, 7, 32), (1000, 3, 100), (4099, 2, 256), (0, 3, 64)] {
+        let elements: Vec<u32> = (0..width * height).map(|i| (i as u32).wrapping_mul(0x9e37_79b9)).collect();
+        let input = stream.upload(&elements)?;
+        let mut sums = stream.upload(&vec![7_u32; height])?;
+        let grid = Grid::new(height as u32, threads);
+        planes::sum_rows(&stream, grid, &input, width, sums.view_2d_mut(1, height)?)?;
+        let sum = |row: usize| elements[row * width..][..width].iter().fold(0_u32, |a, b| a.wrapping_add(*b));
+        expect("sums", stream.download(&sums)?, (0..height).map(sum).collect())?;
+    }
+    Ok(())
+}
+
+fn a_plane_is_read_by_row_and_column(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    for (width, height) in [(1, 1), (3, 3), (64, 9), (33, 70)] {
+        let elements: Vec<f32> = (0..width * height).map(|i| (i * i % 101) as f32).collect();
+        let input = stream.upload(&elements)?;
+        let mut output = stream.zeros::<f32>(width * height)?;
+        planes::blur(&stream, Grid::cover([width, height]), &input, output.view_2d_mut(width, height)?)?;
+        let at = |row: usize, column: usize| elements[row * width + column];
+        let expected = (0..width * height).map(|i| match [i / width, i % width] {
+            [row, column] if row == 0 || column == 0 || row + 1 == height || column + 1 == width => {
+                at(row, column)
+            }
+            [row, column] => {
+                (at(row - 1, column) + at(row + 1, column) + at(row, column - 1) + at(row, column + 1)) / 4.0
+            }
+        });
+        expect("means", stream.download(&output)?, expected.collect())?;
+    }
+    Ok(())
+}
+
+fn a_row_that_is_not_there_is_a_panic(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let input = stream.upload(&[1_u32, 2, 3, 4, 5, 6, 7, 8, 9])?;
+    let mut output = stream.upload(&[0_u32])?;
+    planes::first_of_row(&stream, Grid::cover(1), &input, 1, &mut output)?;
+    expect("row 1", stream.download(&output)?, vec![5])?;
+    planes::first_of_row(&stream, Grid::cover(1), &input, 2, &mut output)?;
+    let is_panic = |error: &Error| matches!(error, Error::KernelPanic { .. });
+    let text = expect_error("row 2", stream.synchronize(), is_panic)?;
+    names(&text, &["the len is 2 but the index is 2", "stride_kernels.rs"])
+}
+
+fn a_slice_for_more_than_32_bits_needs_a_wide_kernel(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let length = 1_usize << 32;
+    let mut data = match stream.uninit::<u8>(length) {
+        Err(Error::OutOfMemory { .. }) => return not_for_this_device("it has less than 4 GiB"),
+        data => data?,
+    };
+    let mut answer = stream.upload(&[7_u32])?;
+    let launched = planes::reaches(&stream, Grid::cover(1), length - 1, &mut data, &mut answer);
+    let text = expect_error("too long", launched, |error| matches!(error, Error::SliceTooLong { .. }))?;
+    names(&text, &["reaches", "`data`", "4294967296", "4294967295", "#[kernel(wide)]"])?;
+    planes::reaches(&stream, Grid::cover(1), length - 2, data.slice_mut(1..)?, &mut answer)?;
+    expect("the last place", stream.download(&answer)?, vec![1])?;
+    planes::reaches(&stream, Grid::cover(1), length - 1, data.slice_mut(1..)?, &mut answer)?;
+    expect("beyond the last place", stream.download(&answer)?, vec![0])?;
+    planes::reaches_widely(&stream, Grid::cover(1), length - 1, &mut data, &mut answer)?;
+    expect("the last place of all", stream.download(&answer)?, vec![1])?;
+    planes::reaches_widely(&stream, Grid::cover(1), length, &mut data, &mut answer)?;
+    expect("beyond all places", stream.download(&answer)?, vec![0])
+}
+
+fn a_wide_kernel_takes_short_slices(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.uninit::<u8>(3)?;
+    let mut answer = stream.upload(&[7_u32; 2])?;
+    for (at, expected) in [(2, 1), (3, 0), (usize::MAX, 0)] {
+        planes::reaches_widely(&stream, Grid::cover(2), at, &mut data, &mut answer)?;
+        expect("whether there is such a place", stream.download(&answer)?, vec![expected; 2])?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod blocks;
 mod clusters;
 mod math;
 mod sharing;
+mod speed;
 
 use ferrogrid::__private::Kernel;
 

@@ -5,7 +5,8 @@
 //!
 //! Where LLVM knows that the place is in global memory, as it does of all that a kernel takes as a
 //! slice, or in shared memory, it folds `is_global` and `is_shared`, and what is left is `atom.global` or
-//! `atom.shared`; else the place is asked at run time.
+//! `atom.shared`; else the place is asked at run time. The braces are a scope for the converted address; they
+//! end in the line of the instruction, since a brace that begins a line ends a function.
 
 use core::arch::asm;
 use core::sync::atomic::Ordering;
@@ -77,11 +78,11 @@ macro_rules! in_manner {
 macro_rules! in_space {
     ($place:ident, $instruction:ident!($($rest:tt)*)) => {
         if is_global($place) {
-            $instruction!("cvta.to.global.u64 {place}, {place};", ".global", $place, $($rest)*)
+            $instruction!("{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};", ".global", $place, $($rest)*)
         } else if is_shared($place) {
-            $instruction!("cvta.to.shared.u64 {place}, {place};", ".shared", $place, $($rest)*)
+            $instruction!("{{ .reg .u64 %a; cvta.to.shared.u64 %a, {place};", ".shared", $place, $($rest)*)
         } else {
-            $instruction!("", "", $place, $($rest)*)
+            $instruction!("{{ .reg .u64 %a; mov.u64 %a, {place};", "", $place, $($rest)*)
         }
     };
 }
@@ -98,8 +99,8 @@ macro_rules! atom_in {
         let old;
         asm!(
             $convert,
-            concat!("atom.", $semantics, ".", $scope, $space, ".", $operation, " {old}, [{place}], {operand};"),
-            place = inout(reg64) $place => _,
+            concat!("atom.", $semantics, ".", $scope, $space, ".", $operation, " {old}, [%a], {operand}; }}"),
+            place = in(reg64) $place,
             operand = in($class) $operand,
             old = out($class) old,
             options(nostack),
@@ -120,8 +121,8 @@ macro_rules! atom_cas_in {
         let old;
         asm!(
             $convert,
-            concat!("atom.", $semantics, ".", $scope, $space, ".cas.", $bits, " {old}, [{place}], {expected}, {new};"),
-            place = inout(reg64) $place => _,
+            concat!("atom.", $semantics, ".", $scope, $space, ".cas.", $bits, " {old}, [%a], {expected}, {new}; }}"),
+            place = in(reg64) $place,
             expected = in($class) $expected,
             new = in($class) $new,
             old = out($class) old,
@@ -143,8 +144,8 @@ macro_rules! ld_in {
         let value;
         asm!(
             $convert,
-            concat!("ld.", $semantics, ".", $scope, $space, ".", $bits, " {value}, [{place}];"),
-            place = inout(reg64) $place => _,
+            concat!("ld.", $semantics, ".", $scope, $space, ".", $bits, " {value}, [%a]; }}"),
+            place = in(reg64) $place,
             value = out($class) value,
             options(nostack),
         );
@@ -163,8 +164,8 @@ macro_rules! st_in {
     ($convert:literal, $space:literal, $place:ident, $semantics:literal, $scope:literal, $bits:literal, $class:ident, $value:ident) => {
         asm!(
             $convert,
-            concat!("st.", $semantics, ".", $scope, $space, ".", $bits, " [{place}], {value};"),
-            place = inout(reg64) $place => _,
+            concat!("st.", $semantics, ".", $scope, $space, ".", $bits, " [%a], {value}; }}"),
+            place = in(reg64) $place,
             value = in($class) $value,
             options(nostack),
         )

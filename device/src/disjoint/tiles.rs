@@ -37,7 +37,7 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *mut T, shape: [usize; 2]) -> Self {
-        const { assert!(W > 0 && H > 0, "a tile has elements") };
+        const { assert!(W > 0 && H > 0 && W <= 1 << 16 && H <= 1 << 16, "a tile has 1 to 65536 rows and columns") };
         DisjointTiles { start, shape, borrowed: PhantomData }
     }
 
@@ -56,11 +56,8 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     /// The thread's own elements of its block's tile, each with its place in the plane, `[row, column]`.
     #[inline(always)]
     pub fn iter_mut(&mut self, thread: &Thread<'_, 2>) -> TileIter<'_, T, W, H> {
-        let [x, y] = thread.block_idx();
         TileIter {
-            start: self.start,
-            shape: self.shape,
-            corner: [x as usize * W, y as usize * H],
+            tile: self.tile(thread),
             next: thread.thread_rank() as usize,
             stride: thread.block_threads() as usize,
             borrowed: PhantomData,
@@ -71,30 +68,77 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     /// `[row, column]` is the place in the plane.
     #[inline(always)]
     pub fn fill_with(&mut self, thread: &Thread<'_, 2>, mut value: impl FnMut([usize; 2]) -> T) {
-        let [x, y] = thread.block_idx();
-        let (left, top) = (x as usize * W, y as usize * H);
+        let tile = self.tile(thread);
         let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
         // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
         let mut first = 0;
         while first < W * H {
             let number = first + rank;
-            let (x, y) = (left + number % W, top + number / W);
-            if number < W * H && x < self.shape[0] && y < self.shape[1] {
-                let value = value([y, x]);
+            if tile.contains(number) {
+                let value = value(tile.place(number));
                 // SAFETY: as in `TileIter::next`.
-                unsafe { *self.start.add(y * self.shape[0] + x) = value };
+                unsafe { *tile.element(number) = value };
             }
             first += stride;
         }
+    }
+
+    #[inline(always)]
+    fn tile(&self, thread: &Thread<'_, 2>) -> BlockTile<T, W, H> {
+        let [x, y] = thread.block_idx();
+        let (left, top) = (x as usize * W, y as usize * H);
+        BlockTile {
+            // Not dereferenced where the tile is not inside of the plane.
+            start: self.start.wrapping_add(top.wrapping_mul(self.shape[0]).wrapping_add(left)),
+            width: self.shape[0],
+            corner: [left, top],
+            inside: [inside(self.shape[0], left, W), inside(self.shape[1], top, H)],
+        }
+    }
+}
+
+/// How many of `size` places from `first` on are below `extent`. In 32 bits, which halves the comparisons.
+#[inline(always)]
+fn inside(extent: usize, first: usize, size: usize) -> u32 {
+    extent.saturating_sub(first).min(size) as u32
+}
+
+/// The tile of a block.
+struct BlockTile<T, const W: usize, const H: usize> {
+    start: *mut T,
+    /// Of the plane.
+    width: usize,
+    /// Where it is in the plane, x first.
+    corner: [usize; 2],
+    /// How many columns and rows of it are inside of the plane.
+    inside: [u32; 2],
+}
+
+impl<T, const W: usize, const H: usize> BlockTile<T, W, H> {
+    /// Whether the tile has element `number`, in the plane.
+    #[inline(always)]
+    fn contains(&self, number: usize) -> bool {
+        number < W * H && ((number % W) as u32) < self.inside[0] && ((number / W) as u32) < self.inside[1]
+    }
+
+    /// Row and column in the plane.
+    #[inline(always)]
+    fn place(&self, number: usize) -> [usize; 2] {
+        [self.corner[1] + number / W, self.corner[0] + number % W]
+    }
+
+    /// # Safety
+    /// The tile contains `number`.
+    #[inline(always)]
+    unsafe fn element(&self, number: usize) -> *mut T {
+        // SAFETY: inside of the plane, so nothing wraps.
+        unsafe { self.start.add((number / W).unchecked_mul(self.width).unchecked_add(number % W)) }
     }
 }
 
 /// A thread's own elements of its block's tile; see [`DisjointTiles::iter_mut`].
 pub struct TileIter<'s, T, const W: usize, const H: usize> {
-    start: *mut T,
-    shape: [usize; 2],
-    /// Of the tile, x first.
-    corner: [usize; 2],
+    tile: BlockTile<T, W, H>,
     /// Number in the tile of the next element to look at.
     next: usize,
     stride: usize,
@@ -109,12 +153,11 @@ impl<'s, T, const W: usize, const H: usize> Iterator for TileIter<'s, T, W, H> {
         while self.next < W * H {
             let number = self.next;
             self.next += self.stride;
-            let (x, y) = (self.corner[0] + number % W, self.corner[1] + number / W);
-            if x < self.shape[0] && y < self.shape[1] {
+            if self.tile.contains(number) {
                 // SAFETY: inside of the plane; no other block has this tile, as no other has this index in a
                 // grid of rank 2; numbers that are equal modulo the number of threads belong to this
                 // thread alone, each is given out once, and the plane is borrowed for as long.
-                return Some(([y, x], unsafe { &mut *self.start.add(y * self.shape[0] + x) }));
+                return Some((self.tile.place(number), unsafe { &mut *self.tile.element(number) }));
             }
         }
         None
@@ -175,26 +218,11 @@ impl<'a, T> DisjointRows<'a, T> {
     /// Writes `value(column)` to every element of the block's row, each by the thread that owns it.
     #[inline(always)]
     pub fn fill_with(&mut self, thread: &Thread<'_, 1>, mut value: impl FnMut(usize) -> T) {
-        let RowIter { start, next: mut column, end, stride, .. } = self.iter_mut(thread);
-        // Four values at a time, so that what they load is under way together.
-        while column < end && end - column > 3 * stride {
-            let places = [column, column + stride, column + 2 * stride, column + 3 * stride];
-            let values = [value(places[0]), value(places[1]), value(places[2]), value(places[3])];
-            let [first, second, third, fourth] = values;
-            // SAFETY: as in `RowIter::next`; the last of the four is below `end`, too.
-            unsafe {
-                *start.add(places[0]) = first;
-                *start.add(places[1]) = second;
-                *start.add(places[2]) = third;
-                *start.add(places[3]) = fourth;
-            }
-            column += 4 * stride;
-        }
-        while column < end {
+        let RowIter { start, end, .. } = self.iter_mut(thread);
+        for column in thread.block_stride(end) {
             let value = value(column);
             // SAFETY: as in `RowIter::next`.
             unsafe { *start.add(column) = value };
-            column += stride;
         }
     }
 }

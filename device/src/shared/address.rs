@@ -57,6 +57,8 @@ fn start<const R: usize>(_: &Thread<'_, R>) -> *mut u8 {
         let is_shared = isspacep_shared(start);
         core::arch::asm!("// {0}", in(reg32) u32::from(is_shared), options(nomem, nostack));
         core::hint::assert_unchecked(is_shared);
+        // So that an `Option` of an element is not asked at run time whether it is null.
+        core::hint::assert_unchecked(!start.is_null());
     }
     start
 }

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Item};
 
-use super::{generic, shared};
+use super::{extent_type, generic, shared};
 
 /// The module with its entry points, or without them for a library's device crate.
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
@@ -47,7 +47,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let chosen = generic::aliased(instance, alias);
     let cfgs: Vec<_> = kernel.cfgs().collect();
     let parameters =
-        kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(i, parameter));
+        kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(kernel, i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
     let thread = thread(kernel);
     // All threads of a cluster leave together, so that no block's shared memory goes too early.
@@ -106,8 +106,9 @@ fn part(position: usize, part: &str) -> Ident {
     format_ident!("p{position}_{part}")
 }
 
-fn entry_parameters(position: usize, parameter: &Parameter) -> TokenStream {
+fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
     let start = part(position, "start");
+    let extent = extent_type(kernel);
     match &parameter.kind {
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => TokenStream::new(),
         ParameterKind::SharedSlice { .. } => {
@@ -123,11 +124,11 @@ fn entry_parameters(position: usize, parameter: &Parameter) -> TokenStream {
         // An array of no elements is what a pointer to an empty buffer may be borrowed as.
         ParameterKind::Input { element } => {
             let length = part(position, "length");
-            quote!(#start: &[#element; 0], #length: usize,)
+            quote!(#start: &[#element; 0], #length: #extent,)
         }
         ParameterKind::Output { element, rank, .. } => {
             let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
-            quote!(#start: &mut [#element; 0], #(#extents: usize,)*)
+            quote!(#start: &mut [#element; 0], #(#extents: #extent,)*)
         }
     }
 }
@@ -148,12 +149,12 @@ fn argument(position: usize, parameter: &Parameter) -> TokenStream {
         }
         ParameterKind::Input { .. } => {
             let length = part(position, "length");
-            quote!(::core::slice::from_raw_parts(#start.as_ptr(), #length))
+            quote!(::core::slice::from_raw_parts(#start.as_ptr(), #length as usize))
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());
             let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
-            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents),*]))
+            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*]))
         }
     }
 }

@@ -12,7 +12,7 @@ use super::bodies::{self, body_name};
 use super::instances::{
     chosen, instance_marker, instance_name, instance_trait, instances, launch_bounds, static_name,
 };
-use super::{generic, shared};
+use super::{extent_type, generic, shared};
 
 /// The module with launch functions in place of its kernels.
 pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
@@ -86,7 +86,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
     let uses_shared_memory = kernel.parameters.iter().any(|parameter| parameter.kind.is_shared());
     let shared_bytes = shared::bytes(kernel, &quote!(::ferrogrid::__private::device));
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
-    let sizes: Vec<TokenStream> = kernel.parameters.iter().flat_map(sizes).collect();
+    let sizes: Vec<TokenStream> = kernel.parameters.iter().flat_map(|it| sizes(kernel, it)).collect();
     let travels = kernel.parameters.iter().filter_map(travels);
     let agree = (!options.host_only).then(|| {
         quote! {
@@ -132,11 +132,16 @@ fn optional(value: Option<TokenStream>) -> TokenStream {
 }
 
 /// (size, align) of each flattened parameter.
-fn sizes(parameter: &Parameter) -> Vec<TokenStream> {
+fn sizes(kernel: &Kernel, parameter: &Parameter) -> Vec<TokenStream> {
     match &parameter.kind {
         ParameterKind::Scalar => {
             let ty = &parameter.ty;
             vec![quote!((::core::mem::size_of::<#ty>(), ::core::mem::align_of::<#ty>()))]
+        }
+        ParameterKind::Input { .. } | ParameterKind::Output { .. } => {
+            let extent = if kernel.bounds.wide { quote!((8, 8)) } else { quote!((4, 4)) };
+            let extents = std::iter::repeat_n(extent, parameter.kind.flattened() - 1);
+            std::iter::once(quote!((8, 8))).chain(extents).collect()
         }
         other => vec![quote!((8, 8)); other.flattened()],
     }
@@ -168,6 +173,7 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
     let cfgs = kernel.cfgs();
     let regions = shared::regions(kernel, &quote!(::ferrogrid::__private::device), &quote!(__thread));
     let each = if kernel.may_wait { quote!(for_each_waiting_thread) } else { quote!(for_each_thread) };
+    let extent = extent_type(kernel);
     let mut position = 0;
     let mut reads = Vec::new();
     let mut arguments = Vec::new();
@@ -196,15 +202,19 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             }
             ParameterKind::Input { element } => {
                 let (start, length) =
-                    (read(quote!(*const #element), position), read(quote!(usize), position + 1));
-                reads.push(quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #length);));
+                    (read(quote!(*const #element), position), read(extent.clone(), position + 1));
+                reads.push(
+                    quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #length as usize);),
+                );
                 arguments.push(quote!(#local));
             }
             ParameterKind::Output { element, rank, division } => {
                 let ty = format_ident!("{}", division.type_name());
                 let start = read(quote!(*mut #element), position);
-                let extents = (0..*rank).map(|axis| read(quote!(usize), position + 1 + axis));
-                reads.push(quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents),*]);));
+                let extents = (0..*rank).map(|axis| read(extent.clone(), position + 1 + axis));
+                reads.push(
+                    quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents as usize),*]);),
+                );
                 arguments
                     .push(quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1)));
             }
@@ -244,8 +254,11 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let grid = free_name(kernel, "grid");
     let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
     let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
-    let prepare =
-        kernel.parameters.iter().enumerate().map(|(number, parameter)| prepare(number, parameter, &stream));
+    let prepare = kernel
+        .parameters
+        .iter()
+        .enumerate()
+        .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
     let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
@@ -271,7 +284,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #(#attributes)*
         #[doc = "\n"]
         #[doc = #summary]
-        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
         #[allow(clippy::too_many_arguments)]
         #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
@@ -354,8 +367,15 @@ fn staged(number: usize) -> Ident {
 }
 
 /// Turns an argument into what the launch takes the addresses of.
-fn prepare(number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream {
+fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream {
     let (local, name) = (local(number), &parameter.name);
+    let checked = |view: TokenStream| {
+        if kernel.bounds.wide {
+            return quote!(let #local = #view;);
+        }
+        let (chosen, argument) = (chosen(kernel), parameter.name.to_string());
+        quote!(let #local = ::ferrogrid::__private::narrow(#view, #chosen, #argument)?;)
+    };
     match &parameter.kind {
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => TokenStream::new(),
         ParameterKind::SharedSlice { element } => {
@@ -364,16 +384,18 @@ fn prepare(number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream 
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => quote!(let #local = #name;),
         ParameterKind::Input { .. } => {
             let staged = staged(number);
+            let local = checked(quote!(::ferrogrid::__private::StagedInput::input(&#staged)));
             quote! {
                 let #staged = ::ferrogrid::__private::LaunchInput::stage(#name, #stream)?;
-                let #local = ::ferrogrid::__private::StagedInput::input(&#staged);
+                #local
             }
         }
         ParameterKind::Output { .. } => {
             let staged = staged(number);
+            let local = checked(quote!(::ferrogrid::__private::StagedOutput::output(&mut #staged)));
             quote! {
                 let mut #staged = ::ferrogrid::__private::LaunchOutput::stage(#name, #stream)?;
-                let #local = ::ferrogrid::__private::StagedOutput::output(&mut #staged);
+                #local
             }
         }
     }

@@ -58,6 +58,7 @@ pub(super) fn asks_where(name: &str) -> bool {
         "block_dim",
         "grid_dim",
         "grid_stride",
+        "block_stride",
         "thread_rank",
         "block_threads",
         "cluster_idx",

@@ -178,7 +178,7 @@ fn a_kernel_may_wait_if_its_thread_goes_elsewhere() {
         Kernel::parse(&function).unwrap().unwrap().may_wait
     };
     assert!(!waits(
-        "#[kernel] fn k(t: Thread<1>, x: &[u32]) { let i = t.index(); for i in t.grid_stride(5) {} }"
+        "#[kernel] fn k(t: Thread<1>, x: &[u32]) { let i = t.index(); for i in t.grid_stride(5) {} for i in t.block_stride(5) {} }"
     ));
     assert!(waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { t.sync_threads(); }"));
     assert!(waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { f(&t); }"));

@@ -10,8 +10,9 @@ mod host_memory;
 mod legacy;
 mod peers;
 mod pitched;
+mod soak;
 mod streams;
-mod stress;
+pub(crate) mod stress;
 
 use std::fmt;
 use std::sync::mpsc::{Sender, channel};
@@ -36,6 +37,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     awaiting::CASES,
     peers::CASES,
     stress::CASES,
+    soak::CASES,
 ];
 
 /// What needs a device whose streams run by themselves.

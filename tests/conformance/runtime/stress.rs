@@ -1,15 +1,30 @@
-//! Random work by many threads on many streams, against a model: order and
-//! ownership. `FERROGRID_STRESS` sets the number of operations of each thread (1000 without it).
+//! Random work by many threads on many streams, against a model: order and ownership. It must not know kernels:
+//! where there are some, it is given one.
+//!
+//! `FERROGRID_STRESS` sets the number of operations of each thread (1000 without it), `FERROGRID_STRESS_SEED` what
+//! they are (random without it, and printed): thread k of a run with seed s does what thread k of another run with that
+//! seed does, whatever the others do meanwhile; except for what it gets from others, whose contents are checked all the same.
+
+use std::sync::{Mutex, PoisonError};
 
 use ferrogrid::{Device, DeviceBuffer, PinnedBuffer, Result, Stream, Transfer};
 
 use super::{Case, Outcome};
 
-pub(crate) const CASES: &[Case] = &[("random_work_of_many_threads_equals_the_model", random_work)];
+pub(crate) const CASES: &[Case] =
+    &[("random_work_of_many_threads_equals_the_model", |device| random_work(device, None))];
+
+/// A kernel that makes each `y` of the second buffer `y * factor + x`, with the `x` of the first.
+pub(crate) type Launch = fn(&Stream, &DeviceBuffer<u32>, &mut DeviceBuffer<u32>, u32) -> Result<()>;
 
 const THREADS: u64 = 8;
 const STREAMS: usize = 4;
-const LENGTH: usize = 257;
+pub(crate) const LENGTH: usize = 257;
+/// The most buffers that wait for another thread to take them.
+const SHELF: usize = 16;
+
+/// An error that can leave its thread.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A buffer, and what it must hold.
 struct Checked {
@@ -23,34 +38,59 @@ struct Expected {
     model: Vec<u32>,
 }
 
-/// What one thread works with; the streams are everybody's, and so is `shared`, to read.
-struct Worker<'a> {
+/// What all threads share: streams, a buffer to read, and a place to leave buffers for others.
+struct Common<'a> {
     device: &'a Device,
-    streams: &'a [Stream],
-    shared: &'a Checked,
+    streams: Vec<Stream>,
+    shared: Checked,
+    shelf: Mutex<Vec<Checked>>,
+    launch: Option<Launch>,
+}
+
+/// What one thread works with.
+struct Worker<'a> {
+    common: &'a Common<'a>,
     random: fastrand::Rng,
     buffers: Vec<Checked>,
     host: Vec<PinnedBuffer<u32>>,
     under_way: Vec<Expected>,
 }
 
-impl Worker<'_> {
-    fn step(&mut self) -> Result<()> {
-        let streams = self.streams;
-        let stream = &streams[self.random.usize(..STREAMS)];
-        let chosen = self.random.usize(..self.buffers.len());
-        match self.random.u32(..13) {
-            0 => self.replace(stream, chosen),
-            1 => self.upload(stream, chosen),
-            2 | 3 => self.fill_part(stream, chosen),
-            4 => self.copy_from_shared(stream, chosen),
-            5 | 6 => self.copy(stream, chosen),
-            7 | 8 => self.start_download(stream, chosen),
-            9 => self.finish_download(),
-            10 => self.order(stream),
-            11 => self.check(stream, chosen),
-            _ => self.drop_download(),
+impl<'a> Worker<'a> {
+    fn new(common: &'a Common<'a>, seed: u64) -> Result<Self> {
+        let (random, mut buffers, mut host) = (fastrand::Rng::with_seed(seed), Vec::new(), Vec::new());
+        for (index, stream) in common.streams.iter().enumerate() {
+            let buffer = stream.fill(index as u32, LENGTH)?;
+            buffers.push(Checked { buffer, model: vec![index as u32; LENGTH] });
+            host.push(common.device.pinned_zeros(LENGTH)?);
         }
+        Ok(Worker { common, random, buffers, host, under_way: Vec::new() })
+    }
+
+    fn step(&mut self) -> std::result::Result<(), Failure> {
+        let stream = self.any_stream();
+        let chosen = self.random.usize(..self.buffers.len());
+        match self.random.u32(..20) {
+            0 => self.replace(stream, chosen)?,
+            1 => self.upload(stream, chosen)?,
+            2 | 3 => self.fill_part(stream, chosen)?,
+            4 => self.copy_from_shared(stream, chosen)?,
+            5 | 6 => self.copy(stream, chosen)?,
+            7 | 8 => self.start_download(stream, chosen)?,
+            9 => self.finish_download()?,
+            10 => self.order(stream)?,
+            11 => self.check(stream, chosen)?,
+            12 => self.drop_download()?,
+            13 => self.exchange(chosen),
+            14 => self.on_a_stream_of_its_own(chosen)?,
+            15 => self.replay(stream, chosen)?,
+            _ => self.launch(stream, chosen)?,
+        }
+        Ok(())
+    }
+
+    fn any_stream(&mut self) -> &'a Stream {
+        &self.common.streams[self.random.usize(..STREAMS)]
     }
 
     fn replace(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
@@ -64,16 +104,16 @@ impl Worker<'_> {
         let model: Vec<u32> = (0..LENGTH).map(|_| self.random.u32(..)).collect();
         let Checked { buffer, model: expected } = &mut self.buffers[chosen];
         // Dropped at once: the copy goes on.
-        drop(stream.upload_async(self.device.pinned_copy(&model)?, buffer)?);
+        drop(stream.upload_async(self.common.device.pinned_copy(&model)?, buffer)?);
         *expected = model;
         Ok(())
     }
 
     fn fill_part(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let (value, middle) = (self.random.u32(..), self.random.usize(..LENGTH));
+        let other = self.any_stream();
         let Checked { buffer, model } = &mut self.buffers[chosen];
         let (left, right) = buffer.split_at_mut(middle)?;
-        let other = &self.streams[self.random.usize(..STREAMS)];
         stream.fill_into(value, left)?;
         other.fill_into(!value, right)?;
         model[..middle].fill(value);
@@ -83,8 +123,8 @@ impl Worker<'_> {
 
     fn copy_from_shared(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let Checked { buffer, model } = &mut self.buffers[chosen];
-        stream.copy(&self.shared.buffer, buffer)?;
-        model.clone_from(&self.shared.model);
+        stream.copy(&self.common.shared.buffer, buffer)?;
+        model.clone_from(&self.common.shared.model);
         Ok(())
     }
 
@@ -98,7 +138,21 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn start_download(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
+    /// From the shared buffer or one of this thread's own, which other streams may have written just now.
+    fn launch(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
+        let Some(launch) = self.common.launch else { return self.copy(stream, chosen) };
+        let (factor, other) = (self.random.u32(..), (chosen + 1) % self.buffers.len());
+        let from_shared = self.random.bool();
+        let [from, to] = self.buffers.get_disjoint_mut([other, chosen]).expect("two buffers");
+        let from = if from_shared { &self.common.shared } else { from };
+        launch(stream, &from.buffer, &mut to.buffer, factor)?;
+        for (y, x) in to.model.iter_mut().zip(&from.model) {
+            *y = y.wrapping_mul(factor).wrapping_add(*x);
+        }
+        Ok(())
+    }
+
+    fn start_download(&mut self, stream: &Stream, chosen: usize) -> std::result::Result<(), Failure> {
         let Some(host) = self.host.pop() else { return self.finish_download() };
         let Checked { buffer, model } = &self.buffers[chosen];
         let transfer = stream.download_async(buffer, host)?;
@@ -106,14 +160,14 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn finish_download(&mut self) -> Result<()> {
+    fn finish_download(&mut self) -> std::result::Result<(), Failure> {
         if self.under_way.is_empty() {
             return Ok(());
         }
         let chosen = self.random.usize(..self.under_way.len());
         let Expected { transfer, model } = self.under_way.swap_remove(chosen);
         let host = transfer.wait()?;
-        assert!(*host == *model, "a copy to the host");
+        agree("a copy to the host", &host, &model)?;
         self.host.push(host);
         Ok(())
     }
@@ -121,13 +175,13 @@ impl Worker<'_> {
     fn drop_download(&mut self) -> Result<()> {
         if let Some(expected) = self.under_way.pop() {
             drop(expected.transfer);
-            self.host.push(self.device.pinned_zeros(LENGTH)?);
+            self.host.push(self.common.device.pinned_zeros(LENGTH)?);
         }
         Ok(())
     }
 
     fn order(&mut self, stream: &Stream) -> Result<()> {
-        let other = &self.streams[self.random.usize(..STREAMS)];
+        let other = self.any_stream();
         match self.random.u32(..3) {
             0 => stream.wait_stream(other),
             1 => stream.wait(&other.record()?),
@@ -135,51 +189,110 @@ impl Worker<'_> {
         }
     }
 
-    fn check(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
-        let Checked { buffer, model } = &self.buffers[chosen];
-        assert!(stream.download(buffer)? == *model, "a buffer");
+    /// Leaves a buffer for others, with work on it pending, and takes one, or drops one that nobody took.
+    fn exchange(&mut self, chosen: usize) {
+        let place = self.random.usize(..);
+        let mut shelf = self.common.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.is_empty() {
+            return;
+        }
+        let place = place % shelf.len();
+        std::mem::swap(&mut shelf[place], &mut self.buffers[chosen]);
+    }
+
+    /// On a stream that is gone before its work has run.
+    fn on_a_stream_of_its_own(&mut self, chosen: usize) -> Result<()> {
+        let stream = self.common.device.new_stream()?;
+        if self.random.bool() { self.launch(&stream, chosen) } else { self.replace(&stream, chosen) }
+    }
+
+    /// A graph that is dropped while it runs.
+    fn replay(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
+        let (other, value) = (self.any_stream(), self.random.u32(..));
+        let Checked { buffer, model } = &mut self.buffers[chosen];
+        let (graph, ()) = stream.capture(|capture| {
+            let shared = capture.read(&self.common.shared.buffer)?;
+            let mut target = capture.write(buffer)?;
+            capture.copy(shared, &mut target)?;
+            capture.fill_into(value, target.view_mut().slice(..7)?)
+        })?;
+        let mut graph = graph.instantiate()?;
+        graph.launch(stream)?;
+        graph.launch(other)?;
+        drop(graph);
+        model.clone_from(&self.common.shared.model);
+        model[..7].fill(value);
         Ok(())
     }
 
-    fn run(&mut self, steps: usize) -> Result<()> {
-        for _ in 0..steps {
-            self.step()?;
+    fn check(&mut self, stream: &Stream, chosen: usize) -> std::result::Result<(), Failure> {
+        let Checked { buffer, model } = &self.buffers[chosen];
+        agree("a buffer", &stream.download(buffer)?, model)
+    }
+
+    fn run(&mut self, steps: usize) -> std::result::Result<(), Failure> {
+        for step in 0..steps {
+            self.step().map_err(|error| format!("operation {step}: {error}"))?;
         }
         while !self.under_way.is_empty() {
             self.finish_download()?;
         }
         for chosen in 0..self.buffers.len() {
-            self.check(&self.streams[chosen % STREAMS], chosen)?;
+            self.check(&self.common.streams[chosen % STREAMS], chosen)?;
         }
         Ok(())
     }
 }
 
-fn random_work(device: &Device) -> Outcome {
-    let steps = std::env::var("FERROGRID_STRESS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(1000);
+fn agree(what: &str, found: &[u32], model: &[u32]) -> std::result::Result<(), Failure> {
+    match found.iter().zip(model).position(|(found, expected)| found != expected) {
+        None => Ok(()),
+        Some(place) => {
+            let (found, expected) = (found[place], model[place]);
+            Err(format!("{what}: element {place} is {found}, in the model {expected}").into())
+        }
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Random work, with launches if there is a kernel.
+pub(crate) fn random_work(device: &Device, launch: Option<Launch>) -> Outcome {
+    let steps = number("FERROGRID_STRESS").unwrap_or(1000) as usize;
+    let seed = number("FERROGRID_STRESS_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let run = format!("FERROGRID_STRESS={steps} FERROGRID_STRESS_SEED={seed} on {}", device.name());
+    eprintln!("{run}");
+
     let streams = (0..STREAMS).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
     let model: Vec<u32> = (0..LENGTH as u32).collect();
     let shared = Checked { buffer: streams[0].upload(&model)?, model };
+    let spare = |value| Ok(Checked { buffer: streams[0].fill(value, LENGTH)?, model: vec![value; LENGTH] });
+    let shelf = (0..SHELF as u32).map(spare).collect::<Result<Vec<_>>>()?;
+    let common = Common { device, streams, shared, shelf: Mutex::new(shelf), launch };
+
     let finished = std::thread::scope(|scope| {
-        let work = |seed| {
-            let (streams, shared) = (&streams, &shared);
-            move || -> Result<()> {
-                let random = fastrand::Rng::with_seed(seed);
-                let (buffers, host, under_way) = (Vec::new(), Vec::new(), Vec::new());
-                let mut worker = Worker { device, streams, shared, random, buffers, host, under_way };
-                for (index, stream) in streams.iter().enumerate() {
-                    let buffer = stream.fill(index as u32, LENGTH)?;
-                    worker.buffers.push(Checked { buffer, model: vec![index as u32; LENGTH] });
-                    worker.host.push(device.pinned_zeros(LENGTH)?);
-                }
+        let work = |thread: u64| {
+            let common = &common;
+            let work = move || {
+                let mut worker = Worker::new(common, seed.wrapping_add(thread))?;
                 worker.run(steps)
-            }
+            };
+            scope.spawn(move || work().map_err(|error: Failure| format!("thread {thread}, {error}")))
         };
-        let workers: Vec<_> = (0..THREADS).map(|seed| scope.spawn(work(seed))).collect();
+        let workers: Vec<_> = (0..THREADS).map(work).collect();
         let results = workers.into_iter().map(|worker| worker.join().expect("no worker panics"));
-        results.collect::<Result<Vec<()>>>()
+        results.collect::<Vec<std::result::Result<(), String>>>()
     });
-    finished?;
+    for result in finished {
+        result.map_err(|error| format!("{run}: {error}"))?;
+    }
+    let Common { streams, shared, shelf, .. } = common;
+    for Checked { buffer, model } in shelf.into_inner()?.iter().chain([&shared]) {
+        agree("a buffer that all used", &streams[1].download(buffer)?, model)
+            .map_err(|error| error.to_string())?;
+    }
     streams.iter().try_for_each(Stream::synchronize)?;
     Ok(())
 }

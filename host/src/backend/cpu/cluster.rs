@@ -6,11 +6,13 @@ use std::ptr::NonNull;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
+use super::block::BlockExecutor;
 use super::cooperative::{Meeting, executors_for, run_resident};
 use super::device::CpuDevice;
-use super::execute::{FirstFailure, Launch};
+use super::execute::Launch;
+use super::first_failure::FirstFailure;
 use crate::divergence::BarrierReach;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Runs all blocks of `launch`, whose grid is made of whole clusters.
 ///
@@ -39,19 +41,23 @@ unsafe fn run_clusters(
     launch: &Launch,
     device: &CpuDevice,
     clusters: impl Iterator<Item = u64>,
-    failure: &FirstFailure,
+    failure: &FirstFailure<Error>,
 ) {
-    let mut clusters = clusters.peekable();
-    let Some(&first) = clusters.peek() else { return };
-    let executors = match executors_for(launch, device, u64::from(blocks_per_cluster(launch))) {
-        Ok(executors) => executors,
-        Err(error) => return failure.note(blocks_of(launch, first)[0], || error),
-    };
+    let fresh = || executors_for(launch, device, u64::from(blocks_per_cluster(launch)));
+    let mut executors = Vec::new();
     for cluster in clusters {
         let blocks = blocks_of(launch, cluster);
         // The first is the lowest.
         if failure.before(blocks[0]) {
             continue;
+        }
+        // A stack that was used up spoils its executor. The others go first: who waits for stacks has none.
+        if executors.is_empty() || executors.iter().any(BlockExecutor::is_spoiled) {
+            executors.drain(..).for_each(|executor| device.keep_resident(executor));
+            executors = match fresh() {
+                Ok(executors) => executors,
+                Err(error) => return failure.note(blocks[0], || error),
+            };
         }
         let meeting = Meeting::new(1, BarrierReach::Cluster);
         let all = NonNull::from(&*executors);

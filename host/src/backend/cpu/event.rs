@@ -1,11 +1,10 @@
 //! Events of the CPU device: marks in queues that worker threads raise, with the time. It must not
 //! know what stands before or after a mark.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::spin;
+use super::mark::Mark;
 use crate::backend::signal::Signal;
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
@@ -18,23 +17,9 @@ pub(crate) struct CpuEvent {
 
 /// A point in the queue of a CPU stream, reached once.
 #[derive(Clone)]
-pub(crate) struct CpuMark {
-    state: Arc<State>,
-}
+pub(crate) struct CpuMark(Mark<Reached>);
 
-struct State {
-    /// Whether the mark has been reached, for those who look without waiting.
-    reached: AtomicBool,
-    progress: Mutex<Progress>,
-    changed: Condvar,
-}
-
-enum Progress {
-    /// Not yet reached; these are to be raised then.
-    Ahead(Vec<Arc<Signal>>),
-    Reached(Reached),
-}
-
+/// When it was reached, and what the stream had failed with by then.
 #[derive(Clone)]
 struct Reached {
     at: Instant,
@@ -104,49 +89,24 @@ impl CpuEvent {
 
 impl CpuMark {
     pub(super) fn new() -> Self {
-        let progress = Mutex::new(Progress::Ahead(Vec::new()));
-        let reached = AtomicBool::new(false);
-        CpuMark { state: Arc::new(State { reached, progress, changed: Condvar::new() }) }
+        CpuMark(Mark::new())
     }
 
     /// Notes that the mark has been reached; `failure` is what the stream had failed with by then.
     pub(super) fn reach(&self, failure: Option<Error>) {
-        let reached = Progress::Reached(Reached { at: Instant::now(), failure });
-        let before = std::mem::replace(&mut *self.lock(), reached);
-        self.state.reached.store(true, Ordering::Release);
-        self.state.changed.notify_all();
-        if let Progress::Ahead(signals) = before {
-            signals.iter().for_each(|signal| signal.raise());
-        }
+        self.0.reach(Reached { at: Instant::now(), failure });
     }
 
     /// Waits for the mark; tells what the stream had failed with by then.
     pub(super) fn wait(&self) -> Option<Error> {
-        spin::until(|| self.state.reached.load(Ordering::Acquire).then_some(()));
-        let ahead = |progress: &mut Progress| matches!(progress, Progress::Ahead(_));
-        let progress = self.state.changed.wait_while(self.lock(), ahead);
-        match &*progress.unwrap_or_else(PoisonError::into_inner) {
-            Progress::Ahead(_) => None,
-            Progress::Reached(reached) => reached.failure.clone(),
-        }
+        self.0.wait().failure
     }
 
     fn reached(&self) -> Option<Reached> {
-        match &*self.lock() {
-            Progress::Ahead(_) => None,
-            Progress::Reached(reached) => Some(reached.clone()),
-        }
+        self.0.reached()
     }
 
     fn notify(&self, signal: Arc<Signal>) {
-        if let Progress::Ahead(signals) = &mut *self.lock() {
-            signals.push(signal);
-            return;
-        }
-        signal.raise();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.state.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.notify(move || signal.raise());
     }
 }

@@ -2,8 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrogrid_device::native::Block;
@@ -14,6 +13,7 @@ use super::block::BlockExecutor;
 use super::cluster;
 use super::cooperative;
 use super::device::CpuDevice;
+use super::first_failure::FirstFailure;
 use super::memory::out_of_memory;
 use super::overflow;
 use super::panic::{catch, install_hook};
@@ -82,7 +82,7 @@ impl Launch {
         tasks: u64,
         blocks: Range<u64>,
         device: &CpuDevice,
-        failure: &FirstFailure,
+        failure: &FirstFailure<Error>,
     ) {
         let count = blocks.end - blocks.start;
         let tasks = count.min(tasks);
@@ -107,7 +107,12 @@ impl Launch {
     }
 
     /// Runs blocks one after the other; whether their threads may wait, which holds of all blocks or none.
-    unsafe fn run_blocks(&self, blocks: Range<u64>, device: &CpuDevice, failure: &FirstFailure) -> bool {
+    unsafe fn run_blocks(
+        &self,
+        blocks: Range<u64>,
+        device: &CpuDevice,
+        failure: &FirstFailure<Error>,
+    ) -> bool {
         let executor = device.executor();
         self.name_kernel();
         let current = Cell::new(blocks.start);
@@ -186,35 +191,4 @@ pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &Cpu
         return Err(Error::SharedMemoryTooLarge { kernel, device, bytes, limit });
     }
     cooperative::check(kernel, shape, device)
-}
-
-/// The failure of the lowest block among those that failed.
-pub(super) struct FirstFailure {
-    /// Its number, or `u64::MAX`.
-    block: AtomicU64,
-    error: Mutex<Option<Error>>,
-}
-
-impl FirstFailure {
-    pub(super) fn new() -> Self {
-        FirstFailure { block: AtomicU64::new(u64::MAX), error: Mutex::new(None) }
-    }
-
-    /// Whether a block before `number` has failed, so that `number` need not run.
-    pub(super) fn before(&self, number: u64) -> bool {
-        self.block.load(Ordering::Relaxed) < number
-    }
-
-    pub(super) fn note(&self, number: u64, error: impl FnOnce() -> Error) {
-        let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-        if number < self.block.load(Ordering::Relaxed) {
-            self.block.store(number, Ordering::Relaxed);
-            *first = Some(error());
-        }
-    }
-
-    pub(super) fn into_result(self) -> Result<()> {
-        let error = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
-        error.map_or(Ok(()), Err)
-    }
 }

@@ -1,4 +1,7 @@
 //! Where the parts that coordinate CPU threads take their locks from: std here, loom in `host/tests/loom_executor.rs`,
-//! which includes those parts by path and tries all orders of their steps. It must not know the parts.
+//! which includes those parts by path and tries the orders of their steps. It must not know the parts.
 
-pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub(super) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+pub(super) use super::spin::until as look_for_a_moment;

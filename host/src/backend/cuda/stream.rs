@@ -73,6 +73,20 @@ pub(super) struct Held<'a> {
     _open: Option<MutexGuard<'a, Use>>,
 }
 
+/// A spare event, recorded at the end of a stream, whose context is bound; spare again when it is dropped: a wait keeps
+/// what the event stood for when it was asked for.
+struct Tail {
+    device: &'static CudaDevice,
+    context: CUcontext,
+    event: Handle<CUevent>,
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        self.device.spare_events().push(self.event);
+    }
+}
+
 impl CudaStream {
     /// A new stream in `context`, which is that of `device`.
     pub(super) fn new(
@@ -203,40 +217,46 @@ impl CudaStream {
 
     /// Makes later work here start after all that `earlier` holds so far.
     pub(crate) fn run_after(&self, earlier: &CudaStream) -> Result<()> {
-        let Owner::Foreign(usage) = &earlier.owner else { return self.wait_for_tail(earlier) };
+        let Owner::Foreign(usage) = &earlier.owner else { return self.wait_for(earlier.tail()?) };
         let usage = lock(usage);
         let end = match &*usage {
             // Under the lock, so that the stream stays: its handle is dropped before it is ended.
-            Use::Open => return self.wait_for_tail(earlier),
+            Use::Open => {
+                let tail = earlier.tail();
+                // Without the lock: to hold this stream takes another such, and another thread may want the two the
+                // other way round.
+                drop(usage);
+                return self.wait_for(tail?);
+            }
             Use::Ended(end) => end.raw(),
             Use::Lost(error) => return Err(error.clone()),
         };
-        // The event lives as long as `earlier`. The lock does not: `hold` may take another such.
+        // The event lives as long as `earlier`. The lock does not, as above.
         drop(usage);
         self.bind()?;
         self.wait_raw(self.hold()?.raw, end)
     }
 
-    fn wait_for_tail(&self, earlier: &CudaStream) -> Result<()> {
-        let device = earlier.device;
-        earlier.bind()?;
-        let spare = device.spare_events().pop();
+    /// A spare event that stands for all that this stream holds so far.
+    fn tail(&self) -> Result<Tail> {
+        self.bind()?;
+        let spare = self.device.spare_events().pop();
         let event = match spare {
             Some(event) => event,
-            None => Handle(event::create(device, UNTIMED)?),
+            None => Handle(event::create(self.device, UNTIMED)?),
         };
+        let tail = Tail { device: self.device, context: self.context.0, event };
         // SAFETY: the handles are live, and of the bound context.
-        let code = unsafe { self.driver.event_record(event.0, earlier.raw.0) };
-        let recorded = device.check(code, "cuEventRecord", "");
-        let waits = recorded.and_then(|()| {
-            if self.context.0 != earlier.context.0 {
-                self.bind()?;
-            }
-            self.wait_raw(self.hold()?.raw, event.0)
-        });
-        // A wait keeps what the event stood for when it was asked for, so the event is free again.
-        device.spare_events().push(event);
-        waits
+        let code = unsafe { self.driver.event_record(tail.event.0, self.raw.0) };
+        self.device.check(code, "cuEventRecord", "")?;
+        Ok(tail)
+    }
+
+    fn wait_for(&self, tail: Tail) -> Result<()> {
+        if self.context.0 != tail.context {
+            self.bind()?;
+        }
+        self.wait_raw(self.hold()?.raw, tail.event.0)
     }
 
     /// To be called when the public handle is gone. What is asked of a foreign stream from now on is

@@ -1,0 +1,118 @@
+// The host runtime's work in CUDA C++: what benches/runtime is measured against, in the same process, context and
+// streams, on the same memory. Build: nvcc -O3 -arch=native -shared -Xcompiler -fPIC runtime.cu -o libruntime.so -ldl
+//
+// A function that measures returns seconds, or, if a call fails, its code, negated. What the driver offers under
+// its own names is called by them, at the addresses that dlsym gives, as for every program that links libcuda.
+#include <chrono>
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#define TRY(call)                                            \
+    do {                                                     \
+        int code = static_cast<int>(call);                   \
+        if (code != 0) return -static_cast<double>(code);    \
+    } while (0)
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+template <typename F> F driver(const char* name) {
+    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    return reinterpret_cast<F>(dlsym(library, name));
+}
+
+__global__ void empty() {}
+
+}  // namespace
+
+// The function of that name in the PTX; null if it does not load.
+EXPORT void* load_function(const char* ptx, const char* name) {
+    static auto load = driver<decltype(&cuModuleLoadData)>("cuModuleLoadData");
+    static auto get = driver<decltype(&cuModuleGetFunction)>("cuModuleGetFunction");
+    CUmodule module;
+    CUfunction function;
+    if (load(&module, ptx) != CUDA_SUCCESS) return nullptr;
+    return get(&function, module, name) == CUDA_SUCCESS ? function : nullptr;
+}
+
+// All launches of one block of 256 threads, by turns on the streams, each with its parameters; without the wait.
+EXPORT double launches(void* function, CUstream* streams, void*** params, unsigned lanes, unsigned count) {
+    static auto launch = driver<decltype(&cuLaunchKernel)>("cuLaunchKernel");
+    auto start = Clock::now();
+    for (unsigned i = 0, lane = 0; i < count; ++i, lane = lane + 1 == lanes ? 0 : lane + 1)
+        TRY(launch(static_cast<CUfunction>(function), 1, 1, 1, 256, 1, 1, 0, streams[lane], params[lane], nullptr));
+    return seconds_since(start);
+}
+
+EXPORT double records(CUevent event, CUstream stream, unsigned count) {
+    static auto record = driver<decltype(&cuEventRecord)>("cuEventRecord");
+    auto start = Clock::now();
+    for (unsigned i = 0; i < count; ++i) TRY(record(event, stream));
+    return seconds_since(start);
+}
+
+EXPORT double queries(CUevent event, unsigned count) {
+    static auto query = driver<decltype(&cuEventQuery)>("cuEventQuery");
+    auto start = Clock::now();
+    for (unsigned i = 0; i < count; ++i) TRY(query(event));
+    return seconds_since(start);
+}
+
+// A graph of empty kernels, one after the other, ready to be launched; null if that fails.
+EXPORT void* new_graph(unsigned nodes) {
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t instance;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return nullptr;
+    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) return nullptr;
+    for (unsigned i = 0; i < nodes; ++i) empty<<<1, 1, 0, stream>>>();
+    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) return nullptr;
+    if (cudaGraphInstantiateWithFlags(&instance, graph, 0) != cudaSuccess) return nullptr;
+    return instance;
+}
+
+// All replays, and the wait for them.
+EXPORT double replays(void* graph, cudaStream_t stream, unsigned count) {
+    auto start = Clock::now();
+    for (unsigned i = 0; i < count; ++i) TRY(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream));
+    TRY(cudaStreamSynchronize(stream));
+    return seconds_since(start);
+}
+
+// All copies, each with the wait for it.
+EXPORT double copies(void* to, const void* from, size_t bytes, cudaStream_t stream, unsigned count) {
+    auto start = Clock::now();
+    for (unsigned i = 0; i < count; ++i) {
+        TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+        TRY(cudaStreamSynchronize(stream));
+    }
+    return seconds_since(start);
+}
+
+// Chunk by chunk, by turns on the streams: to the device, through the kernel, and back; and the wait for all. The kernel
+// is the other side's, so that only the host's part differs: its parameters are rounds, a, b, and a slice.
+EXPORT double pipeline(void* function, const float* input, float* output, float* const* buffers, unsigned chunks,
+                       size_t length, unsigned rounds, cudaStream_t* streams, unsigned lanes) {
+    static auto launch = driver<decltype(&cuLaunchKernel)>("cuLaunchKernel");
+    unsigned blocks = static_cast<unsigned>((length + 255) / 256);
+    float a = 0.999f, b = 0.001f;
+    auto start = Clock::now();
+    for (unsigned i = 0; i < chunks; ++i) {
+        cudaStream_t stream = streams[i % lanes];
+        const float* from = input + i * length;
+        TRY(cudaMemcpyAsync(buffers[i], from, length * sizeof(float), cudaMemcpyHostToDevice, stream));
+        float* buffer = buffers[i];
+        void* params[] = {&rounds, &a, &b, &buffer, &length};
+        TRY(launch(static_cast<CUfunction>(function), blocks, 1, 1, 256, 1, 1, 0, stream, params, nullptr));
+        TRY(cudaMemcpyAsync(output + i * length, buffers[i], length * sizeof(float), cudaMemcpyDeviceToHost, stream));
+    }
+    for (unsigned lane = 0; lane < lanes; ++lane) TRY(cudaStreamSynchronize(streams[lane]));
+    return seconds_since(start);
+}

@@ -1,0 +1,43 @@
+//! Two sides in turns, and what comes out as a line of JSON. It must not know what the sides do.
+
+use crate::Outcome;
+
+/// Prints the middle half of each side's seconds over `rounds`, divided by `per`. Both run once before; who is first
+/// alternates.
+pub fn duel(
+    name: &str,
+    rounds: usize,
+    per: f64,
+    mut ours: impl FnMut() -> Outcome<f64>,
+    mut theirs: impl FnMut() -> Outcome<f64>,
+) -> Outcome<()> {
+    ours()?;
+    theirs()?;
+    let mut seconds = [Vec::new(), Vec::new()];
+    for round in 0..rounds {
+        if round % 2 == 0 {
+            seconds[0].push(ours()?);
+        }
+        seconds[1].push(theirs()?);
+        if round % 2 == 1 {
+            seconds[0].push(ours()?);
+        }
+    }
+    let [ours, theirs] = seconds.map(|seconds| quartiles(seconds).map(|seconds| seconds / per));
+    println!(
+        "{{\"name\": \"{name}\", \"ours\": {}, \"theirs\": {}, \"rounds\": {rounds}}}",
+        list(ours),
+        list(theirs)
+    );
+    Ok(())
+}
+
+/// The values at one quarter, the middle, and three quarters.
+fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
+}
+
+fn list(values: [f64; 3]) -> String {
+    format!("[{}]", values.map(|value| format!("{value:.6e}")).join(", "))
+}

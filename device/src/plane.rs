@@ -1,0 +1,140 @@
+//! A slice seen as rows of equal length. It must not know where the slice lies.
+
+use core::marker::PhantomData;
+use core::ops::Index;
+use core::ptr::NonNull;
+
+/// The first `height` rows of `width` elements of a slice, one after the other: `plane[row][column]`.
+///
+/// What costs a bounds check is a row or a column that the compiler does not know to be below the height or the
+/// width, so loops over `0..height` and `0..width` check nothing, and a stencil that keeps to the inside of
+/// the plane checks nothing either. With the slice alone each element would be checked against the length,
+/// since the compiler cannot follow `row * width + column`.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// Element (row, column) of the product of two matrices with `n` columns each.
+/// fn element(n: usize, a: &[f32], b: &[f32], row: usize, column: usize) -> Option<f32> {
+///     let (a, b) = (Plane::new(a, n, n)?, Plane::new(b, n, n)?);
+///     let a = a.row(row)?;
+///     (column < n).then(|| (0..n).map(|k| a[k] * b[k][column]).sum())
+/// }
+///
+/// assert_eq!(element(2, &[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], 1, 0), Some(43.0));
+/// assert_eq!(element(2, &[1.0, 2.0, 3.0], &[5.0, 6.0, 7.0, 8.0], 1, 0), None);
+/// ```
+// A pointer rather than a slice: an `Option` of it has a tag of its own, which LLVM folds, where it would else
+// choose between the slice and null.
+pub struct Plane<'a, T> {
+    /// `width * height` elements follow.
+    start: *const T,
+    width: usize,
+    height: usize,
+    elements: PhantomData<&'a [T]>,
+}
+
+// SAFETY: it is a `&[T]`.
+unsafe impl<T: Sync> Send for Plane<'_, T> {}
+// SAFETY: it is a `&[T]`.
+unsafe impl<T: Sync> Sync for Plane<'_, T> {}
+
+impl<T> Clone for Plane<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Plane<'_, T> {}
+
+impl<'a, T> Plane<'a, T> {
+    /// The first `width * height` elements as `height` rows; `None` if there are fewer.
+    #[inline(always)]
+    pub fn new(elements: &'a [T], width: usize, height: usize) -> Option<Self> {
+        if width.checked_mul(height)? > elements.len() {
+            return None;
+        }
+        Some(Plane { start: elements.as_ptr(), width, height, elements: PhantomData })
+    }
+
+    /// Elements per row.
+    #[inline(always)]
+    pub fn width(self) -> usize {
+        self.width
+    }
+
+    /// How many rows there are.
+    #[inline(always)]
+    pub fn height(self) -> usize {
+        self.height
+    }
+
+    /// A row; `None` below the last.
+    #[inline(always)]
+    pub fn row(self, row: usize) -> Option<&'a [T]> {
+        // SAFETY: below the height.
+        (row < self.height).then(|| unsafe { self.row_unchecked(row) })
+    }
+
+    /// # Safety
+    /// `row` is below the height.
+    #[inline(always)]
+    unsafe fn row_unchecked(self, row: usize) -> &'a [T] {
+        // SAFETY: `row * width + width` is at most `width * height`, which is no more than there are elements.
+        unsafe { core::slice::from_raw_parts(self.start.add(row.unchecked_mul(self.width)), self.width) }
+    }
+
+    /// An element; `None` outside.
+    #[inline(always)]
+    pub fn get(self, row: usize, column: usize) -> Option<&'a T> {
+        // One condition, so that a load under it is a load under a predicate.
+        if row >= self.height || column >= self.width {
+            return None;
+        }
+        // SAFETY: `row * width + column` is below `width * height`, the number of elements.
+        Some(unsafe { &*self.start.add(row.unchecked_mul(self.width).unchecked_add(column)) })
+    }
+}
+
+impl<T> Index<usize> for Plane<'_, T> {
+    type Output = [T];
+
+    #[track_caller]
+    #[inline(always)]
+    fn index(&self, row: usize) -> &[T] {
+        // The bounds check of a slice, whose message costs a kernel least.
+        // SAFETY: elements without size need no memory.
+        let rows: &[()] = unsafe { core::slice::from_raw_parts(NonNull::dangling().as_ptr(), self.height) };
+        let () = rows[row];
+        // SAFETY: below the height.
+        unsafe { self.row_unchecked(row) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_follow_each_other() {
+        let numbers: [u32; 7] = core::array::from_fn(|i| i as u32);
+        let plane = Plane::new(&numbers, 3, 2).unwrap();
+        assert_eq!((plane[0].len(), plane[1][2], plane.width(), plane.height()), (3, 5, 3, 2));
+        assert_eq!((plane.get(1, 0), plane.get(1, 3), plane.get(2, 0)), (Some(&3), None, None));
+    }
+
+    #[test]
+    fn a_plane_has_no_more_elements_than_the_slice() {
+        let numbers = [0_u8; 6];
+        assert!(Plane::new(&numbers, 3, 2).is_some() && Plane::new(&numbers, 0, usize::MAX).is_some());
+        assert!(Plane::new(&numbers, 7, 1).is_none() && Plane::new(&numbers, usize::MAX, 2).is_none());
+        assert!(Plane::new(&numbers, 1 << 63, 2).is_none(), "the product would wrap to 0");
+    }
+
+    #[test]
+    #[should_panic(expected = "the len is 2 but the index is 2")]
+    fn a_row_below_the_last_is_a_panic() {
+        let _ = &Plane::new(&[0_u8; 6], 3, 2).unwrap()[2];
+    }
+}

@@ -1,0 +1,183 @@
+//! The record of who used an allocation, and the waits that follow from it: the rule that `order.rs` states. It must not
+//! know anything but its locks: `host/tests/loom_order.rs` includes it by path, and tries all orders of its steps.
+
+use std::sync::PoisonError;
+
+use crate::error::Result;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard};
+
+/// What the order needs of a stream.
+pub(crate) trait OrderedStream {
+    /// A number that no other stream of the process has or had; never 0.
+    fn id(&self) -> u64;
+
+    /// Whether no more work can be enqueued here, nor is a call about to.
+    fn is_closed(&self) -> bool;
+
+    /// Makes work enqueued here from now on start after all that `earlier` holds so far.
+    fn run_after(&self, earlier: &Self) -> Result<()>;
+}
+
+/// Readers in a record before those that are closed are sought out.
+pub(super) const MANY_READERS: usize = 8;
+
+/// How work uses an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// It only reads, perhaps at the same time as others.
+    Read,
+    /// It writes, and nothing else uses any part of the allocation meanwhile.
+    Write,
+    /// It writes a part, while other parts may be in use elsewhere; or it changes elements atomically,
+    /// while others may be about to do the same.
+    WritePart,
+}
+
+/// The order of work on one allocation.
+#[derive(Debug)]
+pub(crate) struct Order<S> {
+    /// The only stream in the record, or 0 if there are several.
+    pub(super) owner: AtomicU64,
+    record: Mutex<Record<S>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Record<S> {
+    /// The last exclusive writer; at first the stream that allocated.
+    writer: Arc<S>,
+    /// Streams that wrote parts since.
+    parts: Vec<Arc<S>>,
+    /// Streams that read since, each of which has waited for `writer`.
+    pub(super) readers: Vec<Arc<S>>,
+}
+
+impl<S: OrderedStream> Order<S> {
+    /// The order of an allocation made on `stream`.
+    pub(crate) fn new(stream: Arc<S>) -> Self {
+        Order {
+            owner: AtomicU64::new(stream.id()),
+            record: Mutex::new(Record { writer: stream, parts: Vec::new(), readers: Vec::new() }),
+        }
+    }
+
+    /// Makes what `stream` is about to be given wait for what it must come after.
+    ///
+    /// On an error nothing is entered, and nothing may be enqueued.
+    #[inline]
+    pub(crate) fn begin(&self, stream: &Arc<S>, usage: Use) -> Result<()> {
+        if usage != Use::WritePart && self.owner.load(Ordering::Acquire) == stream.id() {
+            return Ok(());
+        }
+        self.begin_shared(stream, usage)
+    }
+
+    #[cold]
+    fn begin_shared(&self, stream: &Arc<S>, usage: Use) -> Result<()> {
+        let mut record = self.lock();
+        match usage {
+            Use::Read => record.read(stream)?,
+            Use::Write => record.write(stream)?,
+            Use::WritePart => record.write_part(stream)?,
+        }
+        self.owner.store(record.only_stream(), Ordering::Release);
+        Ok(())
+    }
+
+    /// The streams whose work so far a use by the host must come after.
+    pub(crate) fn earlier(&self, usage: Use) -> Vec<Arc<S>> {
+        let record = self.lock();
+        let readers = if usage == Use::Read { &[][..] } else { &record.readers[..] };
+        let earlier = std::iter::once(&record.writer).chain(&record.parts).chain(readers);
+        earlier.cloned().collect()
+    }
+
+    /// The stream on which the allocation is to be freed, made to wait for all uses: one that has used it and
+    /// `fits`, else what `other` makes.
+    pub(crate) fn end(
+        &mut self,
+        fits: impl Fn(&S) -> bool,
+        other: impl FnOnce() -> Result<Arc<S>>,
+    ) -> Result<Arc<S>> {
+        let record = self.record.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let used = record.parts.iter().rev().chain(record.readers.iter().rev()).chain([&record.writer]);
+        let last = match used.into_iter().find(|stream| fits(stream)) {
+            Some(stream) => stream.clone(),
+            None => other()?,
+        };
+        record.write(&last)?;
+        Ok(last)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Record<S>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: OrderedStream> Record<S> {
+    fn read(&mut self, stream: &Arc<S>) -> Result<()> {
+        for part in &self.parts {
+            wait(stream, part)?;
+        }
+        if same(&self.writer, stream) || self.readers.iter().any(|reader| same(reader, stream)) {
+            return Ok(());
+        }
+        wait(stream, &self.writer)?;
+        if self.readers.len() >= MANY_READERS {
+            let (closed, open) = self.readers.iter().cloned().partition(|reader| reader.is_closed());
+            let closed: Vec<Arc<S>> = closed;
+            closed.iter().try_for_each(|reader| wait(stream, reader))?;
+            self.readers = open;
+        }
+        self.readers.push(stream.clone());
+        Ok(())
+    }
+
+    fn write(&mut self, stream: &Arc<S>) -> Result<()> {
+        self.wait_for_all(stream)?;
+        self.parts.clear();
+        self.readers.clear();
+        self.writer = stream.clone();
+        Ok(())
+    }
+
+    fn write_part(&mut self, stream: &Arc<S>) -> Result<()> {
+        let closed: Vec<u64> =
+            self.streams().filter(|stream| stream.is_closed()).map(|stream| stream.id()).collect();
+        self.wait_for_all(stream)?;
+        self.readers.retain(|reader| !closed.contains(&reader.id()));
+        self.parts.retain(|part| !closed.contains(&part.id()));
+        if !self.parts.iter().any(|part| same(part, stream)) {
+            self.parts.push(stream.clone());
+        }
+        Ok(())
+    }
+
+    fn wait_for_all(&self, stream: &Arc<S>) -> Result<()> {
+        let mut waited: Vec<u64> = Vec::new();
+        for other in self.streams() {
+            if !waited.contains(&other.id()) {
+                wait(stream, other)?;
+                waited.push(other.id());
+            }
+        }
+        Ok(())
+    }
+
+    fn only_stream(&self) -> u64 {
+        let id = self.writer.id();
+        if self.streams().all(|stream| stream.id() == id) { id } else { 0 }
+    }
+
+    fn streams(&self) -> impl Iterator<Item = &Arc<S>> {
+        std::iter::once(&self.writer).chain(&self.parts).chain(&self.readers)
+    }
+}
+
+fn wait<S: OrderedStream>(stream: &Arc<S>, earlier: &Arc<S>) -> Result<()> {
+    if same(stream, earlier) { Ok(()) } else { stream.run_after(earlier) }
+}
+
+fn same<S: OrderedStream>(a: &Arc<S>, b: &Arc<S>) -> bool {
+    a.id() == b.id()
+}
