@@ -32,6 +32,14 @@ pub mod elementwise {
         }
     }
 
+    /// Takes one from each element that is not 0.
+    #[kernel]
+    pub fn count_down(t: Thread<1>, mut data: DisjointSlice<u32>) {
+        if let Some(value) = data.get_mut(t.index()) {
+            *value = value.saturating_sub(1);
+        }
+    }
+
     /// output <- input.
     #[kernel]
     pub fn copy(t: Thread<1>, input: &[u32], mut output: DisjointSlice<u32>) {
