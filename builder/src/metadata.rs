@@ -128,7 +128,7 @@ impl Package {
             name: text(own, "name")?.to_owned(),
             workspace_root: PathBuf::from(text(metadata, "workspace_root")?),
             targets: targets(own, &environment.features, is_member),
-            dependencies: dependencies(own, &graph),
+            dependencies: dependencies(own, &environment.features, &graph),
             ferrogrid: graph.ferrogrid(id),
             archs: settings.archs,
             options: settings.options,
@@ -191,7 +191,9 @@ fn discovered(folder: &Path) -> Vec<PathBuf> {
     places.into_iter().filter(|(key, _)| !is_off(key)).map(|(_, place)| folder.join(place)).collect()
 }
 
-fn dependencies(package: &Value, graph: &Graph<'_>) -> BTreeMap<String, Dependency> {
+/// The dependencies with the features that the package asks for, by itself and by its own features. What others
+/// ask for of the same crate does not count: a program beside may want its `std`.
+fn dependencies(package: &Value, active: &[String], graph: &Graph<'_>) -> BTreeMap<String, Dependency> {
     let mut found = BTreeMap::new();
     let id = package["id"].as_str().unwrap_or_default();
     for (name, dependency_id) in graph.edges(id) {
@@ -203,6 +205,7 @@ fn dependencies(package: &Value, graph: &Graph<'_>) -> BTreeMap<String, Dependen
         let mut features = BTreeSet::new();
         let mut default_features = false;
         let mut is_declared = false;
+        let mut called = BTreeSet::new();
         for declaration in declared {
             if let Some(rename) = declaration["rename"].as_str()
                 && rename.replace('-', "_") != name
@@ -210,6 +213,7 @@ fn dependencies(package: &Value, graph: &Graph<'_>) -> BTreeMap<String, Dependen
                 continue;
             }
             is_declared = true;
+            called.extend(declaration["rename"].as_str().or(declaration["name"].as_str()));
             default_features |= declaration["uses_default_features"].as_bool().unwrap_or(true);
             features.extend(strings(&declaration["features"]));
         }
@@ -217,6 +221,7 @@ fn dependencies(package: &Value, graph: &Graph<'_>) -> BTreeMap<String, Dependen
             continue;
         }
         let Some(mut dependency) = graph.dependency(dependency_id) else { continue };
+        features.extend(called.iter().flat_map(|called| passed_on(package, active, called)));
         dependency.default_features = default_features;
         dependency.features = features.into_iter().collect();
         found.insert(name.to_owned(), dependency);
@@ -224,10 +229,23 @@ fn dependencies(package: &Value, graph: &Graph<'_>) -> BTreeMap<String, Dependen
     found
 }
 
+/// The features of the dependency `called` so that the package's active features switch on: those of
+/// `fast = ["called/simd", "called?/x"]`.
+fn passed_on(package: &Value, active: &[String], called: &str) -> Vec<String> {
+    let entries = active.iter().flat_map(|feature| strings(&package["features"][feature]));
+    let of_dependency = |entry: String| {
+        let (dependency, feature) = entry.split_once('/')?;
+        (dependency.trim_end_matches('?') == called).then(|| feature.to_owned())
+    };
+    entries.filter_map(of_dependency).collect()
+}
+
 /// The resolved packages and the edges between them.
 struct Graph<'a> {
     packages: BTreeMap<&'a str, &'a Value>,
     nodes: BTreeMap<&'a str, Vec<(&'a str, &'a str)>>,
+    /// The features that are on in this build, by package id.
+    features: BTreeMap<&'a str, Vec<String>>,
 }
 
 impl<'a> Graph<'a> {
@@ -245,7 +263,11 @@ impl<'a> Graph<'a> {
                 Some((node["id"].as_str()?, edges.collect()))
             })
             .collect();
-        Graph { packages, nodes }
+        let features = list(&metadata["resolve"], "nodes")
+            .iter()
+            .filter_map(|node| Some((node["id"].as_str()?, strings(&node["features"]))))
+            .collect();
+        Graph { packages, nodes, features }
     }
 
     /// The extern name and id of each dependency.
@@ -265,12 +287,18 @@ impl<'a> Graph<'a> {
         found
     }
 
-    /// The crates that every kernel uses, among all that `id` depends on.
+    /// The crates that every kernel uses, among all that `id` depends on, with the features that they have in
+    /// this build: whoever asked for one, the kernel's text is compiled with it on the host.
     fn ferrogrid(&self, id: &'a str) -> Option<[Dependency; 2]> {
         let closure = self.closure(id);
         let named = |name: &str| {
             let id = closure.iter().find(|id| self.packages.get(*id).is_some_and(|it| it["name"] == name))?;
-            self.dependency(id)
+            let mut dependency = self.dependency(id)?;
+            let mut features = self.features.get(id).cloned().unwrap_or_default();
+            dependency.default_features = features.iter().any(|feature| feature == "default");
+            features.retain(|feature| feature != "default");
+            dependency.features = features;
+            Some(dependency)
         };
         Some([named("ferrogrid-device")?, named("ferrogrid-macros")?])
     }

@@ -34,6 +34,8 @@ enum Verb {
     /// Show what the compiler made of kernels: PTX or SASS beside the source, registers, spills, shared memory,
     /// stack and occupancy. Needs no GPU.
     Inspect(verb::inspect::Options),
+    /// Run the benches of this package on every device: tables, JSON and plots. Does the set-up first.
+    Bench(verb::bench::Options),
     /// Pack tests, examples and benches to run on a GPU machine that has no Rust.
     Bundle(verb::bundle::Options),
 }
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Run(options) => verb::run::run(&options),
         Verb::Test(options) => verb::test::run(&options),
         Verb::Inspect(options) => verb::inspect::run(&options),
+        Verb::Bench(options) => verb::bench::run(&options),
         Verb::Bundle(options) => verb::bundle::run(&options),
     };
     match outcome {

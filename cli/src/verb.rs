@@ -1,5 +1,6 @@
 //! The verbs, one file each. This file must hold nothing else.
 
+pub(crate) mod bench;
 pub(crate) mod bundle;
 pub(crate) mod doctor;
 pub(crate) mod inspect;

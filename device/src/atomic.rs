@@ -21,7 +21,8 @@ use value::{Manner, Word};
 
 /// A number in device memory that threads change without excluding each other.
 ///
-/// `T` is `u32`, `i32`, `u64`, `i64`, `f32` or `f64`; the scope `S` says among which threads the
+/// `T` is `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, or one of the pairs `F16x2` and `Bf16x2` of
+/// `ferrogrid::device::half`; the scope `S` says among which threads the
 /// operations are atomic: those of a [`Block`], of the [`Device`] (unless told), or of the whole
 /// [`System`]. A kernel takes `&[DeviceAtomic<u32>]`, for which the launch gives
 /// `buffer.as_atomic()`.
@@ -138,7 +139,9 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
     /// where the result is not used: ptxas sees to that).
     ///
     /// Sums of floats depend on the order of the additions, which differs from run to run. On a GPU
-    /// the addition of `f32` takes subnormal numbers as zero.
+    /// the addition of `f32` takes subnormal numbers as zero. Of a pair of halves each is added atomically
+    /// (PTX `atom.add.noftz.f16x2`; `.bf16x2` from `sm_90` on, before that a loop around `atom.cas`), but a GPU
+    /// may change one before the other.
     #[inline(always)]
     pub fn fetch_add(&self, value: T, order: Ordering) -> T {
         // SAFETY: the place is this number's.

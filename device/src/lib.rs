@@ -28,6 +28,7 @@
 #![deny(missing_docs)]
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch))]
+#![cfg_attr(all(target_arch = "nvptx64", feature = "half"), feature(f16))]
 
 mod aligned;
 pub mod atomic;
@@ -37,6 +38,8 @@ mod device_copy;
 mod disjoint;
 #[doc(hidden)]
 pub mod failure;
+#[cfg(feature = "half")]
+pub mod half;
 mod index;
 pub mod integer;
 pub mod math;

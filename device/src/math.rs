@@ -6,6 +6,7 @@ mod fast;
 mod float;
 mod source;
 
+use core::cmp::Ordering;
 use core::fmt::{Debug, Display};
 use core::iter::{Product, Sum};
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign};
@@ -111,8 +112,20 @@ pub trait Float:
     fn is_finite(self) -> bool;
     /// Whether this is positive or negative infinity.
     fn is_infinite(self) -> bool;
+    /// Whether this is neither zero, nor subnormal, nor infinite, nor not a number.
+    fn is_normal(self) -> bool;
+    /// Whether this is nearer to zero than every normal number, and not zero.
+    fn is_subnormal(self) -> bool;
     /// Whether the sign bit is set, as in -0.0.
     fn is_sign_negative(self) -> bool;
+    /// Whether the sign bit is not set, as in 0.0.
+    fn is_sign_positive(self) -> bool;
+    /// The order of all bit patterns, as IEEE 754 has it: -0.0 below 0.0, NaNs at the ends.
+    fn total_cmp(&self, other: &Self) -> Ordering;
+    /// The next number above this one.
+    fn next_up(self) -> Self;
+    /// The next number below this one.
+    fn next_down(self) -> Self;
     /// The absolute value.
     fn abs(self) -> Self;
     /// 1 or -1 with this number's sign, also for zeros; NaN for NaN.
@@ -123,6 +136,17 @@ pub trait Float:
     fn min(self, other: Self) -> Self;
     /// The larger of two numbers; the other one if one is NaN.
     fn max(self, other: Self) -> Self;
+    /// The smaller of two numbers, -0.0 below 0.0; NaN if one is NaN (PTX `min.NaN` from `sm_80` on).
+    ///
+    /// ```
+    /// use ferrogrid_device::math::Float;
+    /// assert!(Float::minimum(1.0_f32, f32::NAN).is_nan());
+    /// ```
+    fn minimum(self, other: Self) -> Self;
+    /// The larger of two numbers, 0.0 above -0.0; NaN if one is NaN (PTX `max.NaN` from `sm_80` on).
+    fn maximum(self, other: Self) -> Self;
+    /// `(self + other) / 2` without overflow on the way.
+    fn midpoint(self, other: Self) -> Self;
     /// This number, or the nearer of `min` and `max` if it is not between them.
     ///
     /// # Panics
@@ -130,6 +154,10 @@ pub trait Float:
     fn clamp(self, min: Self, max: Self) -> Self;
     /// 1 / self, correctly rounded.
     fn recip(self) -> Self;
+    /// This angle in radians in degrees.
+    fn to_degrees(self) -> Self;
+    /// This angle in degrees in radians.
+    fn to_radians(self) -> Self;
 
     /// The largest integer not above this number (PTX `cvt.rmi`).
     fn floor(self) -> Self;

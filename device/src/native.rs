@@ -70,13 +70,16 @@ impl<'a> Block<'a> {
     /// [`DisjointSlice`](crate::DisjointSlice) that `body` reaches must belong to that launch.
     #[inline(always)]
     pub unsafe fn for_each_thread<const R: usize>(&self, mut body: impl FnMut(Thread<'_, R>)) {
-        let [width, height, depth] = self.block_dim;
+        // Copies: what the kernel writes might, to the compiler, be this block, which it would read anew
+        // for each thread.
+        let first = self.coordinates([0; 3]);
+        let [width, height, depth] = first.block_dim;
         for z in 0..depth {
             for y in 0..height {
                 for x in 0..width {
                     let thread_idx = [x, y, z];
                     let note = NoteOnUnwind { block: self, thread_idx };
-                    body(Thread::at(self, self.coordinates(thread_idx)));
+                    body(Thread::at(self, Coordinates { thread_idx, ..first }));
                     mem::forget(note);
                 }
             }

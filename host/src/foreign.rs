@@ -7,6 +7,7 @@
 //! launch.
 
 mod argument;
+mod attributes;
 mod error;
 mod function;
 mod global;
@@ -31,4 +32,5 @@ pub use linker::{LinkedImage, Linker};
 pub use module::ForeignModule;
 pub use parameter::Parameter;
 
+pub(crate) use attributes::LaunchAttributes;
 pub(crate) use image::{Image, ImageKind};

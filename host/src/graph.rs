@@ -7,6 +7,7 @@
 
 mod buffer;
 mod capture;
+mod condition;
 mod error;
 mod executable;
 mod node;
@@ -19,9 +20,10 @@ use std::fmt;
 
 pub use buffer::{GraphBuffer, GraphKey};
 pub use capture::Capture;
+pub use condition::GraphBody;
 pub use error::GraphError;
 pub use executable::ExecutableGraph;
-pub(crate) use node::{Fill, HostNode, KernelNode, Node, Operation};
+pub(crate) use node::{ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
 pub(crate) use recorder::{RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, waiting};
 pub use update::GraphUpdate;
 

@@ -251,7 +251,7 @@ fn check_grid(kernel: &'static str, blocks: [u64; 3], limits: &Limits) -> Result
 }
 
 /// Checks that the grid is made of whole clusters.
-fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32; 3]) -> Result<()> {
+pub(crate) fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32; 3]) -> Result<()> {
     for ((axis, blocks), cluster) in Axis::ALL.into_iter().zip(grid).zip(cluster) {
         if !blocks.is_multiple_of(cluster) {
             return Err(Error::PartialCluster { kernel, axis, blocks, cluster });

@@ -130,8 +130,8 @@ impl Event {
 }
 
 impl Device {
-    /// The event that another process has made and named by `handle` (`cuIpcOpenEventHandle`): the two can
-    /// record it and wait for it in turns. It has no time.
+    /// The event that another process has made and named by `handle` (`cuIpcOpenEventHandle`), to wait for
+    /// what that process records. It has no time.
     ///
     /// # Errors
     /// [`Error::Unsupported`] on the CPU device; or what the driver says: a process cannot open what it has

@@ -88,7 +88,9 @@ pub use foreign::{
     ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument,
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
-pub use graph::{Capture, ExecutableGraph, Graph, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate};
+pub use graph::{
+    Capture, ExecutableGraph, Graph, GraphBody, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate,
+};
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use host_slice::{In, InOut, Out, Shaped};
 pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};

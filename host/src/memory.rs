@@ -100,6 +100,10 @@ impl Memory {
         self.pointer
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }

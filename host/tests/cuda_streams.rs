@@ -7,7 +7,7 @@ mod scenario;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
@@ -156,11 +156,20 @@ fn foreign_both_ways() -> Result<()> {
         eprintln!("two streams wait for each other's locks");
         std::process::exit(1);
     });
+    // Both begin each wait at the same time; who sleeps until then would come too late.
+    let begun = AtomicUsize::new(0);
+    let waits = |stream: &Stream, other: &Stream| {
+        (1..=WAITS).try_for_each(|turn| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            while begun.load(Ordering::Relaxed) < 2 * turn {
+                std::hint::spin_loop();
+            }
+            stream.wait_stream(other)
+        })
+    };
     std::thread::scope(|scope| {
-        let waits = |stream: &Stream, other: &Stream| (0..WAITS).try_for_each(|_| stream.wait_stream(other));
-        let (one, two) = (&one, &two);
-        let other = scope.spawn(move || waits(two, one));
-        waits(one, two)?;
+        let other = scope.spawn(|| waits(&two, &one));
+        waits(&one, &two)?;
         other.join().unwrap()
     })?;
     drop(watch);

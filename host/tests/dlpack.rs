@@ -244,20 +244,34 @@ fn a_shape_has_as_many_elements_as_the_tensor() -> Result<()> {
 
 #[test]
 fn numpy_and_this_crate_share_arrays() {
+    share_by("numpy_test.py", "import numpy; numpy.from_dlpack");
+}
+
+#[test]
+fn cupy_or_pytorch_and_this_crate_share_arrays_on_a_gpu() {
+    if Device::cuda(0).is_err() {
+        return eprintln!("there is no GPU: nothing is shared");
+    }
+    let either = "try: import cupy\nexcept ImportError: import torch";
+    share_by("gpu_test.py", either);
+}
+
+/// Runs `script` if Python can do what it `needs`.
+fn share_by(script: &str, needs: &str) {
     let python = std::env::var_os("FERROGRID_TEST_PYTHON").unwrap_or("python3".into());
-    let has_numpy = Command::new(&python).args(["-c", "import numpy; numpy.from_dlpack"]).output();
-    if !has_numpy.is_ok_and(|output| output.status.success()) {
-        eprintln!(
-            "Python has no NumPy with DLPack: nothing is shared (FERROGRID_TEST_PYTHON names one that has)"
+    let able = Command::new(&python).args(["-c", needs]).output();
+    if !able.is_ok_and(|output| output.status.success()) {
+        return eprintln!(
+            "Python cannot `{needs}`: nothing is shared (FERROGRID_TEST_PYTHON names one that can)"
         );
-        return;
     }
     let test = std::env::current_exe().unwrap();
     let examples = test.ancestors().nth(2).unwrap().join("examples");
     let name = format!("{}dlpack_numpy{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let library = examples.join(name);
     assert!(library.exists(), "{library:?} is missing: cargo build --example dlpack_numpy");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dlpack_numpy/numpy_test.py");
-    let output = Command::new(python).arg(script).arg(library).output().unwrap();
+    let script = format!("{}/tests/dlpack_numpy/{script}", env!("CARGO_MANIFEST_DIR"));
+    let output =
+        Command::new(python).env("FERROGRID_DEVICE", "cpu").arg(script).arg(library).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -118,9 +118,26 @@ fn graphs_of_kernels_work_on_the_cpu() {
 #[cfg(target_os = "linux")]
 #[ignore = "the other tests run it, in a process with a fake driver"]
 fn scenario() {
-    if std::env::var_os("FERROGRID_TEST_SCENARIO").is_some() {
-        CASES.iter().try_for_each(|case| case(&Device::cuda(0)?)).unwrap();
-    }
+    let all = || CASES.iter().try_for_each(|case| case(&Device::cuda(0)?));
+    scenario::run_requested(&[("graphs", all), ("no_conditions", no_conditions)]);
+}
+
+#[cfg(target_os = "linux")]
+fn no_conditions() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let flag = stream.zeros::<u32>(1)?;
+    let (graph, ()) = stream.capture(|capture| {
+        let mut flag = capture.keep(flag)?;
+        capture.if_node(flag.key(), |body| body.fill_into(1, &mut flag)).map(drop)
+    })?;
+    let error = graph.instantiate().unwrap_err();
+    let symbol = "cuGraphConditionalHandleCreate";
+    assert!(
+        matches!(&error, Error::MissingSymbol { symbol: s, needed: (12, 3), .. } if *s == symbol),
+        "{error}"
+    );
+    assert!(error.to_string().contains("CUDA 12.3"), "{error}");
+    Ok(())
 }
 
 #[test]
@@ -132,4 +149,11 @@ fn graphs_of_kernels_work_on_a_driver_and_leave_nothing_behind() {
     assert_eq!(count("cuGraphInstantiateWithFlags"), count("cuGraphExecDestroy"));
     assert_eq!(count("cuGraphExecKernelNodeSetParams_v2"), 1, "what is refused never gets there");
     assert_eq!(count("cuLaunchKernel"), 0);
+}
+
+/// The fake driver is one of CUDA 12.4 by its number, but has no function for conditions, as one before 12.3.
+#[test]
+#[cfg(target_os = "linux")]
+fn conditions_need_a_driver_that_has_them() {
+    scenario::run("no_conditions", "");
 }

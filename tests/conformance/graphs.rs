@@ -4,7 +4,7 @@ use ferrogrid::prelude::*;
 use ferrogrid::{Device, Error, GraphError};
 
 use super::kernels::elementwise;
-use super::{Case, Outcome, expect};
+use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("typed_launches_are_recorded_and_replayed", typed_launches_are_recorded_and_replayed),
@@ -14,6 +14,10 @@ pub(crate) const CASES: &[Case] = &[
         "a_launch_over_the_limits_is_refused_in_a_recording",
         a_launch_over_the_limits_is_refused_in_a_recording,
     ),
+    ("a_body_runs_if_its_condition_holds", a_body_runs_if_its_condition_holds),
+    ("a_body_runs_while_its_condition_holds", a_body_runs_while_its_condition_holds),
+    ("loops_in_loops_run_as_often_as_they_say", loops_in_loops_run_as_often_as_they_say),
+    ("what_a_body_cannot_hold_is_refused", what_a_body_cannot_hold_is_refused),
 ];
 
 const LENGTH: usize = 100_000;
@@ -99,4 +103,131 @@ fn a_launch_over_the_limits_is_refused_in_a_recording(device: &Device) -> Outcom
     expect("refused", matches!(refused, Err(Error::BlockTooLarge { .. })), true)?;
     elementwise::increment(&stream, Grid::cover(4), &mut data)?;
     expect("still usable", stream.download(&data)?, vec![1; 4])
+}
+
+fn a_body_runs_if_its_condition_holds(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut chosen = stream.zeros::<u32>(1)?;
+    let mut data = stream.zeros::<u32>(LENGTH)?;
+    let (graph, (chosen, data, node)) = stream.capture(|capture| {
+        let chosen = capture.write(&mut chosen)?;
+        let mut data = capture.write(&mut data)?;
+        elementwise::increment(capture, Grid::cover(LENGTH), &mut data)?;
+        let node = capture.if_node(chosen.key(), |body| {
+            elementwise::increment(body, Grid::cover(LENGTH), &mut data)?;
+            elementwise::increment(body, Grid::cover(LENGTH), &mut data)
+        })?;
+        elementwise::increment(capture, Grid::cover(LENGTH), &mut data)?;
+        Ok((chosen.key(), data.key(), node))
+    })?;
+    expect("nodes", graph.len(), 3)?;
+    expect("it comes after the first", graph.dependencies(node)?.len(), 1)?;
+    names(&graph.to_dot(), &["n0 -> n1;", "n1 -> n2;", "cluster_n1", "n1_0 -> n1_1;", "if"])?;
+    let mut graph = graph.instantiate()?;
+    let mut expected = 0;
+    for value in [0, 1, 0, u32::MAX, 2] {
+        stream.fill_into(value, graph.view_mut(chosen)?)?;
+        graph.launch(&stream)?;
+        expected += if value == 0 { 2 } else { 4 };
+        let found = stream.download(graph.view(data)?)?;
+        expect(&format!("after {value}"), found == vec![expected; LENGTH], true)?;
+    }
+    let disabled = graph.set_enabled(node, false);
+    let is_expected =
+        |error: &Error| matches!(error, Error::Graph(GraphError::CannotDisable { node: 1, .. }));
+    expect_error("a conditional node", disabled, is_expected).map(drop)
+}
+
+fn a_body_runs_while_its_condition_holds(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let data = stream.zeros::<u32>(1000)?;
+    let mut rounds = stream.zeros::<u32>(1)?;
+    let (graph, (rounds, data)) = stream.capture(|capture| {
+        let mut rounds = capture.write(&mut rounds)?;
+        let mut data = capture.keep(data)?;
+        capture.while_node(rounds.key(), |body| {
+            elementwise::increment(body, Grid::cover(1000), &mut data)?;
+            elementwise::count_down(body, Grid::cover(1), &mut rounds)
+        })?;
+        Ok((rounds.key(), data.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    let mut expected = 0;
+    for count in [0, 1, 100, 3] {
+        stream.fill_into(count, graph.view_mut(rounds)?)?;
+        graph.launch(&stream)?;
+        // At once again: the condition is 0 by then.
+        graph.launch(&stream)?;
+        expected += count;
+        let found = stream.download(graph.view(data)?)?;
+        expect(&format!("after {count} rounds"), found == vec![expected; 1000], true)?;
+        expect("rounds left", stream.download(graph.view(rounds)?)?, vec![0])?;
+    }
+    Ok(())
+}
+
+fn loops_in_loops_run_as_often_as_they_say(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (outer, inner) = (stream.upload(&[5_u32])?, stream.zeros::<u32>(1)?);
+    let (three, total) = (stream.upload(&[3_u32])?, stream.zeros::<u32>(1)?);
+    let (graph, (outer, total)) = stream.capture(|capture| {
+        let (mut outer, mut inner) = (capture.keep(outer)?, capture.keep(inner)?);
+        let (three, mut total) = (capture.keep(three)?, capture.keep(total)?);
+        capture.while_node(outer.key(), |body| {
+            body.copy(&three, &mut inner)?;
+            body.while_node(inner.key(), |body| {
+                elementwise::increment(body, Grid::cover(1), &mut total)?;
+                elementwise::count_down(body, Grid::cover(1), &mut inner)
+            })?;
+            elementwise::count_down(body, Grid::cover(1), &mut outer)
+        })?;
+        Ok((outer.key(), total.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    expect("5 times 3 rounds", stream.download(graph.view(total)?)?, vec![15])?;
+    stream.fill_into(2, graph.view_mut(outer)?)?;
+    graph.launch(&stream)?;
+    expect("and 2 times 3", stream.download(graph.view(total)?)?, vec![21])
+}
+
+fn what_a_body_cannot_hold_is_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut flag = stream.zeros::<u32>(1)?;
+    let mut data = stream.zeros::<u32>(10)?;
+    let mut empty = stream.zeros::<u32>(0)?;
+    let (graph, key) = stream.capture(|capture| {
+        let mut flag = capture.write(&mut flag)?;
+        let mut data = capture.write(&mut data)?;
+        let empty = capture.write(&mut empty)?;
+        let no_condition = capture.if_node(empty.key(), |_| Ok(())).map(drop);
+        is_graph_error("an empty condition", no_condition, GraphError::NoCondition);
+        let elsewhere = capture.if_node(flag.key(), |_| capture.fill_into(1, &mut data)).map(drop);
+        is_graph_error("work outside the body", elsewhere, GraphError::OtherBody);
+        let mut kept = None;
+        capture.if_node(flag.key(), |body| {
+            kept = Some(body.fork()?);
+            body.fill_into(3, &mut data)
+        })?;
+        let later = kept.map_or(Ok(()), |stream| stream.fill_into(1, &mut data));
+        is_graph_error("a stream of the body, later", later, GraphError::OtherBody);
+        let call = capture.if_node(flag.key(), |body| body.host_fn(|| ())).map(drop);
+        assert!(matches!(call, Err(Error::Graph(GraphError::NotRecordable { .. }))), "{call:?}");
+        // What was refused has left nothing behind.
+        capture.fill_into(1, &mut flag)?;
+        Ok(flag.key())
+    })?;
+    expect("nodes", graph.len(), 2)?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    graph.launch(&stream)?;
+    expect("flag", stream.download(graph.view(key)?)?, vec![1])?;
+    drop(graph);
+    expect("data", stream.download(&data)?, vec![3; 10])
+}
+
+/// Fails unless `found` is the error `expected`.
+#[track_caller]
+fn is_graph_error(what: &str, found: ferrogrid::Result<()>, expected: GraphError) {
+    assert_eq!(found, Err(Error::Graph(expected)), "{what}");
 }

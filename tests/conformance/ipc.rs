@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use ferrogrid::prelude::*;
 use ferrogrid::{EventOptions, IpcError, IpcEventHandle, IpcMemoryHandle};
 
 use super::kernels::elementwise;
-use super::runtime::Gate;
 use super::separate;
 use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};
@@ -26,8 +27,11 @@ const OTHER: &str = "other_process";
 /// The handles that the other process is given: of a buffer, and perhaps of an event.
 const HANDLES: &str = "FERROGRID_CONFORMANCE_IPC";
 
-/// What the other process says when all its work is enqueued.
-const ENQUEUED: &str = "enqueued";
+/// What the other process says when it has opened all that it was given.
+const READY: &str = "ready";
+
+/// How long the other process may take for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const LENGTH: usize = 100_000;
 
@@ -35,10 +39,12 @@ fn start_other(device: &Device, handles: &[Vec<u8>]) -> Result<Child, Box<dyn st
     let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let handles: Vec<String> = handles.iter().map(hex).collect();
     let mut command = separate::command(device, OTHER)?;
-    Ok(command.env(HANDLES, handles.join(",")).stdout(Stdio::piped()).spawn()?)
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(command.env(HANDLES, handles.join(",")).spawn()?)
 }
 
-/// Adds one to all elements of the buffer that it is given; after and before the event, if it is given one.
+/// Adds one to all elements of the buffer that it is given, once it is told to; after the event, if it is given
+/// one.
 fn other_process(device: &Device) -> Outcome {
     let handles = std::env::var(HANDLES)?;
     let bytes = |hex: &str| -> Result<Vec<u8>, std::num::ParseIntError> {
@@ -53,17 +59,42 @@ fn other_process(device: &Device) -> Outcome {
     // SAFETY: the elements are `u32`; the first process waits for this one before it uses or drops it.
     let mut buffer = unsafe { stream.ipc_open::<u32>(&memory)? };
     expect("the length", buffer.len(), LENGTH)?;
+    println!("{READY}");
+    std::io::stdout().flush()?;
+    std::io::stdin().read_line(&mut String::new())?;
     if let Some(event) = &event {
         stream.wait(event)?;
     }
     elementwise::increment(&stream, Grid::cover(LENGTH), &mut buffer)?;
-    if let Some(event) = &event {
-        stream.record_into(event)?;
-    }
-    println!("{ENQUEUED}");
-    std::io::stdout().flush()?;
     stream.synchronize()?;
     Ok(())
+}
+
+/// Waits until the other process is ready, calls `work`, and waits until the other process has done its own.
+fn with_other(device: &Device, handles: &[Vec<u8>], work: impl FnOnce() -> ferrogrid::Result<()>) -> Outcome {
+    let mut other = start_other(device, handles)?;
+    let (output, mut input) =
+        (other.stdout.take().ok_or("no output")?, other.stdin.take().ok_or("no input")?);
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(output).lines();
+        let _nobody_listens = tell.send(lines.next().and_then(Result::ok));
+        // Until the end, which comes when the process has ended.
+        let _nobody_listens = tell.send(lines.last().and_then(Result::ok));
+    });
+    let ready = told.recv_timeout(PATIENCE);
+    let worked = work();
+    let asked = writeln!(input);
+    let ended = told.recv_timeout(PATIENCE);
+    if ready.is_err() || ended.is_err() {
+        other.kill()?;
+    }
+    let ended = other.wait_with_output()?;
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    expect(&format!("what the other process says ({said})"), ready?.as_deref(), Some(READY))?;
+    worked?;
+    asked?;
+    expect(&format!("the end of the other process ({said})"), ended.status.success(), true)
 }
 
 fn two_processes_use_a_buffer_in_turns(device: &Device) -> Outcome {
@@ -71,9 +102,7 @@ fn two_processes_use_a_buffer_in_turns(device: &Device) -> Outcome {
     let mut buffer = stream.ipc_zeros::<u32>(LENGTH)?;
     expect("new", stream.download(&buffer)?, vec![0; LENGTH])?;
     for round in 1..=2 {
-        let other = start_other(device, &[buffer.ipc_handle().to_bytes()])?;
-        let output = other.wait_with_output()?;
-        expect(&String::from_utf8_lossy(&output.stderr), output.status.success(), true)?;
+        with_other(device, &[buffer.ipc_handle().to_bytes()], || Ok(()))?;
         expect("after the other process", stream.download(&buffer)?, vec![2 * round - 1; LENGTH])?;
         elementwise::increment(&stream, Grid::cover(LENGTH), &mut buffer)?;
         stream.synchronize()?;
@@ -89,20 +118,19 @@ fn an_event_orders_two_processes(device: &Device) -> Outcome {
         return not_for_this_device("its events live in one process");
     }
     let event = event?;
-    let (stream, later) = (device.new_stream()?, device.new_stream()?);
+    let stream = device.new_stream()?;
     let mut buffer = stream.ipc_zeros::<u32>(LENGTH)?;
-    let gate = Gate::close(&stream)?;
-    stream.fill_into(10, &mut buffer)?;
-    stream.record_into(&event)?;
-    let mut other = start_other(device, &[buffer.ipc_handle().to_bytes(), event.ipc_handle()?.to_bytes()])?;
-    let mut said = String::new();
-    BufReader::new(other.stdout.take().ok_or("no output")?).read_line(&mut said)?;
-    expect("what the other process says", said.trim(), ENQUEUED)?;
-    expect("whether anything has run", event.is_complete()?, false)?;
-    later.wait(&event)?;
-    gate.open();
-    let found = later.download(&buffer)?;
-    expect("the other process", other.wait()?.success(), true)?;
+    let mut large = stream.zeros::<u32>(1 << 28)?;
+    let handles = [buffer.ipc_handle().to_bytes(), event.ipc_handle()?.to_bytes()];
+    with_other(device, &handles, || {
+        // Some tenths of a second, which the other process would not need.
+        for _ in 0..500 {
+            elementwise::increment(&stream, Grid::cover(1 << 28), &mut large)?;
+        }
+        stream.fill_into(10, &mut buffer)?;
+        stream.record_into(&event)
+    })?;
+    let found = stream.download(&buffer)?;
     expect("elements", found == vec![11; LENGTH], true)
 }
 

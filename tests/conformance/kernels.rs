@@ -15,11 +15,28 @@ pub mod elementwise {
         }
     }
 
+    /// The same with lengths of 64 bits.
+    #[kernel(wide)]
+    pub fn wide_saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y += a * x[i.get()];
+        }
+    }
+
     /// Adds one to each element.
     #[kernel]
     pub fn increment(t: Thread<1>, mut data: DisjointSlice<u32>) {
         if let Some(value) = data.get_mut(t.index()) {
             *value = value.wrapping_add(1);
+        }
+    }
+
+    /// Takes one from each element that is not 0.
+    #[kernel]
+    pub fn count_down(t: Thread<1>, mut data: DisjointSlice<u32>) {
+        if let Some(value) = data.get_mut(t.index()) {
+            *value = value.saturating_sub(1);
         }
     }
 

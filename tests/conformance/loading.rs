@@ -22,6 +22,9 @@ pub(crate) const CASES: &[Case] = &[
     ("a_rust_kernel_is_also_a_foreign_one", a_rust_kernel_is_also_a_foreign_one),
     ("foreign_arguments_are_checked", foreign_arguments_are_checked),
     ("foreign_shared_memory_is_opted_in_to", foreign_shared_memory_is_opted_in_to),
+    ("foreign_launches_are_cooperative_if_asked", foreign_launches_are_cooperative_if_asked),
+    ("foreign_launches_form_clusters", foreign_launches_form_clusters),
+    ("foreign_launches_have_priorities", foreign_launches_have_priorities),
     ("foreign_variables_are_read_and_written", foreign_variables_are_read_and_written),
     ("ptx_that_does_not_load_is_explained", ptx_that_does_not_load_is_explained),
     ("linked_programs_run", linked_programs_run),
@@ -178,10 +181,10 @@ fn a_rust_kernel_is_also_a_foreign_one(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");
     }
-    let kernel = elementwise::saxpy::kernel();
+    let kernel = elementwise::wide_saxpy::kernel();
     let module = device.load_ptx(kernel.ptx().ok_or("no PTX")?)?;
     let function = module.function(kernel.entry())?;
-    // SAFETY: the signature of `elementwise::saxpy`, whose body checks its indices.
+    // SAFETY: the signature of `elementwise::wide_saxpy`, whose body checks its indices.
     let saxpy: ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)> = unsafe { function.typed()? };
     let stream = device.new_stream()?;
     let x = stream.upload(&[1.0_f32, 2.0, 3.0])?;
@@ -218,6 +221,89 @@ fn foreign_arguments_are_checked(device: &Device) -> Outcome {
     })?;
     names(&missing, &["`skale`", "`scale`"])?;
     expect("elements", stream.download(&data)?, vec![1.0; 4])
+}
+
+fn foreign_launches_are_cooperative_if_asked(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let stream = device.new_stream()?;
+    let function = device.load_ptx(SCALE)?.function("scale")?.with_cooperative_launch()?;
+    // SAFETY: these are its types; it keeps to the length, and to 4 factors.
+    let scale: Scale = unsafe { function.typed()? };
+    let mut data = stream.upload(&[1.0_f32; 1000])?;
+    scale.launch(&stream, Grid::new(4, 256), (&mut data, 2))?;
+    expect("elements", stream.download(&data)?, vec![3.0; 1000])?;
+    let most = function.max_active_blocks(256)? * device.properties()?.multiprocessor_count;
+    scale.launch(&stream, Grid::new(most, 256), (&mut data, 0))?;
+    let large = scale.launch(&stream, Grid::new(most + 1, 256), (&mut data, 0));
+    let text = expect_error(
+        "a grid that is too large",
+        large,
+        |error| matches!(error, Error::TooManyResidentBlocks { limit, .. } if *limit == u64::from(most)),
+    )?;
+    names(&text, &["`scale`", &(most + 1).to_string(), &most.to_string()])?;
+    expect("elements", stream.download(&data)?, vec![3.0; 1000])
+}
+
+fn foreign_launches_form_clusters(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let no_clusters = |error: &Error| matches!(error, Error::NoClusters { .. });
+    if device.compute_capability() < Some((9, 0)) {
+        let refused = device.load_ptx(SCALE)?.function("scale")?.with_clusters([2]).map(drop);
+        expect_error("clusters", refused, no_clusters)?;
+        return not_for_this_device("it has no clusters");
+    }
+    let stream = device.new_stream()?;
+    let function = device.load_ptx(include_str!("foreign/clusters.ptx"))?.function("ranks")?;
+    let mut ranks = stream.zeros::<u32>(16)?;
+    for size in [1_u32, 2, 8, 16] {
+        let clustered = function.with_clusters([size])?;
+        // SAFETY: these are its types, and it keeps to the length.
+        let launched = unsafe { clustered.launch(&stream, Grid::new(16, 32), (&mut ranks, 16_u64)) };
+        if size == 16 && launched.is_err() {
+            // Not every device has room for as many.
+            expect_error("16 blocks", launched, |error| matches!(error, Error::ClusterTooLarge { .. }))?;
+            continue;
+        }
+        launched?;
+        let expected: Vec<u32> = (0..16).map(|block| block % size + (size << 8)).collect();
+        expect(&format!("clusters of {size}"), stream.download(&ranks)?, expected)?;
+    }
+    let pairs = function.with_clusters([2, 1, 1])?;
+    // SAFETY: refused.
+    let odd = unsafe { pairs.launch(&stream, Grid::new(15, 32), (&mut ranks, 16_u64)) };
+    let partial = |error: &Error| matches!(error, Error::PartialCluster { blocks: 15, cluster: 2, .. });
+    names(&expect_error("an odd grid", odd, partial)?, &["`ranks`", "15 blocks along x"])?;
+    let empty = Error::Foreign(ForeignError::ClusterSize { kernel: "ranks", cluster: [0, 1, 1] });
+    expect("no blocks", function.with_clusters([0]).map(drop), Err(empty))?;
+    let huge = function.with_clusters([4096])?;
+    // SAFETY: refused.
+    let huge = unsafe { huge.launch(&stream, Grid::new(4096, 32), (&mut ranks, 16_u64)) };
+    expect("a huge cluster is refused", huge.is_err(), true)?;
+    stream.synchronize()?;
+    Ok(())
+}
+
+fn foreign_launches_have_priorities(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let stream = device.new_stream()?;
+    let function = device.load_ptx(SCALE)?.function("scale")?;
+    let (least, greatest) = device.stream_priority_range()?;
+    let mut data = stream.upload(&[1.0_f32; 100])?;
+    for priority in [least, greatest] {
+        let function = function.with_priority(priority)?;
+        // SAFETY: these are its types, and there are as many elements.
+        unsafe { function.launch(&stream, Grid::cover(100), (&mut data, 100_u64, 1_u32))? };
+    }
+    expect("elements", stream.download(&data)?, vec![4.0; 100])?;
+    let beyond = function.with_priority(greatest - 1).map(drop);
+    let text = expect_error("a priority", beyond, |error| matches!(error, Error::PriorityOutOfRange { .. }))?;
+    names(&text, &[&(greatest - 1).to_string()])
 }
 
 fn foreign_shared_memory_is_opted_in_to(device: &Device) -> Outcome {

@@ -14,6 +14,7 @@ mod failures;
 mod fault_kernels;
 mod faults;
 mod graphs;
+mod half;
 mod host_slices;
 mod ipc;
 mod kernels;
@@ -74,6 +75,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        half::CASES,
         ipc::CASES,
         host_slices::CASES,
         stress::CASES,

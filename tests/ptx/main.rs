@@ -4,6 +4,7 @@
 
 mod blocks;
 mod clusters;
+mod half;
 mod math;
 mod sharing;
 mod speed;

@@ -114,7 +114,7 @@ fn reduce(metadata: &Value, own: &Path) -> Value {
         .map(|package| {
             let mut fields = vec!["id", "name", "version", "source", "manifest_path"];
             if package["source"].is_null() || Some(&package["id"]) == own {
-                fields.extend(["targets", "dependencies", "metadata"]);
+                fields.extend(["targets", "dependencies", "features", "metadata"]);
             }
             Value::Object(pick(package, &fields))
         })
@@ -123,7 +123,7 @@ fn reduce(metadata: &Value, own: &Path) -> Value {
         .iter()
         .map(|node| {
             let edges = list(node, "deps").iter().map(|edge| Value::Object(pick(edge, &["name", "pkg"])));
-            json!({ "id": node["id"], "deps": edges.collect::<Vec<_>>() })
+            json!({ "id": node["id"], "deps": edges.collect::<Vec<_>>(), "features": node["features"] })
         })
         .collect();
     json!({
@@ -152,7 +152,7 @@ fn manifests(metadata: &Value) -> BTreeSet<PathBuf> {
 fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
     // A target folder may have been copied from another checkout.
     let own = environment.manifest_dir.display();
-    let mut content = format!("2\n{own}\n{}\n", environment.features.join(","));
+    let mut content = format!("3\n{own}\n{}\n", environment.features.join(","));
     for manifest in manifests {
         content.push_str(&format!("{}\n", manifest.display()));
         content.push_str(&std::fs::read_to_string(manifest).unwrap_or_default());

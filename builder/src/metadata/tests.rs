@@ -20,6 +20,10 @@ fn metadata() -> Value {
                 "id": "app", "name": "app", "version": "1.0.0", "source": null,
                 "manifest_path": "/w/app/Cargo.toml",
                 "metadata": { "ferrogrid": { "arch": ["sm_80", "sm_90"] } },
+                "features": {
+                    "gpu": ["cli", "fp16/rand", "fp16?/bytemuck", "libm/arch", "dep:libm"],
+                    "cli": ["fp16/std"],
+                },
                 "targets": [
                     target("lib", "app", &[]), target("bin", "tool", &["cli"]), target("example", "show", &["gpu"]),
                     target("test", "all", &[]), target("custom-build", "build-script-build", &[]),
@@ -48,7 +52,8 @@ fn metadata() -> Value {
                 { "name": "libm", "pkg": "libm" }, { "name": "cc", "pkg": "cc" },
             ] },
             { "id": "fg", "deps": [{ "name": "ferrogrid_device", "pkg": "dev" }] },
-            { "id": "dev", "deps": [{ "name": "ferrogrid_macros", "pkg": "mac" }] },
+            { "id": "dev", "deps": [{ "name": "ferrogrid_macros", "pkg": "mac" }], "features": ["half"] },
+            { "id": "mac", "deps": [], "features": ["default"] },
         ] },
         "workspace_members": ["app"],
         "workspace_root": "/w",
@@ -87,12 +92,13 @@ fn dependencies_are_described_as_another_package_can_repeat_them() {
     assert_eq!(half.source, Source::Registry { version: "2.4.1".to_owned(), index: None });
     assert_eq!(
         (half.default_features, half.features.as_slice()),
-        (false, &["more".to_owned(), "num".to_owned()][..])
+        (false, &["bytemuck", "more", "num", "rand"].map(str::to_owned)[..])
     );
     let libm = &package.dependencies["libm"];
     let reference = Some(("branch".to_owned(), "main".to_owned()));
     assert_eq!(libm.source, Source::Git { url: "https://g/libm".to_owned(), reference });
     assert!(libm.default_features);
+    assert_eq!(libm.features, ["arch"]);
 }
 
 #[test]
@@ -101,6 +107,8 @@ fn the_crates_of_every_kernel_are_found_through_other_crates() {
     let [device, macros] = package.ferrogrid.as_ref().unwrap();
     assert_eq!(device.source, Source::Path("/fg/device".into()));
     assert_eq!(macros.source, Source::Path("/fg/macros".into()));
+    assert_eq!((device.default_features, device.features.as_slice()), (false, &["half".to_owned()][..]));
+    assert_eq!((macros.default_features, macros.features.len()), (true, 0));
     let folders: Vec<_> = package.local_folders(device).collect();
     assert_eq!(folders, [Path::new("/fg/device"), Path::new("/fg/macros")]);
 }

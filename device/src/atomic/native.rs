@@ -5,6 +5,8 @@ use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use super::value::sealed::Arithmetic;
 use super::value::{Manner, Word, update};
+#[cfg(feature = "half")]
+use crate::half::{Bf16x2, F16x2};
 
 macro_rules! word {
     ($($ty:ident in $atomic:ident),*) => { $(
@@ -100,18 +102,18 @@ macro_rules! integer {
 
 integer!(u32 in AtomicU32, i32 in AtomicI32, u64 in AtomicU64, i64 in AtomicI64);
 
-impl Arithmetic for f32 {
-    #[inline(always)]
-    unsafe fn fetch_add(place: *mut Self, value: Self, manner: Manner) -> Self {
-        // SAFETY: the caller's.
-        unsafe { update(place, manner, |found| found + value) }
-    }
+macro_rules! sums {
+    ($($ty:ident),*) => { $(
+        impl Arithmetic for $ty {
+            #[inline(always)]
+            unsafe fn fetch_add(place: *mut Self, value: Self, manner: Manner) -> Self {
+                // SAFETY: the caller's.
+                unsafe { update(place, manner, |found| found + value) }
+            }
+        }
+    )* };
 }
 
-impl Arithmetic for f64 {
-    #[inline(always)]
-    unsafe fn fetch_add(place: *mut Self, value: Self, manner: Manner) -> Self {
-        // SAFETY: the caller's.
-        unsafe { update(place, manner, |found| found + value) }
-    }
-}
+sums!(f32, f64);
+#[cfg(feature = "half")]
+sums!(F16x2, Bf16x2);

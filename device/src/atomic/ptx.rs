@@ -14,6 +14,8 @@ use core::sync::atomic::Ordering;
 use super::scope::Reach;
 use super::value::sealed::Arithmetic;
 use super::value::{Manner, Word};
+#[cfg(feature = "half")]
+use crate::half::{Bf16x2, F16x2};
 
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.isspacep.global"]
@@ -273,3 +275,34 @@ arithmetic!(u64, reg64, fetch_add = "add.u64", fetch_min = "min.u64", fetch_max 
 arithmetic!(i64, reg64, fetch_add = "add.u64", fetch_min = "min.s64", fetch_max = "max.s64");
 arithmetic!(f32, reg32, fetch_add = "add.f32");
 arithmetic!(f64, reg64, fetch_add = "add.f64");
+
+/// Both halves of a pair at once, each atomically.
+#[cfg(feature = "half")]
+impl Arithmetic for F16x2 {
+    #[inline(always)]
+    unsafe fn fetch_add(place: *mut Self, value: Self, manner: Manner) -> Self {
+        let operand = value.to_bits();
+        // SAFETY: the caller's.
+        F16x2::from_bits(unsafe { in_manner!(manner, atom!("add.noftz.f16x2", reg32, place, operand)) })
+    }
+}
+
+#[cfg(all(feature = "half", target_feature = "sm_90"))]
+impl Arithmetic for Bf16x2 {
+    #[inline(always)]
+    unsafe fn fetch_add(place: *mut Self, value: Self, manner: Manner) -> Self {
+        let operand = value.to_bits();
+        // SAFETY: the caller's.
+        Bf16x2::from_bits(unsafe { in_manner!(manner, atom!("add.noftz.bf16x2", reg32, place, operand)) })
+    }
+}
+
+/// These architectures have no instruction for it: a loop around `atom.cas`.
+#[cfg(all(feature = "half", not(target_feature = "sm_90")))]
+impl Arithmetic for Bf16x2 {
+    #[inline(always)]
+    unsafe fn fetch_add(place: *mut Self, value: Self, manner: Manner) -> Self {
+        // SAFETY: the caller's.
+        unsafe { super::value::update(place, manner, |found| found + value) }
+    }
+}

@@ -5,12 +5,15 @@ use core::sync::atomic::Ordering;
 
 use super::scope::Reach;
 use crate::device_copy::DeviceCopy;
+#[cfg(feature = "half")]
+use crate::half::{Bf16x2, F16x2};
 
-/// A number that devices change atomically: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
+/// A number that devices change atomically: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, and the pairs `F16x2` and
+/// `Bf16x2` of `ferrogrid::device::half` (with the feature of that name).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be atomic on a device",
     label = "has no atomic operations",
-    note = "atomic are `u32`, `i32`, `u64`, `i64`, `f32` and `f64`"
+    note = "atomic are `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, `F16x2` and `Bf16x2`"
 )]
 pub trait AtomicValue: DeviceCopy + sealed::Arithmetic {}
 
@@ -149,8 +152,17 @@ macro_rules! float {
     )* };
 }
 
+#[cfg(feature = "half")]
+macro_rules! pair {
+    ($($ty:ident),*) => { $(
+        number!($ty as u32, $ty::to_bits, $ty::from_bits, |pair: $ty| -pair, $ty::min, $ty::max);
+    )* };
+}
+
 integer!(u32 as u32, i32 as u32, u64 as u64, i64 as u64);
 float!(f32 as u32, f64 as u64);
+#[cfg(feature = "half")]
+pair!(F16x2, Bf16x2);
 
 /// Replaces the number at `place` by `change` of it, and returns the previous one.
 ///

@@ -4,10 +4,9 @@
 /// Faster and less accurate functions of `f32`, one hardware approximation or two each; what CUDA
 /// calls `__sinf`, `__expf` and so on. Natively they are the accurate functions.
 ///
-/// The errors named below are those documented for the instructions, and were seen to hold on an H200
-/// for random arguments, but for the sine and cosine, whose bounds are a little wider. Results may
-/// differ between GPUs and from the CPU. Subnormal numbers are kept. There are no such instructions
-/// for `f64`.
+/// The errors named below hold for normal results (subnormal ones may be three units of 2^-149 off); those of single instructions are the documented ones, but for
+/// the sine and cosine, whose bounds are a little wider. `docs/src/math-errors.md` has them measured on an H200. Results
+/// may differ between GPUs and from the CPU. Subnormal numbers are kept. There are no such instructions for `f64`.
 ///
 /// ```
 /// use ferrogrid_device::prelude::*;
@@ -26,16 +25,18 @@ pub trait FastMath: super::Float {
     fn fast_cos(self) -> Self;
     /// 2 to the power of this number (PTX `ex2.approx.f32`): at most 2 ulp off.
     fn fast_exp2(self) -> Self;
-    /// e to the power of this number: `ex2.approx.f32` of `self * log2(e)`. The product's rounding
-    /// adds a relative error that grows with the argument, about 2^-24 * |self|.
+    /// e to the power of this number: `ex2.approx.f32` of `self * log2(e)`. The product's rounding adds a
+    /// relative error that grows with the argument: in all at most 2^-22 + 2^-23.6 * |self|.
     fn fast_exp(self) -> Self;
     /// The logarithm to base 2 (PTX `lg2.approx.f32`): error at most 2^-22, absolute between 0.5 and
     /// 2, relative elsewhere.
     fn fast_log2(self) -> Self;
-    /// The natural logarithm: `lg2.approx.f32` times ln(2).
+    /// The natural logarithm: `lg2.approx.f32` times ln(2); error at most 2^-21.7, absolute between 0.5
+    /// and 2, relative elsewhere.
     fn fast_ln(self) -> Self;
     /// `self` to the power of `n`: `ex2.approx.f32` of `n * lg2.approx.f32(self)`; NaN below zero, for
-    /// every `n`. The logarithm's error is multiplied by `n`.
+    /// every `n`. The logarithm's error is multiplied by `n`: relative error at most
+    /// 2^-22 * (1 + |n| * max(1, |log2(self)|)).
     fn fast_powf(self, n: Self) -> Self;
     /// `1 / self` (PTX `rcp.approx.f32`): at most 1 ulp off.
     fn fast_recip(self) -> Self;

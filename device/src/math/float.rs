@@ -1,6 +1,8 @@
 //! `Float` for `f32` and `f64`: what core has is core's, the rest comes from `source`. It must not
 //! compute anything itself.
 
+use core::cmp::Ordering;
+
 use super::Float;
 use super::source::{double, single};
 
@@ -37,7 +39,15 @@ macro_rules! float {
                 is_nan() -> bool;
                 is_finite() -> bool;
                 is_infinite() -> bool;
+                is_normal() -> bool;
+                is_subnormal() -> bool;
                 is_sign_negative() -> bool;
+                is_sign_positive() -> bool;
+                next_up() -> Self;
+                next_down() -> Self;
+                midpoint(other: Self) -> Self;
+                to_degrees() -> Self;
+                to_radians() -> Self;
                 abs() -> Self;
                 signum() -> Self;
                 copysign(sign: Self) -> Self;
@@ -47,7 +57,14 @@ macro_rules! float {
                 recip() -> Self;
             }
 
+            #[inline(always)]
+            fn total_cmp(&self, other: &Self) -> Ordering {
+                $ty::total_cmp(self, other)
+            }
+
             forward! { $functions:
+                minimum(other: Self) -> Self;
+                maximum(other: Self) -> Self;
                 floor() -> Self;
                 ceil() -> Self;
                 round() -> Self;

@@ -148,6 +148,17 @@ pub enum ForeignError {
         /// The device's limit to both.
         limit: u32,
     },
+    /// A cluster has no blocks, or more than can be counted.
+    #[error(
+        "kernel `{kernel}`: a cluster of {} x {} x {} blocks cannot be; it has 1 to 16 blocks on most devices",
+        cluster[0], cluster[1], cluster[2]
+    )]
+    ClusterSize {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Blocks of a cluster along each axis, x first.
+        cluster: [u32; 3],
+    },
     /// A function was launched on a stream of another device than it was loaded on.
     #[error("kernel `{kernel}` was loaded on {loaded}, but launched on a stream of {stream}")]
     OtherDevice {

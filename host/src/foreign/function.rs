@@ -7,6 +7,7 @@ use std::fmt;
 use ferrogrid_device::native::Block;
 
 use super::argument::{ForeignArguments, ParameterList};
+use super::attributes::LaunchAttributes;
 use super::error::ForeignError;
 use super::kernel::{ForeignKernel, ForeignParameters};
 use super::parameter::Parameter;
@@ -16,7 +17,7 @@ use crate::backend::{Prepared, StreamBackend};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::not_recordable;
-use crate::grid::{Grid, IntoGrid};
+use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
 use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
 use crate::kernel_attributes::KernelAttributes;
@@ -30,6 +31,7 @@ use crate::stream::Stream;
 pub struct ForeignFunction {
     entry: &'static Entry,
     dynamic_shared: u32,
+    attributes: LaunchAttributes,
 }
 
 /// What is known of a function, kept until the process ends, as the function is.
@@ -82,7 +84,24 @@ impl ForeignFunction {
             static_shared: attributes.static_shared_memory,
             shared_limit: shared_limit.unsigned_abs(),
         };
-        Ok(ForeignFunction { entry: Box::leak(Box::new(entry)), dynamic_shared: 0 })
+        Ok(ForeignFunction {
+            entry: Box::leak(Box::new(entry)),
+            dynamic_shared: 0,
+            attributes: LaunchAttributes::NONE,
+        })
+    }
+
+    pub(super) fn device(&self) -> &'static Device {
+        &self.entry.device
+    }
+
+    pub(super) fn loaded(&self) -> LoadedFunction {
+        self.entry.loaded
+    }
+
+    pub(super) fn with_attributes(mut self, change: impl FnOnce(&mut LaunchAttributes)) -> Self {
+        change(&mut self.attributes);
+        self
     }
 
     /// Its name in the module.
@@ -252,13 +271,16 @@ impl ForeignFunction {
         let Some(shape) = grid.resolve(kernel, device.limits())? else {
             return list.accesses().try_for_each(|access| access.check_device(inner));
         };
+        let cluster = self.attributes.cluster;
+        check_clusters(self.name(), shape.grid, cluster)?;
+        let shape = LaunchShape { shared_bytes: self.dynamic_shared as usize, cluster, ..shape };
         for access in list.accesses() {
             access.begin(inner)?;
         }
         // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
         // has been ordered, on this device.
         profile::observe(inner, Work::Kernel { kernel, shape }, || unsafe {
-            cuda.launch_function(*loaded, kernel, shape, self.dynamic_shared, list.addresses())
+            cuda.launch_function(*loaded, kernel, shape, self.attributes, list.addresses())
         })
     }
 
@@ -296,6 +318,7 @@ impl fmt::Debug for ForeignFunction {
             .field("name", &self.name())
             .field("parameters", &self.entry.parameters)
             .field("dynamic_shared_memory", &self.dynamic_shared)
+            .field("attributes", &self.attributes)
             .field("device", &self.entry.device)
             .finish()
     }

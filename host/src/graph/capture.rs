@@ -128,7 +128,7 @@ impl<'b> Capture<'_, 'b> {
 }
 
 /// The recording of `stream`, which was made with one.
-fn recording(stream: &Stream) -> &RecordingStream {
+pub(super) fn recording(stream: &Stream) -> &RecordingStream {
     stream.inner().recording().expect("a stream of a recording")
 }
 
@@ -246,6 +246,11 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// As [`Capture::host_fn`].
     pub fn frontier(&self) -> Result<Vec<GraphNode>> {
         Ok(recording(&self.stream).tail()?.into_iter().map(|index| self.name(index)).collect())
+    }
+
+    /// The number of the graph.
+    pub(super) fn id(&self) -> u64 {
+        self.recorder.id()
     }
 
     fn line(&self, after: &[GraphNode]) -> Result<RecordingStream> {

@@ -91,6 +91,15 @@ pub enum GraphError {
         /// What differs.
         reason: Box<str>,
     },
+    /// The condition of a conditional node is not there.
+    #[error("a condition is the first element of a buffer of the graph, and this buffer has none")]
+    NoCondition,
+    /// A stream of a recording was used while the body of a conditional node was recorded, or one of a body
+    /// outside it.
+    #[error(
+        "this stream is not one of the body of the conditional node that is being recorded: launch on what the closure of `if_node` or `while_node` is given, and inside it"
+    )]
+    OtherBody,
     /// A fill with a value that is too large for a node.
     #[error("a graph can fill with values of at most {limit} bytes, this one has {bytes}; use a kernel")]
     LargeFill {

@@ -30,6 +30,32 @@ pub(crate) enum Operation {
     Fill(Fill),
     Call(HostNode),
     Empty,
+    Conditional(ConditionalNode),
+}
+
+/// Nodes that run once or again and again, as long as a word in device memory is not 0.
+pub(crate) struct ConditionalNode {
+    pub(crate) repeat: Repeat,
+    /// The word, a `u32`.
+    pub(crate) condition: Address,
+    /// None of them is a function of the host.
+    pub(crate) body: Vec<Node>,
+}
+
+/// How often the body of a conditional node runs while its condition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    Once,
+    While,
+}
+
+impl Repeat {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Repeat::Once => "if",
+            Repeat::While => "while",
+        }
+    }
 }
 
 /// A kernel with all that its launch needs.
@@ -109,6 +135,7 @@ impl Operation {
             Operation::Fill(_) => "fill",
             Operation::Call(_) => "host function",
             Operation::Empty => "empty node",
+            Operation::Conditional(_) => "conditional node",
         }
     }
 
@@ -124,6 +151,7 @@ impl Operation {
             Operation::Fill(fill) => format!("fill\n{} bytes", fill.width * fill.height * fill.bytes),
             Operation::Call(_) => "host function".into(),
             Operation::Empty => "empty".into(),
+            Operation::Conditional(node) => format!("{}\n{} nodes", node.repeat.word(), node.body.len()),
         }
     }
 
@@ -131,6 +159,14 @@ impl Operation {
         match self {
             Operation::Kernel(node) => Some(node),
             _ => None,
+        }
+    }
+
+    /// The nodes inside it.
+    pub(crate) fn body(&self) -> &[Node] {
+        match self {
+            Operation::Conditional(node) => &node.body,
+            _ => &[],
         }
     }
 }

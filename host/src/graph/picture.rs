@@ -31,14 +31,7 @@ impl Graph<'_> {
     /// ```
     pub fn to_dot(&self) -> String {
         let mut text = String::from("digraph {\n    node [shape=box];\n");
-        for (number, node) in self.nodes.iter().enumerate() {
-            let label =
-                node.operation.label().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _infallible = writeln!(text, "    n{number} [label=\"{number}: {label}\"];");
-            for before in &node.after {
-                let _infallible = writeln!(text, "    n{before} -> n{number};");
-            }
-        }
+        write_dot(&mut text, "n", &self.nodes);
         text.push_str("}\n");
         text
     }
@@ -61,6 +54,28 @@ impl Graph<'_> {
         }
         text.push_str("</svg>\n");
         text
+    }
+}
+
+/// Writes nodes whose names start with `prefix`; those in the body of one in a box of their own.
+fn write_dot(text: &mut String, prefix: &str, nodes: &[Node]) {
+    for (number, node) in nodes.iter().enumerate() {
+        let label = node.operation.label().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let _infallible = writeln!(text, "    {prefix}{number} [label=\"{number}: {label}\"];");
+        for before in &node.after {
+            let _infallible = writeln!(text, "    {prefix}{before} -> {prefix}{number};");
+        }
+        let body = node.operation.body();
+        if body.is_empty() {
+            continue;
+        }
+        let inner = format!("{prefix}{number}_");
+        let _infallible = writeln!(text, "    subgraph cluster_{prefix}{number} {{");
+        write_dot(text, &inner, body);
+        text.push_str("    }\n");
+        for first in (0..body.len()).filter(|&first| body[first].after.is_empty()) {
+            let _infallible = writeln!(text, "    {prefix}{number} -> {inner}{first} [style=dashed];");
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use super::error::GraphError;
-use super::node::{Address, Fill, KernelNode, Node, Operation};
+use super::node::{Address, ConditionalNode, Fill, KernelNode, Node, Operation, Repeat};
 use crate::backend::{CopiedParams, DeviceBackend, Prepared, cpu};
 use crate::error::Result;
 use crate::grid::LaunchShape;
@@ -22,6 +22,9 @@ use crate::kernel::Kernel;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::pitched::{Place, Rows};
+
+/// The number of the graph itself among the bodies.
+const GRAPH: u64 = 0;
 
 /// The most words in the value of a fill: each becomes a node.
 const MANY_WORDS: usize = 16;
@@ -35,8 +38,13 @@ pub(crate) struct Recorder {
     state: Mutex<Option<State>>,
 }
 
+/// What is recorded: the graph itself, or the body of a conditional node in it.
 #[derive(Default)]
 struct State {
+    /// The graph is number 0, and each body has a number of its own.
+    body: u64,
+    /// What it is the body of.
+    outer: Option<Box<State>>,
     nodes: Vec<Node>,
     /// For each stream, what its next node comes after.
     tails: Vec<Vec<usize>>,
@@ -49,6 +57,8 @@ struct State {
 struct BufferUses {
     /// Where its `Memory` lives.
     memory: usize,
+    start: Address,
+    bytes: usize,
     may_write: bool,
     writer: Option<usize>,
     readers: Vec<usize>,
@@ -57,12 +67,14 @@ struct BufferUses {
 /// A stream that adds to a recording.
 pub(crate) struct RecordingStream {
     recorder: Arc<Recorder>,
+    body: u64,
     line: usize,
 }
 
 /// An event of a recording.
 pub(crate) struct RecordedEvent {
     recorder: Arc<Recorder>,
+    body: u64,
     nodes: Mutex<Vec<usize>>,
 }
 
@@ -79,40 +91,77 @@ impl Recorder {
         self.id
     }
 
-    /// A further stream, whose first node comes after the nodes `after`.
+    /// A further stream of the graph, whose first node comes after the nodes `after`.
     pub(crate) fn stream(self: &Arc<Self>, after: Vec<usize>) -> Result<RecordingStream> {
-        let line = self.with(|state| {
+        self.stream_in(GRAPH, after)
+    }
+
+    fn stream_in(self: &Arc<Self>, body: u64, after: Vec<usize>) -> Result<RecordingStream> {
+        let line = self.with(body, |state| {
             state.tails.push(after);
             state.announced.push(Vec::new());
             Ok(state.tails.len() - 1)
         })?;
-        Ok(RecordingStream { recorder: self.clone(), line })
+        Ok(RecordingStream { recorder: self.clone(), body, line })
     }
 
-    /// Lets nodes use `memory`, which stays where it is while the graph is there.
+    /// Lets nodes use `memory`, which stays where it is while the graph is there. Buffers are numbered in the
+    /// order in which they are admitted.
     pub(crate) fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {
+        let (start, bytes) = (Address(memory.pointer()), memory.bytes());
         let memory = from_ref(memory).addr();
-        self.with(|state| {
-            state.buffers.push(BufferUses { memory, may_write, writer: None, readers: Vec::new() });
+        self.with(GRAPH, |state| {
+            let readers = Vec::new();
+            state.buffers.push(BufferUses { memory, start, bytes, may_write, writer: None, readers });
             Ok(())
         })
     }
 
     /// The number of nodes so far.
     pub(crate) fn count(&self) -> Result<usize> {
-        self.with(|state| Ok(state.nodes.len()))
+        self.with(GRAPH, |state| Ok(state.nodes.len()))
     }
 
     /// Ends the recording.
     pub(crate) fn finish(&self) -> Vec<Node> {
-        self.lock().take().map(|state| state.nodes).unwrap_or_default()
+        let Some(mut state) = self.lock().take() else { return Vec::new() };
+        // Bodies that a panic has left.
+        while let Some(outer) = state.outer.take() {
+            state = *outer;
+        }
+        state.nodes
     }
 
-    fn with<R>(&self, work: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+    /// Calls `work` with what is recorded, if that is `body`.
+    fn with<R>(&self, body: u64, work: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         if thread::current().id() != self.thread {
             return Err(GraphError::OtherThread.into());
         }
-        work(self.lock().as_mut().ok_or(GraphError::Ended)?)
+        let mut state = self.lock();
+        let state = state.as_mut().ok_or(GraphError::Ended)?;
+        if state.body == body { work(state) } else { Err(GraphError::OtherBody.into()) }
+    }
+
+    /// Begins the body of a conditional node in `outer`; its number.
+    fn begin_body(&self, outer: u64) -> Result<u64> {
+        static NEXT: AtomicU64 = AtomicU64::new(GRAPH + 1);
+        let body = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.with(outer, |state| {
+            let unused = |buffer: &BufferUses| BufferUses { writer: None, readers: Vec::new(), ..*buffer };
+            let buffers = state.buffers.iter().map(unused).collect();
+            let outer = Some(Box::new(std::mem::take(state)));
+            *state = State { body, outer, buffers, ..State::default() };
+            Ok(())
+        })?;
+        Ok(body)
+    }
+
+    /// Ends `body`; its nodes.
+    fn end_body(&self, body: u64) -> Result<Vec<Node>> {
+        self.with(body, |state| {
+            let outer = state.outer.take().ok_or(GraphError::Ended)?;
+            Ok(std::mem::replace(state, *outer).nodes)
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<State>> {
@@ -181,26 +230,59 @@ impl State {
 impl RecordingStream {
     /// A stream whose work comes after what this one has so far.
     pub(crate) fn fork(&self) -> Result<RecordingStream> {
-        self.recorder.stream(self.tail()?)
+        self.recorder.stream_in(self.body, self.tail()?)
+    }
+
+    /// Adds a conditional node: its body is what `work` records on the stream that it is given, its condition
+    /// the first element of buffer number `condition` of the graph. The node's number.
+    pub(crate) fn conditional<R>(
+        &self,
+        repeat: Repeat,
+        condition: usize,
+        work: impl FnOnce(RecordingStream) -> Result<R>,
+    ) -> Result<(usize, R)> {
+        let address = self.with(|state| {
+            let buffer = &state.buffers[condition];
+            if buffer.bytes < size_of::<u32>() {
+                Err(GraphError::NoCondition.into())
+            } else {
+                Ok(buffer.start)
+            }
+        })?;
+        let number = self.recorder.begin_body(self.body)?;
+        let recorded = self.recorder.stream_in(number, Vec::new()).and_then(work);
+        let body = self.recorder.end_body(number)?;
+        let result = recorded?;
+        let mut uses = vec![(condition, Use::Read)];
+        uses.extend(body.iter().flat_map(|node| node.uses.iter().copied()));
+        let node = ConditionalNode { repeat, condition: address, body };
+        self.with(|state| {
+            state.announced[self.line].extend(strongest(uses));
+            Ok((state.add(self.line, Operation::Conditional(node)), result))
+        })
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
+        self.recorder.with(self.body, work)
     }
 
     /// The nodes that the next one here comes after.
     pub(crate) fn tail(&self) -> Result<Vec<usize>> {
-        self.recorder.with(|state| Ok(state.tails[self.line].clone()))
+        self.with(|state| Ok(state.tails[self.line].clone()))
     }
 
     /// Announces a use by the next node here.
     pub(crate) fn note_use(&self, memory: &Memory, usage: Use) -> Result<()> {
-        self.recorder.with(|state| state.note_use(self.line, memory, usage))
+        self.with(|state| state.note_use(self.line, memory, usage))
     }
 
     pub(crate) fn add(&self, operation: Operation) -> Result<usize> {
-        self.recorder.with(|state| Ok(state.add(self.line, operation)))
+        self.with(|state| Ok(state.add(self.line, operation)))
     }
 
     /// As `add`; if `again`, with the uses of the node before it here.
     fn add_like_last(&self, again: bool, operation: Operation) -> Result<()> {
-        self.recorder.with(|state| {
+        self.with(|state| {
             if again && let [last] = state.tails[self.line][..] {
                 state.announced[self.line] = state.nodes[last].uses.clone();
             }
@@ -212,6 +294,9 @@ impl RecordingStream {
     pub(crate) fn run_after(&self, earlier: &RecordingStream) -> Result<()> {
         if !Arc::ptr_eq(&self.recorder, &earlier.recorder) {
             return Err(GraphError::OtherGraph { what: "stream" }.into());
+        }
+        if self.body != earlier.body {
+            return Err(GraphError::OtherBody.into());
         }
         self.come_after(&earlier.tail()?)
     }
@@ -229,14 +314,14 @@ impl RecordingStream {
     }
 
     fn check_event(&self, event: &RecordedEvent) -> Result<()> {
-        if Arc::ptr_eq(&self.recorder, &event.recorder) {
-            return Ok(());
+        if !Arc::ptr_eq(&self.recorder, &event.recorder) {
+            return Err(GraphError::OtherGraph { what: "event" }.into());
         }
-        Err(GraphError::OtherGraph { what: "event" }.into())
+        if self.body == event.body { Ok(()) } else { Err(GraphError::OtherBody.into()) }
     }
 
     fn come_after(&self, nodes: &[usize]) -> Result<()> {
-        self.recorder.with(|state| {
+        self.with(|state| {
             state.tails[self.line].extend(nodes);
             Ok(())
         })
@@ -318,12 +403,19 @@ impl RecordingStream {
 
 impl RecordedEvent {
     pub(crate) fn new(stream: &RecordingStream) -> Self {
-        RecordedEvent { recorder: stream.recorder.clone(), nodes: Mutex::default() }
+        RecordedEvent { recorder: stream.recorder.clone(), body: stream.body, nodes: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Each buffer once, with the use among `uses` that excludes most.
+fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
+    uses.sort_by_key(|(buffer, usage)| (*buffer, *usage == Use::Read));
+    uses.dedup_by_key(|(buffer, _)| *buffer);
+    uses
 }
 
 /// The error of an operation that no graph can hold.

@@ -11,7 +11,7 @@ use ferrogrid_device::DeviceCopy;
 use super::buffer::{GraphBuffer, GraphKey};
 use super::error::GraphError;
 use super::executable::ExecutableGraph;
-use super::node::{KernelNode, Node};
+use super::node::{KernelNode, Node, Operation};
 use super::recorder::Recorder;
 use super::slot::Slots;
 use super::{Graph, GraphNode};
@@ -180,6 +180,9 @@ fn difference_of(number: usize, old: &Node, new: &Node) -> Option<String> {
     let (kind, other) = (old.operation.kind(), new.operation.kind());
     if kind != other {
         return Some(format!("node {number} is a {kind}, in the other a {other}"));
+    }
+    if let Operation::Conditional(_) = *old.operation {
+        return Some(format!("node {number} is a conditional node"));
     }
     if old.after != new.after {
         return Some(format!(

@@ -1,12 +1,12 @@
-//! A library for `numpy_test.py`: tensors of this crate for NumPy, and NumPy's tensors for this crate. It must
-//! not check anything itself: the script does.
+//! A library for `numpy_test.py` and `gpu_test.py`: tensors of this crate for NumPy, CuPy and PyTorch, and theirs
+//! for this crate, on the device that FERROGRID_DEVICE names. It must not check anything itself: the scripts do.
 
 use ferrogrid_host::Device;
 use ferrogrid_host::dlpack::DlpackTensor;
 use ferrogrid_host::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned};
 
 fn counting() -> ferrogrid_host::Result<DlpackTensor> {
-    let stream = Device::cpu().new_stream()?;
+    let stream = Device::best()?.new_stream()?;
     let buffer = stream.upload(&[1.5_f32, 2.5, 3.5, 4.5, 5.5, 6.5])?;
     DlpackTensor::from_buffer(&stream, buffer)?.with_shape(&[2, 3])
 }
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn double_in_place(raw: *mut DLManagedTensor) -> i32 {
     // SAFETY: the script gives each capsule away once, and waits for this to return.
     let tensor = unsafe { DlpackTensor::from_raw_unversioned(raw) };
     let double = || -> ferrogrid_host::Result<()> {
-        let stream = Device::cpu().new_stream()?;
+        let stream = Device::best()?.new_stream()?;
         let mut buffer = tensor?.into_buffer::<i64>(&stream)?;
         let doubled: Vec<i64> = stream.download(&buffer)?.iter().map(|value| 2 * value).collect();
         stream.upload_into(&doubled, &mut buffer)

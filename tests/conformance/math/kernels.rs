@@ -91,6 +91,13 @@ pub mod functions {
         ln_gamma(x, _y) = x.ln_gamma().0;
         abs(x, _y) = x.abs();
         signum(x, _y) = x.signum();
+        minimum(x, y) = Float::minimum(x, y);
+        maximum(x, y) = Float::maximum(x, y);
+        midpoint(x, y) = x.midpoint(y);
+        next_up(x, _y) = x.next_up();
+        next_down(x, _y) = x.next_down();
+        to_degrees(x, _y) = x.to_degrees();
+        to_radians(x, _y) = x.to_radians();
         copysign(x, y) = x.copysign(y);
         min(x, y) = x.min(y);
         max(x, y) = x.max(y);

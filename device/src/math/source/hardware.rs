@@ -24,6 +24,8 @@ intrinsics! { single, f32:
     trunc(x) = "llvm.trunc.f32";
     mul_add(x, a, b) = "llvm.fma.f32";
     sqrt(x) = "llvm.sqrt.f32";
+    minimum(x, y) = "llvm.minimum.f32";
+    maximum(x, y) = "llvm.maximum.f32";
 }
 
 intrinsics! { double, f64:
@@ -34,4 +36,6 @@ intrinsics! { double, f64:
     trunc(x) = "llvm.trunc.f64";
     mul_add(x, a, b) = "llvm.fma.f64";
     sqrt(x) = "llvm.sqrt.f64";
+    minimum(x, y) = "llvm.minimum.f64";
+    maximum(x, y) = "llvm.maximum.f64";
 }

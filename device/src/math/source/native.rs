@@ -53,6 +53,23 @@ macro_rules! native {
                 atanh(x: $ty) -> $ty;
             }
 
+            // std's is not stable.
+            #[inline]
+            pub(crate) fn minimum(x: $ty, y: $ty) -> $ty {
+                if x.is_nan() || y.is_nan() {
+                    return x + y;
+                }
+                if x == y && x.is_sign_negative() || x < y { x } else { y }
+            }
+
+            #[inline]
+            pub(crate) fn maximum(x: $ty, y: $ty) -> $ty {
+                if x.is_nan() || y.is_nan() {
+                    return x + y;
+                }
+                if x == y && x.is_sign_positive() || x > y { x } else { y }
+            }
+
             #[inline(always)]
             pub(crate) fn rsqrt(x: $ty) -> $ty {
                 1.0 / x.sqrt()

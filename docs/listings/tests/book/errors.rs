@@ -40,7 +40,9 @@ mod kernels {
 
 #[test]
 fn a_panic_is_an_error_and_the_device_goes_on() -> ferrogrid::Result<()> {
-    let stream = Device::best()?.new_stream()?;
+    // On a GPU the error goes to whoever waits first: that may be another of the tests that run meanwhile. The
+    // conformance suite has this case for GPUs.
+    let stream = Device::cpu().new_stream()?;
     // ANCHOR: panic
     let x = stream.upload(&[1_u32, 2, 3, 4])?;
     let mut y = stream.zeros::<u32>(4)?;

@@ -10,7 +10,7 @@ use super::stream::CpuStream;
 use crate::backend::failure::Failure;
 use crate::backend::host_fn;
 use crate::error::Result;
-use crate::graph::{Fill, HostNode, KernelNode, Node, Operation};
+use crate::graph::{ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
 
 /// An instantiated graph. Launches that have not run keep the steps that they were given.
 pub(crate) struct CpuGraph {
@@ -62,17 +62,44 @@ impl CpuGraph {
 /// The memory of all nodes is there for them to use.
 pub(super) unsafe fn run(device: &CpuDevice, steps: &[Step], failure: &Failure) {
     for step in steps.iter().filter(|step| step.enabled) {
-        match &*step.operation {
+        // SAFETY: passed on.
+        unsafe { run_operation(device, &step.operation, failure) };
+    }
+}
+
+/// # Safety
+/// As for `run`.
+unsafe fn run_operation(device: &CpuDevice, operation: &Operation, failure: &Failure) {
+    match operation {
+        // SAFETY: passed on.
+        Operation::Kernel(node) => unsafe { run_kernel(node, device, failure) },
+        // SAFETY: passed on; source and target do not overlap.
+        Operation::Copy { target, source, rows } => unsafe {
+            memory::copy_rows(target.0, source.0, *rows);
+        },
+        // SAFETY: passed on.
+        Operation::Fill(fill) => unsafe { run_fill(fill) },
+        Operation::Call(node) => call(node, failure),
+        Operation::Empty => {}
+        // SAFETY: passed on.
+        Operation::Conditional(node) => unsafe { run_conditional(node, device, failure) },
+    }
+}
+
+/// Runs a body as often as its condition says, or until it fails.
+unsafe fn run_conditional(node: &ConditionalNode, device: &CpuDevice, failure: &Failure) {
+    // SAFETY: the condition lies at the start of a buffer of the graph, which is aligned.
+    while unsafe { node.condition.0.cast::<u32>().read() } != 0 {
+        let of_body = Failure::default();
+        for inner in &node.body {
             // SAFETY: passed on.
-            Operation::Kernel(node) => unsafe { run_kernel(node, device, failure) },
-            // SAFETY: passed on; source and target do not overlap.
-            Operation::Copy { target, source, rows } => unsafe {
-                memory::copy_rows(target.0, source.0, *rows);
-            },
-            // SAFETY: passed on.
-            Operation::Fill(fill) => unsafe { run_fill(fill) },
-            Operation::Call(node) => call(node, failure),
-            Operation::Empty => {}
+            unsafe { run_operation(device, &inner.operation, &of_body) };
+        }
+        if let Some(error) = of_body.take() {
+            return failure.note(error);
+        }
+        if node.repeat == Repeat::Once {
+            return;
         }
     }
 }

@@ -17,6 +17,7 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
+use super::condition::ConditionalParams;
 use super::graph::UpdateResult;
 use super::ipc::IpcHandle;
 use super::pool::{PoolAccess, PoolHandle, PoolProperties};
@@ -202,9 +203,12 @@ driver_calls! {
   }
   perhaps {
     function_param = cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) since (12, 4);
+    launch_with_attributes = cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) since (12, 0);
     can_access_peer = cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) since (12, 0);
     enable_peer_access = cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) since (12, 0);
     pool_set_access = cuMemPoolSetAccess(pool: PoolHandle, access: *const PoolAccess, count: usize) since (12, 0);
+    condition_create = cuGraphConditionalHandleCreate(handle: *mut u64, graph: CUgraph, context: CUcontext, value: c_uint, flags: c_uint) since (12, 3);
+    graph_add_node = cuGraphAddNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut ConditionalParams) since (12, 3);
     ipc_memory_handle = cuIpcGetMemHandle(handle: *mut IpcHandle, pointer: CUdeviceptr) since (12, 0);
     ipc_open_memory = cuIpcOpenMemHandle_v2(pointer: *mut CUdeviceptr, handle: IpcHandle, flags: c_uint) since (12, 0);
     ipc_close_memory = cuIpcCloseMemHandle(pointer: CUdeviceptr) since (12, 0);

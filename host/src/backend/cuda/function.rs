@@ -222,7 +222,7 @@ impl CudaDevice {
     }
 }
 
-fn cluster_attribute([x, y, z]: [u32; 3]) -> CUlaunchAttribute {
+pub(super) fn cluster_attribute([x, y, z]: [u32; 3]) -> CUlaunchAttribute {
     let mut value = CUlaunchAttributeValue { pad: [0; 64] };
     value.clusterDim.x = x;
     value.clusterDim.y = y;
@@ -230,8 +230,8 @@ fn cluster_attribute([x, y, z]: [u32; 3]) -> CUlaunchAttribute {
     CUlaunchAttribute { id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, pad: [0; 4], value }
 }
 
-/// A launch of one cluster, to ask about.
-fn config(
+/// A launch, on no stream in particular.
+pub(super) fn config(
     grid: [u32; 3],
     block: [u32; 3],
     shared: u32,

@@ -10,12 +10,13 @@ use cudarc::driver::sys::{
     CUgraphExec, CUgraphNode, CUlaunchAttributeValue, CUmemorytype,
 };
 
+use super::condition::{self, ConditionalParams, SetterArguments};
 use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
 use super::stream::CudaStream;
 use crate::backend::host_fn;
 use crate::error::Result;
-use crate::graph::{Fill, GraphError, HostNode, KernelNode, Node, Operation};
+use crate::graph::{ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat};
 use crate::kernel::Kernel;
 use crate::pitched::Rows;
 
@@ -147,6 +148,13 @@ impl Drop for CudaGraph {
     }
 }
 
+/// A graph that nodes are added to: the template's, or the body of a conditional node.
+struct Target<'a> {
+    device: &'static CudaDevice,
+    graph: CUgraph,
+    nodes: &'a mut Vec<Handle<CUgraphNode>>,
+}
+
 impl Template {
     fn new(device: &'static CudaDevice, nodes: &[Node]) -> Result<Self> {
         device.bind()?;
@@ -155,11 +163,19 @@ impl Template {
         let code = unsafe { device.driver().graph_create(&mut graph, 0) };
         device.check(code, "cuGraphCreate", "")?;
         let mut template = Template { device, graph: Handle(graph), nodes: Vec::with_capacity(nodes.len()) };
-        for node in nodes {
-            let added = template.add(node)?;
-            template.nodes.push(Handle(added));
-        }
+        let mut target = Target { device, graph, nodes: &mut template.nodes };
+        target.add_all(nodes)?;
         Ok(template)
+    }
+}
+
+impl Target<'_> {
+    fn add_all(&mut self, nodes: &[Node]) -> Result<()> {
+        for node in nodes {
+            let added = self.add(node)?;
+            self.nodes.push(Handle(added));
+        }
+        Ok(())
     }
 
     fn add(&self, node: &Node) -> Result<CUgraphNode> {
@@ -200,7 +216,40 @@ impl Template {
                     Ok(unsafe { self.device.driver().graph_add_empty(added, graph, after, count) })
                 })
             }
+            Operation::Conditional(node) => self.add_conditional(node, &after),
         }
+    }
+
+    /// Adds a condition that is set before the node, and in a loop again after each run of the body.
+    fn add_conditional(&self, node: &ConditionalNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        let handle = condition::create(self.device, self.graph)?;
+        let setter = self.add_setter(handle, node, after)?;
+        let mut params = ConditionalParams::new(node, handle, self.device.context()?);
+        let added = self.add_with("cuGraphAddNode", &[setter], |added, graph, after, count| {
+            // SAFETY: all are valid for the call.
+            unsafe { self.device.driver().graph_add_node(added, graph, after, count, &mut params) }
+        })?;
+        let mut nodes = Vec::with_capacity(node.body.len());
+        // SAFETY: the driver has just made a node of them.
+        let graph = unsafe { params.body() };
+        let mut body = Target { device: self.device, graph, nodes: &mut nodes };
+        body.add_all(&node.body)?;
+        if node.repeat == Repeat::While {
+            let all: Vec<CUgraphNode> = body.nodes.iter().map(|node| node.0).collect();
+            body.add_setter(handle, node, &all)?;
+        }
+        Ok(added)
+    }
+
+    fn add_setter(&self, handle: u64, node: &ConditionalNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        let (driver, function) = (self.device.driver(), self.device.condition_setter()?);
+        let arguments = SetterArguments::new(handle, node);
+        let mut addresses = arguments.addresses();
+        let params = condition::setter_params(function, &mut addresses);
+        self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
+            // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
+            Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, &params) })
+        })
     }
 
     fn add_kernel(&self, kernel: &KernelNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
@@ -227,7 +276,7 @@ impl Template {
     ) -> Result<CUgraphNode> {
         let mut added = null_mut();
         let dependencies = if after.is_empty() { null() } else { after.as_ptr() };
-        let code = call(&mut added, self.graph.0, dependencies, after.len())?;
+        let code = call(&mut added, self.graph, dependencies, after.len())?;
         self.device.check(code, operation, &format!("node {}", self.nodes.len()))?;
         Ok(added)
     }
@@ -245,13 +294,19 @@ impl Drop for Template {
 /// The last kernels among `nodes`, each once.
 fn last_kernels(nodes: &[Node]) -> Vec<&'static Kernel> {
     let mut kernels: Vec<&'static Kernel> = Vec::new();
-    for node in nodes.iter().rev().filter_map(|node| node.operation.kernel()) {
-        if kernels.len() < NAMED_KERNELS && !kernels.iter().any(|kernel| std::ptr::eq(*kernel, node.kernel)) {
-            kernels.push(node.kernel);
-        }
-    }
+    collect_last(nodes, &mut kernels);
     kernels.reverse();
     kernels
+}
+
+fn collect_last(nodes: &[Node], kernels: &mut Vec<&'static Kernel>) {
+    for node in nodes.iter().rev() {
+        collect_last(node.operation.body(), kernels);
+        let Some(KernelNode { kernel, .. }) = node.operation.kernel() else { continue };
+        if kernels.len() < NAMED_KERNELS && !kernels.iter().any(|known| std::ptr::eq(*known, *kernel)) {
+            kernels.push(kernel);
+        }
+    }
 }
 
 fn name(kernel: &Kernel) -> String {

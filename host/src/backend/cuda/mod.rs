@@ -5,6 +5,7 @@
 //! return plain integers (see `driver`).
 
 mod callback;
+mod condition;
 mod device;
 mod driver;
 mod event;

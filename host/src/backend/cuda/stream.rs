@@ -388,7 +388,12 @@ impl CudaStream {
 
     /// A cooperative launch has more blocks than fit on the device at the same time.
     #[cold]
-    fn too_many_blocks(&self, function: CUfunction, kernel: &'static Kernel, shape: LaunchShape) -> Error {
+    pub(super) fn too_many_blocks(
+        &self,
+        function: CUfunction,
+        kernel: &'static Kernel,
+        shape: LaunchShape,
+    ) -> Error {
         let threads: u32 = shape.block.iter().product();
         let mut on_each = 0;
         // SAFETY: `on_each` is valid for the call, and the function is loaded.
@@ -407,7 +412,12 @@ impl CudaStream {
 
     /// A cluster has more blocks than the device takes of this kernel.
     #[cold]
-    fn cluster_too_large(&self, function: CUfunction, kernel: &'static Kernel, shape: LaunchShape) -> Error {
+    pub(super) fn cluster_too_large(
+        &self,
+        function: CUfunction,
+        kernel: &'static Kernel,
+        shape: LaunchShape,
+    ) -> Error {
         let shared = shape.shared_bytes as c_uint;
         match self.device.max_potential_cluster_size(function, shape.grid, shape.block, shared) {
             Ok(limit) => Error::ClusterTooLarge {

@@ -1,0 +1,160 @@
+//! Conditional nodes of graphs in the driver: their handles, their parameters, and the kernel that sets a
+//! condition. It must not know how graphs are built otherwise.
+//!
+//! On the device a condition is set by `cudaGraphSetConditional`. No library defines it: the driver itself does,
+//! when it compiles PTX that declares it. So a condition is read from memory by a kernel of ours, and kernels of
+//! users need not know of it.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::{from_ref, null_mut};
+
+use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUcontext, CUfunction, CUgraph};
+
+use super::device::{CudaDevice, address};
+use super::foreign::LoadedModule;
+use crate::error::{Error, Result};
+use crate::foreign::{Image, JitOptions};
+use crate::graph::{ConditionalNode, Repeat};
+
+/// Sets the condition `handle` to whether the word at `place` is not 0.
+const SETTER: &str = "
+.version 6.3
+.target sm_70
+.address_size 64
+
+.extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
+
+.visible .entry ferrogrid_set_condition (.param .u64 handle, .param .u64 place)
+{
+    .reg .pred %is_set;
+    .reg .b32 %word, %value;
+    .reg .b64 %handle, %place;
+
+    ld.param.u64 %handle, [handle];
+    ld.param.u64 %place, [place];
+    cvta.to.global.u64 %place, %place;
+    ld.global.u32 %word, [%place];
+    setp.ne.u32 %is_set, %word, 0;
+    selp.u32 %value, 1, 0, %is_set;
+    {
+        .param .b64 first;
+        .param .b32 second;
+        st.param.b64 [first], %handle;
+        st.param.b32 [second], %value;
+        call.uni cudaGraphSetConditional, (first, second);
+    }
+    ret;
+}
+";
+
+/// `CU_GRAPH_NODE_TYPE_CONDITIONAL`.
+const CONDITIONAL: c_uint = 13;
+
+/// `CU_GRAPH_COND_ASSIGN_DEFAULT`: the condition starts as stated at each launch.
+const ASSIGN_DEFAULT: c_uint = 1;
+
+/// The driver's `CUgraphNodeParams`, for a conditional node.
+#[repr(C)]
+pub(super) struct ConditionalParams {
+    node_type: c_uint,
+    reserved: [c_int; 3],
+    handle: u64,
+    /// `CU_GRAPH_COND_TYPE_IF` or `_WHILE`.
+    condition_type: c_uint,
+    /// How many bodies there are.
+    bodies: c_uint,
+    /// Where the driver writes the address of its array of the bodies' graphs.
+    body_graphs: *mut CUgraph,
+    context: CUcontext,
+    rest: [u64; 26],
+}
+
+const _: () = assert!(size_of::<ConditionalParams>() == 256);
+
+impl ConditionalParams {
+    pub(super) fn new(node: &ConditionalNode, handle: u64, context: CUcontext) -> Self {
+        ConditionalParams {
+            node_type: CONDITIONAL,
+            reserved: [0; 3],
+            handle,
+            condition_type: match node.repeat {
+                Repeat::Once => 0,
+                Repeat::While => 1,
+            },
+            bodies: 1,
+            body_graphs: null_mut(),
+            context,
+            rest: [0; 26],
+        }
+    }
+
+    /// The graph of the body.
+    ///
+    /// # Safety
+    /// The driver has made a node of this.
+    pub(super) unsafe fn body(&self) -> CUgraph {
+        // SAFETY: the driver has stored the address of an array of `bodies` graphs, which lives as long as the
+        // node.
+        unsafe { self.body_graphs.read() }
+    }
+}
+
+/// A condition of nodes in `graph`, which is 0 when a launch begins.
+pub(super) fn create(device: &CudaDevice, graph: CUgraph) -> Result<u64> {
+    let mut handle = 0;
+    // SAFETY: `handle` is valid for the call, and the graph is live.
+    let code = unsafe {
+        device.driver().condition_create(&mut handle, graph, device.context()?, 0, ASSIGN_DEFAULT)?
+    };
+    device.check(code, "cuGraphConditionalHandleCreate", "")?;
+    Ok(handle)
+}
+
+/// The arguments of the setter: the addresses of both are its parameters.
+pub(super) struct SetterArguments {
+    handle: u64,
+    place: u64,
+}
+
+impl SetterArguments {
+    pub(super) fn new(handle: u64, node: &ConditionalNode) -> Self {
+        SetterArguments { handle, place: address(node.condition.0) }
+    }
+
+    pub(super) fn addresses(&self) -> [*mut c_void; 2] {
+        [from_ref(&self.handle).cast_mut().cast(), from_ref(&self.place).cast_mut().cast()]
+    }
+}
+
+/// The node of the setter; `addresses` are those of its arguments.
+pub(super) fn setter_params(
+    function: CUfunction,
+    addresses: &mut [*mut c_void; 2],
+) -> CUDA_KERNEL_NODE_PARAMS {
+    CUDA_KERNEL_NODE_PARAMS {
+        func: function,
+        gridDimX: 1,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 1,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        kernelParams: addresses.as_mut_ptr(),
+        extra: null_mut(),
+        kern: null_mut(),
+        ctx: null_mut(),
+    }
+}
+
+/// Loads the setter. Only a driver that has conditions compiles it.
+pub(super) fn load_setter(device: &'static CudaDevice) -> Result<CUfunction> {
+    let image = Image::ptx(SETTER)?;
+    let (module, _log) = LoadedModule::load(device, &image, &JitOptions::new())?;
+    let function = module.function("ferrogrid_set_condition")?;
+    function.map(|function| function.raw().cast()).ok_or_else(|| Error::Unsupported {
+        operation: "a conditional node",
+        device: device.to_string().into(),
+        reason: "the driver has not compiled the kernel that sets conditions",
+    })
+}

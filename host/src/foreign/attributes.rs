@@ -1,0 +1,91 @@
+//! What launches of a foreign kernel ask for beyond a grid: residence at the same time, clusters, priority. It must
+//! not know how the driver is told.
+
+use super::error::ForeignError;
+use super::function::ForeignFunction;
+use crate::attribute::DeviceAttribute;
+use crate::error::{Error, Result};
+
+/// The most blocks of a cluster that every device with clusters takes.
+const PORTABLE_CLUSTER: u32 = 8;
+
+/// The attributes of a launch (`CUlaunchAttribute`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LaunchAttributes {
+    pub(crate) cooperative: bool,
+    /// Blocks of a cluster along each axis; 1 each where there are none.
+    pub(crate) cluster: [u32; 3],
+    pub(crate) priority: Option<i32>,
+}
+
+impl LaunchAttributes {
+    pub(super) const NONE: LaunchAttributes =
+        LaunchAttributes { cooperative: false, cluster: [1; 3], priority: None };
+}
+
+impl ForeignFunction {
+    /// The same kernel, all of whose blocks are resident at the same time in its launches
+    /// (`CU_LAUNCH_ATTRIBUTE_COOPERATIVE`), so that they can wait for each other. A grid with more blocks than
+    /// the device holds is refused at the launch ([`Error::TooManyResidentBlocks`]).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the device has no cooperative launches; or if the driver fails.
+    pub fn with_cooperative_launch(self) -> Result<Self> {
+        let device = self.device();
+        if device.attribute(DeviceAttribute::COOPERATIVE_LAUNCH)? == 0 {
+            return Err(Error::unsupported("a cooperative launch", device, "it has none"));
+        }
+        Ok(self.with_attributes(|attributes| attributes.cooperative = true))
+    }
+
+    /// The same kernel, whose blocks form clusters of `cluster` blocks along each axis in its launches
+    /// (`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`; more than 8 blocks are opted in to). Grids must be made of
+    /// whole clusters.
+    ///
+    /// ```no_run
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, Grid};
+    ///
+    /// let device = Device::cuda(0)?;
+    /// let stream = device.new_stream()?;
+    /// let stencil = device.load_file("stencil.ptx")?.function("stencil")?.with_clusters([4])?;
+    /// let mut data = stream.zeros::<f32>(1 << 20)?;
+    /// // SAFETY: extern "C" __global__ void stencil(float* data, unsigned n)
+    /// unsafe { stencil.launch(&stream, Grid::new(4096, 256), (&mut data, 1_u32 << 20))? };
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoClusters`] before compute capability 9.0; [`ForeignError::ClusterSize`] for a cluster of no
+    /// blocks, or of more than can be counted; or if the driver fails.
+    pub fn with_clusters<const R: usize>(self, cluster: [u32; R]) -> Result<Self> {
+        const { assert!(1 <= R && R <= 3, "clusters have 1, 2 or 3 axes") };
+        let cluster = std::array::from_fn(|axis| cluster.get(axis).copied().unwrap_or(1));
+        if let Some(capability) = self.device().compute_capability().filter(|found| *found < (9, 0)) {
+            let (kernel, device) = (self.name(), self.device().to_string().into());
+            return Err(Error::NoClusters { kernel, cluster, device, capability });
+        }
+        let blocks =
+            cluster.iter().try_fold(1_u32, |all, axis| all.checked_mul(*axis)).filter(|&all| all > 0);
+        let Some(blocks) = blocks else {
+            return Err(ForeignError::ClusterSize { kernel: self.name(), cluster }.into());
+        };
+        if blocks > PORTABLE_CLUSTER {
+            self.loaded().allow_large_clusters()?;
+        }
+        Ok(self.with_attributes(|attributes| attributes.cluster = cluster))
+    }
+
+    /// The same kernel with a priority of its own in its launches (`CU_LAUNCH_ATTRIBUTE_PRIORITY`), whatever
+    /// that of the stream is: a lower number goes first.
+    ///
+    /// # Errors
+    /// [`Error::PriorityOutOfRange`] outside [`Device::stream_priority_range`](crate::Device::stream_priority_range).
+    pub fn with_priority(self, priority: i32) -> Result<Self> {
+        let (least, greatest) = self.device().stream_priority_range()?;
+        if !(greatest..=least).contains(&priority) {
+            return Err(Error::PriorityOutOfRange { priority, least, greatest });
+        }
+        Ok(self.with_attributes(|attributes| attributes.priority = Some(priority)))
+    }
+}
