@@ -15,6 +15,15 @@ pub mod elementwise {
         }
     }
 
+    /// The same with lengths of 64 bits.
+    #[kernel(wide)]
+    pub fn wide_saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y += a * x[i.get()];
+        }
+    }
+
     /// Adds one to each element.
     #[kernel]
     pub fn increment(t: Thread<1>, mut data: DisjointSlice<u32>) {

@@ -181,10 +181,10 @@ fn a_rust_kernel_is_also_a_foreign_one(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");
     }
-    let kernel = elementwise::saxpy::kernel();
+    let kernel = elementwise::wide_saxpy::kernel();
     let module = device.load_ptx(kernel.ptx().ok_or("no PTX")?)?;
     let function = module.function(kernel.entry())?;
-    // SAFETY: the signature of `elementwise::saxpy`, whose body checks its indices.
+    // SAFETY: the signature of `elementwise::wide_saxpy`, whose body checks its indices.
     let saxpy: ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)> = unsafe { function.typed()? };
     let stream = device.new_stream()?;
     let x = stream.upload(&[1.0_f32, 2.0, 3.0])?;

@@ -46,8 +46,8 @@ impl<const R: usize, P> Clone for ForeignKernel<R, P> {
 
 impl<const R: usize, P> Copy for ForeignKernel<R, P> {}
 
-/// In the parameters of a [`ForeignKernel`]: `const T*` and a 64-bit length, as which a Rust kernel's
-/// `&[T]` travels too. The argument is a buffer or view to read.
+/// In the parameters of a [`ForeignKernel`]: `const T*` and a 64-bit length, as which the
+/// `&[T]` of a Rust kernel travels too that is declared `#[kernel(wide)]`. The argument is a buffer or view to read.
 pub struct Slice<T>(PhantomData<T>);
 
 /// In the parameters of a [`ForeignKernel`]: `T*` and a 64-bit length. The argument is a buffer or view to
