@@ -105,9 +105,9 @@ pub trait HalfFloat:
     ///
     /// ```
     /// use ferrogrid_device::half::{HalfFloat, f16};
-    /// let x = f16::ONE + f16::EPSILON;
-    /// assert_eq!(x.mul_add(x, f16::NEG_ONE).to_f32(), 2.0_f32.powi(-9) + 2.0_f32.powi(-20));
-    /// assert_eq!((x * x - f16::ONE).to_f32(), 2.0_f32.powi(-9));
+    /// let x = f16::from_f32(1.0 + 1.0 / 512.0);
+    /// assert_eq!(x.mul_add(x, f16::NEG_ONE).to_f32(), 1.0 / 256.0 + 1.0 / 262_144.0);
+    /// assert_eq!((x * x - f16::ONE).to_f32(), 1.0 / 256.0);
     /// ```
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// The square root, correctly rounded.
