@@ -15,12 +15,13 @@ grep -E '^(==|PASS|FAILED|error|test result|[0-9]+ passed)' "$out/logs/tests.txt
 # Two cases fail on purpose: one asks for more memory than there is (an API error), one traps in a process
 # of its own. So API errors are left out, and so are other processes. racecheck at times loses track of launches
 # that several threads make at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a
-# sanitizer the driver takes half a program, which it refuses else.
+# sanitizer the driver takes half a program, which it refuses else. The other process of the case of two processes
+# is not watched, and does not answer in time.
 sanitize() {
     tool=$1
     log="$out/logs/$tool-$(basename "$2").txt"
     shift
-    timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 --report-api-errors no \
+    timeout 300 compute-sanitizer --tool "$tool" --error-exitcode 9 --report-api-errors no \
         --target-processes application-only "$@" >"$log" 2>&1
     code=$?
     echo "$tool $(basename "$1"): exit $code, $(grep -E 'SUMMARY|^test result|^PASS' "$log" | tr '\n' ' ')"
@@ -34,7 +35,7 @@ for tool in memcheck racecheck synccheck initcheck; do
     [ "$tool" = initcheck ] && FERROGRID_CONFORMANCE_SYNCHRONOUS=1
     export FERROGRID_CONFORMANCE_SYNCHRONOUS
     sanitize "$tool" "$bundle/tests/conformance" cuda0 --test-threads 1 --skip linked_programs_run \
-        --skip random_work_of_many_threads --skip "$skip"
+        --skip random_work_of_many_threads --skip orders_two_processes --skip "$skip"
 done
 for example in "$bundle"/examples/*; do
     sanitize memcheck "$example"

@@ -117,7 +117,7 @@ fn kernels_become_ptx_and_a_manifest() {
     let manifest = text(&kernels.manifest);
     let image = format!("(\"sm_75\", 6, 3, include_str!({:?})),", output.ptx[0]);
     assert!(manifest.contains(&image), "{manifest}");
-    let parameters = format!("({entry:?}, &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)]),");
+    let parameters = format!("({entry:?}, &[(4, 4), (8, 8), (4, 4), (8, 8), (4, 4)]),");
     assert!(manifest.contains(&parameters), "{manifest}");
     let fingerprint = kernels.manifest.file_stem().unwrap().to_str().unwrap();
     let variable = format!("cargo::rustc-env=FERROGRID_MODULE_{fingerprint}={}", kernels.manifest.display());

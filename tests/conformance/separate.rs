@@ -8,7 +8,7 @@ use ferrogrid::prelude::*;
 use super::devices::{self, label};
 use super::kernels::ranks;
 use super::table::{self, Verdict, not_for_this_device};
-use super::{Case, Outcome, clusters, failures, ipc, names};
+use super::{Case, Outcome, clusters, failures, ipc, names, strides};
 
 pub(crate) const CASES: &[Case] = &[("reading_where_nothing_is", |device| match device.is_cuda() {
     true => in_its_own_process(device, "reading_where_nothing_is"),
@@ -72,8 +72,13 @@ fn find_and_run(request: &str) -> Outcome {
     let (wanted, name) = request.split_once('/').ok_or_else(|| format!("no request: {request:?}"))?;
     let known = devices::all().iter().find(|(label, _)| label == wanted);
     let (_, device) = known.ok_or("no such device")?;
-    let mut cases = APART.iter().chain(failures::APART).chain(clusters::APART).chain(ipc::APART);
-    let (_, case) = cases.find(|(known, _)| *known == name).ok_or_else(|| format!("no case {name:?}"))?;
+    let apart = [APART, failures::APART, clusters::APART, ipc::APART, strides::APART];
+    let (_, case) = apart
+        .iter()
+        .copied()
+        .flatten()
+        .find(|(known, _)| *known == name)
+        .ok_or_else(|| format!("no case {name:?}"))?;
     case(device)
 }
 
