@@ -223,7 +223,7 @@ impl CudaDevice {
     /// To ask which one is current costs 9 ns, as much as a fifteenth of `cuEventRecord`. It need not be asked: the
     /// CUDA programming guide lets events be queried, waited for and timed, and streams wait for events, whatever the
     /// current device; `cuLaunchKernel` takes the context "from the specified stream", says the driver API; and with
-    /// driver 580 all of these work on threads without any context. A driver that wants the context refuses such a
+    /// driver 580 all but launches, which were not tried, were seen to work on threads without any context. A driver that wants the context refuses such a
     /// call before it does anything; then the context is bound, and the call made again.
     #[inline]
     pub(super) fn call_unbound(&self, call: impl Fn() -> Code) -> Result<Code> {
