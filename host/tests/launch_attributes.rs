@@ -118,13 +118,16 @@ fn recorded_priority() -> Result<()> {
     Ok(())
 }
 
+/// The first and the last node, and the output.
+type Named = ([GraphNode; 2], GraphKey<f32>);
+
 /// `y <- 2*x + y` by a typed foreign kernel, `y <- 3*x + y` by one of this program, `y <- 4*x + y` by an untyped one.
 fn three_kernels<'b>(
     stream: &Stream,
     kernel: Saxpy,
     x: &'b DeviceBuffer<f32>,
     y: &'b mut DeviceBuffer<f32>,
-) -> Result<(Graph<'b>, ([GraphNode; 2], GraphKey<f32>))> {
+) -> Result<(Graph<'b>, Named)> {
     stream.capture(|capture| {
         let (x, mut y) = (capture.read(x)?, capture.write(y)?);
         kernel.launch(capture, Grid::cover(LENGTH), (2.0, x, &mut y))?;
