@@ -6,6 +6,7 @@ mod blocks;
 mod clusters;
 mod half;
 mod math;
+mod operations;
 mod sharing;
 mod speed;
 
