@@ -21,6 +21,7 @@ mod compile;
 mod constants;
 mod core_atomics;
 pub mod core_cache;
+mod cubin;
 pub mod cuda_toolkit;
 mod dependencies;
 mod device_crate;

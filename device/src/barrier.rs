@@ -249,27 +249,32 @@ mod source {
     use crate::thread::Thread;
 
     #[track_caller]
+    #[inline(always)]
     pub(super) unsafe fn sync_grid<const R: usize>(thread: &Thread<'_, R>) {
         thread.block.grid_barrier(thread.place());
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {
-        thread.block.barrier(thread.place(), false);
+        thread.block.barrier(thread.place());
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(super) unsafe fn count<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> u32 {
-        thread.block.barrier(thread.place(), predicate)
+        thread.block.barrier_count(thread.place(), predicate)
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(super) unsafe fn and<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> bool {
-        thread.block.barrier(thread.place(), !predicate) == 0
+        thread.block.barrier_count(thread.place(), !predicate) == 0
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(super) unsafe fn or<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> bool {
-        thread.block.barrier(thread.place(), predicate) > 0
+        thread.block.barrier_count(thread.place(), predicate) > 0
     }
 }

@@ -525,6 +525,7 @@ mod source {
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {
         thread.block.cluster_barrier(thread.place());
     }

@@ -9,7 +9,7 @@ use core::mem;
 
 use crate::thread::{Coordinates, Thread};
 
-pub use executor::Executor;
+pub use executor::{Executor, Turn};
 
 /// One block of a launch that runs natively.
 pub struct Block<'a> {

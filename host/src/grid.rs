@@ -21,6 +21,7 @@ use crate::kernel::Kernel;
 pub struct Grid<const R: usize> {
     size: Size<R>,
     block: Option<[u32; R]>,
+    priority: Option<i32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,12 +76,13 @@ impl<const R: usize> Grid<R> {
     /// Covering 0 elements launches nothing, and is no error. For a kernel with clusters the number of blocks is
     /// raised to whole clusters.
     pub fn cover(extent: impl Extent<R>) -> Self {
-        Grid { size: Size::Cover(extent.extent()), block: None }
+        Grid { size: Size::Cover(extent.extent()), block: None, priority: None }
     }
 
     /// Exactly `blocks` blocks of `threads_per_block` threads, x first.
     pub fn new(blocks: impl Dimensions<R>, threads_per_block: impl Dimensions<R>) -> Self {
-        Grid { size: Size::Blocks(blocks.dimensions()), block: Some(threads_per_block.dimensions()) }
+        let block = Some(threads_per_block.dimensions());
+        Grid { size: Size::Blocks(blocks.dimensions()), block, priority: None }
     }
 
     /// The same with blocks of `threads` threads, x first.
@@ -89,35 +91,77 @@ impl<const R: usize> Grid<R> {
         Grid { block: Some(threads.dimensions()), ..self }
     }
 
+    /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
+    /// blocks of several kernels wait for room on a device, those of the lower number go first. What is running is
+    /// not interrupted. A graph's nodes keep the priorities that they were recorded with.
+    ///
+    /// The launch checks it against [`Device::stream_priority_range`](crate::Device::stream_priority_range), from which
+    /// it is best taken: on the CPU device, which has no priorities, that is 0 to 0.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, Grid};
+    ///
+    /// let device = Device::best()?;
+    /// let (_least, greatest) = device.stream_priority_range()?;
+    /// let urgent = Grid::cover(1000).with_priority(greatest);
+    /// # let _: Grid<1> = urgent;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None here; the launch gives [`Error::PriorityOutOfRange`].
+    #[must_use]
+    pub fn with_priority(self, priority: i32) -> Self {
+        Grid { priority: Some(priority), ..self }
+    }
+
     /// The blocks and threads to launch, or `None` where there is nothing to cover.
+    ///
+    /// Every launch comes here, so each check is made at once for all axes, and looked into only where it fails.
     ///
     /// # Errors
     /// For a size of 0 or over `limits`, with `kernel`, the axis, the value and the limit.
+    #[inline]
     pub(crate) fn resolve(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<LaunchShape>> {
-        let fixed = kernel.block();
-        let block = self.block.map(pad).or(fixed).unwrap_or_else(|| default_block::<R>(kernel.max_threads()));
+        let block = match (self.block, kernel.block()) {
+            (Some(block), _) => pad(block),
+            (None, Some(fixed)) => fixed,
+            (None, None) => default_block::<R>(kernel.max_threads()),
+        };
         check_fixed(kernel, block)?;
+        let most = kernel.max_threads().unwrap_or(u32::MAX).min(limits.max_threads_per_block);
+        let threads = block.iter().fold(1, |all: u64, threads| all.wrapping_mul((*threads).into()));
+        if !fits(block.map(u64::from), limits.max_block) || threads > u64::from(most) {
+            check_block(kernel.name(), block, &limits.with_max_threads(kernel.max_threads()))?;
+        }
         let cluster = kernel.cluster().unwrap_or([1; 3]);
-        let limits = &limits.with_max_threads(kernel.max_threads());
-        let kernel = kernel.name();
-        check_block(kernel, block, limits)?;
         let blocks = match self.size {
-            Size::Cover(extent) => {
-                if extent.contains(&0) {
-                    return Ok(None);
-                }
-                let extent = pad_extent(extent);
-                std::array::from_fn(|axis| {
-                    let blocks = (extent[axis] as u64).div_ceil(u64::from(block[axis]));
-                    blocks.next_multiple_of(u64::from(cluster[axis]))
-                })
-            }
+            Size::Cover(extent) if extent.contains(&0) => return Ok(None),
+            Size::Cover(extent) => std::array::from_fn(|axis| {
+                // Above the rank there is one block of one thread.
+                let Some(&elements) = extent.get(axis) else { return cluster[axis].into() };
+                let blocks = (elements as u64).div_ceil(u64::from(block[axis]));
+                if cluster[axis] == 1 { blocks } else { blocks.next_multiple_of(cluster[axis].into()) }
+            }),
             Size::Blocks(blocks) => pad(blocks).map(u64::from),
         };
-        let grid = check_grid(kernel, blocks, limits)?;
-        check_clusters(kernel, grid, cluster)?;
-        Ok(Some(LaunchShape { cluster, ..LaunchShape::new(grid, block) }))
+        if !fits(blocks, limits.max_grid) {
+            check_grid(kernel.name(), blocks, limits)?;
+        }
+        // Within the limits, so below 2^32.
+        let grid = blocks.map(|blocks| blocks as u32);
+        if cluster != [1; 3] {
+            check_clusters(kernel.name(), grid, cluster)?;
+        }
+        Ok(Some(LaunchShape { cluster, priority: self.priority, ..LaunchShape::new(grid, block) }))
     }
+}
+
+/// Whether there is something along each axis, and no more than `limits` allow.
+#[inline]
+fn fits(sizes: [u64; 3], limits: [u32; 3]) -> bool {
+    (0..3).all(|axis| sizes[axis].wrapping_sub(1) < u64::from(limits[axis]))
 }
 
 /// What may stand for the grid at the launch of a kernel of rank `R`.
@@ -148,12 +192,14 @@ pub(crate) struct LaunchShape {
     pub(crate) shared_bytes: usize,
     /// Whether all blocks must be resident at the same time, for barriers of the grid.
     pub(crate) cooperative: bool,
+    /// In place of the stream's.
+    pub(crate) priority: Option<i32>,
 }
 
 impl LaunchShape {
     /// Blocks without shared memory that do not wait for each other.
     pub(crate) const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
-        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, cooperative: false }
+        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, cooperative: false, priority: None }
     }
 }
 
@@ -200,6 +246,7 @@ fn default_block<const R: usize>(max_threads: Option<u32>) -> [u32; 3] {
 }
 
 /// Checks the promise of `#[kernel(block = ...)]`.
+#[inline]
 fn check_fixed(kernel: &Kernel, block: [u32; 3]) -> Result<()> {
     match kernel.block() {
         Some(required) if required != block => {
@@ -209,15 +256,13 @@ fn check_fixed(kernel: &Kernel, block: [u32; 3]) -> Result<()> {
     }
 }
 
+#[inline]
 fn pad<const R: usize>(sizes: [u32; R]) -> [u32; 3] {
     const { assert!(R >= 1 && R <= 3, "a grid has rank 1, 2 or 3") };
     std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))
 }
 
-fn pad_extent<const R: usize>(sizes: [usize; R]) -> [usize; 3] {
-    std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))
-}
-
+#[cold]
 fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(block).zip(limits.max_block) {
         if value == 0 {
@@ -235,19 +280,17 @@ fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result
     Ok(())
 }
 
-fn check_grid(kernel: &'static str, blocks: [u64; 3], limits: &Limits) -> Result<[u32; 3]> {
-    let mut checked = [0; 3];
-    for (index, (value, limit)) in blocks.into_iter().zip(limits.max_grid).enumerate() {
-        let axis = Axis::ALL[index];
+#[cold]
+fn check_grid(kernel: &'static str, blocks: [u64; 3], limits: &Limits) -> Result<()> {
+    for ((axis, value), limit) in Axis::ALL.into_iter().zip(blocks).zip(limits.max_grid) {
         if value == 0 {
             return Err(Error::GridEmpty { kernel, axis });
         }
-        checked[index] = match u32::try_from(value) {
-            Ok(fits) if fits <= limit => fits,
-            _ => return Err(Error::GridTooLarge { kernel, axis, value, limit }),
-        };
+        if value > u64::from(limit) {
+            return Err(Error::GridTooLarge { kernel, axis, value, limit });
+        }
     }
-    Ok(checked)
+    Ok(())
 }
 
 /// Checks that the grid is made of whole clusters.

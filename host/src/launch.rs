@@ -82,6 +82,9 @@ pub unsafe fn launch_with<const R: usize>(
             limit,
         });
     }
+    if let Some(priority) = shape.priority {
+        stream.device().check_priority(priority)?;
+    }
     let shape = LaunchShape { shared_bytes, cooperative, ..shape };
     let prepared = stream.prepare(kernel)?;
     // Held until the launch is enqueued.
@@ -106,11 +109,18 @@ fn begin_constants(kernel: &'static Kernel, stream: &Arc<StreamInner>) -> Result
 /// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.
 #[inline]
 fn check_threads(kernel: &'static Kernel, shape: &LaunchShape) -> Result<()> {
-    for ((axis, blocks), threads) in Axis::ALL.into_iter().zip(shape.grid).zip(shape.block) {
-        let threads = u64::from(blocks) * u64::from(threads);
-        if threads > u64::from(u32::MAX) {
-            return Err(Error::GridTooWide { kernel: kernel.name(), axis, threads, limit: u32::MAX });
-        }
+    let (grid, block) = (shape.grid, shape.block);
+    let threads: [u64; 3] = std::array::from_fn(|axis| u64::from(grid[axis]) * u64::from(block[axis]));
+    if (threads[0] | threads[1] | threads[2]) <= u64::from(u32::MAX) {
+        return Ok(());
     }
-    Ok(())
+    Err(too_wide(kernel, threads))
+}
+
+#[cold]
+fn too_wide(kernel: &'static Kernel, threads: [u64; 3]) -> Error {
+    let limit = u32::MAX;
+    let wide = Axis::ALL.into_iter().zip(threads).find(|(_, threads)| *threads > u64::from(limit));
+    let (axis, threads) = wide.unwrap_or((Axis::X, threads[0]));
+    Error::GridTooWide { kernel: kernel.name(), axis, threads, limit }
 }

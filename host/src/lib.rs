@@ -42,6 +42,7 @@ mod ipc;
 mod kernel;
 mod kernel_attributes;
 mod launch;
+mod launch_attributes;
 mod library;
 mod managed;
 mod math_library;

@@ -7,6 +7,7 @@ mod clusters;
 mod constants;
 mod half;
 mod math;
+mod operations;
 mod sharing;
 mod speed;
 

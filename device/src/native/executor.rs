@@ -1,23 +1,61 @@
 //! What lets the threads of a native block wait for each other: a trait that the CPU device implements,
-//! so that coroutines and their stacks are its business alone. It must not know how.
+//! and the turn that a thread gives up while it waits. It must not know who goes next, nor where stacks are.
+//!
+//! A wait is three steps: the executor is told of it, the thread gives up its turn, and the executor tells
+//! the outcome. The one in the middle is inlined into the kernel, so that no call is open across it: a
+//! processor predicts where returns go by the calls that it has seen, and after a switch of stacks inside of a
+//! call each return out of it costs as much as ten switches.
 
+use core::marker::PhantomData;
 use core::panic::Location;
+use core::ptr::NonNull;
+
+use corosensei::Yielder;
+
+/// The turn of a thread that is about to wait: other threads run from when it is given up until the wait is
+/// over.
+#[must_use = "a thread waits by giving up its turn"]
+pub struct Turn<'a> {
+    yielder: NonNull<Yielder<(), ()>>,
+    executor: PhantomData<&'a ()>,
+}
+
+impl Turn<'_> {
+    /// The turn of the coroutine to which `yielder` belongs.
+    ///
+    /// # Safety
+    /// Until the turn is given up or dropped, this coroutine is the one that runs, on this CPU thread; and
+    /// nobody resumes it, but to unwind it, before its wait is over.
+    #[inline(always)]
+    pub unsafe fn new(yielder: NonNull<Yielder<(), ()>>) -> Self {
+        Turn { yielder, executor: PhantomData }
+    }
+
+    /// Lets others run until the wait is over.
+    #[inline(always)]
+    pub(super) fn give_up(self) {
+        // SAFETY: the yielder is that of the coroutine that runs, on whose stack it lies, as `new` demands.
+        unsafe { self.yielder.as_ref() }.suspend(());
+    }
+}
 
 /// Runs the threads of one block at a time, and switches between them where they wait.
 ///
-/// Threads are numbered in their block from 0, x fastest; 32 in a row are a warp.
+/// Threads are numbered in their block from 0, x fastest; 32 in a row are a warp. A function that returns
+/// a [`Turn`] notes that `thread`, which runs, waits; the caller gives the turn up at once. It returns `None` where
+/// there is nothing to wait for.
 ///
 /// # Safety
 /// An implementation promises, for each call of [`run_threads`](Executor::run_threads):
 /// - all calls of `body` are made on the calling CPU thread, at most one for each number; when
 ///   `run_threads` returns, each has returned, was unwound, or will never go on;
-/// - [`barrier`](Executor::barrier) returns only when all threads of the block have called it,
-///   [`cluster_barrier`](Executor::cluster_barrier) only when all threads of the cluster have, and
-///   [`grid_barrier`](Executor::grid_barrier) only when all threads of the grid have, with all that they
-///   did before visible;
-/// - [`warp_exchange`](Executor::warp_exchange) calls `read` once, when all lanes in `mask` have called it
-///   with this mask, with what they brought;
-/// - where that cannot be, these do not return: the thread is unwound or never goes on;
+/// - who has given up the turn of [`wait_for_block`](Executor::wait_for_block) goes on only when all threads of
+///   the block have called it, that of [`wait_for_cluster`](Executor::wait_for_cluster) only when all threads of
+///   the cluster have, and that of [`wait_for_grid`](Executor::wait_for_grid) only when all threads of the grid
+///   have, with all that they did before visible;
+/// - that of [`bring`](Executor::bring) only when all lanes in `mask` have called it with this mask;
+///   [`brought`](Executor::brought) then calls `read` once, with what they brought;
+/// - where that cannot be, the thread is unwound or never goes on;
 /// - [`shared`](Executor::shared) names initialised memory, aligned to 128 bytes, that belongs to the block
 ///   from its first thread to the end of its last and to nothing else;
 /// - [`cluster_shared`](Executor::cluster_shared) names what `shared` does in another block of the cluster,
@@ -27,29 +65,38 @@ pub unsafe trait Executor {
     /// calls may be missing or cut short.
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32));
 
-    /// Waits for all threads of the block; returns how many brought `true`.
-    fn barrier(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> u32;
+    /// Waits for all threads of the block; `thread` brings `vote`.
+    fn wait_for_block(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> Option<Turn<'_>>;
 
-    /// Waits for all lanes of the thread's warp that `mask` names, which must contain its own; then
-    /// `read` sees what each lane brought, and 0 for lanes outside the mask.
-    fn warp_exchange(
+    /// How many threads brought `true` to the barrier of the block that has just ended.
+    fn votes(&self) -> u32;
+
+    /// Waits for all lanes of the thread's warp that `mask` names, which must contain its own; it brings
+    /// `value`.
+    fn bring(
         &self,
         thread: u32,
         mask: u32,
         value: u128,
         site: &'static Location<'static>,
-        read: &mut dyn FnMut(&[u128; 32]),
-    );
+    ) -> Option<Turn<'_>>;
 
-    /// The lanes of the thread's warp that are at `site` together, once all others have got as far as they
-    /// can: to a wait elsewhere, or to their exit.
-    fn active_mask(&self, thread: u32, site: &'static Location<'static>) -> u32;
+    /// Lets `read` see what each lane brought, and 0 for lanes outside the mask, when the thread's wait at
+    /// [`bring`](Executor::bring) is over.
+    fn brought(&self, thread: u32, read: &mut dyn FnMut(&[u128; 32]));
+
+    /// Waits until all lanes of the thread's warp have got as far as they can: to a wait, or to their exit.
+    fn wait_for_warp(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>>;
+
+    /// The lanes of the thread's warp that waited with it at one `site`, when
+    /// [`wait_for_warp`](Executor::wait_for_warp) is over.
+    fn active_mask(&self, thread: u32) -> u32;
 
     /// Waits for all threads of the grid, in a cooperative launch.
-    fn grid_barrier(&self, thread: u32, site: &'static Location<'static>);
+    fn wait_for_grid(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>>;
 
     /// Waits for all threads of the cluster; of the block, in a launch without clusters.
-    fn cluster_barrier(&self, thread: u32, site: &'static Location<'static>);
+    fn wait_for_cluster(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>>;
 
     /// The shared memory of the block with number `rank` in the cluster, once all its blocks have met at a
     /// barrier; in a launch without clusters the block's own.

@@ -4,26 +4,36 @@
 use core::panic::Location;
 use core::ptr;
 
-use super::{Block, Executor};
+use super::{Block, Executor, Turn};
 
 /// The alignment of shared memory in bytes.
 const SHARED_ALIGNMENT: usize = 128;
 
+/// Always inlined where they wait, as are those that call them: see [`Turn`].
 impl Block<'_> {
-    /// Waits for all threads of the block; returns how many brought `true`
-    /// (PTX `barrier.sync`, `barrier.red.popc`).
+    /// Waits for all threads of the block (PTX `barrier.sync`).
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     #[doc(hidden)]
-    pub fn barrier(&self, thread_idx: [u32; 3], vote: bool) -> u32 {
-        self.waiting().barrier(self.number(thread_idx), vote, Location::caller())
+    pub fn barrier(&self, thread_idx: [u32; 3]) {
+        wait(self.waiting().wait_for_block(self.number(thread_idx), false, Location::caller()));
+    }
+
+    /// Waits for all threads of the block; returns how many brought `true` (PTX `barrier.red.popc`).
+    #[track_caller]
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn barrier_count(&self, thread_idx: [u32; 3], vote: bool) -> u32 {
+        let executor = self.waiting();
+        wait(executor.wait_for_block(self.number(thread_idx), vote, Location::caller()));
+        executor.votes()
     }
 
     /// Waits until all lanes that `mask` names are here with the same mask; `read` sees what each lane
     /// brought, and 0 for lanes outside the mask. Lanes are bits of `mask` and places of the array; `mask`
     /// must contain the caller's.
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     #[doc(hidden)]
     pub fn warp_exchange<R>(
         &self,
@@ -32,37 +42,42 @@ impl Block<'_> {
         value: u128,
         read: impl FnOnce(&[u128; 32]) -> R,
     ) -> R {
+        let (executor, thread) = (self.waiting(), self.number(thread_idx));
+        wait(executor.bring(thread, mask, value, Location::caller()));
         let (mut read, mut result) = (Some(read), None);
-        let mut once = |values: &[u128; 32]| result = read.take().map(|read| read(values));
-        self.waiting().warp_exchange(self.number(thread_idx), mask, value, Location::caller(), &mut once);
+        executor.brought(thread, &mut |values| result = read.take().map(|read| read(values)));
         result.expect("an executor calls `read` before it returns")
     }
 
     /// The lanes of the thread's warp that are here together (PTX `activemask`): not those that have exited
     /// or wait elsewhere. It waits until all lanes have got as far as they can.
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     #[doc(hidden)]
     pub fn active_mask(&self, thread_idx: [u32; 3]) -> u32 {
-        self.waiting().active_mask(self.number(thread_idx), Location::caller())
+        let (executor, thread) = (self.waiting(), self.number(thread_idx));
+        wait(executor.wait_for_warp(thread, Location::caller()));
+        executor.active_mask(thread)
     }
 
     /// Waits for all threads of the grid; the launch must be cooperative.
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     #[doc(hidden)]
     pub fn grid_barrier(&self, thread_idx: [u32; 3]) {
-        self.waiting().grid_barrier(self.number(thread_idx), Location::caller());
+        wait(self.waiting().wait_for_grid(self.number(thread_idx), Location::caller()));
     }
 
     /// Waits for all threads of the cluster (PTX `barrier.cluster`).
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     #[doc(hidden)]
     pub fn cluster_barrier(&self, thread_idx: [u32; 3]) {
-        self.waiting().cluster_barrier(self.number(thread_idx), Location::caller());
+        wait(self.waiting().wait_for_cluster(self.number(thread_idx), Location::caller()));
     }
+}
 
+impl Block<'_> {
     /// The shared memory of the block with number `rank` in the cluster.
     #[inline]
     pub(crate) fn cluster_shared(&self, rank: u32) -> *mut u8 {
@@ -83,12 +98,28 @@ impl Block<'_> {
     }
 
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     fn waiting(&self) -> &dyn Executor {
         match self.executor {
             Some(executor) if self.waiting.get() => executor,
-            Some(_) => panic!("this kernel waits for other threads, but is run as one that never waits"),
-            None => panic!("threads can wait for each other only in a launch on a device"),
+            executor => cannot_wait(executor.is_some()),
         }
     }
+}
+
+#[inline(always)]
+fn wait(turn: Option<Turn<'_>>) {
+    if let Some(turn) = turn {
+        turn.give_up();
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn cannot_wait(on_device: bool) -> ! {
+    if on_device {
+        panic!("this kernel waits for other threads, but is run as one that never waits");
+    }
+    panic!("threads can wait for each other only in a launch on a device")
 }

@@ -1,5 +1,5 @@
 //! Warp operations on the CPU device: made of one exchange among all lanes of a mask, at which the CPU
-//! device lets them wait for each other. It must not know how.
+//! device lets them wait for each other: inlined all the way, as `native::Turn` asks. It must not know how.
 
 use super::Tile;
 use super::reduce::{Redux, Word32};
@@ -29,6 +29,7 @@ impl<'t> Lanes<'t> {
 
 /// What the lanes of the tile bring, seen by each of them.
 #[track_caller]
+#[inline(always)]
 fn exchange<const N: usize, R>(tile: &Tile<'_, N>, value: u128, read: impl FnOnce(&[u128; 32]) -> R) -> R {
     tile.lanes.block.warp_exchange(tile.lanes.place, members(tile), value, read)
 }
@@ -43,16 +44,19 @@ pub(super) fn members<const N: usize>(tile: &Tile<'_, N>) -> u32 {
 }
 
 #[track_caller]
+#[inline(always)]
 pub(super) fn active_mask<const N: usize>(tile: &Tile<'_, N>) -> u32 {
     tile.lanes.block.active_mask(tile.lanes.place)
 }
 
 #[track_caller]
+#[inline(always)]
 pub(super) fn sync<const N: usize>(tile: &Tile<'_, N>) {
     exchange(tile, 0, |_| ());
 }
 
 #[track_caller]
+#[inline(always)]
 pub(super) fn ballot<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> u32 {
     let members = members(tile);
     exchange(tile, predicate.into(), |all| {
@@ -62,16 +66,19 @@ pub(super) fn ballot<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> u32
 }
 
 #[track_caller]
+#[inline(always)]
 pub(super) fn all<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> bool {
     ballot(tile, predicate) == members(tile)
 }
 
 #[track_caller]
+#[inline(always)]
 pub(super) fn any<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> bool {
     ballot(tile, predicate) != 0
 }
 
 #[track_caller]
+#[inline(always)]
 pub(super) fn match_any<const N: usize>(tile: &Tile<'_, N>, (words, _): Words) -> u32 {
     let (value, members) = (joined(words), members(tile));
     exchange(tile, value, |all| {
@@ -81,6 +88,7 @@ pub(super) fn match_any<const N: usize>(tile: &Tile<'_, N>, (words, _): Words) -
 }
 
 #[track_caller]
+#[inline(always)]
 pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, _: usize, from: Source) -> Four {
     let (lane, size, members) = (tile.lanes.lane, N as u32, members(tile));
     let (first, rank) = (lane & !(size - 1), lane & (size - 1));
@@ -99,6 +107,7 @@ pub(super) fn block_threads<const N: usize>(tile: &Tile<'_, N>) -> u32 {
 }
 
 #[track_caller]
+#[inline(always)]
 pub(super) fn redux<const N: usize, T: Word32>(tile: &Tile<'_, N>, operation: Redux, value: T) -> T {
     tile.reduce(value, |a, b| operation.apply(a, b))
 }

@@ -26,6 +26,7 @@ pub(crate) struct Here<'a> {
 
 pub(crate) type Body = fn(&Here<'_>);
 
+/// What waits is inlined, as in a kernel.
 impl Here<'_> {
     /// Its number in the whole grid.
     pub(crate) fn global(&self) -> usize {
@@ -33,26 +34,31 @@ impl Here<'_> {
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(crate) fn barrier(&self) {
-        self.block.barrier(self.place, false);
+        self.block.barrier(self.place);
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(crate) fn barrier_count(&self, vote: bool) -> u32 {
-        self.block.barrier(self.place, vote)
+        self.block.barrier_count(self.place, vote)
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(crate) fn exchange(&self, mask: u32, value: u128) -> [u128; 32] {
         self.block.warp_exchange(self.place, mask, value, |values| *values)
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(crate) fn active_mask(&self) -> u32 {
         self.block.active_mask(self.place)
     }
 
     #[track_caller]
+    #[inline(always)]
     pub(crate) fn grid_barrier(&self) {
         self.block.grid_barrier(self.place);
     }

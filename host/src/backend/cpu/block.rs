@@ -17,8 +17,8 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
-use corosensei::{Coroutine, Yielder};
-use ferrogrid_device::native::Executor;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use ferrogrid_device::native::{Executor, Turn};
 
 use super::guarded::{self, UsedUp};
 use super::overflow;
@@ -36,11 +36,7 @@ use crate::divergence::BarrierReach;
 /// The most threads of a block, here and on every GPU so far.
 const MAX_THREADS: usize = 1024;
 
-/// A coroutine that carries threads, and where its stack is.
-struct ThreadCoroutine {
-    inner: Coroutine<(), (), (), ThreadStack>,
-    stack: overflow::Stack,
-}
+type ThreadCoroutine = Coroutine<(), (), (), ThreadStack>;
 
 /// What a thread of a running block last waited for.
 #[derive(Clone, Copy)]
@@ -59,11 +55,13 @@ enum Wait {
     Exited,
 }
 
-/// What is known of one thread.
+/// What is known of one thread, and of the coroutine that was started for it.
 struct ThreadState {
     waits: Cell<Wait>,
     /// The coroutine that carries it while it waits.
     coroutine: Cell<u16>,
+    /// The way out of the coroutine.
+    yielder: Cell<Option<NonNull<Yielder<(), ()>>>>,
 }
 
 /// Runs the threads of one block at a time; kept with its stacks and tables for the next.
@@ -104,7 +102,8 @@ unsafe impl Send for BlockExecutor {}
 
 /// What the scheduler does next.
 enum Step {
-    Resume(u16),
+    /// The thread whose wait is over.
+    GoOn(u32),
     Start,
     Finished,
     Stuck,
@@ -113,7 +112,11 @@ enum Step {
 impl BlockExecutor {
     /// An executor for blocks of at most `threads` threads, each with a stack of `stack_size` bytes.
     pub(super) fn new(threads: u32, stack_size: usize) -> Self {
-        let state = || ThreadState { waits: Cell::new(Wait::Nothing), coroutine: Cell::new(0) };
+        let state = || ThreadState {
+            waits: Cell::new(Wait::Nothing),
+            coroutine: Cell::new(0),
+            yielder: Cell::new(None),
+        };
         BlockExecutor {
             may_wait: Cell::new(false),
             threads: Cell::new(0),
@@ -240,8 +243,8 @@ impl BlockExecutor {
         if self.failed.get() {
             return Step::Finished;
         }
-        if let Some(coroutine) = self.ready.pop() {
-            return Step::Resume(coroutine);
+        if let Some(thread) = self.ready.pop() {
+            return Step::GoOn(thread.into());
         }
         if self.started.get() < self.threads.get() {
             return Step::Start;
@@ -253,7 +256,7 @@ impl BlockExecutor {
     fn schedule(&self, coroutines: &mut [Option<ThreadCoroutine>], body: &dyn Fn(u32)) {
         loop {
             let place = match self.next_step() {
-                Step::Resume(coroutine) => usize::from(coroutine),
+                Step::GoOn(thread) => self.turn_to(thread),
                 Step::Start => {
                     let place = self.started.get() as usize;
                     match self.start(place as u16, body) {
@@ -271,9 +274,8 @@ impl BlockExecutor {
                 }
             };
             let Some(coroutine) = &mut coroutines[place] else { continue };
-            overflow::running_on(Some(coroutine.stack));
-            coroutine.inner.resume(());
-            if coroutine.inner.done() {
+            overflow::go_on(coroutine.trap_handler());
+            if let CoroutineResult::Return(()) = coroutine.resume(()) {
                 if overflow::happened() {
                     self.fail_by_overflow();
                 }
@@ -294,9 +296,7 @@ impl BlockExecutor {
         };
         // SAFETY: what `draw` borrows is alive until `run_threads` returns, and by then every coroutine
         // has ended or, where it cannot be unwound, is never resumed.
-        let inner = unsafe { Coroutine::with_stack_unchecked(stack, draw) };
-        let stack = inner.trap_handler();
-        Ok(ThreadCoroutine { inner, stack })
+        Ok(unsafe { Coroutine::with_stack_unchecked(stack, draw) })
     }
 
     /// Runs `work`, which runs blocks, on a stack of its own, so that a kernel that never waits is guarded too.
@@ -326,7 +326,7 @@ impl BlockExecutor {
 
     fn end(&self, coroutine: &mut Option<ThreadCoroutine>) {
         if let Some(done) = coroutine.take() {
-            self.stacks.keep(done.inner.into_stack());
+            self.stacks.keep(done.into_stack());
         }
     }
 
@@ -349,10 +349,22 @@ impl BlockExecutor {
         self.warp(thread).exit(thread % 32);
     }
 
+    /// Notes that the coroutine `place`, whose way out is `yielder`, has begun to run.
     #[inline]
-    fn enter(&self, coroutine: u16, yielder: NonNull<Yielder<(), ()>>) {
-        self.coroutine.set(coroutine);
+    fn enter(&self, place: u16, yielder: NonNull<Yielder<(), ()>>) {
+        self.states[usize::from(place)].yielder.set(Some(yielder));
+        self.coroutine.set(place);
         self.yielder.set(Some(yielder));
+    }
+
+    /// Notes that `thread` is about to go on; the place of its coroutine.
+    #[inline]
+    fn turn_to(&self, thread: u32) -> usize {
+        let coroutine = self.state(thread).coroutine.get();
+        self.running.set(thread);
+        self.coroutine.set(coroutine);
+        self.yielder.set(self.states[usize::from(coroutine)].yielder.get());
+        coroutine.into()
     }
 
     /// Notes what the running thread is about to wait for.
@@ -364,22 +376,21 @@ impl BlockExecutor {
         state.coroutine.set(self.coroutine.get());
     }
 
-    /// Gives up the turn of the running thread until it is resumed.
+    /// The turn of the running thread, of which is noted what it waits for.
     #[inline]
-    fn suspend(&self, thread: u32) {
-        let coroutine = self.coroutine.get();
-        let Some(yielder) = self.yielder.get() else { return };
-        // SAFETY: this is the yielder of the coroutine that runs this very code: each coroutine enters
-        // its own when it starts and whenever it is resumed. It lives as long as the coroutine's stack.
-        unsafe { yielder.as_ref() }.suspend(());
-        self.enter(coroutine, yielder);
-        self.running.set(thread);
+    fn turn(&self) -> Turn<'_> {
+        let yielder = self.yielder.get().expect("a thread waits while it runs");
+        // SAFETY: the yielder is that of the coroutine that runs this very code: it is entered when a coroutine
+        // begins and whenever one is about to be resumed, and it is none between blocks. `schedule` resumes the
+        // coroutine when the thread that it carries has been woken, and threads are woken when what is noted of
+        // them has come; `unwind` does it to unwind it.
+        unsafe { Turn::new(yielder) }
     }
 
     /// Lets a thread go on that waits.
     #[inline]
     fn wake(&self, thread: u32) {
-        self.ready.push(self.state(thread).coroutine.get());
+        self.ready.push(thread as u16);
     }
 
     /// Keeps the reason why the block cannot go on. The running thread must not go on either.
@@ -400,18 +411,21 @@ impl BlockExecutor {
 
     /// Fails and gives up the turn of the running thread for good.
     #[cold]
-    fn fail_here(&self, thread: u32, failure: Failure) -> ! {
+    fn fail_here(&self, failure: Failure) -> ! {
         self.fail(failure);
-        self.suspend(thread);
+        if let Some(yielder) = self.yielder.get() {
+            // SAFETY: this is the yielder of the coroutine that runs this very code, as in `turn`.
+            unsafe { yielder.as_ref() }.suspend(());
+        }
         unreachable!("a failed block resumes no thread but to unwind it")
     }
 
     /// Waits for threads of other blocks.
     #[inline]
-    fn wait_outside(&self, thread: u32, site: &'static Location<'static>) {
+    fn wait_outside(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>> {
         self.note(thread, Wait::OtherBlocks(site));
         self.at_outer_barrier.set(self.at_outer_barrier.get() + 1);
-        self.suspend(thread);
+        Some(self.turn())
     }
 
     /// All waiting threads wait for something that no thread of this block can bring: lets the other
@@ -439,14 +453,14 @@ impl BlockExecutor {
     fn unwind(&self, coroutines: &mut [Option<ThreadCoroutine>]) {
         for slot in coroutines {
             let Some(coroutine) = slot else { continue };
-            overflow::running_on(Some(coroutine.stack));
-            if cfg!(not(panic = "unwind")) && !coroutine.inner.done() {
+            overflow::go_on(coroutine.trap_handler());
+            if cfg!(not(panic = "unwind")) && !coroutine.done() {
                 // It cannot be unwound, and what lies on its stack may be pointed at: give both up.
                 mem::forget(slot.take());
                 continue;
             }
             // A destructor may panic in turn; the first failure is the one to tell.
-            let _ = catch_unwind(AssertUnwindSafe(|| coroutine.inner.force_unwind()));
+            let _ = catch_unwind(AssertUnwindSafe(|| coroutine.force_unwind()));
             self.end(slot);
         }
     }
@@ -463,10 +477,10 @@ impl BlockExecutor {
 }
 
 // SAFETY: `run_threads` resumes coroutines only on the calling CPU thread and draws each number once; at
-// its end all coroutines have ended, or are leaked. `barrier` and `grid_barrier` are resumed when all
-// threads have arrived, as is `cluster_barrier`, `warp_exchange` when all lanes have, or not at all: after a
-// failure a suspended thread is only ever unwound. The shared memory is this block's alone; that of the cluster's
-// blocks belongs to executors that stay as `set_cluster` demands.
+// its end all coroutines have ended, or are leaked. Who waits for the block or the cluster or the grid is woken when
+// all threads have arrived, who waits for lanes when all of them have, or not at all: after a failure a
+// suspended thread is only ever unwound. The shared memory is this block's alone; that of the cluster's blocks
+// belongs to executors that stay as `set_cluster` demands.
 unsafe impl Executor for BlockExecutor {
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
         self.may_wait.set(true);
@@ -488,39 +502,47 @@ unsafe impl Executor for BlockExecutor {
         self.coroutines.replace(coroutines);
     }
 
-    #[inline]
-    fn barrier(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> u32 {
-        barrier::wait(self, thread, vote, site)
+    fn wait_for_block(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> Option<Turn<'_>> {
+        barrier::arrive(self, thread, vote, site)
     }
 
-    fn warp_exchange(
+    fn votes(&self) -> u32 {
+        self.barrier.votes()
+    }
+
+    fn bring(
         &self,
         thread: u32,
         mask: u32,
         value: u128,
         site: &'static Location<'static>,
-        read: &mut dyn FnMut(&[u128; 32]),
-    ) {
-        warp::exchange(self, thread, mask, value, site, read);
+    ) -> Option<Turn<'_>> {
+        warp::bring(self, thread, mask, value, site)
     }
 
-    fn active_mask(&self, thread: u32, site: &'static Location<'static>) -> u32 {
-        warp::active_mask(self, thread, site)
+    fn brought(&self, thread: u32, read: &mut dyn FnMut(&[u128; 32])) {
+        warp::brought(self, thread, read);
     }
 
-    fn grid_barrier(&self, thread: u32, site: &'static Location<'static>) {
+    fn wait_for_warp(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>> {
+        warp::wait_for_all(self, thread, site)
+    }
+
+    fn active_mask(&self, thread: u32) -> u32 {
+        warp::active_mask(self, thread)
+    }
+
+    fn wait_for_grid(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>> {
         if self.cluster.get().is_some() {
-            self.fail_here(thread, Failure::NotCooperative { site });
+            self.fail_here(Failure::NotCooperative { site });
         }
-        self.wait_outside(thread, site);
+        self.wait_outside(thread, site)
     }
 
-    fn cluster_barrier(&self, thread: u32, site: &'static Location<'static>) {
+    fn wait_for_cluster(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>> {
         match self.cluster.get() {
             Some(_) => self.wait_outside(thread, site),
-            None => {
-                barrier::wait(self, thread, false, site);
-            }
+            None => barrier::arrive(self, thread, false, site),
         }
     }
 

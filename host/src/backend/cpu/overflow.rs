@@ -6,7 +6,7 @@
 //! panic, or while printed text is being delivered. It always ends where `leave` is not known.
 
 pub(crate) use platform::holding;
-pub(super) use platform::{Stack, happened, install, run_kernel, running_on};
+pub(super) use platform::{Stack, go_on, happened, install, run_kernel, running_on};
 
 #[cfg(unix)]
 mod platform {
@@ -50,6 +50,12 @@ mod platform {
     #[inline]
     pub(in super::super) fn running_on(stack: Option<Stack>) -> Option<Stack> {
         RUNNING.replace(stack)
+    }
+
+    /// Notes that the kernel runs on `stack` from now on, as one does here already.
+    #[inline]
+    pub(in super::super) fn go_on(stack: Stack) {
+        RUNNING.set(Some(stack));
     }
 
     /// Whether a coroutine that has ended here did so by using up its stack; asked once.
@@ -211,6 +217,8 @@ mod platform {
     pub(in super::super) fn running_on(_: Option<Stack>) -> Option<Stack> {
         None
     }
+
+    pub(in super::super) fn go_on(_: Stack) {}
 
     pub(in super::super) fn happened() -> bool {
         false

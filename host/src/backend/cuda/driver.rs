@@ -49,6 +49,13 @@ impl Code {
         self == Code::SUCCESS
     }
 
+    /// Whether the call may have been refused, before it did anything, for want of the right current context.
+    #[inline]
+    pub(super) fn may_lack_context(self) -> bool {
+        // INVALID_CONTEXT, INVALID_HANDLE, CONTEXT_IS_DESTROYED (another library's, current on this thread).
+        matches!(self.0, 201 | 400 | 709)
+    }
+
     /// Whether a kernel has failed on the device, which ends its context.
     pub(super) fn is_kernel_failure(self) -> bool {
         // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, then HARDWARE_STACK_ERROR to LAUNCH_FAILED.

@@ -1,5 +1,6 @@
 //! Events of CUDA streams. It must not know what they are recorded for.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -72,10 +73,13 @@ impl CudaEvent {
         self.device
     }
 
-    /// Records the event at the tail of `stream`, which is of the same device, whose context is bound.
+    /// Records the event at the tail of `stream`, which is of the same device; if it is a default stream, the
+    /// context is bound.
+    #[inline]
     pub(super) fn record(&self, stream: CUstream) -> Result<()> {
-        // SAFETY: both handles are live, and of the bound context.
-        let code = unsafe { self.device.driver().event_record(self.raw(), stream) };
+        // SAFETY: both handles are live, and of the same context.
+        let code =
+            self.device.call_unbound(|| unsafe { self.device.driver().event_record(self.raw(), stream) })?;
         self.device.check(code, "cuEventRecord", "")?;
         self.recorded.store(true, Ordering::Relaxed);
         Ok(())
@@ -97,16 +101,16 @@ impl CudaEvent {
 
     /// Waits, and leaves what kernels have to say to the next who asks.
     pub(crate) fn wait_unheard(&self) -> Result<()> {
-        self.device.bind()?;
         // SAFETY: the event is live.
-        let code = unsafe { self.device.driver().event_synchronize(self.raw()) };
+        let code =
+            self.device.call_unbound(|| unsafe { self.device.driver().event_synchronize(self.raw()) })?;
         self.device.check(code, "cuEventSynchronize", "")
     }
 
+    #[inline]
     pub(crate) fn is_complete(&self) -> Result<bool> {
-        self.device.bind()?;
         // SAFETY: the event is live.
-        let code = unsafe { self.device.driver().event_query(self.raw()) };
+        let code = self.device.call_unbound(|| unsafe { self.device.driver().event_query(self.raw()) })?;
         if code == Code::NOT_READY {
             return Ok(false);
         }
@@ -134,12 +138,13 @@ impl CudaEvent {
         for event in [self, start] {
             event.has_time()?;
         }
-        self.device.bind()?;
-        let mut milliseconds = 0.0_f32;
+        let milliseconds = Cell::new(0.0_f32);
         // SAFETY: both events are live and were recorded with timing.
-        let code = unsafe { self.device.driver().event_elapsed(&mut milliseconds, start.raw(), self.raw()) };
+        let code = self.device.call_unbound(|| unsafe {
+            self.device.driver().event_elapsed(milliseconds.as_ptr(), start.raw(), self.raw())
+        })?;
         self.device.check(code, "cuEventElapsedTime", "")?;
-        Ok(f64::from(milliseconds) / 1e3)
+        Ok(f64::from(milliseconds.get()) / 1e3)
     }
 
     fn has_time(&self) -> Result<()> {

@@ -101,12 +101,13 @@ impl Feedback {
         Ok(())
     }
 
-    /// Shows what has been printed on `device`, whose context is bound, and reports a panic, once.
+    /// Shows what has been printed on `device`, and reports a panic, once.
     #[inline]
     pub(super) fn hear(&self, device: &CudaDevice) -> Result<()> {
         if let Some(Ok(buffer)) = self.buffer.get()
             && buffer.has_text()
         {
+            device.bind()?;
             buffer.read(device).iter().for_each(|text| self.output.deliver(text));
         }
         match self.record.get() {
@@ -117,6 +118,7 @@ impl Feedback {
 
     #[cold]
     fn report(&self, device: &CudaDevice, record: &PanicRecord) -> Result<()> {
+        device.bind()?;
         let Some(panic) = record.take(device) else { return Ok(()) };
         let kernel = suspects::name(&self.loaded(), &device.recent_names(), &panic.file, panic.line);
         Err(Error::KernelPanic {

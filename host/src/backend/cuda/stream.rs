@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::launch_attributes::LaunchAttributes;
 use crate::retired::retire;
 use crate::stream_options::StreamOptions;
 
@@ -29,6 +30,9 @@ const NON_BLOCKING: c_uint = 1;
 
 /// `CU_STREAM_LEGACY`.
 const LEGACY: usize = 1;
+
+/// `CU_STREAM_PER_THREAD`, the last of the handles that mean a stream of the current context; the null stream is 0.
+const PER_THREAD: usize = 2;
 
 /// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
 const MAX_THREADS_PER_BLOCK: c_uint = 0;
@@ -39,6 +43,8 @@ pub(crate) struct CudaStream {
     driver: &'static Driver,
     context: Handle<CUcontext>,
     raw: Handle<CUstream>,
+    /// Whether the handle means a stream of whatever context is current: a default stream's.
+    is_default: bool,
     owner: Owner,
     recent: Arc<Recent>,
     failure: Arc<Failure>,
@@ -73,11 +79,10 @@ pub(super) struct Held<'a> {
     _open: Option<MutexGuard<'a, Use>>,
 }
 
-/// A spare event, recorded at the end of a stream, whose context is bound; spare again when it is dropped: a wait keeps
+/// A spare event, recorded at the end of a stream; spare again when it is dropped: a wait keeps
 /// what the event stood for when it was asked for.
 struct Tail {
     device: &'static CudaDevice,
-    context: CUcontext,
     event: Handle<CUevent>,
 }
 
@@ -120,6 +125,7 @@ impl CudaStream {
             driver: device.driver(),
             context: Handle(context),
             raw: Handle(raw),
+            is_default: raw.addr() <= PER_THREAD,
             owner,
             recent: Arc::new(Recent::new()),
             failure: Arc::default(),
@@ -158,6 +164,15 @@ impl CudaStream {
         bind(self.driver, self.context.0)
     }
 
+    /// Makes a call that takes its context from this stream, bound before only where the stream is a default one.
+    #[inline]
+    fn call(&self, call: impl Fn() -> Code) -> Result<Code> {
+        if self.is_default {
+            self.bind()?;
+        }
+        self.device.call_unbound(call)
+    }
+
     pub(crate) fn priority(&self) -> Result<i32> {
         self.bind()?;
         let mut priority: c_int = 0;
@@ -176,9 +191,8 @@ impl CudaStream {
 
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
     pub(crate) fn drain(&self) -> Result<()> {
-        self.bind()?;
         // SAFETY: the stream is live.
-        let code = unsafe { self.driver.stream_synchronize(self.raw.0) };
+        let code = self.call(|| unsafe { self.driver.stream_synchronize(self.raw.0) })?;
         self.device.check(code, "cuStreamSynchronize", "")
     }
 
@@ -188,9 +202,8 @@ impl CudaStream {
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {
-        self.bind()?;
         // SAFETY: the stream is live.
-        let code = unsafe { self.driver.stream_query(self.raw.0) };
+        let code = self.call(|| unsafe { self.driver.stream_query(self.raw.0) })?;
         if code == Code::NOT_READY {
             return Ok(false);
         }
@@ -199,13 +212,15 @@ impl CudaStream {
     }
 
     /// Records `event`, which is of the same device.
+    #[inline]
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
-        self.bind()?;
+        if self.is_default {
+            self.bind()?;
+        }
         event.record(self.hold()?.raw)
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
-        self.bind()?;
         self.wait_raw(self.raw.0, event.raw())
     }
 
@@ -233,29 +248,27 @@ impl CudaStream {
         };
         // The event lives as long as `earlier`. The lock does not, as above.
         drop(usage);
-        self.bind()?;
         self.wait_raw(self.hold()?.raw, end)
     }
 
     /// A spare event that stands for all that this stream holds so far.
     fn tail(&self) -> Result<Tail> {
-        self.bind()?;
         let spare = self.device.spare_events().pop();
         let event = match spare {
             Some(event) => event,
-            None => Handle(event::create(self.device, UNTIMED)?),
+            None => {
+                self.bind()?;
+                Handle(event::create(self.device, UNTIMED)?)
+            }
         };
-        let tail = Tail { device: self.device, context: self.context.0, event };
-        // SAFETY: the handles are live, and of the bound context.
-        let code = unsafe { self.driver.event_record(tail.event.0, self.raw.0) };
+        let tail = Tail { device: self.device, event };
+        // SAFETY: the handles are live, and of one context.
+        let code = self.call(|| unsafe { self.driver.event_record(tail.event.0, self.raw.0) })?;
         self.device.check(code, "cuEventRecord", "")?;
         Ok(tail)
     }
 
     fn wait_for(&self, tail: Tail) -> Result<()> {
-        if self.context.0 != tail.context {
-            self.bind()?;
-        }
         self.wait_raw(self.hold()?.raw, tail.event.0)
     }
 
@@ -276,7 +289,8 @@ impl CudaStream {
         };
     }
 
-    /// This stream, or its stand-in, for work that nobody but us enqueues; the context is bound.
+    /// This stream, or its stand-in, for work that nobody but us enqueues.
+    #[inline]
     pub(super) fn hold(&self) -> Result<Held<'_>> {
         let Owner::Foreign(usage) = &self.owner else { return Ok(Held { raw: self.raw.0, _open: None }) };
         let usage = lock(usage);
@@ -292,8 +306,8 @@ impl CudaStream {
     }
 
     fn wait_raw(&self, stream: CUstream, event: CUevent) -> Result<()> {
-        // SAFETY: both handles are live, and the context is bound.
-        let code = unsafe { self.driver.stream_wait(stream, event, 0) };
+        // SAFETY: both handles are live.
+        let code = self.call(|| unsafe { self.driver.stream_wait(stream, event, 0) })?;
         self.device.check(code, "cuStreamWaitEvent", "")
     }
 
@@ -325,18 +339,24 @@ impl CudaStream {
         shape: LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        self.bind()?;
-        let (grid, block) = (shape.grid, shape.block);
+        let LaunchShape { grid, block, cooperative, priority, .. } = shape;
+        if priority.is_some() {
+            let attributes = LaunchAttributes { cooperative, priority, ..LaunchAttributes::NONE };
+            // SAFETY: passed on.
+            return unsafe {
+                self.launch_with_attributes(function.cast(), kernel, shape, attributes, params)
+            };
+        }
         let params = params.as_ptr().cast_mut().cast();
-        if shape.cooperative {
+        if cooperative {
             // SAFETY: passed on.
             unsafe { self.launch_cooperative(function.cast(), kernel, shape, params)? };
             self.recent.note(kernel);
             return Ok(());
         }
-        // SAFETY: the function and the stream are of the bound context; the caller vouches for the
+        // SAFETY: the function and the stream are of the same context; the caller vouches for the
         // parameters, which the driver copies (it does not write through them).
-        let code = unsafe {
+        let code = self.call(|| unsafe {
             self.driver.launch_kernel(
                 function.cast(),
                 grid[0],
@@ -351,7 +371,7 @@ impl CudaStream {
                 params,
                 null_mut(),
             )
-        };
+        })?;
         if !code.is_success() {
             if code == Code::INVALID_CLUSTER_SIZE {
                 return Err(self.cluster_too_large(function.cast(), kernel, shape));
@@ -374,9 +394,9 @@ impl CudaStream {
         let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
         let (shared, stream) = (shape.shared_bytes as c_uint, self.raw.0);
         // SAFETY: as for `launch`.
-        let code = unsafe {
+        let code = self.call(|| unsafe {
             self.driver.launch_cooperative(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, params)
-        };
+        })?;
         if code.is_success() {
             return Ok(());
         }
@@ -396,6 +416,8 @@ impl CudaStream {
     ) -> Error {
         let threads: u32 = shape.block.iter().product();
         let mut on_each = 0;
+        // Where it cannot be bound, the driver refuses to tell.
+        let _ = self.bind();
         // SAFETY: `on_each` is valid for the call, and the function is loaded.
         let code = unsafe {
             self.driver.occupancy_blocks(&mut on_each, function, threads as c_int, shape.shared_bytes)
@@ -442,6 +464,8 @@ impl CudaStream {
         let threads: u64 = block.iter().copied().map(u64::from).product();
         if code == Code::LAUNCH_OUT_OF_RESOURCES {
             let mut limit = 0;
+            // Where it cannot be bound, the driver refuses to tell.
+            let _ = self.bind();
             // SAFETY: `limit` is valid for the call, and the function is loaded.
             let asked =
                 unsafe { self.driver.function_attribute(&mut limit, MAX_THREADS_PER_BLOCK, function) };

@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::panic::Location;
 
+use ferrogrid_device::native::Turn;
+
 use super::failure::of_stuck_block;
 use super::{BlockExecutor, Wait};
 
@@ -26,14 +28,26 @@ impl BlockBarrier {
         self.site.set(None);
         self.sites_differ.set(false);
     }
+
+    /// How many brought `true` to the last round.
+    #[inline]
+    pub(super) fn votes(&self) -> u32 {
+        self.result.get()
+    }
 }
 
-/// Waits for all threads of the block; returns how many brought `true`.
+/// Notes that `thread` has come with its vote; `None` if there is nobody else to wait for.
 #[inline]
-pub(super) fn wait(block: &BlockExecutor, thread: u32, vote: bool, site: &'static Location<'static>) -> u32 {
+pub(super) fn arrive<'a>(
+    block: &'a BlockExecutor,
+    thread: u32,
+    vote: bool,
+    site: &'static Location<'static>,
+) -> Option<Turn<'a>> {
     let (barrier, threads) = (&block.barrier, block.threads.get());
     if threads == 1 {
-        return u32::from(vote);
+        barrier.result.set(vote.into());
+        return None;
     }
     block.note(thread, Wait::Barrier(site));
     match barrier.site.get() {
@@ -42,17 +56,24 @@ pub(super) fn wait(block: &BlockExecutor, thread: u32, vote: bool, site: &'stati
         Some(_) => {}
     }
     barrier.votes.set(barrier.votes.get() + u32::from(vote));
-    barrier.arrived.set(barrier.arrived.get() + 1);
-    if barrier.arrived.get() == threads {
-        if barrier.sites_differ.get() {
-            block.fail_here(thread, of_stuck_block(block));
-        }
-        barrier.result.set(barrier.votes.get());
-        barrier.reset();
-        (0..threads).for_each(|thread| block.wake(thread));
+    let arrived = barrier.arrived.get() + 1;
+    barrier.arrived.set(arrived);
+    if arrived == threads {
+        complete(block);
     }
-    block.suspend(thread);
-    barrier.result.get()
+    Some(block.turn())
+}
+
+/// Wakes all, as the last has come.
+#[inline(never)]
+fn complete(block: &BlockExecutor) {
+    let barrier = &block.barrier;
+    if barrier.sites_differ.get() {
+        block.fail_here(of_stuck_block(block));
+    }
+    barrier.result.set(barrier.votes.get());
+    barrier.reset();
+    (0..block.threads.get()).for_each(|thread| block.wake(thread));
 }
 
 /// Whether two places are the same in the source. One place may have several addresses.

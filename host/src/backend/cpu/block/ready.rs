@@ -1,4 +1,4 @@
-//! The coroutines that may go on, first come first served. It must not know what they waited for.
+//! The threads that may go on, first come first served. It must not know what they waited for.
 
 use std::cell::Cell;
 
@@ -6,16 +6,16 @@ use super::MAX_THREADS;
 
 /// A queue with room for every thread of a block; none is in it twice.
 pub(super) struct ReadyQueue {
-    places: Box<[Cell<u16>; MAX_THREADS]>,
-    /// How many were ever taken out and put in; their places are these modulo the length.
+    threads: Box<[Cell<u16>; MAX_THREADS]>,
+    /// How many were ever taken out and put in; their threads are at these modulo the length.
     taken: Cell<u32>,
     put: Cell<u32>,
 }
 
 impl ReadyQueue {
     pub(super) fn new() -> Self {
-        let places = Box::new([const { Cell::new(0) }; MAX_THREADS]);
-        ReadyQueue { places, taken: Cell::new(0), put: Cell::new(0) }
+        let threads = Box::new([const { Cell::new(0) }; MAX_THREADS]);
+        ReadyQueue { threads, taken: Cell::new(0), put: Cell::new(0) }
     }
 
     #[inline]
@@ -24,10 +24,10 @@ impl ReadyQueue {
     }
 
     #[inline]
-    pub(super) fn push(&self, coroutine: u16) {
+    pub(super) fn push(&self, thread: u16) {
         let put = self.put.get();
         debug_assert!(put.wrapping_sub(self.taken.get()) < MAX_THREADS as u32, "a thread is ready twice");
-        self.places[put as usize % MAX_THREADS].set(coroutine);
+        self.threads[put as usize % MAX_THREADS].set(thread);
         self.put.set(put.wrapping_add(1));
     }
 
@@ -38,7 +38,7 @@ impl ReadyQueue {
         }
         let taken = self.taken.get();
         self.taken.set(taken.wrapping_add(1));
-        Some(self.places[taken as usize % MAX_THREADS].get())
+        Some(self.threads[taken as usize % MAX_THREADS].get())
     }
 
     pub(super) fn clear(&self) {

@@ -5,6 +5,8 @@
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
+use ferrogrid_device::native::Turn;
+
 use super::barrier::same;
 use super::failure::of_lane;
 use super::{BlockExecutor, Wait};
@@ -111,45 +113,55 @@ impl Warp {
     }
 }
 
-/// Waits for all lanes in `mask`; then `read` sees what each of them brought.
-pub(super) fn exchange(
-    block: &BlockExecutor,
+/// Notes that `thread` has come with its value, to wait for all lanes in `mask`; `None` if it is the only one.
+pub(super) fn bring<'a>(
+    block: &'a BlockExecutor,
     thread: u32,
     mask: u32,
     value: u128,
     site: &'static Location<'static>,
-    read: &mut dyn FnMut(&[u128; 32]),
-) {
+) -> Option<Turn<'a>> {
     let (warp, lane) = (block.warp(thread), thread as usize % 32);
-    if mask == 1 << lane {
-        let mut values = [0; 32];
-        values[lane] = value;
-        return read(&values);
-    }
     block.note(thread, Wait::Exchange { mask, site });
     if mask & 1 << lane == 0 || mask & !warp.active() != 0 {
-        block.fail_here(thread, of_lane(block, thread, mask, site));
+        block.fail_here(of_lane(block, thread, mask, site));
     }
     warp.masks[lane].set(mask);
     warp.values[lane].set(value);
     warp.waiting.set(warp.waiting.get() | 1 << lane);
+    if mask == 1 << lane {
+        warp.complete(mask, &block.rounds);
+        return None;
+    }
     if warp.is_complete(mask) {
         let first = thread - lane as u32;
         if sites_differ(block, first, mask, site) {
-            block.fail_here(thread, of_lane(block, thread, mask, site));
+            block.fail_here(of_lane(block, thread, mask, site));
         }
         warp.complete(mask, &block.rounds);
         lanes(mask).for_each(|lane| block.wake(first + lane as u32));
     }
-    block.suspend(thread);
-    block.rounds.read(warp.rounds[lane].get(), read);
+    Some(block.turn())
 }
 
-/// The lanes that are at `site` together: it waits until all others have got as far as they can.
-pub(super) fn active_mask(block: &BlockExecutor, thread: u32, site: &'static Location<'static>) -> u32 {
+/// Lets `read` see what the lanes brought to the exchange that `thread` was woken from.
+pub(super) fn brought(block: &BlockExecutor, thread: u32, read: &mut dyn FnMut(&[u128; 32])) {
+    block.rounds.read(block.warp(thread).rounds[thread as usize % 32].get(), read);
+}
+
+/// Notes that `thread` waits until all lanes of its warp have got as far as they can.
+pub(super) fn wait_for_all<'a>(
+    block: &'a BlockExecutor,
+    thread: u32,
+    site: &'static Location<'static>,
+) -> Option<Turn<'a>> {
     block.note(thread, Wait::ActiveMask(site));
     block.at_active_mask.set(block.at_active_mask.get() + 1);
-    block.suspend(thread);
+    Some(block.turn())
+}
+
+/// The lanes that were at one place with `thread` when its wait for all of them was over.
+pub(super) fn active_mask(block: &BlockExecutor, thread: u32) -> u32 {
     block.warp(thread).masks[thread as usize % 32].get()
 }
 

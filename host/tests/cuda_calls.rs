@@ -1,0 +1,170 @@
+//! What an operation costs in calls of the driver, and on which context they are made, with a fake driver
+//! (`fake_driver/libcuda.rs`). It must not know how the calls are made.
+#![cfg(target_os = "linux")]
+
+mod kernels;
+mod scenario;
+
+use std::io::Write;
+
+use ferrogrid_host::{Device, EventOptions, Grid, Result};
+use kernels::saxpy;
+use scenario::{Scenario, run, run_requested};
+
+const SCENARIOS: &[Scenario] = &[
+    ("one_stream", one_stream),
+    ("two_streams", two_streams),
+    ("bare_thread", bare_thread),
+    ("legacy", legacy),
+];
+
+#[test]
+#[ignore = "the other tests run it, in a process with a fake driver"]
+fn scenario() {
+    run_requested(SCENARIOS);
+}
+
+/// Names what the calls from here on belong to.
+fn mark(what: &str) {
+    let path = std::env::var("FAKE_CUDA_LOG").unwrap();
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+    file.write_all(format!("mark {what}\n").as_bytes()).unwrap();
+}
+
+/// The calls between the mark `what` and the next.
+fn after<'a>(calls: &'a [String], what: &str) -> Vec<&'a str> {
+    let lines = calls.iter().map(String::as_str).skip_while(|line| line.strip_prefix("mark ") != Some(what));
+    lines.skip(1).take_while(|line| !line.starts_with("mark ")).collect()
+}
+
+/// Does `work` under the mark `what`, in a thread in which no context has been bound.
+fn on_a_bare_thread(what: &str, work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+    mark(what);
+    let done = std::thread::scope(|scope| scope.spawn(work).join()).unwrap();
+    mark("end");
+    done
+}
+
+#[test]
+fn an_operation_is_one_call_of_the_driver() {
+    let calls = run("one_stream", "");
+    assert_eq!(after(&calls, "launch"), ["cuLaunchKernel"; 3]);
+    assert_eq!(after(&calls, "record"), ["cuEventRecord"; 2]);
+    assert_eq!(after(&calls, "query"), ["cuEventQuery"; 2]);
+    assert_eq!(after(&calls, "query the stream"), ["cuStreamQuery"]);
+    assert_eq!(after(&calls, "wait for an event"), ["cuStreamWaitEvent"]);
+    assert_eq!(after(&calls, "synchronize"), ["cuStreamSynchronize", "cuEventSynchronize"]);
+}
+
+fn one_stream() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32; 10])?;
+    let mut y = stream.zeros::<f32>(10)?;
+    let event = device.new_event(EventOptions::new().without_timing())?;
+    saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    mark("launch");
+    (0..3).try_for_each(|_| saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y))?;
+    mark("record");
+    (0..2).try_for_each(|_| stream.record_into(&event))?;
+    mark("query");
+    let _complete = (event.is_complete()?, event.is_complete()?);
+    mark("query the stream");
+    let _complete = stream.is_complete()?;
+    mark("wait for an event");
+    stream.wait(&event)?;
+    mark("synchronize");
+    stream.synchronize()?;
+    event.synchronize()?;
+    mark("end");
+    assert_eq!(stream.download(&y)?, [4.0; 10]);
+    Ok(())
+}
+
+#[test]
+fn an_input_that_two_streams_share_costs_no_calls_once_each_has_read_it() {
+    let calls = run("two_streams", "");
+    assert_eq!(after(&calls, "launch by turns"), ["cuLaunchKernel"; 4]);
+    let written = after(&calls, "write what both have read");
+    let expected = ["cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel"];
+    assert_eq!(written, expected, "a wait for the other stream, with an event that was there already");
+}
+
+fn two_streams() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (a, b) = (device.new_stream()?, device.new_stream()?);
+    let mut x = a.upload(&[1.0_f32; 10])?;
+    let ones = a.upload(&[1.0_f32; 10])?;
+    let (mut y, mut z) = (a.zeros::<f32>(10)?, b.zeros::<f32>(10)?);
+    saxpy(&a, Grid::cover(10), 1.0, &x, &mut y)?;
+    saxpy(&b, Grid::cover(10), 1.0, &x, &mut z)?;
+    mark("launch by turns");
+    for _ in 0..2 {
+        saxpy(&a, Grid::cover(10), 1.0, &x, &mut y)?;
+        saxpy(&b, Grid::cover(10), 1.0, &x, &mut z)?;
+    }
+    mark("write what both have read");
+    saxpy(&a, Grid::cover(10), 1.0, &ones, &mut x)?;
+    mark("end");
+    assert_eq!((a.download(&y)?, b.download(&z)?), (vec![3.0; 10], vec![3.0; 10]));
+    assert_eq!(a.download(&x)?, [2.0; 10]);
+    Ok(())
+}
+
+#[test]
+fn a_thread_without_a_context_is_given_one_only_if_the_driver_asks_for_it() {
+    let calls = run("bare_thread", "");
+    let expected = ["cuLaunchKernel", "cuEventRecord", "cuEventQuery", "cuStreamSynchronize"];
+    assert_eq!(after(&calls, "bare"), expected);
+    let calls = run("bare_thread", "context=needed");
+    let expected = [
+        "cuLaunchKernel",
+        "cuCtxGetCurrent",
+        "cuCtxSetCurrent",
+        "cuLaunchKernel",
+        "cuEventRecord",
+        "cuEventQuery",
+        "cuStreamSynchronize",
+    ];
+    assert_eq!(after(&calls, "bare"), expected, "once: the context stays bound");
+}
+
+fn bare_thread() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32; 10])?;
+    let mut y = stream.zeros::<f32>(10)?;
+    let event = device.new_event(EventOptions::new())?;
+    saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    on_a_bare_thread("bare", || {
+        saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+        stream.record_into(&event)?;
+        let _complete = event.is_complete()?;
+        stream.synchronize()
+    })?;
+    assert_eq!(stream.download(&y)?, [2.0; 10]);
+    Ok(())
+}
+
+#[test]
+fn the_legacy_stream_is_never_used_without_its_context() {
+    let calls = run("legacy", "");
+    let bind = ["cuCtxGetCurrent", "cuCtxSetCurrent"];
+    assert_eq!(after(&calls, "launch"), [bind[0], bind[1], "cuLaunchKernel"]);
+    assert_eq!(after(&calls, "record"), [bind[0], bind[1], "cuEventRecord"]);
+    assert_eq!(after(&calls, "synchronize"), [bind[0], bind[1], "cuStreamSynchronize"]);
+}
+
+fn legacy() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.legacy_stream()?;
+    let x = stream.upload(&[1.0_f32; 10])?;
+    let mut y = stream.zeros::<f32>(10)?;
+    let event = device.new_event(EventOptions::new())?;
+    saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    on_a_bare_thread("launch", || saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y))?;
+    on_a_bare_thread("record", || stream.record_into(&event))?;
+    on_a_bare_thread("synchronize", || stream.synchronize())?;
+    assert_eq!(stream.download(&y)?, [2.0; 10]);
+    Ok(())
+}
