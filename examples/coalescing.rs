@@ -79,6 +79,7 @@ fn plot(device: &str, points: &[(f64, f64)]) -> Result<&'static str, Box<dyn std
     chart
         .configure_mesh()
         .light_line_style(WHITE)
+        .x_label_formatter(&|distance| format!("{distance:.0}"))
         .x_desc("elements of 4 bytes")
         .y_desc("useful GB/s")
         .draw()?;

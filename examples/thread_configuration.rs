@@ -80,7 +80,13 @@ fn plot(device: &str, points: &[(f64, f64)]) -> Result<&'static str, Box<dyn std
         .x_label_area_size(40)
         .y_label_area_size(60)
         .build_cartesian_2d((32.0..1024.0).log_scale().base(2.0), 0.0..1.1 * highest)?;
-    chart.configure_mesh().light_line_style(WHITE).x_desc("threads").y_desc("GB/s").draw()?;
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .x_label_formatter(&|threads| format!("{threads:.0}"))
+        .x_desc("threads")
+        .y_desc("GB/s")
+        .draw()?;
     chart.draw_series(LineSeries::new(points.iter().copied(), BLUE.stroke_width(2)))?;
     chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, BLUE.filled())))?;
     area.present()?;

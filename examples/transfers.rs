@@ -80,7 +80,13 @@ fn plot(device: &str, series: &[Series]) -> Result<&'static str, Box<dyn std::er
         .x_label_area_size(40)
         .y_label_area_size(60)
         .build_cartesian_2d((4.0..16384.0).log_scale().base(4.0), 0.0..1.1 * highest)?;
-    chart.configure_mesh().light_line_style(WHITE).x_desc("KiB in a copy").y_desc("GB/s").draw()?;
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .x_label_formatter(&|size| format!("{size:.0}"))
+        .x_desc("KiB in a copy")
+        .y_desc("GB/s")
+        .draw()?;
     for (name, colour, points) in series {
         let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2)).point_size(3);
         let legend = |(x, y)| PathElement::new([(x, y), (x + 20, y)], *colour);

@@ -8,6 +8,7 @@ use plotters::prelude::*;
 
 use crate::Outcome;
 use crate::report::{CaseReport, DeviceReport, Report};
+use crate::table::with_prefix;
 
 const SIZE: (u32, u32) = (900, 540);
 
@@ -56,18 +57,18 @@ fn roofline(device: &DeviceReport, file: &Path) -> Outcome {
     let area = SVGBackend::new(file, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
-        .caption(format!("Roofline, {}", device.name), ("sans-serif", 20))
+        .caption(roofline_title(device), ("sans-serif", 20))
         .margin(24)
         .x_label_area_size(44)
-        .y_label_area_size(84)
+        .y_label_area_size(96)
         .build_cartesian_2d((left..right).log_scale(), (low / 2.0..2.0 * high).log_scale())?;
-    let number = |value: &f64| format!("{value:.3e}");
     chart
         .configure_mesh()
         .light_line_style(WHITE)
         .x_desc("operations per byte")
         .y_desc("operations per second")
-        .y_label_formatter(&number)
+        .x_label_formatter(&|it| ((it * 1e6).round() / 1e6).to_string())
+        .y_label_formatter(&|it| format!("{}FLOP/s", with_prefix(*it)))
         .draw()?;
     let roof_line = [left, ridge.clamp(left, right), right].map(|it| (it, attainable(it)));
     chart.draw_series(LineSeries::new(roof_line, BLACK.stroke_width(2)))?;
@@ -78,6 +79,11 @@ fn roofline(device: &DeviceReport, file: &Path) -> Outcome {
     }))?;
     area.present()?;
     Ok(())
+}
+
+fn roofline_title(device: &DeviceReport) -> String {
+    let (bytes, flops) = (device.roof.bytes_per_second, device.roof.flops_per_second);
+    format!("Roofline, {}: {}B/s, {}FLOP/s", device.name, with_prefix(bytes), with_prefix(flops))
 }
 
 /// The time of a launch over the threads of a block.
@@ -99,6 +105,7 @@ fn sweep(device: &DeviceReport, case: &CaseReport, file: &Path) -> Outcome {
         .configure_mesh()
         .light_line_style(WHITE)
         .x_desc("threads of a block")
+        .x_label_formatter(&|it| format!("{it:.0}"))
         .y_desc("microseconds")
         .draw()?;
     chart.draw_series(LineSeries::new(points.iter().copied(), BLUE.stroke_width(2)))?;
@@ -120,7 +127,7 @@ mod tests {
         let names: Vec<_> = files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["cuda0-roofline.svg", "cuda0-copy-blocks.svg"]);
         let roofline = fs::read_to_string(&files[0]).unwrap();
-        for text in ["Roofline, A GPU", "operations per byte", "pull", "copy"] {
+        for text in ["Roofline, A GPU: ", "operations per byte", "FLOP/s", "pull", "copy"] {
             assert!(roofline.contains(text), "{text}");
         }
         assert!(!roofline.contains("other"), "it has neither bytes nor operations");

@@ -48,7 +48,7 @@ fn row(device: &DeviceReport, case: &CaseReport, run: &RunReport, width: usize) 
 }
 
 /// Three or four digits and the prefix of the unit: `3.47 T`, `12.5 u`.
-fn with_prefix(value: f64) -> String {
+pub(crate) fn with_prefix(value: f64) -> String {
     let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u")];
     let (unit, prefix) = prefixes.into_iter().find(|(unit, _)| value >= *unit).unwrap_or((1e-9, "n"));
     let scaled = value / unit;

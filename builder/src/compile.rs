@@ -51,6 +51,10 @@ pub(crate) struct Image {
     pub(crate) file: PathBuf,
     pub(crate) text: String,
     pub(crate) ptx: Ptx,
+    /// Its machine code, if that was made.
+    pub(crate) cubin: Option<PathBuf>,
+    /// Why it was not, though it was wanted.
+    pub(crate) refusal: Option<String>,
 }
 
 /// The package's own library, for its other targets.
@@ -92,7 +96,7 @@ impl Compiler<'_> {
         if !is_fresh {
             cache::write(&stamp_file, &stamp)?;
         }
-        Ok(Image { file, text, ptx })
+        Ok(Image { file, text, ptx, cubin: None, refusal: None })
     }
 
     /// What libdevice asks its compiler (`__nvvm_reflect`): LLVM answers the rest itself, or with 0.
@@ -183,7 +187,8 @@ impl Compiler<'_> {
         let library = library.map_or("", |library| &library.key);
         let expected: Vec<String> =
             expected(device_crate).map(|(name, count)| format!("{name} {count}")).collect();
-        let options = self.options;
+        // Machine code is made of the PTX, which does not depend on whether it is.
+        let options = Options { cubin: None, ..self.options.clone() };
         cache::key(format!("{line}\n{keys:?}\n{library}\n{expected:?}\n{options:?}").as_bytes())
     }
 
@@ -290,5 +295,27 @@ fn hint(diagnostics: &str) -> &'static str {
     if unresolved.iter().any(|code| diagnostics.contains(code)) {
         return "\n  kernels see annotated modules and no_std crates; the rest of this crate is not there on the device";
     }
+    if diagnostics.contains("cannot be indexed by `ferrogrid::Index<") {
+        return "\n  `i.get()` is the index `i` of a thread as a number: `x[i.get()]` reads, `y.get_mut(i)` writes";
+    }
+    if diagnostics.contains("expected `Index<'_, ") {
+        return "\n  only threads make an `Index`: `t.index()`, `t.grid_stride(n)`; what a block has for all of its threads goes \
+                to a `DisjointRows` or `DisjointTiles`, a row or tile of which is the block's";
+    }
     ""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_on_the_device_and_indices_that_are_no_numbers_have_advice() {
+        assert!(hint("error[E0425]: cannot find function `f`").contains("annotated modules"));
+        let indexed = "the type `[f32]` cannot be indexed by `ferrogrid::Index<'_, 1>`";
+        assert!(hint(indexed).contains("`x[i.get()]` reads"));
+        let made_up = "expected `Index<'_, 1>`, found `[u32; 1]`";
+        assert!(hint(made_up).contains("`DisjointRows`"));
+        assert_eq!(hint("error[E0308]: mismatched types"), "");
+    }
 }

@@ -695,9 +695,9 @@ pub enum Error {
         /// The panic's message.
         message: Box<str>,
     },
-    /// A stream cannot have this priority.
+    /// A stream or a launch cannot have this priority.
     #[error(
-        "a stream cannot have the priority {priority}: the device has {greatest} (first) to {least} (last)"
+        "a stream or launch cannot have the priority {priority}: the device has {greatest} (first) to {least} (last)"
     )]
     PriorityOutOfRange {
         /// The priority asked for.

@@ -19,6 +19,7 @@ mod module;
 mod parameter;
 mod ptx;
 
+pub(crate) use argument::ParameterList;
 pub use argument::{ForeignArguments, LaunchArgument};
 pub use error::ForeignError;
 pub use function::ForeignFunction;
@@ -32,5 +33,4 @@ pub use linker::{LinkedImage, Linker};
 pub use module::ForeignModule;
 pub use parameter::Parameter;
 
-pub(crate) use attributes::LaunchAttributes;
 pub(crate) use image::{Image, ImageKind};

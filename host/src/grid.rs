@@ -21,6 +21,7 @@ use crate::kernel::Kernel;
 pub struct Grid<const R: usize> {
     size: Size<R>,
     block: Option<[u32; R]>,
+    priority: Option<i32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,18 +76,44 @@ impl<const R: usize> Grid<R> {
     /// Covering 0 elements launches nothing, and is no error. For a kernel with clusters the number of blocks is
     /// raised to whole clusters.
     pub fn cover(extent: impl Extent<R>) -> Self {
-        Grid { size: Size::Cover(extent.extent()), block: None }
+        Grid { size: Size::Cover(extent.extent()), block: None, priority: None }
     }
 
     /// Exactly `blocks` blocks of `threads_per_block` threads, x first.
     pub fn new(blocks: impl Dimensions<R>, threads_per_block: impl Dimensions<R>) -> Self {
-        Grid { size: Size::Blocks(blocks.dimensions()), block: Some(threads_per_block.dimensions()) }
+        let block = Some(threads_per_block.dimensions());
+        Grid { size: Size::Blocks(blocks.dimensions()), block, priority: None }
     }
 
     /// The same with blocks of `threads` threads, x first.
     #[must_use]
     pub fn with_block(self, threads: impl Dimensions<R>) -> Self {
         Grid { block: Some(threads.dimensions()), ..self }
+    }
+
+    /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
+    /// blocks of several kernels wait for room on a device, those of the lower number go first. What is running is
+    /// not interrupted. A graph's nodes keep the priorities that they were recorded with.
+    ///
+    /// The launch checks it against [`Device::stream_priority_range`](crate::Device::stream_priority_range), from which
+    /// it is best taken: on the CPU device, which has no priorities, that is 0 to 0.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, Grid};
+    ///
+    /// let device = Device::best()?;
+    /// let (_least, greatest) = device.stream_priority_range()?;
+    /// let urgent = Grid::cover(1000).with_priority(greatest);
+    /// # let _: Grid<1> = urgent;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None here; the launch gives [`Error::PriorityOutOfRange`].
+    #[must_use]
+    pub fn with_priority(self, priority: i32) -> Self {
+        Grid { priority: Some(priority), ..self }
     }
 
     /// The blocks and threads to launch, or `None` where there is nothing to cover.
@@ -127,7 +154,7 @@ impl<const R: usize> Grid<R> {
         if cluster != [1; 3] {
             check_clusters(kernel.name(), grid, cluster)?;
         }
-        Ok(Some(LaunchShape { cluster, ..LaunchShape::new(grid, block) }))
+        Ok(Some(LaunchShape { cluster, priority: self.priority, ..LaunchShape::new(grid, block) }))
     }
 }
 
@@ -165,12 +192,14 @@ pub(crate) struct LaunchShape {
     pub(crate) shared_bytes: usize,
     /// Whether all blocks must be resident at the same time, for barriers of the grid.
     pub(crate) cooperative: bool,
+    /// In place of the stream's.
+    pub(crate) priority: Option<i32>,
 }
 
 impl LaunchShape {
     /// Blocks without shared memory that do not wait for each other.
     pub(crate) const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
-        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, cooperative: false }
+        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, cooperative: false, priority: None }
     }
 }
 

@@ -80,6 +80,9 @@ pub unsafe fn launch_with<const R: usize>(
             limit,
         });
     }
+    if let Some(priority) = shape.priority {
+        stream.device().check_priority(priority)?;
+    }
     let shape = LaunchShape { shared_bytes, cooperative, ..shape };
     let prepared = stream.prepare(kernel)?;
     for access in accesses {

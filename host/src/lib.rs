@@ -41,6 +41,7 @@ mod ipc;
 mod kernel;
 mod kernel_attributes;
 mod launch;
+mod launch_attributes;
 mod library;
 mod managed;
 mod math_library;

@@ -18,16 +18,23 @@ impl Device {
     /// [`Error::PriorityOutOfRange`], or as [`Device::new_stream`].
     pub fn new_stream_with(&self, options: StreamOptions) -> Result<Stream> {
         let priority = options.priority();
-        if priority != 0 {
-            let (least, greatest) = self.stream_priority_range()?;
-            if !(greatest..=least).contains(&priority) {
-                return Err(Error::PriorityOutOfRange { priority, least, greatest });
-            }
-        }
+        self.check_priority(priority)?;
         Ok(Stream::new(self, self.backend().new_stream(options)?))
     }
 
-    /// The least and the greatest priority that streams may have (`cuCtxGetStreamPriorityRange`): (0, -5)
+    /// Whether streams and launches may have that priority.
+    pub(crate) fn check_priority(&self, priority: i32) -> Result<()> {
+        if priority == 0 {
+            return Ok(());
+        }
+        let (least, greatest) = self.stream_priority_range()?;
+        if (greatest..=least).contains(&priority) {
+            return Ok(());
+        }
+        Err(Error::PriorityOutOfRange { priority, least, greatest })
+    }
+
+    /// The least and the greatest priority that streams and launches may have (`cuCtxGetStreamPriorityRange`): (0, -5)
     /// on many GPUs; the greater priority is the lower number. (0, 0) where there are no priorities, as on
     /// the CPU.
     ///

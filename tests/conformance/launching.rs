@@ -20,6 +20,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_kernel_with_a_thread_limit_keeps_it", a_kernel_with_a_thread_limit_keeps_it),
     ("a_refused_launch_changes_nothing", a_refused_launch_changes_nothing),
     ("companions_know_name_and_ptx", companions_know_name_and_ptx),
+    ("launches_have_priorities", launches_have_priorities),
 ];
 
 fn any_block_size_covers_all_elements(device: &Device) -> Outcome {
@@ -162,4 +163,25 @@ fn companions_know_name_and_ptx(_: &Device) -> Outcome {
     names(kernel.name(), &["kernels::elementwise::saxpy"])?;
     let ptx = kernel.ptx().ok_or("no PTX")?;
     names(ptx, &[".visible .entry saxpy_"])
+}
+
+fn launches_have_priorities(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (least, greatest) = device.stream_priority_range()?;
+    let mut data = stream.zeros::<u32>(100)?;
+    for priority in [least, 0, greatest] {
+        elementwise::increment(&stream, Grid::cover(100).with_priority(priority), &mut data)?;
+    }
+    let (graph, key) = stream.capture(|capture| {
+        let mut data = capture.write(&mut data)?;
+        elementwise::increment(capture, Grid::cover(100).with_priority(greatest), &mut data)?;
+        Ok(data.key())
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    expect("elements", stream.download(graph.view(key)?)?, vec![4; 100])?;
+    drop(graph);
+    let beyond = elementwise::increment(&stream, Grid::cover(100).with_priority(greatest - 1), &mut data);
+    let text = expect_error("beyond", beyond, |error| matches!(error, Error::PriorityOutOfRange { .. }))?;
+    names(&text, &[&(greatest - 1).to_string(), &least.to_string()])
 }

@@ -25,6 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     ("foreign_launches_are_cooperative_if_asked", foreign_launches_are_cooperative_if_asked),
     ("foreign_launches_form_clusters", foreign_launches_form_clusters),
     ("foreign_launches_have_priorities", foreign_launches_have_priorities),
+    ("foreign_kernels_are_nodes_of_graphs", foreign_kernels_are_nodes_of_graphs),
     ("foreign_variables_are_read_and_written", foreign_variables_are_read_and_written),
     ("ptx_that_does_not_load_is_explained", ptx_that_does_not_load_is_explained),
     ("linked_programs_run", linked_programs_run),
@@ -304,6 +305,31 @@ fn foreign_launches_have_priorities(device: &Device) -> Outcome {
     let beyond = function.with_priority(greatest - 1).map(drop);
     let text = expect_error("a priority", beyond, |error| matches!(error, Error::PriorityOutOfRange { .. }))?;
     names(&text, &[&(greatest - 1).to_string()])
+}
+
+fn foreign_kernels_are_nodes_of_graphs(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let stream = device.new_stream()?;
+    let (_, greatest) = device.stream_priority_range()?;
+    let function = device.load_ptx(SCALE)?.function("scale")?.with_priority(greatest)?;
+    // SAFETY: its types; it keeps to the length, and to 4 factors.
+    let scale: Scale = unsafe { function.typed()? };
+    let mut data = stream.upload(&[1.0_f32; 300])?;
+    let (graph, (node, key)) = stream.capture(|capture| {
+        let mut data = capture.write(&mut data)?;
+        let node = capture.node(&[], |stream| scale.launch(stream, Grid::cover(300), (&mut data, 1)))?;
+        Ok((node, data.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    expect("twice", stream.download(graph.view(key)?)?, vec![2.0; 300])?;
+    graph.update_kernel(node, |update| {
+        scale.launch(update, Grid::cover(300), (&mut update.buffer(key)?, 2))
+    })?;
+    graph.launch(&stream)?;
+    expect("three times more", stream.download(graph.view(key)?)?, vec![6.0; 300])
 }
 
 fn foreign_shared_memory_is_opted_in_to(device: &Device) -> Outcome {

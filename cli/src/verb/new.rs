@@ -26,7 +26,11 @@ fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))?;
     fs::create_dir(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     fs::create_dir(folder.join("src"))?;
-    fs::write(folder.join("Cargo.toml"), manifest(&name, cli))?;
+    let mut manifest = manifest(&name, cli);
+    if is_below_a_package(folder) {
+        manifest.push_str(WORKSPACE);
+    }
+    fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::write(folder.join("build.rs"), BUILD)?;
     fs::write(folder.join("src/main.rs"), MAIN)?;
     Ok(fs::write(folder.join(".gitignore"), "/target\n")?)
@@ -49,6 +53,12 @@ fn package_name(folder: &Path) -> Result<String, Failure> {
     .into())
 }
 
+/// Whether a folder above holds a package or a workspace, which cargo would look for this package in.
+fn is_below_a_package(folder: &Path) -> bool {
+    let Ok(folder) = std::path::absolute(folder) else { return false };
+    folder.ancestors().skip(1).any(|above| above.join("Cargo.toml").is_file())
+}
+
 /// Depends on the sources that this command was built from, where they still are; else on the
 /// published version.
 fn manifest(name: &str, cli: &Path) -> String {
@@ -61,11 +71,19 @@ fn manifest(name: &str, cli: &Path) -> String {
     };
     format!(
         "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nferrogrid = {}\n\n\
-         [build-dependencies]\nferrogrid-build = {}\n",
+         [build-dependencies]\nferrogrid-build = {}\n{PROFILE}",
         dependency(""),
         dependency("builder")
     )
 }
+
+const PROFILE: &str = r#"
+# Of dependencies, backtraces need the lines and nothing more: the first build takes a fifth less.
+[profile.dev.package."*"]
+debug = "line-tables-only"
+"#;
+
+const WORKSPACE: &str = "\n# On its own, though there is a package in a folder above.\n[workspace]\n";
 
 const BUILD: &str = "fn main() {\n    ferrogrid_build::compile()\n}\n";
 
@@ -127,6 +145,17 @@ mod tests {
         let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
         assert!(manifest.contains("name = \"my-kernels\"") && manifest.contains("/builder\""), "{manifest}");
         assert!(package.join("build.rs").is_file() && package.join("src/main.rs").is_file());
+    }
+
+    #[test]
+    fn a_package_below_another_stands_on_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = |package: &str| {
+            create(&folder.path().join(package), Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+            fs::read_to_string(folder.path().join(package).join("Cargo.toml")).unwrap()
+        };
+        assert!(!manifest("alone").contains("[workspace]"));
+        assert!(manifest("alone/deeper/below").ends_with("[workspace]\n"));
     }
 
     #[test]

@@ -22,6 +22,7 @@ chapters! {
     graphs = "graphs.md"
     foreign_kernels = "foreign-kernels.md"
     build_options = "build-options.md"
+    tools = "tools.md"
     profiling = "profiling.md"
     internals = "internals.md"
     migration = "migration.md"

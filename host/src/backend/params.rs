@@ -21,8 +21,8 @@ impl CopiedParams {
     /// Copies the values at `params`.
     ///
     /// # Safety
-    /// `params` and `shapes` have equal lengths; each address is that of a value with the size and
-    /// alignment of its shape.
+    /// `params` and `shapes` have equal lengths; each address is that of a value with the size of its shape. The
+    /// copies have its alignment.
     pub(crate) unsafe fn copy(params: &[*const c_void], shapes: &[(usize, usize)]) -> Self {
         let (layout, offsets) = arrange(shapes);
         let values = if layout.size() == 0 {

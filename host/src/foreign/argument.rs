@@ -12,6 +12,7 @@ use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutp
 use crate::atomic_view::DeviceAtomicView;
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
+use crate::graph::GraphBuffer;
 use crate::host_slice::{In, InOut, Out};
 use crate::memory::Access;
 use crate::pointer::{DevicePtr, DevicePtrMut};
@@ -192,11 +193,13 @@ in_memory!(input, LaunchInput:
     [T: DeviceCopy] &'a DeviceBuffer<T>,
     [T: DeviceCopy] DeviceView<'a, T>,
     [T: DeviceCopy] In<'a, T>,
+    ['g, T: DeviceCopy] &'a GraphBuffer<'g, T>,
 );
 in_memory!(output, LaunchOutput:
     [T: DeviceCopy] &'a mut DeviceBuffer<T>,
     [T: DeviceCopy + Zeroable] Out<'a, T>,
     [T: DeviceCopy] InOut<'a, T>,
+    ['g, T: DeviceCopy] &'a mut GraphBuffer<'g, T>,
 );
 
 impl<T: DeviceCopy, const R: usize> LaunchArgument for DeviceViewMut<'_, T, R> {

@@ -9,20 +9,6 @@ use crate::error::{Error, Result};
 /// The most blocks of a cluster that every device with clusters takes.
 const PORTABLE_CLUSTER: u32 = 8;
 
-/// The attributes of a launch (`CUlaunchAttribute`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LaunchAttributes {
-    pub(crate) cooperative: bool,
-    /// Blocks of a cluster along each axis; 1 each where there are none.
-    pub(crate) cluster: [u32; 3],
-    pub(crate) priority: Option<i32>,
-}
-
-impl LaunchAttributes {
-    pub(super) const NONE: LaunchAttributes =
-        LaunchAttributes { cooperative: false, cluster: [1; 3], priority: None };
-}
-
 impl ForeignFunction {
     /// The same kernel, all of whose blocks are resident at the same time in its launches
     /// (`CU_LAUNCH_ATTRIBUTE_COOPERATIVE`), so that they can wait for each other. A grid with more blocks than
@@ -82,10 +68,7 @@ impl ForeignFunction {
     /// # Errors
     /// [`Error::PriorityOutOfRange`] outside [`Device::stream_priority_range`](crate::Device::stream_priority_range).
     pub fn with_priority(self, priority: i32) -> Result<Self> {
-        let (least, greatest) = self.device().stream_priority_range()?;
-        if !(greatest..=least).contains(&priority) {
-            return Err(Error::PriorityOutOfRange { priority, least, greatest });
-        }
+        self.device().check_priority(priority)?;
         Ok(self.with_attributes(|attributes| attributes.priority = Some(priority)))
     }
 }

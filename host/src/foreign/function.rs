@@ -7,7 +7,6 @@ use std::fmt;
 use ferrogrid_device::native::Block;
 
 use super::argument::{ForeignArguments, ParameterList};
-use super::attributes::LaunchAttributes;
 use super::error::ForeignError;
 use super::kernel::{ForeignKernel, ForeignParameters};
 use super::parameter::Parameter;
@@ -16,11 +15,11 @@ use crate::backend::cuda::LoadedFunction;
 use crate::backend::{Prepared, StreamBackend};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::graph::not_recordable;
 use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
 use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
 use crate::kernel_attributes::KernelAttributes;
+use crate::launch_attributes::LaunchAttributes;
 use crate::occupancy::Occupancy;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
@@ -176,7 +175,8 @@ impl ForeignFunction {
     /// - The kernel, with these arguments, this grid and the module's global variables as they are, reads
     ///   only memory that it is given here or may otherwise read, and writes only what is given as `&mut` or
     ///   atomic, or may otherwise be written, and leaves there values of the stated types.
-    /// - What raw pointers lead to stays there until the kernel has run.
+    /// - What raw pointers lead to stays there until the kernel has run; recorded into a graph, as long as that can
+    ///   be launched, and until its last launch has run.
     ///
     /// A safe function around it states the rest once:
     ///
@@ -258,13 +258,6 @@ impl ForeignFunction {
     ) -> Result<()> {
         let Entry { device, loaded, kernel, .. } = self.entry;
         let inner = stream.inner();
-        if inner.recording().is_some() {
-            return Err(not_recordable(
-                "a launch of a foreign kernel",
-                "only kernels of this program are recorded",
-            ));
-        }
-        let StreamBackend::Cuda(cuda) = inner.backend() else { return Err(self.elsewhere(stream)) };
         if inner.device() != device {
             return Err(self.elsewhere(stream));
         }
@@ -277,11 +270,18 @@ impl ForeignFunction {
         for access in list.accesses() {
             access.begin(inner)?;
         }
-        // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
-        // has been ordered, on this device.
-        profile::observe(inner, Work::Kernel { kernel, shape }, || unsafe {
-            cuda.launch_function(*loaded, kernel, shape, self.attributes, list.addresses())
-        })
+        match inner.backend() {
+            // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
+            // has been ordered, on this device.
+            StreamBackend::Cuda(cuda) => profile::observe(inner, Work::Kernel { kernel, shape }, || unsafe {
+                cuda.launch_function(*loaded, kernel, shape, self.attributes, list.addresses())
+            }),
+            // SAFETY: as above; the memory is that of the graph.
+            StreamBackend::Recording(recording) => unsafe {
+                recording.launch_foreign(self.prepared(), kernel, shape, self.attributes, list)
+            },
+            StreamBackend::Cpu(_) => Err(self.elsewhere(stream)),
+        }
     }
 
     #[cold]

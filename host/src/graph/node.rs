@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::backend::{CopiedParams, Failure, Prepared};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::launch_attributes::LaunchAttributes;
 use crate::order::Use;
 use crate::pitched::Rows;
 
@@ -63,6 +64,7 @@ pub(crate) struct KernelNode {
     pub(crate) kernel: &'static Kernel,
     pub(crate) prepared: Prepared,
     pub(crate) shape: LaunchShape,
+    pub(crate) attributes: LaunchAttributes,
     pub(crate) params: Arc<CopiedParams>,
 }
 

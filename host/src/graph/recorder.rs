@@ -17,14 +17,19 @@ use super::error::GraphError;
 use super::node::{Address, ConditionalNode, Fill, KernelNode, Node, Operation, Repeat};
 use crate::backend::{CopiedParams, DeviceBackend, Prepared, cpu};
 use crate::error::Result;
+use crate::foreign::ParameterList;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::launch_attributes::LaunchAttributes;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::pitched::{Place, Rows};
 
 /// The number of the graph itself among the bodies.
 const GRAPH: u64 = 0;
+
+/// The greatest alignment that CUDA's own types have, for copies of parameters whose types nobody knows.
+const PARAMETER_ALIGNMENT: usize = 16;
 
 /// The most words in the value of a fill: each becomes a node.
 const MANY_WORDS: usize = 16;
@@ -348,7 +353,29 @@ impl RecordingStream {
         }
         // SAFETY: the caller vouches for the parameters.
         let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
-        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
+        let LaunchShape { cooperative, priority, .. } = shape;
+        let attributes = LaunchAttributes { cooperative, priority, ..LaunchAttributes::NONE };
+        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, attributes, params })).map(drop)
+    }
+
+    /// Records a launch of the foreign function `prepared`; `kernel` is its name and limits.
+    ///
+    /// # Safety
+    /// `list` has the function's parameters; memory that they lead to stays valid while the graph can run.
+    pub(crate) unsafe fn launch_foreign(
+        &self,
+        prepared: Prepared,
+        kernel: &'static Kernel,
+        shape: LaunchShape,
+        attributes: LaunchAttributes,
+        list: &ParameterList<'_>,
+    ) -> Result<()> {
+        // The driver copies them byte for byte, and asks for no alignment.
+        let shapes: Vec<(usize, usize)> =
+            list.sizes().iter().map(|&size| (size, PARAMETER_ALIGNMENT)).collect();
+        // SAFETY: the list has an address for each size.
+        let params = Arc::new(unsafe { CopiedParams::copy(list.addresses(), &shapes) });
+        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, attributes, params })).map(drop)
     }
 
     /// Copies rows within the device.

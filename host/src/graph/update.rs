@@ -38,8 +38,9 @@ impl<'b> ExecutableGraph<'b> {
     ///
     /// # Errors
     /// What `work` returns; [`GraphError::NotAKernel`], [`GraphError::NotOneLaunch`] or
-    /// [`GraphError::OtherKernel`] if the launch is not that of this kernel; [`GraphError::Unordered`] if
-    /// it would then race with another node; or what the driver says.
+    /// [`GraphError::OtherKernel`] if the launch is not that of this kernel; [`GraphError::UpdateRefused`] if it has
+    /// other attributes (cooperative, clusters, priority); [`GraphError::Unordered`] if it would then race with another
+    /// node; or what the driver says.
     pub fn update_kernel(
         &mut self,
         node: GraphNode,
@@ -47,7 +48,7 @@ impl<'b> ExecutableGraph<'b> {
     ) -> Result<()> {
         let index = node.of(self.id)?;
         let old = &self.replay.nodes[index];
-        let Some(KernelNode { kernel, .. }) = old.operation.kernel() else {
+        let Some(KernelNode { kernel, attributes, .. }) = old.operation.kernel() else {
             return Err(GraphError::NotAKernel { node: index, found: old.operation.kind() }.into());
         };
         let mut recorded = self.record(work)?;
@@ -61,6 +62,9 @@ impl<'b> ExecutableGraph<'b> {
         if !std::ptr::eq(launch.kernel, *kernel) {
             let (kernel, found) = (kernel.name(), launch.kernel.name());
             return Err(GraphError::OtherKernel { node: index, kernel, found }.into());
+        }
+        if launch.attributes != *attributes {
+            return Err(GraphError::UpdateRefused { reason: other_attributes(index).into() }.into());
         }
         check_order(&self.replay.nodes, index, &new)?;
         let operation = new.operation.clone();
@@ -168,6 +172,11 @@ fn descendants(nodes: &[Node], index: usize) -> Vec<bool> {
     found
 }
 
+/// The driver changes parameters of a launch, and not its attributes.
+fn other_attributes(number: usize) -> String {
+    format!("node {number} is launched with other attributes (cooperative, clusters, priority)")
+}
+
 /// What keeps `new` from taking the place of `old`.
 fn difference(old: &[Node], new: &[Node]) -> Option<String> {
     if old.len() != new.len() {
@@ -195,9 +204,7 @@ fn difference_of(number: usize, old: &Node, new: &Node) -> Option<String> {
             let (kernel, other) = (old.kernel.name(), new.kernel.name());
             Some(format!("node {number} launches kernel `{kernel}`, in the other `{other}`"))
         }
-        (Some(old), Some(new)) if old.shape.cooperative != new.shape.cooperative => {
-            Some(format!("node {number} is cooperative in one of them only"))
-        }
+        (Some(old), Some(new)) if old.attributes != new.attributes => Some(other_attributes(number)),
         _ => None,
     }
 }

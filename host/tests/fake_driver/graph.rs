@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 
 use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, with};
-use crate::{enter, enter_bound, saxpy};
+use crate::{enter, enter_bound, log, saxpy};
 
 /// A graph or an instance: nodes by handle, in the order in which they were added.
 #[derive(Default, Clone)]
@@ -130,8 +130,8 @@ graph_calls! {
         unsafe { add(graph, node, after, count, None) };
         Ok(())
     }
-    fn cuGraphKernelNodeSetAttribute(_node: usize, attribute: u32, _value: Pointer) {
-        assert_eq!(attribute, 2, "cooperative");
+    fn cuGraphKernelNodeSetAttribute(_node: usize, attribute: u32, value: *const [i32; 3]) {
+        log(&format!("node attribute {attribute} = {:?}", unsafe { *value }));
         Ok(())
     }
     fn cuGraphInstantiateWithFlags(instance: *mut usize, graph: usize, flags: u64) {

@@ -101,6 +101,12 @@ pub(crate) fn cubin() -> Vec<u8> {
     bytes
 }
 
+/// Logs a `CUlaunchAttribute`: its number, and the first three words of its value.
+fn log_attribute(of: &str, address: usize) {
+    let [number, _, value @ ..] = unsafe { *(address as *const [i32; 5]) };
+    log(&format!("{of} attribute {number} = {value:?}"));
+}
+
 call! {
     fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: i32) {
         unsafe { *bytes = number("memory", 1 << 30) as usize };
@@ -151,6 +157,17 @@ call! { bound:
         Ok(())
     }
     fn cuModuleUnload(_module: usize) { Ok(()) }
+    fn cuLaunchKernelEx(config: *const [u64; 7], function: usize, params: *mut Pointer, _extra: Pointer) {
+        // As for `cuOccupancyMaxActiveClusters`.
+        let [a, b, c, _shared, stream, attributes, count] = unsafe { *config };
+        let shape: Vec<u32> = [a, b, c].into_iter().flat_map(|two| [two as u32, (two >> 32) as u32]).collect();
+        for index in 0..count as u32 as usize {
+            log_attribute("launch", attributes as usize + index * 72);
+        }
+        let work = saxpy(function, shape.try_into().unwrap(), params);
+        with(|state| state.push(stream as Pointer, work));
+        Ok(())
+    }
     fn cuModuleGetGlobal_v2(pointer: *mut u64, bytes: *mut usize, _module: usize, name: *const c_char) {
         let weights = || WEIGHTS.lock().unwrap().as_mut_ptr() as u64;
         let variable = match unsafe { CStr::from_ptr(name) }.to_bytes() {

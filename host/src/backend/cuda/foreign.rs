@@ -1,22 +1,16 @@
-//! Foreign modules in the driver: loaded, asked for functions and variables, launched. It must not know
+//! Foreign modules in the driver: loaded, asked for functions and variables. It must not know
 //! what the public types promise of them.
 
-use std::ffi::{CString, c_uint, c_void};
+use std::ffi::{CString, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
-use cudarc::driver::sys::{
-    CUfunction, CUlaunchAttribute, CUlaunchAttributeID as Id, CUlaunchAttributeValue, CUmodule,
-};
+use cudarc::driver::sys::{CUfunction, CUmodule};
 
 use super::device::{CudaDevice, Handle};
 use super::driver::Code;
-use super::function;
 use super::jit::Jit;
-use super::stream::CudaStream;
 use crate::error::Result;
-use crate::foreign::{ForeignError, Image, JitOptions, LaunchAttributes};
-use crate::grid::LaunchShape;
-use crate::kernel::Kernel;
+use crate::foreign::{ForeignError, Image, JitOptions};
 use crate::kernel_attributes::KernelAttributes;
 
 /// A module that the driver has loaded. It stays loaded for the rest of the process, unless it is
@@ -141,67 +135,5 @@ impl LoadedFunction {
     /// Lets launches have `bytes` of dynamic shared memory.
     pub(crate) fn allow_dynamic_shared(self, bytes: u32) -> Result<()> {
         self.device.allow_dynamic_shared(self.raw.0, bytes)
-    }
-}
-
-/// The attributes that differ from those of every launch.
-fn launch_attributes(attributes: LaunchAttributes) -> Vec<CUlaunchAttribute> {
-    let attribute = |id, set: &dyn Fn(&mut CUlaunchAttributeValue)| {
-        let mut value = CUlaunchAttributeValue { pad: [0; 64] };
-        set(&mut value);
-        CUlaunchAttribute { id, pad: [0; 4], value }
-    };
-    let mut list = Vec::new();
-    if attributes.cooperative {
-        list.push(attribute(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &|value| value.cooperative = 1));
-    }
-    if attributes.cluster != [1; 3] {
-        list.push(function::cluster_attribute(attributes.cluster));
-    }
-    if let Some(priority) = attributes.priority {
-        list.push(attribute(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, &|value| value.priority = priority));
-    }
-    list
-}
-
-impl CudaStream {
-    /// Enqueues a function; `kernel` is its name for errors.
-    ///
-    /// # Safety
-    /// `function` is of this stream's device; `params` has the address of a value for each of its
-    /// parameters, of its size; the memory that they lead to is ordered here for what the function does.
-    pub(crate) unsafe fn launch_function(
-        &self,
-        function: LoadedFunction,
-        kernel: &'static Kernel,
-        shape: LaunchShape,
-        attributes: LaunchAttributes,
-        params: &[*const c_void],
-    ) -> Result<()> {
-        self.bind()?;
-        let (driver, raw) = (function.device.driver(), function.raw.0);
-        let params = params.as_ptr().cast_mut().cast();
-        let mut list = launch_attributes(attributes);
-        // Within the device's limit.
-        let shared = shape.shared_bytes as c_uint;
-        let mut config = function::config(shape.grid, shape.block, shared, &mut list);
-        config.hStream = self.raw();
-        // SAFETY: the context of function and stream is bound; the attributes are valid for the call; the
-        // caller vouches for the parameters, which the driver copies (it does not write through them).
-        let code = unsafe {
-            if list.is_empty() {
-                let ([gx, gy, gz], [x, y, z]) = (shape.grid, shape.block);
-                driver.launch_kernel(raw, gx, gy, gz, x, y, z, shared, self.raw(), params, null_mut())
-            } else {
-                driver.launch_with_attributes(&config, raw, params, null_mut())?
-            }
-        };
-        match code {
-            Code::SUCCESS => self.recent().note(kernel),
-            Code::COOPERATIVE_LAUNCH_TOO_LARGE => return Err(self.too_many_blocks(raw, kernel, shape)),
-            Code::INVALID_CLUSTER_SIZE => return Err(self.cluster_too_large(raw, kernel, shape)),
-            code => return Err(self.launch_error(code, raw, kernel, shape.block)),
-        }
-        Ok(())
     }
 }

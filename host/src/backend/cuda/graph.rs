@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph,
-    CUgraphExec, CUgraphNode, CUlaunchAttributeValue, CUmemorytype,
+    CUgraphExec, CUgraphNode, CUmemorytype,
 };
 
+use super::attributes::AttributeList;
 use super::condition::{self, ConditionalParams, SetterArguments};
 use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
@@ -19,9 +20,6 @@ use crate::error::Result;
 use crate::graph::{ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat};
 use crate::kernel::Kernel;
 use crate::pitched::Rows;
-
-/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
-const COOPERATIVE: c_uint = 2;
 
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
 const UPDATE_FAILURE: Code = Code(910);
@@ -258,11 +256,10 @@ impl Target<'_> {
             // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
             Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, &params) })
         })?;
-        if kernel.shape.cooperative {
-            let mut value = CUlaunchAttributeValue { pad: [0; 64] };
-            value.cooperative = 1;
-            // SAFETY: the node is live, and `value` is that of this attribute.
-            let code = unsafe { driver.graph_set_attribute(added, COOPERATIVE, &value) };
+        for attribute in AttributeList::new(kernel.attributes).as_mut_slice() {
+            // SAFETY: the node is live, and the value is that of this attribute; attributes of launches and of kernel
+            // nodes have the same numbers and values.
+            let code = unsafe { driver.graph_set_attribute(added, attribute.id as c_uint, &attribute.value) };
             self.device.check(code, "cuGraphKernelNodeSetAttribute", &name(kernel.kernel))?;
         }
         Ok(added)

@@ -4,6 +4,7 @@
 //! cudarc gives the types and constants; the calls are made through function types of our own that
 //! return plain integers (see `driver`).
 
+mod attributes;
 mod callback;
 mod condition;
 mod device;

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::launch_attributes::LaunchAttributes;
 use crate::retired::retire;
 use crate::stream_options::StreamOptions;
 
@@ -338,9 +339,16 @@ impl CudaStream {
         shape: LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        let (grid, block) = (shape.grid, shape.block);
+        let LaunchShape { grid, block, cooperative, priority, .. } = shape;
+        if priority.is_some() {
+            let attributes = LaunchAttributes { cooperative, priority, ..LaunchAttributes::NONE };
+            // SAFETY: passed on.
+            return unsafe {
+                self.launch_with_attributes(function.cast(), kernel, shape, attributes, params)
+            };
+        }
         let params = params.as_ptr().cast_mut().cast();
-        if shape.cooperative {
+        if cooperative {
             // SAFETY: passed on.
             unsafe { self.launch_cooperative(function.cast(), kernel, shape, params)? };
             self.recent.note(kernel);
