@@ -28,31 +28,30 @@ pub mod kernels {
 
     /// Inside, the weighted sum of each element and its neighbours; at the border, the element.
     #[kernel(block = [32, 8])]
-    pub fn stencil(t: Thread<2>, x: &[f32], mut y: DisjointSlice<f32, 2>) {
+    pub fn stencil(t: Thread<2>, x: Plane<f32>, mut y: DisjointSlice<f32, 2>) {
         let i = t.index();
-        let (width, height, column, row) = (y.width(), y.height(), i.x(), i.y());
-        let (Some(x), Some(y)) = (Plane::new(x, width, height), y.get_mut(i)) else { return };
+        let (width, height, column, row) = (x.width(), x.height(), i.x(), i.y());
+        let (Some(y), Some(&own)) = (y.get_mut(i), x.get(row, column)) else { return };
         let is_inside = column > 0 && row > 0 && column + 1 < width && row + 1 < height;
         *y = if is_inside {
             let sum = x[row - 1][column] + x[row][column - 1] + x[row][column + 1] + x[row + 1][column];
-            0.125_f32.mul_add(sum, 0.5 * x[row][column])
+            0.125_f32.mul_add(sum, 0.5 * own)
         } else {
-            x[row][column]
+            own
         };
     }
 
     #[kernel(block = [32, 8])]
     pub fn transpose(
         t: Thread<2>,
-        input: &[f32],
+        input: Plane<f32>,
         mut output: DisjointTiles<f32, 32, 32>,
         mut tile: Shared<Padded<f32, 32, 32>>,
     ) {
         let [first_row, first_column] = t.block_idx().map(|it| (it * 32) as usize);
-        let width = output.height();
         tile.fill_with(&t, |[i, j]| {
             // What lies outside of the plane is not read back.
-            input.get((first_row + i) * width + first_column + j).copied().unwrap_or(0.0)
+            input.get(first_row + i, first_column + j).copied().unwrap_or(0.0)
         });
         let tile = t.publish(tile);
         output.fill_with(&t, |[row, column]| tile[(column - first_row) % 32][(row - first_column) % 32]);
@@ -108,7 +107,7 @@ pub fn stencil(arena: &Arena) -> Outcome<()> {
     arena.duel(
         "stencil_5",
         &vec![f32::NAN; N * N],
-        |out| kernels::stencil(arena.stream, grid, &input, out.view_2d_mut(N, N)?),
+        |out| kernels::stencil(arena.stream, grid, input.view_2d(N, N)?, out.view_2d_mut(N, N)?),
         // SAFETY: `stencil(int width, int height, const float* x, float* y)`, both of that plane.
         |out| unsafe { cpp.launch(arena.stream, grid, (N as i32, N as i32, &input, out)) },
         |found| near(found, exact, 1e-6),
@@ -124,7 +123,7 @@ pub fn transpose(arena: &Arena) -> Outcome<()> {
     arena.duel(
         "transpose_padded",
         &vec![f32::NAN; N * N],
-        |out| kernels::transpose(arena.stream, grid, &input, out.view_2d_mut(N, N)?),
+        |out| kernels::transpose(arena.stream, grid, input.view_2d(N, N)?, out.view_2d_mut(N, N)?),
         // SAFETY: `transpose(int width, int height, const float* in, float* out)`, both of that plane.
         |out| unsafe { cpp.launch(arena.stream, grid, (N as i32, N as i32, &input, out)) },
         |found| near(found, |i| f64::from(x[i % N * N + i / N]), 0.0),

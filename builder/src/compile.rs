@@ -51,6 +51,10 @@ pub(crate) struct Image {
     pub(crate) file: PathBuf,
     pub(crate) text: String,
     pub(crate) ptx: Ptx,
+    /// Its machine code, if that was made.
+    pub(crate) cubin: Option<PathBuf>,
+    /// Why it was not, though it was wanted.
+    pub(crate) refusal: Option<String>,
 }
 
 /// The package's own library, for its other targets.
@@ -92,7 +96,7 @@ impl Compiler<'_> {
         if !is_fresh {
             cache::write(&stamp_file, &stamp)?;
         }
-        Ok(Image { file, text, ptx })
+        Ok(Image { file, text, ptx, cubin: None, refusal: None })
     }
 
     /// What libdevice asks its compiler (`__nvvm_reflect`): LLVM answers the rest itself, or with 0.
@@ -183,7 +187,8 @@ impl Compiler<'_> {
         let library = library.map_or("", |library| &library.key);
         let expected: Vec<String> =
             expected(device_crate).map(|(name, count)| format!("{name} {count}")).collect();
-        let options = self.options;
+        // Machine code is made of the PTX, which does not depend on whether it is.
+        let options = Options { cubin: None, ..self.options.clone() };
         cache::key(format!("{line}\n{keys:?}\n{library}\n{expected:?}\n{options:?}").as_bytes())
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::cubin;
 use crate::environment::Environment;
 use crate::libdevice;
 use crate::metadata::Package;
@@ -24,7 +25,8 @@ pub(crate) fn directives(
     let mut directives: Vec<String> = files.iter().map(|file| rerun_if_changed(file)).collect();
     // Cargo itself runs the script again for another compiler; its variables would differ between
     // a shell and an editor, and each would undo the other's work.
-    let variables = ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC"];
+    let variables =
+        ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC", cubin::VARIABLE, "FERROGRID_PTXAS"];
     let variables = variables.into_iter().chain(libdevice::variables());
     directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
     for cfg in &options.cfgs {

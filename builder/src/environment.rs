@@ -20,6 +20,10 @@ pub struct Environment {
     pub libdevice: Option<PathBuf>,
     /// The architectures asked for by `FERROGRID_ARCH`, unparsed.
     pub arch: Option<String>,
+    /// Whether `FERROGRID_CUBIN` asks for machine code, unparsed.
+    pub cubin: Option<String>,
+    /// ptxas, if `FERROGRID_PTXAS` names it.
+    pub ptxas: Option<PathBuf>,
 }
 
 impl Environment {
@@ -37,6 +41,8 @@ impl Environment {
             cfgs: cfg_options(&env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default()),
             libdevice: env::var_os("FERROGRID_LIBDEVICE").filter(|it| !it.is_empty()).map(PathBuf::from),
             arch: env::var("FERROGRID_ARCH").ok().filter(|it| !it.trim().is_empty()),
+            cubin: env::var("FERROGRID_CUBIN").ok().filter(|it| !it.trim().is_empty()),
+            ptxas: env::var_os("FERROGRID_PTXAS").filter(|it| !it.is_empty()).map(PathBuf::from),
         })
     }
 

@@ -75,6 +75,17 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// An environment variable of Ferrogrid's has a value that means nothing.
+    #[error("the environment variable `{name}` is `{value}`; expected is {expected}")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+
     /// A setting in Cargo.toml that does not exist.
     #[error(
         "`package.metadata.ferrogrid.{key}` in {manifest} is no setting of Ferrogrid; {hint}",

@@ -20,6 +20,7 @@ mod cfg;
 mod compile;
 mod core_atomics;
 pub mod core_cache;
+mod cubin;
 pub mod cuda_toolkit;
 mod dependencies;
 mod device_crate;

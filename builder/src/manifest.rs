@@ -26,8 +26,9 @@ fn text(module: &FoundModule, images: &[Image]) -> String {
     for image in images {
         let (major, minor) = image.ptx.version;
         let file = image.file.to_string_lossy();
+        let cubin = image.cubin.as_ref().map_or("&[]".to_owned(), |file| format!("include_bytes!({file:?})"));
         out.push_str(&format!(
-            "        ({:?}, {major}, {minor}, include_str!({file:?})),\n",
+            "        ({:?}, {major}, {minor}, include_str!({file:?}), {cubin}),\n",
             image.ptx.target
         ));
     }

@@ -16,6 +16,8 @@ pub(crate) struct Options {
     pub(crate) line_info: Option<bool>,
     pub(crate) arithmetic: Arithmetic,
     pub(crate) max_registers: Option<u32>,
+    /// Machine code beside the PTX.
+    pub(crate) cubin: Option<bool>,
     pub(crate) math: Option<Math>,
     /// `name` or `name="value"`.
     pub(crate) cfgs: Vec<String>,
@@ -23,7 +25,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// The keys that [`from_metadata`](Options::from_metadata) reads.
-    pub(crate) const KEYS: [&str; 11] = [
+    pub(crate) const KEYS: [&str; 12] = [
         "panic",
         "overflow-checks",
         "line-info",
@@ -33,6 +35,7 @@ impl Options {
         "approx-sqrt",
         "contract",
         "max-registers",
+        "cubin",
         "math",
         "cfg",
     ];
@@ -55,6 +58,7 @@ impl Options {
             line_info: flag(table, "line-info")?,
             arithmetic: named.or(fast_math),
             max_registers: registers(&table["max-registers"])?,
+            cubin: flag(table, "cubin")?,
             math: (!math.is_null()).then(|| Math::parse(&written(math))).transpose()?,
             cfgs: cfgs(&table["cfg"])?,
         })
@@ -71,6 +75,7 @@ impl Options {
             "approx-sqrt": self.arithmetic.approx_sqrt,
             "contract": self.arithmetic.contract,
             "max-registers": self.max_registers,
+            "cubin": self.cubin,
             "math": self.math.map(|math| math.to_string()),
             "cfg": self.cfgs,
         })
@@ -86,6 +91,7 @@ impl Options {
             line_info: self.line_info.or(general.line_info),
             arithmetic: self.arithmetic.or(general.arithmetic),
             max_registers: self.max_registers.or(general.max_registers),
+            cubin: self.cubin.or(general.cubin),
             math: self.math.or(general.math),
             cfgs,
         }
@@ -175,6 +181,7 @@ mod tests {
             line_info: Some(false),
             arithmetic: Arithmetic { ftz: Some(false), ..Arithmetic::fast_math(true) },
             max_registers: Some(40),
+            cubin: Some(true),
             math: Some(Math::Libdevice),
             cfgs: vec!["a".to_owned(), "b=\"c\"".to_owned()],
         };

@@ -12,6 +12,7 @@ use crate::arch::Arch;
 use crate::cfg::Cfgs;
 use crate::compile::{Compiler, Image, OwnLibrary};
 use crate::core_cache::CoreEntry;
+use crate::cubin::{self, Cubins};
 use crate::dependencies::Plan;
 use crate::directives::{directives, rerun_if_changed};
 use crate::environment::Environment;
@@ -57,6 +58,8 @@ pub struct Output {
     pub directives: Vec<String>,
     /// The PTX files.
     pub ptx: Vec<PathBuf>,
+    /// The files of machine code, if that was asked for.
+    pub cubins: Vec<PathBuf>,
     /// The library that mathematical functions come from; `None` if nothing could be compiled.
     pub math: Option<Math>,
     /// The annotated modules, in the order of their targets.
@@ -87,6 +90,7 @@ impl Build {
 
     /// Only the device crate called `slug`, with `options` and nothing of the package's own.
     pub(crate) fn only(slug: &str, options: Options) -> Self {
+        let options = Options { cubin: Some(false), ..options };
         Build { options, only: Some(slug.to_owned()), ..Build::default() }
     }
 
@@ -177,6 +181,21 @@ impl Build {
         self
     }
 
+    /// Whether the program has machine code (a cubin) beside the PTX for each architecture, made by ptxas here, so that
+    /// the driver compiles nothing when the kernels are first used; off unless this or
+    /// `package.metadata.ferrogrid.cubin` says otherwise, and `FERROGRID_CUBIN=1` or `=0` wins over both. A device
+    /// whose compute capability is exactly that of an architecture loads it, every other the PTX. What was made is
+    /// kept by content. Where ptxas is not found, or refuses, cargo shows a warning, and the PTX does.
+    ///
+    /// ```no_run
+    /// // in `fn main` of build.rs
+    /// ferrogrid_build::Build::new().arch(["sm_75", "sm_90"]).cubin(true).run()
+    /// ```
+    pub fn cubin(mut self, on: bool) -> Self {
+        self.options.cubin = Some(on);
+        self
+    }
+
     /// Sets a `cfg` for the package's kernels, on the device and natively: `name`, or `name="value"`, as after
     /// rustc's `--cfg`. The rest of the package sees it, too. Adds to those of
     /// `package.metadata.ferrogrid.cfg`. Features of the package need no mention.
@@ -215,7 +234,11 @@ impl Build {
     pub fn try_run(&self, environment: &Environment) -> Result<Output, Error> {
         let package = Package::load(environment)?;
         let archs = self.archs(environment, &package)?;
-        let options = self.options.clone().or(package.options.clone());
+        let mut options = self.options.clone().or(package.options.clone());
+        // What a tool builds for itself (`only`) has no program that would load it.
+        if self.only.is_none() {
+            options.cubin = cubin::asked(environment)?.or(options.cubin);
+        }
         options.check()?;
         let toolchain = match toolchain::find(&archs) {
             Ok(toolchain) => toolchain,
@@ -227,14 +250,17 @@ impl Build {
             let mut progress = |line: &str| eprintln!("ferrogrid: {line}");
             cores.push(core_cache::ensure(&cache_root, &toolchain, arch, &mut progress)?);
         }
+        let folder = environment.out_dir.join("ferrogrid");
+        let target = package.workspace_root.join("target");
         let step = Step {
+            cubins: Cubins::new(options.cubin == Some(true), environment, &folder, &target),
             libdevice: libdevice::choose(options.math, environment.libdevice.as_deref())?,
             options,
             only: self.only.as_deref(),
             environment,
             package: &package,
             toolchain: &toolchain,
-            folder: environment.out_dir.join("ferrogrid"),
+            folder,
             cache_root,
         };
         step.run(&archs, cores)
@@ -271,6 +297,7 @@ pub(crate) struct Step<'a> {
     pub(crate) toolchain: &'a Toolchain,
     /// `OUT_DIR/ferrogrid`.
     pub(crate) folder: PathBuf,
+    cubins: Cubins,
     cache_root: PathBuf,
 }
 
@@ -299,13 +326,15 @@ impl Step<'_> {
         }
         let compilers = self.compilers(archs, cores, &plan)?;
         let libraries = self.libraries(&scan.units, &compilers)?;
-        let images = compile_all(&scan.units, &compilers, &libraries)?;
+        let images = compile_all(&scan.units, &compilers, &libraries, &self.cubins)?;
+        output.directives.extend(self.cubins.warnings(images.iter().flatten()));
         let mut records = Vec::new();
         for (unit, images) in scan.units.iter().zip(images) {
             self.finish(unit, &images, &mut output)?;
             records.push(record::unit(unit, &images));
         }
         self.remove_stale(&output)?;
+        self.cubins.remove_stale(&output.cubins)?;
         record::write(self, &compilers[0].local_folders, records)?;
         Ok(output)
     }
@@ -376,6 +405,7 @@ impl Step<'_> {
                 });
             }
             output.ptx.push(image.file.clone());
+            output.cubins.extend(image.cubin.clone());
         }
         for &at in &unit.provides {
             let module = &unit.device_crate.modules[at];
@@ -459,6 +489,7 @@ fn compile_all(
     units: &[Unit],
     compilers: &[Compiler<'_>],
     libraries: &[OwnLibrary],
+    cubins: &Cubins,
 ) -> Result<Vec<Vec<Image>>, Error> {
     let jobs: Vec<(usize, usize)> =
         (0..units.len()).flat_map(|unit| (0..compilers.len()).map(move |arch| (unit, arch))).collect();
@@ -467,7 +498,10 @@ fn compile_all(
     let work = || {
         while let Some(&(unit, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let library = libraries.get(arch).filter(|library| units[unit].names_library(&library.name));
-            let image = compilers[arch].image(&units[unit].device_crate, library);
+            let mut image = compilers[arch].image(&units[unit].device_crate, library);
+            if let Ok(image) = &mut image {
+                cubins.add_to(image, compilers[arch].arch);
+            }
             done.lock().unwrap_or_else(|it| it.into_inner()).insert((unit, arch), image);
         }
     };

@@ -115,7 +115,7 @@ fn kernels_become_ptx_and_a_manifest() {
     assert!(ptx.contains(".target sm_75"), "{ptx}");
 
     let manifest = text(&kernels.manifest);
-    let image = format!("(\"sm_75\", 6, 3, include_str!({:?})),", output.ptx[0]);
+    let image = format!("(\"sm_75\", 6, 3, include_str!({:?}), &[]),", output.ptx[0]);
     assert!(manifest.contains(&image), "{manifest}");
     let parameters = format!("({entry:?}, &[(4, 4), (8, 8), (4, 4), (8, 8), (4, 4)]),");
     assert!(manifest.contains(&parameters), "{manifest}");

@@ -4,7 +4,9 @@ use core::marker::PhantomData;
 use core::ops::Index;
 use core::ptr::NonNull;
 
-/// The first `height` rows of `width` elements of a slice, one after the other: `plane[row][column]`.
+/// The first `height` rows of `width` elements of a slice, one after the other: `plane[row][column]`. As a
+/// parameter of a kernel, `x: Plane<f32>`, it stands for a view of rank 2, `buffer.view_2d(width, height)?`, which
+/// has as many elements; in a kernel it is also made of a slice ([`Plane::new`]).
 ///
 /// What costs a bounds check is a row or a column that the compiler does not know to be below the height or the
 /// width, so loops over `0..height` and `0..width` check nothing, and a stencil that keeps to the inside of
@@ -56,6 +58,16 @@ impl<'a, T> Plane<'a, T> {
             return None;
         }
         Some(Plane { start: elements.as_ptr(), width, height, elements: PhantomData })
+    }
+
+    /// For the code that `#[kernel]` generates.
+    ///
+    /// # Safety
+    /// `shape[0] * shape[1]` elements that nobody writes lie at `start`, for as long as `'a`.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn from_raw_parts(start: *const T, [width, height]: [usize; 2]) -> Self {
+        Plane { start, width, height, elements: PhantomData }
     }
 
     /// Elements per row.

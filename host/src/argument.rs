@@ -35,17 +35,18 @@ pub trait DeviceOutput<'a, T, const R: usize = 1>: LaunchOutput<'a, T, R> {
     fn into_output(self) -> DeviceViewMut<'a, T, R>;
 }
 
-/// What may stand at a launch for a kernel's `&[T]`: device memory ([`DeviceInput`]), or a slice of the host
-/// as [`In`](crate::In); for `&[DeviceAtomic<T>]` also [`InOut`](crate::InOut) and [`Out`](crate::Out).
+/// What may stand at a launch for a kernel's `&[T]`, or in rank 2 for its `Plane<T>`: device memory
+/// ([`DeviceInput`], [`DeviceView<T, 2>`](DeviceView)), or a slice of the host as [`In`](crate::In); for
+/// `&[DeviceAtomic<T>]` also [`InOut`](crate::InOut) and [`Out`](crate::Out).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be read as `&[{T}]` in device memory",
-    label = "expected `{T}` elements of a device buffer",
-    note = "pass `&buffer` or `buffer.slice(range)?`, with elements of type `{T}` as in the kernel's signature; for elements `DeviceAtomic<..>` pass `buffer.as_atomic()`",
-    note = "host data goes to the device first: `let buffer = stream.upload(&data)?;`, or for this launch only: `In(&data)`"
+    message = "`{Self}` cannot be read as elements `{T}` of rank {R} in device memory",
+    label = "expected `{T}` elements of a device buffer in rank {R}",
+    note = "for `&[{T}]` pass `&buffer` or `buffer.slice(range)?`, for `Plane<{T}>` `buffer.view_2d(width, height)?`, with elements of type `{T}` as in the kernel's signature; for elements `DeviceAtomic<..>` pass `buffer.as_atomic()`",
+    note = "host data goes to the device first: `let buffer = stream.upload(&data)?;`, or for this launch only: `In(&data)`, in rank 2 `In(&data).into_2d(width, height)`"
 )]
-pub trait LaunchInput<'a, T> {
+pub trait LaunchInput<'a, T, const R: usize = 1> {
     #[doc(hidden)]
-    type Staged: StagedInput<T>;
+    type Staged: StagedInput<T, R>;
     /// Brings it to the device of `stream`, if it is not there.
     #[doc(hidden)]
     fn stage(self, stream: &Stream) -> Result<Self::Staged>;
@@ -78,10 +79,10 @@ pub trait Staged: sealed::Sealed {
     fn finish(self, stream: &Stream) -> Result<()>;
 }
 
-/// An argument for `&[T]` on its device.
+/// An argument for `&[T]` or `Plane<T>` on its device.
 #[doc(hidden)]
-pub trait StagedInput<T>: Staged {
-    fn input(&self) -> DeviceView<'_, T>;
+pub trait StagedInput<T, const R: usize = 1>: Staged {
+    fn input(&self) -> DeviceView<'_, T, R>;
 }
 
 /// An argument for `DisjointSlice<T, R>` on its device.
@@ -94,9 +95,9 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-impl<T> sealed::Sealed for DeviceView<'_, T> {}
+impl<T, const R: usize> sealed::Sealed for DeviceView<'_, T, R> {}
 
-impl<T> Staged for DeviceView<'_, T> {
+impl<T, const R: usize> Staged for DeviceView<'_, T, R> {
     #[inline]
     fn access(&self) -> Access<'_> {
         DeviceView::access(self)
@@ -108,9 +109,9 @@ impl<T> Staged for DeviceView<'_, T> {
     }
 }
 
-impl<T> StagedInput<T> for DeviceView<'_, T> {
+impl<T, const R: usize> StagedInput<T, R> for DeviceView<'_, T, R> {
     #[inline]
-    fn input(&self) -> DeviceView<'_, T> {
+    fn input(&self) -> DeviceView<'_, T, R> {
         *self
     }
 }
@@ -145,12 +146,21 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a DeviceBuffer<T> {
     }
 }
 
-impl<'a, T: DeviceCopy> LaunchInput<'a, T> for DeviceView<'a, T> {
-    type Staged = DeviceView<'a, T>;
+impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for DeviceView<'a, T, R> {
+    type Staged = DeviceView<'a, T, R>;
 
     #[inline]
     fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_input())
+        Ok(self)
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T, 2> for &'a DeviceViewMut<'_, T, 2> {
+    type Staged = DeviceView<'a, T, 2>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.view().shaped(self.extent()))
     }
 }
 

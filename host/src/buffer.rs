@@ -146,6 +146,23 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         self.view_mut().split_at(middle)
     }
 
+    /// The first `width * height` elements as `height` rows of `width`: for a kernel's `Plane<T>`.
+    ///
+    /// # Errors
+    /// [`Error::ViewTooLarge`] if that is more than the buffer has.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let image = stream.upload(&[0.0_f32; 12])?;
+    /// assert_eq!(image.view_2d(4, 3)?.extent(), [4, 3]);
+    /// assert!(image.view_2d(4, 4).is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn view_2d(&self, width: usize, height: usize) -> Result<DeviceView<'_, T, 2>> {
+        self.view().into_2d(width, height)
+    }
+
     /// The first `width * height` elements as `height` rows of `width`, to write by a kernel of
     /// rank 2.
     ///

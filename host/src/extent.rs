@@ -14,10 +14,10 @@ pub trait Extents {
     fn extents(&self) -> &[usize];
 }
 
-impl<T> Extents for DeviceView<'_, T> {
+impl<T, const R: usize> Extents for DeviceView<'_, T, R> {
     #[inline]
     fn extents(&self) -> &[usize] {
-        std::slice::from_ref(self.length())
+        DeviceView::extents(self)
     }
 }
 

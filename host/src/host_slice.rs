@@ -18,7 +18,8 @@ use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
-/// A slice of the host, to be read by one launch (PyCUDA's `In`): for a kernel's `&[T]`.
+/// A slice of the host, to be read by one launch (PyCUDA's `In`): for a kernel's `&[T]`, or with [`In::into_2d`]
+/// for a `Plane<T>`.
 ///
 /// It is copied to a buffer of the launch's own before the launch, which waits for the copy but not for the
 /// kernel. Where several launches read the same data, [`Stream::upload`] it once instead.
@@ -57,7 +58,8 @@ pub struct Out<'a, T>(pub &'a mut [T]);
 #[derive(Debug)]
 pub struct InOut<'a, T>(pub &'a mut [T]);
 
-/// An [`Out`] or [`InOut`] as the place of rows or layers, for a kernel that writes a `DisjointSlice<T, R>`.
+/// An [`In`], [`Out`] or [`InOut`] as the place of rows or layers, for a kernel that reads a `Plane<T>` or writes
+/// a `DisjointSlice<T, R>`.
 #[derive(Debug)]
 pub struct Shaped<A, const R: usize> {
     slice: A,
@@ -85,9 +87,20 @@ macro_rules! shapes {
 shapes!(Out);
 shapes!(InOut);
 
+impl<'a, T> In<'a, T> {
+    /// The first `width * height` elements as `height` rows of `width`. The launch is refused
+    /// ([`Error::ViewTooLarge`](crate::Error::ViewTooLarge)) if there are fewer.
+    pub fn into_2d(self, width: usize, height: usize) -> Shaped<Self, 2> {
+        Shaped { slice: self, extent: [width, height] }
+    }
+}
+
 /// An [`In`] on its device.
 #[doc(hidden)]
-pub struct StagedIn<T: DeviceCopy>(DeviceBuffer<T>);
+pub struct StagedIn<T: DeviceCopy, const R: usize> {
+    buffer: DeviceBuffer<T>,
+    extent: [usize; R],
+}
 
 /// An [`Out`] or [`InOut`] on its device.
 #[doc(hidden)]
@@ -107,13 +120,13 @@ impl<'a, T: DeviceCopy> StagedOut<'a, T, 1> {
     }
 }
 
-impl<T: DeviceCopy> Sealed for StagedIn<T> {}
+impl<T: DeviceCopy, const R: usize> Sealed for StagedIn<T, R> {}
 impl<T: DeviceCopy, const R: usize> Sealed for StagedOut<'_, T, R> {}
 impl<T: DeviceCopy> Sealed for StagedAtomic<'_, T> {}
 
-impl<T: DeviceCopy> Staged for StagedIn<T> {
+impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
-        Access { memory: self.0.memory(), usage: Use::Read }
+        Access { memory: self.buffer.memory(), usage: Use::Read }
     }
 
     fn finish(self, _: &Stream) -> Result<()> {
@@ -141,9 +154,9 @@ impl<T: DeviceCopy> Staged for StagedAtomic<'_, T> {
     }
 }
 
-impl<T: DeviceCopy> StagedInput<T> for StagedIn<T> {
-    fn input(&self) -> DeviceView<'_, T> {
-        self.0.view()
+impl<T: DeviceCopy, const R: usize> StagedInput<T, R> for StagedIn<T, R> {
+    fn input(&self) -> DeviceView<'_, T, R> {
+        self.buffer.view().shaped(self.extent)
     }
 }
 
@@ -162,10 +175,22 @@ impl<T: DeviceCopy, const R: usize> StagedOutput<T, R> for StagedOut<'_, T, R> {
 }
 
 impl<'a, T: DeviceCopy> LaunchInput<'a, T> for In<'a, T> {
-    type Staged = StagedIn<T>;
+    type Staged = StagedIn<T, 1>;
 
-    fn stage(self, stream: &Stream) -> Result<StagedIn<T>> {
-        stream.upload(self.0).map(StagedIn)
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        let buffer = stream.upload(self.0)?;
+        Ok(StagedIn { extent: [buffer.len()], buffer })
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T, 2> for Shaped<In<'a, T>, 2> {
+    type Staged = StagedIn<T, 2>;
+
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        let StagedIn { buffer, .. } = self.slice.stage(stream)?;
+        let [width, height] = self.extent;
+        buffer.view_2d(width, height)?;
+        Ok(StagedIn { buffer, extent: self.extent })
     }
 }
 

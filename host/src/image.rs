@@ -2,12 +2,12 @@
 //! of each entry point. It must not know how a driver loads it.
 
 /// What the build step writes for a module, as an expression of literals: the image's number, its
-/// PTX texts as (architecture, PTX ISA major, minor, text), and its entries as
+/// PTX texts as (architecture, PTX ISA major, minor, text, the machine code made of it or nothing), and its entries as
 /// (name, (size, alignment) of each parameter).
 #[doc(hidden)]
 pub type Manifest = (
     u128,
-    &'static [(&'static str, u32, u32, &'static str)],
+    &'static [(&'static str, u32, u32, &'static str, &'static [u8])],
     &'static [(&'static str, &'static [(usize, usize)])],
 );
 
@@ -26,6 +26,18 @@ pub(crate) struct Ptx {
     /// PTX ISA version (major, minor).
     pub(crate) version: (u32, u32),
     pub(crate) text: &'static str,
+    /// The machine code that the build made of it; empty if it made none.
+    pub(crate) cubin: &'static [u8],
+}
+
+impl Ptx {
+    /// The machine code, if it is for a device of exactly that compute capability. It would run on some others, too,
+    /// but for those the driver's compiler knows better.
+    pub(crate) fn machine_code(&self, capability: (u32, u32)) -> Option<&'static [u8]> {
+        let number = self.arch.strip_prefix("sm_")?.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let is_exact = number.parse() == Ok(capability.0 * 10 + capability.1);
+        (is_exact && !self.cubin.is_empty()).then_some(self.cubin)
+    }
 }
 
 impl ModuleImage {
@@ -46,11 +58,8 @@ impl ModuleImage {
 
     /// All PTX texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = Ptx> {
-        self.manifest.into_iter().flat_map(|(_, texts, _)| texts).map(|&(arch, major, minor, text)| Ptx {
-            arch,
-            version: (major, minor),
-            text,
-        })
+        let texts = self.manifest.into_iter().flat_map(|(_, texts, _)| texts);
+        texts.map(|&(arch, major, minor, text, cubin)| Ptx { arch, version: (major, minor), text, cubin })
     }
 
     /// The texts that run on a device of `capability`, best first.
@@ -190,10 +199,10 @@ mod tests {
     const MANIFEST: Manifest = (
         7,
         &[
-            ("sm_75", 6, 3, "seventy-five"),
-            ("sm_90", 7, 8, "ninety"),
-            ("sm_90a", 8, 0, "ninety-a"),
-            ("sm_100", 8, 6, "hundred"),
+            ("sm_75", 6, 3, "seventy-five", b"code"),
+            ("sm_90", 7, 8, "ninety", b"code"),
+            ("sm_90a", 8, 0, "ninety-a", b"code"),
+            ("sm_100", 8, 6, "hundred", &[]),
         ],
         &[("saxpy_0", &[(4, 4), (8, 8)])],
     );
@@ -209,6 +218,19 @@ mod tests {
         assert_eq!(archs((10, 0)), ["sm_100", "sm_90", "sm_75"]);
         assert_eq!(archs((12, 0)), ["sm_100", "sm_90", "sm_75"]);
         assert!(archs((7, 0)).is_empty());
+    }
+
+    #[test]
+    fn machine_code_is_for_its_own_capability_only() {
+        let machine_code = |capability| {
+            let image = ModuleImage::from_manifest(MANIFEST);
+            let fit = |ptx: &Ptx| ptx.machine_code(capability).is_some();
+            image.candidates(capability).iter().filter(|ptx| fit(ptx)).map(|ptx| ptx.arch).collect::<Vec<_>>()
+        };
+        assert_eq!(machine_code((7, 5)), ["sm_75"]);
+        assert!(machine_code((8, 6)).is_empty(), "that of 7.5 would not run");
+        assert_eq!(machine_code((9, 0)), ["sm_90a", "sm_90"]);
+        assert!(machine_code((10, 0)).is_empty(), "there is none, and that of 9.0 would not run");
     }
 
     #[test]

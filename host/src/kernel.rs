@@ -121,6 +121,13 @@ impl Kernel {
         self.descriptor.image.texts().find(|ptx| ptx.arch == architecture).map(|ptx| ptx.text)
     }
 
+    /// The machine code (cubin) of its module for `architecture` (`"sm_90"`), if the build made it
+    /// (`ferrogrid_build::Build::cubin`). A device of that very compute capability loads it in place of the PTX.
+    pub fn cubin_for(&self, architecture: &str) -> Option<&'static [u8]> {
+        let found = self.descriptor.image.texts().find(|ptx| ptx.arch == architecture);
+        found.map(|ptx| ptx.cubin).filter(|cubin| !cubin.is_empty())
+    }
+
     /// The library that its device code takes mathematical functions from, for every architecture the same;
     /// `None` in a `host_only` module. On the CPU device it is the platform's C library in any case. A build
     /// pins one with `math` in `[package.metadata.ferrogrid]` or `ferrogrid_build::Build::math`.

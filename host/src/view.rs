@@ -17,10 +17,12 @@ use crate::memory::{Access, Memory};
 use crate::order::Use;
 use crate::pointer::{DevicePtr, DevicePtrMut};
 
-/// Elements of a device buffer, to read: what `&[T]` is to a `Vec<T>`.
-pub struct DeviceView<'a, T> {
+/// Elements of a device buffer, to read: what `&[T]` is to a `Vec<T>`. In rank 2 they are `height` rows of
+/// `width` elements, one after the other.
+pub struct DeviceView<'a, T, const R: usize = 1> {
     start: *const T,
-    len: usize,
+    /// Elements along each axis, x first.
+    extent: [usize; R],
     memory: &'a Memory,
     /// [`Use::Read`], unless the elements are atomic.
     usage: Use,
@@ -40,44 +42,54 @@ pub struct DeviceViewMut<'a, T, const R: usize = 1> {
 }
 
 // SAFETY: a view is a `&[T]` in device memory.
-unsafe impl<T: Sync> Send for DeviceView<'_, T> {}
+unsafe impl<T: Sync, const R: usize> Send for DeviceView<'_, T, R> {}
 // SAFETY: as above.
-unsafe impl<T: Sync> Sync for DeviceView<'_, T> {}
+unsafe impl<T: Sync, const R: usize> Sync for DeviceView<'_, T, R> {}
 // SAFETY: a view is a `&mut [T]` in device memory.
 unsafe impl<T: Send, const R: usize> Send for DeviceViewMut<'_, T, R> {}
 // SAFETY: as above.
 unsafe impl<T: Sync, const R: usize> Sync for DeviceViewMut<'_, T, R> {}
 
-impl<T> Clone for DeviceView<'_, T> {
+impl<T, const R: usize> Clone for DeviceView<'_, T, R> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for DeviceView<'_, T> {}
+impl<T, const R: usize> Copy for DeviceView<'_, T, R> {}
 
 // Without `DeviceCopy`: generated code calls these, and a kernel over other elements is to be reported
 // once, at its signature.
 impl<'a, T> DeviceView<'a, T> {
     /// `start` must be followed by `len` elements of `memory`, which a launch uses as `usage` says.
     pub(crate) fn with_usage(start: *const T, len: usize, memory: &'a Memory, usage: Use) -> Self {
-        DeviceView { start, len, memory, usage, elements: PhantomData }
+        DeviceView { start, extent: [len], memory, usage, elements: PhantomData }
     }
 
     /// The host addresses of the kernel parameters that this view becomes: pointer, length.
     #[doc(hidden)]
     pub fn params(&self) -> [*const c_void; 2] {
-        [from_ref(&self.start).cast(), from_ref(&self.len).cast()]
+        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast()]
     }
+}
 
+impl<T> DeviceView<'_, T, 2> {
+    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 3] {
+        [from_ref(&self.start).cast(), from_ref(&self.extent[0]).cast(), from_ref(&self.extent[1]).cast()]
+    }
+}
+
+impl<T, const R: usize> DeviceView<'_, T, R> {
     /// What a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
         Access { memory: self.memory, usage: self.usage }
     }
 
-    pub(crate) fn length(&self) -> &usize {
-        &self.len
+    pub(crate) fn extents(&self) -> &[usize; R] {
+        &self.extent
     }
 }
 
@@ -87,28 +99,28 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
         DeviceView::with_usage(start, len, memory, Use::Read)
     }
 
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The device whose memory this is.
-    pub fn device(&self) -> &'a Device {
-        self.memory.device()
-    }
-
     /// The elements of `range`.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the range does not lie in the view.
     pub fn slice(self, range: impl RangeBounds<usize>) -> Result<DeviceView<'a, T>> {
-        let (start, len) = resolve(range, self.len)?;
-        Ok(DeviceView { start: self.start.wrapping_add(start), len, ..self })
+        let (start, len) = resolve(range, self.extent[0])?;
+        Ok(DeviceView { start: self.start.wrapping_add(start), extent: [len], ..self })
+    }
+
+    /// The first `width * height` elements as `height` rows of `width`: for a kernel's `Plane<T>`.
+    ///
+    /// # Errors
+    /// [`Error::ViewTooLarge`] if that is more than the view has.
+    pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceView<'a, T, 2>> {
+        let height = plane_of(width, height, self.extent[0])?;
+        Ok(self.shaped([width, height]))
+    }
+
+    /// The first elements in another shape; there must be as many.
+    pub(crate) fn shaped<const R: usize>(self, extent: [usize; R]) -> DeviceView<'a, T, R> {
+        let DeviceView { start, memory, usage, .. } = self;
+        DeviceView { start, extent, memory, usage, elements: PhantomData }
     }
 
     /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
@@ -127,6 +139,40 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     /// The same bytes as elements of another type; `len` of them must be there, and be such elements.
     pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> DeviceView<'a, U> {
         DeviceView::with_usage(start_of(self.start.cast_mut(), len), len, self.memory, self.usage)
+    }
+}
+
+impl<'a, T: DeviceCopy, const R: usize> DeviceView<'a, T, R> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.extent.iter().product()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements along each axis, x first.
+    pub fn extent(&self) -> [usize; R] {
+        self.extent
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> &'a Device {
+        self.memory.device()
+    }
+}
+
+impl<T: DeviceCopy> DeviceView<'_, T, 2> {
+    /// The elements in a row.
+    pub fn width(&self) -> usize {
+        self.extent[0]
+    }
+
+    /// The number of rows.
+    pub fn height(&self) -> usize {
+        self.extent[1]
     }
 }
 
@@ -194,7 +240,7 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
         self.memory.device()
     }
 
-    /// The same elements, to read.
+    /// The same elements, to read, in rank 1.
     pub fn view(&self) -> DeviceView<'_, T> {
         DeviceView::whole(self.start, self.len(), self.memory)
     }
@@ -288,11 +334,8 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// # Errors
     /// [`Error::ViewTooLarge`] if that is more than the view has.
     pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceViewMut<'a, T, 2>> {
-        let length = self.extent[0];
-        match width.checked_mul(height) {
-            Some(area) if area <= length => Ok(self.shaped([width, height])),
-            _ => Err(Error::ViewTooLarge { width, height, length }),
-        }
+        let height = plane_of(width, height, self.extent[0])?;
+        Ok(self.shaped([width, height]))
     }
 }
 
@@ -327,6 +370,14 @@ fn start_of<T, U>(start: *mut T, len: usize) -> *mut U {
     if len == 0 { NonNull::dangling().as_ptr() } else { start.cast() }
 }
 
+/// The height of a plane for which `length` elements are there.
+fn plane_of(width: usize, height: usize, length: usize) -> Result<usize> {
+    match width.checked_mul(height) {
+        Some(area) if area <= length => Ok(height),
+        _ => Err(Error::ViewTooLarge { width, height, length }),
+    }
+}
+
 /// The first index and the length of `range` in `len` elements.
 pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
@@ -345,11 +396,11 @@ pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usi
     Ok((start, end - start))
 }
 
-impl<T> fmt::Debug for DeviceView<'_, T> {
+impl<T, const R: usize> fmt::Debug for DeviceView<'_, T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceView")
             .field("element", &std::any::type_name::<T>())
-            .field("len", &self.len)
+            .field("extent", &self.extent)
             .finish_non_exhaustive()
     }
 }

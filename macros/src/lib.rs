@@ -39,6 +39,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | a `DeviceCopy` value | the same, by value |
 /// | `&[T]` | `&DeviceBuffer<T>` or a view of one |
 /// | `&[DeviceAtomic<T>]` | an atomic view: `buffer.as_atomic()` |
+/// | `Plane<T>` | a view of rank 2, `buffer.view_2d(width, height)?` |
 /// | `DisjointSlice<T>` | `&mut DeviceBuffer<T>` or a mutable view |
 /// | `DisjointSlice<T, 2>`, `DisjointSlice<T, 3>` | a mutable view of that rank |
 /// | `DisjointTiles<T, W, H>`, `DisjointRows<T>` | a mutable view of rank 2 |

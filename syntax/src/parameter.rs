@@ -49,10 +49,12 @@ pub enum ParameterKind {
     },
     /// Anything passed by value.
     Scalar,
-    /// `&[T]`: read-only elements.
+    /// `&[T]`, or `Plane<T>` in rank 2: read-only elements.
     Input {
         /// The element type `T`.
         element: Type,
+        /// 1 or 2.
+        rank: usize,
     },
     /// `DisjointSlice<T, R>`: elements that each belong to one thread.
     Output {
@@ -94,8 +96,7 @@ impl ParameterKind {
             ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => 0,
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => 1,
             ParameterKind::SharedSlice { .. } => 2,
-            ParameterKind::Input { .. } => 2,
-            ParameterKind::Output { rank, .. } => 1 + rank,
+            ParameterKind::Input { rank, .. } | ParameterKind::Output { rank, .. } => 1 + rank,
         }
     }
 }
@@ -168,7 +169,7 @@ fn reference_kind(reference: &syn::TypeReference) -> Result<ParameterKind> {
                 "`&mut [T]` would alias: every thread of the grid would hold it at once; write `DisjointSlice<T>`, which gives each thread its own elements",
             ));
         }
-        return Ok(ParameterKind::Input { element: (*slice.elem).clone() });
+        return Ok(ParameterKind::Input { element: (*slice.elem).clone(), rank: 1 });
     }
     if matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str")) {
         return Err(Error::new(reference.span(), "a kernel cannot take `&str`: pass its bytes as `&[u8]`"));
@@ -199,6 +200,12 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
     if last.ident == "SharedSlice" {
         let element = only_argument(last, "its element type: `SharedSlice<f32>`")?;
         return Ok(ParameterKind::SharedSlice { element });
+    }
+    // A type of the user's own of that name has no element type.
+    if last.ident == "Plane"
+        && let Some(element) = element_argument(&last.arguments)
+    {
+        return Ok(ParameterKind::Input { element, rank: 2 });
     }
     if last.ident == "DisjointSlice" {
         let element = element_argument(&last.arguments).ok_or_else(|| {

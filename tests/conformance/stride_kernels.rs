@@ -64,9 +64,9 @@ pub mod planes {
 
     /// The mean of each element's neighbours to the left and right of it, above and below; itself at the border.
     #[kernel]
-    pub fn blur(t: Thread<2>, x: &[f32], mut y: DisjointSlice<f32, 2>) {
-        let (i, width, height) = (t.index(), y.width(), y.height());
-        let (Some(x), Some(y)) = (Plane::new(x, width, height), y.get_mut(i)) else { return };
+    pub fn blur(t: Thread<2>, x: Plane<f32>, mut y: DisjointSlice<f32, 2>) {
+        let (i, width, height) = (t.index(), x.width(), x.height());
+        let Some(y) = y.get_mut(i) else { return };
         let (column, row) = (i.x(), i.y());
         let is_inside = column > 0 && row > 0 && column + 1 < width && row + 1 < height;
         *y = if is_inside {
@@ -74,6 +74,26 @@ pub mod planes {
         } else {
             x.get(row, column).copied().unwrap_or(f32::NAN)
         };
+    }
+
+    /// How many rows and columns there are, and the greatest of each row: a barrier for each.
+    #[kernel(wide, block = 32)]
+    pub fn greatest_of_rows(
+        t: Thread<1>,
+        x: Plane<u32>,
+        shape: &[DeviceAtomic<u64>],
+        y: &[DeviceAtomic<u32>],
+    ) {
+        for row in 0..x.height() {
+            if let (Some(value), Some(y)) = (x.get(row, t.thread_rank() as usize), y.get(row)) {
+                y.fetch_max(*value, atomic::Ordering::Relaxed);
+            }
+            t.sync_threads();
+        }
+        if t.index().get() == 0 {
+            shape[0].store(x.width() as u64, atomic::Ordering::Relaxed);
+            shape[1].store(x.height() as u64, atomic::Ordering::Relaxed);
+        }
     }
 
     /// A row that may not be there.

@@ -1,6 +1,7 @@
 //! Threads that reach more than one element each: by grid-stride loops, and 16 bytes at a time.
 
 use ferrogrid::prelude::*;
+use ferrogrid::{In, Out};
 
 use super::separate::in_its_own_process;
 use super::stride_kernels::{grouped, planes, strided};
@@ -13,6 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_plane_is_strided_over_in_both_axes", a_plane_is_strided_over_in_both_axes),
     ("a_block_strides_over_the_rows_of_a_plane", a_block_strides_over_the_rows_of_a_plane),
     ("a_plane_is_read_by_row_and_column", a_plane_is_read_by_row_and_column),
+    ("a_plane_has_the_shape_of_its_view", a_plane_has_the_shape_of_its_view),
     // In a process of its own, as memcheck refuses the operation by which a panicking thread claims the record.
     ("a_row_that_is_not_there_is_a_panic", |device| {
         in_its_own_process(device, "a_row_that_is_not_there_is_a_panic")
@@ -87,7 +89,8 @@ fn a_plane_is_read_by_row_and_column(device: &Device) -> Outcome {
         let elements: Vec<f32> = (0..width * height).map(|i| (i * i % 101) as f32).collect();
         let input = stream.upload(&elements)?;
         let mut output = stream.zeros::<f32>(width * height)?;
-        planes::blur(&stream, Grid::cover([width, height]), &input, output.view_2d_mut(width, height)?)?;
+        let grid = Grid::cover([width, height]);
+        planes::blur(&stream, grid, input.view_2d(width, height)?, output.view_2d_mut(width, height)?)?;
         let at = |row: usize, column: usize| elements[row * width + column];
         let expected = (0..width * height).map(|i| match [i / width, i % width] {
             [row, column] if row == 0 || column == 0 || row + 1 == height || column + 1 == width => {
@@ -97,8 +100,41 @@ fn a_plane_is_read_by_row_and_column(device: &Device) -> Outcome {
                 (at(row - 1, column) + at(row + 1, column) + at(row, column - 1) + at(row, column + 1)) / 4.0
             }
         });
-        expect("means", stream.download(&output)?, expected.collect())?;
+        let expected: Vec<f32> = expected.collect();
+        expect("means", stream.download(&output)?, expected.clone())?;
+        let mut of_host = vec![0.0; width * height];
+        let (from, to) = (In(&elements).into_2d(width, height), Out(&mut of_host).into_2d(width, height));
+        planes::blur(&stream, grid, from, to)?;
+        expect("means of slices of the host", of_host, expected)?;
     }
+    Ok(())
+}
+
+fn a_plane_has_the_shape_of_its_view(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut input = stream.upload(&[1_u32, 9, 3, 4, 5, 2, 77, 78])?;
+    let (mut shape, mut greatest) = (stream.zeros::<u64>(2)?, stream.zeros::<u32>(4)?);
+    let launch = |x: DeviceView<'_, u32, 2>, shape: &mut DeviceBuffer<u64>, y: &mut DeviceBuffer<u32>| {
+        planes::greatest_of_rows(&stream, Grid::new(1, 32), x, shape.as_atomic(), y.as_atomic())
+    };
+    launch(input.slice(..6)?.into_2d(3, 2)?, &mut shape, &mut greatest)?;
+    expect("shape", stream.download(&shape)?, vec![3, 2])?;
+    expect("greatest", stream.download(&greatest)?, vec![9, 5, 0, 0])?;
+    launch(input.view_2d(2, 4)?, &mut shape, &mut greatest)?;
+    expect("greatest", stream.download(&greatest)?, vec![9, 5, 5, 78])?;
+    launch(input.view_2d(0, 7)?, &mut shape, &mut greatest)?;
+    expect("shape without columns", stream.download(&shape)?, vec![0, 7])?;
+    let written = input.view_2d_mut(4, 2)?;
+    planes::greatest_of_rows(&stream, Grid::new(1, 32), &written, shape.as_atomic(), greatest.as_atomic())?;
+    expect("a view to write can be read", stream.download(&shape)?, vec![4, 2])?;
+    let is_too_large = |error: &Error| matches!(error, Error::ViewTooLarge { .. });
+    let text = expect_error("9 of 8 elements", input.view_2d(3, 3), is_too_large)?;
+    names(&text, &["3", "8"])?;
+    expect_error("a product that wraps", input.view_2d(usize::MAX, 2), is_too_large)?;
+    let mut y = stream.zeros::<f32>(4)?;
+    let short = In(&[0.0_f32; 3]).into_2d(2, 2);
+    let launched = planes::blur(&stream, Grid::cover([2, 2]), short, y.view_2d_mut(2, 2)?);
+    expect_error("3 of 4 elements of the host", launched, is_too_large)?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::Arch;
 use crate::cache;
@@ -67,8 +68,10 @@ impl Assembler {
             return Ok(Assembled { cubin, resources: resources(&said) });
         }
         cache::create_dir(&self.folder)?;
-        // A name of its own: another process may be assembling the same.
-        let partial = self.folder.join(format!("{key}.partial-{}", std::process::id()));
+        // A name of its own: another process or thread may be assembling the same.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let partial = self.folder.join(format!("{key}.partial-{}-{number}", std::process::id()));
         let mut command = Command::new(&self.program);
         command.args(["-v", "-lineinfo", &format!("-arch={arch}")]);
         command.args(entry.iter().flat_map(|entry| ["-e", entry])).arg(file).arg("-o").arg(&partial);

@@ -112,6 +112,8 @@ impl Record {
         let path = |value: &Value| value.as_str().map(PathBuf::from);
         let out_dir = folder.join(format!("{}.{arch}", kernel.slug));
         let environment = Environment {
+            cubin: None,
+            ptxas: None,
             manifest_dir: path(&self.content["manifest_dir"]).unwrap_or_default(),
             out_dir: out_dir.clone(),
             features: texts(&self.content["features"]),

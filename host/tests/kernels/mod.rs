@@ -14,9 +14,9 @@ use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream};
 const MANIFEST: Manifest = (
     0x5eed,
     &[
-        ("sm_75", 6, 3, "// PTX for sm_75\n.version 6.3\n.target sm_75\n"),
-        ("sm_90", 7, 8, "// PTX for sm_90\n.version 7.8\n.target sm_90\n"),
-        ("sm_90a", 8, 0, "// PTX for sm_90a\n.version 8.0\n.target sm_90a\n"),
+        ("sm_75", 6, 3, "// PTX for sm_75\n.version 6.3\n.target sm_75\n", &[]),
+        ("sm_90", 7, 8, "// PTX for sm_90\n.version 7.8\n.target sm_90\n", &[]),
+        ("sm_90a", 8, 0, "// PTX for sm_90a\n.version 8.0\n.target sm_90a\n", &[]),
     ],
     &[("saxpy_5eed", SAXPY), ("missing_5eed", SAXPY)],
 );

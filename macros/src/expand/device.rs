@@ -106,6 +106,11 @@ fn part(position: usize, part: &str) -> Ident {
     format_ident!("p{position}_{part}")
 }
 
+/// How many elements there are along each axis.
+fn extents(position: usize, rank: usize) -> Vec<Ident> {
+    (0..rank).map(|axis| part(position, &format!("extent{axis}"))).collect()
+}
+
 fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
     let start = part(position, "start");
     let extent = extent_type(kernel);
@@ -122,12 +127,12 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
         // A shared reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; a
         // mutable one is `noalias` and never null, which spares checks and lets accesses be merged.
         // An array of no elements is what a pointer to an empty buffer may be borrowed as.
-        ParameterKind::Input { element } => {
-            let length = part(position, "length");
-            quote!(#start: &[#element; 0], #length: #extent,)
+        ParameterKind::Input { element, rank } => {
+            let extents = extents(position, *rank);
+            quote!(#start: &[#element; 0], #(#extents: #extent,)*)
         }
         ParameterKind::Output { element, rank, .. } => {
-            let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
+            let extents = extents(position, *rank);
             quote!(#start: &mut [#element; 0], #(#extents: #extent,)*)
         }
     }
@@ -147,13 +152,17 @@ fn argument(position: usize, parameter: &Parameter) -> TokenStream {
             let value = part(position, "value");
             quote!(#value)
         }
-        ParameterKind::Input { .. } => {
-            let length = part(position, "length");
-            quote!(::core::slice::from_raw_parts(#start.as_ptr(), #length as usize))
+        ParameterKind::Input { rank: 1, .. } => {
+            let length = extents(position, 1);
+            quote!(::core::slice::from_raw_parts(#start.as_ptr(), #(#length)* as usize))
+        }
+        ParameterKind::Input { rank, .. } => {
+            let extents = extents(position, *rank);
+            quote!(::ferrogrid::device::Plane::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*]))
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());
-            let extents = (0..*rank).map(|axis| part(position, &format!("extent{axis}")));
+            let extents = extents(position, *rank);
             quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*]))
         }
     }

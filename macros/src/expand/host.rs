@@ -155,7 +155,7 @@ fn travels(parameter: &Parameter) -> Option<TokenStream> {
             return None;
         }
         ParameterKind::Scalar => (&parameter.ty, quote!(assert_device_copy)),
-        ParameterKind::Input { element } => (element, quote!(assert_slice_element)),
+        ParameterKind::Input { element, .. } => (element, quote!(assert_slice_element)),
         ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
             (element, quote!(assert_device_copy))
         }
@@ -200,12 +200,15 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 // Not by move: a type that is not `Copy` is reported once, where it stands.
                 arguments.push(quote!(::core::ptr::from_ref(&#local).read()));
             }
-            ParameterKind::Input { element } => {
-                let (start, length) =
-                    (read(quote!(*const #element), position), read(extent.clone(), position + 1));
-                reads.push(
-                    quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #length as usize);),
-                );
+            ParameterKind::Input { element, rank } => {
+                let start = read(quote!(*const #element), position);
+                let extents = (0..*rank).map(|axis| read(extent.clone(), position + 1 + axis));
+                reads.push(if *rank == 1 {
+                    quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #(#extents)* as usize);)
+                } else {
+                    let plane = quote!(::ferrogrid::__private::device::Plane);
+                    quote!(let #local: #plane<#element> = #plane::from_raw_parts(#start, [#(#extents as usize),*]);)
+                });
                 arguments.push(quote!(#local));
             }
             ParameterKind::Output { element, rank, division } => {
@@ -341,8 +344,8 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
             let ty = &parameter.ty;
             quote!(#ty)
         }
-        ParameterKind::Input { element } => {
-            quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element>)
+        ParameterKind::Input { element, rank } => {
+            quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element, #rank>)
         }
         ParameterKind::Output { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::LaunchOutput<#lifetime, #element, #rank>)

@@ -36,8 +36,10 @@ impl<'f> Walk<'f> {
         for parameter in parameters {
             let kind = match &parameter.kind {
                 ParameterKind::Thread { .. } => BindingKind::Thread,
-                ParameterKind::Input { .. } => BindingKind::Input,
-                ParameterKind::Output { .. } | ParameterKind::SharedSlice { .. } => BindingKind::Output,
+                ParameterKind::Input { rank: 1, .. } => BindingKind::Input,
+                ParameterKind::Input { .. }
+                | ParameterKind::Output { .. }
+                | ParameterKind::SharedSlice { .. } => BindingKind::Output,
                 _ => BindingKind::Parameter(Box::new(parameter.ty.clone())),
             };
             walk.bind(&parameter.name, kind, parameter.mutable);

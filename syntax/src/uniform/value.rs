@@ -96,7 +96,7 @@ const PURE: &[&str] = &[
 const EXTENTS: &[&str] = &["len", "is_empty", "width", "height", "depth", "shape"];
 
 /// Methods of output slices that leave their extents as they are.
-const LEAVE_EXTENTS: &[&str] = &["get_mut", "get", "fill_with", "iter_mut"];
+const LEAVE_EXTENTS: &[&str] = &["get_mut", "get", "row", "fill_with", "iter_mut"];
 
 impl Walk<'_> {
     /// Walks over `expression` and tells what is known of its value.

@@ -9,6 +9,7 @@ use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodu
 
 use super::device::{CudaDevice, Handle, option_value};
 use crate::error::{Error, Result};
+use crate::foreign::Image;
 use crate::image::Ptx;
 use crate::kernel::Kernel;
 
@@ -101,6 +102,14 @@ fn module(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUmodule> {
 fn load_best(device: &CudaDevice, kernel: &'static Kernel, candidates: &[Ptx]) -> Result<CUmodule> {
     let mut refusals = String::new();
     for ptx in candidates {
+        // A driver older than the ptxas may refuse it; then it compiles the PTX.
+        match ptx.machine_code(device.capability()).map(|cubin| load_cubin(device, cubin)) {
+            Some(Ok(module)) => return Ok(module),
+            Some(Err(refusal)) => {
+                let _ = writeln!(refusals, "{} (machine code): {refusal}", ptx.arch);
+            }
+            None => {}
+        }
         match load(device, ptx) {
             Ok(module) => return Ok(module),
             Err(refusal) => {
@@ -114,6 +123,17 @@ fn load_best(device: &CudaDevice, kernel: &'static Kernel, candidates: &[Ptx]) -
         device: device.to_string().into(),
         log: refusals.trim_end().into(),
     })
+}
+
+/// Loads machine code, or says why not.
+fn load_cubin(device: &CudaDevice, cubin: &[u8]) -> Result<CUmodule, String> {
+    let image = Image::cubin(cubin).map_err(|error| error.to_string())?;
+    let mut module = null_mut();
+    // SAFETY: the image is complete by its own headers, and there are no options.
+    let code =
+        unsafe { device.driver().module_load(&mut module, image.start().cast(), 0, null_mut(), null_mut()) };
+    device.check(code, "cuModuleLoadDataEx", "machine code").map_err(|error| error.to_string())?;
+    Ok(module)
 }
 
 /// Loads one PTX, or says why not, in the words of the driver and its compiler.
