@@ -5,11 +5,14 @@
 mod kernels;
 mod scenario;
 
+use std::ptr::from_ref;
+
+use ferrogrid_host::__private::{Resources, launch_with};
 use ferrogrid_host::{
     Device, DeviceBuffer, Error, ForeignKernel, Graph, GraphError, GraphKey, GraphNode, Grid, Result, Slice,
     SliceMut, Stream,
 };
-use kernels::saxpy;
+use kernels::{SAXPY_KERNEL, saxpy};
 use scenario::{Scenario, count, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[
@@ -19,6 +22,7 @@ const SCENARIOS: &[Scenario] = &[
     ("foreign_update", foreign_update),
     ("foreign_refusals", foreign_refusals),
     ("foreign_attributes", foreign_attributes),
+    ("cooperative", cooperative),
 ];
 
 #[test]
@@ -115,6 +119,37 @@ fn recorded_priority() -> Result<()> {
     })?;
     graph.launch(&stream)?;
     assert_eq!(stream.download(graph.view(key)?)?, [5.0; LENGTH]);
+    Ok(())
+}
+
+#[test]
+fn a_cooperative_launch_says_so_and_one_that_is_too_large_says_how_many_blocks_there_can_be() {
+    let calls = run("cooperative", "");
+    assert_eq!(attributes(&calls), ["launch attribute 2 = [1, 0, 0]", "launch attribute 8 = [-1, 0, 0]"]);
+    assert_eq!((count(&calls, "cuLaunchCooperativeKernel"), count(&calls, "cuLaunchKernelEx")), (1, 1));
+}
+
+/// The fake driver refuses every `cuLaunchCooperativeKernel`.
+fn cooperative() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let mut launch = |grid: Grid<1>| {
+        let (a, x, y) = (1.0_f32, x.view(), y.view_mut());
+        let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+        let params = [from_ref(&a).cast(), x0, x1, y0, y1];
+        let resources = Resources { shared_bytes: 0, cooperative: true };
+        // SAFETY: these are the kernel's parameters, and the accesses of the views among them.
+        unsafe { launch_with(resources, &SAXPY_KERNEL, &stream, grid, &params, &[x.access(), y.access()]) }
+    };
+    let refused = launch(Grid::new(5000, 256)).unwrap_err();
+    let expected = "kernel `saxpy`";
+    assert!(
+        matches!(&refused, Error::TooManyResidentBlocks { blocks: 5000, threads: 256, limit: 1056, .. }),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains(expected), "{refused}");
+    launch(Grid::new(1, 8).with_priority(-1))?;
+    assert_eq!(stream.download(&y)?, [1.0; LENGTH]);
     Ok(())
 }
 

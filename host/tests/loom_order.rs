@@ -222,6 +222,51 @@ fn readers_that_are_gone_are_waited_for_by_who_removes_them() {
     });
 }
 
+/// A launch of a graph: it enters its use of each buffer, and enqueues after that.
+fn replay(slots: &[(&Order<Queue>, Use)], stream: &Arc<Queue>) -> Work {
+    for (order, usage) in slots {
+        let Ok(()) = order.begin(stream, *usage);
+    }
+    stream.enqueue()
+}
+
+/// Two graphs read one buffer, and each has one of its own. Each is launched on two streams and dropped with its buffer
+/// while the launches may run still; at last somebody writes what both have read.
+#[test]
+fn graphs_that_share_what_they_read_run_before_it_is_written_and_free_what_they_own_after_their_launches() {
+    orders(|| {
+        let queues: [_; 5] = Queue::several();
+        let shared = Arc::new(Order::new(queues[0].clone()));
+        let filled = launch(&shared, &queues[0], Use::Write);
+        let graph = |first: &Arc<Queue>, second: &Arc<Queue>| {
+            let (shared, streams) = (shared.clone(), [first.clone(), second.clone()]);
+            move || {
+                let mut own = Order::new(streams[0].clone());
+                let launches = streams
+                    .each_ref()
+                    .map(|stream| replay(&[(&shared, Use::Read), (&own, Use::Write)], stream));
+                assert!(
+                    launches[1].comes_after(&launches[0]),
+                    "launches of one graph come one after the other"
+                );
+                let Ok(last) = own.end(|_| true, || unreachable!("every stream fits"));
+                let freed = last.enqueue();
+                assert!(launches.iter().all(|work| freed.comes_after(work)), "{freed:?} frees too early");
+                launches
+            }
+        };
+        let (one, two) = (graph(&queues[1], &queues[2]), graph(&queues[3], &queues[1]));
+        let other = thread::spawn(two);
+        let launches = [one(), other.join().unwrap()].concat();
+        assert!(launches.iter().all(|work| work.comes_after(&filled)), "after what filled the shared buffer");
+        let write = launch(&shared, &queues[4], Use::Write);
+        assert!(
+            launches.iter().all(|work| write.comes_after(work)),
+            "{write:?} overwrites what a graph reads"
+        );
+    });
+}
+
 /// An event that comes when the flag is set.
 struct Flag(Arc<AtomicBool>);
 

@@ -87,6 +87,18 @@ impl Stream {
     /// # }
     /// ```
     ///
+    /// also not to drop it:
+    ///
+    /// ```compile_fail,E0505
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let y = stream.zeros::<u32>(3)?;
+    /// let (graph, ()) = stream.capture(|capture| capture.read(&y).map(drop))?;
+    /// drop(y);
+    /// graph.instantiate()?.launch(&stream)
+    /// # }
+    /// ```
+    ///
     /// nor keep a buffer of the recording for later:
     ///
     /// ```compile_fail
