@@ -15,8 +15,6 @@
 //! and its `main` gives the cases to [`main`]:
 //!
 //! ```
-//! use ferrogrid::prelude::*;
-//!
 //! #[ferrogrid::module(host_only)] // in your own package: #[ferrogrid::module]
 //! mod kernels {
 //!     use ferrogrid::device::prelude::*;

@@ -89,7 +89,7 @@ fn roofline_title(device: &DeviceReport) -> String {
 /// The time of a launch over the threads of a block.
 fn sweep(device: &DeviceReport, case: &CaseReport, file: &Path) -> Outcome {
     let mut points: Vec<(f64, f64)> =
-        case.runs.iter().filter_map(|run| Some((f64::from(run.threads?), 1e6 * run.seconds()))).collect();
+        case.runs.iter().filter_map(|run| Some((f64::from(run.threads?), run.seconds()))).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Ok(()) };
     let highest = points.iter().map(|point| point.1).fold(0.0, f64::max);
@@ -106,7 +106,8 @@ fn sweep(device: &DeviceReport, case: &CaseReport, file: &Path) -> Outcome {
         .light_line_style(WHITE)
         .x_desc("threads of a block")
         .x_label_formatter(&|it| format!("{it:.0}"))
-        .y_desc("microseconds")
+        .y_desc("a launch")
+        .y_label_formatter(&|it| if *it > 0.0 { format!("{}s", with_prefix(*it)) } else { "0".to_owned() })
         .draw()?;
     chart.draw_series(LineSeries::new(points.iter().copied(), BLUE.stroke_width(2)))?;
     chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, BLUE.filled())))?;

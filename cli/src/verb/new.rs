@@ -78,7 +78,7 @@ fn manifest(name: &str, cli: &Path) -> String {
 }
 
 const PROFILE: &str = r#"
-# Of dependencies, backtraces need the lines and nothing more: the first build takes a fifth less.
+# Of dependencies, backtraces need the lines; the rest would make the first build longer.
 [profile.dev.package."*"]
 debug = "line-tables-only"
 "#;
