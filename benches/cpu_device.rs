@@ -2,9 +2,13 @@
 //! and Black-Scholes over 2^24 elements, none of which wait; and two that do: a tiled product of 512 x 512
 //! matrices and sums of blocks over 2^22 elements. It must not measure GPUs.
 //!
-//! `cargo bench --bench cpu_device`; the bar is at most twice rayon's time in the same run.
+//! `cargo bench --bench cpu_device`; the bars are at most twice rayon's time in the same run, and 20 million
+//! crossings of a barrier by a thread per second and core. Unix only, for the processor's time.
+
+use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ferrogrid::CpuOptions;
 use ferrogrid::prelude::*;
 use rayon::prelude::*;
 
@@ -201,34 +205,48 @@ fn black_scholes(c: &mut Criterion) {
     assert!(stream.download(&device_calls).unwrap() == calls, "both compute the same bits");
 }
 
-/// The throughput is in crossings of a barrier by a thread.
+/// Crossings of a barrier by a thread, on one core: one worker, in processor time, so that other work on the
+/// machine counts little.
 fn waiting(c: &mut Criterion) {
-    let stream = Device::cpu().new_stream().unwrap();
+    let stream = Device::cpu_with(CpuOptions::new().workers(1)).unwrap().new_stream().unwrap();
     let mut group = c.benchmark_group("waiting");
     let side = 512_usize;
     let a = stream.upload(&vec![1.0_f32; side * side]).unwrap();
     let mut product = stream.zeros::<f32>(side * side).unwrap();
+    let mut multiply = || {
+        let c = product.view_2d_mut(side, side).unwrap();
+        kernels::matmul(&stream, Grid::cover([side, side]), side, &a, &a, c).unwrap();
+        stream.synchronize().unwrap();
+    };
+    multiply();
     group.throughput(Throughput::Elements((side * side * (side / 16) * 2) as u64)).sample_size(10);
-    group.bench_function("matmul_512", |b| {
-        b.iter(|| {
-            let c = product.view_2d_mut(side, side).unwrap();
-            kernels::matmul(&stream, Grid::cover([side, side]), side, &a, &a, c).unwrap();
-            stream.synchronize().unwrap();
-        });
-    });
+    group.bench_function("matmul_512", |b| b.iter_custom(|rounds| processor_time(rounds, &mut multiply)));
     assert!(stream.download(&product).unwrap().iter().all(|&sum| sum == 512.0));
     let length = 1_usize << 22;
     let x = stream.upload(&vec![1_u32; length]).unwrap();
     let mut sums = stream.zeros::<u32>(length / 256).unwrap();
+    let mut add = || {
+        let rows = sums.view_2d_mut(1, length / 256).unwrap();
+        kernels::sums(&stream, Grid::cover(length), &x, rows).unwrap();
+        stream.synchronize().unwrap();
+    };
+    add();
     group.throughput(Throughput::Elements((length * 17) as u64));
-    group.bench_function("block_sums_2_22", |b| {
-        b.iter(|| {
-            let rows = sums.view_2d_mut(1, length / 256).unwrap();
-            kernels::sums(&stream, Grid::cover(length), &x, rows).unwrap();
-            stream.synchronize().unwrap();
-        });
-    });
+    group.bench_function("block_sums_2_22", |b| b.iter_custom(|rounds| processor_time(rounds, &mut add)));
     assert!(stream.download(&sums).unwrap().iter().all(|&sum| sum == 256));
+}
+
+/// What `rounds` calls of `work` take of the processor (`clock_gettime`).
+fn processor_time(rounds: u64, work: &mut dyn FnMut()) -> Duration {
+    let now = || {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is valid for the call.
+        unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let start = now();
+    (0..rounds).for_each(|_| work());
+    now() - start
 }
 
 criterion_group!(benches, saxpy, mandelbrot, black_scholes, waiting);

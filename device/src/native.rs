@@ -7,7 +7,7 @@ mod wait;
 use core::cell::Cell;
 use core::mem;
 
-use crate::thread::{Coordinates, Thread};
+use crate::thread::{self as place, Coordinates, Thread};
 
 pub use executor::{Executor, Turn};
 
@@ -70,14 +70,45 @@ impl<'a> Block<'a> {
     /// [`DisjointSlice`](crate::DisjointSlice) that `body` reaches must belong to that launch.
     #[inline(always)]
     pub unsafe fn for_each_thread<const R: usize>(&self, mut body: impl FnMut(Thread<'_, R>)) {
-        // Copies: what the kernel writes might, to the compiler, be this block, which it would read anew
-        // for each thread.
+        self.each::<R, false>(self.coordinates([0; 3]), &mut body);
+    }
+
+    /// [`Block::for_each_thread`] with a loop of its own for blocks that lie inside of all that their threads
+    /// index by their own place: `inside` is told where the block ends along each axis (the largest index that
+    /// one of its threads has, and 1). In that loop the compiler knows such indices to be in bounds, and can run
+    /// several threads at a time.
+    ///
+    /// # Safety
+    /// As for [`Block::for_each_thread`].
+    #[inline(always)]
+    pub unsafe fn for_each_thread_inside<const R: usize>(
+        &self,
+        inside: impl FnOnce([usize; R]) -> bool,
+        mut body: impl FnMut(Thread<'_, R>),
+    ) {
         let first = self.coordinates([0; 3]);
+        if inside(place::first(first.ends)) {
+            self.each::<R, true>(first, &mut body);
+        } else {
+            self.each::<R, false>(first, &mut body);
+        }
+    }
+
+    /// Runs `body` for each thread. `first` is a copy: what the kernel writes might, to the compiler, be this
+    /// block, which it would read anew for each thread. `INSIDE` makes two functions of it, which the compiler
+    /// would otherwise call once, wherever the block lies.
+    #[inline(always)]
+    fn each<const R: usize, const INSIDE: bool>(
+        &self,
+        first: Coordinates,
+        body: &mut impl FnMut(Thread<'_, R>),
+    ) {
         let [width, height, depth] = first.block_dim;
         for z in 0..depth {
             for y in 0..height {
                 for x in 0..width {
                     let thread_idx = [x, y, z];
+                    self.begins(thread_idx);
                     let note = NoteOnUnwind { block: self, thread_idx };
                     body(Thread::at(self, Coordinates { thread_idx, ..first }));
                     mem::forget(note);
@@ -110,14 +141,23 @@ impl<'a> Block<'a> {
         self.waiting.set(false);
     }
 
+    /// Tells the executor which thread runs, where the loop over threads need not be fast.
+    #[inline(always)]
+    fn begins(&self, thread_idx: [u32; 3]) {
+        if cfg!(debug_assertions)
+            && let Some(executor) = self.executor
+        {
+            executor.begins(self.number(thread_idx));
+        }
+    }
+
     #[inline(always)]
     fn coordinates(&self, thread_idx: [u32; 3]) -> Coordinates {
-        Coordinates {
-            thread_idx,
-            block_idx: self.block_idx,
-            block_dim: self.block_dim,
-            grid_dim: self.grid_dim,
-        }
+        let (block_idx, block_dim, grid_dim) = (self.block_idx, self.block_dim, self.grid_dim);
+        // Nothing wraps: these are numbers of threads of the launch, at most.
+        let end =
+            |axis: usize| block_idx[axis] as usize * block_dim[axis] as usize + block_dim[axis] as usize;
+        Coordinates { thread_idx, block_idx, block_dim, grid_dim, ends: core::array::from_fn(end) }
     }
 
     /// The number of the thread at `thread_idx` in its block, x fastest. Its warp is this divided by 32,
@@ -137,5 +177,31 @@ impl<'a> Block<'a> {
     /// The block's place in the grid, x first.
     pub fn block_idx(&self) -> [u32; 3] {
         self.block_idx
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_runs_the_same_threads_in_the_same_order_wherever_it_lies() {
+        let block = Block::new([2, 1, 0], [3, 2, 1], [4, 2, 1]);
+        for inside in [true, false] {
+            let (mut told, mut count) = ([0; 2], 0);
+            let is_inside = |ends| {
+                told = ends;
+                inside
+            };
+            let body = |t: Thread<'_, 2>| {
+                assert_eq!(t.thread_idx(), [count % 3, count / 3]);
+                let index = t.index();
+                assert_eq!([index.x(), index.y()], [6 + count as usize % 3, 2 + count as usize / 3]);
+                count += 1;
+            };
+            // SAFETY: no slice is reached; the block is of a launch of rank 2.
+            unsafe { block.for_each_thread_inside::<2>(is_inside, body) };
+            assert_eq!((told, count), ([9, 4], 6));
+        }
     }
 }

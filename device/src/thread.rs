@@ -1,7 +1,6 @@
 //! Who a thread is: its place in its block and in the grid. On the device these are special
 //! registers; natively, values that the CPU device passes in. It must not know what a thread does.
 
-#[cfg(target_arch = "nvptx64")]
 use core::hint::assert_unchecked;
 use core::marker::PhantomData;
 
@@ -32,13 +31,18 @@ pub(crate) struct Coordinates {
     pub(crate) block_idx: [u32; 3],
     pub(crate) block_dim: [u32; 3],
     pub(crate) grid_dim: [u32; 3],
+    /// Where the block ends in the grid: above each thread's index along each axis.
+    pub(crate) ends: [usize; 3],
 }
 
 impl<const R: usize> Thread<'_, R> {
     /// The thread's place in the whole grid, which no other thread of this launch has.
     #[inline(always)]
     pub fn index(&self) -> Index<'_, R> {
-        Index::new(self.grid_rank().map(|place| place as usize))
+        let position = self.grid_rank().map(|place| place as usize);
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.assume_inside(&position);
+        Index::new(position)
     }
 
     /// The thread's place in the whole grid. In 32 bits, and known not to wrap: that spares kernels every second
@@ -116,7 +120,7 @@ impl<const R: usize> Thread<'_, R> {
 }
 
 #[inline(always)]
-pub(crate) fn first<const R: usize>(all: [u32; 3]) -> [u32; R] {
+pub(crate) fn first<T: Copy, const R: usize>(all: [T; 3]) -> [T; R] {
     const { assert!(R >= 1 && R <= 3, "a grid has rank 1, 2 or 3") };
     core::array::from_fn(|axis| all[axis])
 }
@@ -160,6 +164,20 @@ impl<'t, const R: usize> Thread<'t, R> {
     #[inline(always)]
     pub(crate) fn at(block: &'t Block<'t>, coordinates: Coordinates) -> Self {
         Thread { coordinates, block, stays: PhantomData }
+    }
+
+    /// Lets the compiler know that `position`, the thread's index, is below the end of its block.
+    #[inline(always)]
+    fn assume_inside(&self, position: &[usize; R]) {
+        let ends = self.coordinates.ends;
+        // One by one: LLVM drops a loop of assumptions.
+        // SAFETY: the place in the block is below its extent along each axis, and so what is the block's number
+        // times the extent more; `Block` makes no other threads.
+        unsafe {
+            assert_unchecked(position[0] < ends[0]);
+            assert_unchecked(R < 2 || position[1 % R] < ends[1]);
+            assert_unchecked(R < 3 || position[2 % R] < ends[2]);
+        }
     }
 
     /// The thread's place in its block, in all dimensions.

@@ -175,8 +175,8 @@ pub enum Error {
         line: u32,
         /// The block's index in the grid, x first.
         block: [u32; 3],
-        /// The thread's index in the block, x first; `None` for a kernel that never waits, whose threads
-        /// run as one loop.
+        /// The thread's index in the block, x first; `None` for a kernel that never waits in a build without debug
+        /// assertions, where its threads run as one fast loop that keeps no account of them.
         thread: Option<[u32; 3]>,
         /// The size of the stack in bytes.
         bytes: usize,

@@ -65,6 +65,10 @@ pub unsafe trait Executor {
     /// calls may be missing or cut short.
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32));
 
+    /// Notes that `thread` of a block whose threads never wait is about to run: told of all such threads in builds
+    /// with debug assertions, of none in others.
+    fn begins(&self, thread: u32);
+
     /// Waits for all threads of the block; `thread` brings `vote`.
     fn wait_for_block(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> Option<Turn<'_>>;
 

@@ -2,7 +2,7 @@
 //! function by which the CPU device runs a block of it, and a companion module. It must not know
 //! the device half, only what the two agree on: entry names and flattened parameters.
 
-use ferrogrid_syntax::{Instance, Kernel, Module, ModuleOptions, Parameter, ParameterKind};
+use ferrogrid_syntax::{Division, Instance, Kernel, Module, ModuleOptions, Parameter, ParameterKind};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -172,7 +172,6 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
     let where_clause = &kernel.function.sig.generics.where_clause;
     let cfgs = kernel.cfgs();
     let regions = shared::regions(kernel, &quote!(::ferrogrid::__private::device), &quote!(__thread));
-    let each = if kernel.may_wait { quote!(for_each_waiting_thread) } else { quote!(for_each_thread) };
     let extent = extent_type(kernel);
     let mut position = 0;
     let mut reads = Vec::new();
@@ -224,6 +223,11 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
         }
         position += parameter.kind.flattened();
     }
+    let (each, inside) = match inside(kernel) {
+        _ if kernel.may_wait => (quote!(for_each_waiting_thread), None),
+        None => (quote!(for_each_thread), None),
+        Some(inside) => (quote!(for_each_thread_inside), Some(quote!(|__ends| #inside,))),
+    };
     quote! {
         #(#cfgs)*
         #[doc(hidden)]
@@ -236,13 +240,30 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             // of these types, and memory as the launch function's arguments promise.
             unsafe {
                 #(#reads)*
-                __block.#each::<#rank>(|__thread| {
+                __block.#each::<#rank>(#inside |__thread| {
                     #regions
                     #body::<#passed>(#(#arguments),*)
                 });
             }
         }
     }
+}
+
+/// Whether a block that ends at `__ends` lies inside of all that its threads may index by their own place: outputs
+/// with an element for each thread, and, in rank 1, inputs. `None` for kernels that have neither.
+fn inside(kernel: &Kernel) -> Option<TokenStream> {
+    let conditions = kernel.parameters.iter().enumerate().flat_map(|(number, parameter)| {
+        let local = format_ident!("__p{number}");
+        match &parameter.kind {
+            ParameterKind::Input { .. } if kernel.rank == 1 => vec![quote!(__ends[0] <= #local.len())],
+            ParameterKind::Output { rank, division: Division::Elements, .. } if *rank == kernel.rank => {
+                (0..*rank).map(|axis| quote!(__ends[#axis] <= #local.1[#axis])).collect()
+            }
+            _ => Vec::new(),
+        }
+    });
+    let conditions: Vec<_> = conditions.collect();
+    (!conditions.is_empty()).then(|| quote!(#(#conditions)&&*))
 }
 
 /// The typed launch function.

@@ -71,8 +71,10 @@ pub(super) struct BlockExecutor {
     threads: Cell<u32>,
     started: Cell<u32>,
     exited: Cell<u32>,
-    /// The thread that runs, the coroutine that carries it, and that coroutine's way out.
+    /// The thread that runs, the coroutine that carries it, and that coroutine's way out. Of a block whose threads
+    /// never wait `running` is known only if `begun`.
     running: Cell<u32>,
+    begun: Cell<bool>,
     coroutine: Cell<u16>,
     yielder: Cell<Option<NonNull<Yielder<(), ()>>>>,
     states: Box<[ThreadState]>,
@@ -123,6 +125,7 @@ impl BlockExecutor {
             started: Cell::new(0),
             exited: Cell::new(0),
             running: Cell::new(0),
+            begun: Cell::new(false),
             coroutine: Cell::new(0),
             yielder: Cell::new(None),
             states: (0..threads).map(|_| state()).collect(),
@@ -167,6 +170,7 @@ impl BlockExecutor {
     #[must_use]
     pub(super) fn begin(&self, shared_bytes: usize) -> bool {
         self.may_wait.set(false);
+        self.begun.set(false);
         self.shared.borrow_mut().prepare(shared_bytes)
     }
 
@@ -312,7 +316,8 @@ impl BlockExecutor {
     #[cold]
     pub(super) fn spoil(&self, bytes: usize) -> Failure {
         self.spoiled.set(true);
-        Failure::Overflow { thread: None, bytes }
+        let thread = self.begun.get().then(|| self.running.get());
+        Failure::Overflow { thread, bytes }
     }
 
     /// A stack of its own for what is not one of its threads.
@@ -500,6 +505,11 @@ unsafe impl Executor for BlockExecutor {
         overflow::running_on(own);
         self.yielder.set(None);
         self.coroutines.replace(coroutines);
+    }
+
+    fn begins(&self, thread: u32) {
+        self.begun.set(true);
+        self.running.set(thread);
     }
 
     fn wait_for_block(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> Option<Turn<'_>> {

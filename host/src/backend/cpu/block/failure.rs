@@ -17,7 +17,7 @@ pub(in crate::backend::cpu) enum Failure {
         thread: u32,
         caught: Caught,
     },
-    /// `thread` is not known of kernels that never wait.
+    /// `thread` is not known of kernels that never wait, in builds without debug assertions.
     Overflow {
         thread: Option<u32>,
         bytes: usize,
