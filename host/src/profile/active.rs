@@ -60,8 +60,9 @@ fn observe_slowly<R>(stream: &StreamInner, work: Work, enqueue: impl FnOnce() ->
     if recorders.is_empty() || stream.recording().is_some() {
         return enqueue();
     }
-    let before = stream.mark();
+    // Before the mark: no work begins before the call that asks for it.
     let start = Instant::now();
+    let before = stream.mark();
     let result = enqueue();
     let end = Instant::now();
     let after = if result.is_ok() { stream.mark() } else { return result };
@@ -129,5 +130,37 @@ impl Drop for Call {
         // SAFETY: it is taken once, here.
         let span = unsafe { ManuallyDrop::take(&mut self.span) };
         let _panicked = catch_unwind(AssertUnwindSafe(|| drop(span)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::profile::{Timeline, Track};
+    use crate::{Device, Result};
+
+    /// On the CPU device, whose clock is the host's: an arrow from a call to its work never leads back in time.
+    #[test]
+    fn no_work_begins_before_the_call_that_asks_for_it() -> Result<()> {
+        let device = Device::cpu();
+        let stream = device.new_stream()?;
+        let mut data = stream.zeros::<u32>(64)?;
+        let timeline = Timeline::start(&device)?;
+        for value in 0..200 {
+            stream.fill_into(value, &mut data)?;
+            stream.synchronize()?; // the next fill finds the stream idle
+        }
+        let trace = timeline.finish();
+        let calls: Vec<_> =
+            trace.spans().iter().filter(|span| matches!(span.track, Track::Thread(_))).collect();
+        let mut compared = 0;
+        for work in trace.device_spans() {
+            let Some(call) = calls.iter().find(|call| call.call.is_some() && call.call == work.call) else {
+                continue;
+            };
+            assert!(call.start <= work.start, "{call:?} asks for {work:?}");
+            compared += 1;
+        }
+        assert!(compared >= 200, "{compared}");
+        Ok(())
     }
 }
