@@ -76,6 +76,15 @@ pub mod planes {
         };
     }
 
+    /// The sum of each row, by one thread for each.
+    #[kernel]
+    pub fn sums_of_rows(t: Thread<1>, x: Plane<u32>, mut y: DisjointSlice<u32>) {
+        let i = t.index();
+        if let (Some(row), Some(y)) = (x.row(i.get()), y.get_mut(i)) {
+            *y = row.iter().fold(0, |sum, value| sum + value);
+        }
+    }
+
     /// How many rows and columns there are, and the greatest of each row: a barrier for each.
     #[kernel(wide, block = 32)]
     pub fn greatest_of_rows(

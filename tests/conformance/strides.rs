@@ -122,6 +122,11 @@ fn a_plane_has_the_shape_of_its_view(device: &Device) -> Outcome {
     expect("greatest", stream.download(&greatest)?, vec![9, 5, 0, 0])?;
     launch(input.view_2d(2, 4)?, &mut shape, &mut greatest)?;
     expect("greatest", stream.download(&greatest)?, vec![9, 5, 5, 78])?;
+    let mut sums = stream.zeros::<u32>(300)?;
+    let ones = stream.upload(&[1_u32; 600])?;
+    planes::sums_of_rows(&stream, Grid::cover(300), ones.view_2d(2, 299)?, &mut sums)?;
+    let expected = (0..300).map(|row| if row < 299 { 2 } else { 0 }).collect();
+    expect("sums of rows", stream.download(&sums)?, expected)?;
     launch(input.view_2d(0, 7)?, &mut shape, &mut greatest)?;
     expect("shape without columns", stream.download(&shape)?, vec![0, 7])?;
     let written = input.view_2d_mut(4, 2)?;

@@ -256,12 +256,17 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
 }
 
 /// Whether a block that ends at `__ends` lies inside of all that its threads may index by their own place: outputs
-/// with an element for each thread, and, in rank 1, inputs. `None` for kernels that have neither.
+/// with an element for each thread, and inputs of the grid's rank. `None` for kernels that have neither.
 fn inside(kernel: &Kernel) -> Option<TokenStream> {
     let conditions = kernel.parameters.iter().enumerate().flat_map(|(number, parameter)| {
         let local = format_ident!("__p{number}");
         match &parameter.kind {
-            ParameterKind::Input { .. } if kernel.rank == 1 => vec![quote!(__ends[0] <= #local.len())],
+            ParameterKind::Input { rank: 1, .. } if kernel.rank == 1 => {
+                vec![quote!(__ends[0] <= #local.len())]
+            }
+            ParameterKind::Input { rank: 2, .. } if kernel.rank == 2 => {
+                vec![quote!(__ends[0] <= #local.width()), quote!(__ends[1] <= #local.height())]
+            }
             ParameterKind::Output { rank, division: Division::Elements, .. } if *rank == kernel.rank => {
                 (0..*rank).map(|axis| quote!(__ends[#axis] <= #local.1[#axis])).collect()
             }
