@@ -1,7 +1,8 @@
-//! 1.9 blur: every pixel becomes the mean of the 3 x 3 around it.
+//! 1.9 blur: every pixel becomes a weighted mean of the 3 x 3 around it.
 //!
 //! Shows: a stencil: threads that read what belongs to their neighbours. That is safe because input and
-//! output are two buffers: passing one as both does not compile.
+//! output are two buffers: passing one as both does not compile. And constant memory: the weights, which the host
+//! changes halfway.
 //! Look at: the pictures, target/gallery/sharp.png and target/gallery/blurred.png, and the edges, where the
 //! nearest pixel stands in for those outside.
 //!
@@ -17,19 +18,26 @@ use ferrogrid::prelude::*;
 mod kernels {
     use ferrogrid::device::prelude::*;
 
+    /// What each of the 3 x 3 pixels counts: all the same, until the host says otherwise.
+    #[constant]
+    pub static WEIGHTS: Constant<[[u32; 3]; 3]> = Constant::new([[1; 3]; 3]);
+
     /// output(x, y) <- the mean, rounded, of `input` at most one pixel away; as wide and high as `output`.
     #[kernel]
     pub fn blur(t: Thread<2>, input: &[u8], mut output: DisjointSlice<u8, 2>) {
         let i = t.index();
         let (width, height) = (output.width(), output.height());
         let Some(output) = output.get_mut(i) else { return };
-        let mut sum = 0;
-        for y in [i.y().saturating_sub(1), i.y(), (i.y() + 1).min(height - 1)] {
-            for x in [i.x().saturating_sub(1), i.x(), (i.x() + 1).min(width - 1)] {
-                sum += u32::from(input[y * width + x]);
+        let rows = [i.y().saturating_sub(1), i.y(), (i.y() + 1).min(height - 1)];
+        let columns = [i.x().saturating_sub(1), i.x(), (i.x() + 1).min(width - 1)];
+        let (mut sum, mut weights) = (0, 0);
+        for (y, row) in rows.into_iter().zip(WEIGHTS) {
+            for (x, weight) in columns.into_iter().zip(row) {
+                sum += weight * u32::from(input[y * width + x]);
+                weights += weight;
             }
         }
-        *output = ((sum + 4) / 9) as u8;
+        *output = ((sum + weights / 2) / weights) as u8;
     }
 }
 
@@ -37,6 +45,9 @@ const WIDTH: usize = 640;
 const HEIGHT: usize = 400;
 /// How often the picture is blurred.
 const PASSES: usize = 6;
+/// The weights of the first half of the passes, and of the second.
+const SQUARE: [[u32; 3]; 3] = [[1; 3]; 3];
+const ROUND: [[u32; 3]; 3] = [[1, 2, 1], [2, 4, 2], [1, 2, 1]];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;
@@ -45,7 +56,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Two buffers take turns: what one pass writes, the next reads.
     let mut from = stream.upload(&sharp)?;
     let mut to = stream.zeros::<u8>(sharp.len())?;
-    for _ in 0..PASSES {
+    for pass in 0..PASSES {
+        if pass == PASSES / 2 {
+            kernels::WEIGHTS.set(&stream, &ROUND)?;
+        }
         kernels::blur(&stream, Grid::cover([WIDTH, HEIGHT]), &from, to.view_2d_mut(WIDTH, HEIGHT)?)?;
         std::mem::swap(&mut from, &mut to);
     }
@@ -57,8 +71,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write_png(&folder.join("blurred.png"), &blurred)?;
 
     let mut expected = sharp;
-    for _ in 0..PASSES {
-        expected = blurred_by_loops(&expected);
+    for pass in 0..PASSES {
+        expected = blurred_by_loops(&expected, if pass < PASSES / 2 { SQUARE } else { ROUND });
     }
     let different = blurred.iter().zip(&expected).filter(|(a, b)| a != b).count();
     println!("device     {}", device.name());
@@ -83,7 +97,7 @@ fn rings() -> Vec<u8> {
 }
 
 /// The same by its definition: the sum over all offsets, edges clamped.
-fn blurred_by_loops(input: &[u8]) -> Vec<u8> {
+fn blurred_by_loops(input: &[u8], weights: [[u32; 3]; 3]) -> Vec<u8> {
     let at = |x: isize, y: isize| {
         let (x, y) = (x.clamp(0, WIDTH as isize - 1), y.clamp(0, HEIGHT as isize - 1));
         f64::from(input[y as usize * WIDTH + x as usize])
@@ -91,8 +105,11 @@ fn blurred_by_loops(input: &[u8]) -> Vec<u8> {
     let mut output = Vec::with_capacity(input.len());
     for y in 0..HEIGHT as isize {
         for x in 0..WIDTH as isize {
-            let sum: f64 = (-1..=1).map(|dy| (-1..=1).map(|dx| at(x + dx, y + dy)).sum::<f64>()).sum();
-            output.push((sum / 9.0).round() as u8);
+            let offsets = (0..9).map(|k| (k % 3, k / 3));
+            let all = offsets
+                .map(|(dx, dy)| (f64::from(weights[dy][dx]), at(x + dx as isize - 1, y + dy as isize - 1)));
+            let (sum, total) = all.fold((0.0, 0.0), |(sum, total), (w, pixel)| (sum + w * pixel, total + w));
+            output.push((sum / total).round() as u8);
         }
     }
     output

@@ -43,7 +43,7 @@ extern crate self as ferrogrid;
 pub use ferrogrid_device as device;
 pub use ferrogrid_device::DeviceCopy;
 pub use ferrogrid_host::*;
-pub use ferrogrid_macros::{kernel, module};
+pub use ferrogrid_macros::{constant, kernel, module};
 
 #[doc(hidden)]
 pub use ferrogrid_host::__private;

@@ -10,6 +10,7 @@ use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 use crate::arch::Arch;
 use crate::arithmetic;
 use crate::cache;
+use crate::constants;
 use crate::core_atomics;
 use crate::core_cache::CoreEntry;
 use crate::dependencies::Externs;
@@ -111,7 +112,7 @@ impl Compiler<'_> {
 
     /// The compiler's PTX with what rustc has no option for.
     fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
-        let (assembly, shared_sizes) = shared_sizes::take(assembly);
+        let (assembly, shared_sizes) = shared_sizes::take(&constants::place(assembly));
         let text = core_atomics::order(&peephole::rewrite(&feedback::adapt(&assembly)));
         let bounds = bounds(device_crate, self.options.max_registers, self.arch.has_clusters());
         let text = launch_bounds::declare(&text, bounds);
@@ -220,6 +221,7 @@ impl Compiler<'_> {
             return Err(wrong(format!("its .target is {}", ptx.target)));
         }
         ptx.verify(expected(device_crate)).map_err(wrong)?;
+        constants::check(text).map_err(wrong)?;
         Ok(ptx)
     }
 

@@ -18,6 +18,7 @@ mod blank;
 pub mod cache;
 mod cfg;
 mod compile;
+mod constants;
 mod core_atomics;
 pub mod core_cache;
 mod cubin;

@@ -188,6 +188,18 @@ fn param(declaration: &str) -> Option<Param> {
     Some(Param { size: size * count, align: align.unwrap_or(size) })
 }
 
+/// `.align 4 .b8 x[16] = {...};`, or without a value: the variable's name, size and alignment.
+pub(crate) fn variable_size(declaration: &str) -> Option<(&str, usize, usize)> {
+    let mut words = declaration.trim_start().split([' ', ';']);
+    let align = words.next().filter(|word| *word == ".align").and_then(|_| words.next()?.parse().ok())?;
+    let size = type_size(words.next()?)?;
+    let (name, count) = match words.next()?.split_once('[') {
+        Some((name, count)) => (name, count.strip_suffix(']')?.parse().ok()?),
+        None => (declaration.split([' ', ';']).nth(3)?, 1),
+    };
+    Some((name, size * count, align))
+}
+
 fn type_size(name: &str) -> Option<usize> {
     let bits: usize = name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().ok()?;
     (name.starts_with('.') && bits.is_multiple_of(8) && bits > 0).then_some(bits / 8)

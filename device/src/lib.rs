@@ -34,6 +34,8 @@ mod aligned;
 pub mod atomic;
 mod barrier;
 mod cluster;
+#[doc(hidden)]
+pub mod constant;
 mod device_copy;
 mod disjoint;
 #[doc(hidden)]
@@ -68,6 +70,7 @@ pub use cluster::leave_cluster;
 pub use cluster::{
     ClusterElement, ClusterPublished, ClusterPublishedSlice, PublishToCluster, ReclaimFromCluster,
 };
+pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
 pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
 pub use ferrogrid_macros::DeviceCopy;
@@ -83,8 +86,8 @@ pub mod prelude {
     pub use crate::integer::MulHi;
     pub use crate::math::{FastMath, Float};
     pub use crate::{
-        Aligned16, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index, Padded,
-        Plane, Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
+        Aligned16, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index,
+        Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
     };
-    pub use ferrogrid_macros::kernel;
+    pub use ferrogrid_macros::{constant, kernel};
 }

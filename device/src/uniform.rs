@@ -17,6 +17,8 @@ macro_rules! uniform_scalar {
 uniform_scalar!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, bool, char);
 
 impl<T: UniformScalar, const N: usize> UniformScalar for [T; N] {}
+// What cannot change while it is borrowed: a constant.
+impl<T: UniformScalar> UniformScalar for &T {}
 impl<T: UniformScalar> UniformScalar for core::ops::Range<T> {}
 impl<T: UniformScalar> UniformScalar for core::ops::RangeInclusive<T> {}
 

@@ -673,6 +673,18 @@ pub enum Error {
         /// Its compute capability (major, minor).
         capability: (u32, u32),
     },
+    /// A `#[constant]` has another size on the device than on the host.
+    #[error(
+        "constant `{constant}` has {bytes} bytes on the host, but {found} on the device: do `cfg`s differ between the two?"
+    )]
+    ConstantSize {
+        /// The constant's name.
+        constant: &'static str,
+        /// Its bytes on the host.
+        bytes: usize,
+        /// Its bytes on the device.
+        found: usize,
+    },
     /// The driver refused the compiled module.
     #[error("the device code of kernel `{kernel}` does not load on {device}:\n{log}")]
     ModuleLoad {

@@ -335,6 +335,7 @@ mod tests {
             uses_shared_memory: false,
             params: &[],
             image: &IMAGE,
+            constants: &[],
             cpu: never,
             file: file!(),
             line: line!(),

@@ -1,6 +1,10 @@
 //! Compiled device code as embedded in the program: PTX per architecture, and what the builder says
 //! of each entry point. It must not know how a driver loads it.
 
+use ferrogrid_device::constant::LIMIT;
+
+use crate::memory::ALIGNMENT;
+
 /// What the build step writes for a module, as an expression of literals: the image's number, its
 /// PTX texts as (architecture, PTX ISA major, minor, text, the machine code made of it or nothing), and its entries as
 /// (name, (size, alignment) of each parameter).
@@ -134,6 +138,40 @@ pub const fn check_params(manifest: &Manifest, entry: &str, params: &[(usize, us
         }
         index += 1;
     }
+}
+
+/// The bytes of constants up to the one called `name`, of that size and alignment, after `before` bytes.
+///
+/// # Panics
+/// At compile time, if that is more than constant memory has, or the constant cannot be there.
+#[doc(hidden)]
+pub const fn add_constant(before: usize, name: &str, size: usize, align: usize) -> usize {
+    if size == 0 || align > ALIGNMENT {
+        Text::new()
+            .str("constant `")
+            .str(name)
+            .str("` has ")
+            .number(size)
+            .str(" bytes, aligned to ")
+            .number(align)
+            .str(": constant memory holds values of at least 1 byte, aligned to at most ")
+            .number(ALIGNMENT)
+            .panic();
+    }
+    let total = before.next_multiple_of(align).saturating_add(size);
+    if total > LIMIT {
+        Text::new()
+            .str("the constants of this module take ")
+            .number(total)
+            .str(" bytes up to `")
+            .str(name)
+            .str("`, which has ")
+            .number(size)
+            .str(": constant memory has ")
+            .number(LIMIT)
+            .panic();
+    }
+    total
 }
 
 const fn equal(a: &str, b: &str) -> bool {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ferrogrid_device::native::Block;
 
+use crate::constant::ConstantMemory;
 use crate::image::ModuleImage;
 use crate::math_library::MathLibrary;
 
@@ -38,6 +39,8 @@ pub struct KernelDescriptor {
     pub params: &'static [(usize, usize)],
     /// The device code of its module.
     pub image: &'static ModuleImage,
+    /// The constants that it may read.
+    pub constants: &'static [&'static ConstantMemory],
     /// Its native body.
     pub cpu: CpuEntry,
     /// The source file of the kernel.

@@ -2,12 +2,14 @@
 //! backend runs it.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 
+use crate::constant::{self, Enqueueing};
 use crate::error::{Axis, Error, Result};
 use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
 use crate::memory::Access;
-use crate::stream::Stream;
+use crate::stream::{Stream, StreamInner};
 
 /// Enqueues `kernel` on `stream` (`cuLaunchKernel`). `params` has the address of each flattened
 /// parameter, read before this returns; `accesses` names the memory they lead to.
@@ -85,12 +87,23 @@ pub unsafe fn launch_with<const R: usize>(
     }
     let shape = LaunchShape { shared_bytes, cooperative, ..shape };
     let prepared = stream.prepare(kernel)?;
+    // Held until the launch is enqueued.
+    let _enqueueing = begin_constants(kernel, stream)?;
     for access in accesses {
         access.begin(stream)?;
     }
     // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
     // this device; `shape` is within the device's limits; `prepared` is this kernel on this stream.
     unsafe { stream.launch(prepared, kernel, shape, params) }
+}
+
+/// Enters into the order that `kernel` may read its constants, if it has any.
+#[inline]
+fn begin_constants(kernel: &'static Kernel, stream: &Arc<StreamInner>) -> Result<Option<Enqueueing>> {
+    match kernel.descriptor().constants {
+        [] => Ok(None),
+        constants => constant::begin_launch(constants, stream).map(Some),
+    }
 }
 
 /// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.

@@ -23,6 +23,7 @@ mod attribute;
 mod backend;
 mod buffer;
 mod completion;
+mod constant;
 mod copy;
 mod cpu_options;
 mod device;
@@ -79,6 +80,7 @@ pub use atomic_view::DeviceAtomicView;
 pub use attribute::DeviceAttribute;
 pub use buffer::DeviceBuffer;
 pub use completion::Completion;
+pub use constant::DeviceConstant;
 pub use cpu_options::CpuOptions;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
@@ -124,10 +126,11 @@ pub mod __private {
     pub use crate::argument::{
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
     };
+    pub use crate::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::error::Result;
     pub use crate::extent::narrow;
     pub use crate::grid::{Grid, IntoGrid};
-    pub use crate::image::{Manifest, ModuleImage, check_params};
+    pub use crate::image::{Manifest, ModuleImage, add_constant, check_params};
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
     pub use crate::launch::{Resources, launch, launch_with};
     pub use crate::memory::Access;

@@ -64,6 +64,7 @@ static SAXPY: Kernel = Kernel::new(KernelDescriptor {
     uses_shared_memory: false,
     params: PARAMS,
     image: &IMAGE,
+    constants: &[],
     cpu: on_gpus_only,
     file: file!(),
     line: line!(),

@@ -2,6 +2,7 @@
 //! grammar (that is `ferrogrid-syntax`) nor what either half looks like.
 
 mod bodies;
+mod constants;
 mod device;
 mod generic;
 mod host;

@@ -83,6 +83,21 @@ pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     output
 }
 
+/// Puts a value into the constant memory of devices: a `static` of a `#[ferrogrid::module]`, declared as
+/// `Constant<T>`, where `T` is `DeviceCopy`.
+///
+/// Kernels of the module and its private functions read it under its name; on the host the name is a
+/// `DeviceConstant<T>`, which sets it and reads it back in the order of streams. The constants of a program have
+/// at most 65536 bytes together.
+#[proc_macro_attribute]
+pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
+    let message = "`#[constant]` stands on statics directly inside a module marked `#[ferrogrid::module]`";
+    let error = syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error();
+    let mut output = TokenStream::from(error);
+    output.extend(item);
+    output
+}
+
 /// Derives `DeviceCopy` for a `#[repr(C)]` or `#[repr(transparent)]` struct whose fields are all
 /// `DeviceCopy`, or for an enum with an integer `repr` or, if its variants have data, `#[repr(C)]`, whose fields
 /// all are.

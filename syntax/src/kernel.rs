@@ -111,7 +111,7 @@ impl Kernel {
 }
 
 /// Whether `attribute` is `#[kernel]` or a path that ends in it.
-fn is_kernel_attribute(attribute: &Attribute) -> bool {
+pub(crate) fn is_kernel_attribute(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "kernel")
 }
 

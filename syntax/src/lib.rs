@@ -7,6 +7,7 @@
 
 mod arithmetic;
 mod bounds;
+mod constant;
 mod fingerprint;
 mod instance;
 mod kernel;
@@ -17,6 +18,7 @@ mod uniform;
 
 pub use arithmetic::Arithmetic;
 pub use bounds::LaunchBounds;
+pub use constant::{Constant, SYMBOL_PREFIX as CONSTANT_PREFIX};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use instance::{Argument, Instance};
 pub use kernel::Kernel;

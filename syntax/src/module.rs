@@ -5,6 +5,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Ident, Item, ItemMod, Meta, Result, Token};
 
+use crate::constant::{Constant, Readers};
 use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::kernel::Kernel;
 
@@ -60,6 +61,9 @@ pub struct Module {
     pub fingerprint: Fingerprint,
     /// Its kernels in order of appearance, whether or not their `cfg`s hold.
     pub kernels: Vec<Kernel>,
+    /// Its constants, whether or not their `cfg`s hold.
+    pub constants: Vec<Constant>,
+    readers: Readers,
     /// The module as written.
     pub item: ItemMod,
 }
@@ -79,22 +83,37 @@ impl Module {
         if let Some(token) = &item.unsafety {
             return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
         }
-        let mut kernels = Vec::new();
+        let (mut kernels, mut constants) = (Vec::new(), Vec::new());
         let mut errors: Option<Error> = None;
         for item in items {
-            let Item::Fn(function) = item else { continue };
-            match Kernel::parse(function) {
-                Ok(kernel) => kernels.extend(kernel),
-                Err(error) => match &mut errors {
+            let read = match item {
+                Item::Fn(function) => Kernel::parse(function).map(|kernel| kernels.extend(kernel)),
+                other => Constant::parse(other).map(|constant| constants.extend(constant)),
+            };
+            if let Err(error) = read {
+                match &mut errors {
                     Some(all) => all.combine(error),
                     None => errors = Some(error),
-                },
+                }
             }
         }
         if let Some(errors) = errors {
             return Err(errors);
         }
-        Ok(Module { name: item.ident.clone(), fingerprint: content_fingerprint(&item), kernels, item })
+        let readers = Readers::find(items, &constants);
+        readers.check(items)?;
+        let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
+        Ok(Module { name, fingerprint, kernels, constants, readers, item })
+    }
+
+    /// The constants that a launch of `kernel` may read.
+    pub fn constants_of(&self, kernel: &Kernel) -> impl Iterator<Item = &Constant> {
+        self.constants_read_by(kernel.name())
+    }
+
+    /// The constants that the kernel or private function `name` may read, itself or by what it calls.
+    pub fn constants_read_by(&self, name: &Ident) -> impl Iterator<Item = &Constant> {
+        self.readers.of(name).iter().map(|&number| &self.constants[number])
     }
 }
 

@@ -8,6 +8,8 @@ mod block_kernels;
 mod blocks;
 mod cluster_kernels;
 mod clusters;
+mod constant_kernels;
+mod constants;
 mod devices;
 mod failure_kernels;
 mod failures;
@@ -83,6 +85,7 @@ fn main() -> std::process::ExitCode {
         timelines::CASES,
         blocks::CASES,
         clusters::CASES,
+        constants::CASES,
         random::CASES,
         faults::CASES,
         properties::CASES,

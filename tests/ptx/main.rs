@@ -4,6 +4,7 @@
 
 mod blocks;
 mod clusters;
+mod constants;
 mod half;
 mod math;
 mod operations;

@@ -46,6 +46,12 @@ mod kernels {
         cell.store(5, Ordering::Release);
     }
 
+    /// Prints, and panics.
+    #[kernel]
+    pub fn reports(t: Thread<1>, x: &[u32]) {
+        ferrogrid::device::println!("{}", x[t.index().get()]);
+    }
+
     /// Tables of literals.
     #[kernel]
     pub fn tables(t: Thread<1>, mut y: DisjointSlice<f32>) {
@@ -172,6 +178,34 @@ fn core_atomics_have_an_ordering_and_global_addresses() {
         assert_eq!(count(&lines, "st.release.sys.global.b32"), 1, "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "atom."), 2, "{architecture}: {lines:#?}");
         assert!(count(&lines, "fence.sc.sys") >= 1, "{architecture}: {lines:#?}");
+    }
+}
+
+/// The failure record and the ring of printed text lie in memory of the host, where a GPU cannot do atomic
+/// operations in the scope of the system unless the bus can; only kernels that ask for that scope have it.
+#[test]
+fn reports_to_the_host_are_exchanged_in_the_scope_of_the_device() {
+    let asking = [kernels::scopes::kernel(), kernels::core_atomics::kernel()].map(|kernel| kernel.entry());
+    let kernel = kernels::reports::kernel();
+    for architecture in kernel.architectures() {
+        let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+        let atomics = |part: &str, scope: &str| {
+            part.lines().filter(|line| line.contains("atom.") && line.contains(scope)).count()
+        };
+        let mut claims = 0;
+        let mut additions = 0;
+        for part in ptx.split("\n}\n") {
+            if asking.iter().any(|entry| part.contains(&format!(".entry {entry}("))) {
+                assert!(atomics(part, ".sys.") > 0, "{architecture}: {part}");
+                continue;
+            }
+            assert_eq!(atomics(part, ".sys."), 0, "{architecture}: {part}");
+            if !part.contains(".entry ") {
+                claims += atomics(part, "atom.relaxed.gpu.global.cas.b32");
+                additions += atomics(part, "atom.relaxed.gpu.global.add.u64");
+            }
+        }
+        assert!(claims > 0 && additions > 0, "{architecture}: {claims} claims, {additions} additions");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Addresses that are generic for no reason. It must not know what lies there, only how the device library
-//! asks where a block's shared memory is.
+//! Addresses that are generic for no reason. It must not know what lies there, only how device code asks where a
+//! block's shared memory or a constant is.
 
 use super::function::{Function, statements};
 
@@ -62,9 +62,9 @@ fn address<'t>(function: &mut Function<'t>, register: &str, wanted: &str) -> Opt
     // `{ .reg .u64 %t; mov.u64 %t, ferrogrid_shared; cvta.shared.u64 %rd1, %t; }`
     let mut all = statements(function.lines[line].text);
     let base = all.next()?.strip_prefix("mov.u64 %t, ")?;
-    let made = all.next()?.strip_prefix("cvta.shared.u64 ")?;
-    let is_region = made == format!("{register}, %t") && ["shared", ""].contains(&wanted);
-    is_region.then(|| Address { space: "shared", base: base.to_owned() })
+    let (space, made) = all.next()?.strip_prefix("cvta.")?.split_once(".u64 ")?;
+    let is_symbol = made == format!("{register}, %t") && [space, ""].contains(&wanted);
+    is_symbol.then(|| Address { space, base: base.to_owned() })
 }
 
 #[cfg(test)]
@@ -78,6 +78,19 @@ mod tests {
     }
 
     const REGION: &str = "\t// begin inline asm\n\t{ .reg .u64 %t; mov.u64 %t, shared; cvta.shared.u64 %rd1, %t; }\n\t// end inline asm\n";
+
+    #[test]
+    fn accesses_of_constants_say_so() {
+        let constant =
+            "\t{ .reg .u64 %t; mov.u64 %t, weights; cvta.const.u64 %rd1, %t; }\n\t// end inline asm\n";
+        let lines = format!(
+            "{constant}\tld.b32 \t%r1, [%rd1];\n\tcvta.to.const.u64 \t%rd2, %rd1;\n\tld.const.b32 \t%r2, [%rd2+4];\n"
+        );
+        let expected = format!(
+            "{constant}\tld.const.b32 \t%r1, [weights];\n\tmov.b64 \t%rd2, weights;\n\tld.const.b32 \t%r2, [%rd2+4];\n"
+        );
+        assert_eq!(body(&lines), expected);
+    }
 
     #[test]
     fn shared_memory_is_reached_as_such() {

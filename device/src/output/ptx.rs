@@ -124,7 +124,9 @@ impl Sink for Piece {
     }
 }
 
-/// Adds to a counter that the host reads; gives what it was.
+/// Adds to a counter that the host reads; gives what it was. Only threads of this device add, so the device is
+/// scope enough, which matters: across the bus, many machines have no atomic operations. What orders messages and
+/// counters for the host is [`fence`], and the host's own loads.
 ///
 /// # Safety
 /// `counter` is a counter of the header.
@@ -134,7 +136,7 @@ unsafe fn add(counter: *mut u64, amount: u64) -> u64 {
     // address as a generic one and in the global window.
     unsafe {
         asm!(
-            "atom.global.add.u64 {before}, [{counter}], {amount};",
+            "atom.relaxed.gpu.global.add.u64 {before}, [{counter}], {amount};",
             before = out(reg64) before,
             counter = in(reg64) counter,
             amount = in(reg64) amount,

@@ -45,10 +45,15 @@ impl Record {
     fn exchange(&self) -> bool {
         let found: u32;
         // SAFETY: the state is an aligned word of live memory that the device may write to. Host memory
-        // has the same address as a generic one and in the global window.
+        // has the same address as a generic one and in the global window. Only threads of this device exchange
+        // it, so the device is scope enough, which matters: across the bus, many machines have no atomic
+        // operations. The host never exchanges; it stores `FREE` to a complete record, which no thread touches.
+        // That its reading comes before this thread's writing, the fence says, together with the volatile read
+        // of `FREE` in `claim`, which is one in the scope of the system.
         unsafe {
             asm!(
-                "atom.global.cas.b32 {found}, [{state}], {free}, {claimed};",
+                "atom.relaxed.gpu.global.cas.b32 {found}, [{state}], {free}, {claimed};",
+                "fence.acq_rel.sys;",
                 found = out(reg32) found,
                 state = in(reg64) &raw mut (*self.0).state,
                 free = const FREE,

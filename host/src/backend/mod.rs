@@ -101,7 +101,7 @@ impl DeviceBackend {
 
     /// Where the device lives: its identity.
     #[inline]
-    fn address(self) -> *const () {
+    pub(crate) fn address(self) -> *const () {
         match self {
             DeviceBackend::Cuda(device) => from_ref(device).cast(),
             DeviceBackend::Cpu(device) => from_ref(device).cast(),

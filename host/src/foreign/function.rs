@@ -71,6 +71,7 @@ impl ForeignFunction {
             uses_shared_memory: false,
             params: &[],
             image: &NO_IMAGE,
+            constants: &[],
             cpu: no_native_body,
             file: "",
             line: 0,

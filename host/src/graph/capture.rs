@@ -133,9 +133,29 @@ impl<'b> Capture<'_, 'b> {
 
     /// The graph, once nothing is recorded any more.
     fn finish(&self) -> Graph<'b> {
+        let constants = self.take_constants();
         let nodes = self.recorder.finish();
+        let mut slots = self.slots.take();
+        for (number, _) in constants {
+            let is_written = |&(buffer, usage): &(usize, Use)| buffer == number && usage != Use::Read;
+            let written = nodes.iter().flat_map(|node| &node.uses).any(is_written);
+            slots.set_usage(number, if written { Use::Write } else { Use::Read });
+        }
         let (id, device) = (self.recorder.id(), self.stream.device().clone());
-        Graph { id, device, nodes, slots: self.slots.take() }
+        Graph { id, device, nodes, slots }
+    }
+
+    /// Gives the graph the constants that have been used so far, so that it has the same buffers as the recorder,
+    /// under the same numbers; gives all of them.
+    fn take_constants(&self) -> Vec<(usize, &'static Memory)> {
+        let constants = self.recorder.constants();
+        let mut slots = self.slots.borrow_mut();
+        for &(number, memory) in &constants {
+            if number == slots.len() {
+                slots.push(Slot::constant(memory, Use::Read));
+            }
+        }
+        constants
     }
 }
 
@@ -276,6 +296,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
 
     fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {
         memory.check_device(self.stream.inner())?;
+        self.take_constants();
         self.recorder.admit(memory, may_write)
     }
 

@@ -57,6 +57,8 @@ impl<'b> ExecutableGraph<'b> {
     /// [`Error::DeviceMismatch`] if the stream is of another device; or if the device fails.
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         self.replay.check(stream)?;
+        // Held until the launch is enqueued.
+        let _enqueueing = self.slots.hold_constants();
         self.slots.begin(stream.inner())?;
         let nodes = &self.replay.nodes;
         profile::observe(stream.inner(), Work::Graph { nodes: nodes.len() }, || {

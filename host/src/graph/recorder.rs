@@ -65,6 +65,8 @@ struct BufferUses {
     start: Address,
     bytes: usize,
     may_write: bool,
+    /// It is a constant, which nobody has to give the graph.
+    constant: Option<&'static Memory>,
     writer: Option<usize>,
     readers: Vec<usize>,
 }
@@ -117,9 +119,30 @@ impl Recorder {
         let memory = from_ref(memory).addr();
         self.with(GRAPH, |state| {
             let readers = Vec::new();
-            state.buffers.push(BufferUses { memory, start, bytes, may_write, writer: None, readers });
+            let constant = None;
+            state.buffers.push(BufferUses {
+                memory,
+                start,
+                bytes,
+                may_write,
+                constant,
+                writer: None,
+                readers,
+            });
             Ok(())
         })
+    }
+
+    /// The constants among the buffers, by their numbers.
+    pub(crate) fn constants(&self) -> Vec<(usize, &'static Memory)> {
+        let state = self.lock();
+        let mut graph = state.as_ref();
+        while let Some(outer) = graph.and_then(|state| state.outer.as_deref()) {
+            graph = Some(outer);
+        }
+        let buffers = graph.map_or(&[][..], |state| &state.buffers);
+        let constants = buffers.iter().enumerate();
+        constants.filter_map(|(number, buffer)| Some((number, buffer.constant?))).collect()
     }
 
     /// The number of nodes so far.
@@ -184,6 +207,31 @@ impl State {
         }
         self.announced[line].push((buffer, usage));
         Ok(())
+    }
+
+    fn note_constant(&mut self, line: usize, memory: &'static Memory, usage: Use) {
+        let address = from_ref(memory).addr();
+        let number = self.buffers.iter().position(|buffer| buffer.memory == address).unwrap_or_else(|| {
+            self.admit_constant(memory);
+            self.buffers.len() - 1
+        });
+        self.announced[line].push((number, usage));
+    }
+
+    /// Admits it here and, under the same number, in all that this is inside of.
+    fn admit_constant(&mut self, memory: &'static Memory) {
+        self.buffers.push(BufferUses {
+            memory: from_ref(memory).addr(),
+            start: Address(memory.pointer()),
+            bytes: memory.bytes(),
+            may_write: true,
+            constant: Some(memory),
+            writer: None,
+            readers: Vec::new(),
+        });
+        if let Some(outer) = &mut self.outer {
+            outer.admit_constant(memory);
+        }
     }
 
     fn add(&mut self, line: usize, operation: Operation) -> usize {
@@ -279,6 +327,14 @@ impl RecordingStream {
     /// Announces a use by the next node here.
     pub(crate) fn note_use(&self, memory: &Memory, usage: Use) -> Result<()> {
         self.with(|state| state.note_use(self.line, memory, usage))
+    }
+
+    /// Announces a use of a constant by the next node here.
+    pub(crate) fn note_constant(&self, memory: &'static Memory, usage: Use) -> Result<()> {
+        self.with(|state| {
+            state.note_constant(self.line, memory, usage);
+            Ok(())
+        })
     }
 
     pub(crate) fn add(&self, operation: Operation) -> Result<usize> {

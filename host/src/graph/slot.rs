@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::error::GraphError;
+use crate::constant::{Enqueueing, enqueue_alone, enqueue_with_others};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
@@ -19,6 +20,8 @@ pub(crate) struct Slot<'b> {
 enum Owner<'b> {
     /// Somebody else's, who cannot move or drop it during `'b`; nor use it, if the graph writes it.
     Borrowed(&'b Memory),
+    /// A constant, which is there for ever.
+    Constant(&'static Memory),
     /// The graph's own; in a box, because it is known by its address.
     Kept(Box<Memory>),
 }
@@ -36,8 +39,13 @@ impl<'b> Slot<'b> {
         Slot { owner: Owner::Kept(Box::new(memory)), usage: Use::Write }
     }
 
+    pub(crate) fn constant(memory: &'static Memory, usage: Use) -> Self {
+        Slot { owner: Owner::Constant(memory), usage }
+    }
+
     pub(crate) fn memory(&self) -> &Memory {
         match &self.owner {
+            Owner::Constant(memory) => memory,
             Owner::Borrowed(memory) => memory,
             Owner::Kept(memory) => memory,
         }
@@ -61,6 +69,23 @@ impl<'b> Slots<'b> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot<'b>> {
         self.0.iter()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Notes how the graph uses number `number`, once that is known.
+    pub(crate) fn set_usage(&mut self, number: usize, usage: Use) {
+        self.0[number].usage = usage;
+    }
+
+    /// What a launch has to hold until it is enqueued, if it uses constants.
+    pub(crate) fn hold_constants(&self) -> Option<Enqueueing> {
+        let constants = self.0.iter().filter(|slot| matches!(slot.owner, Owner::Constant(_)));
+        let usage = constants.map(|slot| slot.usage).reduce(|a, b| if a == Use::Read { b } else { a })?;
+        Some(if usage == Use::Read { enqueue_with_others() } else { enqueue_alone() })
     }
 
     /// Makes what `stream` is about to be given, which may use all of them, wait for what it must come

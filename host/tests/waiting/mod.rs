@@ -118,6 +118,7 @@ const fn probe(cpu: unsafe fn(&Block<'_>, *const *const c_void)) -> Kernel {
         uses_shared_memory: false,
         params: &[(8, 8), (8, 8), (8, 8)],
         image: &IMAGE,
+        constants: &[],
         cpu,
         file: file!(),
         line: line!(),

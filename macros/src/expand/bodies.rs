@@ -8,6 +8,8 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Block, Ident, ImplItem, Item, Signature, parse_quote};
 
+use super::constants;
+
 /// The name under which a kernel's body stands in the module.
 pub(super) fn body_name(kernel: &Kernel) -> Ident {
     let name = kernel.name().to_string();
@@ -30,15 +32,15 @@ pub(super) fn aliases(module: &Module) -> TokenStream {
 pub(super) fn items(module: &Module) -> TokenStream {
     let names: Vec<String> = module.kernels.iter().map(|kernel| kernel.name().to_string()).collect();
     let items = module.item.content.iter().flat_map(|(_, items)| items);
-    items.map(|item| on_host(item, &names)).collect()
+    items.map(|item| on_host(module, item, &names)).collect()
 }
 
-fn on_host(item: &Item, kernels: &[String]) -> TokenStream {
+fn on_host(module: &Module, item: &Item, kernels: &[String]) -> TokenStream {
     match item {
         Item::Fn(function) => match Kernel::parse(function) {
-            Ok(Some(kernel)) => body(&kernel, kernels),
+            Ok(Some(kernel)) => body(module, &kernel, kernels),
             _ => {
-                let mut function = function.clone();
+                let mut function = constants::named_in(module, function);
                 name_bodies(&function.sig, &mut function.block, kernels);
                 function.into_token_stream()
             }
@@ -52,12 +54,16 @@ fn on_host(item: &Item, kernels: &[String]) -> TokenStream {
             }
             implementation.into_token_stream()
         }
+        Item::Static(it) if module.constants.iter().any(|constant| constant.name == it.ident) => {
+            TokenStream::new()
+        }
         other => other.into_token_stream(),
     }
 }
 
-fn body(kernel: &Kernel, kernels: &[String]) -> TokenStream {
+fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     let mut function = kernel.body();
+    constants::name_values(module, kernel.name(), &mut function.block);
     function.sig.ident = body_name(kernel);
     function.vis = syn::Visibility::Inherited;
     function.attrs.retain(|attribute| !attribute.path().is_ident("doc"));

@@ -3,16 +3,17 @@
 
 use ferrogrid_syntax::{Instance, Kernel, Module, Parameter, ParameterKind};
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
 
-use super::{extent_type, generic, shared};
+use super::{constants, extent_type, generic, shared};
 
 /// The module with its entry points, or without them for a library's device crate.
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
     let written = &module.item;
     let (attributes, visibility, name) = (&written.attrs, &written.vis, &written.ident);
-    let items = written.content.iter().flat_map(|(_, items)| items).map(without_kernel_attribute);
+    let items = written.content.iter().flat_map(|(_, items)| items).map(|item| on_device(module, item));
+    let constants = module.constants.iter().map(|it| constants::on_device(module, it, entries));
     let kernels = module.kernels.iter().filter(|_| entries);
     let entries = kernels
         .flat_map(|kernel| kernel.instances.iter().map(move |instance| entry(module, kernel, instance)));
@@ -20,19 +21,28 @@ pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
         #(#attributes)*
         #visibility mod #name {
             #(#items)*
+            #(#constants)*
             #(#entries)*
         }
     }
 }
 
-fn without_kernel_attribute(item: &Item) -> TokenStream {
-    if let Item::Fn(function) = item
-        && let Ok(Some(kernel)) = Kernel::parse(function)
-    {
-        let function = kernel.body();
-        return quote!(#[inline] #function);
+/// An item as it stands on the device: a kernel without its attribute, a constant not at all.
+fn on_device(module: &Module, item: &Item) -> TokenStream {
+    match item {
+        Item::Fn(function) => match Kernel::parse(function) {
+            Ok(Some(kernel)) => {
+                let mut function = kernel.body();
+                constants::name_values(module, kernel.name(), &mut function.block);
+                quote!(#[inline] #function)
+            }
+            _ => constants::named_in(module, function).into_token_stream(),
+        },
+        Item::Static(it) if module.constants.iter().any(|constant| constant.name == it.ident) => {
+            TokenStream::new()
+        }
+        _ => quote!(#item),
     }
-    quote!(#item)
 }
 
 /// The entry point of one instance. The module gets names for the instance's arguments, and the

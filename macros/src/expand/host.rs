@@ -12,7 +12,7 @@ use super::bodies::{self, body_name};
 use super::instances::{
     chosen, instance_marker, instance_name, instance_trait, instances, launch_bounds, static_name,
 };
-use super::{extent_type, generic, shared};
+use super::{constants, extent_type, generic, shared};
 
 /// The module with launch functions in place of its kernels.
 pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
@@ -21,6 +21,8 @@ pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
     let items = bodies::items(module);
     let aliases = bodies::aliases(module);
     let image = image(module, options);
+    let constants = module.constants.iter().map(|it| constants::on_host(module, it));
+    let limit = constants::limit(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, options));
     quote! {
         // `Float` has methods that std has under the same names but not yet on stable (`x.erf()`).
@@ -30,6 +32,8 @@ pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
             #items
             #aliases
             #image
+            #(#constants)*
+            #limit
             #(#kernels)*
         }
     }
@@ -83,6 +87,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
     let block = optional(kernel.bounds.block.map(|[x, y, z]| quote!([#x, #y, #z])));
     let max_threads = optional(kernel.bounds.max_threads.map(|threads| quote!(#threads)));
     let cluster = optional(kernel.bounds.cluster.map(|[x, y, z]| quote!([#x, #y, #z])));
+    let constants = constants::of_kernel(module, kernel);
     let uses_shared_memory = kernel.parameters.iter().any(|parameter| parameter.kind.is_shared());
     let shared_bytes = shared::bytes(kernel, &quote!(::ferrogrid::__private::device));
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
@@ -115,6 +120,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
                 uses_shared_memory: #uses_shared_memory,
                 params: &[#(#sizes),*],
                 image: &__FERROGRID_IMAGE,
+                constants: #constants,
                 cpu: #cpu::<#arguments>,
                 file: ::core::file!(),
                 line: ::core::line!(),

@@ -107,7 +107,9 @@ impl Walk<'_> {
             Expr::Paren(inner) => self.value(&mut inner.expr),
             Expr::Group(inner) => self.value(&mut inner.expr),
             Expr::Cast(cast) => self.value(&mut cast.expr),
-            Expr::Unary(unary) if !matches!(unary.op, UnOp::Deref(_)) => self.value(&mut unary.expr),
+            Expr::Unary(unary) if !matches!(unary.op, UnOp::Deref(_)) || self.is_item(&unary.expr) => {
+                self.value(&mut unary.expr)
+            }
             Expr::Binary(binary) if !is_assignment(&binary.op) => {
                 let left = self.value(&mut binary.left);
                 let lazy = matches!(binary.op, BinOp::And(_) | BinOp::Or(_));
@@ -162,6 +164,12 @@ impl Walk<'_> {
 
     fn all<'e>(&mut self, expressions: impl Iterator<Item = &'e mut Expr>) -> Value {
         expressions.fold(Value::default(), |value, expression| value.and(self.value(expression)))
+    }
+
+    /// Whether it names something outside of the kernel: if that is a reference, as the assertion demands, its target
+    /// is the same for all threads.
+    fn is_item(&self, expression: &Expr) -> bool {
+        plain(expression).is_some_and(|name| self.scopes.find(name).is_none())
     }
 
     fn path(&mut self, path: &ExprPath) -> Value {

@@ -236,7 +236,7 @@ pub(super) unsafe fn run_resident(
     executors: &[BlockExecutor],
     meeting: &Meeting,
 ) {
-    launch.name_kernel();
+    let _running = launch.enter(device);
     let mut residents = Vec::new();
     for (&number, executor) in numbers.iter().zip(executors) {
         // SAFETY: passed on.

@@ -19,6 +19,7 @@ use super::overflow;
 use super::panic::{catch, install_hook};
 use super::stack::MAX_STACKS;
 use crate::backend::params::CopiedParams;
+use crate::constant::Running;
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
@@ -114,7 +115,7 @@ impl Launch {
         failure: &FirstFailure<Error>,
     ) -> bool {
         let executor = device.executor();
-        self.name_kernel();
+        let _running = self.enter(device);
         let current = Cell::new(blocks.start);
         let work = || {
             for number in blocks {
@@ -138,9 +139,12 @@ impl Launch {
         may_wait
     }
 
-    /// Tells whoever handles overflows which kernel runs on this CPU thread.
-    pub(super) fn name_kernel(&self) {
-        overflow::run_kernel(self.kernel.name(), self.kernel.descriptor().cpu as usize);
+    /// Tells whoever handles overflows which kernel runs on this CPU thread, and lets it read its constants as long
+    /// as what this returns is there.
+    pub(super) fn enter(&self, device: &CpuDevice) -> Running {
+        let descriptor = self.kernel.descriptor();
+        overflow::run_kernel(self.kernel.name(), descriptor.cpu as usize);
+        Running::enter(descriptor.constants, device)
     }
 
     /// Runs block `number`.

@@ -3,14 +3,14 @@
 
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::fmt::Write;
-use std::ptr::null_mut;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 
 use super::device::{CudaDevice, Handle, option_value};
 use crate::error::{Error, Result};
 use crate::foreign::Image;
-use crate::image::Ptx;
+use crate::image::{ModuleImage, Ptx};
 use crate::kernel::Kernel;
 
 /// The room for each of the driver compiler's logs, in bytes.
@@ -18,7 +18,7 @@ const LOG_BYTES: usize = 16 * 1024;
 
 /// The function of `kernel` on `device`, whose context is bound.
 pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUfunction> {
-    let module = module(device, kernel)?;
+    let module = module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
     let mut function = null_mut();
     // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
@@ -75,10 +75,33 @@ fn allow_all_shared_memory(device: &CudaDevice, function: CUfunction, object: &s
     device.check(code, "cuFuncSetAttribute", object)
 }
 
-/// The module that `kernel` is in, loaded once.
-fn module(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUmodule> {
-    let image = kernel.descriptor().image;
-    let id = image.id().ok_or(Error::NoDeviceCode { kernel: kernel.name() })?;
+impl CudaDevice {
+    /// Where the constant `name` is, in the module of `image` under the name `symbol`; the module is loaded if it was
+    /// not.
+    pub(crate) fn constant(
+        &self,
+        image: &'static ModuleImage,
+        name: &'static str,
+        symbol: &str,
+        bytes: usize,
+    ) -> Result<*mut u8> {
+        self.bind()?;
+        let module = module(self, image, name)?;
+        let c_symbol = c_string(symbol);
+        let (mut start, mut found) = (0, 0);
+        // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
+        let code = unsafe { self.driver().module_global(&mut start, &mut found, module, c_symbol.as_ptr()) };
+        self.check(code, "cuModuleGetGlobal", &format!("constant `{name}` ({symbol})"))?;
+        if found != bytes {
+            return Err(Error::ConstantSize { constant: name, bytes, found });
+        }
+        Ok(with_exposed_provenance_mut(start as usize))
+    }
+}
+
+/// The module of `image`, loaded once; `name` is the kernel or constant that is wanted of it.
+fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) -> Result<CUmodule> {
+    let id = image.id().ok_or(Error::NoDeviceCode { kernel: name })?;
     let mut modules = device.modules();
     if let Some(module) = modules.get(&id) {
         return Ok(module.0);
@@ -86,20 +109,20 @@ fn module(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUmodule> {
     let candidates = image.candidates(device.capability());
     if candidates.is_empty() {
         return Err(Error::NoImageForDevice {
-            kernel: kernel.name(),
-            available: kernel.architectures(),
+            kernel: name,
+            available: image.texts().map(|ptx| ptx.arch).collect(),
             device: device.to_string().into(),
             capability: device.capability(),
         });
     }
-    let module = load_best(device, kernel, &candidates)?;
+    let module = load_best(device, name, &candidates)?;
     device.feedback().connect(device, module)?;
     modules.insert(id, Handle(module));
     Ok(module)
 }
 
 /// The first of `candidates` that loads. A driver may be older than the PTX version of the best.
-fn load_best(device: &CudaDevice, kernel: &'static Kernel, candidates: &[Ptx]) -> Result<CUmodule> {
+fn load_best(device: &CudaDevice, name: &'static str, candidates: &[Ptx]) -> Result<CUmodule> {
     let mut refusals = String::new();
     for ptx in candidates {
         // A driver older than the ptxas may refuse it; then it compiles the PTX.
@@ -119,7 +142,7 @@ fn load_best(device: &CudaDevice, kernel: &'static Kernel, candidates: &[Ptx]) -
         }
     }
     Err(Error::ModuleLoad {
-        kernel: kernel.name(),
+        kernel: name,
         device: device.to_string().into(),
         log: refusals.trim_end().into(),
     })

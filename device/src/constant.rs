@@ -1,0 +1,89 @@
+//! Constant memory: values that kernels only read, and that the host sets between launches. It must not know
+//! the host's side of it, nor which kernels read them.
+
+use core::fmt;
+use core::ops::Deref;
+
+/// A value in the constant memory of a device: what a `#[constant]` of a module is declared as (CUDA C++:
+/// `__constant__`).
+///
+/// Kernels and private functions of the module read it under its name, which is a `&T` there: `WEIGHTS[i]`, `*SCALE`,
+/// `LINE.slope`. On a GPU that is `ld.const`: a load of one address by all threads of
+/// a warp costs as much as a register, one of different addresses is done one address after the other; so it is the
+/// place for coefficients and tables that all threads read in the same order. A module has at most 65536 bytes.
+///
+/// The value in the source is what it holds at first on each device. On the host the same name is a
+/// `ferrogrid::DeviceConstant`, which sets and reads it in the order of streams.
+///
+/// ```
+/// use ferrogrid_device::Constant;
+///
+/// // In a `#[ferrogrid::module]`, below `#[constant]`:
+/// static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
+/// assert_eq!(WEIGHTS.iter().sum::<f32>(), 1.0);
+/// ```
+#[repr(transparent)]
+pub struct Constant<T>(T);
+
+// That `T` is `DeviceCopy`, the module demands, once and at the type.
+impl<T> Constant<T> {
+    /// The value that a constant holds at first.
+    pub const fn new(value: T) -> Self {
+        Constant(value)
+    }
+}
+
+impl<T> Deref for Constant<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Constant<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The most bytes of all constants of a module together.
+#[doc(hidden)]
+pub const LIMIT: usize = 65536;
+
+/// What a reference to a constant borrows, so that none outlives the function that reads it.
+#[doc(hidden)]
+pub struct Reading;
+
+/// The value of the constant at `start`, while `reading` is there.
+///
+/// # Safety
+/// `start` is a constant of the module whose kernel runs, in constant memory if this is a GPU; nothing writes it
+/// while the kernel runs.
+#[doc(hidden)]
+#[inline(always)]
+pub unsafe fn read<T>(_: &Reading, start: *const Constant<T>) -> &T {
+    #[cfg(target_arch = "nvptx64")]
+    assume_constant(start.cast());
+    // SAFETY: the caller's.
+    unsafe { &(*start).0 }
+}
+
+/// Lets LLVM know that the address is in constant memory, which makes the loads `ld.const`.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn assume_constant(start: *const u8) {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.isspacep.const"]
+        fn isspacep_const(address: *const u8) -> bool;
+    }
+    // SAFETY: the address is in constant memory, so what is assumed holds, and nothing is at 0 there; the empty
+    // code between keeps LLVM from dropping the assumption before it is of use.
+    unsafe {
+        let is_constant = isspacep_const(start);
+        core::arch::asm!("// {0}", in(reg32) u32::from(is_constant), options(nomem, nostack));
+        core::hint::assert_unchecked(is_constant);
+        core::hint::assert_unchecked(!start.is_null());
+    }
+}

@@ -1,0 +1,168 @@
+//! Constants of modules of kernels, as the host sees them: values that it sets and reads in the order of streams.
+//! It must not know where a device keeps them.
+
+mod memory;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ferrogrid_device::{Constant, DeviceCopy};
+
+use crate::argument::DeviceInput;
+use crate::buffer::DeviceBuffer;
+use crate::copy::agree;
+use crate::error::Result;
+use crate::image::ModuleImage;
+use crate::memory::Contents;
+use crate::order::Use;
+use crate::stream::Stream;
+
+pub use memory::ConstantMemory;
+pub(crate) use memory::{Enqueueing, Running, begin_launch, enqueue_alone, enqueue_with_others};
+
+/// A `#[constant]` of a module: on each device a value in constant memory, which kernels of the module read
+/// (CUDA C++: `__constant__`, `cudaMemcpyToSymbolAsync`, `cudaMemcpyFromSymbolAsync`; `cuModuleGetGlobal`).
+///
+/// Each device has a value of its own, at first the one in the source. It is ordered like a buffer: a launch of a
+/// kernel that may read it comes after what set it, on whichever stream, and what sets it comes after the launches
+/// before.
+///
+/// ```
+/// # extern crate ferrogrid_host as ferrogrid;
+/// # mod example {
+/// # fn main() -> ferrogrid::Result<()> {
+/// # #[cfg(any())] {
+/// #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     /// The weights of a blur of three elements.
+///     #[constant]
+///     pub static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
+///
+///     #[kernel]
+///     pub fn blur(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+///         if let Some(y) = y.get_mut(t.index()) {
+///             *y = (0..3).map(|k| WEIGHTS[k] * x[t.index().get() + k]).sum();
+///         }
+///     }
+/// }
+///
+/// kernels::blur(&stream, grid, &x, &mut y)?; // with the weights in the source
+/// kernels::WEIGHTS.set(&stream, &[1.0 / 3.0; 3])?;
+/// kernels::blur(&stream, grid, &x, &mut y)?; // with others
+/// # }
+/// # Ok(()) }}
+/// ```
+pub struct DeviceConstant<T> {
+    memory: ConstantMemory,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> DeviceConstant<T> {
+    /// The constant `name`, in the PTX of `image` under the name `symbol`.
+    #[doc(hidden)]
+    pub const fn new(
+        name: &'static str,
+        symbol: &'static str,
+        image: &'static ModuleImage,
+        initial: &'static InitialValue<T>,
+    ) -> Self {
+        let start = std::ptr::from_ref(initial).cast();
+        // SAFETY: the value has that many bytes, for ever; only what is `DeviceCopy` is copied further.
+        let memory = unsafe { ConstantMemory::new(name, symbol, image, start, size_of::<T>()) };
+        DeviceConstant { memory, value: PhantomData }
+    }
+
+    /// Its name, with the path of its module.
+    pub fn name(&self) -> &'static str {
+        self.memory.name()
+    }
+
+    /// Where it is kept, without its type.
+    #[doc(hidden)]
+    pub const fn memory(&self) -> &ConstantMemory {
+        &self.memory
+    }
+
+    /// Where the CPU device has it whose kernel runs on this thread.
+    ///
+    /// # Panics
+    /// If no kernel of its module runs here.
+    #[doc(hidden)]
+    #[inline]
+    pub fn here(&self) -> *const Constant<T> {
+        self.memory.here().cast()
+    }
+}
+
+impl<T: DeviceCopy> DeviceConstant<T> {
+    /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read
+    /// it. Returns when `value` is free to be changed. A graph cannot record this, since the value may be gone when
+    /// it is launched, but [`copy_from`](DeviceConstant::copy_from).
+    ///
+    /// # Errors
+    /// If the module does not load, or a failure of the device.
+    pub fn set(&self, stream: &Stream, value: &T) -> Result<()> {
+        let staged = stream.upload(std::slice::from_ref(value))?;
+        self.copy_from(stream, &staged)
+    }
+
+    /// As [`set`](DeviceConstant::set), with the only element of a buffer or view, without waiting; also in a
+    /// graph.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `source` has not one element, or as
+    /// [`set`](DeviceConstant::set).
+    pub fn copy_from<'a>(&self, stream: &Stream, source: impl DeviceInput<'a, T>) -> Result<()> {
+        let source = source.into_input();
+        agree("DeviceConstant::copy_from", source.len(), 1)?;
+        let resident = self.memory.resident(stream.device())?;
+        let _enqueueing = enqueue_alone();
+        source.access().begin(stream.inner())?;
+        resident.begin(stream.inner(), Use::Write)?;
+        // SAFETY: both are a `T` of this device, ordered here for their use: nobody else enqueues a use of the
+        // constant meanwhile. They do not overlap: no view leads to constants.
+        unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>()) }
+    }
+
+    /// What the device of `stream` has, once all work enqueued there so far has run.
+    ///
+    /// # Errors
+    /// A failure of the work before, as [`Stream::synchronize`]; or as [`set`](DeviceConstant::set).
+    pub fn get(&self, stream: &Stream) -> Result<T> {
+        let resident = self.memory.resident(stream.device())?;
+        let mut copy = DeviceBuffer::<T>::allocate(stream, 1, Contents::Uninitialised)?;
+        {
+            let _enqueueing = enqueue_with_others();
+            resident.begin(stream.inner(), Use::Read)?;
+            let target = copy.view_mut().start().cast();
+            // SAFETY: both are a `T` of this device; the copy is used by nothing yet, and nobody enqueues a write of
+            // the constant meanwhile.
+            unsafe { stream.inner().copy(target, resident.start(), size_of::<T>())? };
+        }
+        let mut value = stream.download(&copy)?;
+        Ok(value.swap_remove(0))
+    }
+}
+
+impl<T> fmt::Debug for DeviceConstant<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceConstant").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// What a constant holds at first.
+#[doc(hidden)]
+#[repr(transparent)]
+pub struct InitialValue<T>(#[allow(dead_code)] Constant<T>);
+
+// SAFETY: nobody reaches the value; what is `DeviceCopy` is copied, byte for byte.
+unsafe impl<T> Sync for InitialValue<T> {}
+
+impl<T> InitialValue<T> {
+    /// The value in the source.
+    pub const fn new(value: Constant<T>) -> Self {
+        InitialValue(value)
+    }
+}

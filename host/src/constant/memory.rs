@@ -1,0 +1,202 @@
+//! Where each device keeps a constant, and how its uses get into the order of work. It must not know the type of
+//! the value.
+//!
+//! A constant belongs to nobody, so the borrow checker does not keep its uses apart as it does those of buffers: one
+//! thread may set it while another launches. What `order.rs` needs of borrows, a lock gives here: whoever uses a
+//! constant holds it from the entry into the order until the work is enqueued, setters alone, readers together.
+
+use std::cell::Cell;
+use std::ptr::{from_ref, null, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::backend::DeviceBackend;
+use crate::device::Device;
+use crate::error::Result;
+use crate::image::ModuleImage;
+use crate::memory::{Contents, Memory};
+use crate::order::Use;
+use crate::stream::StreamInner;
+
+/// A constant of this program, on all devices.
+#[doc(hidden)]
+pub struct ConstantMemory {
+    name: &'static str,
+    symbol: &'static str,
+    image: &'static ModuleImage,
+    initial: *const u8,
+    bytes: usize,
+    /// The devices that have it, the latest first. They live as long as the process, so entries are only added.
+    residents: AtomicPtr<Resident>,
+    /// Held by whoever adds one.
+    adding: Mutex<()>,
+}
+
+// SAFETY: `initial` leads to bytes that nobody writes; the rest is made for many threads.
+unsafe impl Send for ConstantMemory {}
+// SAFETY: as above.
+unsafe impl Sync for ConstantMemory {}
+
+/// A constant on one device.
+pub(crate) struct Resident {
+    device: DeviceBackend,
+    memory: Memory,
+    next: *const Resident,
+}
+
+impl ConstantMemory {
+    /// # Safety
+    /// `initial` leads to `bytes` of a `DeviceCopy` value that lives for ever.
+    pub(super) const unsafe fn new(
+        name: &'static str,
+        symbol: &'static str,
+        image: &'static ModuleImage,
+        initial: *const u8,
+        bytes: usize,
+    ) -> Self {
+        let (residents, adding) = (AtomicPtr::new(null_mut()), Mutex::new(()));
+        ConstantMemory { name, symbol, image, initial, bytes, residents, adding }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The constant on `device`, with the value in the source if it was not there before.
+    pub(crate) fn resident(&self, device: &Device) -> Result<&'static Resident> {
+        if let Some(resident) = self.find(device.backend().address()) {
+            return Ok(resident);
+        }
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(resident) = self.find(device.backend().address()) {
+            return Ok(resident);
+        }
+        let (memory, next) = (self.place(device)?, self.residents.load(Ordering::Acquire).cast_const());
+        let resident: &'static mut Resident =
+            Box::leak(Box::new(Resident { device: device.backend(), memory, next }));
+        self.residents.store(resident, Ordering::Release);
+        Ok(resident)
+    }
+
+    #[inline]
+    fn find(&self, device: *const ()) -> Option<&'static Resident> {
+        let mut at = self.residents.load(Ordering::Acquire).cast_const();
+        // SAFETY: entries are leaked, and complete before they are in the list.
+        while let Some(resident) = unsafe { at.as_ref() } {
+            if std::ptr::addr_eq(resident.device.address(), device) {
+                return Some(resident);
+            }
+            at = resident.next;
+        }
+        None
+    }
+
+    fn place(&self, device: &Device) -> Result<Memory> {
+        // Of its own: one of a recording runs nothing.
+        let stream = device.new_stream()?;
+        match device.backend() {
+            DeviceBackend::Cuda(cuda) => {
+                let start = cuda.constant(self.image, self.name, self.symbol, self.bytes)?;
+                // SAFETY: the variable has that many bytes, of this device, while the module is loaded: for ever.
+                // No kernel of this process has used it so far, since launches come here first.
+                Ok(unsafe { Memory::foreign(stream.inner(), start, self.bytes, Box::new(())) })
+            }
+            DeviceBackend::Cpu(_) => {
+                let memory = Memory::allocate(stream.inner(), self.bytes, Contents::Uninitialised)?;
+                // SAFETY: the value in the source has that many bytes, and the memory has just been allocated.
+                unsafe { stream.inner().initialise_from_host(memory.pointer(), self.initial, self.bytes)? };
+                Ok(memory)
+            }
+        }
+    }
+
+    /// Where the CPU device has it whose kernel runs on this thread.
+    #[inline]
+    pub(super) fn here(&self) -> *const u8 {
+        let listed = |running: &Entered| running.constants.iter().any(|it| std::ptr::eq(*it, self));
+        let resident = RUNNING.get().filter(listed).and_then(|running| self.find(running.device));
+        match resident {
+            Some(resident) => resident.memory.pointer(),
+            None => panic!("`{}` is constant memory, which only kernels of its module can read", self.name),
+        }
+    }
+}
+
+impl Resident {
+    pub(super) fn start(&self) -> *mut u8 {
+        self.memory.pointer()
+    }
+
+    /// Enters a use by what `stream` is about to be given; the caller holds [`Enqueueing`] until it has been.
+    pub(super) fn begin(&'static self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+        match stream.recording() {
+            None => self.memory.begin(stream, usage),
+            // A graph holds it without being told so, since it is there for ever.
+            Some(recording) => recording.note_constant(&self.memory, usage),
+        }
+    }
+}
+
+static ORDER: RwLock<()> = RwLock::new(());
+
+/// Whoever has it may enqueue uses of constants.
+pub(crate) enum Enqueueing {
+    /// At the same time as others.
+    WithOthers { _lock: RwLockReadGuard<'static, ()> },
+    /// While nobody else does.
+    Alone { _lock: RwLockWriteGuard<'static, ()> },
+}
+
+/// For work that reads constants.
+pub(crate) fn enqueue_with_others() -> Enqueueing {
+    Enqueueing::WithOthers { _lock: ORDER.read().unwrap_or_else(PoisonError::into_inner) }
+}
+
+/// For work that writes a constant.
+pub(crate) fn enqueue_alone() -> Enqueueing {
+    Enqueueing::Alone { _lock: ORDER.write().unwrap_or_else(PoisonError::into_inner) }
+}
+
+/// Enters into the order that a launch on `stream` may read `constants`, which are not empty.
+#[cold]
+pub(crate) fn begin_launch(
+    constants: &[&'static ConstantMemory],
+    stream: &Arc<StreamInner>,
+) -> Result<Enqueueing> {
+    for constant in constants {
+        constant.resident(stream.device())?;
+    }
+    let enqueueing = enqueue_with_others();
+    for constant in constants {
+        constant.resident(stream.device())?.begin(stream, Use::Read)?;
+    }
+    Ok(enqueueing)
+}
+
+/// What runs on a thread of the CPU device.
+#[derive(Clone, Copy)]
+struct Entered {
+    constants: &'static [&'static ConstantMemory],
+    device: *const (),
+}
+
+thread_local! {
+    static RUNNING: Cell<Option<Entered>> = const { Cell::new(None) };
+}
+
+/// While it is there, the constants of a kernel can be read on this thread.
+pub(crate) struct Running(Option<Entered>);
+
+impl Running {
+    /// `device` is where the CPU device lives.
+    pub(crate) fn enter<D>(constants: &'static [&'static ConstantMemory], device: &D) -> Self {
+        let device = if constants.is_empty() { null() } else { from_ref(device).cast() };
+        Running(RUNNING.replace(Some(Entered { constants, device })))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.set(self.0);
+    }
+}

@@ -1,0 +1,181 @@
+//! Constants in both halves: on a device variables that the builder moves to constant memory, on the host values
+//! that it can set; and in every function that reads one, a reference to it that ends with the function. It must
+//! not know what a launch does with them.
+
+use ferrogrid_syntax::{Constant, Kernel, Module};
+use proc_macro2::{Group, Literal, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Block, Ident, ItemFn, Stmt, parse_quote};
+
+/// The function that gives the reference.
+fn reader(constant: &Constant) -> Ident {
+    format_ident!("__ferrogrid_read_{}", constant.bare_name())
+}
+
+/// Lets the names of constants that `block` of the function `name` mentions mean what they hold.
+pub(super) fn name_values(module: &Module, name: &Ident, block: &mut Block) {
+    let mut statements: Vec<Stmt> = Vec::new();
+    let mut text = block.to_token_stream();
+    for constant in module.constants_read_by(name) {
+        let local = format_ident!("__value_{}", constant.bare_name());
+        let mut mentioned = false;
+        text = renamed(text, &constant.name, &local, &mut mentioned);
+        if !mentioned {
+            continue;
+        }
+        let (reader, cfgs) = (reader(constant), constant.cfgs().collect::<Vec<_>>());
+        let reading = format_ident!("__reading_{}", constant.bare_name());
+        statements.push(parse_quote!(#(#cfgs)* #[allow(non_snake_case)] let #reading = ::ferrogrid::device::constant::Reading;));
+        // SAFETY: it is called where kernels of the module run, or functions that only they call.
+        statements.push(parse_quote! {
+            #(#cfgs)* #[allow(non_snake_case, unused_variables)] let #local = unsafe { self::#reader(&#reading) };
+        });
+    }
+    if !statements.is_empty() {
+        *block = syn::parse2(text).expect("an identifier in place of another");
+        block.stmts.splice(0..0, statements);
+    }
+}
+
+/// As [`name_values`], for a function that is no kernel.
+pub(super) fn named_in(module: &Module, function: &ItemFn) -> ItemFn {
+    let mut function = function.clone();
+    name_values(module, &function.sig.ident, &mut function.block);
+    function
+}
+
+/// `tokens` with `local` in place of `name`, where that stands alone: no local can have the name of a static.
+fn renamed(tokens: TokenStream, name: &Ident, local: &Ident, mentioned: &mut bool) -> TokenStream {
+    let mut before = [' '; 2];
+    let mut tree = |tree: TokenTree| {
+        // `other::NAME` and `other.NAME` are something else; `0..NAME` and `field: NAME` are not.
+        let is_part = before == [':', ':'] || (before[1] == '.' && before[0] != '.');
+        before = [before[1], if let TokenTree::Punct(punct) = &tree { punct.as_char() } else { ' ' }];
+        match tree {
+            TokenTree::Ident(ident) if ident == *name && !is_part => {
+                *mentioned = true;
+                let mut local = local.clone();
+                local.set_span(ident.span());
+                TokenTree::Ident(local)
+            }
+            TokenTree::Group(group) => {
+                let stream = renamed(group.stream(), name, local, mentioned);
+                let mut inner = Group::new(group.delimiter(), stream);
+                inner.set_span(group.span());
+                TokenTree::Group(inner)
+            }
+            other => other,
+        }
+    };
+    tokens.into_iter().map(&mut tree).collect()
+}
+
+/// The variable, which the builder moves to constant memory; and the function that reads it, which does not go
+/// by the variable, since LLVM takes it for one that never changes. A library that others link has no variable: only
+/// its own entry points read it.
+pub(super) fn on_device(module: &Module, constant: &Constant, entries: bool) -> TokenStream {
+    let symbol = constant.symbol(module.fingerprint);
+    let name = Ident::new(&symbol, constant.name.span());
+    let (reader, ty, value, initial) = (reader(constant), &constant.ty, &constant.value, &constant.initial);
+    let cfgs: Vec<_> = constant.cfgs().collect();
+    let code =
+        Literal::string(&format!("{{{{ .reg .u64 %t; mov.u64 %t, {symbol}; cvta.const.u64 {{0}}, %t; }}}}"));
+    // SAFETY of the `unsafe` blocks below: the code takes an address and reaches no memory; the address is that of
+    // the constant.
+    let variable = entries.then(|| {
+        quote! {
+            #(#cfgs)*
+            #[unsafe(no_mangle)]
+            #[allow(non_upper_case_globals)]
+            static #name: #ty = #initial;
+        }
+    });
+    quote! {
+        #variable
+        #(#cfgs)*
+        #[allow(non_snake_case)]
+        #[inline(always)]
+        unsafe fn #reader(reading: &::ferrogrid::device::constant::Reading) -> &#value {
+            let start: *const ::ferrogrid::device::Constant<#value>;
+            unsafe {
+                ::core::arch::asm!(#code, out(reg64) start, options(pure, nomem, nostack));
+                ::ferrogrid::device::constant::read(reading, start)
+            }
+        }
+    }
+}
+
+/// The value that the host can set; and the function that reads what the device that runs here has.
+pub(super) fn on_host(module: &Module, constant: &Constant) -> TokenStream {
+    let (name, visibility, attributes) = (&constant.name, &constant.visibility, &constant.attributes);
+    let (bare, symbol, reader) =
+        (constant.bare_name(), constant.symbol(module.fingerprint), reader(constant));
+    let (ty, value, initial) = (&constant.ty, &constant.value, &constant.initial);
+    let at_first = format_ident!("__FERROGRID_INITIAL_{}", bare);
+    let cfgs: Vec<_> = constant.cfgs().collect();
+    let travels = quote_spanned! {value.span()=>
+        const _: () = ::ferrogrid::__private::device::assert_device_copy::<#value>();
+    };
+    quote! {
+        #(#cfgs)*
+        #travels
+        #(#cfgs)*
+        #[doc(hidden)]
+        static #at_first: ::ferrogrid::__private::InitialValue<#value> = {
+            let initial: #ty = #initial;
+            ::ferrogrid::__private::InitialValue::new(initial)
+        };
+        #(#attributes)*
+        #visibility static #name: ::ferrogrid::__private::DeviceConstant<#value> =
+            ::ferrogrid::__private::DeviceConstant::new(
+                ::core::concat!(::core::module_path!(), "::", #bare), #symbol, &__FERROGRID_IMAGE, &#at_first,
+            );
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(non_snake_case)]
+        #[inline]
+        unsafe fn #reader(
+            reading: &::ferrogrid::__private::device::constant::Reading,
+        ) -> &#value {
+            // SAFETY: a launch of the kernel that runs here keeps the memory as it is until it has run.
+            unsafe { ::ferrogrid::__private::device::constant::read(reading, self::#name.here()) }
+        }
+    }
+}
+
+/// A check that all constants of the module fit.
+pub(super) fn limit(module: &Module) -> TokenStream {
+    if module.constants.is_empty() {
+        return TokenStream::new();
+    }
+    let lines = module.constants.iter().map(|constant| {
+        let (cfgs, value) = (constant.cfgs(), &constant.value);
+        let bare = constant.bare_name();
+        quote! {
+            #(#cfgs)*
+            let total = ::ferrogrid::__private::add_constant(
+                total, #bare, ::core::mem::size_of::<#value>(), ::core::mem::align_of::<#value>(),
+            );
+        }
+    });
+    quote! {
+        const _: () = {
+            let total = 0;
+            #(#lines)*
+            let _ = total;
+        };
+    }
+}
+
+/// The constants that a launch of `kernel` may read, as the descriptor lists them.
+pub(super) fn of_kernel(module: &Module, kernel: &Kernel) -> TokenStream {
+    let constants = module.constants_of(kernel).map(|constant| {
+        let (cfgs, name) = (constant.cfgs(), &constant.name);
+        quote!(#(#cfgs)* self::#name.memory())
+    });
+    quote! {{
+        static CONSTANTS: &[&::ferrogrid::__private::ConstantMemory] = &[#(#constants),*];
+        CONSTANTS
+    }}
+}

@@ -1,0 +1,11 @@
+//! What is on the heap of the host means nothing on a device.
+
+#[ferrogrid::module(host_only)]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[constant]
+    static NAMES: Constant<Vec<u8>> = Constant::new(Vec::new());
+}
+
+fn main() {}

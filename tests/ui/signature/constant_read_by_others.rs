@@ -1,0 +1,19 @@
+//! A function that others can call would read a constant behind the back of their launches.
+
+#[ferrogrid::module(host_only)]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[constant]
+    static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.0; 3]);
+
+    fn weight(i: usize) -> f32 {
+        WEIGHTS[i]
+    }
+
+    pub fn half_of_weight(i: usize) -> f32 {
+        weight(i) / 2.0
+    }
+}
+
+fn main() {}
