@@ -104,12 +104,8 @@ impl<'a> Plan<'a> {
         if !lock_text.is_empty() && !folder.join("Cargo.lock").is_file() {
             cache::write(&folder.join("Cargo.lock"), &lock_text)?;
         }
-        let crates = self.run_cargo(arch, core, &folder, &shared.join("target"))?;
-        let mut memory = format!("{inputs}\n");
-        for (name, rlib) in &crates {
-            memory.push_str(&format!("{name}\t{}\t{}\n", file_key(rlib), rlib.display()));
-        }
-        cache::write(&stamp, &memory)?;
+        let libraries = self.run_cargo(arch, core, &folder, &shared.join("target"))?;
+        cache::write(&stamp, &memory_of(&inputs, &libraries))?;
         as_last_time()
             .ok_or_else(|| Error::Metadata(format!("cargo built no usable crates in {}", shared.display())))
     }
@@ -155,7 +151,7 @@ impl<'a> Plan<'a> {
         core: &CoreEntry,
         folder: &Path,
         target_dir: &Path,
-    ) -> Result<Vec<(String, PathBuf)>, Error> {
+    ) -> Result<Libraries, Error> {
         let cargo = |extra: &[&str]| {
             let mut command = inner_cargo::build(self.toolchain, &folder.join("Cargo.toml"), target_dir);
             let flags = [
@@ -193,8 +189,18 @@ impl<'a> Plan<'a> {
         for (name, dependency) in &self.named {
             crates.push((name.clone(), built(&artifacts, &dependency.package)?));
         }
-        Ok(crates)
+        // The facade as cargo names it is that of the package built last; it is kept above.
+        let others = artifacts.iter().filter(|artifact| artifact.package != FACADE_NAME);
+        Ok(Libraries { crates, beneath: others.filter_map(library).collect() })
     }
+}
+
+/// What the inner cargo has built.
+struct Libraries {
+    /// Extern name and library of what device crates are linked against.
+    crates: Vec<(String, PathBuf)>,
+    /// All that rustc may read for that: a build that was ended half-way may have left out any of them.
+    beneath: Vec<PathBuf>,
 }
 
 const FACADE_NAME: &str = "ferrogrid-device-facade";
@@ -300,21 +306,31 @@ fn package_name(id: &str) -> String {
 /// What rustc links for a package: its rlib for the device (it may be built for the host too), or
 /// the library of a proc macro.
 fn built(artifacts: &[Artifact], package: &str) -> Result<PathBuf, Error> {
-    let usable = |artifact: &Artifact| {
-        let is_device_rlib = |file: &&PathBuf| {
-            file.extension().is_some_and(|it| it == "rlib")
-                && file.components().any(|part| part.as_os_str() == DEVICE_TARGET)
-        };
-        let is_library =
-            |file: &&PathBuf| file.extension().is_some_and(|it| it == std::env::consts::DLL_EXTENSION);
-        let mut files = artifact.files.iter();
-        if artifact.is_macro { files.find(is_library).cloned() } else { files.find(is_device_rlib).cloned() }
-    };
-    let found = artifacts.iter().rev().filter(|artifact| artifact.package == package).find_map(usable);
+    let found = artifacts.iter().rev().filter(|artifact| artifact.package == package).find_map(library);
     found.ok_or_else(|| Error::Metadata(format!("cargo reported no library of `{package}` for the device")))
 }
 
-/// The externs as last built, if they were built from the same inputs and are still the same files.
+/// The file of an artifact that rustc links; `None` if it was built for the host.
+fn library(artifact: &Artifact) -> Option<PathBuf> {
+    let is_device_rlib = |file: &&PathBuf| {
+        file.extension().is_some_and(|it| it == "rlib")
+            && file.components().any(|part| part.as_os_str() == DEVICE_TARGET)
+    };
+    let is_library =
+        |file: &&PathBuf| file.extension().is_some_and(|it| it == std::env::consts::DLL_EXTENSION);
+    let mut files = artifact.files.iter();
+    if artifact.is_macro { files.find(is_library).cloned() } else { files.find(is_device_rlib).cloned() }
+}
+
+/// What `remembered` reads: the inputs, and a line for each library, without a name for those beneath the crates.
+fn memory_of(inputs: &str, libraries: &Libraries) -> String {
+    let named = libraries.crates.iter().map(|(name, file)| (name.as_str(), file));
+    let lines = named.chain(libraries.beneath.iter().map(|file| ("", file)));
+    let line = |(name, file): (&str, &PathBuf)| format!("{name}\t{}\t{}\n", file_key(file), file.display());
+    format!("{inputs}\n") + &lines.map(line).collect::<String>()
+}
+
+/// The externs as last built, if they were built from the same inputs and all files are still the same.
 fn remembered(stamp: &Path, inputs: &str, shared: &Path, lock: &Path) -> Option<Externs> {
     let text = fs::read_to_string(stamp).ok()?;
     let mut lines = text.lines();
@@ -328,7 +344,9 @@ fn remembered(stamp: &Path, inputs: &str, shared: &Path, lock: &Path) -> Option<
         if file_key(&rlib) != key {
             return None;
         }
-        crates.push((name.to_owned(), rlib));
+        if !name.is_empty() {
+            crates.push((name.to_owned(), rlib));
+        }
     }
     let target = shared.join("target");
     let search = vec![target.join(DEVICE_TARGET).join("release/deps"), target.join("release/deps")];
@@ -374,6 +392,22 @@ mod tests {
             default_features: true,
             features: Vec::new(),
         }
+    }
+
+    #[test]
+    fn externs_are_built_again_if_a_file_beneath_them_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [facade, beneath, stamp] = ["facade.rlib", "libm.rlib", "stamp"].map(|it| folder.path().join(it));
+        fs::write(&facade, "facade").unwrap();
+        fs::write(&beneath, "libm").unwrap();
+        let crates = vec![("ferrogrid".to_owned(), facade.clone())];
+        fs::write(&stamp, memory_of("inputs", &Libraries { crates, beneath: vec![beneath.clone()] }))
+            .unwrap();
+        let known = |inputs| remembered(&stamp, inputs, folder.path(), &folder.path().join("lock"));
+        assert_eq!(known("inputs").unwrap().crates, [("ferrogrid".to_owned(), facade)]);
+        assert!(known("others").is_none());
+        fs::remove_file(beneath).unwrap();
+        assert!(known("inputs").is_none());
     }
 
     #[test]
