@@ -45,6 +45,8 @@ struct Pending {
     work: Work,
     stream: u64,
     call: u64,
+    /// When the call began.
+    asked: Duration,
     marks: Marks,
 }
 
@@ -72,9 +74,10 @@ impl Recorder {
         let call = collected.next_call;
         collected.next_call += 1;
         let span = self.call(work, host.0, host.1, &mut collected);
+        let asked = span.start;
         collected.spans.push(Span { call: Some(call), ..span });
         match marks {
-            Some(marks) => collected.pending.push_back(Pending { work, stream, call, marks }),
+            Some(marks) => collected.pending.push_back(Pending { work, stream, call, asked, marks }),
             None => collected.lost += 1,
         }
         if collected.pending.len() >= MANY_PENDING {
@@ -162,7 +165,9 @@ impl Collected {
         };
         let work = pending.work;
         let track = Track::Stream(pending.stream);
-        let span = Span::new(work.name(), work.kind(), track, duration(start), duration(seconds));
+        // The two clocks are brought together to within microseconds only, and nothing begins before it is asked for.
+        let begin = duration(start).max(pending.asked);
+        let span = Span::new(work.name(), work.kind(), track, begin, duration(seconds));
         self.spans.push(Span { call: Some(pending.call), ..describe(work, span) });
         if start - self.anchor.1 > ANCHOR_SECONDS {
             self.anchor = (pending.marks.0, start);
