@@ -81,7 +81,7 @@ pub mod planes {
     pub fn sums_of_rows(t: Thread<1>, x: Plane<u32>, mut y: DisjointSlice<u32>) {
         let i = t.index();
         if let (Some(row), Some(y)) = (x.row(i.get()), y.get_mut(i)) {
-            *y = row.iter().fold(0, |sum, value| sum + value);
+            *y = row.iter().sum();
         }
     }
 
