@@ -113,7 +113,7 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     /// # Errors
     /// [`Error::ViewTooLarge`] if that is more than the view has.
     pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceView<'a, T, 2>> {
-        let height = plane_of(width, height, self.extent[0])?;
+        check_plane(width, height, self.extent[0])?;
         Ok(self.shaped([width, height]))
     }
 
@@ -334,7 +334,7 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// # Errors
     /// [`Error::ViewTooLarge`] if that is more than the view has.
     pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceViewMut<'a, T, 2>> {
-        let height = plane_of(width, height, self.extent[0])?;
+        check_plane(width, height, self.extent[0])?;
         Ok(self.shaped([width, height]))
     }
 }
@@ -370,10 +370,10 @@ fn start_of<T, U>(start: *mut T, len: usize) -> *mut U {
     if len == 0 { NonNull::dangling().as_ptr() } else { start.cast() }
 }
 
-/// The height of a plane for which `length` elements are there.
-fn plane_of(width: usize, height: usize, length: usize) -> Result<usize> {
+/// Whether `length` elements are enough for the plane.
+fn check_plane(width: usize, height: usize, length: usize) -> Result<()> {
     match width.checked_mul(height) {
-        Some(area) if area <= length => Ok(height),
+        Some(area) if area <= length => Ok(()),
         _ => Err(Error::ViewTooLarge { width, height, length }),
     }
 }

@@ -31,18 +31,7 @@ fn scenario() {
     run_requested(SCENARIOS);
 }
 
-const PTX: &str = "
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry saxpy_cu(
-    .param .f32 saxpy_cu_param_0,
-    .param .u64 saxpy_cu_param_1,
-    .param .u64 saxpy_cu_param_2,
-    .param .u64 saxpy_cu_param_3,
-    .param .u64 saxpy_cu_param_4
-) { ret; }
-";
+const PTX: &str = include_str!("kernels/saxpy_cu.ptx");
 
 type Saxpy = ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)>;
 
