@@ -3,9 +3,9 @@
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::access::Access;
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
-use crate::memory::Access;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 

@@ -4,7 +4,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
-use std::ptr::NonNull;
 
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::AtomicValue;
@@ -36,9 +35,10 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(stream.download(&buffer)?, [1, 9, 9, 4]);
 /// # Ok(()) }
 /// ```
+#[repr(C)] // The length is next to what else a launch reads.
 pub struct DeviceBuffer<T: DeviceCopy> {
-    memory: Memory,
     len: usize,
+    memory: Memory,
     elements: PhantomData<T>,
 }
 
@@ -227,10 +227,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
 
     /// The first element, or a well-aligned address that is not null if nothing was allocated.
     fn start(&self) -> *mut T {
-        match NonNull::new(self.memory.pointer().cast::<T>()) {
-            Some(start) => start.as_ptr(),
-            None => NonNull::<T>::dangling().as_ptr(),
-        }
+        self.memory.pointer().cast()
     }
 }
 

@@ -1,12 +1,16 @@
 //! What can go wrong on the host side, each with the names, values and limits at fault. It must not
 //! know how an error came about beyond what it stores.
 
+use std::panic::Location;
+
 mod axis;
 mod display;
+mod launched;
 #[cfg(test)]
 mod tests;
 
 pub use axis::Axis;
+pub use launched::{LaunchSites, LaunchedKernel};
 
 use crate::device::Device;
 use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
@@ -117,7 +121,7 @@ pub enum Error {
     LaunchFailed {
         /// The kernels launched since the last successful synchronisation, oldest first; at most
         /// the last eight of each stream.
-        kernels: Vec<&'static str>,
+        kernels: Vec<LaunchedKernel>,
         /// The call that noticed it.
         operation: &'static str,
         /// The driver's error number.
@@ -134,7 +138,7 @@ pub enum Error {
     /// threads that panicked after the first and before that call are not reported. (Modules built with
     /// `PanicStrategy::Trap` give [`Error::LaunchFailed`] instead.)
     #[error(
-        "kernel `{kernel}` panicked at {file}:{line}:{column} in block {}, thread {}: {message}",
+        "kernel `{kernel}`{launched} panicked at {file}:{line}:{column} in block {}, thread {}: {message}",
         Place(block),
         Place(thread)
     )]
@@ -142,6 +146,8 @@ pub enum Error {
         /// The kernel's name. On a GPU, all names that it may be, joined by ` or `, where several kernels
         /// launched since the last synchronisation have code of that line.
         kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
         /// The panic's message.
         message: Box<str>,
         /// The source file of the panic; that of the kernel if a foreign panic hook hid it.
@@ -161,7 +167,7 @@ pub enum Error {
     /// The thread was left where it was: its variables are leaked, not dropped. The device goes on, and what the
     /// launch was to write holds any values. (Other systems than x86-64 Linux end the process, with a message.)
     #[error(
-        "kernel `{kernel}` at {file}:{line} has used up the stack of {} KiB of {} in block {}; FERROGRID_CPU_STACK sets another size (in KiB)",
+        "kernel `{kernel}`{launched} at {file}:{line} has used up the stack of {} KiB of {} in block {}; FERROGRID_CPU_STACK sets another size (in KiB)",
         bytes / 1024,
         OneThread(thread),
         Place(block)
@@ -169,6 +175,8 @@ pub enum Error {
     KernelStackOverflow {
         /// The kernel's name.
         kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
         /// The kernel's source file.
         file: &'static str,
         /// The line of the kernel, from 1.
@@ -184,13 +192,15 @@ pub enum Error {
     /// Some threads of a block wait at a barrier that others never reach, because these have exited or wait
     /// elsewhere (CPU device; on a GPU such a kernel hangs or computes nonsense).
     #[error(
-        "kernel `{kernel}`, block {}: its threads do not all reach the same barrier: {}",
+        "kernel `{kernel}`{launched}, block {}: its threads do not all reach the same barrier: {}",
         Place(block),
         Divergence(waiting, exited)
     )]
     BarrierDivergence {
         /// The kernel's name.
         kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
         /// The block's index in the grid, x first.
         block: [u32; 3],
         /// Who waits where.
@@ -201,13 +211,15 @@ pub enum Error {
     /// Some blocks of a cooperative launch wait at a barrier of the grid after others have ended (CPU
     /// device; a GPU hangs).
     #[error(
-        "kernel `{kernel}`: {waiting_blocks} blocks, the first {}, wait at the grid barrier at {place}, but {ended_blocks} blocks, the first {}, have ended",
+        "kernel `{kernel}`{launched}: {waiting_blocks} blocks, the first {}, wait at the grid barrier at {place}, but {ended_blocks} blocks, the first {}, have ended",
         Place(waiting),
         Place(ended)
     )]
     GridBarrierDivergence {
         /// The kernel's name.
         kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
         /// Where the first block waits.
         place: SourcePlace,
         /// The first block that waits, x first.
@@ -222,13 +234,15 @@ pub enum Error {
     /// Some blocks of a cluster wait at its barrier after others have ended (CPU device; on a GPU such a kernel
     /// hangs or computes nonsense).
     #[error(
-        "kernel `{kernel}`: {waiting_blocks} blocks, the first {}, wait at the cluster barrier at {place}, but {ended_blocks} blocks of the cluster, the first {}, have ended",
+        "kernel `{kernel}`{launched}: {waiting_blocks} blocks, the first {}, wait at the cluster barrier at {place}, but {ended_blocks} blocks of the cluster, the first {}, have ended",
         Place(waiting),
         Place(ended)
     )]
     ClusterBarrierDivergence {
         /// The kernel's name.
         kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
         /// Where the first block waits.
         place: SourcePlace,
         /// The first block that waits, x first.
@@ -243,13 +257,15 @@ pub enum Error {
     /// Lanes of a warp do not come together to the warp operation that names them in its mask (CPU device;
     /// on a GPU the result is undefined).
     #[error(
-        "kernel `{kernel}`, block {}, thread {}: the warp operation at {place} with mask {mask:#010x} needs lane {lane}, {fault}",
+        "kernel `{kernel}`{launched}, block {}, thread {}: the warp operation at {place} with mask {mask:#010x} needs lane {lane}, {fault}",
         Place(block),
         Place(thread)
     )]
     WarpDivergence {
         /// The kernel's name.
         kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
         /// The block's index in the grid, x first.
         block: [u32; 3],
         /// The place in the block of a thread that waits in vain, x first.
@@ -265,11 +281,13 @@ pub enum Error {
     },
     /// A kernel waits for the whole grid, but its launch was not cooperative.
     #[error(
-        "kernel `{kernel}` waits for the whole grid at {place}, but was not launched as a cooperative kernel"
+        "kernel `{kernel}`{launched} waits for the whole grid at {place}, but was not launched as a cooperative kernel"
     )]
     NotCooperative {
         /// The kernel's name.
         kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
         /// Where.
         place: SourcePlace,
     },
@@ -303,11 +321,13 @@ pub enum Error {
     },
     /// The CPU device got no memory for the stacks of a block's threads.
     #[error(
-        "kernel `{kernel}`: no memory for the stack of another thread beside {stacks} others: {reason}; lower FERROGRID_CPU_STACK or FERROGRID_CPU_THREADS, or raise the system's limits (on Linux: vm.max_map_count)"
+        "kernel `{kernel}`{launched}: no memory for the stack of another thread beside {stacks} others: {reason}; lower FERROGRID_CPU_STACK or FERROGRID_CPU_THREADS, or raise the system's limits (on Linux: vm.max_map_count)"
     )]
     ThreadStacks {
         /// The kernel's name.
         kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
         /// The stacks that this worker has.
         stacks: usize,
         /// What the system said.
@@ -787,6 +807,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same, of a kernel that was launched there.
+    pub(crate) fn launched_at(mut self, site: &'static Location<'static>) -> Self {
+        match &mut self {
+            Error::KernelPanic { launched, .. }
+            | Error::KernelStackOverflow { launched, .. }
+            | Error::BarrierDivergence { launched, .. }
+            | Error::GridBarrierDivergence { launched, .. }
+            | Error::ClusterBarrierDivergence { launched, .. }
+            | Error::WarpDivergence { launched, .. }
+            | Error::NotCooperative { launched, .. }
+            | Error::ThreadStacks { launched, .. } => *launched = LaunchSites::from_iter([site]),
+            _ => {}
+        }
+        self
+    }
+
     pub(crate) fn unsupported(operation: &'static str, device: &Device, reason: &'static str) -> Self {
         Error::Unsupported { operation, device: device.to_string().into(), reason }
     }

@@ -37,8 +37,11 @@ impl<T, const R: usize> Extents for DeviceViewMut<'_, T, R> {
 pub fn narrow<V: Extents>(view: V, kernel: &'static Kernel, argument: &'static str) -> Result<V> {
     match view.extents().iter().find(|&&extent| u32::try_from(extent).is_err()) {
         None => Ok(view),
-        Some(&length) => {
-            Err(Error::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX })
-        }
+        Some(&length) => Err(too_long(length, kernel, argument)),
     }
+}
+
+#[cold]
+fn too_long(length: usize, kernel: &'static Kernel, argument: &'static str) -> Error {
+    Error::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX }
 }

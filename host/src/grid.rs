@@ -1,6 +1,8 @@
 //! The shape of a launch: how many blocks of how many threads, with the rank in the type, and its
 //! check against a device's limits. It must not know what a kernel does or where it runs.
 
+use std::panic::Location;
+
 use crate::error::{Axis, Error, Result};
 use crate::kernel::Kernel;
 
@@ -125,43 +127,41 @@ impl<const R: usize> Grid<R> {
     #[inline]
     pub(crate) fn resolve(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<LaunchShape>> {
         let block = match (self.block, kernel.block()) {
-            (Some(block), _) => pad(block),
-            (None, Some(fixed)) => fixed,
-            (None, None) => default_block::<R>(kernel.max_threads()),
+            (Some(block), _) => block,
+            (None, Some(fixed)) => cut(fixed),
+            (None, None) => cut(default_block::<R>(kernel.max_threads())),
         };
-        check_fixed(kernel, block)?;
+        check_fixed(kernel, pad(block))?;
         let most = kernel.max_threads().unwrap_or(u32::MAX).min(limits.max_threads_per_block);
         let threads = block.iter().fold(1, |all: u64, threads| all.wrapping_mul((*threads).into()));
         if !fits(block.map(u64::from), limits.max_block) || threads > u64::from(most) {
-            check_block(kernel.name(), block, &limits.with_max_threads(kernel.max_threads()))?;
+            check_block(kernel.name(), pad(block), &limits.with_max_threads(kernel.max_threads()))?;
         }
         let cluster = kernel.cluster().unwrap_or([1; 3]);
         let blocks = match self.size {
             Size::Cover(extent) if extent.contains(&0) => return Ok(None),
             Size::Cover(extent) => std::array::from_fn(|axis| {
-                // Above the rank there is one block of one thread.
-                let Some(&elements) = extent.get(axis) else { return cluster[axis].into() };
-                let blocks = (elements as u64).div_ceil(u64::from(block[axis]));
+                let blocks = (extent[axis] as u64).div_ceil(u64::from(block[axis]));
                 if cluster[axis] == 1 { blocks } else { blocks.next_multiple_of(cluster[axis].into()) }
             }),
-            Size::Blocks(blocks) => pad(blocks).map(u64::from),
+            Size::Blocks(blocks) => blocks.map(u64::from),
         };
         if !fits(blocks, limits.max_grid) {
             check_grid(kernel.name(), blocks, limits)?;
         }
         // Within the limits, so below 2^32.
-        let grid = blocks.map(|blocks| blocks as u32);
+        let grid = pad(blocks.map(|blocks| blocks as u32));
         if cluster != [1; 3] {
             check_clusters(kernel.name(), grid, cluster)?;
         }
-        Ok(Some(LaunchShape { cluster, priority: self.priority, ..LaunchShape::new(grid, block) }))
+        Ok(Some(LaunchShape { cluster, priority: self.priority, ..LaunchShape::new(grid, pad(block)) }))
     }
 }
 
 /// Whether there is something along each axis, and no more than `limits` allow.
 #[inline]
-fn fits(sizes: [u64; 3], limits: [u32; 3]) -> bool {
-    (0..3).all(|axis| sizes[axis].wrapping_sub(1) < u64::from(limits[axis]))
+fn fits<const R: usize>(sizes: [u64; R], limits: [u32; 3]) -> bool {
+    (0..R).all(|axis| sizes[axis].wrapping_sub(1) < u64::from(limits[axis]))
 }
 
 /// What may stand for the grid at the launch of a kernel of rank `R`.
@@ -181,7 +181,7 @@ impl<const R: usize> IntoGrid<R> for Grid<R> {
     }
 }
 
-/// A resolved and checked launch shape: blocks, and threads per block, x first; and what it needs.
+/// A resolved and checked launch shape: blocks, and threads per block, x first; what it needs, and who asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaunchShape {
     pub(crate) grid: [u32; 3],
@@ -194,12 +194,25 @@ pub(crate) struct LaunchShape {
     pub(crate) cooperative: bool,
     /// In place of the stream's.
     pub(crate) priority: Option<i32>,
+    /// The place of the launch in the source.
+    pub(crate) site: &'static Location<'static>,
 }
 
 impl LaunchShape {
-    /// Blocks without shared memory that do not wait for each other.
+    /// Blocks without shared memory that do not wait for each other, for whoever calls this.
+    #[inline]
+    #[track_caller]
     pub(crate) const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
-        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, cooperative: false, priority: None }
+        let site = Location::caller();
+        LaunchShape {
+            grid,
+            block,
+            cluster: [1; 3],
+            shared_bytes: 0,
+            cooperative: false,
+            priority: None,
+            site,
+        }
     }
 }
 
@@ -262,6 +275,12 @@ fn pad<const R: usize>(sizes: [u32; R]) -> [u32; 3] {
     std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))
 }
 
+/// Without the axes above the rank, which are 1 long.
+#[inline]
+fn cut<const R: usize>(sizes: [u32; 3]) -> [u32; R] {
+    std::array::from_fn(|axis| sizes[axis])
+}
+
 #[cold]
 fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(block).zip(limits.max_block) {
@@ -281,7 +300,7 @@ fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result
 }
 
 #[cold]
-fn check_grid(kernel: &'static str, blocks: [u64; 3], limits: &Limits) -> Result<()> {
+fn check_grid<const R: usize>(kernel: &'static str, blocks: [u64; R], limits: &Limits) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(blocks).zip(limits.max_grid) {
         if value == 0 {
             return Err(Error::GridEmpty { kernel, axis });
@@ -350,8 +369,8 @@ mod tests {
     fn a_fixed_block_is_used_and_no_other_is_taken() {
         let fixed = kernel(Some([16, 16, 1]), None);
         let resolve = |grid: Grid<2>| grid.resolve(&fixed, &Limits::CUDA);
-        let covered = LaunchShape::new([2, 1, 1], [16, 16, 1]);
-        assert_eq!(resolve(Grid::cover([17, 16])), Ok(Some(covered)));
+        let covered = resolve(Grid::cover([17, 16])).unwrap().unwrap();
+        assert_eq!((covered.grid, covered.block), ([2, 1, 1], [16, 16, 1]));
         assert!(resolve(Grid::new([2, 2], [16, 16])).is_ok());
         let mismatch = Error::BlockMismatch { kernel: "k", required: [16, 16, 1], found: [32, 8, 1] };
         assert_eq!(resolve(Grid::new([2, 2], [32, 8])), Err(mismatch));
@@ -393,7 +412,8 @@ mod tests {
             (shape(Grid::cover([100, 100]).with_block([16, 16])), [7, 7, 1], [16, 16, 1]),
         ];
         for (found, grid, block) in cases {
-            assert_eq!(found, Ok(Some(LaunchShape::new(grid, block))));
+            let found = found.unwrap().unwrap();
+            assert_eq!((found.grid, found.block), (grid, block));
         }
     }
 
@@ -406,7 +426,8 @@ mod tests {
 
     #[test]
     fn exact_grids_stay_exact() {
-        assert_eq!(shape(Grid::new([3, 4], [5, 6])), Ok(Some(LaunchShape::new([3, 4, 1], [5, 6, 1]))));
+        let found = shape(Grid::new([3, 4], [5, 6])).unwrap().unwrap();
+        assert_eq!((found.grid, found.block), ([3, 4, 1], [5, 6, 1]));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use bytemuck::Zeroable;
 use ferrogrid_device::atomic::{AtomicValue, Scope};
 use ferrogrid_device::{DeviceAtomic, DeviceCopy};
 
+use crate::access::Access;
 use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed};
 use crate::atomic_view::DeviceAtomicView;
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
-use crate::memory::Access;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -126,7 +126,7 @@ impl<T: DeviceCopy> Sealed for StagedAtomic<'_, T> {}
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
-        Access { memory: self.buffer.memory(), usage: Use::Read }
+        Access::new(self.buffer.memory(), Use::Read)
     }
 
     fn finish(self, _: &Stream) -> Result<()> {
@@ -136,7 +136,7 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedOut<'_, T, R> {
     fn access(&self) -> Access<'_> {
-        Access { memory: self.buffer.memory(), usage: Use::Write }
+        Access::new(self.buffer.memory(), Use::Write)
     }
 
     fn finish(self, stream: &Stream) -> Result<()> {

@@ -18,19 +18,22 @@ pub type CpuEntry = unsafe fn(block: &Block<'_>, params: *const *const c_void);
 
 /// All that the host knows of a kernel at compile time; made by the macros.
 #[doc(hidden)]
+#[repr(C)] // What every launch reads comes first.
 pub struct KernelDescriptor {
+    /// The constants that it may read.
+    pub constants: &'static [&'static ConstantMemory],
+    /// The only shape of a block that it can be launched with, x first; `None` for any.
+    pub block: Option<[u32; 3]>,
+    /// Blocks along each axis that make a cluster, x first; `None` if blocks do not form clusters.
+    pub cluster: Option<[u32; 3]>,
+    /// The most threads of a block that it can be launched with; `None` for the device's limit.
+    pub max_threads: Option<u32>,
     /// The kernel's name in the source.
     pub name: &'static str,
     /// Its entry point in the PTX.
     pub entry: &'static str,
     /// The rank of its grid.
     pub rank: usize,
-    /// The only shape of a block that it can be launched with, x first; `None` for any.
-    pub block: Option<[u32; 3]>,
-    /// The most threads of a block that it can be launched with; `None` for the device's limit.
-    pub max_threads: Option<u32>,
-    /// Blocks along each axis that make a cluster, x first; `None` if blocks do not form clusters.
-    pub cluster: Option<[u32; 3]>,
     /// Bytes of shared memory that each block has for regions of static size.
     pub shared_bytes: usize,
     /// Whether it has shared memory at all, of static size or by the launch.
@@ -39,8 +42,6 @@ pub struct KernelDescriptor {
     pub params: &'static [(usize, usize)],
     /// The device code of its module.
     pub image: &'static ModuleImage,
-    /// The constants that it may read.
-    pub constants: &'static [&'static ConstantMemory],
     /// Its native body.
     pub cpu: CpuEntry,
     /// The source file of the kernel.
@@ -53,18 +54,24 @@ pub struct KernelDescriptor {
 const CACHED_DEVICES: usize = 16;
 
 /// A kernel of this program: a `static` beside its launch function.
+// A launch reads the start of the descriptor and one function: for the first device they are in one line of the
+// processor's cache.
+#[repr(C, align(64))]
 pub struct Kernel {
+    /// The function that the first device loaded; null until the first launch there. Devices live as long as the
+    /// process, so a function stays valid.
+    first: AtomicPtr<c_void>,
     descriptor: KernelDescriptor,
-    /// The loaded function on each device, by number; null until the first launch there. Devices
-    /// live as long as the process, so a function stays valid.
-    functions: [AtomicPtr<c_void>; CACHED_DEVICES],
+    /// As `first` for the other devices, by number.
+    others: [AtomicPtr<c_void>; CACHED_DEVICES - 1],
 }
 
 impl Kernel {
     /// The kernel that `descriptor` describes.
     #[doc(hidden)]
     pub const fn new(descriptor: KernelDescriptor) -> Self {
-        Kernel { descriptor, functions: [const { AtomicPtr::new(null_mut()) }; CACHED_DEVICES] }
+        let others = [const { AtomicPtr::new(null_mut()) }; CACHED_DEVICES - 1];
+        Kernel { first: AtomicPtr::new(null_mut()), descriptor, others }
     }
 
     /// The kernel's name.
@@ -145,14 +152,19 @@ impl Kernel {
     /// The function that device number `device` loaded for this kernel; null if none is cached.
     #[inline]
     pub(crate) fn function(&self, device: usize) -> *mut c_void {
-        self.functions.get(device).map_or(null_mut(), |function| function.load(Ordering::Acquire))
+        self.slot(device).map_or(null_mut(), |function| function.load(Ordering::Acquire))
     }
 
     /// Caches the function that device number `device` loaded.
     pub(crate) fn set_function(&self, device: usize, function: *mut c_void) {
-        if let Some(slot) = self.functions.get(device) {
+        if let Some(slot) = self.slot(device) {
             slot.store(function, Ordering::Release);
         }
+    }
+
+    #[inline]
+    fn slot(&self, device: usize) -> Option<&AtomicPtr<c_void>> {
+        if device == 0 { Some(&self.first) } else { self.others.get(device - 1) }
     }
 }
 

@@ -2,13 +2,15 @@
 //! backend runs it.
 
 use std::ffi::c_void;
+use std::panic::Location;
 use std::sync::Arc;
 
-use crate::constant::{self, Enqueueing};
+use crate::access::Access;
+use crate::backend::Prepared;
+use crate::constant;
 use crate::error::{Axis, Error, Result};
 use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
-use crate::memory::Access;
 use crate::stream::{Stream, StreamInner};
 
 /// Enqueues `kernel` on `stream` (`cuLaunchKernel`). `params` has the address of each flattened
@@ -26,6 +28,7 @@ use crate::stream::{Stream, StreamInner};
 ///   until this returns. What raw pointers lead to is the caller's business, until the kernel has run.
 #[doc(hidden)]
 #[inline]
+#[track_caller]
 pub unsafe fn launch<const R: usize>(
     kernel: &'static Kernel,
     stream: &Stream,
@@ -47,7 +50,10 @@ pub struct Resources {
     pub cooperative: bool,
 }
 
-/// [`launch`] with `resources` for each block.
+/// [`launch`] with `resources` for each block. Errors of the kernel name the caller's place as that of the launch.
+///
+/// A launch finds little of what it reads and runs in the processor's first cache, after the driver's last one. So what
+/// all launches need is in few places, and what few need is elsewhere.
 ///
 /// # Errors
 /// As for [`launch`].
@@ -56,6 +62,7 @@ pub struct Resources {
 /// As for [`launch`]; and `resources` are what the kernel relies on.
 #[doc(hidden)]
 #[inline]
+#[track_caller]
 pub unsafe fn launch_with<const R: usize>(
     resources: Resources,
     kernel: &'static Kernel,
@@ -68,27 +75,36 @@ pub unsafe fn launch_with<const R: usize>(
     debug_assert_eq!(params.len(), kernel.descriptor().params.len(), "parameters of `{}`", kernel.name());
     let stream = stream.inner();
     let Some(shape) = grid.resolve(kernel, stream.device().limits())? else {
-        return accesses.iter().try_for_each(|access| access.check_device(stream));
+        return check_devices(accesses, stream);
     };
     check_threads(kernel, &shape)?;
     let Resources { shared_bytes, cooperative } = resources;
-    let limit = stream.device().shared_memory_per_block();
-    if shared_bytes > limit {
-        let device = stream.device().to_string().into();
-        return Err(Error::SharedMemoryTooLarge {
-            kernel: kernel.name(),
-            bytes: shared_bytes,
-            device,
-            limit,
-        });
+    let shape = LaunchShape { shared_bytes, cooperative, site: Location::caller(), ..shape };
+    // SAFETY: the caller vouches for the parameters and the borrows; `shape` is within the device's limits, but for
+    // what is checked there.
+    unsafe { enqueue(kernel, stream, &shape, params, accesses) }
+}
+
+/// Checks what a launch asks for beyond a grid, orders its memory, and enqueues it.
+///
+/// # Safety
+/// As for [`launch_with`]; `shape` is within the device's limits, but for shared memory and priority.
+#[inline(never)]
+unsafe fn enqueue(
+    kernel: &'static Kernel,
+    stream: &Arc<StreamInner>,
+    shape: &LaunchShape,
+    params: &[*const c_void],
+    accesses: &[Access<'_>],
+) -> Result<()> {
+    if shape.shared_bytes > 0 || shape.priority.is_some() {
+        check_wishes(kernel, stream, shape)?;
     }
-    if let Some(priority) = shape.priority {
-        stream.device().check_priority(priority)?;
-    }
-    let shape = LaunchShape { shared_bytes, cooperative, ..shape };
     let prepared = stream.prepare(kernel)?;
-    // Held until the launch is enqueued.
-    let _enqueueing = begin_constants(kernel, stream)?;
+    if !kernel.descriptor().constants.is_empty() {
+        // SAFETY: passed on; `prepared` is this kernel on this stream.
+        return unsafe { enqueue_with_constants(prepared, kernel, stream, shape, params, accesses) };
+    }
     for access in accesses {
         access.begin(stream)?;
     }
@@ -97,13 +113,41 @@ pub unsafe fn launch_with<const R: usize>(
     unsafe { stream.launch(prepared, kernel, shape, params) }
 }
 
-/// Enters into the order that `kernel` may read its constants, if it has any.
-#[inline]
-fn begin_constants(kernel: &'static Kernel, stream: &Arc<StreamInner>) -> Result<Option<Enqueueing>> {
-    match kernel.descriptor().constants {
-        [] => Ok(None),
-        constants => constant::begin_launch(constants, stream).map(Some),
+/// The end of `enqueue` for a kernel that may read constants: enters that into their order first.
+///
+/// # Safety
+/// As for `enqueue`; `prepared` is this kernel on this stream.
+#[inline(never)]
+unsafe fn enqueue_with_constants(
+    prepared: Prepared,
+    kernel: &'static Kernel,
+    stream: &Arc<StreamInner>,
+    shape: &LaunchShape,
+    params: &[*const c_void],
+    accesses: &[Access<'_>],
+) -> Result<()> {
+    // Held until the launch is enqueued.
+    let _enqueueing = constant::begin_launch(kernel.descriptor().constants, stream)?;
+    for access in accesses {
+        access.begin(stream)?;
     }
+    // SAFETY: passed on; the memory has been ordered, on this device.
+    unsafe { stream.launch_otherwise(prepared, kernel, *shape, params) }
+}
+
+#[cold]
+fn check_devices(accesses: &[Access<'_>], stream: &Arc<StreamInner>) -> Result<()> {
+    accesses.iter().try_for_each(|access| access.check_device(stream))
+}
+
+#[inline(never)]
+fn check_wishes(kernel: &'static Kernel, stream: &StreamInner, shape: &LaunchShape) -> Result<()> {
+    let (bytes, limit) = (shape.shared_bytes, stream.device().shared_memory_per_block());
+    if bytes > limit {
+        let device = stream.device().to_string().into();
+        return Err(Error::SharedMemoryTooLarge { kernel: kernel.name(), bytes, device, limit });
+    }
+    shape.priority.map_or(Ok(()), |priority| stream.device().check_priority(priority))
 }
 
 /// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.

@@ -15,6 +15,7 @@
 
 #![deny(missing_docs)]
 
+mod access;
 mod account;
 mod aligned_view;
 mod argument;
@@ -84,7 +85,7 @@ pub use constant::DeviceConstant;
 pub use cpu_options::CpuOptions;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
-pub use error::{Axis, Error, NEEDED_DRIVER, Result};
+pub use error::{Axis, Error, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result};
 pub use event::{Event, EventOptions};
 pub use foreign::{
     Array, ArrayMut, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
@@ -123,6 +124,7 @@ pub use view_parts::{Chunks, ChunksMut};
 /// What the code that the macros generate uses. Not for people: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::access::Access;
     pub use crate::argument::{
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
     };
@@ -133,7 +135,6 @@ pub mod __private {
     pub use crate::image::{Manifest, ModuleImage, add_constant, check_params};
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
     pub use crate::launch::{Resources, launch, launch_with};
-    pub use crate::memory::Access;
     pub use crate::pointer::{DevicePtr, DevicePtrMut};
     pub use crate::shared::SharedLayout;
     pub use crate::stream::Stream;

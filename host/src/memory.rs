@@ -13,6 +13,9 @@ use crate::stream::StreamInner;
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;
 
+/// Where memory of no bytes is: no address of anything, but aligned.
+const NOTHING: *mut u8 = std::ptr::without_provenance_mut(ALIGNMENT);
+
 /// What fresh memory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
@@ -22,13 +25,15 @@ pub(crate) enum Contents {
     Zeroed,
 }
 
-/// An allocation in stream order; dropping it frees it after all work that uses it.
+/// An allocation in stream order; dropping it frees it after all work that uses it. What a launch reads of it comes
+/// first.
+#[repr(C)]
 pub(crate) struct Memory {
-    /// Null if `bytes` is 0: then nothing was allocated.
+    /// Never null; `NOTHING` if nothing was allocated, as `bytes` is 0.
     pointer: *mut u8,
+    order: Order<StreamInner>,
     bytes: usize,
     device: Device,
-    order: Order<StreamInner>,
     origin: Origin,
 }
 
@@ -51,7 +56,7 @@ unsafe impl Sync for Memory {}
 impl Memory {
     pub(crate) fn allocate(stream: &Arc<StreamInner>, bytes: usize, contents: Contents) -> Result<Self> {
         let pointer = match bytes {
-            0 => std::ptr::null_mut(),
+            0 => NOTHING,
             _ => stream.allocate(bytes, contents)?,
         };
         Ok(Memory::new(stream, pointer, bytes, Origin::Stream))
@@ -60,7 +65,7 @@ impl Memory {
     /// Memory that the host can use, too.
     pub(crate) fn managed(stream: &Arc<StreamInner>, bytes: usize, contents: Contents) -> Result<Self> {
         let pointer = match bytes {
-            0 => std::ptr::null_mut(),
+            0 => NOTHING,
             _ => stream.allocate_managed(bytes, contents)?,
         };
         Ok(Memory::new(stream, pointer, bytes, Origin::Managed))
@@ -70,18 +75,24 @@ impl Memory {
     ///
     /// # Safety
     /// `pointer` leads to `bytes` of memory of the stream's device, until `owner` is dropped; what uses
-    /// them already comes before what the stream holds.
+    /// them already comes before what the stream holds. It may be null if there are none.
     pub(crate) unsafe fn foreign(
         stream: &Arc<StreamInner>,
         pointer: *mut u8,
         bytes: usize,
         owner: Box<dyn Send>,
     ) -> Self {
+        let pointer = if pointer.is_null() { NOTHING } else { pointer };
         Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
     }
 
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
-        Memory { pointer, bytes, device: stream.device().clone(), order: Order::new(stream.clone()), origin }
+        // A recording must hear of each use.
+        let order = match stream.recording() {
+            None => Order::new(stream.clone()),
+            Some(_) => Order::of_guest(stream.clone()),
+        };
+        Memory { pointer, order, bytes, device: stream.device().clone(), origin }
     }
 
     /// Waits for what the host's own use must come after.
@@ -95,7 +106,8 @@ impl Memory {
         Ok(())
     }
 
-    /// The first byte; null if there is none.
+    /// The first byte; if there is none, an address that is aligned and not null.
+    #[inline]
     pub(crate) fn pointer(&self) -> *mut u8 {
         self.pointer
     }
@@ -114,13 +126,16 @@ impl Memory {
     /// If the memory is another device's, or the device fails.
     #[inline]
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
-        self.check_device(stream)?;
-        self.begin_anywhere(stream, usage)
+        // Then its device has been checked, and it is no recording: those are guests.
+        if self.order.is_alone(stream, usage) {
+            return Ok(());
+        }
+        self.begin_checked(stream, usage)
     }
 
-    /// As `begin`, for a stream of whatever device.
-    #[inline]
-    pub(crate) fn begin_anywhere(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+    #[inline(never)]
+    fn begin_checked(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+        self.check_device(stream)?;
         if self.bytes == 0 {
             return Ok(());
         }
@@ -131,7 +146,14 @@ impl Memory {
         }
     }
 
-    #[inline]
+    /// As `begin`, for a stream of whatever device, which records nothing.
+    pub(crate) fn begin_anywhere(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        self.order.begin_as_guest(stream, usage)
+    }
+
     pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
         if self.device == *stream.device() { Ok(()) } else { self.check_peer(stream) }
     }
@@ -192,25 +214,5 @@ impl fmt::Debug for Memory {
             .field("bytes", &self.bytes)
             .field("device", &self.device)
             .finish_non_exhaustive()
-    }
-}
-
-/// One use of one allocation by a launch: what, and how.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy)]
-pub struct Access<'a> {
-    pub(crate) memory: &'a Memory,
-    pub(crate) usage: Use,
-}
-
-impl Access<'_> {
-    #[inline]
-    pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        self.memory.begin(stream, self.usage)
-    }
-
-    /// The part of `begin` that also holds where nothing is launched.
-    pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        self.memory.check_device(stream)
     }
 }

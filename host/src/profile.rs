@@ -56,5 +56,5 @@ pub use range::{Range, range};
 pub use timeline::Timeline;
 pub use trace::{LaunchShape, Span, SpanKind, Trace, Track};
 
-pub(crate) use active::{observe, observe_host};
+pub(crate) use active::{is_observed, observe, observe_host};
 pub(crate) use work::Work;

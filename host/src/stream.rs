@@ -40,6 +40,7 @@ pub struct Stream {
 }
 
 /// A stream, shared by its handle and the buffers that still refer to it.
+#[repr(C)] // What every launch reads comes first.
 pub(crate) struct StreamInner {
     id: u64,
     device: Device,
@@ -420,12 +421,34 @@ impl StreamInner {
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,
+        shape: &LaunchShape,
+        params: &[*const c_void],
+    ) -> Result<()> {
+        match &self.backend {
+            StreamBackend::Cuda(stream) if !profile::is_observed() => {
+                // SAFETY: passed on.
+                unsafe { stream.launch(prepared.0, kernel, shape, params) }
+            }
+            // SAFETY: passed on.
+            _ => unsafe { self.launch_otherwise(prepared, kernel, *shape, params) },
+        }
+    }
+
+    /// As `launch`, whoever observes it, and whatever runs it.
+    ///
+    /// # Safety
+    /// As for `launch`.
+    #[inline(never)]
+    pub(crate) unsafe fn launch_otherwise(
+        &self,
+        prepared: Prepared,
+        kernel: &'static Kernel,
         shape: LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
         profile::observe(self, Work::Kernel { kernel, shape }, || match &self.backend {
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.launch(prepared.0, kernel, shape, params) },
+            StreamBackend::Cuda(stream) => unsafe { stream.launch(prepared.0, kernel, &shape, params) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.launch(kernel, shape, params) },
             // SAFETY: passed on.
@@ -435,6 +458,7 @@ impl StreamInner {
 }
 
 impl OrderedStream for StreamInner {
+    #[inline]
     fn id(&self) -> u64 {
         self.id
     }

@@ -10,10 +10,11 @@ use std::ptr::{NonNull, from_ref};
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::AtomicValue;
 
+use crate::access::Access;
 use crate::atomic_view::DeviceAtomicView;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::memory::{Access, Memory};
+use crate::memory::Memory;
 use crate::order::Use;
 use crate::pointer::{DevicePtr, DevicePtrMut};
 
@@ -23,9 +24,8 @@ pub struct DeviceView<'a, T, const R: usize = 1> {
     start: *const T,
     /// Elements along each axis, x first.
     extent: [usize; R],
-    memory: &'a Memory,
-    /// [`Use::Read`], unless the elements are atomic.
-    usage: Use,
+    /// To read, unless the elements are atomic.
+    access: Access<'a>,
     elements: PhantomData<&'a [T]>,
 }
 
@@ -35,9 +35,8 @@ pub struct DeviceViewMut<'a, T, const R: usize = 1> {
     start: *mut T,
     /// Elements along each axis, x first.
     extent: [usize; R],
-    memory: &'a Memory,
-    /// Whether other parts of the buffer may be in use meanwhile.
-    part: bool,
+    /// To write, or to write a part, if others may be in use meanwhile.
+    access: Access<'a>,
     elements: PhantomData<&'a mut [T]>,
 }
 
@@ -63,7 +62,7 @@ impl<T, const R: usize> Copy for DeviceView<'_, T, R> {}
 impl<'a, T> DeviceView<'a, T> {
     /// `start` must be followed by `len` elements of `memory`, which a launch uses as `usage` says.
     pub(crate) fn with_usage(start: *const T, len: usize, memory: &'a Memory, usage: Use) -> Self {
-        DeviceView { start, extent: [len], memory, usage, elements: PhantomData }
+        DeviceView { start, extent: [len], access: Access::new(memory, usage), elements: PhantomData }
     }
 
     /// The host addresses of the kernel parameters that this view becomes: pointer, length.
@@ -85,7 +84,7 @@ impl<T, const R: usize> DeviceView<'_, T, R> {
     /// What a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
-        Access { memory: self.memory, usage: self.usage }
+        self.access
     }
 
     pub(crate) fn extents(&self) -> &[usize; R] {
@@ -119,8 +118,8 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
 
     /// The first elements in another shape; there must be as many.
     pub(crate) fn shaped<const R: usize>(self, extent: [usize; R]) -> DeviceView<'a, T, R> {
-        let DeviceView { start, memory, usage, .. } = self;
-        DeviceView { start, extent, memory, usage, elements: PhantomData }
+        let DeviceView { start, access, .. } = self;
+        DeviceView { start, extent, access, elements: PhantomData }
     }
 
     /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
@@ -133,12 +132,17 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     }
 
     pub(crate) fn memory(&self) -> &'a Memory {
-        self.memory
+        self.access.memory()
     }
 
     /// The same bytes as elements of another type; `len` of them must be there, and be such elements.
     pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> DeviceView<'a, U> {
-        DeviceView::with_usage(start_of(self.start.cast_mut(), len), len, self.memory, self.usage)
+        DeviceView::with_usage(
+            start_of(self.start.cast_mut(), len),
+            len,
+            self.access.memory(),
+            self.access.usage(),
+        )
     }
 }
 
@@ -160,7 +164,7 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceView<'a, T, R> {
 
     /// The device whose memory this is.
     pub fn device(&self) -> &'a Device {
-        self.memory.device()
+        self.access.memory().device()
     }
 }
 
@@ -185,8 +189,7 @@ impl<T, const R: usize> DeviceViewMut<'_, T, R> {
     /// What a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
-        let usage = if self.part { Use::WritePart } else { Use::Write };
-        Access { memory: self.memory, usage }
+        self.access
     }
 
     pub(crate) fn extents(&self) -> &[usize; R] {
@@ -237,12 +240,12 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
 
     /// The device whose memory this is.
     pub fn device(&self) -> &'a Device {
-        self.memory.device()
+        self.access.memory().device()
     }
 
     /// The same elements, to read, in rank 1.
     pub fn view(&self) -> DeviceView<'_, T> {
-        DeviceView::whole(self.start, self.len(), self.memory)
+        DeviceView::whole(self.start, self.len(), self.access.memory())
     }
 
     /// The same view for a shorter time, so that it can be used again.
@@ -260,18 +263,18 @@ impl<'a, T: DeviceCopy, const R: usize> DeviceViewMut<'a, T, R> {
     }
 
     pub(crate) fn memory(&self) -> &'a Memory {
-        self.memory
+        self.access.memory()
     }
 
     pub(crate) fn usage(&self) -> Use {
-        if self.part { Use::WritePart } else { Use::Write }
+        self.access.usage()
     }
 }
 
 impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// `start` must be followed by as many elements of `memory`, all borrowed mutably for `'a`.
     pub(crate) fn whole(start: *mut T, extent: [usize; 1], memory: &'a Memory) -> Self {
-        DeviceViewMut { start, extent, memory, part: false, elements: PhantomData }
+        DeviceViewMut { start, extent, access: Access::new(memory, Use::Write), elements: PhantomData }
     }
 
     /// The elements of `range`.
@@ -291,14 +294,10 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     pub fn split_at(self, middle: usize) -> Result<(DeviceViewMut<'a, T>, DeviceViewMut<'a, T>)> {
         let (_, first) = resolve(..middle, self.extent[0])?;
         let rest = self.extent[0] - first;
-        let left = DeviceViewMut { extent: [first], part: true, ..self };
-        let right = DeviceViewMut {
-            start: left.start.wrapping_add(first),
-            extent: [rest],
-            memory: left.memory,
-            part: true,
-            elements: PhantomData,
-        };
+        let access = Access::new(self.access.memory(), Use::WritePart);
+        let left = DeviceViewMut { extent: [first], access, ..self };
+        let start = left.start.wrapping_add(first);
+        let right = DeviceViewMut { start, extent: [rest], access, elements: PhantomData };
         Ok((left, right))
     }
 
@@ -306,7 +305,7 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// and what is written as such must be elements of the old type.
     pub(crate) fn with_elements<U: DeviceCopy>(self, len: usize) -> DeviceViewMut<'a, U> {
         let (start, extent) = (start_of(self.start, len), [len]);
-        DeviceViewMut { start, extent, memory: self.memory, part: self.part, elements: PhantomData }
+        DeviceViewMut { start, extent, access: self.access, elements: PhantomData }
     }
 
     /// The same elements, to be changed by many threads at once; see
@@ -315,18 +314,12 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     where
         T: AtomicValue,
     {
-        DeviceAtomicView::new(self.start, self.extent[0], self.memory)
+        DeviceAtomicView::new(self.start, self.extent[0], self.access.memory())
     }
 
     /// The first elements in another shape; there must be as many.
     pub(crate) fn shaped<const R: usize>(self, extent: [usize; R]) -> DeviceViewMut<'a, T, R> {
-        DeviceViewMut {
-            start: self.start,
-            extent,
-            memory: self.memory,
-            part: self.part,
-            elements: PhantomData,
-        }
+        DeviceViewMut { start: self.start, extent, access: self.access, elements: PhantomData }
     }
 
     /// The first `width * height` elements as `height` rows of `width`.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ferrogrid_host::{Device, Error, Grid, Result, Stream};
 use waiting::{
     Here, device, enqueue, enqueue_never_waiting, enqueue_never_waiting_together, resources, run_with,
+    text_without_site,
 };
 
 /// Uses up any stack.
@@ -54,8 +55,8 @@ fn a_thread_that_may_wait_is_named_and_the_device_goes_on() -> Result<()> {
                 t.barrier();
             })
         });
-        let text = error.to_string();
-        let Error::KernelStackOverflow { kernel, file, line, block, thread, bytes } = error else {
+        let text = text_without_site(&error);
+        let Error::KernelStackOverflow { kernel, file, line, block, thread, bytes, .. } = error else {
             panic!("{text}")
         };
         assert_eq!((kernel, block, thread, bytes), ("probe", [7, 0, 0], Some([33, 0, 0]), 256 * 1024));

@@ -4,7 +4,7 @@
 mod waiting;
 
 use ferrogrid_host::{Error, LaneFault, Result};
-use waiting::run;
+use waiting::{run, text_without_site};
 
 const ALL: u32 = u32::MAX;
 
@@ -126,7 +126,7 @@ fn the_active_mask_has_the_lanes_that_are_there_together() -> Result<()> {
 /// What the exchange of the first faulty thread failed with: thread, mask, lane, fault, and the text.
 fn fault_of(threads: u32, body: waiting::Body) -> ([u32; 3], u32, u32, LaneFault, String) {
     let error = run(1, threads, 0, body).unwrap_err();
-    let text = error.to_string();
+    let text = text_without_site(&error);
     let Error::WarpDivergence { kernel, thread, mask, place, lane, fault, .. } = error else {
         panic!("{text}")
     };

@@ -318,13 +318,16 @@ fn failed_kernel() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
     let x = stream.upload(&[1.0_f32])?;
     let mut y = stream.upload(&[1.0_f32])?;
-    saxpy(&stream, Grid::cover(1), 1.0, &x, &mut y)?;
+    let first = line!() + 2;
+    for _ in 0..2 {
+        saxpy(&stream, Grid::cover(1), 1.0, &x, &mut y)?;
+    }
     saxpy(&stream, Grid::cover(1), 1.0, &x, &mut y)?;
     let error = stream.download(&y).unwrap_err();
-    assert!(
-        matches!(&error, Error::LaunchFailed { code: 719, kernels, .. } if kernels == &["saxpy"]),
-        "{error}"
-    );
+    let Error::LaunchFailed { code: 719, kernels, .. } = &error else { panic!("{error}") };
+    let launches: Vec<_> =
+        kernels.iter().map(|launch| (launch.name, launch.site.file(), launch.site.line())).collect();
+    assert_eq!(launches, [("saxpy", file!(), first), ("saxpy", file!(), first + 2)], "each place once");
     assert!(error.to_string().contains("unspecified launch failure"), "{error}");
     Ok(())
 }
@@ -409,8 +412,9 @@ fn panicking_kernel() -> Result<()> {
     let stream = device.new_stream()?;
     let x = stream.upload(&[1.0_f32])?;
     let mut y = stream.upload(&[1.0_f32])?;
-    let expected = Error::KernelPanic {
+    let expected = |launched| Error::KernelPanic {
         kernel: "saxpy",
+        launched,
         message: "index out of bounds: the len is 5 but the index is 7".into(),
         file: "src/kernels.rs".into(),
         line: 33,
@@ -426,12 +430,17 @@ fn panicking_kernel() -> Result<()> {
     ];
     for wait in waits {
         saxpy(&stream, Grid::cover(1), 2.0, &x, &mut y)?;
-        assert_eq!(wait(&device, &stream), Err(expected.clone()));
+        let line = line!() - 1;
+        let error = wait(&device, &stream).unwrap_err();
+        let Error::KernelPanic { launched, .. } = &error else { panic!("{error}") };
+        let sites: Vec<_> = launched.iter().map(|site| (site.file(), site.line())).collect();
+        assert_eq!(sites, [(file!(), line)]);
+        assert_eq!(error, expected(launched.clone()));
         assert_eq!(wait(&device, &stream), Ok(()));
     }
     saxpy(&stream, Grid::cover(1), 2.0, &x, &mut y)?;
     let other = stream.upload(&[5.0_f32])?; // waits, but has no say in what ran before
-    assert_eq!(stream.download(&y), Err(expected));
+    assert!(matches!(stream.download(&y), Err(Error::KernelPanic { kernel: "saxpy", line: 33, .. })));
     saxpy(&stream, Grid::cover(1), 3.0, &x, &mut y)?;
     assert_eq!(stream.download(&y)?, [12.0]);
     assert_eq!(stream.download(&other)?, [5.0]);

@@ -10,7 +10,7 @@ use super::failure_kernels::{missed, panics, prints};
 use super::kernels::elementwise;
 use super::separate::in_its_own_process;
 use super::table::not_for_this_device;
-use super::{Case, Outcome, expect};
+use super::{Case, Outcome, expect, names};
 
 macro_rules! apart {
     ($($case:ident)*) => {
@@ -33,6 +33,7 @@ apart! {
     values_of_other_types_are_printed_if_they_can_be
     lines_that_do_not_fit_are_counted
     a_panic_is_told_where_a_slice_of_the_host_waits
+    a_panic_says_where_its_kernel_was_launched
 }
 
 const SOURCE: &str = include_str!("failure_kernels.rs");
@@ -107,11 +108,12 @@ fn a_panic_says_what_and_where(device: &Device) -> Outcome {
         let mut output = stream.upload(&[0_u32; 100])?;
         launch(&stream, Grid::cover(100).with_block(32), 77, &input, &mut output)?;
         let found = stream.synchronize().err().ok_or_else(|| format!("`{name}` did not panic"))?;
-        let Error::KernelPanic { kernel, column, .. } = &found else {
+        let Error::KernelPanic { kernel, launched, column, .. } = &found else {
             return Err(format!("`{name}`: another error: {found}").into());
         };
         let expected = Error::KernelPanic {
             kernel,
+            launched: launched.clone(),
             message: message.into(),
             file: "tests/conformance/failure_kernels.rs".into(),
             line: line_of(name),
@@ -126,6 +128,39 @@ fn a_panic_says_what_and_where(device: &Device) -> Outcome {
         still_usable(&stream)?;
     }
     Ok(())
+}
+
+/// Another kernel is launched after it, from another line; the one that panics from two.
+fn a_panic_says_where_its_kernel_was_launched(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let input = stream.upload(&[7_u32; 4])?;
+    let mut output = stream.upload(&[0_u32; 100])?;
+    let grid = Grid::cover(100).with_block(32);
+    let line = line!() + 1;
+    panics::bounds(&stream, grid, u32::MAX, &input, &mut output)?;
+    panics::bounds(&stream, grid, 77, &input, &mut output)?;
+    elementwise::increment(&stream, Grid::cover(100), &mut output)?;
+    let error = stream.synchronize().err().ok_or("no panic was reported")?;
+    let Error::KernelPanic { launched, .. } = &error else {
+        return Err(format!("another error: {error}").into());
+    };
+    let places: Vec<_> = launched.iter().map(|site| (site.file(), site.line())).collect();
+    // The CPU device knows which launch it was; a GPU knows the kernel.
+    let lines = if device.is_cuda() { &[line, line + 1][..] } else { &[line + 1] };
+    let expected: Vec<_> = lines.iter().map(|line| (file!(), *line)).collect();
+    expect("the places of the launches", places, expected)?;
+    let text = format!("(launched at {}:{line}:", file!());
+    expect("the text", error.to_string().contains(&text), device.is_cuda())?;
+
+    let (graph, line) = stream.capture(|capture| {
+        let (input, mut output) = (capture.read(&input)?, capture.write(&mut output)?);
+        panics::bounds(capture, grid, 77, input, &mut output)?;
+        Ok(line!() - 1)
+    })?;
+    graph.instantiate()?.launch(&stream)?;
+    let error = stream.synchronize().err().ok_or("no panic in the graph was reported")?;
+    names(&error.to_string(), &[&format!("(launched at {}:{line}:", file!())])?;
+    still_usable(&stream)
 }
 
 fn debug_assertions_are_off_on_the_gpu(device: &Device) -> Outcome {

@@ -94,7 +94,9 @@ fn divergence(
     launch: Launch<'_>,
 ) -> Result<Divergence, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
-        Error::BarrierDivergence { kernel, block: [1, 0, 0], waiting, exited } if kernel.ends_with(name) => {
+        Error::BarrierDivergence { kernel, block: [1, 0, 0], waiting, exited, .. }
+            if kernel.ends_with(name) =>
+        {
             Ok((waiting, exited))
         }
         other => Err(format!("another error: {other}").into()),
@@ -169,7 +171,7 @@ struct Lane {
 
 fn lane(device: &Device, name: &str, launch: Launch<'_>) -> Result<Lane, Box<dyn std::error::Error>> {
     match fault(device, launch)? {
-        Error::WarpDivergence { kernel, block: [1, 0, 0], thread, mask, place, lane, fault }
+        Error::WarpDivergence { kernel, block: [1, 0, 0], thread, mask, place, lane, fault, .. }
             if kernel.ends_with(name) =>
         {
             Ok(Lane { thread, mask, place, lane, fault })

@@ -91,9 +91,10 @@ fn reading_where_nothing_is(device: &Device) -> Outcome {
     // SAFETY: none, as the first thread reads gigabytes behind `input`: the case shows that this is
     // noticed, in a process that ends after it.
     unsafe { ranks::reverse(&stream, Grid::new(1, 1), u32::MAX, from, to)? };
+    let launched = format!("`{}` at {}:{}:", ranks::reverse::kernel().name(), file!(), line!() - 1);
     match stream.synchronize() {
         Err(error @ Error::LaunchFailed { .. }) => {
-            names(&error.to_string(), &["reverse", "cannot be used again"])
+            names(&error.to_string(), &[&launched, "cannot be used again"])
         }
         other => Err(format!("expected a failed launch, found {other:?}").into()),
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::LaunchedKernel;
+
 pub(super) struct On<'a>(pub(super) &'a str);
 
 impl fmt::Display for On<'_> {
@@ -62,15 +64,16 @@ impl fmt::Display for List<'_> {
     }
 }
 
-pub(super) struct LaunchedSince<'a>(pub(super) &'a [&'static str]);
+pub(super) struct LaunchedSince<'a>(pub(super) &'a [LaunchedKernel]);
 
 impl fmt::Display for LaunchedSince<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             [] => f.write_str("no kernel is known to have been launched since the last synchronisation"),
-            [one] => write!(f, "launched since the last synchronisation: `{one}`"),
-            many => {
-                write!(f, "launched since the last synchronisation, one of: `{}`", many.join("`, `"))
+            [one] => write!(f, "launched since the last synchronisation: {one}"),
+            [first, others @ ..] => {
+                write!(f, "launched since the last synchronisation, one of: {first}")?;
+                others.iter().try_for_each(|other| write!(f, ", {other}"))
             }
         }
     }

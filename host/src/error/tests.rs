@@ -11,8 +11,9 @@ fn errors_travel_between_threads_and_stay_small() {
 
 #[test]
 fn a_panic_reads_as_file_line_block_and_thread() {
-    let error = Error::KernelPanic {
+    let error = |launched| Error::KernelPanic {
         kernel: "blur",
+        launched,
         message: "boom".into(),
         file: "src/main.rs".into(),
         line: 7,
@@ -20,10 +21,12 @@ fn a_panic_reads_as_file_line_block_and_thread() {
         block: [2, 0, 0],
         thread: [31, 1, 0],
     };
-    assert_eq!(
-        error.to_string(),
-        "kernel `blur` panicked at src/main.rs:7:9 in block (2, 0, 0), thread (31, 1, 0): boom"
-    );
+    let panicked = "panicked at src/main.rs:7:9 in block (2, 0, 0), thread (31, 1, 0): boom";
+    assert_eq!(error(LaunchSites::default()).to_string(), format!("kernel `blur` {panicked}"));
+    let here = Location::caller();
+    let launched = error(LaunchSites::from_iter([here, here]));
+    assert_eq!(launched.to_string(), format!("kernel `blur` (launched at {here}) {panicked}"));
+    assert_eq!(error(LaunchSites::default()).launched_at(here), launched);
 }
 
 #[test]
@@ -35,6 +38,8 @@ fn a_failed_launch_names_the_kernels_at_suspicion() {
         name: "CUDA_ERROR_LAUNCH_FAILED".into(),
         text: "unspecified launch failure".into(),
     };
-    assert!(error(vec!["a"]).to_string().contains("since the last synchronisation: `a`;"));
-    assert!(error(vec!["a", "b"]).to_string().contains("one of: `a`, `b`;"));
+    let here = Location::caller();
+    let [a, b] = ["a", "b"].map(|name| LaunchedKernel::new(name, here));
+    assert!(error(vec![a]).to_string().contains(&format!("synchronisation: `a` at {here};")));
+    assert!(error(vec![a, b]).to_string().contains(&format!("one of: `a` at {here}, `b` at {here};")));
 }

@@ -8,13 +8,13 @@ use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::AtomicValue;
 
+use crate::access::Access;
 use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
 use crate::atomic_view::DeviceAtomicView;
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
 use crate::graph::GraphBuffer;
 use crate::host_slice::{In, InOut, Out};
-use crate::memory::Access;
 use crate::pointer::{DevicePtr, DevicePtrMut};
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};

@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::panic::Location;
 
 use ferrogrid_device::native::Block;
 
@@ -196,16 +197,18 @@ impl ForeignFunction {
     ///     }
     /// }
     /// ```
+    #[track_caller]
     pub unsafe fn launch<const R: usize>(
         &self,
         stream: &Stream,
         grid: impl IntoGrid<R>,
         arguments: impl ForeignArguments,
     ) -> Result<()> {
+        let site = Location::caller();
         arguments.with_list(stream, |list| {
             self.check(list.sizes())?;
             // SAFETY: the sizes agree; the caller vouches for the rest.
-            unsafe { self.enqueue(stream, grid.into_grid(), list) }
+            unsafe { self.enqueue(site, stream, grid.into_grid(), list) }
         })
     }
 
@@ -253,6 +256,7 @@ impl ForeignFunction {
     /// `list` has passed `check`, and is what the kernel takes; as for [`ForeignFunction::launch`].
     pub(super) unsafe fn enqueue<const R: usize>(
         &self,
+        site: &'static Location<'static>,
         stream: &Stream,
         grid: Grid<R>,
         list: &ParameterList<'_>,
@@ -267,7 +271,8 @@ impl ForeignFunction {
         };
         let cluster = self.attributes.cluster;
         check_clusters(self.name(), shape.grid, cluster)?;
-        let shape = LaunchShape { shared_bytes: self.dynamic_shared as usize, cluster, ..shape };
+        let shared_bytes = self.dynamic_shared as usize;
+        let shape = LaunchShape { shared_bytes, cluster, site, ..shape };
         for access in list.accesses() {
             access.begin(inner)?;
         }
@@ -275,7 +280,7 @@ impl ForeignFunction {
             // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
             // has been ordered, on this device.
             StreamBackend::Cuda(cuda) => profile::observe(inner, Work::Kernel { kernel, shape }, || unsafe {
-                cuda.launch_function(*loaded, kernel, shape, self.attributes, list.addresses())
+                cuda.launch_function(*loaded, kernel, &shape, self.attributes, list.addresses())
             }),
             // SAFETY: as above; the memory is that of the graph.
             StreamBackend::Recording(recording) => unsafe {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::Location;
 
 use ferrogrid_device::DeviceCopy;
 
@@ -240,16 +241,18 @@ impl<const R: usize, P> ForeignKernel<R, P> {
     ///
     /// # Errors
     /// As [`ForeignFunction::launch`]; [`Error::OutOfRange`] if the argument of an array is too short.
+    #[track_caller]
     pub fn launch<'a>(
         &self,
         stream: &Stream,
         grid: impl IntoGrid<R>,
         arguments: impl TypedArguments<'a, P>,
     ) -> Result<()> {
+        let site = Location::caller();
         arguments.with_list(stream, |list| {
             // SAFETY: whoever stated the types vouched for every launch with such arguments; they are
             // borrowed until this returns.
-            unsafe { self.function.enqueue(stream, grid.into_grid(), list) }
+            unsafe { self.function.enqueue(site, stream, grid.into_grid(), list) }
         })
     }
 

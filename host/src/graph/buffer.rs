@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 
 use ferrogrid_device::DeviceCopy;
 
@@ -73,7 +72,7 @@ impl<T: DeviceCopy> GraphKey<T> {
 
 /// The first element, or a well-aligned address that is not null if nothing was allocated.
 fn start_of<T>(memory: &Memory) -> *mut T {
-    NonNull::new(memory.pointer().cast::<T>()).unwrap_or(NonNull::dangling()).as_ptr()
+    memory.pointer().cast()
 }
 
 impl<'scope, T: DeviceCopy> GraphBuffer<'scope, T> {

@@ -34,10 +34,11 @@ pub(crate) enum Use {
     WritePart,
 }
 
-/// The order of work on one allocation.
+/// The order of work on one allocation. Of all this a launch reads the first word, in most cases.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Order<S> {
-    /// The only stream in the record, or 0 if there are several.
+    /// The only stream in the record, or 0 if there are several, or it is a guest.
     pub(super) owner: AtomicU64,
     record: Mutex<Record<S>>,
 }
@@ -61,26 +62,45 @@ impl<S: OrderedStream> Order<S> {
         }
     }
 
+    /// As `new`, where `stream` is a guest: see `begin_as_guest`.
+    pub(crate) fn of_guest(stream: Arc<S>) -> Self {
+        Order { owner: AtomicU64::new(0), ..Order::new(stream) }
+    }
+
+    /// Whether `begin` has nothing to do: no other stream is in the record, and this one has begun a use before.
+    #[inline]
+    pub(crate) fn is_alone(&self, stream: &S, usage: Use) -> bool {
+        usage != Use::WritePart && self.owner.load(Ordering::Acquire) == stream.id()
+    }
+
     /// Makes what `stream` is about to be given wait for what it must come after.
     ///
     /// On an error nothing is entered, and nothing may be enqueued.
     #[inline]
     pub(crate) fn begin(&self, stream: &Arc<S>, usage: Use) -> Result<()> {
-        if usage != Use::WritePart && self.owner.load(Ordering::Acquire) == stream.id() {
+        if self.is_alone(stream, usage) {
             return Ok(());
         }
-        self.begin_shared(stream, usage)
+        self.enter(stream, usage, S::id)
     }
 
+    /// As `begin`, for a stream that may not use the memory in every way: nothing follows from its being alone, so
+    /// `is_alone` never says so.
+    pub(crate) fn begin_as_guest(&self, stream: &Arc<S>, usage: Use) -> Result<()> {
+        self.enter(stream, usage, |_| 0)
+    }
+
+    /// Enters a use; `owner` tells as whom the stream is known if no other is in the record.
     #[cold]
-    fn begin_shared(&self, stream: &Arc<S>, usage: Use) -> Result<()> {
+    fn enter(&self, stream: &Arc<S>, usage: Use, owner: impl FnOnce(&S) -> u64) -> Result<()> {
         let mut record = self.lock();
         match usage {
             Use::Read => record.read(stream)?,
             Use::Write => record.write(stream)?,
             Use::WritePart => record.write_part(stream)?,
         }
-        self.owner.store(record.only_stream(), Ordering::Release);
+        let owner = if record.has_only(stream) { owner(stream) } else { 0 };
+        self.owner.store(owner, Ordering::Release);
         Ok(())
     }
 
@@ -164,9 +184,8 @@ impl<S: OrderedStream> Record<S> {
         Ok(())
     }
 
-    fn only_stream(&self) -> u64 {
-        let id = self.writer.id();
-        if self.streams().all(|stream| stream.id() == id) { id } else { 0 }
+    fn has_only(&self, stream: &Arc<S>) -> bool {
+        self.streams().all(|other| same(other, stream))
     }
 
     fn streams(&self) -> impl Iterator<Item = &Arc<S>> {

@@ -20,6 +20,12 @@ static RECORDERS: Mutex<Vec<Arc<Recorder>>> = Mutex::new(Vec::new());
 /// How many there are, to be asked without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
+/// Whether anybody may want to hear of what is asked of devices.
+#[inline]
+pub(crate) fn is_observed() -> bool {
+    cfg!(any(feature = "tracing", feature = "nvtx")) || COUNT.load(Ordering::Relaxed) != 0
+}
+
 /// Runs `enqueue`, which gives `stream` the work that is described.
 #[inline]
 pub(crate) fn observe<R>(stream: &StreamInner, work: Work, enqueue: impl FnOnce() -> Result<R>) -> Result<R> {

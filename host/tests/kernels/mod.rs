@@ -73,6 +73,7 @@ pub(crate) static SAXPY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     line: line!(),
 });
 
+#[track_caller]
 fn saxpy_launch<'a>(
     kernel: &'static Kernel,
     stream: &Stream,
@@ -88,6 +89,7 @@ fn saxpy_launch<'a>(
     unsafe { launch(kernel, stream, grid, &params, &[x.access(), y.access()]) }
 }
 
+#[track_caller]
 pub(crate) fn saxpy<'a>(
     stream: &Stream,
     grid: Grid<1>,

@@ -222,3 +222,13 @@ pub(crate) fn run_with(
     }
     first
 }
+
+/// The text of an error of a kernel of this file, which says where it was launched: without that.
+#[track_caller]
+pub fn text_without_site(error: &ferrogrid_host::Error) -> String {
+    let text = error.to_string();
+    let (before, rest) = text.split_once(" (launched at ").expect("where it was launched");
+    let (site, after) = rest.split_once(')').expect("the end of the place");
+    assert!(site.starts_with(file!()), "{text}");
+    format!("{before}{after}")
+}

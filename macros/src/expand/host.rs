@@ -322,6 +322,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
         #[allow(clippy::too_many_arguments)]
+        #[track_caller]
         #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
             #stream: &::ferrogrid::__private::Stream,
             #grid: impl ::ferrogrid::__private::IntoGrid<#rank>,

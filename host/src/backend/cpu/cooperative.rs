@@ -20,7 +20,7 @@ use super::overflow;
 use super::panic::{self, catch};
 use super::stack::ThreadStack;
 use crate::divergence::{BarrierReach, SourcePlace};
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchSites, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 
@@ -173,9 +173,11 @@ impl Phase {
         if let (None, Some((block, place)), Some(ended)) = (&self.failure, first_waiting, self.first_ended) {
             let (kernel, ended_blocks, waiting_blocks) = (launch.kernel.name(), self.ended, waiting);
             let (waiting, ended) = (launch.block_idx(block), launch.block_idx(ended));
+            let launched = LaunchSites::default();
             let error = match reach {
                 BarrierReach::Cluster => Error::ClusterBarrierDivergence {
                     kernel,
+                    launched,
                     place,
                     waiting,
                     waiting_blocks,
@@ -184,6 +186,7 @@ impl Phase {
                 },
                 _ => Error::GridBarrierDivergence {
                     kernel,
+                    launched,
                     place,
                     waiting,
                     waiting_blocks,

@@ -47,6 +47,13 @@ impl Launch {
     /// As for [`launch`](crate::launch::launch), with the memory that the parameters lead to free for
     /// this launch to use.
     pub(super) unsafe fn run(&self, device: &CpuDevice) -> Result<()> {
+        // SAFETY: passed on.
+        unsafe { self.run_anywhere(device) }.map_err(|error| error.launched_at(self.shape.site))
+    }
+
+    /// # Safety
+    /// As for `run`.
+    unsafe fn run_anywhere(&self, device: &CpuDevice) -> Result<()> {
         install_hook();
         if self.shape.cooperative {
             // SAFETY: passed on.

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
-use crate::error::Error;
+use crate::error::{Error, LaunchSites};
 use crate::kernel::Kernel;
 
 /// What is known of a kernel's panic.
@@ -23,7 +23,8 @@ impl Caught {
         let (file, line) = kernel.location();
         let (file, line, column) = self.location.unwrap_or_else(|| (file.into(), line, 0));
         let (kernel, message) = (kernel.name(), self.message);
-        Error::KernelPanic { kernel, message, file, line, column, block, thread }
+        let launched = LaunchSites::default();
+        Error::KernelPanic { kernel, launched, message, file, line, column, block, thread }
     }
 }
 

@@ -17,20 +17,21 @@ use super::pool::{self, PoolHandle};
 use super::recent::Recent;
 use super::stream::CudaStream;
 use crate::device::MemoryInfo;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchedKernel, Result};
 use crate::grid::Limits;
 use crate::output::Sink;
 use crate::stream_options::StreamOptions;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
 /// loaded in it: nothing that refers to them can outlive them.
+#[repr(C)] // What every launch reads comes first.
 pub(crate) struct CudaDevice {
-    driver: &'static Driver,
     ordinal: usize,
+    limits: Limits,
+    driver: &'static Driver,
     handle: CUdevice,
     name: String,
     capability: (u32, u32),
-    limits: Limits,
     multiprocessors: u32,
     shared_memory_per_block: usize,
     has_pools: bool,
@@ -340,7 +341,7 @@ impl CudaDevice {
             return self.driver.error(code, operation, object);
         }
         Error::LaunchFailed {
-            kernels: self.recent_names(),
+            kernels: self.recent_launches(),
             operation,
             code: code.0,
             name: self.driver.name_of(code),
@@ -366,14 +367,14 @@ impl CudaDevice {
         lock(&self.spare_events)
     }
 
-    /// The kernels last launched on any stream since it was waited for.
-    pub(super) fn recent_names(&self) -> Vec<&'static str> {
-        let mut kernels: Vec<&'static str> = Vec::new();
+    /// The launches last made on any stream since it was waited for.
+    pub(super) fn recent_launches(&self) -> Vec<LaunchedKernel> {
+        let mut launches: Vec<LaunchedKernel> = Vec::new();
         for recent in self.live_recents() {
-            kernels.extend(recent.names());
+            launches.extend(recent.launches());
         }
-        kernels.dedup();
-        kernels
+        launches.dedup();
+        launches
     }
 
     pub(super) fn spare_watchers(&self) -> MutexGuard<'_, Vec<Handle<CUstream>>> {

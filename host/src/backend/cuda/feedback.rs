@@ -120,9 +120,11 @@ impl Feedback {
     fn report(&self, device: &CudaDevice, record: &PanicRecord) -> Result<()> {
         device.bind()?;
         let Some(panic) = record.take(device) else { return Ok(()) };
-        let kernel = suspects::name(&self.loaded(), &device.recent_names(), &panic.file, panic.line);
+        let (kernel, launched) =
+            suspects::find(&self.loaded(), &device.recent_launches(), &panic.file, panic.line);
         Err(Error::KernelPanic {
             kernel,
+            launched,
             message: panic.message.into(),
             file: panic.file.into(),
             line: panic.line,

@@ -2,6 +2,7 @@
 //! was recorded, or what orders the memory that nodes use.
 
 use std::ffi::{c_uint, c_void};
+use std::panic::Location;
 use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ pub(crate) struct CudaGraph {
     /// What it was instantiated from: updates name nodes by their handles there.
     template: Template,
     instance: Handle<CUgraphExec>,
-    kernels: Vec<&'static Kernel>,
+    launches: Vec<RecordedLaunch>,
 }
 
 /// A graph as the driver has it, and its nodes in the order of recording.
@@ -58,7 +59,7 @@ impl CudaGraph {
         // SAFETY: `instance` is valid for the call, and the graph is live.
         let code = unsafe { device.driver().graph_instantiate(&mut instance, template.graph.0, 0) };
         device.check(code, "cuGraphInstantiateWithFlags", &format!("{} nodes", nodes.len()))?;
-        Ok(CudaGraph { device, template, instance: Handle(instance), kernels: last_kernels(nodes) })
+        Ok(CudaGraph { device, template, instance: Handle(instance), launches: last_launches(nodes) })
     }
 
     /// # Safety
@@ -73,7 +74,7 @@ impl CudaGraph {
         // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
         let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
         self.device.check(code, "cuGraphLaunch", "")?;
-        self.kernels.iter().for_each(|kernel| stream.recent().note(kernel));
+        self.launches.iter().for_each(|(kernel, site)| stream.recent().note(kernel, site));
         Ok(())
     }
 
@@ -119,7 +120,7 @@ impl CudaGraph {
             return Err(GraphError::UpdateRefused { reason: reason(result.result, found).into() }.into());
         }
         self.device.check(code, "cuGraphExecUpdate", "")?;
-        self.kernels = last_kernels(nodes);
+        self.launches = last_launches(nodes);
         Ok(())
     }
 }
@@ -288,20 +289,24 @@ impl Drop for Template {
     }
 }
 
-/// The last kernels among `nodes`, each once.
-fn last_kernels(nodes: &[Node]) -> Vec<&'static Kernel> {
-    let mut kernels: Vec<&'static Kernel> = Vec::new();
-    collect_last(nodes, &mut kernels);
-    kernels.reverse();
-    kernels
+/// A kernel, and where its launch was recorded.
+type RecordedLaunch = (&'static Kernel, &'static Location<'static>);
+
+/// The last launches among `nodes`, of each kernel one.
+fn last_launches(nodes: &[Node]) -> Vec<RecordedLaunch> {
+    let mut launches: Vec<RecordedLaunch> = Vec::new();
+    collect_last(nodes, &mut launches);
+    launches.reverse();
+    launches
 }
 
-fn collect_last(nodes: &[Node], kernels: &mut Vec<&'static Kernel>) {
+fn collect_last(nodes: &[Node], launches: &mut Vec<RecordedLaunch>) {
     for node in nodes.iter().rev() {
-        collect_last(node.operation.body(), kernels);
-        let Some(KernelNode { kernel, .. }) = node.operation.kernel() else { continue };
-        if kernels.len() < NAMED_KERNELS && !kernels.iter().any(|known| std::ptr::eq(*known, *kernel)) {
-            kernels.push(kernel);
+        collect_last(node.operation.body(), launches);
+        let Some(KernelNode { kernel, shape, .. }) = node.operation.kernel() else { continue };
+        if launches.len() < NAMED_KERNELS && !launches.iter().any(|(known, _)| std::ptr::eq(*known, *kernel))
+        {
+            launches.push((kernel, shape.site));
         }
     }
 }

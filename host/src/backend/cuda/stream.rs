@@ -59,7 +59,7 @@ enum Owner {
     /// Nobody: it is there as long as the context.
     Context,
     /// Whoever made it, once the public handle is gone.
-    Foreign(Mutex<Use>),
+    Foreign(Box<Mutex<Use>>),
 }
 
 /// How far a foreign stream may be used.
@@ -116,7 +116,7 @@ impl CudaStream {
 
     /// A stream that somebody else made in `context`, which is that of `device`.
     pub(super) fn foreign(device: &'static CudaDevice, context: CUcontext, raw: CUstream) -> Self {
-        CudaStream::of(device, context, raw, Owner::Foreign(Mutex::new(Use::Open)))
+        CudaStream::of(device, context, raw, Owner::Foreign(Box::new(Mutex::new(Use::Open))))
     }
 
     fn of(device: &'static CudaDevice, context: CUcontext, raw: CUstream, owner: Owner) -> Self {
@@ -336,50 +336,103 @@ impl CudaStream {
         &self,
         function: *mut c_void,
         kernel: &'static Kernel,
-        shape: LaunchShape,
+        shape: &LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        let LaunchShape { grid, block, cooperative, priority, .. } = shape;
+        if self.is_default || shape.cooperative || shape.priority.is_some() {
+            // SAFETY: passed on.
+            return unsafe { self.launch_specially(function.cast(), kernel, shape, params) };
+        }
+        // SAFETY: passed on.
+        let code = unsafe { self.launch_now(function.cast(), shape, params) };
+        if !code.is_success() {
+            // SAFETY: passed on.
+            return unsafe { self.launch_again(code, function.cast(), kernel, shape, params) };
+        }
+        self.recent.note(kernel, shape.site);
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for `launch`.
+    #[inline]
+    unsafe fn launch_now(&self, function: CUfunction, shape: &LaunchShape, params: &[*const c_void]) -> Code {
+        let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
+        // Within the device's limit.
+        let (shared, stream) = (shape.shared_bytes as c_uint, self.raw.0);
+        let params = params.as_ptr().cast_mut().cast();
+        // SAFETY: the function and the stream are of the same context; the caller vouches for the
+        // parameters, which the driver copies (it does not write through them).
+        unsafe {
+            let extra = null_mut();
+            self.driver
+                .launch_kernel(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, params, extra)
+        }
+    }
+
+    /// After a launch that the driver refused with `code`: once more if it wants a context.
+    ///
+    /// # Safety
+    /// As for `launch`.
+    #[cold]
+    unsafe fn launch_again(
+        &self,
+        code: Code,
+        function: CUfunction,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        params: &[*const c_void],
+    ) -> Result<()> {
+        let mut code = code;
+        if code.may_lack_context() {
+            self.bind()?;
+            // SAFETY: passed on.
+            code = unsafe { self.launch_now(function, shape, params) };
+        }
+        if code == Code::INVALID_CLUSTER_SIZE {
+            return Err(self.cluster_too_large(function, kernel, shape));
+        }
+        if !code.is_success() {
+            return Err(self.launch_error(code, function, kernel, shape.block));
+        }
+        self.recent.note(kernel, shape.site);
+        Ok(())
+    }
+
+    /// A launch on a default stream, or with attributes.
+    ///
+    /// # Safety
+    /// As for `launch`.
+    #[inline(never)]
+    unsafe fn launch_specially(
+        &self,
+        function: CUfunction,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        params: &[*const c_void],
+    ) -> Result<()> {
+        let &LaunchShape { cooperative, priority, .. } = shape;
         if priority.is_some() {
             let attributes = LaunchAttributes { cooperative, priority, ..LaunchAttributes::NONE };
             // SAFETY: passed on.
-            return unsafe {
-                self.launch_with_attributes(function.cast(), kernel, shape, attributes, params)
-            };
+            return unsafe { self.launch_with_attributes(function, kernel, shape, attributes, params) };
         }
-        let params = params.as_ptr().cast_mut().cast();
         if cooperative {
+            let params = params.as_ptr().cast_mut().cast();
             // SAFETY: passed on.
-            unsafe { self.launch_cooperative(function.cast(), kernel, shape, params)? };
-            self.recent.note(kernel);
+            unsafe { self.launch_cooperative(function, kernel, shape, params)? };
+            self.recent.note(kernel, shape.site);
             return Ok(());
         }
-        // SAFETY: the function and the stream are of the same context; the caller vouches for the
-        // parameters, which the driver copies (it does not write through them).
-        let code = self.call(|| unsafe {
-            self.driver.launch_kernel(
-                function.cast(),
-                grid[0],
-                grid[1],
-                grid[2],
-                block[0],
-                block[1],
-                block[2],
-                // Within the device's limit.
-                shape.shared_bytes as c_uint,
-                self.raw.0,
-                params,
-                null_mut(),
-            )
-        })?;
-        if !code.is_success() {
-            if code == Code::INVALID_CLUSTER_SIZE {
-                return Err(self.cluster_too_large(function.cast(), kernel, shape));
-            }
-            return Err(self.launch_error(code, function.cast(), kernel, block));
+        self.bind()?;
+        // SAFETY: passed on.
+        let code = unsafe { self.launch_now(function, shape, params) };
+        if code.is_success() {
+            self.recent.note(kernel, shape.site);
+            return Ok(());
         }
-        self.recent.note(kernel);
-        Ok(())
+        // SAFETY: passed on.
+        unsafe { self.launch_again(code, function, kernel, shape, params) }
     }
 
     /// # Safety
@@ -388,7 +441,7 @@ impl CudaStream {
         &self,
         function: CUfunction,
         kernel: &'static Kernel,
-        shape: LaunchShape,
+        shape: &LaunchShape,
         params: *mut *mut c_void,
     ) -> Result<()> {
         let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
@@ -412,7 +465,7 @@ impl CudaStream {
         &self,
         function: CUfunction,
         kernel: &'static Kernel,
-        shape: LaunchShape,
+        shape: &LaunchShape,
     ) -> Error {
         let threads: u32 = shape.block.iter().product();
         let mut on_each = 0;
@@ -438,7 +491,7 @@ impl CudaStream {
         &self,
         function: CUfunction,
         kernel: &'static Kernel,
-        shape: LaunchShape,
+        shape: &LaunchShape,
     ) -> Error {
         let shared = shape.shared_bytes as c_uint;
         match self.device.max_potential_cluster_size(function, shape.grid, shape.block, shared) {

@@ -6,7 +6,7 @@ use super::barrier::same;
 use super::{BlockExecutor, Wait};
 use crate::backend::cpu::panic::Caught;
 use crate::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
-use crate::error::Error;
+use crate::error::{Error, LaunchSites};
 use crate::kernel::Kernel;
 
 type Site = &'static Location<'static>;
@@ -50,7 +50,7 @@ pub(in crate::backend::cpu) struct Waiting {
 }
 
 impl Failure {
-    /// The error of `kernel` in the block at `block`, with `block_dim` threads.
+    /// The error of `kernel` in the block at `block`, with `block_dim` threads; not with the place of its launch.
     pub(in crate::backend::cpu) fn into_error(
         self,
         kernel: &Kernel,
@@ -60,25 +60,28 @@ impl Failure {
         let [width, height, _] = block_dim;
         let place = |number: u32| [number % width, number / width % height, number / width / height];
         let places = |numbers: Vec<u32>| numbers.into_iter().map(place).collect();
+        let launched = LaunchSites::default();
         match self {
             Failure::Panic { thread, caught } => caught.into_error(kernel, block, place(thread)),
             Failure::Overflow { thread, bytes } => {
                 let ((file, line), kernel) = (kernel.location(), kernel.name());
-                Error::KernelStackOverflow { kernel, file, line, block, thread: thread.map(place), bytes }
+                let thread = thread.map(place);
+                Error::KernelStackOverflow { kernel, launched, file, line, block, thread, bytes }
             }
             Failure::NoStack { stacks, reason } => {
-                Error::ThreadStacks { kernel: kernel.name(), stacks, reason }
+                Error::ThreadStacks { kernel: kernel.name(), launched, stacks, reason }
             }
             Failure::NotCooperative { site } => {
-                Error::NotCooperative { kernel: kernel.name(), place: site.into() }
+                Error::NotCooperative { kernel: kernel.name(), launched, place: site.into() }
             }
             Failure::Barrier { waiting, exited } => {
                 let words = |at: Waiting| WaitingThreads::new(at.site.into(), at.reach, places(at.threads));
-                let waiting = waiting.into_iter().map(words).collect();
-                Error::BarrierDivergence { kernel: kernel.name(), block, waiting, exited: places(exited) }
+                let (waiting, exited) = (waiting.into_iter().map(words).collect(), places(exited));
+                Error::BarrierDivergence { kernel: kernel.name(), launched, block, waiting, exited }
             }
             Failure::Warp { thread, mask, site, lane, fault } => Error::WarpDivergence {
                 kernel: kernel.name(),
+                launched,
                 block,
                 thread: place(thread),
                 mask,

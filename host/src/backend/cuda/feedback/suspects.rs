@@ -5,16 +5,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
+use crate::error::{LaunchSites, LaunchedKernel};
 use crate::kernel::Kernel;
 
 /// The kernel among `loaded` that has code of the line, and was launched lately if several have; if that
-/// leaves more than one, all of their names. `recent` are the names last launched.
-pub(super) fn name(
+/// leaves more than one, all of their names. And where in the source these were launched, as `recent` says: the
+/// launches last made.
+pub(super) fn find(
     loaded: &[&'static Kernel],
-    recent: &[&'static str],
+    recent: &[LaunchedKernel],
     file: &str,
     line: u32,
-) -> &'static str {
+) -> (&'static str, LaunchSites) {
     let mut names: Vec<&'static str> = Vec::new();
     for kernel in loaded {
         let has_line = kernel.ptx().is_some_and(|ptx| has_line(ptx, kernel.entry(), file, line));
@@ -22,17 +24,21 @@ pub(super) fn name(
             names.push(kernel.name());
         }
     }
-    let is_recent = |name: &&'static str| recent.contains(name);
+    let is_recent = |name: &&'static str| recent.iter().any(|launch| launch.name == *name);
     if names.is_empty() {
-        names = recent.to_vec();
+        names = recent.iter().map(|launch| launch.name).collect();
+        names.dedup();
     } else if names.iter().any(is_recent) {
         names.retain(is_recent);
     }
-    match names.as_slice() {
+    let sites = recent.iter().filter(|launch| names.contains(&launch.name)).map(|launch| launch.site);
+    let launched = sites.collect();
+    let name = match names.as_slice() {
         [] => "(unknown)",
         [one] => one,
         several => interned(several.join(" or ")),
-    }
+    };
+    (name, launched)
 }
 
 /// The same text for the same names, for the rest of the process.
@@ -97,6 +103,8 @@ fn bodies(ptx: &str) -> BTreeMap<&str, &str> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::Location;
+
     use super::*;
 
     const PTX: &str = ".visible .entry a_1(\n\t.param .u64 p\n)\n{\n\t.loc\t1 7 3\n\tcall.uni shared, ();\n}\n\
@@ -114,8 +122,11 @@ mod tests {
 
     #[test]
     fn where_no_kernel_is_known_to_have_the_line_the_last_ones_are_named() {
-        assert_eq!(name(&[], &["a"], "src/x.rs", 1), "a");
-        assert_eq!(name(&[], &["a", "b"], "src/x.rs", 1), "a or b");
-        assert_eq!(name(&[], &[], "src/x.rs", 1), "(unknown)");
+        let (here, there) = (Location::caller(), LaunchSites::default());
+        let [a, b] = ["a", "b"].map(|name| LaunchedKernel::new(name, here));
+        let launched = LaunchSites::from_iter([here]);
+        assert_eq!(find(&[], &[a, a], "src/x.rs", 1), ("a", launched.clone()));
+        assert_eq!(find(&[], &[a, b], "src/x.rs", 1), ("a or b", launched));
+        assert_eq!(find(&[], &[], "src/x.rs", 1), ("(unknown)", there));
     }
 }

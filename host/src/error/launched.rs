@@ -1,0 +1,75 @@
+//! Which launches an error may be of: kernels and places in the source. It must not know how they are remembered.
+
+use std::fmt;
+use std::panic::Location;
+
+/// A kernel and the place in the source that launched it (for a graph: where that launch was recorded).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct LaunchedKernel {
+    /// The kernel's name.
+    pub name: &'static str,
+    /// The call that launched it.
+    pub site: &'static Location<'static>,
+}
+
+impl LaunchedKernel {
+    pub(crate) fn new(name: &'static str, site: &'static Location<'static>) -> Self {
+        LaunchedKernel { name, site }
+    }
+}
+
+impl fmt::Display for LaunchedKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` at {}", self.name, self.site)
+    }
+}
+
+/// The places in the source of the launches that an error of a kernel may be of: on the CPU device the one that it is of;
+/// on a GPU, where the kernel itself does not know, each at which it was launched since the last successful
+/// synchronisation, as far as the last eight launches of each stream tell, oldest first.
+///
+/// ```
+/// # extern crate ferrogrid_host as ferrogrid;
+/// use ferrogrid::Error;
+///
+/// fn complain(error: &Error) {
+///     if let Error::KernelPanic { kernel, launched, .. } = error {
+///         for site in launched.iter() {
+///             eprintln!("{}:{}: launches `{kernel}`, which panicked", site.file(), site.line());
+///         }
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct LaunchSites(Box<[&'static Location<'static>]>);
+
+impl LaunchSites {
+    /// The places, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &'static Location<'static>> {
+        self.0.iter().copied()
+    }
+}
+
+impl FromIterator<&'static Location<'static>> for LaunchSites {
+    /// Each place once.
+    fn from_iter<I: IntoIterator<Item = &'static Location<'static>>>(sites: I) -> Self {
+        let mut each = Vec::new();
+        for site in sites {
+            if !each.contains(&site) {
+                each.push(site);
+            }
+        }
+        LaunchSites(each.into())
+    }
+}
+
+impl fmt::Display for LaunchSites {
+    /// As a part of a sentence, after the kernel's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, others)) = self.0.split_first() else { return Ok(()) };
+        write!(f, " (launched at {first}")?;
+        others.iter().try_for_each(|site| write!(f, " or {site}"))?;
+        f.write_str(")")
+    }
+}
