@@ -1,12 +1,13 @@
 #!/bin/sh
 # What is run on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Before: `cargo ferrogrid bundle`. Then there:
-#   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers kernels runtime cpu; none is all
+#   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers stress kernels runtime math cpu;
+# none is all
 set -u
-bundle=$1
-out=$2
+bundle=$(realpath "$1")
+out=$(realpath -m "$2")
 shift 2
-parts=${*:-tests sanitizers kernels runtime cpu}
+parts=${*:-tests sanitizers stress kernels runtime math cpu}
 status=0
 mkdir -p "$out/logs"
 chmod +x "$bundle"/tests/* "$bundle"/examples/* "$bundle"/benches/*
@@ -56,6 +57,17 @@ sanitizers() {
     done
 }
 
+# Eight threads and four streams at random against a model, and a million allocations.
+stress() {
+    suite="$bundle/tests/conformance"
+    for device in cuda0 cpu; do
+        FERROGRID_STRESS=100000 "$suite" "$device::random_launches" >>"$out/logs/stress.txt" 2>&1 || status=1
+        FERROGRID_SOAK=1000000 "$suite" "$device::after_many" >>"$out/logs/stress.txt" 2>&1 || status=1
+    done
+    grep -E '^test ' "$out/logs/stress.txt"
+    FERROGRID_STRESS=10000 sanitize memcheck stress "$bundle/tests/conformance" cuda0::random_launches
+}
+
 kernels() {
     nvcc -O3 -arch=native -cubin benches/cuda/kernels.cu -o "$out/kernels.cubin" &&
         python3 benches/compare.py "$bundle/benches/gpu" "$out/kernels.cubin" "$out/gpu" || status=1
@@ -65,6 +77,10 @@ runtime() {
     nvcc -O3 -arch=native -shared -Xcompiler -fPIC benches/cuda/runtime.cu -o "$out/libruntime.so" -ldl &&
         python3 benches/runtime.py "$bundle/benches/runtime" "$out/libruntime.so" "$out/runtime" || status=1
     rm -f "$out/libruntime.so"
+}
+
+math() {
+    "$bundle/benches/math_errors" --all --device cuda --out "$out/math-errors.csv" || status=1
 }
 
 cpu() {
