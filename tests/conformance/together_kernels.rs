@@ -82,7 +82,7 @@ pub mod together {
         x: T,
         operation: impl Fn(T, T) -> T,
     ) -> T {
-        let once = t.block_reduce(scratch, x, |a, b| operation(a, b));
+        let once = t.block_reduce(scratch, x, operation);
         t.block_reduce(scratch, once, |a, _| a)
     }
 

@@ -1,7 +1,7 @@
 //! The methods of `Thread` that matter here, by name: those that all threads call together, and those
 //! that only ask where the thread is. It must not know where a call stands.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Expr, ExprMethodCall, parse_quote_spanned};
@@ -99,7 +99,7 @@ pub(super) fn verified(call: &ExprMethodCall) -> Expr {
 
 /// The token for `thread`, a `Thread` or a reference to one.
 pub(super) fn token(thread: &Expr) -> TokenStream {
-    let span = thread.span();
+    let span = Span::mixed_site().located_at(thread.span());
     let shown = quote_spanned!(span=> ::ferrogrid::device::uniform::Shown);
     // SAFETY of the `unsafe` block: this room has shown that all threads come here together.
     quote_spanned! {span=>
