@@ -30,7 +30,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
 /// beneath kernels in the cache, where the first build of such a package finds them.
 fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
     eprintln!(
-        "setup: compiling a first kernel; the crates beneath it are built once, in about half a minute"
+        "setup: compiling a first kernel (building the crates beneath kernels, once, takes about half a minute)"
     );
     let folder = cache::root().join(format!("setup-{}", std::process::id()));
     let package = folder.join("first-kernel");
