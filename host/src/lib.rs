@@ -64,6 +64,7 @@ mod properties;
 mod retired;
 mod scope;
 mod shared;
+mod sized_params;
 mod stream;
 mod stream_kinds;
 mod stream_options;
@@ -137,6 +138,7 @@ pub mod __private {
     pub use crate::launch::{Resources, launch, launch_with};
     pub use crate::pointer::{DevicePtr, DevicePtrMut};
     pub use crate::shared::SharedLayout;
+    pub use crate::sized_params::{read_param, sized_addresses, sized_shapes};
     pub use crate::stream::Stream;
     pub use crate::view::{DeviceView, DeviceViewMut};
     pub use ferrogrid_device as device;
