@@ -1,22 +1,36 @@
-//! Cases that may leave a device's context unusable, so each runs in a process of its own. It must
+//! Cases that may leave a device's context unusable, or make another, so each runs in a process of its own. It must
 //! not know how the others run.
 
 use std::process::{Command, ExitCode};
+use std::ptr::null_mut;
 
+use cudarc::driver::sys;
 use ferrogrid::prelude::*;
 
 use super::devices::{self, label};
-use super::kernels::ranks;
+use super::kernels::{elementwise, ranks};
 use super::table::{self, Verdict, not_for_this_device};
-use super::{Case, Outcome, clusters, failures, ipc, names, strides};
+use super::{Case, Outcome, clusters, expect, expect_error, failures, ipc, names, strides};
 
-pub(crate) const CASES: &[Case] = &[("reading_where_nothing_is", |device| match device.is_cuda() {
-    true => in_its_own_process(device, "reading_where_nothing_is"),
-    false => not_for_this_device("it would end the process"),
-})];
+pub(crate) const CASES: &[Case] = &[
+    ("reading_where_nothing_is", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "reading_where_nothing_is"),
+        false => not_for_this_device("it would end the process"),
+    }),
+    ("a_stream_of_another_context_is_no_stream_of_the_device", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "a_stream_of_another_context_is_no_stream_of_the_device"),
+        false => not_for_this_device("it has no contexts"),
+    }),
+];
 
 /// The same, as they run in their processes.
-const APART: &[Case] = &[("reading_where_nothing_is", reading_where_nothing_is)];
+const APART: &[Case] = &[
+    ("reading_where_nothing_is", reading_where_nothing_is),
+    (
+        "a_stream_of_another_context_is_no_stream_of_the_device",
+        a_stream_of_another_context_is_no_stream_of_the_device,
+    ),
+];
 
 const REQUEST: &str = "FERROGRID_CONFORMANCE_SEPARATE";
 
@@ -98,4 +112,38 @@ fn reading_where_nothing_is(device: &Device) -> Outcome {
         }
         other => Err(format!("expected a failed launch, found {other:?}").into()),
     }
+}
+
+/// A second context of the same GPU, as some libraries make one (`cuCtxCreate`), current while it is used.
+fn a_stream_of_another_context_is_no_stream_of_the_device(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let ordinal = i32::try_from(device.ordinal().ok_or("no GPU")?)?;
+    let (mut handle, mut context, mut raw) = (0, null_mut(), null_mut());
+    // SAFETY: all three are valid for their calls, which are made with a driver that is initialised.
+    unsafe {
+        sys::cuDeviceGet(&mut handle, ordinal).result()?;
+        sys::cuCtxCreate_v2(&mut context, 0, handle).result()?;
+        sys::cuStreamCreate(&mut raw, 0).result()?;
+    }
+    // SAFETY: it is a stream, and stays so until the end of this function.
+    let refused = unsafe { Stream::from_raw(device, raw.cast()) };
+    let is_foreign = |error: &Error| matches!(error, Error::ForeignContext { .. });
+    names(&expect_error("a stream of another context", refused, is_foreign)?, &["primary context"])?;
+    // The device is used as before, in a thread to which the other context is current.
+    // SAFETY: the context is live.
+    unsafe { sys::cuCtxSetCurrent(context).result()? };
+    let mut data = stream.upload(&[1_u32, 2, 3])?;
+    // SAFETY: as above.
+    unsafe { sys::cuCtxSetCurrent(context).result()? };
+    elementwise::increment(&stream, Grid::cover(3), &mut data)?;
+    let event = stream.record()?;
+    event.synchronize()?;
+    expect("complete", event.is_complete()?, true)?;
+    expect("data", stream.download(&data)?, vec![2, 3, 4])?;
+    // SAFETY: nothing of it is used any more.
+    unsafe {
+        sys::cuStreamDestroy_v2(raw).result()?;
+        sys::cuCtxDestroy_v2(context).result()?;
+    }
+    Ok(())
 }
