@@ -14,6 +14,7 @@ mod kernel;
 mod module;
 mod options;
 mod parameter;
+mod same_shape;
 mod uniform;
 
 pub use arithmetic::Arithmetic;
@@ -24,3 +25,4 @@ pub use instance::{Argument, Instance};
 pub use kernel::Kernel;
 pub use module::{Module, ModuleOptions, is_module_attribute};
 pub use parameter::{Division, Parameter, ParameterKind};
+pub use same_shape::Shapes;

@@ -179,11 +179,18 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
     let cfgs = kernel.cfgs();
     let regions = shared::regions(kernel, &quote!(::ferrogrid::__private::device), &quote!(__thread));
     let extent = extent_type(kernel);
-    let mut position = 0;
+    // Where each parameter begins among the flattened ones.
+    let positions: Vec<usize> = kernel
+        .parameters
+        .iter()
+        .scan(0, |next, parameter| Some(std::mem::replace(next, *next + parameter.kind.flattened())))
+        .collect();
     let mut reads = Vec::new();
     let mut arguments = Vec::new();
     for (number, parameter) in kernel.parameters.iter().enumerate() {
-        let local = format_ident!("__p{number}");
+        let (local, position) = (format_ident!("__p{number}"), positions[number]);
+        // Of slices with the same shape, the first one's extents serve all.
+        let shape = positions[kernel.shapes.leader(number)] + 1;
         let read = |ty: TokenStream, at: usize| quote!(__params.add(#at).read().cast::<#ty>().read());
         match &parameter.kind {
             ParameterKind::Thread { .. } => arguments.push(quote!(__thread)),
@@ -207,7 +214,7 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             }
             ParameterKind::Input { element, rank } => {
                 let start = read(quote!(*const #element), position);
-                let extents = (0..*rank).map(|axis| read(extent.clone(), position + 1 + axis));
+                let extents = (0..*rank).map(|axis| read(extent.clone(), shape + axis));
                 reads.push(if *rank == 1 {
                     quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #(#extents)* as usize);)
                 } else {
@@ -219,7 +226,7 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             ParameterKind::Output { element, rank, division } => {
                 let ty = format_ident!("{}", division.type_name());
                 let start = read(quote!(*mut #element), position);
-                let extents = (0..*rank).map(|axis| read(extent.clone(), position + 1 + axis));
+                let extents = (0..*rank).map(|axis| read(extent.clone(), shape + axis));
                 reads.push(
                     quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents as usize),*]);),
                 );
@@ -227,7 +234,6 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                     .push(quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1)));
             }
         }
-        position += parameter.kind.flattened();
     }
     let (each, inside) = match inside(kernel) {
         _ if kernel.may_wait => (quote!(for_each_waiting_thread), None),
@@ -294,6 +300,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         .iter()
         .enumerate()
         .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
+    let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
     let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
@@ -319,7 +326,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #(#attributes)*
         #[doc = "\n"]
         #[doc = #summary]
-        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
         #[allow(clippy::too_many_arguments)]
         #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
@@ -331,6 +338,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         {
             #layout
             #(#prepare)*
+            #(#same_shapes)*
             let __params = [#(#addresses),*];
             // SAFETY: one address for each flattened parameter, in the order and of the types that
             // the descriptor names; they live until the call returns.
@@ -434,6 +442,17 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
             }
         }
     }
+}
+
+/// Refuses arguments that have not the shape of the first of their group.
+fn same_shape(kernel: &Kernel, (first, others): &(usize, Vec<usize>)) -> TokenStream {
+    let named = |number: usize| {
+        let (local, name) = (local(number), kernel.parameters[number].name.to_string());
+        quote!((#name, &#local))
+    };
+    let (chosen, first) = (chosen(kernel), named(*first));
+    let others = others.iter().map(|other| named(*other));
+    quote!(#(::ferrogrid::__private::same_shape(#chosen, #first, #others)?;)*)
 }
 
 fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
