@@ -28,15 +28,8 @@ pub(crate) struct Externs {
     pub(crate) search: Vec<PathBuf>,
     /// Changes when any of the rlibs does.
     pub(crate) key: String,
-    /// To hold (shared) while the rlibs are read.
-    lock: PathBuf,
-}
-
-impl Externs {
-    /// Keeps other builds from replacing the rlibs until dropped.
-    pub(crate) fn hold(&self) -> Result<Lock, Error> {
-        Lock::shared(&self.lock)
-    }
+    /// Keeps other builds from replacing the rlibs, from the moment that they were found to be right.
+    _reading: Lock,
 }
 
 /// What the externs of one package are made of.
@@ -77,7 +70,9 @@ impl<'a> Plan<'a> {
         ferrogrid.chain(self.named.values().copied()).flat_map(|it| self.package.local_folders(it))
     }
 
-    /// Builds the externs for `arch`, unless nothing has changed since they were last built.
+    /// Builds the externs for `arch`, unless nothing has changed since they were last built. They stay as they are
+    /// while they are held, and so do those of `arch` for all other builds: who holds the externs of several
+    /// architectures takes them in the architectures' order, or two builds could wait for each other.
     pub(crate) fn build(&self, arch: &Arch, core: &CoreEntry, cache_root: &Path) -> Result<Externs, Error> {
         let manifest = self.manifest()?;
         let lock_file = self.package.workspace_root.join("Cargo.lock");
@@ -85,29 +80,20 @@ impl<'a> Plan<'a> {
         let shared = cache_root.join("crates").join(&self.toolchain.key).join(arch.as_str());
         let folder = shared.join("packages").join(cache::key(format!("{manifest}{lock_text}").as_bytes()));
         let inputs = self.inputs_key(&manifest, &lock_text, core);
-        let lock = shared.join("lock");
         let stamp = folder.join("stamp");
-        let as_last_time = || remembered(&stamp, &inputs, &shared, &lock);
-        {
-            let _reading = Lock::shared(&lock)?;
-            if let Some(externs) = as_last_time() {
-                return Ok(externs);
+        let as_last_time = || remembered(&stamp, &inputs);
+        let (memory, reading) = found_or_made(&shared.join("lock"), as_last_time, || {
+            cache::write(&folder.join("Cargo.toml"), &manifest)?;
+            cache::write(&folder.join("lib.rs"), FACADE)?;
+            if !lock_text.is_empty() && !folder.join("Cargo.lock").is_file() {
+                cache::write(&folder.join("Cargo.lock"), &lock_text)?;
             }
-        }
-        let _writing = Lock::exclusive(&lock, || {})?;
-        // Another build may have made them meanwhile.
-        if let Some(externs) = as_last_time() {
-            return Ok(externs);
-        }
-        cache::write(&folder.join("Cargo.toml"), &manifest)?;
-        cache::write(&folder.join("lib.rs"), FACADE)?;
-        if !lock_text.is_empty() && !folder.join("Cargo.lock").is_file() {
-            cache::write(&folder.join("Cargo.lock"), &lock_text)?;
-        }
-        let libraries = self.run_cargo(arch, core, &folder, &shared.join("target"))?;
-        cache::write(&stamp, &memory_of(&inputs, &libraries))?;
-        as_last_time()
-            .ok_or_else(|| Error::Metadata(format!("cargo built no usable crates in {}", shared.display())))
+            let libraries = self.run_cargo(arch, core, &folder, &shared.join("target"))?;
+            cache::write(&stamp, &memory_of(&inputs, &libraries))
+        })?;
+        let target = shared.join("target");
+        let search = vec![target.join(DEVICE_TARGET).join("release/deps"), target.join("release/deps")];
+        Ok(Externs { crates: memory.crates, search, key: memory.key, _reading: reading })
     }
 
     fn manifest(&self) -> Result<String, Error> {
@@ -330,8 +316,37 @@ fn memory_of(inputs: &str, libraries: &Libraries) -> String {
     format!("{inputs}\n") + &lines.map(line).collect::<String>()
 }
 
+/// What `find` finds, made first if there is nothing, and a lock that keeps all others from making it anew. Making
+/// it excludes those who hold it.
+fn found_or_made<T>(
+    lock: &Path,
+    find: impl Fn() -> Option<T>,
+    mut make: impl FnMut() -> Result<(), Error>,
+) -> Result<(T, Lock), Error> {
+    loop {
+        let reading = Lock::shared(lock)?;
+        if let Some(found) = find() {
+            return Ok((found, reading));
+        }
+        drop(reading);
+        let _writing = Lock::exclusive(lock, || {})?;
+        // Another build may have made it meanwhile; and may make it differently before it is held, above.
+        if find().is_none() {
+            make()?;
+            find()
+                .ok_or_else(|| Error::Metadata("cargo built no usable crates for the device".to_owned()))?;
+        }
+    }
+}
+
+/// What a stamp says.
+struct Memory {
+    crates: Vec<(String, PathBuf)>,
+    key: String,
+}
+
 /// The externs as last built, if they were built from the same inputs and all files are still the same.
-fn remembered(stamp: &Path, inputs: &str, shared: &Path, lock: &Path) -> Option<Externs> {
+fn remembered(stamp: &Path, inputs: &str) -> Option<Memory> {
     let text = fs::read_to_string(stamp).ok()?;
     let mut lines = text.lines();
     if lines.next()? != inputs {
@@ -348,9 +363,7 @@ fn remembered(stamp: &Path, inputs: &str, shared: &Path, lock: &Path) -> Option<
             crates.push((name.to_owned(), rlib));
         }
     }
-    let target = shared.join("target");
-    let search = vec![target.join(DEVICE_TARGET).join("release/deps"), target.join("release/deps")];
-    Some(Externs { crates, search, key: cache::key(text.as_bytes()), lock: lock.to_owned() })
+    Some(Memory { crates, key: cache::key(text.as_bytes()) })
 }
 
 /// Changes when the file is replaced or gone.
@@ -403,11 +416,46 @@ mod tests {
         let crates = vec![("ferrogrid".to_owned(), facade.clone())];
         fs::write(&stamp, memory_of("inputs", &Libraries { crates, beneath: vec![beneath.clone()] }))
             .unwrap();
-        let known = |inputs| remembered(&stamp, inputs, folder.path(), &folder.path().join("lock"));
+        let known = |inputs| remembered(&stamp, inputs);
         assert_eq!(known("inputs").unwrap().crates, [("ferrogrid".to_owned(), facade)]);
         assert!(known("others").is_none());
         fs::remove_file(beneath).unwrap();
         assert!(known("inputs").is_none());
+    }
+
+    #[test]
+    fn who_holds_the_externs_sees_nobody_make_them_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (lock, made) = (folder.path().join("lock"), folder.path().join("made"));
+        // Two builds of one crate whose sources differ: each makes what the other's does not fit.
+        let build = |sources: &str| {
+            let find = || fs::read_to_string(&made).ok().filter(|made| made == sources);
+            found_or_made(&lock, find, || cache::write(&made, sources))
+        };
+        let held = build("old").unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let held = build("new").unwrap();
+                sender.send(()).unwrap();
+                held
+            });
+            // It has had the time to write, if nothing kept it from that.
+            assert!(receiver.recv_timeout(std::time::Duration::from_millis(200)).is_err());
+            assert_eq!(fs::read_to_string(&made).unwrap(), held.0);
+            // A third that wants the same does not wait.
+            assert_eq!(build("old").unwrap().0, "old");
+            drop(held);
+            receiver.recv().unwrap();
+        });
+        assert_eq!(fs::read_to_string(&made).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_was_made_and_is_not_found_is_an_error_and_no_endless_loop() {
+        let folder = tempfile::tempdir().unwrap();
+        let nothing = found_or_made(&folder.path().join("lock"), || None::<()>, || Ok(()));
+        assert!(nothing.unwrap_err().to_string().contains("no usable crates"));
     }
 
     #[test]

@@ -361,10 +361,13 @@ impl Step<'_> {
         cores: Vec<CoreEntry>,
         plan: &Plan<'_>,
     ) -> Result<Vec<Compiler<'c>>, Error> {
-        let mut compilers = Vec::new();
-        for (arch, core) in archs.iter().zip(cores) {
+        let mut wanted: Vec<_> = archs.iter().zip(cores).enumerate().collect();
+        // The order in which all builds take what they hold; see `Plan::build`.
+        wanted.sort_by_key(|(_, (arch, _))| arch.as_str());
+        let mut compilers = BTreeMap::new();
+        for (place, (arch, core)) in wanted {
             let externs = plan.build(arch, &core, &self.cache_root)?;
-            compilers.push(Compiler {
+            let compiler = Compiler {
                 toolchain: self.toolchain,
                 arch,
                 core,
@@ -374,9 +377,10 @@ impl Step<'_> {
                 folder: &self.folder,
                 workspace_root: &self.package.workspace_root,
                 local_folders: plan.local_folders().filter_map(|folder| named(folder)).collect(),
-            });
+            };
+            compilers.insert(place, compiler);
         }
-        Ok(compilers)
+        Ok(compilers.into_values().collect())
     }
 
     /// The package's own library for each architecture, if another target's modules name it.

@@ -23,7 +23,7 @@ struct CommandLine {
 enum Verb {
     /// Make a package with a kernel, that builds, runs and tests at once.
     New(verb::new::Options),
-    /// Provide what kernels are compiled with: a device toolchain, and `core` for it. Asks nothing.
+    /// Provide what kernels are compiled with: a device toolchain, `core` and Ferrogrid's crates for it. Asks nothing.
     Setup,
     /// Say what is there and what is missing: toolchains, driver, GPUs, ptxas, libdevice; and what to do.
     Doctor(verb::doctor::Options),

@@ -31,3 +31,46 @@ fn a_new_package_builds_runs_and_passes_its_tests() {
     // The folder of the package as it was made has nothing to be committed by accident.
     assert_eq!(fs::read_to_string(package.join(".gitignore")).unwrap(), "/target\n");
 }
+
+/// All files and folders below `folder` whose names begin so.
+#[cfg(unix)]
+fn named(folder: &Path, start: &str, found: &mut Vec<PathBuf>) {
+    for path in folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start)) {
+            found.push(path.clone());
+        }
+        if path.is_dir() {
+            named(&path, start, found);
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn set_up_leaves_the_crates_beneath_kernels_in_the_cache_and_nothing_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    // `core` as it is there, so that only what is above it is built.
+    let usual = ferrogrid_build::cache::root().join("core");
+    fs::create_dir(&cache).unwrap();
+    std::os::unix::fs::symlink(usual, cache.join("core")).unwrap();
+    let setup = Command::new(env!("CARGO_BIN_EXE_cargo-ferrogrid"))
+        .arg("setup")
+        .current_dir(folder.path())
+        .env("FERROGRID_CACHE", &cache)
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(setup.stdout).unwrap();
+    assert!(
+        said.contains("ready: kernels compile for sm_"),
+        "{said} {}",
+        String::from_utf8_lossy(&setup.stderr)
+    );
+    let mut found = Vec::new();
+    named(&cache.join("crates"), "libferrogrid_device-", &mut found);
+    assert!(found.iter().any(|path| path.extension().is_some_and(|it| it == "rlib")), "{found:?}");
+    let mut left = Vec::new();
+    named(&cache, "setup-", &mut left);
+    assert!(left.is_empty(), "{left:?}");
+}

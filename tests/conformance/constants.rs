@@ -16,7 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_barrier_may_depend_on_a_constant", a_barrier_may_depend_on_a_constant),
     ("graphs_set_and_read_constants", graphs_set_and_read_constants),
     ("bodies_of_graphs_read_constants", bodies_of_graphs_read_constants),
-    ("threads_set_and_launch_at_the_same_time", threads_set_and_launch_at_the_same_time),
+    ("threads_set_constants_and_launch", threads_set_constants_and_launch),
 ];
 
 const AT_FIRST: [f32; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
@@ -171,7 +171,7 @@ fn bodies_of_graphs_read_constants(device: &Device) -> Outcome {
 }
 
 /// Each launch sees one value as a whole: no setter comes between its first and its last thread.
-fn threads_set_and_launch_at_the_same_time(device: &Device) -> Outcome {
+fn threads_set_constants_and_launch(device: &Device) -> Outcome {
     let _alone = alone();
     std::thread::scope(|scope| {
         let setter = scope.spawn(|| -> ferrogrid::Result<()> {

@@ -78,9 +78,9 @@ fn ask(manifest: &Path, features: &[String]) -> Result<Value, Error> {
             command.env("RUSTC", rustc);
         }
         command.args(["metadata", "--format-version", "1", "--color=never"]).args(extra);
-        if let Some(platform) = std::env::var_os("TARGET") {
-            command.arg("--filter-platform").arg(platform);
-        }
+        // What only other platforms need may never have been fetched. Outside of a build, it is for this machine.
+        let platform = std::env::var_os("TARGET").unwrap_or_else(|| "host-tuple".into());
+        command.arg("--filter-platform").arg(platform);
         if !features.is_empty() {
             command.arg("--features").arg(features.join(","));
         }

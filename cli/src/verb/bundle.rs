@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use crate::Failure;
 use crate::cargo::{self, Executable, Package};
+use crate::example::Example;
 use crate::verb::setup;
 
 /// What `bundle` is told.
@@ -40,7 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     }
     clear(&options.out)?;
     let size = copy(&executables, &options.out)?;
-    write_script(&options.out)?;
+    fs::write(options.out.join("run.sh"), script(&programs(&executables, &Example::all(&package)?)))?;
     println!(
         "{} executables, {:.1} MiB, in {}; there: sh run.sh",
         executables.len(),
@@ -95,27 +96,53 @@ fn copy(executables: &[Executable], out: &Path) -> Result<u64, Failure> {
     Ok(size)
 }
 
-fn write_script(out: &Path) -> Result<(), Failure> {
-    Ok(fs::write(out.join("run.sh"), SCRIPT)?)
+/// What the script runs: the tests, then the examples in learning order.
+fn programs(executables: &[Executable], examples: &[Example]) -> Vec<String> {
+    let place = |executable: &Executable| examples.iter().position(|example| example.name == executable.name);
+    let mut run: Vec<&Executable> =
+        executables.iter().filter(|executable| executable.kind != "bench").collect();
+    run.sort_by_key(|executable| (executable.kind == "example").then(|| place(executable)));
+    let path = |executable: &&Executable| Some(format!("{}/{}", folder(executable)?, executable.name));
+    run.iter().filter_map(path).collect()
 }
 
+fn script(programs: &[String]) -> String {
+    SCRIPT.replace("PROGRAMS", &programs.join(" "))
+}
+
+/// The table is that of `cargo ferrogrid run --all`.
 const SCRIPT: &str = r#"#!/bin/sh
-# Runs every test and example of this bundle, and says which failed.
+# Runs every test and example of this bundle, shows what each prints, and sums up.
 # WRAP="compute-sanitizer --tool memcheck --error-exitcode 9" sh run.sh  runs each under that command.
 cd "$(dirname "$0")" || exit 2
 passed=0
 failed=0
-for program in tests/* examples/*; do
-    [ -f "$program" ] || continue
+shown=$(mktemp) || exit 2
+table=$(mktemp) || exit 2
+trap 'rm -f "$shown" "$table"' EXIT
+for program in PROGRAMS; do
     chmod +x "$program"
     echo "== $program"
-    if $WRAP "./$program"; then
+    start=$(date +%s.%N)
+    $WRAP "./$program" >"$shown" 2>&1
+    code=$?
+    end=$(date +%s.%N)
+    cat "$shown"
+    if [ "$code" -eq 0 ]; then
         passed=$((passed + 1))
+        result=PASS
     else
-        echo "FAILED $program (exit $?)"
         failed=$((failed + 1))
+        result="FAIL ($code)"
     fi
+    device=$(sed -n 's/^device[[:space:]][[:space:]]*//p' "$shown" | head -n 1)
+    echo "$start $end" | awk -v name="${program#*/}" -v result="$result" -v device="${device:-not told}" \
+        '{ printf "%-22s  %-10s  %7.2f  %s\n", name, result, $2 - $1, device }' >>"$table"
 done
+echo
+awk 'BEGIN { printf "%-22s  %-10s  %7s  %s\n", "program", "result", "seconds", "device" }'
+cat "$table"
+echo
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
 "#;
@@ -146,5 +173,41 @@ mod tests {
             copy(&[executable], &out).unwrap();
         }
         assert!(out.join("tests/new").exists() && !out.join("tests/old").exists());
+    }
+
+    /// A bundle of two programs: the second one fails.
+    #[test]
+    fn the_script_sums_up_in_learning_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let executable = |kind: &str, name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            Executable { kind: kind.to_owned(), name: name.to_owned(), path }
+        };
+        let example =
+            |name: &str| Example { number: "1".to_owned(), summary: String::new(), name: name.to_owned() };
+        let executables = [
+            executable("example", "later", "exit 3"),
+            executable("example", "first", "echo 'device  NVIDIA H200'"),
+            executable("test", "suite", "echo quiet"),
+            executable("bench", "race", "exit 1"),
+        ];
+        let programs = programs(&executables, &[example("first"), example("later")]);
+        assert_eq!(programs, ["tests/suite", "examples/first", "examples/later"]);
+
+        let out = folder.path().join("bundle");
+        copy(&executables, &out).unwrap();
+        fs::write(out.join("run.sh"), script(&programs)).unwrap();
+        let done = std::process::Command::new("sh").arg(out.join("run.sh")).output().unwrap();
+        let text = String::from_utf8(done.stdout).unwrap();
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let has = |start: &[&str], end: &[&str]| {
+            lines.iter().any(|line| line.starts_with(start) && line.ends_with(end))
+        };
+        assert!(has(&["suite", "PASS"], &["not", "told"]), "{text}");
+        assert!(has(&["first", "PASS"], &["NVIDIA", "H200"]), "{text}");
+        assert!(has(&["later", "FAIL", "(3)"], &["not", "told"]), "{text}");
+        assert!(has(&["2", "passed,"], &["1", "failed"]), "{text}");
+        assert!(!done.status.success());
     }
 }

@@ -16,12 +16,16 @@ pub(crate) struct Options {
 
 /// Writes the package; an existing folder is left alone, with an error.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    create(&options.path, Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    create(&options.path, Path::new(SOURCES))?;
     println!("made the package {}; now: cd {0} && cargo run && cargo test", options.path.display());
     Ok(ExitCode::SUCCESS)
 }
 
-fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
+/// The folder of the sources that this command was built from.
+pub(crate) const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Makes the package in `folder`; it depends on the Ferrogrid whose command's sources are in `cli`.
+pub(crate) fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
     let name = package_name(folder)?;
     fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))?;
     fs::create_dir(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;

@@ -1,17 +1,50 @@
-//! `cargo ferrogrid setup`: what kernels are compiled with. It must not know how that is found or
-//! provided, only how to say what happens.
+//! `cargo ferrogrid setup`: what kernels are compiled with, and a first kernel compiled with it. It must not
+//! know how that is found or provided, only how to say what happens.
 
+use std::fs;
 use std::process::ExitCode;
 
-use ferrogrid_build::{Arch, cache, core_cache, setup, toolchain};
+use ferrogrid_build::{Arch, Build, Environment, cache, core_cache, setup, toolchain};
 
 use crate::Failure;
+use crate::verb::new;
 
 /// Provides all, and says so.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     provide()?;
-    println!("ready: kernels compile for {}", names(&architectures()?));
+    let architectures = architectures()?;
+    match compile_first_kernel(&architectures) {
+        Ok(()) => println!("ready: kernels compile for {}", names(&architectures)),
+        // Such as no network: what the crates beneath kernels need is fetched with the first package, too.
+        Err(reason) => {
+            eprintln!(
+                "setup: the crates beneath kernels could not be built yet; the first build tries again.\n{reason}"
+            );
+            println!("ready: the device toolchain for {}", names(&architectures));
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Compiles the kernel of a package such as `new` makes: it shows that all is there, and leaves the crates
+/// beneath kernels in the cache, where the first build of such a package finds them.
+fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
+    eprintln!(
+        "setup: compiling a first kernel (building the crates beneath kernels, once, takes about half a minute)"
+    );
+    let folder = cache::root().join(format!("setup-{}", std::process::id()));
+    let package = folder.join("first-kernel");
+    let compile = || -> Result<(), Failure> {
+        new::create(&package, new::SOURCES.as_ref())?;
+        let mut environment = Environment::new(&package, folder.join("out"));
+        environment.arch = Some(names(architectures));
+        let output = Build::new().try_run(&environment)?;
+        if output.ptx.len() == architectures.len() { Ok(()) } else { Err("it has no PTX".into()) }
+    };
+    let result = compile();
+    // Nothing depends on the folder; the cache may be emptied at any time.
+    let _ = fs::remove_dir_all(&folder);
+    result
 }
 
 /// Provides what is missing; says nothing where nothing is.

@@ -38,7 +38,10 @@ fn write(out: &mut String, trace: &Trace) -> fmt::Result {
     }
     // A call whose work has no span needs no arrow.
     let with_work: BTreeSet<u64> = trace.device_spans().filter_map(|span| span.call).collect();
-    for span in trace.spans() {
+    // Of events at one time, readers take the first in the file first: an arrow that ends before it has begun is
+    // not drawn.
+    let host_spans = trace.spans().iter().filter(|span| matches!(span.track, Track::Thread(_)));
+    for span in host_spans.chain(trace.device_spans()) {
         out.push_str(",\n");
         complete(out, span)?;
         if let Some(call) = span.call.filter(|call| with_work.contains(call)) {
@@ -155,6 +158,20 @@ mod tests {
         assert_eq!(short("program::fill::<f32, [u8; 4]>"), "fill::<f32, [u8; 4]>");
         assert_eq!(short("program::fill<a::B>"), "fill<a::B>");
         assert_eq!(short("saxpy"), "saxpy");
+    }
+
+    #[test]
+    fn an_arrow_begins_before_it_ends_though_the_work_began_at_once() {
+        let span = |track| {
+            let (start, duration) = (Duration::from_micros(5), Duration::from_micros(9));
+            Span { call: Some(1), ..Span::new("saxpy", SpanKind::Kernel, track, start, duration) }
+        };
+        let spans = vec![span(Track::Stream(1)), span(Track::Thread(1))];
+        let text = json(&Trace::new("a device".into(), spans, Vec::new(), 0));
+        let place = |event: &str| text.find(event).unwrap();
+        let (work, call) = (place(r#""X","name":"saxpy""#), place(r#""X","name":"launch saxpy""#));
+        let (start, end) = (place(r#""ph":"s""#), place(r#""ph":"f""#));
+        assert!(call < start && start < end && work < end, "{text}");
     }
 
     #[test]

@@ -52,13 +52,7 @@ mod kernels {
     // ANCHOR: same_shape
     /// What remains of each amount after so many years at a rate.
     #[kernel(same_shape(amount, rate, years, out))]
-    pub fn discount(
-        t: Thread<1>,
-        amount: &[f32],
-        rate: &[f32],
-        years: &[f32],
-        mut out: DisjointSlice<f32>,
-    ) {
+    pub fn discount(t: Thread<1>, amount: &[f32], rate: &[f32], years: &[f32], mut out: DisjointSlice<f32>) {
         let i = t.index();
         if let Some(out) = out.get_mut(i) {
             let i = i.get();
