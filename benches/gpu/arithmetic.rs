@@ -13,6 +13,8 @@ pub mod kernels {
 
     /// The pull of all bodies (x, y, z, mass) on each; their number is a multiple of 256.
     #[kernel(block = 256, min_blocks = 1, same_shape(bodies, pulls))]
+    // A loop with barriers goes over a range: of those all threads are known to make the same rounds.
+    #[allow(clippy::needless_range_loop)]
     pub fn pull(
         t: Thread<1>,
         bodies: &[Aligned16<[f32; 4]>],
