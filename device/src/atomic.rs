@@ -91,6 +91,14 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
     }
 
     /// Writes `value` and returns the previous one (PTX `atom.exch`).
+    ///
+    /// ```
+    /// use ferrogrid_device::atomic::{DeviceAtomic, Ordering};
+    ///
+    /// let x = DeviceAtomic::<u32>::new(5);
+    /// assert_eq!(x.swap(7, Ordering::Relaxed), 5);
+    /// assert_eq!(x.load(Ordering::Relaxed), 7);
+    /// ```
     #[inline(always)]
     pub fn swap(&self, value: T, order: Ordering) -> T {
         // SAFETY: the place is this number's.
@@ -100,6 +108,15 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
     /// Writes `new` if the value is `current`; returns the previous value, as `Ok` if `new` was
     /// written (PTX `atom.cas`). Floats are compared bit by bit: a NaN equals itself, and `0.0` is
     /// not `-0.0`.
+    ///
+    /// ```
+    /// use ferrogrid_device::atomic::{DeviceAtomic, Ordering};
+    ///
+    /// let x = DeviceAtomic::<u32>::new(5);
+    /// let order = Ordering::Relaxed;
+    /// assert_eq!(x.compare_exchange(5, 6, order, order), Ok(5));
+    /// assert_eq!(x.compare_exchange(5, 7, order, order), Err(6));
+    /// ```
     ///
     /// # Errors
     /// With the value found, if it is not `current`.
@@ -142,6 +159,14 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
     /// the addition of `f32` takes subnormal numbers as zero. Of a pair of halves each is added atomically
     /// (PTX `atom.add.noftz.f16x2`; `.bf16x2` from `sm_90` on, before that a loop around `atom.cas`), but a GPU
     /// may change one before the other.
+    ///
+    /// ```
+    /// use ferrogrid_device::atomic::{DeviceAtomic, Ordering};
+    ///
+    /// let x = DeviceAtomic::<f32>::new(1.0);
+    /// assert_eq!(x.fetch_add(0.5, Ordering::Relaxed), 1.0);
+    /// assert_eq!(x.into_inner(), 1.5);
+    /// ```
     #[inline(always)]
     pub fn fetch_add(&self, value: T, order: Ordering) -> T {
         // SAFETY: the place is this number's.
@@ -165,6 +190,14 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
 
     /// Writes the greater of the value and `value`, and returns the previous one (PTX `atom.max`; for
     /// floats a loop around `atom.cas`). Of a number and a NaN it takes the number.
+    ///
+    /// ```
+    /// use ferrogrid_device::atomic::{DeviceAtomic, Ordering};
+    ///
+    /// let x = DeviceAtomic::<i32>::new(-4);
+    /// assert_eq!(x.fetch_max(3, Ordering::Relaxed), -4);
+    /// assert_eq!(x.into_inner(), 3);
+    /// ```
     #[inline(always)]
     pub fn fetch_max(&self, value: T, order: Ordering) -> T {
         // SAFETY: the place is this number's.

@@ -70,15 +70,18 @@ impl<const R: usize> Thread<'_, R> {
     /// Ends the writing of shared memory: waits for all threads of the cluster, and turns `regions` into ones
     /// that all of them read. `regions` is a [`Shared`], a [`SharedSlice`], or a tuple of them.
     ///
-    /// ```ignore
-    /// #[kernel(block = 256, cluster = 2)]
-    /// pub fn neighbours(t: Thread<1>, mut out: DisjointSlice<u32>, mut all: Shared<[u32; 256]>) {
-    ///     all.fill_with(&t, |i| i as u32);
-    ///     let all = t.publish_cluster(all);
-    ///     let other = all.block(&t, 1 - t.cluster_rank());
-    ///     if let Some(out) = out.get_mut(t.index()) {
-    ///         *out = other[t.thread_rank() as usize];
-    ///     }
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// What the other of a cluster's two blocks has written.
+    /// ///
+    /// /// # Safety
+    /// /// All threads of the cluster call it together.
+    /// unsafe fn of_neighbour(t: &Thread<1>, mut all: Shared<[u32; 256]>) -> u32 {
+    ///     all.fill_with(t, |i| i as u32);
+    ///     // SAFETY: as above. In the body of a kernel this needs no `unsafe`.
+    ///     let all = unsafe { t.publish_cluster(all) };
+    ///     all.block(t, 1 - t.cluster_rank())[t.thread_rank() as usize]
     /// }
     /// ```
     ///

@@ -14,6 +14,18 @@ use crate::index::{Index, place};
 /// At the launch it is a `&mut DeviceBuffer<T>` (rank 1) or a mutable view. An element is reached with
 /// the [`Index`] of the thread, which no other thread has: two threads never hold the same `&mut T`.
 /// In rank 2 the elements lie row by row: (x, y) is element `y * width + x`; in rank 3 layer by layer.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// y <- a*x + y
+/// fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y += a * x[i.get()];
+///     }
+/// }
+/// ```
 pub struct DisjointSlice<'a, T, const R: usize = 1> {
     start: *mut T,
     /// The extents, x first; in rank 1 the length.

@@ -8,6 +8,17 @@ use core::marker::PhantomData;
 /// Made by [`Thread::index`](crate::Thread::index) and `Thread::grid_stride` only, and borrowed from the thread, so it cannot be
 /// handed to another.
 /// That is what lets [`DisjointSlice::get_mut`](crate::DisjointSlice::get_mut) be safe.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// fn double(t: Thread<2>, width: usize, x: &[f32], mut y: DisjointSlice<f32, 2>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = 2.0 * x[i.y() * width + i.x()]; // numbers read; only the index itself writes
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Index<'t, const R: usize> {
     position: [usize; R],

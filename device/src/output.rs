@@ -33,8 +33,12 @@ pub use native::connect;
 /// first 1024 bytes), pointers, and references to these, with all of their traits and options. Of a value
 /// of any other type it shows the type's name, in angle brackets.
 ///
-/// ```ignore
-/// use ferrogrid::device::println; // not in the prelude: std's has the same name on the host
+/// ```
+/// use ferrogrid_device::println; // in kernels `ferrogrid::device::println`; not in the prelude: std has that name
+///
+/// fn report(place: usize, value: f32) {
+///     println!("element {place} is {value:.2}");
+/// }
 /// ```
 #[macro_export]
 macro_rules! println {

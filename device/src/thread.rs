@@ -14,6 +14,21 @@ use crate::native::Block;
 /// dimension, first.
 ///
 /// The lifetime ends with the thread, so that none outlives its launch; kernels write `Thread<1>`.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// Where this thread is, for a message.
+/// fn place(t: &Thread<1>) -> [u32; 3] {
+///     let ([block], [thread]) = (t.block_idx(), t.thread_idx());
+///     [block, thread, t.index().get() as u32]
+/// }
+/// # let block = ferrogrid_device::native::Block::new([1, 0, 0], [4, 1, 1], [2, 1, 1]);
+/// # let mut found = vec![];
+/// # // SAFETY: there are no slices to be written.
+/// # unsafe { block.for_each_thread::<1>(|t| found.push(place(&t))) };
+/// # assert_eq!(found[2], [1, 2, 6]);
+/// ```
 pub struct Thread<'t, const R: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     coordinates: Coordinates,
@@ -83,6 +98,20 @@ impl<const R: usize> Thread<'_, R> {
     }
 
     /// The thread's number in its block, x fastest (cooperative groups' `thread_rank()`).
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// One thread of each block, whatever its shape, does what is to be done once.
+    /// fn is_first<const R: usize>(t: &Thread<R>) -> bool {
+    ///     t.thread_rank() == 0
+    /// }
+    /// # let block = ferrogrid_device::native::Block::new([1, 0, 0], [4, 1, 1], [2, 1, 1]);
+    /// # let mut first = 0;
+    /// # // SAFETY: there are no slices to be written.
+    /// # unsafe { block.for_each_thread::<1>(|t| first += u32::from(is_first(&t))) };
+    /// # assert_eq!(first, 1);
+    /// ```
     #[inline(always)]
     pub fn thread_rank(&self) -> u32 {
         let ([x, y, z], [width, height, _]) = (registers::thread_idx(self), registers::block_dim(self));

@@ -30,6 +30,15 @@ pub type Warp<'t> = Tile<'t, 32>;
 /// wait for it makes them wait, or exchange with what it calls next: no memory is at risk, since what is
 /// exchanged are types that take any bits, but the values are wrong, or the kernel hangs; the CPU device
 /// reports it. A thread that has ended is not waited for on a GPU; the CPU device reports that, too.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// The greatest of the values of each 8 neighbouring threads.
+/// fn greatest_of_eight(t: &Thread<1>, x: i32) -> i32 {
+///     t.warp().tile::<8>().reduce(x, i32::max)
+/// }
+/// ```
 pub struct Tile<'t, const N: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     lanes: native::Lanes<'t>,
@@ -105,6 +114,16 @@ impl<'t, const N: usize> Tile<'t, N> {
 
     /// Which threads of the tile bring `true`: one bit each, the tile's first thread lowest (CUDA's
     /// `__ballot_sync()`, PTX `vote.sync.ballot`).
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// The place of a thread's element among those that are kept: how many threads below keep theirs.
+    /// fn place_among_kept(t: &Thread<1>, keep: bool) -> u32 {
+    ///     let warp = t.warp();
+    ///     (warp.ballot(keep) & ((1 << warp.lane()) - 1)).count_ones()
+    /// }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn ballot(&self, predicate: bool) -> u32 {
@@ -128,6 +147,16 @@ impl<'t, const N: usize> Tile<'t, N> {
     /// Which threads of the tile bring the same bits as this one: one bit each, the tile's first thread
     /// lowest (CUDA's `__match_any_sync()`, PTX `match.any.sync`). Values of 32 or 64 bits take one
     /// instruction.
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// One thread for each different key of the warp, with the number of threads that have it.
+    /// fn counted_once(t: &Thread<1>, key: u32) -> Option<u32> {
+    ///     let same = t.warp().match_any(key);
+    ///     (same.trailing_zeros() == t.warp().lane()).then(|| same.count_ones())
+    /// }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn match_any<T: Exchange>(&self, value: T) -> u32 {

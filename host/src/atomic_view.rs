@@ -82,6 +82,14 @@ impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
 
     /// The elements of `range`.
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut counts = stream.zeros::<u32>(256)?;
+    /// assert_eq!(counts.as_atomic().slice(..16)?.len(), 16);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`](crate::Error::OutOfRange) if the range does not lie in the view.
     pub fn slice(self, range: impl RangeBounds<usize>) -> Result<DeviceAtomicView<'a, T>> {

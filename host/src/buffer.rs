@@ -140,6 +140,17 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// The two parts may be given to one launch. Work on them on different streams is ordered as if
     /// they overlapped: order is kept per buffer.
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut buffer = stream.zeros::<u32>(5)?;
+    /// let (left, right) = buffer.split_at_mut(2)?;
+    /// stream.fill_into(1, left)?;
+    /// stream.fill_into(9, right)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 1, 9, 9, 9]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] if `middle` is greater than the length.
     pub fn split_at_mut(&mut self, middle: usize) -> Result<(DeviceViewMut<'_, T>, DeviceViewMut<'_, T>)> {
@@ -175,6 +186,15 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`, to write by
     /// a kernel of rank 3.
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut volume = stream.zeros::<f32>(24)?;
+    /// assert_eq!(volume.view_3d_mut(4, 3, 2)?.extent(), [4, 3, 2]); // x, y, z
+    /// assert!(volume.view_3d_mut(4, 3, 3).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::VolumeTooLarge`] if that is more than the buffer has.
     pub fn view_3d_mut(
@@ -208,6 +228,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Well aligned and not null even if the buffer is empty. Uses through it are not ordered with
     /// other streams, and do not keep the buffer alive; that is the business of the `unsafe` code
     /// that uses it.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[1_u32, 2])?;
+    /// assert!(!buffer.as_device_ptr().as_raw().is_null());
+    /// # Ok(()) }
+    /// ```
     pub fn as_device_ptr(&self) -> DevicePtr<T> {
         DevicePtr::new(self.start())
     }

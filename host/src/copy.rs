@@ -15,6 +15,14 @@ impl Stream {
     /// A new buffer with a copy of `data` (`cuMemAllocFromPoolAsync`, `cuMemcpyHtoDAsync`). Returns when
     /// `data` is free to be changed.
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let squares = stream.upload(&[0_u32, 1, 4, 9])?;
+    /// assert_eq!(stream.download(&squares)?, [0, 1, 4, 9]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`], or a failure of the device.
     pub fn upload<T: DeviceCopy>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
@@ -31,6 +39,16 @@ impl Stream {
 
     /// Copies `source` into existing elements of the same number (`cuMemcpyHtoDAsync`). Returns when
     /// `source` is free to be changed.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut buffer = stream.zeros::<u32>(4)?;
+    /// stream.upload_into(&[7, 8], buffer.slice_mut(1..3)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [0, 7, 8, 0]);
+    /// assert!(stream.upload_into(&[7, 8], &mut buffer).is_err(), "2 elements are not 4");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], or a failure of the device.
@@ -53,6 +71,15 @@ impl Stream {
     /// The elements of a buffer or view, once all work enqueued here so far has run
     /// (`cuMemcpyDtoHAsync`, `cuStreamSynchronize`).
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[1_u8, 2, 3])?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 2, 3]);
+    /// assert_eq!(stream.download(buffer.slice(1..)?)?, [2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; or of the device.
     pub fn download<'a, T: DeviceCopy>(&self, source: impl DeviceInput<'a, T>) -> Result<Vec<T>> {
@@ -65,6 +92,16 @@ impl Stream {
     }
 
     /// As [`Stream::download`], into existing memory of the same length.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[1_u8, 2, 3])?;
+    /// let mut last = [0; 2];
+    /// stream.download_into(buffer.slice(1..)?, &mut last)?;
+    /// assert_eq!(last, [2, 3]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], or as [`Stream::download`].
@@ -80,6 +117,13 @@ impl Stream {
 
     /// A new buffer of `len` elements whose bytes are all 0 (`cuMemsetD8Async`).
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// assert_eq!(stream.download(&stream.zeros::<f64>(3)?)?, [0.0; 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
     pub fn zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<DeviceBuffer<T>> {
@@ -87,6 +131,16 @@ impl Stream {
     }
 
     /// A new buffer of `len` elements of unknown content.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// // SAFETY: all of it is written before it is read.
+    /// let mut buffer = unsafe { stream.uninitialised::<u32>(2)? };
+    /// stream.upload_into(&[5, 6], &mut buffer)?;
+    /// assert_eq!(stream.download(&buffer)?, [5, 6]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
@@ -101,6 +155,13 @@ impl Stream {
     ///
     /// On a GPU, elements of other sizes than 1, 2 and 4 bytes are made on the host and copied.
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// assert_eq!(stream.download(&stream.fill(1.5_f32, 3)?)?, [1.5; 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
     pub fn fill<T: DeviceCopy + NoUninit>(&self, value: T, len: usize) -> Result<DeviceBuffer<T>> {
@@ -110,6 +171,15 @@ impl Stream {
     }
 
     /// Sets existing elements to `value`; see [`Stream::fill`].
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut buffer = stream.upload(&[1_u32, 2, 3, 4])?;
+    /// stream.fill_into(0, buffer.slice_mut(2..)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 2, 0, 0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the device fails.
@@ -132,6 +202,16 @@ impl Stream {
 
     /// Enqueues a copy between buffers or views of this device, of the same length
     /// (`cuMemcpyDtoDAsync`).
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let source = stream.upload(&[1_u32, 2, 3])?;
+    /// let mut target = stream.zeros::<u32>(2)?;
+    /// stream.copy(source.slice(1..)?, &mut target)?;
+    /// assert_eq!(stream.download(&target)?, [2, 3]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], or a failure of the device.

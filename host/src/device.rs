@@ -73,6 +73,18 @@ impl Device {
     /// CUDA GPU number `ordinal`, in the driver's order (`cuDeviceGet`; `CUDA_VISIBLE_DEVICES`
     /// counts).
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, Error};
+    ///
+    /// match Device::cuda(0) {
+    ///     Ok(gpu) => println!("{gpu}"),
+    ///     Err(Error::NoDriver { .. } | Error::NoDevice) => println!("no GPU here"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::NoDevice`], [`Error::InvalidDevice`],
     /// or what the driver says when it cannot open the device.
@@ -119,6 +131,14 @@ impl Device {
     }
 
     /// All devices: the CUDA GPUs in the driver's order, then the CPU. GPUs are not opened by this.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// for device in ferrogrid_host::Device::all() {
+    ///     println!("{device}, compute capability {:?}", device.compute_capability());
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn all() -> Vec<Device> {
         let cuda = cuda::devices().unwrap_or_default().iter().map(Self::from);
         cuda.chain([Self::cpu()]).collect()
@@ -200,6 +220,15 @@ impl Device {
     }
 
     /// Its memory, free and in all (`cuMemGetInfo`); `None` where the system does not tell.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let device = ferrogrid_host::Device::cpu();
+    /// if let Some(memory) = device.memory_info()? {
+    ///     assert!(memory.free <= memory.total);
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the driver fails.

@@ -117,6 +117,16 @@ impl Device {
 impl Stream {
     /// An event with timing after all work enqueued so far (`cuEventCreate`, `cuEventRecord`).
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let start = stream.record()?;
+    /// let _work = stream.fill(1_u8, 1 << 20)?;
+    /// let end = stream.record()?;
+    /// println!("it took {:?}", end.elapsed_since(&start)?);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If the device fails.
     pub fn record(&self) -> Result<Event> {
@@ -146,6 +156,17 @@ impl Stream {
 
     /// Makes work enqueued here from now on start after `event`, of any stream or device
     /// (`cuStreamWaitEvent`). Buffers need no such call: their work is ordered anyway.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let device = ferrogrid_host::Device::cpu();
+    /// let (first, second) = (device.new_stream()?, device.new_stream()?);
+    /// let half_way = first.record()?;
+    /// second.wait(&half_way)?; // what second does from here on begins after that
+    /// second.synchronize()?;
+    /// assert!(half_way.is_complete()?);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the device fails.

@@ -87,6 +87,20 @@ impl<'b> Graph<'b> {
 
     /// The nodes that `node` comes after, without those that come before another of them.
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros::<u8>(4)?;
+    /// let (graph, ()) = stream.capture(|capture| {
+    ///     let mut y = capture.write(&mut y)?;
+    ///     capture.fill_into(1, &mut y)?;
+    ///     capture.fill_into(2, y.view_mut().slice(2..)?)
+    /// })?;
+    /// let nodes: Vec<_> = graph.nodes().collect();
+    /// assert_eq!(graph.dependencies(nodes[1])?, [nodes[0]]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`GraphError::OtherGraph`] if it is a node of another graph.
     pub fn dependencies(&self, node: GraphNode) -> Result<Vec<GraphNode>> {
@@ -95,6 +109,21 @@ impl<'b> Graph<'b> {
     }
 
     /// Makes it ready to be launched (`cuGraphInstantiateWithFlags`).
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros::<u32>(2)?;
+    /// let (graph, ()) = stream.capture(|capture| {
+    ///     let mut y = capture.write(&mut y)?;
+    ///     capture.fill_into(7, &mut y)
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// graph.launch(&stream)?;
+    /// drop(graph);
+    /// assert_eq!(stream.download(&y)?, [7, 7]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// What the driver says of the graph.

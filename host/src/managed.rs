@@ -91,6 +91,15 @@ impl Advice {
 impl Stream {
     /// New managed memory for `len` elements whose bytes are all 0 (`cuMemAllocManaged`).
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut numbers = stream.managed_zeros::<u32>(3)?;
+    /// numbers.write()?[1] = 7;
+    /// assert_eq!(numbers.read()?, [0, 7, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::SizeOverflow`](crate::Error::SizeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory);
     /// [`Error::Unsupported`](crate::Error::Unsupported) if the host may not use managed memory while the
@@ -101,6 +110,14 @@ impl Stream {
     }
 
     /// New managed memory with a copy of `data`.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let numbers = stream.managed_copy(&[1.0_f32, 2.0])?;
+    /// assert_eq!(numbers.read()?, [1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Stream::managed_zeros`].
@@ -113,6 +130,17 @@ impl Stream {
 
     /// Moves managed memory ahead of its use, in the order of this stream (`cuMemPrefetchAsync`). Nothing to
     /// do on the CPU device.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::Location;
+    ///
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let numbers = stream.managed_copy(&[1_u32, 2])?;
+    /// stream.prefetch(&numbers, Location::Device)?; // before kernels use it
+    /// stream.prefetch(&numbers, Location::Host)?; // before the host does
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch), or a failure of the device.

@@ -129,6 +129,15 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
 
     /// Every `step`-th element, from the first on: rows of one element, for strided copies.
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[0_u32, 1, 2, 3, 4, 5, 6])?;
+    /// let every_third = buffer.view().step_by(3)?;
+    /// assert_eq!((every_third.width(), every_third.height()), (1, 3)); // 0, 3, 6
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::PitchedView`] if `step` is 0.
     pub fn step_by(self, step: usize) -> Result<PitchedView<'a, T>> {
@@ -246,6 +255,15 @@ impl Stream {
     /// A new buffer of `height` rows of `width` elements, all bytes 0, each row at a multiple of 256
     /// bytes (as `cuMemAllocPitch`; in stream order).
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let image = stream.zeros_pitched::<f32>(100, 20)?;
+    /// let rows = image.view();
+    /// assert_eq!((rows.width(), rows.height(), rows.pitch()), (100, 20, 128)); // 128 * 4 bytes from row to row
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
     pub fn zeros_pitched<T: DeviceCopy + Zeroable>(
@@ -300,6 +318,18 @@ impl Stream {
 
     /// Copies rows of host memory that start `source_pitch` elements apart (`cuMemcpy2DAsync`). Returns
     /// when `source` is free to be changed.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut image = stream.zeros_pitched::<u8>(2, 2)?;
+    /// let source = [1, 2, 0, 3, 4, 0]; // rows of two, three apart
+    /// stream.upload_2d(&source, 3, image.view_mut())?;
+    /// let mut rows = [0; 4];
+    /// stream.download_2d(image.view(), &mut rows, 2)?;
+    /// assert_eq!(rows, [1, 2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::PitchedView`] if `source` does not have the rows of `target` at that pitch; or a failure

@@ -70,6 +70,15 @@ impl Stream {
 
     /// Waits until all work enqueued so far has run (`cuStreamSynchronize`).
     ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let ones = stream.fill(1_u32, 1000)?; // enqueued
+    /// stream.synchronize()?; // has run
+    /// # drop(ones);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If a kernel has failed since the last synchronisation: [`Error::KernelPanic`](crate::Error::KernelPanic)
     /// (the device can be used on), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);

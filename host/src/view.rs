@@ -19,6 +19,16 @@ use crate::pointer::{DevicePtr, DevicePtrMut};
 
 /// Elements of a device buffer, to read: what `&[T]` is to a `Vec<T>`. In rank 2 they are `height` rows of
 /// `width` elements, one after the other.
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+/// let buffer = stream.upload(&[0_u32, 1, 2, 3, 4, 5])?;
+/// let rows = buffer.view().into_2d(3, 2)?; // for a kernel that takes `Plane<u32>`
+/// assert_eq!((rows.width(), rows.height(), rows.len()), (3, 2, 6));
+/// assert_eq!(stream.download(buffer.view().slice(4..)?)?, [4, 5]);
+/// # Ok(()) }
+/// ```
 pub struct DeviceView<'a, T, const R: usize = 1> {
     start: *const T,
     /// Elements along each axis, x first.
@@ -31,6 +41,17 @@ pub struct DeviceView<'a, T, const R: usize = 1> {
 
 /// Elements of a device buffer, to write: what `&mut [T]` is to a `Vec<T>`. In rank 2 they are
 /// `height` rows of `width` elements, one after the other.
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+/// let mut buffer = stream.zeros::<u32>(6)?;
+/// let mut view = buffer.view_mut();
+/// stream.fill_into(1, view.reborrow().slice(..2)?)?;
+/// stream.fill_into(2, view.slice(4..)?)?;
+/// assert_eq!(stream.download(&buffer)?, [1, 1, 0, 0, 2, 2]);
+/// # Ok(()) }
+/// ```
 pub struct DeviceViewMut<'a, T, const R: usize = 1> {
     start: *mut T,
     /// Elements along each axis, x first.
@@ -100,6 +121,16 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     }
 
     /// The elements of `range`.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[0_u32, 1, 2, 3])?;
+    /// assert_eq!(buffer.view().slice(1..=2)?.len(), 2);
+    /// let error = buffer.view().slice(2..9).unwrap_err();
+    /// assert!(error.to_string().contains("9"), "it names the range and the length");
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the range does not lie in the view.

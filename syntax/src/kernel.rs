@@ -13,7 +13,7 @@ use crate::instance::Instance;
 use crate::options::KernelOptions;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::same_shape::Shapes;
-use crate::uniform;
+use crate::uniform::{self, Functions};
 
 /// A kernel as written, with its parameters read.
 pub struct Kernel {
@@ -43,7 +43,7 @@ impl Kernel {
     ///
     /// # Errors
     /// For every signature that cannot be a kernel, with the span of the part at fault.
-    pub fn parse(function: &ItemFn) -> Result<Option<Self>> {
+    pub(crate) fn parse(function: &ItemFn, functions: &Functions) -> Result<Option<Self>> {
         let Some(position) = function.attrs.iter().position(is_kernel_attribute) else {
             return Ok(None);
         };
@@ -60,8 +60,8 @@ impl Kernel {
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         let shapes = same_shape.resolve(&parameters)?;
         let may_wait = uniform::may_wait(&function, &parameters);
-        let has_barriers = uniform::has_collectives(&function);
-        let mut function = uniform::check(&function, &parameters, bounds)?;
+        let has_barriers = uniform::has_collectives(&function, functions);
+        let mut function = uniform::check(&function, &parameters, bounds, functions)?;
         number_regions(&mut function, &parameters);
         Ok(Some(Kernel {
             function,
@@ -108,9 +108,12 @@ impl Kernel {
         !self.function.sig.generics.params.is_empty()
     }
 
-    /// How many parameters the entry point has.
-    pub fn flattened(&self) -> usize {
-        self.parameters.iter().map(|parameter| parameter.kind.flattened()).sum()
+    /// How many parameters the entry point has: the least and the most, since values of types without bytes
+    /// (only the compiler knows which these are) are left out.
+    pub fn flattened(&self) -> (usize, usize) {
+        let most = self.parameters.iter().map(|parameter| parameter.kind.flattened()).sum();
+        let values: usize = self.parameters.iter().map(|parameter| parameter.values().len()).sum();
+        (most - values, most)
     }
 
     /// Whether it is an `unsafe fn`, and so its launch.

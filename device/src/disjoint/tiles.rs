@@ -213,6 +213,16 @@ impl<'s, T, const W: usize, const H: usize> Iterator for TileIter<'s, T, W, H> {
 ///
 /// At the launch it is a 2-D view, `buffer.view_2d_mut(width, height)?`. In its block's row, element
 /// number `i` belongs to thread number `i % threads`.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// Each block writes the mean of its row into all of it.
+/// fn level(t: Thread<1>, means: &[f32], mut rows: DisjointRows<f32>) {
+///     let mean = means[t.block_idx()[0] as usize];
+///     rows.fill_with(&t, |_column| mean);
+/// }
+/// ```
 pub struct DisjointRows<'a, T> {
     start: *mut T,
     /// Width and height of the plane.

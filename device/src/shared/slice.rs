@@ -10,6 +10,16 @@ use crate::thread::Thread;
 /// [`Shared`](super::Shared), with a length that is an argument of the launch.
 ///
 /// Element `i` belongs to thread number `i % threads` of the block.
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// Fills memory whose size the launch gives, a thread an element, then the next round.
+/// fn load(t: &Thread<1>, x: &[f32], mut tile: SharedSlice<f32>) {
+///     let start = t.block_idx()[0] as usize * tile.len();
+///     tile.fill_with(t, |i| x.get(start + i).copied().unwrap_or(0.0));
+/// }
+/// ```
 pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
     pub(crate) start: *mut T,
     pub(crate) length: usize,

@@ -9,6 +9,15 @@ impl<const N: usize> Tile<'_, N> {
     /// The values of all threads of the tile combined by `operation`, which must be associative; every
     /// thread gets the result (cooperative groups' `reduce`). Threads that the last warp of a block lacks
     /// are left out.
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// The sum of 32 threads' values, in all of them.
+    /// fn sum(t: &Thread<1>, x: f32) -> f32 {
+    ///     t.warp().reduce(x, |a, b| a + b)
+    /// }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn reduce<T: Exchange>(&self, value: T, operation: impl Fn(T, T) -> T) -> T {
@@ -34,6 +43,15 @@ impl<const N: usize> Tile<'_, N> {
 
     /// The values of this thread and those before it in the tile combined by `operation`, which must be
     /// associative (cooperative groups' `inclusive_scan`).
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// The sum of the values of this thread and of those below it in the warp.
+    /// fn running_sum(t: &Thread<1>, x: f32) -> f32 {
+    ///     t.warp().inclusive_scan(x, |a, b| a + b)
+    /// }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn inclusive_scan<T: Exchange>(&self, value: T, operation: impl Fn(T, T) -> T) -> T {
@@ -52,6 +70,15 @@ impl<const N: usize> Tile<'_, N> {
 
     /// The values of the threads before this one in the tile combined by `operation`, which must be
     /// associative; `first` for the first thread (cooperative groups' `exclusive_scan`).
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// Where this thread's `count` elements begin if the warp's threads write theirs one after the other.
+    /// fn start(t: &Thread<1>, count: u32) -> u32 {
+    ///     t.warp().exclusive_scan(count, 0, |a, b| a + b)
+    /// }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn exclusive_scan<T: Exchange>(&self, value: T, first: T, operation: impl Fn(T, T) -> T) -> T {
@@ -63,6 +90,15 @@ impl<const N: usize> Tile<'_, N> {
 impl<const N: usize> Tile<'_, N> {
     /// The sum of the values of all threads of the tile, wrapping; every thread gets it (CUDA's
     /// `__reduce_add_sync()`, PTX `redux.sync.add` where the architecture has it, from `sm_80` on).
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// How many elements the warp has found, by one instruction from compute capability 8.0 on.
+    /// fn found(t: &Thread<1>, own: u32) -> u32 {
+    ///     t.warp().reduce_add(own)
+    /// }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn reduce_add<T: Word32>(&self, value: T) -> T {

@@ -50,6 +50,14 @@ impl MultiprocessorLimits {
     /// The limits of an architecture by name: `sm_75`, `sm_90a`, `compute_100` and so on, from 7.0 to
     /// 12.1 (the table "Technical Specifications per Compute Capability" of the CUDA programming guide).
     /// `None` for one that is not known here.
+    ///
+    /// ```
+    /// use ferrogrid_host::MultiprocessorLimits;
+    ///
+    /// let hopper = MultiprocessorLimits::for_architecture("sm_90a").unwrap();
+    /// assert_eq!(hopper, MultiprocessorLimits::for_compute_capability((9, 0)).unwrap());
+    /// assert!(MultiprocessorLimits::for_architecture("sm_35").is_none());
+    /// ```
     pub fn for_architecture(architecture: &str) -> Option<Self> {
         let number = architecture.strip_prefix("sm_").or(architecture.strip_prefix("compute_"))?;
         let number: u32 = number.trim_end_matches(|c: char| c.is_ascii_lowercase()).parse().ok()?;

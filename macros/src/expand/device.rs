@@ -1,7 +1,7 @@
 //! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point
 //! that takes the flattened parameters. It must not know the host half.
 
-use ferrogrid_syntax::{Division, Instance, Kernel, Module, Parameter, ParameterKind};
+use ferrogrid_syntax::{Division, FunctionForms, Instance, Kernel, Module, Parameter, ParameterKind, Part};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
@@ -12,7 +12,7 @@ use super::{constants, extent_type, generic, shared};
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
     let written = &module.item;
     let (attributes, visibility, name) = (&written.attrs, &written.vis, &written.ident);
-    let items = written.content.iter().flat_map(|(_, items)| items).map(|item| on_device(module, item));
+    let items = module.parts().map(|part| on_device(module, &part));
     let constants = module.constants.iter().map(|it| constants::on_device(module, it, entries));
     let kernels = module.kernels.iter().filter(|_| entries);
     let entries = kernels
@@ -28,20 +28,25 @@ pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
 }
 
 /// An item as it stands on the device: a kernel without its attribute, a constant not at all.
-fn on_device(module: &Module, item: &Item) -> TokenStream {
-    match item {
-        Item::Fn(function) => match Kernel::parse(function) {
-            Ok(Some(kernel)) => {
-                let mut function = kernel.body();
-                constants::name_values(module, kernel.name(), &mut function.block);
-                quote!(#[inline] #function)
-            }
-            _ => constants::named_in(module, function).into_token_stream(),
-        },
-        Item::Static(it) if module.constants.iter().any(|constant| constant.name == it.ident) => {
+fn on_device(module: &Module, part: &Part) -> TokenStream {
+    match part {
+        Part::Kernel(kernel) => {
+            let mut function = kernel.body();
+            constants::name_values(module, kernel.name(), &mut function.block);
+            quote!(#[inline] #function)
+        }
+        Part::Together(FunctionForms { checked, unchecked }) => {
+            let mut checked = checked.clone();
+            constants::name_values(module, &unchecked.sig.ident, &mut checked.block);
+            quote!(#checked #unchecked)
+        }
+        Part::Other(Item::Fn(function)) => constants::named_in(module, function).into_token_stream(),
+        Part::Other(Item::Static(it))
+            if module.constants.iter().any(|constant| constant.name == it.ident) =>
+        {
             TokenStream::new()
         }
-        _ => quote!(#item),
+        Part::Other(item) => quote!(#item),
     }
 }
 
@@ -118,6 +123,11 @@ fn part(position: usize, part: &str) -> Ident {
     format_ident!("p{position}_{part}")
 }
 
+/// A member of a tuple.
+fn member(position: usize, number: usize) -> Ident {
+    part(position, &format!("member{number}"))
+}
+
 /// How many elements there are along each axis.
 fn extents(position: usize, rank: usize) -> Vec<Ident> {
     (0..rank).map(|axis| part(position, &format!("extent{axis}"))).collect()
@@ -135,6 +145,13 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
             let (value, ty) = (part(position, "value"), &parameter.ty);
             quote!(#value: #ty,)
+        }
+        ParameterKind::Tuple { members } => {
+            let values = members.values().into_iter().enumerate().map(|(number, ty)| {
+                let value = member(position, number);
+                quote!(#value: #ty,)
+            });
+            values.collect()
         }
         // A shared reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; a
         // mutable one is `noalias` and never null, which spares checks and lets accesses be merged.
@@ -167,6 +184,9 @@ fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStr
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
             let value = part(position, "value");
             quote!(#value)
+        }
+        ParameterKind::Tuple { members } => {
+            members.tuple(|number, _| member(position, number).into_token_stream())
         }
         ParameterKind::Input { rank: 1, .. } => {
             let length = shape(1);

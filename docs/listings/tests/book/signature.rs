@@ -26,6 +26,17 @@ mod kernels {
     }
     // ANCHOR_END: struct
 
+    // ANCHOR: tuple
+    /// Moves the values from `range.0` up to `range.1`.
+    #[kernel]
+    pub fn move_between(t: Thread<1>, range: (f32, f32), by: f32, mut x: DisjointSlice<f32>) {
+        let (low, high) = range;
+        if let Some(x) = x.get_mut(t.index()).filter(|x| (low..high).contains(*x)) {
+            *x += by;
+        }
+    }
+    // ANCHOR_END: tuple
+
     // ANCHOR: rank_2
     /// c = a + the transpose of b, for matrices of n x n.
     #[kernel]
@@ -111,6 +122,17 @@ fn structs_travel_by_value_and_as_elements() -> ferrogrid::Result<()> {
     assert_eq!(stream.download(&all)?[99].position, [0.5, 1.0, 1.5]);
     // ANCHOR_END: struct_launch
     assert_eq!(stream.download(&all)?[0].mass, 1.0);
+    Ok(())
+}
+
+#[test]
+fn tuples_travel_by_value() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let mut x = stream.upload(&[0.0_f32, 1.0, 2.0, 3.0])?;
+    // ANCHOR: tuple_launch
+    kernels::move_between(&stream, Grid::cover(4), (1.0, 3.0), 0.5, &mut x)?;
+    assert_eq!(stream.download(&x)?, [0.0, 1.5, 2.5, 3.0]);
+    // ANCHOR_END: tuple_launch
     Ok(())
 }
 
