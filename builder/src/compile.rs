@@ -187,7 +187,7 @@ impl Compiler<'_> {
         let keys = [cache::program_key(), &self.toolchain.key, &device_crate.text_key, &self.externs.key];
         let library = library.map_or("", |library| &library.key);
         let expected: Vec<String> =
-            expected(device_crate).map(|(name, count)| format!("{name} {count}")).collect();
+            expected(device_crate).map(|(name, (least, most))| format!("{name} {least} {most}")).collect();
         // Machine code is made of the PTX, which does not depend on whether it is.
         let options = Options { cubin: None, ..self.options.clone() };
         cache::key(format!("{line}\n{keys:?}\n{library}\n{expected:?}\n{options:?}").as_bytes())
@@ -275,8 +275,8 @@ fn arithmetic_of_kernels(device_crate: &DeviceCrate) -> impl Iterator<Item = (&s
     kernels.map(|kernel| (kernel.entry.as_str(), kernel.arithmetic))
 }
 
-/// Name and number of parameters of each entry point that the crate's modules promise.
-pub(crate) fn expected(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, usize)> {
+/// Name and numbers of parameters, least and most, of each entry point that the crate's modules promise.
+pub(crate) fn expected(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, (usize, usize))> {
     let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
     kernels.map(|kernel| (kernel.entry.as_str(), kernel.parameters))
 }

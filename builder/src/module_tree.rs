@@ -94,7 +94,7 @@ pub(crate) struct FoundKernel {
     /// The line of its name and the line on which it ends, counted from 1.
     pub(crate) lines: (usize, usize),
     pub(crate) entry: String,
-    pub(crate) parameters: usize,
+    pub(crate) parameters: (usize, usize),
     /// What it promises of its launches, for its PTX to say.
     pub(crate) bounds: LaunchBounds,
     /// How exact it wants floating-point code, where it says so.

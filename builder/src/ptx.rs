@@ -68,20 +68,24 @@ impl Ptx {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// Checks that each expected entry point is there with its number of parameters, and that
-    /// nothing is called that is not there.
+    /// Checks that each expected entry point is there with a number of parameters between the least and the most,
+    /// and that nothing is called that is not there.
     ///
     /// # Errors
     /// Says what is missing or different.
-    pub fn verify<'a>(&self, expected: impl IntoIterator<Item = (&'a str, usize)>) -> Result<(), String> {
-        for (name, parameters) in expected {
+    pub fn verify<'a>(
+        &self,
+        expected: impl IntoIterator<Item = (&'a str, (usize, usize))>,
+    ) -> Result<(), String> {
+        for (name, (least, most)) in expected {
             let entry = self.entry(name).ok_or_else(|| {
                 let names: Vec<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
                 format!("it has no entry point `{name}` (it has: {})", names.join(", "))
             })?;
-            if entry.params.len() != parameters {
-                let found = entry.params.len();
-                return Err(format!("entry point `{name}` has {found} parameters, expected {parameters}"));
+            let found = entry.params.len();
+            if !(least..=most).contains(&found) {
+                let expected = if least == most { most.to_string() } else { format!("{least} to {most}") };
+                return Err(format!("entry point `{name}` has {found} parameters, expected {expected}"));
             }
         }
         if self.unresolved.is_empty() {
@@ -280,11 +284,13 @@ mod tests {
     #[test]
     fn what_is_expected_must_be_there() {
         let ptx = Ptx::parse(TEXT).unwrap();
-        ptx.verify([("nothing", 0), ("saxpy_0123456789abcdef", 6)]).unwrap();
-        let missing = ptx.verify([("gemm", 3)]).unwrap_err();
+        ptx.verify([("nothing", (0, 1)), ("saxpy_0123456789abcdef", (6, 6))]).unwrap();
+        let missing = ptx.verify([("gemm", (3, 3))]).unwrap_err();
         assert!(missing.contains("`gemm`") && missing.contains("nothing"), "{missing}");
-        let count = ptx.verify([("nothing", 2)]).unwrap_err();
+        let count = ptx.verify([("nothing", (2, 2))]).unwrap_err();
         assert!(count.contains("`nothing` has 0 parameters, expected 2"), "{count}");
+        let count = ptx.verify([("saxpy_0123456789abcdef", (3, 5))]).unwrap_err();
+        assert!(count.contains("has 6 parameters, expected 3 to 5"), "{count}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Barriers of a block and of a grid: where threads wait for each other, and what they wrote becomes
 //! visible to the others. It must not know what is shared.
 
-use crate::shared::{Publish, Reclaim};
+use crate::shared::{Publish, Reclaim, Shared, SharedArray};
 use crate::thread::Thread;
 
 /// Barriers. They are `unsafe` by themselves: a barrier that some threads of the block skip, or meet
@@ -101,6 +101,38 @@ impl<const R: usize> Thread<'_, R> {
         // SAFETY: passed on.
         unsafe { source::sync(self) };
         (written.published(), read.reclaimed())
+    }
+
+    /// What `read` makes of all that the threads of the block wrote into `region`: [`Thread::publish`] before it,
+    /// [`Thread::reclaim`] after it, so that the region is there to be written again. For functions that are given
+    /// a region to work with:
+    ///
+    /// ```ignore
+    /// fn block_max<const ID: usize>(t: &Thread<1>, tile: &mut Shared<[f32; 256], ID>, x: f32) -> f32 {
+    ///     tile.fill_with(t, |_| f32::MIN);
+    ///     if let Some(mine) = tile.get_mut(t) { *mine = x; }
+    ///     t.with_published(tile, |all| all.iter().copied().fold(f32::MIN, f32::max))
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// As for [`Thread::sync_threads`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn with_published<A: SharedArray, U, const ID: usize>(
+        &self,
+        region: &mut Shared<'_, A, ID>,
+        read: impl FnOnce(&A) -> U,
+    ) -> U {
+        // SAFETY: passed on.
+        unsafe { source::sync(self) };
+        // SAFETY: valid for the block's life by `Shared::from_raw`. The barrier has ended all writing, and nobody
+        // writes before the next one, where this thread comes when it has read: until then `region` is borrowed.
+        // Elements take any bits.
+        let result = read(unsafe { &*region.as_mut_ptr() });
+        // SAFETY: passed on.
+        unsafe { source::sync(self) };
+        result
     }
 }
 

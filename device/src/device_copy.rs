@@ -9,7 +9,8 @@ use core::num::Wrapping;
 /// Scalars passed to kernels and elements of device buffers are `DeviceCopy`. Derive it for your own
 /// structs: `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; every field must be `DeviceCopy` too. Enums need
 /// `#[repr(u8)]` or the like; those with data in their variants may have `#[repr(C)]`. Tuples have no layout that
-/// two compilers agree on: name the fields in a struct.
+/// two compilers agree on: a kernel takes them by value (each member travels by itself), but elements and fields
+/// are structs, which may be `struct Pair(f32, u32);`.
 /// References and pointers are not: an address of the host means nothing on a device.
 ///
 /// # Safety
@@ -18,7 +19,7 @@ use core::num::Wrapping;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
     label = "not `DeviceCopy`",
-    note = "kernel parameters and buffer elements are numbers, arrays of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, as which tuples can be written; host references, pointers, `Vec`, `String` and the like stay on the host"
+    note = "kernel parameters and buffer elements are numbers, arrays of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; tuples are parameters only, since each compiler lays them out as it likes: as an element or a field write such a `struct Pair(f32, u32);`; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait DeviceCopy: Copy + 'static {}
 
@@ -56,7 +57,7 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
     label = "neither `DeviceCopy` nor atomic",
-    note = "elements of `&[T]` are numbers, arrays of them, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, `DeviceAtomic` numbers, or `AtomicU32` and the like; host references, pointers, `Vec`, `String` and the like stay on the host"
+    note = "elements of `&[T]` are numbers, arrays of them, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]` (write a tuple as such a `struct Pair(f32, u32);`), `DeviceAtomic` numbers, or `AtomicU32` and the like; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait SliceElement {}
 

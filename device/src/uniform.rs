@@ -1,11 +1,16 @@
-//! Assertions that generated code makes of the values that a barrier depends on: that they are plain
-//! numbers, so that their operators are the language's and cannot tell threads apart. It must not know
-//! what depends on them.
+//! What generated code says of barriers: that the values that one depends on are plain numbers, whose operators
+//! are the language's and cannot tell threads apart; and that all threads come to it together. It must not know how
+//! either was found out.
+
+use crate::cluster::{PublishToCluster, ReclaimFromCluster};
+use crate::shared::{Publish, Reclaim, Scratch, Shared, SharedArray, SharedElement};
+use crate::thread::Thread;
+use crate::warp::Exchange;
 
 /// A number, or a few, whose value says all there is.
 #[diagnostic::on_unimplemented(
     message = "a barrier depends on this value, and `{Self}` is not a plain number",
-    label = "expected an integer, a float, a `bool`, a `char`, or an array of them",
+    label = "expected an integer, a float, a `bool`, a `char`, or an array or a tuple of them",
     note = "threads of a block must agree on the way to a barrier; take the number out of the value before the kernel, or pass it as a parameter of its own"
 )]
 pub trait UniformScalar {}
@@ -22,9 +27,83 @@ impl<T: UniformScalar> UniformScalar for &T {}
 impl<T: UniformScalar> UniformScalar for core::ops::Range<T> {}
 impl<T: UniformScalar> UniformScalar for core::ops::RangeInclusive<T> {}
 
+macro_rules! uniform_tuple {
+    ($($first:ident $($member:ident)*;)*) => { $(
+        impl<$first: UniformScalar, $($member: UniformScalar),*> UniformScalar for ($first, $($member,)*) {}
+    )* };
+}
+
+uniform_tuple! { A; A B; A B C; A B C D; A B C D E; A B C D E F; A B C D E F G; A B C D E F G H; }
+
 /// `value`, which rests on `_leaf`.
 #[doc(hidden)]
 #[inline(always)]
 pub fn checked<L: UniformScalar + ?Sized, T>(_leaf: &L, value: T) -> T {
     value
+}
+
+/// That all threads which a call waits for make it together.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Shown(());
+
+impl Shown {
+    /// # Safety
+    /// It goes into a [`Together`] whose next use is one call, which all threads make together that the call waits
+    /// for.
+    #[inline(always)]
+    pub const unsafe fn new() -> Self {
+        Shown(())
+    }
+}
+
+/// A `&Thread` for one call that all threads make together that the call waits for: its barriers are safe.
+#[doc(hidden)]
+pub struct Together<T>(T);
+
+impl<T> Together<T> {
+    /// The thread, of which no more is known.
+    #[inline(always)]
+    pub fn thread(self) -> T {
+        self.0
+    }
+}
+
+impl<'a, 't, const R: usize> Together<&'a Thread<'t, R>> {
+    /// As `_shown` says.
+    #[inline(always)]
+    pub fn new(thread: &'a Thread<'t, R>, _shown: Shown) -> Self {
+        Together(thread)
+    }
+}
+
+macro_rules! barriers {
+    ($(fn $name:ident $(<$($bound:ident: $trait:ident $(+ $more:ident)?),* $(; const $id:ident)?>)? ($($argument:ident: $ty:ty),*) $(-> $result:ty)?;)*) => {
+        impl<const R: usize> Together<&Thread<'_, R>> { $(
+            #[track_caller]
+            #[inline(always)]
+            pub fn $name $(<$($bound: $trait $(+ $more)?,)* $(const $id: usize)?>)? (self, $($argument: $ty),*) $(-> $result)? {
+                // SAFETY: all threads make the call together: for that `self` stands.
+                unsafe { self.0.$name($($argument),*) }
+            }
+        )* }
+    };
+}
+
+barriers! {
+    fn sync_threads();
+    fn sync_threads_count(predicate: bool) -> u32;
+    fn sync_threads_and(predicate: bool) -> bool;
+    fn sync_threads_or(predicate: bool) -> bool;
+    fn publish<P: Publish>(regions: P) -> P::Published;
+    fn reclaim<P: Reclaim>(regions: P) -> P::Reclaimed;
+    fn publish_and_reclaim<P: Publish, Q: Reclaim>(written: P, read: Q) -> (P::Published, Q::Reclaimed);
+    fn with_published<A: SharedArray, U: Sized; const ID>(region: &mut Shared<'_, A, ID>, read: impl FnOnce(&A) -> U) -> U;
+    fn block_reduce<T: Exchange + SharedElement; const ID>(scratch: &mut Shared<'_, Scratch<T>, ID>, value: T, operation: impl Fn(T, T) -> T) -> T;
+    fn block_inclusive_scan<T: Exchange + SharedElement; const ID>(scratch: &mut Shared<'_, Scratch<T>, ID>, value: T, operation: impl Fn(T, T) -> T) -> T;
+    fn block_exclusive_scan<T: Exchange + SharedElement; const ID>(scratch: &mut Shared<'_, Scratch<T>, ID>, value: T, first: T, operation: impl Fn(T, T) -> T) -> T;
+    fn sync_cluster();
+    fn publish_cluster<P: PublishToCluster>(regions: P) -> P::Published;
+    fn reclaim_cluster<P: ReclaimFromCluster>(regions: P) -> P::Reclaimed;
+    fn sync_grid();
 }

@@ -63,6 +63,7 @@ mod properties;
 mod retired;
 mod scope;
 mod shared;
+mod sized_params;
 mod stream;
 mod stream_kinds;
 mod stream_options;
@@ -128,7 +129,7 @@ pub mod __private {
     };
     pub use crate::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::error::Result;
-    pub use crate::extent::narrow;
+    pub use crate::extent::{narrow, same_shape};
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{Manifest, ModuleImage, add_constant, check_params};
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
@@ -136,6 +137,7 @@ pub mod __private {
     pub use crate::memory::Access;
     pub use crate::pointer::{DevicePtr, DevicePtrMut};
     pub use crate::shared::SharedLayout;
+    pub use crate::sized_params::{read_param, sized_addresses, sized_shapes};
     pub use crate::stream::Stream;
     pub use crate::view::{DeviceView, DeviceViewMut};
     pub use ferrogrid_device as device;

@@ -7,7 +7,8 @@ use syn::{Attribute, Error, Ident, Item, ItemMod, Meta, Result, Token};
 
 use crate::constant::{Constant, Readers};
 use crate::fingerprint::{Fingerprint, fingerprint};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, is_kernel_attribute};
+use crate::uniform::{FunctionForms, Functions};
 
 /// What stands in the parentheses of `#[ferrogrid::module(...)]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,6 +54,16 @@ pub fn is_module_attribute(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "module")
 }
 
+/// An item of an annotated module.
+pub enum Part<'m> {
+    /// A kernel.
+    Kernel(&'m Kernel),
+    /// A function that all threads of a block call together.
+    Together(&'m FunctionForms),
+    /// Anything else, as written.
+    Other(&'m Item),
+}
+
 /// An annotated module, read.
 pub struct Module {
     /// Its name.
@@ -64,6 +75,8 @@ pub struct Module {
     /// Its constants, whether or not their `cfg`s hold.
     pub constants: Vec<Constant>,
     readers: Readers,
+    /// For each item, the forms of its function if all threads of a block call it together.
+    forms: Vec<Option<FunctionForms>>,
     /// The module as written.
     pub item: ItemMod,
 }
@@ -83,11 +96,14 @@ impl Module {
         if let Some(token) = &item.unsafety {
             return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
         }
+        let (functions, forms) = Functions::find_in(items)?;
         let (mut kernels, mut constants) = (Vec::new(), Vec::new());
         let mut errors: Option<Error> = None;
         for item in items {
             let read = match item {
-                Item::Fn(function) => Kernel::parse(function).map(|kernel| kernels.extend(kernel)),
+                Item::Fn(function) => {
+                    Kernel::parse(function, &functions).map(|kernel| kernels.extend(kernel))
+                }
                 other => Constant::parse(other).map(|constant| constants.extend(constant)),
             };
             if let Err(error) = read {
@@ -103,7 +119,20 @@ impl Module {
         let readers = Readers::find(items, &constants);
         readers.check(items)?;
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
-        Ok(Module { name, fingerprint, kernels, constants, readers, item })
+        Ok(Module { name, fingerprint, kernels, constants, readers, forms, item })
+    }
+
+    /// Its items in order.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let mut kernels = self.kernels.iter();
+        let items = self.item.content.iter().flat_map(|(_, items)| items);
+        items.zip(&self.forms).map(move |(item, forms)| match (item, forms) {
+            (_, Some(forms)) => Part::Together(forms),
+            (Item::Fn(function), _) if function.attrs.iter().any(is_kernel_attribute) => {
+                kernels.next().map_or(Part::Other(item), Part::Kernel)
+            }
+            _ => Part::Other(item),
+        })
     }
 
     /// The constants that a launch of `kernel` may read.

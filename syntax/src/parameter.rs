@@ -6,6 +6,8 @@ use syn::{
     Error, Expr, ExprLit, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, PathSegment, Result, Type,
 };
 
+use crate::members::Members;
+
 /// A parameter as written in the kernel's signature.
 pub struct Parameter {
     /// Its name; a pattern that is not a plain name is an error.
@@ -47,8 +49,13 @@ pub enum ParameterKind {
         /// 1, 2 or 3.
         rank: usize,
     },
-    /// Anything passed by value.
+    /// Anything passed by value, but a tuple.
     Scalar,
+    /// `(A, B)`: by value, each member by itself, since every compiler lays tuples out as it likes.
+    Tuple {
+        /// What it is made of.
+        members: Members,
+    },
     /// `&[T]`, or `Plane<T>` in rank 2: read-only elements.
     Input {
         /// The element type `T`.
@@ -90,11 +97,12 @@ impl ParameterKind {
         matches!(self, ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. })
     }
 
-    /// How many parameters the entry point has for this one.
+    /// How many parameters the entry point has for this one, if what is passed by value has bytes.
     pub fn flattened(&self) -> usize {
         match self {
             ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => 0,
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => 1,
+            ParameterKind::Tuple { members } => members.values().len(),
             ParameterKind::SharedSlice { .. } => 2,
             ParameterKind::Input { rank, .. } | ParameterKind::Output { rank, .. } => 1 + rank,
         }
@@ -102,6 +110,15 @@ impl ParameterKind {
 }
 
 impl Parameter {
+    /// The types of what it passes by value.
+    pub fn values(&self) -> Vec<&Type> {
+        match &self.kind {
+            ParameterKind::Scalar => vec![&self.ty],
+            ParameterKind::Tuple { members } => members.values(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Reads one argument of a kernel; `unsafe_kernel` says whether raw pointers are allowed.
     ///
     /// # Errors
@@ -135,7 +152,7 @@ impl Parameter {
     }
 }
 
-fn kind_of(ty: &Type, unsafe_kernel: bool) -> Result<ParameterKind> {
+pub(crate) fn kind_of(ty: &Type, unsafe_kernel: bool) -> Result<ParameterKind> {
     match ty {
         Type::Reference(reference) => reference_kind(reference),
         Type::Ptr(pointer) if unsafe_kernel => Ok(ParameterKind::Pointer {
@@ -155,6 +172,9 @@ fn kind_of(ty: &Type, unsafe_kernel: bool) -> Result<ParameterKind> {
             "a kernel parameter needs a concrete type: the entry point is compiled once, at build time",
         )),
         Type::Path(path) => path_kind(path),
+        Type::Tuple(tuple) if !tuple.elems.is_empty() => {
+            Ok(ParameterKind::Tuple { members: Members::of(tuple, unsafe_kernel)? })
+        }
         Type::Paren(inner) => kind_of(&inner.elem, unsafe_kernel),
         Type::Group(inner) => kind_of(&inner.elem, unsafe_kernel),
         _ => Ok(ParameterKind::Scalar),

@@ -12,6 +12,7 @@
 mod collective;
 mod facts;
 mod flow;
+mod function;
 mod pattern;
 mod scope;
 mod value;
@@ -21,39 +22,69 @@ mod tests;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Ident, ItemFn, Result};
+use syn::{Error, Ident, ItemFn, Result};
 
 use crate::bounds::LaunchBounds;
 use crate::parameter::{Parameter, ParameterKind};
-use facts::Facts;
+use facts::{Facts, Level};
 use flow::Walk;
 
-/// `function` with every barrier that all threads reach together wrapped in `unsafe`.
+pub use function::FunctionForms;
+pub(crate) use function::Functions;
+
+/// `function`, a kernel, with every barrier that all threads reach together called as one that is shown to be safe.
 ///
 /// # Errors
 /// For a barrier that control flow may keep some threads from, with the spans of the barrier and of
 /// what may differ between threads; and for a barrier of the grid, or of a cluster, in a kernel that does not
 /// promise one.
-pub(crate) fn check(function: &ItemFn, parameters: &[Parameter], bounds: LaunchBounds) -> Result<ItemFn> {
-    if !has_collectives(function) {
+pub(crate) fn check(
+    function: &ItemFn,
+    parameters: &[Parameter],
+    bounds: LaunchBounds,
+    functions: &Functions,
+) -> Result<ItemFn> {
+    if !has_collectives(function, functions) {
         return Ok(function.clone());
     }
-    let mut facts = Facts::default();
+    let (facts, bind) = (Facts::default(), |walk: &mut Walk| walk.parameters(parameters));
+    let walked = walk(function, facts, functions, Some(bounds), bind);
+    walked.errors.map_or(Ok(walked.function), Err)
+}
+
+/// What the last walk over a function gives, when nothing changes any more.
+struct Walked {
+    function: ItemFn,
+    facts: Facts,
+    /// What the barriers in it need, the strictest first.
+    needs: Vec<Level>,
+    errors: Option<Error>,
+}
+
+fn walk(
+    function: &ItemFn,
+    mut facts: Facts,
+    functions: &Functions,
+    bounds: Option<LaunchBounds>,
+    mut bind: impl FnMut(&mut Walk),
+) -> Walked {
     loop {
         let mut walked = function.clone();
-        let mut walk = Walk::new(&mut facts, parameters, bounds);
+        let mut walk = Walk::new(&mut facts, functions, bounds);
+        bind(&mut walk);
         walk.function(&mut walked.block);
-        let (changed, errors) = walk.finish();
-        if changed {
-            continue;
+        let (changed, needs, errors) = walk.finish();
+        if !changed {
+            return Walked { function: walked, facts, needs, errors };
         }
-        return errors.map_or(Ok(walked), Err);
     }
 }
 
 /// Whether the function's text has a call that all threads must make together.
-pub(crate) fn has_collectives(function: &ItemFn) -> bool {
-    mentions(function.block.to_token_stream(), &|ident| collective::find(&ident.to_string()).is_some())
+pub(crate) fn has_collectives(function: &ItemFn, functions: &Functions) -> bool {
+    let wanted =
+        |ident: &Ident| collective::find(&ident.to_string()).is_some() || functions.find(ident).is_some();
+    mentions(function.block.to_token_stream(), &wanted)
 }
 
 /// Whether a thread of the kernel might wait for others: it has shared memory, or its `Thread` is used

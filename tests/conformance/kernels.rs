@@ -149,6 +149,133 @@ pub mod parameters {
         }
     }
 
+    /// A struct without names for its members, and generic.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Span<T, const N: usize>(pub T, pub [T; N]);
+
+    /// Nothing but its type.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Marker;
+
+    /// A name for a number.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    #[repr(transparent)]
+    pub struct Metres(pub f32);
+
+    /// Structs in structs, arrays of them, and an enum with data between them.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Route {
+        /// No bytes.
+        pub marker: Marker,
+        /// An array of structs.
+        pub legs: [Span<u8, 2>; 3],
+        /// Behind an odd number of bytes.
+        pub length: Metres,
+        /// A struct with a struct in it.
+        pub ends: Span<Metres, 1>,
+        /// A tag and data.
+        pub last: Stop,
+    }
+
+    /// Variants with data, without, and with names.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    #[repr(C, u16)]
+    pub enum Stop {
+        /// Without.
+        None,
+        /// A struct.
+        At(Span<u32, 1>),
+        /// With names.
+        Between {
+            /// Of another size.
+            from: u8,
+            /// Of yet another.
+            to: f64,
+        },
+    }
+
+    /// Turns each route round.
+    #[kernel]
+    pub fn routes(
+        t: Thread<1>,
+        by: Span<u8, 2>,
+        _marker: Marker,
+        input: &[Route],
+        mut output: DisjointSlice<Route>,
+    ) {
+        let i = t.index();
+        if let Some(out) = output.get_mut(i) {
+            *out = turned(by, input[i.get()]);
+        }
+    }
+
+    /// The same route backwards, its legs moved.
+    pub fn turned(by: Span<u8, 2>, route: Route) -> Route {
+        let mut legs = route.legs.map(|Span(a, [b, c])| Span(a ^ by.0, [c ^ by.1[0], b ^ by.1[1]]));
+        legs.reverse();
+        let Span(from, [to]) = route.ends;
+        let last = match route.last {
+            Stop::None => Stop::At(Span(7, [u32::from(legs[0].0)])),
+            Stop::At(Span(a, [b])) => Stop::Between { from: a as u8, to: f64::from(b) },
+            Stop::Between { .. } => Stop::None,
+        };
+        Route { legs, length: Metres(-route.length.0), ends: Span(to, [from]), last, ..route }
+    }
+
+    /// What a tuple, and one in it, brought, as 64 bits each.
+    #[kernel(T = [u8, f64])]
+    pub fn tuples<T: DeviceCopy + Into<f64>>(
+        t: Thread<1>,
+        pair: (f32, u32),
+        mut nested: (i8, (T, Mixed, ()), [u16; 3], (bool,)),
+        mut output: DisjointSlice<[f64; 8]>,
+    ) {
+        if let Some(out) = output.get_mut(t.index()) {
+            let (_, _, [first, ..], (flag,)) = nested;
+            nested.0 -= 1;
+            let (generic, mixed, ()) = nested.1;
+            *out = [
+                f64::from(pair.0),
+                f64::from(pair.1),
+                f64::from(nested.0),
+                generic.into(),
+                mixed.large,
+                f64::from(mixed.triple[2]),
+                f64::from(first) + f64::from(nested.2[2]),
+                f64::from(u8::from(flag)),
+            ];
+        }
+    }
+
+    /// Barriers that depend on members of tuples.
+    #[kernel(block = 32)]
+    pub fn tuple_of_rounds(
+        t: Thread<1>,
+        rounds: (u32, (bool, u16)),
+        mut tile: Shared<[u32; 32]>,
+        mut output: DisjointSlice<u32>,
+    ) {
+        let (count, (_, skipped)) = rounds;
+        let rank = t.thread_rank() as usize;
+        tile.fill_with(&t, |_| rank as u32);
+        for round in 0..count {
+            if rounds.1.0 && round == skipped as u32 {
+                continue;
+            }
+            let read = t.publish(tile);
+            let next = read[(rank + 1) % 32];
+            tile = t.reclaim(read);
+            tile.fill_with(&t, |_| next);
+        }
+        let read = t.publish(tile);
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = read[rank];
+        }
+    }
+
     /// The names `stream` and `grid` are the kernel's own.
     #[kernel]
     pub fn taken_names(stream: u32, grid: u32, t: Thread<1>, mut output: DisjointSlice<u32>) {

@@ -2,7 +2,7 @@
 
 use ferrogrid::prelude::*;
 
-use super::kernels::parameters::{Colour, Mixed};
+use super::kernels::parameters::{Colour, Marker, Metres, Mixed, Route, Span, Stop};
 use super::kernels::{elementwise, generic, language, parameters, ranks};
 use super::{Case, Outcome, expect};
 
@@ -11,6 +11,9 @@ pub(crate) const CASES: &[Case] = &[
     ("every_scalar_arrives_unchanged", every_scalar_arrives_unchanged),
     ("structs_arrive_unchanged", structs_arrive_unchanged),
     ("enums_arrive_unchanged", enums_arrive_unchanged),
+    ("whatever_derives_device_copy_arrives_unchanged", whatever_derives_device_copy_arrives_unchanged),
+    ("tuples_arrive_unchanged", tuples_arrive_unchanged),
+    ("barriers_may_depend_on_members_of_tuples", barriers_may_depend_on_members_of_tuples),
     ("parameters_may_be_called_stream_and_grid", parameters_may_be_called_stream_and_grid),
     ("threads_of_rank_1_know_their_place", threads_of_rank_1_know_their_place),
     ("threads_of_rank_2_know_their_place", threads_of_rank_2_know_their_place),
@@ -116,6 +119,55 @@ fn enums_arrive_unchanged(device: &Device) -> Outcome {
         let mut output = stream.upload(&[0_u32])?;
         parameters::enums(&stream, Grid::cover(1), colour, &mut output)?;
         expect("enum", stream.download(&output)?, vec![expected])?;
+    }
+    Ok(())
+}
+
+fn whatever_derives_device_copy_arrives_unchanged(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut random = fastrand::Rng::new();
+    let mut leg = || Span(random.u8(..), [random.u8(..), random.u8(..)]);
+    let by = leg();
+    let routes: Vec<Route> = (0..90_u8)
+        .map(|i| Route {
+            marker: Marker,
+            legs: [leg(), leg(), leg()],
+            length: Metres(f32::from(i) / 3.0),
+            ends: Span(Metres(1.5), [Metres(-f32::from(i))]),
+            last: match i % 3 {
+                0 => Stop::None,
+                1 => Stop::At(Span(u32::from(i), [u32::MAX - u32::from(i)])),
+                _ => Stop::Between { from: i, to: f64::from(i) / 7.0 },
+            },
+        })
+        .collect();
+    let input = stream.upload(&routes)?;
+    let mut output = stream.upload(&[routes[0]; 90])?;
+    parameters::routes(&stream, Grid::cover(90), by, Marker, &input, &mut output)?;
+    let expected = routes.into_iter().map(|route| parameters::turned(by, route)).collect();
+    expect("routes", stream.download(&output)?, expected)
+}
+
+fn tuples_arrive_unchanged(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mixed = Mixed { small: 3, large: -0.25, triple: [1, 2, -300], flag: true };
+    let mut output = stream.zeros::<[f64; 8]>(1)?;
+    let byte = (-7, (200_u8, mixed, ()), [5, 6, 60_000], (true,));
+    parameters::tuples(&stream, Grid::cover(1), (1.5, u32::MAX), byte, &mut output)?;
+    let expected = [1.5, f64::from(u32::MAX), -8.0, 200.0, -0.25, -300.0, 60_005.0, 1.0];
+    expect("with a byte", stream.download(&output)?, vec![expected])?;
+    let float = (127, (core::f64::consts::E, mixed, ()), [5, 6, 7], (false,));
+    parameters::tuples(&stream, Grid::cover(1), (-2.5, 9), float, &mut output)?;
+    let expected = [-2.5, 9.0, 126.0, core::f64::consts::E, -0.25, -300.0, 12.0, 0.0];
+    expect("with a float", stream.download(&output)?, vec![expected])
+}
+
+fn barriers_may_depend_on_members_of_tuples(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    for (rounds, passed) in [((5, (true, 2)), 4), ((5, (false, 2)), 5), ((0, (true, 0)), 0)] {
+        let mut output = stream.zeros::<u32>(32)?;
+        parameters::tuple_of_rounds(&stream, Grid::cover(32), rounds, &mut output)?;
+        expect("rounds", stream.download(&output)?, (0..32).map(|i| (i + passed) % 32).collect())?;
     }
     Ok(())
 }

@@ -41,6 +41,8 @@ mod stride_kernels;
 mod strides;
 mod table;
 mod timelines;
+mod together;
+mod together_kernels;
 mod workers;
 
 use ferrogrid::Device;
@@ -83,6 +85,7 @@ fn main() -> std::process::ExitCode {
         stress::CASES,
         strides::CASES,
         timelines::CASES,
+        together::CASES,
         blocks::CASES,
         clusters::CASES,
         constants::CASES,

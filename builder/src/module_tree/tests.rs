@@ -152,7 +152,7 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
                 arguments: Vec::new(),
                 lines: (2, 2),
                 entry: entry("always"),
-                parameters: 6,
+                parameters: (5, 6),
                 bounds: LaunchBounds::default(),
                 arithmetic: Arithmetic::default()
             },
@@ -161,7 +161,7 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
                 arguments: Vec::new(),
                 lines: (3, 3),
                 entry: entry("gpu"),
-                parameters: 0,
+                parameters: (0, 0),
                 bounds: LaunchBounds::default(),
                 arithmetic: Arithmetic::default()
             },

@@ -3,7 +3,7 @@
 //! by its name, as it may on the device, the name is made to mean the body. It must not know
 //! launches.
 
-use ferrogrid_syntax::{Kernel, Module};
+use ferrogrid_syntax::{FunctionForms, Kernel, Module, Part};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Block, Ident, ImplItem, Item, Signature, parse_quote};
@@ -31,20 +31,26 @@ pub(super) fn aliases(module: &Module) -> TokenStream {
 /// The module's items as they stand on the host: kernels as bodies, the rest as written.
 pub(super) fn items(module: &Module) -> TokenStream {
     let names: Vec<String> = module.kernels.iter().map(|kernel| kernel.name().to_string()).collect();
-    let items = module.item.content.iter().flat_map(|(_, items)| items);
-    items.map(|item| on_host(module, item, &names)).collect()
+    module.parts().map(|part| on_host(module, &part, &names)).collect()
 }
 
-fn on_host(module: &Module, item: &Item, kernels: &[String]) -> TokenStream {
+fn on_host(module: &Module, part: &Part, kernels: &[String]) -> TokenStream {
+    let item = match part {
+        Part::Kernel(kernel) => return body(module, kernel, kernels),
+        Part::Together(FunctionForms { checked, unchecked }) => {
+            let mut checked = checked.clone();
+            constants::name_values(module, &unchecked.sig.ident, &mut checked.block);
+            name_bodies(&checked.sig, &mut checked.block, kernels);
+            return quote!(#checked #unchecked);
+        }
+        Part::Other(item) => *item,
+    };
     match item {
-        Item::Fn(function) => match Kernel::parse(function) {
-            Ok(Some(kernel)) => body(module, &kernel, kernels),
-            _ => {
-                let mut function = constants::named_in(module, function);
-                name_bodies(&function.sig, &mut function.block, kernels);
-                function.into_token_stream()
-            }
-        },
+        Item::Fn(function) => {
+            let mut function = constants::named_in(module, function);
+            name_bodies(&function.sig, &mut function.block, kernels);
+            function.into_token_stream()
+        }
         Item::Impl(implementation) => {
             let mut implementation = implementation.clone();
             for item in &mut implementation.items {

@@ -1,7 +1,7 @@
 //! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point
 //! that takes the flattened parameters. It must not know the host half.
 
-use ferrogrid_syntax::{Instance, Kernel, Module, Parameter, ParameterKind};
+use ferrogrid_syntax::{Division, FunctionForms, Instance, Kernel, Module, Parameter, ParameterKind, Part};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
@@ -12,7 +12,7 @@ use super::{constants, extent_type, generic, shared};
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
     let written = &module.item;
     let (attributes, visibility, name) = (&written.attrs, &written.vis, &written.ident);
-    let items = written.content.iter().flat_map(|(_, items)| items).map(|item| on_device(module, item));
+    let items = module.parts().map(|part| on_device(module, &part));
     let constants = module.constants.iter().map(|it| constants::on_device(module, it, entries));
     let kernels = module.kernels.iter().filter(|_| entries);
     let entries = kernels
@@ -28,20 +28,25 @@ pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
 }
 
 /// An item as it stands on the device: a kernel without its attribute, a constant not at all.
-fn on_device(module: &Module, item: &Item) -> TokenStream {
-    match item {
-        Item::Fn(function) => match Kernel::parse(function) {
-            Ok(Some(kernel)) => {
-                let mut function = kernel.body();
-                constants::name_values(module, kernel.name(), &mut function.block);
-                quote!(#[inline] #function)
-            }
-            _ => constants::named_in(module, function).into_token_stream(),
-        },
-        Item::Static(it) if module.constants.iter().any(|constant| constant.name == it.ident) => {
+fn on_device(module: &Module, part: &Part) -> TokenStream {
+    match part {
+        Part::Kernel(kernel) => {
+            let mut function = kernel.body();
+            constants::name_values(module, kernel.name(), &mut function.block);
+            quote!(#[inline] #function)
+        }
+        Part::Together(FunctionForms { checked, unchecked }) => {
+            let mut checked = checked.clone();
+            constants::name_values(module, &unchecked.sig.ident, &mut checked.block);
+            quote!(#checked #unchecked)
+        }
+        Part::Other(Item::Fn(function)) => constants::named_in(module, function).into_token_stream(),
+        Part::Other(Item::Static(it))
+            if module.constants.iter().any(|constant| constant.name == it.ident) =>
+        {
             TokenStream::new()
         }
-        _ => quote!(#item),
+        Part::Other(item) => quote!(#item),
     }
 }
 
@@ -58,7 +63,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let cfgs: Vec<_> = kernel.cfgs().collect();
     let parameters =
         kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(kernel, i, parameter));
-    let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
+    let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(kernel, i, parameter));
     let thread = thread(kernel);
     // All threads of a cluster leave together, so that no block's shared memory goes too early.
     let leave = kernel.bounds.cluster.map(|_| quote!(::ferrogrid::device::leave_cluster();));
@@ -74,6 +79,8 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
         #size
         #(#cfgs)*
         #[unsafe(no_mangle)]
+        // Of slices with the same shape, the first one's extents serve all.
+        #[allow(unused_variables)]
         unsafe extern "ptx-kernel" fn #entry(#parameters) {
             unsafe {
                 let current = #thread;
@@ -116,6 +123,11 @@ fn part(position: usize, part: &str) -> Ident {
     format_ident!("p{position}_{part}")
 }
 
+/// A member of a tuple.
+fn member(position: usize, number: usize) -> Ident {
+    part(position, &format!("member{number}"))
+}
+
 /// How many elements there are along each axis.
 fn extents(position: usize, rank: usize) -> Vec<Ident> {
     (0..rank).map(|axis| part(position, &format!("extent{axis}"))).collect()
@@ -134,6 +146,13 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
             let (value, ty) = (part(position, "value"), &parameter.ty);
             quote!(#value: #ty,)
         }
+        ParameterKind::Tuple { members } => {
+            let values = members.values().into_iter().enumerate().map(|(number, ty)| {
+                let value = member(position, number);
+                quote!(#value: #ty,)
+            });
+            values.collect()
+        }
         // A shared reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; a
         // mutable one is `noalias` and never null, which spares checks and lets accesses be merged.
         // An array of no elements is what a pointer to an empty buffer may be borrowed as.
@@ -150,8 +169,12 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
 
 /// What the kernel is called with. The host passes what each `from_raw_parts` needs: that is the
 /// contract of the launch.
-fn argument(position: usize, parameter: &Parameter) -> TokenStream {
+fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
+    // The launch of a kernel that is not `wide` refuses 2^32 elements. A row is found by one product all the same.
+    let by_rows = matches!(parameter.kind, ParameterKind::Output { division: Division::Rows, .. });
+    let narrow = (!kernel.bounds.wide && !by_rows).then(|| quote!(.narrow()));
     let start = part(position, "start");
+    let shape = |rank: usize| extents(kernel.shapes.leader(position), rank);
     match &parameter.kind {
         ParameterKind::Thread { .. } => quote!(current),
         ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. } => {
@@ -162,18 +185,21 @@ fn argument(position: usize, parameter: &Parameter) -> TokenStream {
             let value = part(position, "value");
             quote!(#value)
         }
+        ParameterKind::Tuple { members } => {
+            members.tuple(|number, _| member(position, number).into_token_stream())
+        }
         ParameterKind::Input { rank: 1, .. } => {
-            let length = extents(position, 1);
+            let length = shape(1);
             quote!(::core::slice::from_raw_parts(#start.as_ptr(), #(#length)* as usize))
         }
         ParameterKind::Input { rank, .. } => {
-            let extents = extents(position, *rank);
-            quote!(::ferrogrid::device::Plane::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*]))
+            let extents = shape(*rank);
+            quote!(::ferrogrid::device::Plane::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow)
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());
-            let extents = extents(position, *rank);
-            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*]))
+            let extents = shape(*rank);
+            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*])#narrow)
         }
     }
 }

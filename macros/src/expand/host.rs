@@ -4,9 +4,9 @@
 
 use ferrogrid_syntax::{Division, Instance, Kernel, Module, ModuleOptions, Parameter, ParameterKind};
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Attribute, Ident, Lifetime};
+use syn::{Attribute, Ident, Lifetime, Type};
 
 use super::bodies::{self, body_name};
 use super::instances::{
@@ -91,14 +91,14 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
     let uses_shared_memory = kernel.parameters.iter().any(|parameter| parameter.kind.is_shared());
     let shared_bytes = shared::bytes(kernel, &quote!(::ferrogrid::__private::device));
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
-    let sizes: Vec<TokenStream> = kernel.parameters.iter().flat_map(|it| sizes(kernel, it)).collect();
-    let travels = kernel.parameters.iter().filter_map(travels);
+    let shapes = shapes(kernel);
+    let travels = kernel.parameters.iter().map(travels);
     let agree = (!options.host_only).then(|| {
         quote! {
             #(#cfgs)*
             const _: () = {
                 #aliases
-                ::ferrogrid::__private::check_params(&__FERROGRID_MANIFEST, #entry, &[#(#sizes),*])
+                ::ferrogrid::__private::check_params(&__FERROGRID_MANIFEST, #entry, #shapes)
             };
         }
     });
@@ -118,7 +118,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
                 cluster: #cluster,
                 shared_bytes: #shared_bytes,
                 uses_shared_memory: #uses_shared_memory,
-                params: &[#(#sizes),*],
+                params: #shapes,
                 image: &__FERROGRID_IMAGE,
                 constants: #constants,
                 cpu: #cpu::<#arguments>,
@@ -137,13 +137,43 @@ fn optional(value: Option<TokenStream>) -> TokenStream {
     }
 }
 
-/// (size, align) of each flattened parameter.
+/// Whether every value that it passes has bytes for all that its text tells.
+fn all_have_bytes(kernel: &Kernel) -> bool {
+    const NUMBERS: [&str; 16] = [
+        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
+        "bool", "char",
+    ];
+    let is_number =
+        |ty: &Type| NUMBERS.iter().any(|name| matches!(ty, Type::Path(it) if it.path.is_ident(name)));
+    kernel.parameters.iter().flat_map(Parameter::values).all(is_number)
+}
+
+/// (size, align) of each parameter of the entry point, as a constant.
+fn shapes(kernel: &Kernel) -> TokenStream {
+    let all = all_shapes(kernel);
+    if all_have_bytes(kernel) {
+        return quote!(&#all);
+    }
+    quote! {{
+        const SHAPES: &(&[(usize, usize)], usize) = {
+            const KEPT: ([(usize, usize); #all.len()], usize) = ::ferrogrid::__private::sized_shapes(#all);
+            &(&KEPT.0, KEPT.1)
+        };
+        SHAPES.0.split_at(SHAPES.1).0
+    }}
+}
+
+/// (size, align) of each flattened parameter, those without bytes among them.
+fn all_shapes(kernel: &Kernel) -> TokenStream {
+    let sizes = kernel.parameters.iter().flat_map(|it| sizes(kernel, it));
+    quote!([#(#sizes),*])
+}
+
+/// (size, align) of each flattened parameter of one.
 fn sizes(kernel: &Kernel, parameter: &Parameter) -> Vec<TokenStream> {
     match &parameter.kind {
-        ParameterKind::Scalar => {
-            let ty = &parameter.ty;
-            vec![quote!((::core::mem::size_of::<#ty>(), ::core::mem::align_of::<#ty>()))]
-        }
+        ParameterKind::Scalar => vec![size(&parameter.ty)],
+        ParameterKind::Tuple { members } => members.values().into_iter().map(size).collect(),
         ParameterKind::Input { .. } | ParameterKind::Output { .. } => {
             let extent = if kernel.bounds.wide { quote!((8, 8)) } else { quote!((4, 4)) };
             let extents = std::iter::repeat_n(extent, parameter.kind.flattened() - 1);
@@ -153,22 +183,30 @@ fn sizes(kernel: &Kernel, parameter: &Parameter) -> Vec<TokenStream> {
     }
 }
 
-/// An assertion, at the type, that it may travel to a device.
-fn travels(parameter: &Parameter) -> Option<TokenStream> {
-    let (ty, assertion) = match &parameter.kind {
+fn size(ty: &Type) -> TokenStream {
+    quote!((::core::mem::size_of::<#ty>(), ::core::mem::align_of::<#ty>()))
+}
+
+/// Assertions, at the types, that they may travel to a device.
+fn travels(parameter: &Parameter) -> TokenStream {
+    let (types, assertion) = match &parameter.kind {
         // Their own bounds say what shared memory may hold.
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. } => {
-            return None;
+            return TokenStream::new();
         }
-        ParameterKind::Scalar => (&parameter.ty, quote!(assert_device_copy)),
-        ParameterKind::Input { element, .. } => (element, quote!(assert_slice_element)),
+        ParameterKind::Scalar => (vec![&parameter.ty], quote!(assert_device_copy)),
+        ParameterKind::Tuple { members } => (members.values(), quote!(assert_device_copy)),
+        ParameterKind::Input { element, .. } => (vec![element], quote!(assert_slice_element)),
         ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
-            (element, quote!(assert_device_copy))
+            (vec![element], quote!(assert_device_copy))
         }
     };
-    Some(quote_spanned! {ty.span()=>
-        const _: () = ::ferrogrid::__private::device::#assertion::<#ty>();
-    })
+    let assertions = types.into_iter().map(|ty| {
+        quote_spanned! {ty.span()=>
+            const _: () = ::ferrogrid::__private::device::#assertion::<#ty>();
+        }
+    });
+    assertions.collect()
 }
 
 /// The function by which the CPU device runs one block.
@@ -179,12 +217,11 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
     let cfgs = kernel.cfgs();
     let regions = shared::regions(kernel, &quote!(::ferrogrid::__private::device), &quote!(__thread));
     let extent = extent_type(kernel);
-    let mut position = 0;
     let mut reads = Vec::new();
     let mut arguments = Vec::new();
     for (number, parameter) in kernel.parameters.iter().enumerate() {
         let local = format_ident!("__p{number}");
-        let read = |ty: TokenStream, at: usize| quote!(__params.add(#at).read().cast::<#ty>().read());
+        let read = |ty: TokenStream| quote!(::ferrogrid::__private::read_param::<#ty>(__params, &mut __next));
         match &parameter.kind {
             ParameterKind::Thread { .. } => arguments.push(quote!(__thread)),
             ParameterKind::Shared { .. } => {
@@ -194,20 +231,25 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             ParameterKind::SharedSlice { .. } => {
                 let (offset, length, region) =
                     (shared::offset(number), shared::length(number), shared::region(number));
-                let (start, count) = (read(quote!(usize), position), read(quote!(usize), position + 1));
+                let (start, count) = (read(quote!(usize)), read(quote!(usize)));
                 reads.push(quote!(let (#offset, #length): (usize, usize) = (#start, #count);));
                 arguments.push(quote!(#region));
             }
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
                 let ty = &parameter.ty;
-                let value = read(quote!(#ty), position);
+                let value = read(quote!(#ty));
                 reads.push(quote!(let #local: #ty = #value;));
                 // Not by move: a type that is not `Copy` is reported once, where it stands.
                 arguments.push(quote!(::core::ptr::from_ref(&#local).read()));
             }
+            ParameterKind::Tuple { members } => {
+                let (ty, value) = (&parameter.ty, members.tuple(|_, ty| read(quote!(#ty))));
+                reads.push(quote!(let #local: #ty = #value;));
+                arguments.push(quote!(::core::ptr::from_ref(&#local).read()));
+            }
             ParameterKind::Input { element, rank } => {
-                let start = read(quote!(*const #element), position);
-                let extents = (0..*rank).map(|axis| read(extent.clone(), position + 1 + axis));
+                let start = read(quote!(*const #element));
+                let extents = (0..*rank).map(|_| read(extent.clone()));
                 reads.push(if *rank == 1 {
                     quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #(#extents)* as usize);)
                 } else {
@@ -218,8 +260,8 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             }
             ParameterKind::Output { element, rank, division } => {
                 let ty = format_ident!("{}", division.type_name());
-                let start = read(quote!(*mut #element), position);
-                let extents = (0..*rank).map(|axis| read(extent.clone(), position + 1 + axis));
+                let start = read(quote!(*mut #element));
+                let extents = (0..*rank).map(|_| read(extent.clone()));
                 reads.push(
                     quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents as usize),*]);),
                 );
@@ -227,7 +269,6 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                     .push(quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1)));
             }
         }
-        position += parameter.kind.flattened();
     }
     let (each, inside) = match inside(kernel) {
         _ if kernel.may_wait => (quote!(for_each_waiting_thread), None),
@@ -242,9 +283,11 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             __block: &::ferrogrid::__private::device::native::Block,
             __params: *const *const ::core::ffi::c_void,
         ) #where_clause {
-            // SAFETY: the launch passes one address for each flattened parameter, in this order and
-            // of these types, and memory as the launch function's arguments promise.
+            // SAFETY: the launch passes one address for each flattened parameter that has bytes, in this order
+            // and of these types (of the others, which are `Copy`, the launch was given a value), and
+            // memory as the launch function's arguments promise.
             unsafe {
+                let mut __next = 0_usize;
                 #(#reads)*
                 __block.#each::<#rank>(#inside |__thread| {
                     #regions
@@ -294,6 +337,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         .iter()
         .enumerate()
         .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
+    let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
     let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
@@ -304,7 +348,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
     } else {
         quote!(::ferrogrid::__private::Kernel::shared_bytes(#chosen))
     };
-    let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
+    let (params, passed) = params(kernel);
     let accesses = kernel.parameters.iter().enumerate().filter_map(access);
     let summary = format!(
         "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
@@ -319,7 +363,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #(#attributes)*
         #[doc = "\n"]
         #[doc = #summary]
-        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
         #[allow(clippy::too_many_arguments)]
         #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
@@ -331,8 +375,9 @@ fn launch(kernel: &Kernel) -> TokenStream {
         {
             #layout
             #(#prepare)*
-            let __params = [#(#addresses),*];
-            // SAFETY: one address for each flattened parameter, in the order and of the types that
+            #(#same_shapes)*
+            #params
+            // SAFETY: one address for each flattened parameter that has bytes, in the order and of the types that
             // the descriptor names; they live until the call returns.
             unsafe {
                 ::ferrogrid::__private::launch_with(
@@ -340,7 +385,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
                     #chosen,
                     #stream,
                     ::ferrogrid::__private::IntoGrid::into_grid(#grid),
-                    &__params,
+                    #passed,
                     &[#(#accesses),*],
                 )?;
             }
@@ -348,6 +393,20 @@ fn launch(kernel: &Kernel) -> TokenStream {
             ::core::result::Result::Ok(())
         }
     }
+}
+
+/// A statement that collects the addresses of the parameters, and what is passed of it.
+fn params(kernel: &Kernel) -> (TokenStream, TokenStream) {
+    let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
+    let all = quote!([#(#addresses),*]);
+    if all_have_bytes(kernel) {
+        return (quote!(let __params = #all;), quote!(&__params));
+    }
+    let shapes = all_shapes(kernel);
+    (
+        quote!(let __params = ::ferrogrid::__private::sized_addresses(#all, #shapes);),
+        quote!(&__params.0[..__params.1]),
+    )
 }
 
 /// `wanted`, or `wanted` with a suffix if a parameter of the kernel has that name.
@@ -372,7 +431,7 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
     let ty = match &parameter.kind {
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => return None,
         ParameterKind::SharedSlice { .. } => quote!(usize),
-        ParameterKind::Scalar => {
+        ParameterKind::Scalar | ParameterKind::Tuple { .. } => {
             let ty = &parameter.ty;
             quote!(#ty)
         }
@@ -396,6 +455,11 @@ fn local(number: usize) -> Ident {
     format_ident!("__p{number}")
 }
 
+/// A member of a tuple.
+fn member_local(number: usize, member: usize) -> Ident {
+    format_ident!("__p{number}_{member}")
+}
+
 /// An argument in the memory of the device, from before the launch until after it.
 fn staged(number: usize) -> Ident {
     format_ident!("__staged{number}")
@@ -417,6 +481,10 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
             quote!(let #local: [usize; 2] = __shared.slice::<#element>(#name);)
         }
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => quote!(let #local = #name;),
+        ParameterKind::Tuple { members } => {
+            let places = members.tuple(|member, _| member_local(number, member).into_token_stream());
+            quote!(let #places = #name;)
+        }
         ParameterKind::Input { .. } => {
             let staged = staged(number);
             let local = checked(quote!(::ferrogrid::__private::StagedInput::input(&#staged)));
@@ -436,6 +504,17 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
     }
 }
 
+/// Refuses arguments that have not the shape of the first of their group.
+fn same_shape(kernel: &Kernel, (first, others): &(usize, Vec<usize>)) -> TokenStream {
+    let named = |number: usize| {
+        let (local, name) = (local(number), kernel.parameters[number].name.to_string());
+        quote!((#name, &#local))
+    };
+    let (chosen, first) = (chosen(kernel), named(*first));
+    let others = others.iter().map(|other| named(*other));
+    quote!(#(::ferrogrid::__private::same_shape(#chosen, #first, #others)?;)*)
+}
+
 fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
     let local = local(number);
     match &parameter.kind {
@@ -445,6 +524,10 @@ fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
             .collect(),
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
             vec![quote!(::core::ptr::from_ref(&#local).cast::<::core::ffi::c_void>())]
+        }
+        ParameterKind::Tuple { members } => {
+            let places = (0..members.values().len()).map(|member| member_local(number, member));
+            places.map(|local| quote!(::core::ptr::from_ref(&#local).cast::<::core::ffi::c_void>())).collect()
         }
         other => (0..other.flattened()).map(|part| quote!(#local.params()[#part])).collect(),
     }

@@ -1,7 +1,7 @@
 //! The methods of `Thread` that matter here, by name: those that all threads call together, and those
 //! that only ask where the thread is. It must not know where a call stands.
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::{Expr, ExprMethodCall, parse_quote_spanned};
@@ -27,6 +27,7 @@ const COLLECTIVES: &[Collective] = &[
     block("publish", Level::Varying),
     block("reclaim", Level::Varying),
     block("publish_and_reclaim", Level::Varying),
+    block("with_published", Level::Varying),
     block("block_reduce", Level::Block),
     block("block_inclusive_scan", Level::Varying),
     block("block_exclusive_scan", Level::Varying),
@@ -80,29 +81,32 @@ pub(super) fn place(name: &str) -> Level {
     }
 }
 
-/// What the collective may not depend on, in words.
-pub(super) fn together(collective: Collective) -> &'static str {
-    match collective.needs {
+/// What control flow may not differ within, in words.
+pub(super) fn together(needs: Level) -> &'static str {
+    match needs {
         Level::Grid => "the grid",
         Level::Cluster => "a cluster",
         _ => "a block",
     }
 }
 
-/// `call`, by its full path and as a call whose safety has been shown.
+/// `call`, as one whose safety has been shown: on a token for the thread, that only those come by who have shown it.
 pub(super) fn verified(call: &ExprMethodCall) -> Expr {
-    let (span, thread, method, turbofish) =
-        (call.method.span(), &call.receiver, &call.method, &call.turbofish);
-    let values: Vec<&Expr> = call.args.iter().collect();
-    let names: Vec<syn::Ident> =
-        (0..values.len()).map(|it| syn::Ident::new(&format!("__argument{it}"), Span::mixed_site())).collect();
-    let path = quote_spanned!(span=> ::ferrogrid::device::Thread::#method #turbofish);
-    // SAFETY of the `unsafe` block: this room has shown that all threads come here together. The
-    // arguments are evaluated outside of it.
-    parse_quote_spanned! {call.span()=>
-        match (#(#values,)*) {
+    let (method, turbofish, arguments) = (&call.method, &call.turbofish, &call.args);
+    let thread = token(&call.receiver);
+    parse_quote_spanned!(call.span()=> #thread.#method #turbofish (#arguments))
+}
+
+/// The token for `thread`, a `Thread` or a reference to one.
+pub(super) fn token(thread: &Expr) -> TokenStream {
+    let span = Span::mixed_site().located_at(thread.span());
+    let shown = quote_spanned!(span=> ::ferrogrid::device::uniform::Shown);
+    // SAFETY of the `unsafe` block: this room has shown that all threads come here together.
+    quote_spanned! {span=>
+        ::ferrogrid::device::uniform::Together::new(&#thread, {
             #[allow(unsafe_code)]
-            (#(#names,)*) => unsafe { #path(&#thread, #(#names),*) },
-        }
+            const SHOWN: #shown = unsafe { #shown::new() };
+            SHOWN
+        })
     }
 }

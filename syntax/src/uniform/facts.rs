@@ -48,6 +48,8 @@ pub(super) struct Facts {
     /// For each condition, whether a barrier depends on it.
     conditions: Vec<bool>,
     targets: Vec<Target>,
+    /// For each variable, whether a barrier depends on what is asked of it: a field, a length.
+    asked: Vec<bool>,
     exit: Raised,
     changed: bool,
 }
@@ -63,6 +65,12 @@ impl Facts {
 
     pub(super) fn condition_matters(&mut self, number: usize) -> bool {
         *entry(&mut self.conditions, number)
+    }
+
+    /// Whether a barrier depends on the variable or a part of it.
+    pub(super) fn decides(&self, number: usize) -> bool {
+        let matters = self.declarations.get(number).is_some_and(|declaration| declaration.matters);
+        matters || self.asked.get(number).is_some_and(|asked| *asked)
     }
 
     /// What the threads that return early depend on.
@@ -84,6 +92,10 @@ impl Facts {
 
     pub(super) fn declaration_matters(&mut self, number: usize) {
         self.changed |= set(&mut entry(&mut self.declarations, number).matters);
+    }
+
+    pub(super) fn mark_asked(&mut self, number: usize) {
+        self.changed |= set(entry(&mut self.asked, number));
     }
 
     pub(super) fn mark_condition(&mut self, number: usize) {

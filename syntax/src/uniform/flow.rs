@@ -4,12 +4,11 @@
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{
-    Block, Error, Expr, ExprIf, ExprMatch, ExprMethodCall, Ident, Item, Lifetime, Local, Macro, Pat, Stmt,
-};
+use syn::{Block, Error, Expr, ExprIf, ExprMatch, Ident, Item, Lifetime, Local, Macro, Pat, Stmt};
 
-use super::collective::{self, Collective};
+use super::collective;
 use super::facts::{Facts, Level, Raised};
+use super::function::Functions;
 use super::pattern;
 use super::scope::{Binding, BindingKind, Frame, Scopes};
 use super::value::{Value, is_assignment};
@@ -24,15 +23,33 @@ pub(super) struct Walk<'f> {
     declarations: usize,
     conditions: usize,
     targets: usize,
-    bounds: LaunchBounds,
+    /// Of the kernel; `None` in other functions.
+    bounds: Option<LaunchBounds>,
+    /// The functions of the module that all threads call together.
+    pub(super) functions: &'f Functions,
+    /// What the barriers met so far need.
+    needs: Vec<Level>,
     errors: Option<Error>,
 }
 
 impl<'f> Walk<'f> {
-    pub(super) fn new(facts: &'f mut Facts, parameters: &[Parameter], bounds: LaunchBounds) -> Self {
-        let (scopes, frames) = (Scopes::default(), Vec::new());
-        let mut walk =
-            Walk { facts, scopes, frames, declarations: 0, conditions: 0, targets: 0, bounds, errors: None };
+    pub(super) fn new(facts: &'f mut Facts, functions: &'f Functions, bounds: Option<LaunchBounds>) -> Self {
+        Walk {
+            facts,
+            scopes: Scopes::default(),
+            frames: Vec::new(),
+            declarations: 0,
+            conditions: 0,
+            targets: 0,
+            bounds,
+            functions,
+            needs: Vec::new(),
+            errors: None,
+        }
+    }
+
+    /// Binds the parameters of a kernel.
+    pub(super) fn parameters(&mut self, parameters: &[Parameter]) {
         for parameter in parameters {
             let kind = match &parameter.kind {
                 ParameterKind::Thread { .. } => BindingKind::Thread,
@@ -42,14 +59,32 @@ impl<'f> Walk<'f> {
                 | ParameterKind::SharedSlice { .. } => BindingKind::Output,
                 _ => BindingKind::Parameter(Box::new(parameter.ty.clone())),
             };
-            walk.bind(&parameter.name, kind, parameter.mutable);
+            self.bind(&parameter.name, kind, parameter.mutable);
         }
-        walk
     }
 
-    /// Whether the walk has learnt anything new, and the barriers that it refused.
-    pub(super) fn finish(self) -> (bool, Option<Error>) {
-        (self.facts.take_changed(), self.errors)
+    /// Binds a parameter of another function: its number, if what barriers depend on may rest on it.
+    pub(super) fn argument(&mut self, pattern: &Pat, kind: Option<BindingKind>) -> Option<usize> {
+        match (pattern, kind) {
+            (Pat::Ident(name), Some(kind)) => Some(self.bind(&name.ident, kind, name.mutability.is_some())),
+            _ => {
+                self.bind_pattern(pattern, varying(pattern.span()), false);
+                None
+            }
+        }
+    }
+
+    /// Whether the walk has learnt anything new, what the barriers that it met need, and those it refused.
+    pub(super) fn finish(self) -> (bool, Vec<Level>, Option<Error>) {
+        (self.facts.take_changed(), self.needs, self.errors)
+    }
+
+    /// A barrier is met that needs this.
+    pub(super) fn note_need(&mut self, needs: Level) {
+        if !self.needs.contains(&needs) {
+            self.needs.push(needs);
+            self.needs.sort_unstable();
+        }
     }
 
     pub(super) fn function(&mut self, body: &mut Block) {
@@ -391,10 +426,13 @@ impl<'f> Walk<'f> {
     }
 
     /// The variables in `value` matter.
-    fn rest_on(&mut self, value: &Value) {
+    pub(super) fn rest_on(&mut self, value: &Value) {
         for leaf in &value.leaves {
             if let Some(number) = leaf.declaration {
                 self.facts.declaration_matters(number);
+            }
+            if let Some(number) = leaf.asked {
+                self.facts.mark_asked(number);
             }
         }
     }
@@ -444,24 +482,35 @@ impl<'f> Walk<'f> {
     }
 
     /// A barrier of the grid needs a launch that has all blocks resident, one of a cluster needs clusters.
-    pub(super) fn demand_promise(&mut self, call: &ExprMethodCall, needs: Level) {
-        let method = &call.method;
+    pub(super) fn demand_promise(&mut self, name: &Ident, needs: Level) {
+        let Some(bounds) = self.bounds else { return };
         let message = match needs {
-            Level::Grid if !self.bounds.cooperative => format!(
-                "`{method}` waits for all blocks, which needs them all on the device at the same time: write `#[kernel(cooperative)]`"
+            Level::Grid if !bounds.cooperative => format!(
+                "`{name}` waits for all blocks, which needs them all on the device at the same time: write `#[kernel(cooperative)]`"
             ),
-            Level::Cluster if self.bounds.cluster.is_none() => format!(
-                "`{method}` waits for all blocks of a cluster: say how many make one, `#[kernel(cluster = ...)]`"
+            Level::Cluster if bounds.cluster.is_none() => format!(
+                "`{name}` waits for all blocks of a cluster: say how many make one, `#[kernel(cluster = ...)]`"
             ),
             _ => return,
         };
-        self.error(call.method.span(), &message);
+        self.error(name.span(), &message);
     }
 
-    pub(super) fn refuse(&mut self, call: &ExprMethodCall, collective: Collective, by: Span) {
-        let (name, whole) = (&call.method, collective::together(collective));
+    /// An argument of a function, on which a barrier in it depends.
+    pub(super) fn refuse_argument(&mut self, argument: Span, function: &Ident, needs: Level) {
+        let whole = collective::together(needs);
         self.error(
-            call.method.span(),
+            argument,
+            &format!(
+                "a barrier in `{function}` depends on this argument, which may differ between the threads of {whole}: it does not follow from kernel parameters, constants, block indices and results of barriers alone"
+            ),
+        );
+    }
+
+    pub(super) fn refuse(&mut self, name: &Ident, needs: Level, by: Span) {
+        let whole = collective::together(needs);
+        self.error(
+            name.span(),
             &format!(
                 "all threads of {whole} must reach `{name}` together, but control flow on the way to it may differ between them"
             ),

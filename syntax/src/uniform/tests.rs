@@ -1,7 +1,14 @@
 use quote::ToTokens;
 use syn::parse_quote;
 
+use super::Functions;
 use crate::kernel::Kernel;
+use crate::module::{Module, Part};
+
+/// `function` in a module without others.
+fn parse(function: &syn::ItemFn) -> syn::Result<Option<Kernel>> {
+    Kernel::parse(function, &Functions::default())
+}
 
 /// The errors for a kernel of rank 1 with this body; `None` if it is accepted.
 fn refused(body: &str) -> Option<String> {
@@ -13,7 +20,7 @@ fn kernel(body: &str) -> syn::Result<Kernel> {
         "#[kernel(cooperative)] fn k(t: Thread<1>, n: u32, mut m: u32, p: Params, x: &[u32], mut y: DisjointSlice<u32>, mut s: Shared<[u32; 64]>) {{ {body} }}"
     );
     let function = syn::parse_str(&text).expect("a function");
-    Kernel::parse(&function).map(|kernel| kernel.expect("a kernel"))
+    parse(&function).map(|kernel| kernel.expect("a kernel"))
 }
 
 #[track_caller]
@@ -106,7 +113,7 @@ fn a_grid_barrier_needs_a_cooperative_kernel() {
             t.sync_grid();
         }
     );
-    let error = Kernel::parse(&function).err().map(|error| error.to_string()).unwrap_or_default();
+    let error = parse(&function).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("#[kernel(cooperative)]"), "{error}");
 }
 
@@ -114,7 +121,7 @@ fn a_grid_barrier_needs_a_cooperative_kernel() {
 fn errors_in_clusters(attribute: &str, body: &str) -> String {
     let text =
         format!("#[kernel{attribute}] fn k(t: Thread<1>, n: u32, mut s: Shared<[u32; 64]>) {{ {body} }}");
-    let kernel = Kernel::parse(&syn::parse_str(&text).expect("a function"));
+    let kernel = parse(&syn::parse_str(&text).expect("a function"));
     kernel.err().into_iter().flatten().map(|error| error.to_string()).collect::<Vec<_>>().join("\n")
 }
 
@@ -163,7 +170,11 @@ fn what_a_barrier_rests_on_is_asserted_to_be_plain_numbers() {
     assert!(asserted.contains("let other = n ;"), "{asserted}");
     assert!(asserted.contains("checked (& p . limit"), "{asserted}");
     assert!(asserted.contains(":: core :: mem :: offset_of ! (Params , limit)"), "{asserted}");
-    assert!(asserted.contains(":: ferrogrid :: device :: Thread :: sync_threads (& t ,)"), "{asserted}");
+    assert!(
+        asserted.contains(":: ferrogrid :: device :: uniform :: Together :: new (& t ,")
+            && asserted.contains(". sync_threads ()"),
+        "{asserted}"
+    );
 }
 
 #[test]
@@ -175,7 +186,7 @@ fn a_barrier_in_an_unsafe_block_is_left_to_its_author() {
 fn a_kernel_may_wait_if_its_thread_goes_elsewhere() {
     let waits = |text: &str| {
         let function: syn::ItemFn = syn::parse_str(text).unwrap();
-        Kernel::parse(&function).unwrap().unwrap().may_wait
+        parse(&function).unwrap().unwrap().may_wait
     };
     assert!(!waits(
         "#[kernel] fn k(t: Thread<1>, x: &[u32]) { let i = t.index(); for i in t.grid_stride(5) {} for i in t.block_stride(5) {} }"
@@ -192,7 +203,127 @@ fn each_region_has_a_type_of_its_own() {
         #[kernel]
         fn k(t: Thread<1>, a: Shared<[u32; 4]>, n: u32, b: Shared<[u32; 4]>) {}
     );
-    let text = Kernel::parse(&function).unwrap().unwrap().function.to_token_stream().to_string();
+    let text = parse(&function).unwrap().unwrap().function.to_token_stream().to_string();
     assert!(text.contains("a : Shared < [u32 ; 4] , 0usize >"), "{text}");
     assert!(text.contains("b : Shared < [u32 ; 4] , 1usize >"), "{text}");
+}
+
+/// The errors for a module with these items; empty if it is accepted.
+fn errors_in_module(items: &str) -> String {
+    let module = Module::parse(syn::parse_str(&format!("mod m {{ {items} }}")).expect("a module"));
+    module.err().into_iter().flatten().map(|error| error.to_string()).collect::<Vec<_>>().join("\n")
+}
+
+/// As [`errors_in_module`], for a kernel with this body beside functions that wait.
+fn errors_beside_functions(body: &str) -> String {
+    const FUNCTIONS: &str = "
+        fn wait(t: &Thread<1>) { t.sync_threads(); }
+        fn rounds(t: &Thread<1>, n: u32, x: f32) { let m = n * 2; for _ in 0..m { wait(t); } }
+        fn steps(t: &Thread<1>, p: Params, (a, b): (u32, u32), x: &[u32]) {
+            if p.steps > 3 { t.sync_threads(); } for _ in 0..x.len() { t.sync_threads(); }
+        }
+        fn down<const R: usize>(n: u32, t: &Thread<R>) { t.sync_threads(); if n > 0 { down(n - 1, t) } }
+        fn grid(t: &Thread<1>) { t.sync_grid(); }
+        fn indirectly(t: &Thread<1>) { grid(t); wait(t); }
+        fn other(t: &Thread<1>) -> u32 { t.thread_rank() }
+        fn vouched(t: &Thread<1>) { unsafe { t.sync_threads(); } }
+    ";
+    errors_in_module(&format!(
+        "{FUNCTIONS} #[kernel] fn k(t: Thread<1>, n: u32, p: Params, x: &[u32], mut y: DisjointSlice<u32>) {{ {body} }}"
+    ))
+}
+
+#[test]
+fn functions_with_barriers_are_called_where_a_barrier_could_stand() {
+    let accepted = [
+        "wait(&t); for i in 0..n { rounds(&t, i, x[t.index().get()] as f32); }",
+        "let i = t.index().get(); if i < 7 { other(&t); vouched(&t); } wait(&t);",
+        "steps(&t, p, (n, 3), x); down::<1>(n, &t);",
+        "if i < 7 { unsafe { wait(&t); } }",
+        "let wait = |n: u32| n; if t.thread_rank() < 3 { wait(4); }",
+    ];
+    for body in accepted {
+        assert_eq!(errors_beside_functions(body), "", "{body}");
+    }
+    let refused = [
+        "if t.thread_rank() < 7 { wait(&t); }",
+        "if t.index().get() < 7 { return; } rounds(&t, n, 0.0);",
+        "while x[t.index().get()] > 3 { indirectly(&t); }",
+        "(0..n).for_each(|_| wait(&t));",
+    ];
+    for body in refused {
+        let errors = errors_beside_functions(body);
+        assert!(errors.contains("must reach `") && errors.contains("may differ"), "{body}: {errors}");
+    }
+}
+
+#[test]
+fn arguments_on_which_barriers_depend_are_the_same_in_all_threads() {
+    let refused = [
+        ("rounds(&t, t.thread_rank(), 0.0);", "`rounds`"),
+        ("let k = x[t.index().get()]; rounds(&t, k, 0.0);", "`rounds`"),
+        ("down(t.thread_rank(), &t);", "`down`"),
+        ("steps(&t, load(), (n, n), x);", "`steps`"),
+        ("steps(&t, p, (n, n), &x[t.index().get()..]);", "`steps`"),
+    ];
+    for (body, function) in refused {
+        let errors = errors_beside_functions(body);
+        assert!(errors.contains("depends on this argument") && errors.contains(function), "{body}: {errors}");
+    }
+}
+
+#[test]
+fn functions_are_checked_as_kernels_are() {
+    let refused = [
+        "fn f(t: &Thread<1>) { if t.thread_rank() < 3 { t.sync_threads(); } }",
+        "fn f(t: &Thread<1>, n: &u32) { if *n < 3 { t.sync_threads(); } }",
+        "fn f(t: &Thread<1>, n: &mut u32) { if *n < 3 { t.sync_threads(); } }",
+        "fn f(t: &Thread<1>, [n]: [u32; 1]) { if n < 3 { t.sync_threads(); } }",
+        "fn f(t: &Thread<1>, y: DisjointSlice<u32>) { if y.len() < 3 { t.sync_threads(); } }",
+        "fn f(t: &Thread<1>) { g(t); } fn g(t: &Thread<1>) { t.sync_threads(); (0..3).for_each(|_| f(t)); }",
+    ];
+    for items in refused {
+        let errors = errors_in_module(items);
+        assert!(errors.contains("must reach `") && errors.contains("may differ"), "{items}: {errors}");
+    }
+    let accepted = [
+        "fn f(t: &Thread<1>, mut n: u32) { while n > 3 { t.sync_threads(); n /= 2; } }",
+        "fn f(t: &Thread<1>, n: [u32; 2]) { if n[1] > 3 { t.sync_threads(); } }",
+        "unsafe fn f(t: &Thread<1>) { if t.thread_rank() < 3 { t.sync_threads(); } }",
+        "impl S { fn f(t: &Thread<1>) { if t.thread_rank() < 3 { t.sync_threads(); } } }",
+    ];
+    for items in accepted {
+        assert_eq!(errors_in_module(items), "", "{items}");
+    }
+}
+
+#[test]
+fn a_kernel_keeps_what_the_functions_that_it_calls_need() {
+    assert!(errors_beside_functions("indirectly(&t);").contains("#[kernel(cooperative)]"));
+    let block = "if t.block_idx()[0] < 3 { indirectly(&t); }";
+    assert!(errors_beside_functions(block).contains("all threads of the grid must reach `indirectly`"));
+}
+
+#[test]
+fn only_what_is_shown_calls_functions_with_barriers_without_unsafe() {
+    let text = "mod m {
+        /// Waits.
+        pub fn wait<T: Copy, const N: usize>(t: &Thread<1>, (a, mut b): (T, T)) -> T { t.sync_threads(); a }
+        fn shown(t: &Thread<1>) { wait::<u32, 4>(t, (1, 2)); }
+        fn not_shown() { let f = wait::<u32, 4>; }
+    }";
+    let module = Module::parse(syn::parse_str(text).unwrap()).unwrap_or_else(|error| panic!("{error}"));
+    let parts: Vec<Part> = module.parts().collect();
+    let [Part::Together(wait), Part::Together(shown), Part::Other(other)] = &parts[..] else {
+        panic!("the last is a function as any other")
+    };
+    let unchecked = wait.unchecked.to_token_stream().to_string();
+    assert!(unchecked.contains("pub unsafe fn wait < T : Copy , const N : usize >"), "{unchecked}");
+    assert!(unchecked.contains("self :: __ferrogrid_together_wait :: < T , N > ("), "{unchecked}");
+    let checked = wait.checked.to_token_stream().to_string();
+    assert!(checked.contains("fn __ferrogrid_together_wait <") && !checked.contains("pub"), "{checked}");
+    assert!(checked.contains("uniform :: Together < & Thread < 1 > >"), "{checked}");
+    let call = shown.checked.to_token_stream().to_string();
+    assert!(call.contains("self :: __ferrogrid_together_wait :: < u32 , 4 > ("), "{call}");
+    assert!(other.to_token_stream().to_string().contains("let f = wait ::"));
 }

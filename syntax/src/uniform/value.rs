@@ -5,13 +5,13 @@ use proc_macro2::Span;
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
-use syn::{BinOp, Expr, ExprField, ExprIndex, ExprMethodCall, ExprPath, UnOp, parse_quote_spanned};
+use syn::{BinOp, Expr, ExprCall, ExprField, ExprIndex, ExprPath, Ident, UnOp, parse_quote_spanned};
 
-use super::collective;
 use super::facts::{Level, Raised};
 use super::flow::Walk;
 use super::pattern;
 use super::scope::{Binding, BindingKind};
+use super::{collective, function};
 
 /// What is known of the value of an expression.
 #[derive(Default)]
@@ -20,12 +20,14 @@ pub(super) struct Value {
     pub(super) leaves: Vec<Leaf>,
 }
 
-/// A part of an expression that it rests on: to be asserted to be a plain number.
+/// A part of an expression that it rests on.
 pub(super) struct Leaf {
-    /// The assertion's argument.
-    expression: Expr,
+    /// What is to be asserted to be a plain number.
+    expression: Option<Expr>,
     /// The variable, if it is one.
     pub(super) declaration: Option<usize>,
+    /// The variable that it is a part of, or tells of.
+    pub(super) asked: Option<usize>,
 }
 
 impl Value {
@@ -38,7 +40,12 @@ impl Value {
     }
 
     fn leaf(level: Level, expression: Expr, declaration: Option<usize>) -> Self {
-        Value { level, leaves: vec![Leaf { expression, declaration }] }
+        Value { level, leaves: vec![Leaf { expression: Some(expression), declaration, asked: None }] }
+    }
+
+    /// What is asked of variable `number`.
+    fn asked(level: Level, expression: Option<Expr>, number: usize) -> Self {
+        Value { level, leaves: vec![Leaf { expression, declaration: None, asked: Some(number) }] }
     }
 
     fn and(mut self, other: Value) -> Self {
@@ -52,9 +59,8 @@ impl Value {
         if self.level == Level::Varying {
             return expression;
         }
-        self.leaves.iter().fold(expression, |expression, leaf| {
-            let span = leaf.expression.span();
-            let leaf = &leaf.expression;
+        self.leaves.iter().filter_map(|leaf| leaf.expression.as_ref()).fold(expression, |expression, leaf| {
+            let span = leaf.span();
             let path = quote_spanned!(span=> ::ferrogrid::device::uniform::checked);
             parse_quote_spanned!(span=> #path(&#leaf, #expression))
         })
@@ -129,6 +135,13 @@ impl Walk<'_> {
             Expr::Tuple(tuple) => self.all(tuple.elems.iter_mut()),
             Expr::Array(array) => self.all(array.elems.iter_mut()),
             Expr::MethodCall(_) => self.method_call(expression),
+            Expr::Call(_) => match self.function_call(expression) {
+                Some(value) => value,
+                None => {
+                    syn::visit_mut::visit_expr_mut(self, expression);
+                    Value::varying()
+                }
+            },
             Expr::Index(index) => self.index(index),
             Expr::Field(field) => self.field(field),
             Expr::Block(_)
@@ -196,7 +209,7 @@ impl Walk<'_> {
         if let Some(Binding { kind: BindingKind::Input | BindingKind::Output, number, .. }) = receiver {
             if EXTENTS.contains(&method.as_str()) {
                 let level = self.facts.declaration(number).raised.level;
-                return Value::of(level);
+                return Value::asked(level, None, number);
             }
             if !LEAVE_EXTENTS.contains(&method.as_str()) {
                 self.may_write(&call.receiver);
@@ -222,8 +235,8 @@ impl Walk<'_> {
 
     fn collective(&mut self, expression: &mut Expr, collective: collective::Collective) -> Value {
         let Expr::MethodCall(call) = expression else { return Value::varying() };
-        self.meet(call, collective);
-        self.demand_promise(call, collective.needs);
+        self.meet(&call.method, collective.needs);
+        self.demand_promise(&call.method, collective.needs);
         *expression = collective::verified(call);
         Value::of(collective.gives)
     }
@@ -257,8 +270,8 @@ impl Walk<'_> {
         let (span, whole) = (field.span(), field.clone());
         // That the field is the type's own, and not reached through code that dereferences.
         let own: Expr = parse_quote_spanned!(span=> ::core::mem::offset_of!(#ty, #(#members).*));
-        // Its own type is asserted, not that of the whole parameter, so it is no leaf of a variable.
-        let leaf = Value::leaf(level, Expr::Field(whole), None);
+        // Its own type is asserted, not that of the whole parameter.
+        let leaf = Value::asked(level, Some(Expr::Field(whole)), number);
         leaf.and(Value::leaf(level, own, None))
     }
 
@@ -272,13 +285,59 @@ impl Walk<'_> {
         }
     }
 
-    /// The barrier `call` at the place reached.
-    fn meet(&mut self, call: &ExprMethodCall, collective: collective::Collective) {
+    /// A call of `function`, which all threads of a block make together, or `None` if `expression` is none.
+    fn function_call(&mut self, expression: &mut Expr) -> Option<Value> {
+        let Expr::Call(call) = expression else { return None };
+        let name = called(call).filter(|name| self.scopes.find(name).is_none())?.clone();
+        let promise = self.functions.find(&name)?.clone();
+        let values: Vec<Value> = call.args.iter_mut().map(|argument| self.passed(argument)).collect();
+        if self.in_unsafe() {
+            return Some(Value::varying());
+        }
+        let needs = promise.strictest();
+        self.meet(&name, needs);
+        promise.needs.iter().for_each(|&needs| self.demand_promise(&name, needs));
+        for ((argument, value), decides) in call.args.iter_mut().zip(&values).zip(&promise.decide) {
+            if !decides {
+                continue;
+            }
+            if value.level > needs {
+                self.refuse_argument(argument.span(), &name, needs);
+            } else {
+                self.rest_on(value);
+                *argument = value.asserted(argument.clone());
+            }
+        }
+        *expression = function::verified(call, &name, promise.thread);
+        Some(Value::varying())
+    }
+
+    /// An argument. A slice that a kernel takes is the same in all threads, whatever is asked of it.
+    fn passed(&mut self, argument: &mut Expr) -> Value {
+        let input = plain(argument).and_then(|name| self.scopes.find(name)).cloned();
+        if let Some(Binding { kind: BindingKind::Input, number, .. }) = input {
+            return Value::asked(self.facts.declaration(number).raised.level, None, number);
+        }
+        self.value(argument)
+    }
+
+    /// The barrier `name` at the place reached, which those wait for that have `needs` in common.
+    fn meet(&mut self, name: &Ident, needs: Level) {
+        self.note_need(needs);
         let found = self.note_collective();
         let raised = if self.facts.exit().level > found.level { self.facts.exit() } else { found };
-        if raised.level > collective.needs {
-            self.refuse(call, collective, raised.by.unwrap_or_else(Span::call_site));
+        if raised.level > needs {
+            self.refuse(name, needs, raised.by.unwrap_or_else(Span::call_site));
         }
+    }
+}
+
+/// The function that `call` names, by its name alone.
+fn called(call: &ExprCall) -> Option<&Ident> {
+    let Expr::Path(ExprPath { qself: None, path, .. }) = &*call.func else { return None };
+    match (path.leading_colon, path.segments.len()) {
+        (None, 1) => path.segments.first().map(|segment| &segment.ident),
+        _ => None,
     }
 }
 

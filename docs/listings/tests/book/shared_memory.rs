@@ -43,6 +43,31 @@ mod kernels {
     }
     // ANCHOR_END: tree
 
+    // ANCHOR: function
+    /// The largest value that a thread of the block brings.
+    fn block_max<const ID: usize>(t: &Thread<1>, tile: &mut Shared<[f32; 256], ID>, x: f32) -> f32 {
+        tile.fill_with(t, |_| x);
+        t.with_published(tile, |all| all.iter().copied().fold(f32::MIN, f32::max))
+    }
+
+    /// The largest value of each block of 256, and how far the others are below it.
+    #[kernel(block = 256)]
+    pub fn below_maximum(
+        t: Thread<1>,
+        x: &[f32],
+        mut largest: DisjointRows<f32>,
+        mut below: DisjointSlice<f32>,
+        mut tile: Shared<[f32; 256]>,
+    ) {
+        let own = x.get(t.index().get()).copied().unwrap_or(f32::MIN);
+        let maximum = block_max(&t, &mut tile, own); // all threads of the block come here
+        largest.fill_with(&t, |_| maximum);
+        if let Some(below) = below.get_mut(t.index()) {
+            *below = maximum - own;
+        }
+    }
+    // ANCHOR_END: function
+
     // ANCHOR: block_reduce
     /// The same, by the building block.
     #[kernel(block = 256)]
@@ -128,6 +153,20 @@ fn phases_are_separated_by_barriers() -> ferrogrid::Result<()> {
     kernels::reverse(&stream, Grid::cover(512), &x, &mut y)?;
     let y = stream.download(&y)?;
     assert_eq!((y[0], y[255], y[256], y[511]), (255, 0, 511, 256));
+    Ok(())
+}
+
+#[test]
+fn functions_share_the_memory_of_the_block() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let values: Vec<f32> = (0..512).map(|i| (i * 37 % 256) as f32 + (i / 256) as f32).collect();
+    let (x, mut largest, mut below) =
+        (stream.upload(&values)?, stream.zeros::<f32>(2)?, stream.zeros::<f32>(512)?);
+    let rows = largest.view_2d_mut(1, 2)?;
+    kernels::below_maximum(&stream, Grid::cover(x.len()), &x, rows, &mut below)?;
+    assert_eq!(stream.download(&largest)?, [255.0, 256.0]);
+    let expected: Vec<f32> = values.iter().zip(0..).map(|(x, i)| 255.0 + (i / 256) as f32 - x).collect();
+    assert_eq!(stream.download(&below)?, expected);
     Ok(())
 }
 

@@ -26,6 +26,17 @@ mod kernels {
     }
     // ANCHOR_END: struct
 
+    // ANCHOR: tuple
+    /// Moves the values from `range.0` up to `range.1`.
+    #[kernel]
+    pub fn move_between(t: Thread<1>, range: (f32, f32), by: f32, mut x: DisjointSlice<f32>) {
+        let (low, high) = range;
+        if let Some(x) = x.get_mut(t.index()).filter(|x| (low..high).contains(*x)) {
+            *x += by;
+        }
+    }
+    // ANCHOR_END: tuple
+
     // ANCHOR: rank_2
     /// c = a + the transpose of b, for matrices of n x n.
     #[kernel]
@@ -48,6 +59,18 @@ mod kernels {
         }
     }
     // ANCHOR_END: stride
+
+    // ANCHOR: same_shape
+    /// What remains of each amount after so many years at a rate.
+    #[kernel(same_shape(amount, rate, years, out))]
+    pub fn discount(t: Thread<1>, amount: &[f32], rate: &[f32], years: &[f32], mut out: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(out) = out.get_mut(i) {
+            let i = i.get();
+            *out = amount[i] * (-rate[i] * years[i]).exp();
+        }
+    }
+    // ANCHOR_END: same_shape
 
     // ANCHOR: generic
     /// x[i] <- the N-th power of x[i].
@@ -103,6 +126,17 @@ fn structs_travel_by_value_and_as_elements() -> ferrogrid::Result<()> {
 }
 
 #[test]
+fn tuples_travel_by_value() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let mut x = stream.upload(&[0.0_f32, 1.0, 2.0, 3.0])?;
+    // ANCHOR: tuple_launch
+    kernels::move_between(&stream, Grid::cover(4), (1.0, 3.0), 0.5, &mut x)?;
+    assert_eq!(stream.download(&x)?, [0.0, 1.5, 2.5, 3.0]);
+    // ANCHOR_END: tuple_launch
+    Ok(())
+}
+
+#[test]
 fn ranks_agree() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     // ANCHOR: rank_2_launch
@@ -125,6 +159,21 @@ fn one_grid_serves_any_length() -> ferrogrid::Result<()> {
     kernels::saxpy(&stream, Grid::cover(10_000_usize), 2.0, &x, &mut y)?; // a thread for each element
     assert_eq!(stream.download(&y)?, [4.0; 10_000]);
     // ANCHOR_END: stride_launch
+    Ok(())
+}
+
+#[test]
+fn slices_of_the_same_shape_are_compared_by_the_launch() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: same_shape_launch
+    let (amount, rate) = (stream.fill(100.0_f32, 50)?, stream.fill(0.05_f32, 50)?);
+    let (years, few) = (stream.fill(0.0_f32, 50)?, stream.fill(0.0_f32, 49)?);
+    let mut out = stream.zeros::<f32>(50)?;
+    kernels::discount(&stream, Grid::cover(50), &amount, &rate, &years, &mut out)?;
+    assert_eq!(stream.download(&out)?, [100.0; 50]);
+    let error = kernels::discount(&stream, Grid::cover(50), &amount, &rate, &few, &mut out).unwrap_err();
+    assert!(error.to_string().contains("`amount` has 50 elements and `years` 49"));
+    // ANCHOR_END: same_shape_launch
     Ok(())
 }
 

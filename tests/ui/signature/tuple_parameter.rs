@@ -1,9 +1,0 @@
-#[ferrogrid::module(host_only)]
-mod kernels {
-    use ferrogrid::device::prelude::*;
-
-    #[kernel]
-    pub fn k(_t: Thread<1>, _pair: (f32, u32)) {}
-}
-
-fn main() {}
