@@ -3,7 +3,8 @@
 //! Shows: `dyn Trait` in a kernel. The functions that it leads to are compiled for the device, and called through a
 //! table, as on the host; threads of a warp that call different ones take turns.
 //! Look at: the references are made in the kernel. A table of functions of the host means nothing on a device, so a
-//! `&dyn Trait` is no parameter; what says which type is meant (an enum, a number) is.
+//! `&dyn Trait` is no parameter; what says which type is meant (an enum, a number) is. On a GPU, messages of panics and
+//! prints of a program with `dyn` in its kernels come without the values in them.
 //!
 //! `cargo ferrogrid run trait_objects`
 
