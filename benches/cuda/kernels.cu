@@ -146,7 +146,8 @@ KERNEL __launch_bounds__(256) softmax_fast(int width, const float* __restrict__ 
     softmax_row<Fast>(width, x, y);
 }
 
-KERNEL __launch_bounds__(256) pull(int n, const float4* __restrict__ bodies, float4* __restrict__ pulls) {
+// One block is enough for a multiprocessor, so that ptxas may give a thread many registers.
+KERNEL __launch_bounds__(256, 1) pull(int n, const float4* __restrict__ bodies, float4* __restrict__ pulls) {
     __shared__ float4 tile[256];
     int i = blockIdx.x * 256 + threadIdx.x;
     float4 own = bodies[i];

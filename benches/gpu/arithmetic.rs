@@ -12,19 +12,22 @@ pub mod kernels {
     use ferrogrid::device::random::Philox4x32;
 
     /// The pull of all bodies (x, y, z, mass) on each; their number is a multiple of 256.
-    #[kernel(block = 256)]
+    #[kernel(block = 256, min_blocks = 1, same_shape(bodies, pulls))]
+    // A loop with barriers goes over a range: of those all threads are known to make the same rounds.
+    #[allow(clippy::needless_range_loop)]
     pub fn pull(
         t: Thread<1>,
         bodies: &[Aligned16<[f32; 4]>],
         mut pulls: DisjointSlice<Aligned16<[f32; 4]>>,
         mut tile: Shared<[Aligned16<[f32; 4]>; 256]>,
     ) {
-        let own = bodies[t.index().get()].into_inner();
+        let own = bodies.get(t.index().get()).copied().unwrap_or(Aligned16::new([0.0; 4])).into_inner();
+        let (tiles, _) = bodies.as_chunks::<256>();
         let rank = t.thread_rank() as usize;
         let mut pull = [0.0_f32; 3];
         for step in 0..bodies.len() / 256 {
             if let Some(place) = tile.get_mut(&t) {
-                *place = bodies[step * 256 + rank];
+                *place = tiles[step][rank];
             }
             let read = t.publish(tile);
             for k in 0..256 {
@@ -47,7 +50,7 @@ pub mod kernels {
     }
 
     /// The price of European calls, with the error function.
-    #[kernel]
+    #[kernel(same_shape(price, strike, years, call))]
     pub fn black_scholes(
         t: Thread<1>,
         rate: f32,
@@ -58,8 +61,9 @@ pub mod kernels {
         mut call: DisjointSlice<f32>,
     ) {
         let i = t.index();
-        let terms = (price.get(i.get()), strike.get(i.get()), years.get(i.get()));
-        if let (Some(call), (Some(&price), Some(&strike), Some(&years))) = (call.get_mut(i), terms) {
+        if let Some(call) = call.get_mut(i) {
+            let i = i.get();
+            let (price, strike, years) = (price[i], strike[i], years[i]);
             let spread = volatility * years.sqrt();
             let drift = (0.5 * volatility).mul_add(volatility, rate);
             let d1 = drift.mul_add(years, (price / strike).ln()) / spread;
@@ -80,7 +84,7 @@ pub mod kernels {
     }
 
     /// The same, on the hardware's approximations.
-    #[kernel]
+    #[kernel(same_shape(price, strike, years, call))]
     pub fn black_scholes_fast(
         t: Thread<1>,
         rate: f32,
@@ -91,8 +95,9 @@ pub mod kernels {
         mut call: DisjointSlice<f32>,
     ) {
         let i = t.index();
-        let terms = (price.get(i.get()), strike.get(i.get()), years.get(i.get()));
-        if let (Some(call), (Some(&price), Some(&strike), Some(&years))) = (call.get_mut(i), terms) {
+        if let Some(call) = call.get_mut(i) {
+            let i = i.get();
+            let (price, strike, years) = (price[i], strike[i], years[i]);
             let spread = volatility * years.fast_sqrt();
             let drift = (0.5 * volatility).mul_add(volatility, rate);
             let d1 = drift.mul_add(years, price.fast_div(strike).fast_ln()).fast_div(spread);

@@ -10,7 +10,7 @@ use crate::duel::{Arena, near, random};
 pub mod kernels {
     use ferrogrid::device::prelude::*;
 
-    #[kernel]
+    #[kernel(same_shape(x, y))]
     pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
         let i = t.index();
         if let Some(y) = y.get_mut(i) {
@@ -18,20 +18,21 @@ pub mod kernels {
         }
     }
 
-    #[kernel]
+    #[kernel(same_shape(x, y))]
     pub fn copy(t: Thread<1>, x: &[Aligned16<[f32; 4]>], mut y: DisjointSlice<Aligned16<[f32; 4]>>) {
         let i = t.index();
-        if let (Some(y), Some(x)) = (y.get_mut(i), x.get(i.get())) {
-            *y = *x;
+        if let Some(y) = y.get_mut(i) {
+            *y = x[i.get()];
         }
     }
 
     /// Inside, the weighted sum of each element and its neighbours; at the border, the element.
-    #[kernel(block = [32, 8])]
+    #[kernel(block = [32, 8], same_shape(x, y))]
     pub fn stencil(t: Thread<2>, x: Plane<f32>, mut y: DisjointSlice<f32, 2>) {
         let i = t.index();
         let (width, height, column, row) = (x.width(), x.height(), i.x(), i.y());
-        let (Some(y), Some(&own)) = (y.get_mut(i), x.get(row, column)) else { return };
+        let Some(y) = y.get_mut(i) else { return };
+        let own = x[row][column];
         let is_inside = column > 0 && row > 0 && column + 1 < width && row + 1 < height;
         *y = if is_inside {
             let sum = x[row - 1][column] + x[row][column - 1] + x[row][column + 1] + x[row + 1][column];

@@ -51,11 +51,14 @@ pub mod kernels {
     }
 
     /// exp(x - max) / sum of each row, one block a row.
-    #[kernel(block = 256)]
-    pub fn softmax(t: Thread<1>, x: &[f32], mut rows: DisjointRows<f32>, mut scratch: Shared<Scratch<f32>>) {
-        let row = t.block_idx()[0] as usize;
-        let x = Plane::new(x, rows.width(), rows.height()).expect("an input for each output");
-        let x = &x[row];
+    #[kernel(block = 256, same_shape(x, rows))]
+    pub fn softmax(
+        t: Thread<1>,
+        x: Plane<f32>,
+        mut rows: DisjointRows<f32>,
+        mut scratch: Shared<Scratch<f32>>,
+    ) {
+        let x = &x[t.block_idx()[0] as usize];
         let greatest = t.block_stride(x.len()).fold(f32::NEG_INFINITY, |greatest, i| greatest.max(x[i]));
         let greatest = t.block_reduce(&mut scratch, greatest, f32::max);
         let sum = t.block_stride(x.len()).fold(0.0, |sum, i| sum + (x[i] - greatest).exp());
@@ -64,16 +67,14 @@ pub mod kernels {
     }
 
     /// The same with the hardware's exponential.
-    #[kernel(block = 256)]
+    #[kernel(block = 256, same_shape(x, rows))]
     pub fn softmax_fast(
         t: Thread<1>,
-        x: &[f32],
+        x: Plane<f32>,
         mut rows: DisjointRows<f32>,
         mut scratch: Shared<Scratch<f32>>,
     ) {
-        let row = t.block_idx()[0] as usize;
-        let x = Plane::new(x, rows.width(), rows.height()).expect("an input for each output");
-        let x = &x[row];
+        let x = &x[t.block_idx()[0] as usize];
         let greatest = t.block_stride(x.len()).fold(f32::NEG_INFINITY, |greatest, i| greatest.max(x[i]));
         let greatest = t.block_reduce(&mut scratch, greatest, f32::max);
         let sum = t.block_stride(x.len()).fold(0.0, |sum, i| sum + (x[i] - greatest).fast_exp());
@@ -135,7 +136,7 @@ pub fn histogram(arena: &Arena) -> Outcome<()> {
 }
 
 type Softmax =
-    for<'a> fn(&Stream, Grid<1>, &'a DeviceBuffer<f32>, DeviceViewMut<'a, f32, 2>) -> ferrogrid::Result<()>;
+    for<'a> fn(&Stream, Grid<1>, DeviceView<'a, f32, 2>, DeviceViewMut<'a, f32, 2>) -> ferrogrid::Result<()>;
 
 pub fn softmax(arena: &Arena) -> Outcome<()> {
     rows(arena, "softmax", |stream, grid, x, rows| kernels::softmax(stream, grid, x, rows), 1e-6)?;
@@ -157,7 +158,7 @@ fn rows(arena: &Arena, name: &str, rust: Softmax, error: f64) -> Outcome<()> {
     arena.duel(
         name,
         &vec![f32::NAN; WIDTH * HEIGHT],
-        |out| rust(arena.stream, grid, &input, out.view_2d_mut(WIDTH, HEIGHT)?),
+        |out| rust(arena.stream, grid, input.view_2d(WIDTH, HEIGHT)?, out.view_2d_mut(WIDTH, HEIGHT)?),
         // SAFETY: `(int width, const float* x, float* y)`, both of 16384 rows of that width.
         |out| unsafe { cpp.launch(arena.stream, grid, (WIDTH as i32, &input, out)) },
         // The greatest results are about 0.004.

@@ -4,6 +4,8 @@
 //! - A 64-bit shift, product or comparison of numbers that fit into 32 bits becomes `mul.wide.u32`,
 //!   `mad.wide.u32` or a comparison of 32 bits. ptxas takes one instruction for these and two to four else; it does
 //!   not find out by itself.
+//! - A loop of one block from a constant to a constant compares 32 bits at its end, so that its count has no upper half
+//!   to be kept and added to.
 //! - An address that was made generic only to be made shared or global again stays what it was, and a generic
 //!   access to the block's shared memory becomes a shared one.
 //!
@@ -11,6 +13,7 @@
 //! was made of, is put into another register just behind that instruction, so that the two always go together;
 //! ptxas makes nothing of such copies.
 
+mod counters;
 mod function;
 mod narrow;
 mod spaces;
@@ -35,6 +38,7 @@ pub(crate) fn rewrite(text: &str) -> String {
                 let mut function = Function::parse(lines);
                 spaces::rewrite(&mut function);
                 narrow::rewrite(&mut function);
+                counters::rewrite(&mut function);
                 function.write(&mut out);
                 out.push_str(line);
                 body = None;

@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 
 pub use tiles::{DisjointRows, DisjointTiles, RowIter, TileIter};
 
-use crate::index::Index;
+use crate::index::{Index, place};
 
 /// A mutable slice of device memory of rank `R` (1, 2 or 3), each element of which belongs to one thread.
 ///
@@ -30,6 +30,8 @@ pub struct DisjointSlice<'a, T, const R: usize = 1> {
     start: *mut T,
     /// The extents, x first; in rank 1 the length.
     shape: [usize; R],
+    /// Whether there are fewer than 2^32 elements: places are then found in 32 bits.
+    is_narrow: bool,
     borrowed: PhantomData<&'a mut [T]>,
 }
 
@@ -44,7 +46,17 @@ impl<'a, T, const R: usize> DisjointSlice<'a, T, R> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *mut T, shape: [usize; R]) -> Self {
-        DisjointSlice { start, shape, borrowed: PhantomData }
+        DisjointSlice { start, shape, is_narrow: false, borrowed: PhantomData }
+    }
+
+    /// The same memory, known to have fewer than 2^32 elements.
+    ///
+    /// # Safety
+    /// It has.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn narrow(self) -> Self {
+        DisjointSlice { is_narrow: true, ..self }
     }
 
     /// The extents, x first; in rank 1 the length.
@@ -101,10 +113,7 @@ impl<T> DisjointSlice<'_, T, 2> {
         // SAFETY: in bounds (and so nothing wraps), as x < width, y < height and there are width * height elements; two
         // different (x, y) with x < width are different elements, only this thread has this index,
         // and this thread's access is exclusive by `&mut self`, whose borrow the result keeps.
-        Some(unsafe {
-            let place = index.y().unchecked_mul(self.shape[0]).unchecked_add(index.x());
-            &mut *self.start.add(place)
-        })
+        Some(unsafe { &mut *self.start.add(place(self.is_narrow, [index.y(), index.x()], self.shape[0])) })
     }
 }
 
@@ -138,8 +147,8 @@ impl<T> DisjointSlice<'_, T, 3> {
         // different elements, only this thread has this index, and this thread's access is exclusive by
         // `&mut self`, whose borrow the result keeps.
         Some(unsafe {
-            let row = z.unchecked_mul(height).unchecked_add(y);
-            &mut *self.start.add(row.unchecked_mul(width).unchecked_add(x))
+            let row = place(self.is_narrow, [z, y], height);
+            &mut *self.start.add(place(self.is_narrow, [row, x], width))
         })
     }
 }

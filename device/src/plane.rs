@@ -4,6 +4,8 @@ use core::marker::PhantomData;
 use core::ops::Index;
 use core::ptr::NonNull;
 
+use crate::index::place;
+
 /// The first `height` rows of `width` elements of a slice, one after the other: `plane[row][column]`. As a
 /// parameter of a kernel, `x: Plane<f32>`, it stands for a view of rank 2, `buffer.view_2d(width, height)?`, which
 /// has as many elements; in a kernel it is also made of a slice ([`Plane::new`]).
@@ -33,6 +35,8 @@ pub struct Plane<'a, T> {
     start: *const T,
     width: usize,
     height: usize,
+    /// Whether there are fewer than 2^32 elements: places are then found in 32 bits.
+    is_narrow: bool,
     elements: PhantomData<&'a [T]>,
 }
 
@@ -57,7 +61,7 @@ impl<'a, T> Plane<'a, T> {
         if width.checked_mul(height)? > elements.len() {
             return None;
         }
-        Some(Plane { start: elements.as_ptr(), width, height, elements: PhantomData })
+        Some(Plane { start: elements.as_ptr(), width, height, is_narrow: false, elements: PhantomData })
     }
 
     /// For the code that `#[kernel]` generates.
@@ -67,7 +71,17 @@ impl<'a, T> Plane<'a, T> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *const T, [width, height]: [usize; 2]) -> Self {
-        Plane { start, width, height, elements: PhantomData }
+        Plane { start, width, height, is_narrow: false, elements: PhantomData }
+    }
+
+    /// For the code that `#[kernel]` generates: the same plane, known to have fewer than 2^32 elements.
+    ///
+    /// # Safety
+    /// It has.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn narrow(self) -> Self {
+        Plane { is_narrow: true, ..self }
     }
 
     /// Elements per row.
@@ -94,7 +108,17 @@ impl<'a, T> Plane<'a, T> {
     #[inline(always)]
     unsafe fn row_unchecked(self, row: usize) -> &'a [T] {
         // SAFETY: `row * width + width` is at most `width * height`, which is no more than there are elements.
-        unsafe { core::slice::from_raw_parts(self.start.add(row.unchecked_mul(self.width)), self.width) }
+        unsafe { core::slice::from_raw_parts(self.start.add(self.place(row, 0)), self.width) }
+    }
+
+    /// The number of an element.
+    ///
+    /// # Safety
+    /// It is no greater than `width * height`, and so nothing wraps; nor in 32 bits if the plane is narrow.
+    #[inline(always)]
+    unsafe fn place(self, row: usize, column: usize) -> usize {
+        // SAFETY: the caller's.
+        unsafe { place(self.is_narrow, [row, column], self.width) }
     }
 
     /// An element; `None` outside.
@@ -105,7 +129,7 @@ impl<'a, T> Plane<'a, T> {
             return None;
         }
         // SAFETY: `row * width + column` is below `width * height`, the number of elements.
-        Some(unsafe { &*self.start.add(row.unchecked_mul(self.width).unchecked_add(column)) })
+        Some(unsafe { &*self.start.add(self.place(row, column)) })
     }
 }
 
@@ -142,6 +166,17 @@ mod tests {
         assert!(Plane::new(&numbers, 3, 2).is_some() && Plane::new(&numbers, 0, usize::MAX).is_some());
         assert!(Plane::new(&numbers, 7, 1).is_none() && Plane::new(&numbers, usize::MAX, 2).is_none());
         assert!(Plane::new(&numbers, 1 << 63, 2).is_none(), "the product would wrap to 0");
+    }
+
+    #[test]
+    fn a_narrow_plane_has_the_same_elements() {
+        let numbers: [u32; 6] = core::array::from_fn(|i| i as u32);
+        // SAFETY: 6 elements are fewer than 2^32.
+        let plane = unsafe { Plane::new(&numbers, 3, 2).unwrap().narrow() };
+        assert_eq!(
+            (plane[0][2], &plane[1], plane.get(1, 2), plane.get(2, 0)),
+            (2, &[3, 4, 5][..], Some(&5), None)
+        );
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         }
         // SAFETY: in bounds; no other thread has this number, nobody reads while the region is written,
         // and this thread's access is exclusive by `&mut self`, whose borrow the result keeps.
-        Some(unsafe { &mut *A::element(self.start, number) })
+        Some(unsafe { &mut *A::element(self.start, A::own_place(thread, 0)) })
     }
 
     /// The thread's own elements with their places.
@@ -110,10 +110,11 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         while first < A::LEN {
             let number = first + rank;
             if number < A::LEN {
-                let value = value(A::place(number));
+                let place = A::own_place(thread, first);
+                let value = value(place);
                 // SAFETY: in bounds; the number belongs to this thread alone, and nobody reads while the
                 // region is written. Elements need no dropping.
-                unsafe { A::element(self.start, number).write(value) };
+                unsafe { A::element(self.start, place).write(value) };
             }
             first += stride;
         }
@@ -171,8 +172,9 @@ impl<'s, A: SharedArray> Iterator for SharedIter<'s, A> {
             return None;
         }
         self.next += self.stride;
+        let place = A::place(number);
         // SAFETY: in bounds; numbers that are equal modulo the number of threads in the block belong to
         // this thread alone, each is given out once, and the region is borrowed for as long.
-        Some((A::place(number), unsafe { &mut *A::element(self.start, number) }))
+        Some((place, unsafe { &mut *A::element(self.start, place) }))
     }
 }

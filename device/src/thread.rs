@@ -133,6 +133,18 @@ impl<const R: usize> Thread<'_, R> {
         }
     }
 
+    /// Row and column of element `first + rank` in rows of `W`, where `first` is a multiple of the number of threads in
+    /// the block. With rows as wide as the block, that is the thread's own place: what LLVM does not find out.
+    #[inline(always)]
+    pub(crate) fn place_in_rows<const W: usize>(&self, first: usize) -> [usize; 2] {
+        let ([x, y, _], [width, _, _]) = (registers::thread_idx(self), registers::block_dim(self));
+        if R == 2 && width as usize == W {
+            return [first / W + y as usize, x as usize];
+        }
+        let number = first + self.thread_rank() as usize;
+        [number / W, number % W]
+    }
+
     /// How many blocks the grid has, and whether this is its first. (A grid that can wait as a whole has
     /// fewer than 2^31 blocks.)
     #[cfg(target_arch = "nvptx64")]

@@ -14,7 +14,7 @@ use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 use crate::graph::GraphError;
 use crate::ipc::IpcError;
-use display::{Free, LaunchedSince, List, On, OneThread, Place, Shape};
+use display::{Extents, Free, LaunchedSince, List, On, OneThread, Place, Shape};
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -512,9 +512,9 @@ pub enum Error {
         /// The most that there may be.
         limit: u32,
     },
-    /// A slice has more elements along an axis than a kernel indexes that is not declared `wide`.
+    /// A slice has more elements than a kernel indexes that is not declared `wide`.
     #[error(
-        "kernel `{kernel}`: `{argument}` has {length} elements along an axis, and the kernel indexes at most {limit}: declare it `#[kernel(wide)]` for more"
+        "kernel `{kernel}`: `{argument}` has {length} elements, and the kernel indexes at most {limit}: declare it `#[kernel(wide)]` for more"
     )]
     SliceTooLong {
         /// The kernel's name.
@@ -525,6 +525,19 @@ pub enum Error {
         length: usize,
         /// The most that there may be.
         limit: u32,
+    },
+    /// Slices have different shapes of which the kernel says that they have the same.
+    #[error(
+        "kernel `{kernel}`: `{}` has {} elements and `{}` {}: the kernel asks for the same shape, `same_shape({}, {})`",
+        .arguments[0], Extents(&.shapes[0]), .arguments[1], Extents(&.shapes[1]), .arguments[0], .arguments[1]
+    )]
+    ShapesDiffer {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Two of the kernel's parameters.
+        arguments: [&'static str; 2],
+        /// Elements along each axis of each of them, x first; 1 above the rank.
+        shapes: [[usize; 3]; 2],
     },
     /// A grid made with `Grid::new` has no blocks along an axis.
     #[error("kernel `{kernel}`: the grid has 0 blocks along {axis}; it needs at least 1")]

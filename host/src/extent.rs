@@ -1,4 +1,4 @@
-//! How long a slice may be that a kernel indexes with 32 bits. It must not know what is launched.
+//! How long a slice may be that a kernel indexes with 32 bits, and which must be as long as others. It must not know what is launched.
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -31,14 +31,44 @@ impl<T, const R: usize> Extents for DeviceViewMut<'_, T, R> {
 /// The view that is to be `argument` of `kernel`, which is not `wide`.
 ///
 /// # Errors
-/// If it has 2^32 elements or more along an axis.
+/// If it has 2^32 elements or more, or so many places along an axis.
 #[doc(hidden)]
 #[inline]
 pub fn narrow<V: Extents>(view: V, kernel: &'static Kernel, argument: &'static str) -> Result<V> {
-    match view.extents().iter().find(|&&extent| u32::try_from(extent).is_err()) {
-        None => Ok(view),
-        Some(&length) => {
-            Err(Error::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX })
-        }
+    let extents = view.extents();
+    // An extent of 2^32 is too much even if another one is 0.
+    let longest = extents.iter().copied().max().unwrap_or(0);
+    // A view has no more bytes than an address counts, so this does not wrap unless elements have no size.
+    let length = extents.iter().fold(1_usize, |length, extent| length.saturating_mul(*extent)).max(longest);
+    if length <= u32::MAX as usize {
+        return Ok(view);
     }
+    Err(Error::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX })
+}
+
+/// That two arguments of `kernel`, each with its name, have the same shape.
+///
+/// # Errors
+/// If one is longer than the other along an axis.
+#[doc(hidden)]
+#[inline]
+pub fn same_shape(
+    kernel: &'static Kernel,
+    first: (&'static str, &impl Extents),
+    other: (&'static str, &impl Extents),
+) -> Result<()> {
+    if first.1.extents() == other.1.extents() {
+        return Ok(());
+    }
+    Err(shapes_differ(kernel, [first.0, other.0], [first.1.extents(), other.1.extents()]))
+}
+
+#[cold]
+fn shapes_differ(kernel: &'static Kernel, arguments: [&'static str; 2], extents: [&[usize]; 2]) -> Error {
+    let shapes = extents.map(|extents| {
+        let mut shape = [1; 3];
+        shape[..extents.len()].copy_from_slice(extents);
+        shape
+    });
+    Error::ShapesDiffer { kernel: kernel.name(), arguments, shapes }
 }

@@ -129,7 +129,7 @@ pub mod __private {
     };
     pub use crate::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::error::Result;
-    pub use crate::extent::narrow;
+    pub use crate::extent::{narrow, same_shape};
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{Manifest, ModuleImage, add_constant, check_params};
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};

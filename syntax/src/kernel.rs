@@ -12,6 +12,7 @@ use crate::fingerprint::Fingerprint;
 use crate::instance::Instance;
 use crate::options::KernelOptions;
 use crate::parameter::{Parameter, ParameterKind};
+use crate::same_shape::Shapes;
 use crate::uniform::{self, Functions};
 
 /// A kernel as written, with its parameters read.
@@ -27,6 +28,8 @@ pub struct Kernel {
     pub bounds: LaunchBounds,
     /// How exact its attribute wants floating-point code on a device.
     pub arithmetic: Arithmetic,
+    /// Which of its slices have the same shape at every launch.
+    pub shapes: Shapes,
     /// What is compiled: every listed combination of generic arguments, or a single instance without.
     pub instances: Vec<Instance>,
     /// Whether a thread of it might wait for others, as far as its text tells.
@@ -53,13 +56,24 @@ impl Kernel {
             parameters.push(Parameter::parse(argument, is_unsafe)?);
         }
         let rank = rank_of(&function, &parameters)?;
-        let KernelOptions { bounds, arithmetic, instances } =
+        let KernelOptions { bounds, arithmetic, instances, same_shape } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
+        let shapes = same_shape.resolve(&parameters)?;
         let may_wait = uniform::may_wait(&function, &parameters);
         let has_barriers = uniform::has_collectives(&function, functions);
         let mut function = uniform::check(&function, &parameters, bounds, functions)?;
         number_regions(&mut function, &parameters);
-        Ok(Some(Kernel { function, parameters, rank, bounds, arithmetic, instances, may_wait, has_barriers }))
+        Ok(Some(Kernel {
+            function,
+            parameters,
+            rank,
+            bounds,
+            arithmetic,
+            shapes,
+            instances,
+            may_wait,
+            has_barriers,
+        }))
     }
 
     /// The kernel's name.

@@ -15,6 +15,7 @@ mod members;
 mod module;
 mod options;
 mod parameter;
+mod same_shape;
 mod uniform;
 
 pub use arithmetic::Arithmetic;
@@ -26,4 +27,5 @@ pub use kernel::Kernel;
 pub use members::Members;
 pub use module::{Module, ModuleOptions, Part, is_module_attribute};
 pub use parameter::{Division, Parameter, ParameterKind};
+pub use same_shape::Shapes;
 pub use uniform::FunctionForms;

@@ -1,5 +1,5 @@
-//! The options in the parentheses of `#[kernel(...)]`: launch bounds, arithmetic, and the instances
-//! of generic parameters. It must not know what is made of them.
+//! The options in the parentheses of `#[kernel(...)]`: launch bounds, arithmetic, shapes that are the same, and
+//! the instances of generic parameters. It must not know what is made of them.
 
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
@@ -8,12 +8,14 @@ use syn::{Attribute, Error, Generics, Ident, Meta, Result, Token};
 use crate::arithmetic::{Arithmetic, ArithmeticOptions};
 use crate::bounds::LaunchBounds;
 use crate::instance::{Instance, Lists};
+use crate::same_shape::SameShape;
 
 /// What a kernel's attribute says.
 pub(crate) struct KernelOptions {
     pub(crate) bounds: LaunchBounds,
     pub(crate) arithmetic: Arithmetic,
     pub(crate) instances: Vec<Instance>,
+    pub(crate) same_shape: SameShape,
 }
 
 impl KernelOptions {
@@ -26,12 +28,14 @@ impl KernelOptions {
         let mut bounds = LaunchBounds::default();
         let mut arithmetic = ArithmeticOptions::default();
         let mut lists = Lists::default();
+        let mut same_shape = SameShape::default();
         if !matches!(attribute.meta, Meta::Path(_)) {
             attribute.parse_args_with(|input: ParseStream<'_>| {
                 while !input.is_empty() {
                     let name: Ident = input.parse()?;
                     if !bounds.take(&name, rank, input)?
                         && !arithmetic.take(&name, input)?
+                        && !same_shape.take(&name, input)?
                         && !lists.take(&name, generics, input)?
                     {
                         return Err(unknown(&name));
@@ -44,7 +48,8 @@ impl KernelOptions {
             })?;
         }
         bounds.check(attribute.meta.span())?;
-        Ok(KernelOptions { bounds, arithmetic: arithmetic.finish(), instances: lists.combine(generics)? })
+        let instances = lists.combine(generics)?;
+        Ok(KernelOptions { bounds, arithmetic: arithmetic.finish(), instances, same_shape })
     }
 }
 
@@ -53,7 +58,7 @@ fn unknown(name: &Ident) -> Error {
         name.span(),
         format!(
             "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, \
-             `max_registers = n`, `cluster = [x, ...]`, `cooperative`, `wide`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
+             `max_registers = n`, `cluster = [x, ...]`, `cooperative`, `wide`, `same_shape(x, y)`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
         ),
     )
 }

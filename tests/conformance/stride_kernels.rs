@@ -113,6 +113,53 @@ pub mod planes {
         }
     }
 
+    /// y <- x + y, with a panic in the code if there were a `y` without `x`.
+    #[kernel(same_shape(x, y))]
+    pub fn add(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y += x[i.get()];
+        }
+    }
+
+    /// The same by rows, of planes of any size; the third plane has what it pleases.
+    #[kernel(wide, same_shape(x, y))]
+    pub fn add_planes(t: Thread<2>, x: Plane<u32>, other: Plane<u32>, mut y: DisjointSlice<u32, 2>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y += x[i.y()][i.x()] + other.get(0, 0).copied().unwrap_or(0);
+        }
+    }
+
+    /// Each element of a plane, from its neighbour below or from itself; places of 32 bits.
+    #[kernel(same_shape(x, y))]
+    pub fn pull_up(t: Thread<2>, x: Plane<u32>, mut y: DisjointSlice<u32, 2>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = x.get(i.y() + 1, i.x()).copied().unwrap_or(x[i.y()][i.x()]);
+        }
+    }
+
+    /// How many rows a plane has.
+    #[kernel]
+    pub fn rows(t: Thread<1>, data: DisjointSlice<MaybeUninit<u8>, 2>, mut answer: DisjointSlice<u32>) {
+        if let Some(answer) = answer.get_mut(t.index()) {
+            *answer = data.height() as u32;
+        }
+    }
+
+    /// The same of planes of any size.
+    #[kernel(wide)]
+    pub fn rows_widely(
+        t: Thread<1>,
+        data: DisjointSlice<MaybeUninit<u8>, 2>,
+        mut answer: DisjointSlice<u32>,
+    ) {
+        if let Some(answer) = answer.get_mut(t.index()) {
+            *answer = data.height() as u32;
+        }
+    }
+
     /// Whether there is a place `at`.
     #[kernel]
     pub fn reaches(

@@ -1,7 +1,7 @@
 //! Threads that reach more than one element each: by grid-stride loops, and 16 bytes at a time.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{In, Out};
+use ferrogrid::{In, InOut, Out};
 
 use super::separate::in_its_own_process;
 use super::stride_kernels::{grouped, planes, strided};
@@ -21,6 +21,9 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("a_slice_for_more_than_32_bits_needs_a_wide_kernel", a_slice_for_more_than_32_bits_needs_a_wide_kernel),
     ("a_wide_kernel_takes_short_slices", a_wide_kernel_takes_short_slices),
+    ("slices_of_the_same_length_are_added", slices_of_the_same_length_are_added),
+    ("slices_of_another_length_are_refused", slices_of_another_length_are_refused),
+    ("planes_of_another_shape_are_refused", planes_of_another_shape_are_refused),
     ("groups_of_four_give_the_same_saxpy", groups_of_four_give_the_same_saxpy),
     ("groups_are_copied_whole", groups_are_copied_whole),
     ("groups_travel_by_value", groups_travel_by_value),
@@ -164,7 +167,7 @@ fn a_slice_for_more_than_32_bits_needs_a_wide_kernel(device: &Device) -> Outcome
     };
     let mut answer = stream.upload(&[7_u32])?;
     let launched = planes::reaches(&stream, Grid::cover(1), length - 1, &mut data, &mut answer);
-    let text = expect_error("too long", launched, |error| matches!(error, Error::SliceTooLong { .. }))?;
+    let text = expect_error("too long", launched, is_too_long)?;
     names(&text, &["reaches", "`data`", "4294967296", "4294967295", "#[kernel(wide)]"])?;
     planes::reaches(&stream, Grid::cover(1), length - 2, data.slice_mut(1..)?, &mut answer)?;
     expect("the last place", stream.download(&answer)?, vec![1])?;
@@ -173,7 +176,84 @@ fn a_slice_for_more_than_32_bits_needs_a_wide_kernel(device: &Device) -> Outcome
     planes::reaches_widely(&stream, Grid::cover(1), length - 1, &mut data, &mut answer)?;
     expect("the last place of all", stream.download(&answer)?, vec![1])?;
     planes::reaches_widely(&stream, Grid::cover(1), length, &mut data, &mut answer)?;
-    expect("beyond all places", stream.download(&answer)?, vec![0])
+    expect("beyond all places", stream.download(&answer)?, vec![0])?;
+    // 2^16 rows of 2^16 columns: what counts is the number of places.
+    let plane = data.view_2d_mut(1 << 16, 1 << 16)?;
+    let text = expect_error(
+        "a large plane",
+        planes::rows(&stream, Grid::cover(1), plane, &mut answer),
+        is_too_long,
+    )?;
+    names(&text, &["rows", "`data`", "4294967296", "4294967295", "#[kernel(wide)]"])?;
+    planes::rows(&stream, Grid::cover(1), data.view_2d_mut(1 << 16, (1 << 16) - 1)?, &mut answer)?;
+    expect("rows", stream.download(&answer)?, vec![(1 << 16) - 1])?;
+    planes::rows_widely(&stream, Grid::cover(1), data.view_2d_mut(1 << 16, 1 << 16)?, &mut answer)?;
+    expect("all rows", stream.download(&answer)?, vec![1 << 16])
+}
+
+fn is_too_long(error: &Error) -> bool {
+    matches!(error, Error::SliceTooLong { .. })
+}
+
+fn slices_of_the_same_length_are_added(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    for n in [0_usize, 1, 31, 256, 1000] {
+        let data: Vec<u32> = (0..n as u32).collect();
+        let x = stream.upload(&data)?;
+        let mut y = stream.upload(&data)?;
+        // More threads than elements.
+        planes::add(&stream, Grid::new(5, 256), &x, &mut y)?;
+        let doubled: Vec<u32> = data.iter().map(|value| 2 * value).collect();
+        expect("sums", stream.download(&y)?, doubled.clone())?;
+        let mut host = data.clone();
+        planes::add(&stream, Grid::new(5, 256), In(&data), InOut(&mut host))?;
+        expect("sums of the host's", host, doubled)?;
+    }
+    for (width, height) in [(1, 1), (33, 9), (5, 70)] {
+        let data: Vec<u32> = (0..(width * height) as u32).collect();
+        let x = stream.upload(&data)?;
+        let mut y = stream.upload(&vec![7_u32; width * height])?;
+        planes::pull_up(
+            &stream,
+            Grid::new([3, 9], [32, 8]),
+            x.view_2d(width, height)?,
+            y.view_2d_mut(width, height)?,
+        )?;
+        let below = |place: usize| data.get(place + width).copied().unwrap_or(data[place]);
+        expect("the row below", stream.download(&y)?, (0..width * height).map(below).collect())?;
+    }
+    Ok(())
+}
+
+fn slices_of_another_length_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut y = stream.upload(&[7_u32; 8])?;
+    for length in [0_usize, 7, 9] {
+        let x = stream.upload(&vec![1_u32; length])?;
+        let launched = planes::add(&stream, Grid::cover(8), &x, &mut y);
+        let text = expect_error("another length", launched, is_of_another_shape)?;
+        names(&text, &["planes::add", "`x`", &length.to_string(), "`y` 8", "same_shape(x, y)"])?;
+    }
+    let launched = planes::add(&stream, Grid::cover(8), In(&[1; 9]), &mut y);
+    expect_error("another length on the host", launched, is_of_another_shape)?;
+    expect("nothing has run", stream.download(&y)?, vec![7; 8])
+}
+
+fn planes_of_another_shape_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1_u32, 2, 3, 4, 5, 6])?;
+    let mut y = stream.upload(&[10_u32; 6])?;
+    let other = x.view_2d(1, 1)?;
+    let launched =
+        planes::add_planes(&stream, Grid::cover([3, 3]), x.view_2d(3, 2)?, other, y.view_2d_mut(2, 3)?);
+    let text = expect_error("as many elements in another shape", launched, is_of_another_shape)?;
+    names(&text, &["planes::add_planes", "`x` has 3 x 2 elements", "`y` 2 x 3"])?;
+    planes::add_planes(&stream, Grid::cover([3, 3]), x.view_2d(3, 2)?, other, y.view_2d_mut(3, 2)?)?;
+    expect("sums", stream.download(&y)?, vec![12, 13, 14, 15, 16, 17])
+}
+
+fn is_of_another_shape(error: &Error) -> bool {
+    matches!(error, Error::ShapesDiffer { .. })
 }
 
 fn a_wide_kernel_takes_short_slices(device: &Device) -> Outcome {

@@ -53,6 +53,57 @@ mod kernels {
         };
     }
 
+    /// What C++ is told one length for.
+    #[kernel(same_shape(a, b, c))]
+    pub fn sums(t: Thread<1>, a: &[f32], b: &[f32], mut c: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(c) = c.get_mut(i) {
+            *c = a[i.get()] + b[i.get()];
+        }
+    }
+
+    #[kernel(block = [32, 8], same_shape(x, y))]
+    pub fn smooth(t: Thread<2>, x: Plane<f32>, mut y: DisjointSlice<f32, 2>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = x[i.y()][i.x()];
+        }
+    }
+
+    #[kernel(block = [32, 8])]
+    pub fn transpose(
+        t: Thread<2>,
+        input: Plane<f32>,
+        mut output: DisjointTiles<f32, 32, 32>,
+        mut tile: Shared<Padded<f32, 32, 32>>,
+    ) {
+        let [first_row, first_column] = t.block_idx().map(|it| (it * 32) as usize);
+        tile.fill_with(&t, |[i, j]| input.get(first_row + i, first_column + j).copied().unwrap_or(0.0));
+        let tile = t.publish(tile);
+        output.fill_with(&t, |[row, column]| tile[(column - first_row) % 32][(row - first_column) % 32]);
+    }
+
+    /// Each thread looks at all that its block has.
+    #[kernel(block = 256, min_blocks = 1)]
+    pub fn nearest(
+        t: Thread<1>,
+        x: &[f32],
+        mut least: DisjointSlice<f32>,
+        mut tile: Shared<[Aligned16<[f32; 4]>; 256]>,
+    ) {
+        let own = x.get(t.index().get()).copied().unwrap_or(0.0);
+        tile.fill_with(&t, |_| Aligned16::new([own; 4]));
+        let tile = t.publish(tile);
+        let mut nearest = f32::INFINITY;
+        for k in 0..256 {
+            let [a, b, c, d] = tile[k].into_inner();
+            nearest = nearest.min((a - own).abs() + (b - own).abs() * (c - own).abs() * (d - own).abs());
+        }
+        if let Some(least) = least.get_mut(t.index()) {
+            *least = nearest;
+        }
+    }
+
     #[kernel(block = 256)]
     pub fn greatest(t: Thread<1>, x: &[f32], mut rows: DisjointRows<f32>, mut scratch: Shared<Scratch<f32>>) {
         let own = t.block_stride(x.len()).fold(f32::NEG_INFINITY, |greatest, i| greatest.max(x[i]));
@@ -161,6 +212,36 @@ fn a_stencil_inside_of_a_plane_checks_no_bounds() {
         // The row above, and whether there are a row below and a column to the right.
         let wide = wide_instructions(&lines);
         assert!(wide.len() <= 3, "{architecture}: {wide:#?}");
+    }
+}
+
+#[test]
+fn slices_of_the_same_shape_are_checked_once() {
+    for (kernel, checks) in [(kernels::sums::kernel(), 1), (kernels::smooth::kernel(), 2)] {
+        for (architecture, lines) in code(kernel) {
+            assert_eq!(count(&lines, "setp."), checks, "{architecture}, {}: {lines:#?}", kernel.name());
+            assert_eq!(count(&lines, "call"), 0, "nothing can panic; {architecture}: {lines:#?}");
+        }
+    }
+}
+
+#[test]
+fn places_in_tiles_have_32_bits() {
+    for (architecture, lines) in code(kernels::transpose::kernel()) {
+        // A block as wide as a tile divides nothing to find its row and column.
+        assert_eq!(count(&lines, "shr.") + count(&lines, "div."), 0, "{architecture}: {lines:#?}");
+        let compared = lines.iter().filter(|line| line.starts_with("setp.") && line.contains("64"));
+        assert_eq!(compared.count(), 0, "{architecture}: {lines:#?}");
+    }
+}
+
+#[test]
+fn a_loop_over_shared_memory_counts_in_32_bits() {
+    for (architecture, lines) in code(kernels::nearest::kernel()) {
+        let loops = simple_loops(&lines);
+        assert_eq!(loops.len(), 1, "{architecture}: {lines:#?}");
+        assert!(count(loops[0], "ld.shared.v") > 1, "{architecture}: {lines:#?}");
+        assert_eq!(count(loops[0], "setp.ne.b32"), 1, "{architecture}: {lines:#?}");
     }
 }
 

@@ -95,6 +95,24 @@ impl<'t> Function<'t> {
         self.lines[line].changed = Some(format!("\t{instruction};\n"));
     }
 
+    /// Puts an instruction in the place of a line's that takes the low half of `register`, as it is there.
+    pub(super) fn replace_by_half(&mut self, line: usize, register: &str, by: impl FnOnce(&str) -> String) {
+        let half = format!("%narrow{}", self.companions[0]);
+        self.companions[0] += 1;
+        let instruction = by(&half);
+        self.lines[line].changed = Some(format!("\tcvt.u32.u64 \t{half}, {register};\n\t{instruction};\n"));
+    }
+
+    /// How often a label occurs.
+    pub(super) fn mentions(&self, label: &str) -> usize {
+        let follows =
+            |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+        let occurrences = |text: &str| {
+            text.match_indices(label).filter(|(at, _)| follows(&text[at + label.len()..])).count()
+        };
+        self.lines.iter().map(|line| occurrences(line.text)).sum()
+    }
+
     /// A 32-bit register with the low half of `register`, which has a single definition: at every use of that one,
     /// this one has its low half.
     pub(super) fn low_half(&mut self, register: &str) -> Option<String> {
@@ -146,7 +164,7 @@ pub(super) fn statements(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The registers that an instruction gives a value, and for some instructions others that it does not.
-fn defined(statement: &str) -> impl Iterator<Item = &str> {
+pub(super) fn defined(statement: &str) -> impl Iterator<Item = &str> {
     let statement = match statement.strip_prefix('@') {
         Some(conditional) => conditional.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim()),
         None => statement,

@@ -3,6 +3,7 @@
 
 use core::marker::PhantomData;
 
+use crate::index::place;
 use crate::thread::Thread;
 
 /// A mutable plane of device memory, cut into tiles of `W` x `H` elements, each of which belongs to one
@@ -26,6 +27,8 @@ pub struct DisjointTiles<'a, T, const W: usize, const H: usize> {
     start: *mut T,
     /// Width and height of the plane.
     shape: [usize; 2],
+    /// Whether there are fewer than 2^32 elements: places are then found in 32 bits.
+    is_narrow: bool,
     borrowed: PhantomData<&'a mut [T]>,
 }
 
@@ -38,7 +41,17 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *mut T, shape: [usize; 2]) -> Self {
         const { assert!(W > 0 && H > 0 && W <= 1 << 16 && H <= 1 << 16, "a tile has 1 to 65536 rows and columns") };
-        DisjointTiles { start, shape, borrowed: PhantomData }
+        DisjointTiles { start, shape, is_narrow: false, borrowed: PhantomData }
+    }
+
+    /// The same plane, known to have fewer than 2^32 elements.
+    ///
+    /// # Safety
+    /// It has.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn narrow(self) -> Self {
+        DisjointTiles { is_narrow: true, ..self }
     }
 
     /// Elements per row of the plane.
@@ -69,15 +82,15 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     #[inline(always)]
     pub fn fill_with(&mut self, thread: &Thread<'_, 2>, mut value: impl FnMut([usize; 2]) -> T) {
         let tile = self.tile(thread);
-        let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
+        let stride = thread.block_threads() as usize;
         // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
         let mut first = 0;
         while first < W * H {
-            let number = first + rank;
-            if tile.contains(number) {
-                let value = value(tile.place(number));
+            let place = thread.place_in_rows::<W>(first);
+            if tile.contains(place) {
+                let value = value(tile.place(place));
                 // SAFETY: as in `TileIter::next`.
-                unsafe { *tile.element(number) = value };
+                unsafe { *tile.element(place) = value };
             }
             first += stride;
         }
@@ -85,29 +98,59 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
 
     #[inline(always)]
     fn tile(&self, thread: &Thread<'_, 2>) -> BlockTile<T, W, H> {
-        let [x, y] = thread.block_idx();
-        let (left, top) = (x as usize * W, y as usize * H);
-        BlockTile {
-            // Not dereferenced where the tile is not inside of the plane.
-            start: self.start.wrapping_add(top.wrapping_mul(self.shape[0]).wrapping_add(left)),
-            width: self.shape[0],
-            corner: [left, top],
-            inside: [inside(self.shape[0], left, W), inside(self.shape[1], top, H)],
-        }
+        let [width, height] = self.shape;
+        let corner = if self.is_narrow { narrow_corner::<W, H>(thread) } else { corner::<W, H>(thread) };
+        let inside = if self.is_narrow {
+            [inside(width as u32, corner[0] as u32, W), inside(height as u32, corner[1] as u32, H)]
+        } else {
+            [wide_inside(width, corner[0], W), wide_inside(height, corner[1], H)]
+        };
+        BlockTile { start: self.start, width, is_narrow: self.is_narrow, corner, inside }
     }
+}
+
+/// Where the tile of a block is in the plane, x first.
+#[inline(always)]
+fn corner<const W: usize, const H: usize>(thread: &Thread<'_, 2>) -> [usize; 2] {
+    let [x, y] = thread.block_idx();
+    [x as usize * W, y as usize * H]
+}
+
+/// The same in 32 bits; beyond all planes that have fewer elements if that is not enough.
+#[inline(always)]
+fn narrow_corner<const W: usize, const H: usize>(thread: &Thread<'_, 2>) -> [usize; 2] {
+    let (block, threads) = (thread.block_idx(), thread.block_dim());
+    let along = |axis: usize, size: usize| {
+        if size as u32 <= threads[axis] {
+            // SAFETY: no more than the threads of the blocks before this one, which a launch keeps below 2^32.
+            unsafe { block[axis].unchecked_mul(size as u32) as usize }
+        } else {
+            block[axis].saturating_mul(size as u32) as usize
+        }
+    };
+    [along(0, W), along(1, H)]
 }
 
 /// How many of `size` places from `first` on are below `extent`. In 32 bits, which halves the comparisons.
 #[inline(always)]
-fn inside(extent: usize, first: usize, size: usize) -> u32 {
+fn inside(extent: u32, first: u32, size: usize) -> u32 {
+    extent.saturating_sub(first).min(size as u32)
+}
+
+/// The same where 32 bits are not enough.
+#[inline(always)]
+fn wide_inside(extent: usize, first: usize, size: usize) -> u32 {
     extent.saturating_sub(first).min(size) as u32
 }
 
 /// The tile of a block.
 struct BlockTile<T, const W: usize, const H: usize> {
+    /// Of the plane.
     start: *mut T,
     /// Of the plane.
     width: usize,
+    /// Whether places in the plane have 32 bits.
+    is_narrow: bool,
     /// Where it is in the plane, x first.
     corner: [usize; 2],
     /// How many columns and rows of it are inside of the plane.
@@ -115,24 +158,25 @@ struct BlockTile<T, const W: usize, const H: usize> {
 }
 
 impl<T, const W: usize, const H: usize> BlockTile<T, W, H> {
-    /// Whether the tile has element `number`, in the plane.
+    /// Whether the tile has a place (row and column), in the plane.
     #[inline(always)]
-    fn contains(&self, number: usize) -> bool {
-        number < W * H && ((number % W) as u32) < self.inside[0] && ((number / W) as u32) < self.inside[1]
+    fn contains(&self, [row, column]: [usize; 2]) -> bool {
+        // In 32 bits: rows and columns of tiles with fewer elements are below 2^32.
+        row < H && (column as u32) < self.inside[0] && (row as u32) < self.inside[1]
     }
 
-    /// Row and column in the plane.
+    /// Row and column in the plane of a place in the tile.
     #[inline(always)]
-    fn place(&self, number: usize) -> [usize; 2] {
-        [self.corner[1] + number / W, self.corner[0] + number % W]
+    fn place(&self, [row, column]: [usize; 2]) -> [usize; 2] {
+        [self.corner[1] + row, self.corner[0] + column]
     }
 
     /// # Safety
-    /// The tile contains `number`.
+    /// The tile contains the place.
     #[inline(always)]
-    unsafe fn element(&self, number: usize) -> *mut T {
+    unsafe fn element(&self, of_tile: [usize; 2]) -> *mut T {
         // SAFETY: inside of the plane, so nothing wraps.
-        unsafe { self.start.add((number / W).unchecked_mul(self.width).unchecked_add(number % W)) }
+        unsafe { self.start.add(place(self.is_narrow, self.place(of_tile), self.width)) }
     }
 }
 
@@ -151,13 +195,13 @@ impl<'s, T, const W: usize, const H: usize> Iterator for TileIter<'s, T, W, H> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         while self.next < W * H {
-            let number = self.next;
+            let place = [self.next / W, self.next % W];
             self.next += self.stride;
-            if self.tile.contains(number) {
+            if self.tile.contains(place) {
                 // SAFETY: inside of the plane; no other block has this tile, as no other has this index in a
                 // grid of rank 2; numbers that are equal modulo the number of threads belong to this
                 // thread alone, each is given out once, and the plane is borrowed for as long.
-                return Some((self.tile.place(number), unsafe { &mut *self.tile.element(number) }));
+                return Some((self.tile.place(place), unsafe { &mut *self.tile.element(place) }));
             }
         }
         None
@@ -260,5 +304,65 @@ impl<'s, T> Iterator for RowIter<'s, T> {
         // rank 1; columns that are equal modulo the number of threads belong to this thread alone, each is
         // given out once, and the plane is borrowed for as long.
         Some((column, unsafe { &mut *self.start.add(column) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Block;
+
+    const WIDTH: usize = 40;
+    const HEIGHT: usize = 70;
+
+    /// What the tiles of a plane are filled with by a grid of `blocks` blocks of `threads` threads.
+    fn filled(
+        blocks: [u32; 3],
+        threads: [u32; 3],
+        shape: [usize; 2],
+        is_narrow: bool,
+    ) -> [usize; WIDTH * HEIGHT] {
+        let mut plane = [0; WIDTH * HEIGHT];
+        let start = plane.as_mut_ptr();
+        for (x, y) in (0..blocks[1]).flat_map(|y| (0..blocks[0]).map(move |x| (x, y))) {
+            let block = Block::new([x, y, 0], threads, blocks);
+            // SAFETY: each block of a launch of rank 2 runs once; the plane is no larger than the array.
+            unsafe {
+                block.for_each_thread::<2>(|t| {
+                    let tiles = DisjointTiles::<usize, 16, 32>::from_raw_parts(start, shape);
+                    let mut tiles = if is_narrow { tiles.narrow() } else { tiles };
+                    tiles.fill_with(&t, |[row, column]| 1 + row * shape[0] + column);
+                });
+            }
+        }
+        plane
+    }
+
+    #[test]
+    fn a_plane_is_filled_by_tiles_of_any_blocks_in_32_bits_as_in_64() {
+        for shape in [[40, 70], [1, 1], [16, 32], [17, 33], [33, 5], [0, 9], [9, 0]] {
+            for threads in [[16, 2, 1], [16, 3, 1], [32, 4, 1], [5, 7, 1], [1, 1, 1]] {
+                // The last tiles are outside.
+                let blocks = [4, 4, 1];
+                let expected: [usize; WIDTH * HEIGHT] =
+                    core::array::from_fn(|place| if place < shape[0] * shape[1] { 1 + place } else { 0 });
+                assert_eq!(filled(blocks, threads, shape, true), expected, "narrow: {shape:?}, {threads:?}");
+                assert_eq!(filled(blocks, threads, shape, false), expected, "wide: {shape:?}, {threads:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_tile_beyond_32_bits_is_outside_of_a_narrow_plane() {
+        let block = Block::new([1 << 28, 0, 0], [1, 1, 1], [(1 << 28) + 1, 1, 1]);
+        let mut plane = [0_u8; 8];
+        // SAFETY: a block of a launch of rank 2, whose other blocks do not run.
+        unsafe {
+            block.for_each_thread::<2>(|t| {
+                let tiles = DisjointTiles::<u8, 16, 1>::from_raw_parts(plane.as_mut_ptr(), [8, 1]);
+                tiles.narrow().fill_with(&t, |_| 1);
+            });
+        }
+        assert_eq!(plane, [0; 8], "2^28 tiles of 16 columns wrap to column 0");
     }
 }

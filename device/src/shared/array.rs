@@ -5,6 +5,7 @@ use core::mem::MaybeUninit;
 use core::ops::Index;
 
 use super::element::SharedElement;
+use crate::thread::Thread;
 
 /// An array that shared memory may hold: `[T; N]`, `[[T; W]; H]`, `[[[T; W]; H]; D]`, or a [`Padded`].
 ///
@@ -26,11 +27,18 @@ pub unsafe trait SharedArray: 'static {
     /// The place of element `number` in memory order.
     fn place(number: usize) -> Self::Place;
 
-    /// The address of element `number`.
+    /// The place of element `first + rank`, where the thread has that rank in its block and `first` is a multiple of
+    /// the number of threads there.
+    #[inline(always)]
+    fn own_place<const R: usize>(thread: &Thread<'_, R>, first: usize) -> Self::Place {
+        Self::place(first + thread.thread_rank() as usize)
+    }
+
+    /// The address of the element at `place`.
     ///
     /// # Safety
-    /// `number` is below `LEN`, and `start` is the address of an allocated `Self`.
-    unsafe fn element(start: *mut Self, number: usize) -> *mut Self::Element;
+    /// `place` is that of a number below `LEN`, and `start` is the address of an allocated `Self`.
+    unsafe fn element(start: *mut Self, place: Self::Place) -> *mut Self::Element;
 }
 
 // SAFETY: elements lie one after the other.
@@ -63,9 +71,9 @@ unsafe impl<T: SharedElement, const W: usize, const H: usize> SharedArray for [[
     }
 
     #[inline(always)]
-    unsafe fn element(start: *mut Self, number: usize) -> *mut T {
+    unsafe fn element(start: *mut Self, [row, column]: [usize; 2]) -> *mut T {
         // SAFETY: in bounds, as the caller vouches.
-        unsafe { start.cast::<T>().add(number) }
+        unsafe { start.cast::<T>().add(row * W + column) }
     }
 }
 
@@ -83,9 +91,9 @@ unsafe impl<T: SharedElement, const W: usize, const H: usize, const D: usize> Sh
     }
 
     #[inline(always)]
-    unsafe fn element(start: *mut Self, number: usize) -> *mut T {
+    unsafe fn element(start: *mut Self, [layer, row, column]: [usize; 3]) -> *mut T {
         // SAFETY: in bounds, as the caller vouches.
-        unsafe { start.cast::<T>().add(number) }
+        unsafe { start.cast::<T>().add((layer * H + row) * W + column) }
     }
 }
 
@@ -118,9 +126,14 @@ unsafe impl<T: SharedElement, const W: usize, const H: usize, const P: usize> Sh
     }
 
     #[inline(always)]
-    unsafe fn element(start: *mut Self, number: usize) -> *mut T {
+    fn own_place<const R: usize>(thread: &Thread<'_, R>, first: usize) -> [usize; 2] {
+        thread.place_in_rows::<W>(first)
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, [row, column]: [usize; 2]) -> *mut T {
         // SAFETY: in bounds, as the caller vouches: rows are `W + P` elements apart.
-        unsafe { start.cast::<T>().add(number / W * (W + P) + number % W) }
+        unsafe { start.cast::<T>().add(row * (W + P) + column) }
     }
 }
 

@@ -40,6 +40,19 @@ impl fmt::Display for Shape<'_> {
     }
 }
 
+/// Elements along each axis, without those of extent 1 above the last other one.
+pub(super) struct Extents<'a>(pub(super) &'a [usize; 3]);
+
+impl fmt::Display for Extents<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [x, 1, 1] => write!(f, "{x}"),
+            [x, y, 1] => write!(f, "{x} x {y}"),
+            [x, y, z] => write!(f, "{x} x {y} x {z}"),
+        }
+    }
+}
+
 pub(super) struct Free<'a>(pub(super) &'a Option<u64>, pub(super) &'a Option<u64>);
 
 impl fmt::Display for Free<'_> {

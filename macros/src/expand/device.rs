@@ -1,7 +1,7 @@
 //! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point
 //! that takes the flattened parameters. It must not know the host half.
 
-use ferrogrid_syntax::{FunctionForms, Instance, Kernel, Module, Parameter, ParameterKind, Part};
+use ferrogrid_syntax::{Division, FunctionForms, Instance, Kernel, Module, Parameter, ParameterKind, Part};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
@@ -63,7 +63,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let cfgs: Vec<_> = kernel.cfgs().collect();
     let parameters =
         kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(kernel, i, parameter));
-    let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(i, parameter));
+    let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(kernel, i, parameter));
     let thread = thread(kernel);
     // All threads of a cluster leave together, so that no block's shared memory goes too early.
     let leave = kernel.bounds.cluster.map(|_| quote!(::ferrogrid::device::leave_cluster();));
@@ -79,6 +79,8 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
         #size
         #(#cfgs)*
         #[unsafe(no_mangle)]
+        // Of slices with the same shape, the first one's extents serve all.
+        #[allow(unused_variables)]
         unsafe extern "ptx-kernel" fn #entry(#parameters) {
             unsafe {
                 let current = #thread;
@@ -167,8 +169,12 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
 
 /// What the kernel is called with. The host passes what each `from_raw_parts` needs: that is the
 /// contract of the launch.
-fn argument(position: usize, parameter: &Parameter) -> TokenStream {
+fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
+    // The launch of a kernel that is not `wide` refuses 2^32 elements. A row is found by one product all the same.
+    let by_rows = matches!(parameter.kind, ParameterKind::Output { division: Division::Rows, .. });
+    let narrow = (!kernel.bounds.wide && !by_rows).then(|| quote!(.narrow()));
     let start = part(position, "start");
+    let shape = |rank: usize| extents(kernel.shapes.leader(position), rank);
     match &parameter.kind {
         ParameterKind::Thread { .. } => quote!(current),
         ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. } => {
@@ -183,17 +189,17 @@ fn argument(position: usize, parameter: &Parameter) -> TokenStream {
             members.tuple(|number, _| member(position, number).into_token_stream())
         }
         ParameterKind::Input { rank: 1, .. } => {
-            let length = extents(position, 1);
+            let length = shape(1);
             quote!(::core::slice::from_raw_parts(#start.as_ptr(), #(#length)* as usize))
         }
         ParameterKind::Input { rank, .. } => {
-            let extents = extents(position, *rank);
-            quote!(::ferrogrid::device::Plane::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*]))
+            let extents = shape(*rank);
+            quote!(::ferrogrid::device::Plane::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow)
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());
-            let extents = extents(position, *rank);
-            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*]))
+            let extents = shape(*rank);
+            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*])#narrow)
         }
     }
 }

@@ -337,6 +337,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         .iter()
         .enumerate()
         .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
+    let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
     let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
@@ -362,7 +363,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #(#attributes)*
         #[doc = "\n"]
         #[doc = #summary]
-        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
         #[allow(clippy::too_many_arguments)]
         #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
@@ -374,6 +375,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         {
             #layout
             #(#prepare)*
+            #(#same_shapes)*
             #params
             // SAFETY: one address for each flattened parameter that has bytes, in the order and of the types that
             // the descriptor names; they live until the call returns.
@@ -500,6 +502,17 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
             }
         }
     }
+}
+
+/// Refuses arguments that have not the shape of the first of their group.
+fn same_shape(kernel: &Kernel, (first, others): &(usize, Vec<usize>)) -> TokenStream {
+    let named = |number: usize| {
+        let (local, name) = (local(number), kernel.parameters[number].name.to_string());
+        quote!((#name, &#local))
+    };
+    let (chosen, first) = (chosen(kernel), named(*first));
+    let others = others.iter().map(|other| named(*other));
+    quote!(#(::ferrogrid::__private::same_shape(#chosen, #first, #others)?;)*)
 }
 
 fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {

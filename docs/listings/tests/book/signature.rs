@@ -60,6 +60,18 @@ mod kernels {
     }
     // ANCHOR_END: stride
 
+    // ANCHOR: same_shape
+    /// What remains of each amount after so many years at a rate.
+    #[kernel(same_shape(amount, rate, years, out))]
+    pub fn discount(t: Thread<1>, amount: &[f32], rate: &[f32], years: &[f32], mut out: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(out) = out.get_mut(i) {
+            let i = i.get();
+            *out = amount[i] * (-rate[i] * years[i]).exp();
+        }
+    }
+    // ANCHOR_END: same_shape
+
     // ANCHOR: generic
     /// x[i] <- the N-th power of x[i].
     #[kernel(T = [f32, f64], N = [2, 3])]
@@ -147,6 +159,21 @@ fn one_grid_serves_any_length() -> ferrogrid::Result<()> {
     kernels::saxpy(&stream, Grid::cover(10_000_usize), 2.0, &x, &mut y)?; // a thread for each element
     assert_eq!(stream.download(&y)?, [4.0; 10_000]);
     // ANCHOR_END: stride_launch
+    Ok(())
+}
+
+#[test]
+fn slices_of_the_same_shape_are_compared_by_the_launch() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: same_shape_launch
+    let (amount, rate) = (stream.fill(100.0_f32, 50)?, stream.fill(0.05_f32, 50)?);
+    let (years, few) = (stream.fill(0.0_f32, 50)?, stream.fill(0.0_f32, 49)?);
+    let mut out = stream.zeros::<f32>(50)?;
+    kernels::discount(&stream, Grid::cover(50), &amount, &rate, &years, &mut out)?;
+    assert_eq!(stream.download(&out)?, [100.0; 50]);
+    let error = kernels::discount(&stream, Grid::cover(50), &amount, &rate, &few, &mut out).unwrap_err();
+    assert!(error.to_string().contains("`amount` has 50 elements and `years` 49"));
+    // ANCHOR_END: same_shape_launch
     Ok(())
 }
 
