@@ -2,7 +2,7 @@
 //! dependencies that annotated modules name. An inner cargo builds them in the cache, where
 //! packages share them. It must not know the kernels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -75,19 +75,16 @@ impl<'a> Plan<'a> {
     /// architectures takes them in the architectures' order, or two builds could wait for each other.
     pub(crate) fn build(&self, arch: &Arch, core: &CoreEntry, cache_root: &Path) -> Result<Externs, Error> {
         let manifest = self.manifest()?;
-        let lock_file = self.package.workspace_root.join("Cargo.lock");
-        let lock_text = fs::read_to_string(&lock_file).unwrap_or_default();
+        let versions = self.versions();
         let shared = cache_root.join("crates").join(&self.toolchain.key).join(arch.as_str());
-        let folder = shared.join("packages").join(cache::key(format!("{manifest}{lock_text}").as_bytes()));
-        let inputs = self.inputs_key(&manifest, &lock_text, core);
+        let folder = shared.join("packages").join(cache::key(format!("{manifest}{versions}").as_bytes()));
+        let inputs = self.inputs_key(&manifest, &versions, core);
         let stamp = folder.join("stamp");
         let as_last_time = || remembered(&stamp, &inputs);
         let (memory, reading) = found_or_made(&shared.join("lock"), as_last_time, || {
             cache::write(&folder.join("Cargo.toml"), &manifest)?;
             cache::write(&folder.join("lib.rs"), FACADE)?;
-            if !lock_text.is_empty() && !folder.join("Cargo.lock").is_file() {
-                cache::write(&folder.join("Cargo.lock"), &lock_text)?;
-            }
+            self.keep_versions(&folder)?;
             let libraries = self.run_cargo(arch, core, &folder, &shared.join("target"))?;
             cache::write(&stamp, &memory_of(&inputs, &libraries))
         })?;
@@ -120,8 +117,26 @@ impl<'a> Plan<'a> {
     }
 
     /// Changes when the inner cargo could build something else.
-    fn inputs_key(&self, manifest: &str, lock_text: &str, core: &CoreEntry) -> String {
-        let mut content = format!("{manifest}\n{lock_text}\n{}\n", core.sysroot.display());
+    /// What was resolved for the crates that are built, one package a line. The rest of Cargo.lock does not matter
+    /// here: packages that agree in this share one build, whichever cargo made it.
+    fn versions(&self) -> String {
+        let ferrogrid = self.package.ferrogrid.iter().flatten();
+        let all = ferrogrid.chain(self.named.values().copied()).flat_map(|it| self.package.made_of(it));
+        let all: BTreeSet<&str> = all.map(String::as_str).collect();
+        all.iter().map(|id| format!("{id}\n")).collect()
+    }
+
+    /// Lets the inner cargo start from what is resolved here; it drops what it does not need.
+    fn keep_versions(&self, folder: &Path) -> Result<(), Error> {
+        let lock_file = folder.join("Cargo.lock");
+        let Ok(lock_text) = fs::read_to_string(self.package.workspace_root.join("Cargo.lock")) else {
+            return Ok(());
+        };
+        if lock_file.is_file() { Ok(()) } else { cache::write(&lock_file, &lock_text) }
+    }
+
+    fn inputs_key(&self, manifest: &str, versions: &str, core: &CoreEntry) -> String {
+        let mut content = format!("{manifest}\n{versions}\n{}\n", core.sysroot.display());
         if let Some(file) = self.libdevice {
             content.push_str(&format!("{} {}\n", file.display(), file_key(file)));
         }

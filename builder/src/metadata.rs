@@ -33,6 +33,8 @@ pub(crate) struct Package {
     pub(crate) discovered: Vec<PathBuf>,
     /// Folders of the path dependencies of each package, itself included, by package id.
     local: BTreeMap<String, BTreeSet<PathBuf>>,
+    /// The ids of all that each package is made of, itself included, by its own id: those that kernels may name.
+    made_of: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A cargo target that can hold kernels.
@@ -124,12 +126,17 @@ impl Package {
         let is_member = members.iter().any(|member| member.as_str() == Some(id));
         let graph = Graph::new(metadata);
         let settings = Settings::read(&own["metadata"]["ferrogrid"], &manifest)?;
+        let dependencies = dependencies(own, &environment.features, &graph);
+        let ferrogrid = graph.ferrogrid(id);
+        let made_of = dependencies.values().chain(ferrogrid.iter().flatten());
+        let made_of = made_of.map(|it| (it.id.clone(), graph.made_of(&it.id))).collect();
         Ok(Package {
             name: text(own, "name")?.to_owned(),
             workspace_root: PathBuf::from(text(metadata, "workspace_root")?),
             targets: targets(own, &environment.features, is_member),
-            dependencies: dependencies(own, &environment.features, &graph),
-            ferrogrid: graph.ferrogrid(id),
+            dependencies,
+            ferrogrid,
+            made_of,
             archs: settings.archs,
             options: settings.options,
             discovered: discovered(&environment.manifest_dir),
@@ -140,6 +147,11 @@ impl Package {
     /// The folders of all path dependencies that `dependency` is made of, its own included.
     pub(crate) fn local_folders(&self, dependency: &Dependency) -> impl Iterator<Item = &PathBuf> {
         self.local.get(&dependency.id).into_iter().flatten()
+    }
+
+    /// The ids of all packages that `dependency` is made of, its own included: they have version and source in them.
+    pub(crate) fn made_of(&self, dependency: &Dependency) -> impl Iterator<Item = &String> {
+        self.made_of.get(&dependency.id).into_iter().flatten()
     }
 }
 
@@ -312,6 +324,12 @@ impl<'a> Graph<'a> {
             default_features: true,
             features: Vec::new(),
         })
+    }
+
+    /// The ids of `id` and all that it depends on.
+    fn made_of(&self, id: &str) -> BTreeSet<String> {
+        let known = self.nodes.get_key_value(id);
+        known.into_iter().flat_map(|(id, _)| self.closure(id)).map(str::to_owned).collect()
     }
 
     fn local_folders(&self) -> BTreeMap<String, BTreeSet<PathBuf>> {

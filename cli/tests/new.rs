@@ -47,30 +47,35 @@ fn named(folder: &Path, start: &str, found: &mut Vec<PathBuf>) {
 
 #[cfg(unix)]
 #[test]
-fn set_up_leaves_the_crates_beneath_kernels_in_the_cache_and_nothing_of_its_own() {
+fn set_up_leaves_the_crates_beneath_kernels_in_the_cache_for_all_packages() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
     // `core` as it is there, so that only what is above it is built.
     let usual = ferrogrid_build::cache::root().join("core");
     fs::create_dir(&cache).unwrap();
     std::os::unix::fs::symlink(usual, cache.join("core")).unwrap();
-    let setup = Command::new(env!("CARGO_BIN_EXE_cargo-ferrogrid"))
-        .arg("setup")
-        .current_dir(folder.path())
-        .env("FERROGRID_CACHE", &cache)
-        .env_remove("RUSTFLAGS")
-        .output()
-        .unwrap();
-    let said = String::from_utf8(setup.stdout).unwrap();
-    assert!(
-        said.contains("ready: kernels compile for sm_"),
-        "{said} {}",
-        String::from_utf8_lossy(&setup.stderr)
-    );
+    let setup = || {
+        let mut setup = Command::new(env!("CARGO_BIN_EXE_cargo-ferrogrid"));
+        setup.arg("setup").current_dir(folder.path()).env("FERROGRID_CACHE", &cache).env_remove("RUSTFLAGS");
+        let output = setup.output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let progress = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("ready: kernels compile for sm_"), "{said} {progress}");
+    };
+    setup();
     let mut found = Vec::new();
     named(&cache.join("crates"), "libferrogrid_device-", &mut found);
-    assert!(found.iter().any(|path| path.extension().is_some_and(|it| it == "rlib")), "{found:?}");
+    found.retain(|path| path.extension().is_some_and(|it| it == "rlib"));
+    assert_eq!(found.len(), 1, "{found:?}");
     let mut left = Vec::new();
     named(&cache, "setup-", &mut left);
     assert!(left.is_empty(), "{left:?}");
+    // The next package builds nothing beneath its kernels.
+    let written = || found[0].metadata().unwrap().modified().unwrap();
+    let before = written();
+    setup();
+    assert_eq!(written(), before);
+    let packages =
+        found[0].ancestors().find(|path| path.ends_with("target")).unwrap().with_file_name("packages");
+    assert_eq!(packages.read_dir().unwrap().count(), 1);
 }

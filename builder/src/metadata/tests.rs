@@ -114,6 +114,14 @@ fn the_crates_of_every_kernel_are_found_through_other_crates() {
 }
 
 #[test]
+fn what_kernels_are_built_of_is_known_apart_from_the_rest_of_the_package() {
+    let package = package(&metadata());
+    let [device, _] = package.ferrogrid.as_ref().unwrap();
+    assert_eq!(package.made_of(device).collect::<Vec<_>>(), ["dev", "mac"]);
+    assert_eq!(package.made_of(&package.dependencies["ferrogrid"]).collect::<Vec<_>>(), ["dev", "fg", "mac"]);
+}
+
+#[test]
 fn a_package_that_does_not_depend_on_ferrogrid_has_none() {
     let mut metadata = metadata();
     metadata["resolve"]["nodes"][0]["deps"] = json!([]);

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use ferrogrid_build::{Arch, Build, Environment, cache, core_cache, setup, toolchain};
 
 use crate::Failure;
+use crate::cargo;
 use crate::verb::new;
 
 /// Provides all, and says so.
@@ -36,6 +37,8 @@ fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
     let package = folder.join("first-kernel");
     let compile = || -> Result<(), Failure> {
         new::create(&package, new::SOURCES.as_ref())?;
+        // The newest versions, as the first build of a package takes them; without the network, those that are there.
+        let _ = cargo::command().args(["generate-lockfile", "--quiet"]).current_dir(&package).output();
         let mut environment = Environment::new(&package, folder.join("out"));
         environment.arch = Some(names(architectures));
         let output = Build::new().try_run(&environment)?;
