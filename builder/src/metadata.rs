@@ -123,7 +123,9 @@ impl Package {
         })?;
         let id = text(own, "id")?;
         let members = list(metadata, "workspace_members");
-        let is_member = members.iter().any(|member| member.as_str() == Some(id));
+        // With a target folder elsewhere, a package that cargo has fetched is asked for its own workspace.
+        let fetched = query::downloaded(&environment.manifest_dir);
+        let is_member = !fetched && members.iter().any(|member| member.as_str() == Some(id));
         let graph = Graph::new(metadata);
         let settings = Settings::read(&own["metadata"]["ferrogrid"], &manifest)?;
         let dependencies = dependencies(own, &environment.features, &graph);

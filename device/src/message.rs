@@ -10,11 +10,11 @@
 #[repr(C, align(8))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Description {
-    /// [`OPAQUE`], [`VALUE`], [`TEXT`], [`DYNAMIC`] or [`NESTED`].
+    /// [`OPAQUE`], [`VALUE`], [`TEXT`], [`DYNAMIC`], [`NESTED`] or [`SLICE`].
     pub shape: u8,
     /// How many references lead from the address in the argument to that of the value.
     pub references: u8,
-    /// The bytes of the value.
+    /// The bytes of the value; of an element, if it is a slice.
     pub size: u8,
     /// The number of the trait among those of `core::fmt`, as the build step counts them.
     pub of_trait: u8,
@@ -35,6 +35,9 @@ pub const DYNAMIC: u8 = 3;
 /// [`Description::shape`]: the value is a message of its own, `core::fmt::Arguments`. It is sent as its
 /// bytes; in it, such values are opaque.
 pub const NESTED: u8 = 4;
+
+/// [`Description::shape`]: the value is the address and the length of a slice.
+pub const SLICE: u8 = 5;
 
 /// What a message begins with: the address of the template, its length and the number of arguments that
 /// follow (none where the build could not describe them).
@@ -62,7 +65,7 @@ pub struct ArgumentHead {
     pub length: u64,
 }
 
-/// The most bytes of a text argument that are sent.
+/// The most bytes of a text, or of a slice, that are sent; a multiple of the size of every element.
 pub const TEXT_BYTES: u64 = 1024;
 
 #[cfg(target_arch = "nvptx64")]

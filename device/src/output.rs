@@ -30,7 +30,8 @@ pub use native::connect;
 /// order. Lines for which the device's buffer has no room are lost, and the host says how many.
 ///
 /// On a GPU the host formats, and it knows integers, floating-point numbers, `bool`, `char`, `&str` (its
-/// first 1024 bytes), pointers, and references to these, with all of their traits and options. Of a value
+/// first 1024 bytes), pointers, arrays of up to 255 bytes and slices (their first 1024) of numbers, `bool`s and
+/// `char`s, and references to these, with all of their traits and options. Of a value
 /// of any other type it shows the type's name, in angle brackets.
 ///
 /// ```

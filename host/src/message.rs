@@ -175,10 +175,33 @@ fn sign_and_radix(text: &str) -> usize {
 
 impl Argument {
     fn format(&self, options: Options, out: &mut String) {
+        if let Some(elements) = self.elements() {
+            return list(&elements, options, out);
+        }
         let Some((text, is_number)) = self.text(options) else {
             return options.pad(&format!("<{}>", self.ty), false, out);
         };
         options.pad(&text, is_number, out)
+    }
+
+    /// The elements of an array or a slice; `None` if it is none, or they are not known.
+    fn elements(&self) -> Option<Vec<Argument>> {
+        let inner = self.ty.strip_prefix('[')?.strip_suffix(']')?;
+        let ty = inner.split_once("; ").map_or(inner, |(element, _)| element);
+        let size = match ty {
+            "u8" | "i8" | "bool" => 1,
+            "u16" | "i16" => 2,
+            "u32" | "i32" | "f32" | "char" => 4,
+            "u64" | "i64" | "usize" | "isize" | "f64" => 8,
+            "u128" | "i128" => 16,
+            _ => return None,
+        };
+        let element = |bytes: &[u8]| Argument {
+            of_trait: self.of_trait,
+            ty: ty.to_owned(),
+            bytes: Some(bytes.to_vec()),
+        };
+        Some(self.bytes.as_deref()?.chunks(size).map(element).collect())
     }
 
     /// The value without padding, and whether it is a number.
@@ -219,6 +242,24 @@ impl Argument {
         };
         text.map(|text| (text, true))
     }
+}
+
+/// As std's `debug_list`: each element with the options of the list, on a line of its own if it is alternate.
+fn list(elements: &[Argument], options: Options, out: &mut String) {
+    let lines = options.alternate() && !elements.is_empty();
+    out.push('[');
+    for (number, element) in elements.iter().enumerate() {
+        match (lines, number) {
+            (true, _) => out.push_str("\n    "),
+            (false, 0) => {}
+            (false, _) => out.push_str(", "),
+        }
+        element.format(options, out);
+        if lines {
+            out.push(',');
+        }
+    }
+    out.push_str(if lines { "\n]" } else { "]" });
 }
 
 /// An integer by each trait that integers have.
@@ -356,6 +397,23 @@ mod tests {
         assert_eq!(one(placeholder(None, None, None), argument("str", 1, b"a\"")), format!("{:?}", "a\""));
         assert_eq!(one(placeholder(None, None, None), argument("char", 1, &[65, 0, 0, 0])), "'A'");
         assert_eq!(one(placeholder(None, None, None), argument("bool", 0, &[1])), "true");
+    }
+
+    #[test]
+    fn arrays_and_slices_read_as_in_std() {
+        let numbers = [1.5_f32, -2.0, 1e10];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let one = |flags, width, precision, ty: &str, bytes: &[u8]| {
+            format(&placeholder(flags, width, precision), &[argument(ty, 1, bytes)])
+        };
+        assert_eq!(one(None, None, None, "[f32; 3]", &bytes), format!("{numbers:?}"));
+        assert_eq!(one(Some(SPACE), Some(9), Some(2), "[f32]", &bytes), format!("{numbers:9.2?}"));
+        assert_eq!(one(Some(SPACE | 1 << 23), None, None, "[f32]", &bytes), format!("{numbers:#?}"));
+        assert_eq!(one(Some(SPACE | 1 << 23), None, None, "[u8]", &[]), "[]");
+        assert_eq!(one(None, None, None, "[bool; 2]", &[1, 0]), format!("{:?}", [true, false]));
+        assert_eq!(one(None, None, None, "[char]", &[65, 0, 0, 0]), "['A']");
+        let opaque = Argument { of_trait: 1, ty: "[u8; 300]".to_owned(), bytes: None };
+        assert_eq!(format(&[0xc0, 0], &[Item::Argument(opaque)]), "<[u8; 300]>");
     }
 
     #[test]

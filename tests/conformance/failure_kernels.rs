@@ -73,6 +73,16 @@ pub mod panics {
         }
     }
 
+    /// A failed comparison of arrays, with a message that has a slice.
+    #[kernel]
+    pub fn arrays(t: Thread<1>, at: u32, data: &[u32], mut output: DisjointSlice<u32>) {
+        let found = if is_chosen(&t, at) { [data[0] as f32, 0.5] } else { [1.0, 0.5] };
+        assert_eq!(found, [1.0, 0.5], "{:?} {:#?}", &data[1..4], [data[0] > 1]); // arrays
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = data[0];
+        }
+    }
+
     /// A failed comparison with a message of its own.
     #[kernel]
     pub fn inequality(t: Thread<1>, at: u32, data: &[u32], mut output: DisjointSlice<u32>) {

@@ -55,7 +55,7 @@ type Launch = fn(&Stream, Grid<1>, u32, &DeviceBuffer<u32>, &mut DeviceBuffer<u3
 fn a_panic_says_what_and_where(device: &Device) -> Outcome {
     let third = 7_f32 / 3.0;
     let formatted = format!("7 {third:>8.3} {third:?} true \"wörd\" 0x0007 'c'");
-    let kernels: [(&'static str, Launch, &str); 13] = [
+    let kernels: [(&'static str, Launch, &str); 14] = [
         (
             "bounds",
             |s, g, at, x, y| panics::bounds(s, g, at, x, y),
@@ -77,6 +77,11 @@ fn a_panic_says_what_and_where(device: &Device) -> Outcome {
             "equality",
             |s, g, at, x, y| panics::equality(s, g, at, x, y),
             "assertion `left == right` failed\n  left: 7\n right: 9",
+        ),
+        (
+            "arrays",
+            |s, g, at, x, y| panics::arrays(s, g, at, x, y),
+            "assertion `left == right` failed: [8, 9, 10] [\n    true,\n]\n  left: [7.0, 0.5]\n right: [1.0, 0.5]",
         ),
         (
             "inequality",

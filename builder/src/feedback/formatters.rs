@@ -96,6 +96,8 @@ enum Shape {
     Dynamic = 3,
     /// At the address is a message of its own.
     Nested = 4,
+    /// At the address are the address and the length of a slice; the bytes are those of an element.
+    Slice = 5,
 }
 
 /// Shape, references to follow, bytes of the value, trait; the length of the name in four bytes; the name.
@@ -126,10 +128,21 @@ fn value<'a>(ty: &'a str, of_trait: &str) -> (Shape, u8, u8, &'a str) {
     if inner == "core::fmt::Arguments" {
         return (Shape::Nested, references, 16, inner);
     }
-    match scalar_bytes(inner) {
+    if references > 0
+        && let Some(size) = inner.strip_prefix('[').and_then(|it| scalar_bytes(it.strip_suffix(']')?))
+    {
+        return (Shape::Slice, references - 1, size, inner);
+    }
+    match scalar_bytes(inner).or_else(|| array_bytes(inner)) {
         Some(size) => (Shape::Value, references, size, inner),
         None => (Shape::Opaque, 0, 0, ty),
     }
+}
+
+/// Of an array of scalars, `[f32; 4]`, if it is not too long to be a value.
+fn array_bytes(name: &str) -> Option<u8> {
+    let (element, length) = name.strip_prefix('[')?.strip_suffix(']')?.rsplit_once("; ")?;
+    scalar_bytes(element)?.checked_mul(length.trim_end_matches("usize").parse().ok()?)
 }
 
 fn scalar_bytes(name: &str) -> Option<u8> {
@@ -170,6 +183,10 @@ mod tests {
             named("&str", "Display")
         );
         assert_eq!(implementation("_RNvNtCsitLHWDqi81h_4core9panicking9panic_fmt"), None);
+        assert_eq!(
+            known("_RNvXNtCsitLHWDqi81h_4core5arrayAmj4_NtNtB4_3fmt5Debug3fmtB4_"),
+            named("[u32; 4]", "Debug")
+        );
         assert_eq!(implementation("saxpy_0123456789abcdef"), None);
     }
 
@@ -180,6 +197,11 @@ mod tests {
         assert_eq!(description("&&str", "Display")[..4], [2, 1, 16, 0]);
         assert_eq!(description("&dyn core::fmt::Debug", "Debug")[..4], [3, 0, 16, 1]);
         assert_eq!(description("core::fmt::Arguments", "Display")[..4], [4, 0, 16, 0]);
+        assert_eq!(description("&[f64]", "Debug"), [&[5, 0, 8, 1, 5, 0, 0, 0][..], b"[f64]"].concat());
+        assert_eq!(description("&[u16; 9]", "Debug"), [&[1, 1, 18, 1, 8, 0, 0, 0][..], b"[u16; 9]"].concat());
+        for unknown in ["[u64; 32]", "[app::Point; 2]", "&[app::Point]", "[[u8; 2]; 2]", "[u8]"] {
+            assert_eq!(description(unknown, "Debug")[..4], [0, 0, 0, 1], "{unknown}");
+        }
         assert_eq!(
             description("app::Point", "Debug"),
             [&[0, 0, 0, 1, 10, 0, 0, 0][..], b"app::Point"].concat()

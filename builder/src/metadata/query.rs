@@ -57,10 +57,14 @@ fn outer_workspace(out_dir: &Path) -> Option<PathBuf> {
 }
 
 /// Whether the package is one that cargo has fetched.
-fn downloaded(folder: &Path) -> bool {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| dirs::home_dir().map(|home| home.join(".cargo")));
+pub(super) fn downloaded(folder: &Path) -> bool {
+    let home = cargo_home();
     home.is_some_and(|home| folder.starts_with(home.join("registry")) || folder.starts_with(home.join("git")))
+}
+
+pub(super) fn cargo_home() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    home.or_else(|| dirs::home_dir().map(|home| home.join(".cargo")))
 }
 
 /// Runs `cargo metadata`; without the network first, since the build around us has just resolved

@@ -84,6 +84,17 @@ fn of_a_dependency_only_the_library_is_taken() {
 }
 
 #[test]
+fn of_a_package_that_cargo_has_fetched_only_the_library_is_taken() {
+    let folder = query::cargo_home().unwrap().join("git/checkouts/app/0123456");
+    let mut metadata = metadata();
+    metadata["packages"][0]["manifest_path"] = json!(folder.join("Cargo.toml"));
+    let mut environment = Environment::new(folder, "/elsewhere/out");
+    environment.features = vec!["gpu".to_owned()];
+    let targets = Package::from_metadata(&metadata, &environment).unwrap().targets;
+    assert_eq!(targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>(), ["app"]);
+}
+
+#[test]
 fn dependencies_are_described_as_another_package_can_repeat_them() {
     let package = package(&metadata());
     assert_eq!(package.dependencies.keys().collect::<Vec<_>>(), ["ferrogrid", "fp16", "libm"]);

@@ -207,6 +207,12 @@ impl Place {
                     sink.word(length);
                     sink.bytes(with_exposed_provenance(*self.value), length);
                 }
+                SLICE => {
+                    let bytes = (*self.value.add(1) as u64).saturating_mul((*self.description).size.into());
+                    let length = bytes.min(TEXT_BYTES);
+                    sink.word(length);
+                    sink.bytes(with_exposed_provenance(*self.value), length);
+                }
                 _ => sink.word(0),
             }
         }

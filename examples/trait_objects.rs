@@ -1,0 +1,80 @@
+//! 2.9 trait_objects: which function runs is found out by each thread.
+//!
+//! Shows: `dyn Trait` in a kernel. The functions that it leads to are compiled for the device, and called through a
+//! table, as on the host; threads of a warp that call different ones take turns.
+//! Look at: the references are made in the kernel. A table of functions of the host means nothing on a device, so a
+//! `&dyn Trait` is no parameter; what says which type is meant (an enum, a number) is. On a GPU, messages of panics and
+//! prints of a program with `dyn` in its kernels come without the values in them.
+//!
+//! `cargo ferrogrid run trait_objects`
+
+use ferrogrid::prelude::*;
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    /// What has an area.
+    pub trait Shape {
+        /// In square units.
+        fn area(&self) -> f32;
+    }
+
+    /// A square by its side.
+    pub struct Square(pub f32);
+
+    /// A triangle by its base and height.
+    pub struct Triangle(pub f32, pub f32);
+
+    impl Shape for Square {
+        fn area(&self) -> f32 {
+            self.0 * self.0
+        }
+    }
+
+    impl Shape for Triangle {
+        fn area(&self) -> f32 {
+            self.0 * self.1 / 2.0
+        }
+    }
+
+    /// Twice the area of whatever it is.
+    #[inline(never)]
+    pub fn doubled(shape: &dyn Shape) -> f32 {
+        2.0 * shape.area()
+    }
+
+    /// areas[i] <- twice the area of a square or a triangle of this size, by what `is_square` says.
+    #[kernel]
+    pub fn areas(t: Thread<1>, is_square: &[bool], sizes: &[f32], mut areas: DisjointSlice<f32>) {
+        let i = t.index();
+        let Some(area) = areas.get_mut(i) else { return };
+        let size = sizes[i.get()];
+        let (square, triangle) = (Square(size), Triangle(size, size + 1.0));
+        let shape: &dyn Shape = if is_square[i.get()] { &square } else { &triangle };
+        *area = doubled(shape);
+    }
+}
+
+fn main() -> ferrogrid::Result<()> {
+    let device = Device::best()?;
+    let stream = device.new_stream()?;
+    let sizes: Vec<f32> = (0..1000).map(|i| i as f32 / 8.0).collect();
+    let is_square: Vec<bool> = (0..1000).map(|i| i % 3 == 0).collect();
+    let mut areas = stream.zeros::<f32>(sizes.len())?;
+    kernels::areas(
+        &stream,
+        Grid::cover(sizes.len()),
+        &stream.upload(&is_square)?,
+        &stream.upload(&sizes)?,
+        &mut areas,
+    )?;
+    let expected: Vec<f32> = sizes
+        .iter()
+        .zip(&is_square)
+        .map(|(&size, &is_square)| if is_square { 2.0 * size * size } else { size * (size + 1.0) })
+        .collect();
+    assert_eq!(stream.download(&areas)?, expected);
+    println!("{device}: the areas of {} shapes agree", expected.len());
+    Ok(())
+}
