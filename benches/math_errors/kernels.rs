@@ -236,7 +236,9 @@ pub mod approximations {
     /// no bound is promised where that is infinite.
     fn approximation(function: u32, x: f32, y: f32) -> (f32, f64, f64) {
         let (wide, wide_y) = (f64::from(x), f64::from(y));
-        let (power, relative) = (|n: f64| libm::exp2(n), |exact: f64, error: f64| exact.abs() * error);
+        let power = |n: f64| libm::exp2(n);
+        // Where the exact result is 0, as that of e^-inf is, so is the bound, however large the part.
+        let relative = |exact: f64, error: f64| if exact == 0.0 { 0.0 } else { exact.abs() * error };
         let ulp = 1.0 / 8_388_608.0;
         let none = f64::INFINITY;
         match function {
