@@ -107,11 +107,12 @@ fn main() -> std::process::ExitCode {
     conclusion.exit_code()
 }
 
-fn trial(label: &'static str, device: &'static Device, (name, case): Case) -> Trial {
+fn trial(label: &'static str, device: &'static Device, case: Case) -> Trial {
+    let (name, _) = case;
     Trial::test(format!("{label}::{name}"), move || {
         // Until it returns: a panic of the case never does.
         table::enter(name, label, Verdict::Failed);
-        let outcome = case(device);
+        let outcome = separate::case(device, case);
         let verdict = table::verdict(&outcome);
         table::enter(name, label, verdict.clone());
         if matches!(verdict, Verdict::NotHere(_)) {

@@ -10,7 +10,9 @@ use ferrogrid::prelude::*;
 use super::devices::{self, label};
 use super::kernels::{elementwise, ranks};
 use super::table::{self, Verdict, not_for_this_device};
-use super::{Case, Outcome, clusters, expect, expect_error, failures, ipc, names, strides};
+use super::{
+    Case, Outcome, clusters, expect, expect_error, failures, ipc, names, runtime, several_devices, strides,
+};
 
 pub(crate) const CASES: &[Case] = &[
     ("reading_where_nothing_is", |device| match device.is_cuda() {
@@ -31,6 +33,15 @@ const APART: &[Case] = &[
         a_stream_of_another_context_is_no_stream_of_the_device,
     ),
 ];
+
+/// After these, a GPU is not to the rest of the process what it was: access to its peers stays.
+const CHANGING: [&str; 2] =
+    ["kernels_use_the_memory_of_a_peer", "peer_access_lets_streams_use_other_buffers"];
+
+/// Runs `case`: here, or in a process of its own if others would notice.
+pub(crate) fn case(device: &Device, (name, case): Case) -> Outcome {
+    if device.is_cuda() && CHANGING.contains(&name) { in_its_own_process(device, name) } else { case(device) }
+}
 
 const REQUEST: &str = "FERROGRID_CONFORMANCE_SEPARATE";
 
@@ -86,9 +97,10 @@ fn find_and_run(request: &str) -> Outcome {
     let (wanted, name) = request.split_once('/').ok_or_else(|| format!("no request: {request:?}"))?;
     let known = devices::all().iter().find(|(label, _)| label == wanted);
     let (_, device) = known.ok_or("no such device")?;
-    let apart = [APART, failures::APART, clusters::APART, ipc::APART, strides::APART];
+    let apart = [APART, failures::APART, clusters::APART, ipc::APART, strides::APART, several_devices::CASES];
     let (_, case) = apart
         .iter()
+        .chain(runtime::CASES)
         .copied()
         .flatten()
         .find(|(known, _)| *known == name)
