@@ -49,3 +49,11 @@ pub(crate) fn rewrite(text: &str) -> String {
     out.extend(body.into_iter().flatten());
     out
 }
+
+/// The body of an entry point that had these `lines`.
+#[cfg(test)]
+fn rewritten_body(lines: &str) -> String {
+    let text = format!(".visible .entry k()\n{{\n{lines}}}\n");
+    let rewritten = rewrite(&text);
+    rewritten.strip_prefix(".visible .entry k()\n{\n").unwrap().strip_suffix("}\n").unwrap().to_owned()
+}

@@ -95,17 +95,11 @@ fn step_of(function: &Function<'_>, line: usize, register: &str) -> Option<u32> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::rewrite;
+    use super::super::rewritten_body as body;
 
     const LOOP: &str = "\tmov.b64 \t%rd1, 0;\n$L__BB0_1:\n\tld.shared.b32 \t%r1, [%rd1];\n\
                         \tadd.s64 \t%rd1, %rd1, 128;\n$L__tmp7:\n\tsetp.ne.b64 \t%p1, %rd1, 4096;\n\
                         \t@%p1 bra \t$L__BB0_1;\n\tret;\n";
-
-    fn body(lines: &str) -> String {
-        let text = format!(".visible .entry k()\n{{\n{lines}}}\n");
-        let rewritten = rewrite(&text);
-        rewritten.strip_prefix(".visible .entry k()\n{\n").unwrap().strip_suffix("}\n").unwrap().to_owned()
-    }
 
     #[test]
     fn a_loop_to_a_constant_compares_32_bits() {

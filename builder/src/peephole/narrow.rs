@@ -87,13 +87,7 @@ fn fits(function: &Function<'_>, register: &str, depth: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rewrite;
-
-    fn body(lines: &str) -> String {
-        let text = format!(".visible .entry k()\n{{\n{lines}}}\n");
-        let rewritten = rewrite(&text);
-        rewritten.strip_prefix(".visible .entry k()\n{\n").unwrap().strip_suffix("}\n").unwrap().to_owned()
-    }
+    use super::super::rewritten_body as body;
 
     #[test]
     fn what_is_extended_by_zeros_is_multiplied_in_32_bits() {

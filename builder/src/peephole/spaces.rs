@@ -69,13 +69,7 @@ fn address<'t>(function: &mut Function<'t>, register: &str, wanted: &str) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use super::super::rewrite;
-
-    fn body(lines: &str) -> String {
-        let text = format!(".func f()\n{{\n{lines}}}\n");
-        let rewritten = rewrite(&text);
-        rewritten.strip_prefix(".func f()\n{\n").unwrap().strip_suffix("}\n").unwrap().to_owned()
-    }
+    use super::super::rewritten_body as body;
 
     const REGION: &str = "\t// begin inline asm\n\t{ .reg .u64 %t; mov.u64 %t, shared; cvta.shared.u64 %rd1, %t; }\n\t// end inline asm\n";
 
