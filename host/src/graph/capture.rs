@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphBuffer, GraphKey};
-use super::node::{HostNode, Operation};
+use super::node::{Address, HostNode, Operation};
 use super::recorder::{Recorder, RecordingStream};
 use super::slot::{Slot, Slots};
 use super::{Graph, GraphNode};
@@ -19,7 +19,7 @@ use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::not_recordable;
-use crate::memory::Memory;
+use crate::memory::{Contents, Memory};
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::DeviceView;
@@ -120,7 +120,7 @@ impl Stream {
         }
         let capture = Capture::new(self.device())?;
         let result = work(&capture)?;
-        Ok((capture.finish(), result))
+        Ok((capture.finish(self)?, result))
     }
 }
 
@@ -131,8 +131,8 @@ impl<'b> Capture<'_, 'b> {
         Ok(Capture { stream, recorder, slots: RefCell::default(), scope: PhantomData })
     }
 
-    /// The graph, once nothing is recorded any more.
-    fn finish(&self) -> Graph<'b> {
+    /// The graph, once nothing is recorded any more; what it needs besides is allocated on `stream`.
+    fn finish(&self, stream: &Stream) -> Result<Graph<'b>> {
         let constants = self.take_constants();
         let nodes = self.recorder.finish();
         let mut slots = self.slots.take();
@@ -141,8 +141,12 @@ impl<'b> Capture<'_, 'b> {
             let written = nodes.iter().flat_map(|node| &node.uses).any(is_written);
             slots.set_usage(number, if written { Use::Write } else { Use::Read });
         }
-        let (id, device) = (self.recorder.id(), self.stream.device().clone());
-        Graph { id, device, nodes, slots }
+        let bytes = self.recorder.conditions() * size_of::<u64>();
+        let kept = Slot::kept(Memory::allocate(stream.inner(), bytes, Contents::Uninitialised)?);
+        let (id, device, address) =
+            (self.recorder.id(), self.stream.device().clone(), kept.memory().pointer());
+        slots.push(kept);
+        Ok(Graph { id, device, nodes, slots, kept: Address(address) })
     }
 
     /// Gives the graph the constants that have been used so far, so that it has the same buffers as the recorder,

@@ -9,7 +9,7 @@
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -39,6 +39,8 @@ pub(crate) struct Recorder {
     id: u64,
     device: DeviceBackend,
     thread: ThreadId,
+    /// How many conditional nodes there are, in bodies as well.
+    conditions: AtomicUsize,
     /// `None` once the recording has ended.
     state: Mutex<Option<State>>,
 }
@@ -90,7 +92,8 @@ impl Recorder {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(Some(State::default()));
-        Arc::new(Recorder { id, device, thread: thread::current().id(), state })
+        let conditions = AtomicUsize::new(0);
+        Arc::new(Recorder { id, device, thread: thread::current().id(), conditions, state })
     }
 
     /// A number that no other graph has.
@@ -148,6 +151,11 @@ impl Recorder {
     /// The number of nodes so far.
     pub(crate) fn count(&self) -> Result<usize> {
         self.with(GRAPH, |state| Ok(state.nodes.len()))
+    }
+
+    /// The number of conditional nodes so far, in bodies as well.
+    pub(crate) fn conditions(&self) -> usize {
+        self.conditions.load(Ordering::Relaxed)
     }
 
     /// Ends the recording.
@@ -308,7 +316,8 @@ impl RecordingStream {
         let result = recorded?;
         let mut uses = vec![(condition, Use::Read)];
         uses.extend(body.iter().flat_map(|node| node.uses.iter().copied()));
-        let node = ConditionalNode { repeat, condition: address, body };
+        let number = self.recorder.conditions.fetch_add(1, Ordering::Relaxed);
+        let node = ConditionalNode { repeat, condition: address, number, body };
         self.with(|state| {
             state.announced[self.line].extend(strongest(uses));
             Ok((state.add(self.line, Operation::Conditional(node)), result))
