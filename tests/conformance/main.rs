@@ -25,6 +25,8 @@ mod kernels;
 mod language;
 mod launching;
 mod loading;
+mod loop_kernels;
+mod loops;
 mod math;
 mod memory;
 mod ordering;
@@ -84,6 +86,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        loops::CASES,
         half::CASES,
         ipc::CASES,
         host_slices::CASES,
