@@ -120,6 +120,7 @@ impl Record {
             cfgs: texts(&self.content["cfgs"]),
             libdevice: path(&self.content["libdevice"]),
             arch: None,
+            caller: None,
         };
         let options = Options::from_metadata(&self.content["options"])?;
         Build::only(&kernel.slug, options).arch([arch.as_str()]).try_run(&environment)?;

@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style};
 use ferrogrid_build::cuda_toolkit::CudaTool;
 use ferrogrid_build::inspect::{Line, Listing, Place, Resources, Sources};
 
-use super::Inspection;
 use super::occupancy::{Needs, Row};
+use super::{Inspection, option, request};
 
 const TITLE: Style = Style::new().bold();
 const SOURCE: Style = AnsiColor::Green.on_default();
@@ -148,15 +148,15 @@ fn table(inspections: &[Inspection]) -> String {
     let width =
         |text: &dyn Fn(&Inspection) -> String| inspections.iter().map(|it| text(it).len()).max().unwrap_or(0);
     let names = width(&name).max("kernel".len());
-    let targets = width(&|it| it.kernel.target.clone()).max("target".len());
+    let targets = width(&|it| option(&it.kernel.target)).max("target".len());
     let mut text = format!(
         "{TITLE}{:<names$}  {:<targets$}  {:<7} {:>9} {:>6} {:>7} {:>7}{TITLE:#}\n",
         "kernel", "target", "code", "registers", "stack", "spills", "shared"
     );
     for inspection in inspections {
         let arch = inspection.image.arch.as_str();
-        let _ =
-            write!(text, "{:<names$}  {:<targets$}  {arch:<7}", name(inspection), inspection.kernel.target);
+        let target = option(&inspection.kernel.target);
+        let _ = write!(text, "{:<names$}  {target:<targets$}  {arch:<7}", name(inspection));
         match inspection.resources {
             Some(resources) => {
                 let spills = resources.spill_stores + resources.spill_loads;
@@ -170,5 +170,7 @@ fn table(inspections: &[Inspection]) -> String {
             }
         }
     }
-    text + "\nName one kernel to see its code and its occupancy.\n"
+    let Some(first) = inspections.first() else { return text };
+    let kernels = inspections.iter().map(|it| &it.kernel);
+    text + &format!("\nTo see the code and the occupancy of one:\n  {}\n", request(&first.kernel, kernels))
 }
