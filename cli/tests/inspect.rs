@@ -279,9 +279,15 @@ fn without_nvidias_programs_there_is_ptx_and_what_to_install_for_more() {
     let package = Package::new();
     let text = package.text(false, &["saxpy"]);
     assert!(text.contains("st.global.b32"), "{text}");
-    assert!(text.contains("pip install --target target/cuda nvidia-cuda-nvcc"), "{text}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside/cuda");
+    let advice = format!("pip install --target {} nvidia-cuda-nvcc", folder.display());
+    assert!(text.contains(&advice), "{text}");
     let message = package.failure(false, &["saxpy", "--sass"]);
-    assert!(message.contains("machine code needs ptxas"), "{message}");
+    assert!(message.contains("machine code needs ptxas and nvdisasm"), "{message}");
+    assert!(
+        message.contains("nvidia-cuda-nvcc\n") && message.ends_with("nvidia-cuda-nvdisasm\n"),
+        "{message}"
+    );
 }
 
 #[test]

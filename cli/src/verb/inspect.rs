@@ -7,7 +7,7 @@ mod occupancy;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ferrogrid_build::Arch;
@@ -155,7 +155,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         let report = json::report(place.record.package(), &inspections, options.sass, &place.sources);
         output::line(format_args!("{report:#}"))?;
     } else {
-        output::line(text::report(&inspections, &place.sources).trim_end())?;
+        output::line(text::report(&inspections, &place.sources, place.package.target_folder()).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -198,6 +198,14 @@ fn request<'k>(kernel: &CompiledKernel, mut kernels: impl Iterator<Item = &'k Co
         (false, _) => format!("'{path}'"),
     };
     format!("cargo ferrogrid inspect {name} {}", option(&kernel.target))
+}
+
+/// What machine code needs and this machine lacks.
+fn missing(tools: [(CudaTool, bool); 2], target_folder: Option<&Path>) -> String {
+    let lacking = || tools.iter().filter(|(_, lacks)| *lacks).map(|(tool, _)| *tool);
+    let names: Vec<&str> = lacking().map(CudaTool::name).collect();
+    let advice: String = lacking().map(|tool| format!("\n  {}", tool.advice(target_folder))).collect();
+    format!("machine code needs {}, not on this machine; to get it:{advice}", names.join(" and "))
 }
 
 fn ambiguous(kernels: &[CompiledKernel]) -> String {
@@ -243,18 +251,14 @@ impl Workplace {
     }
 
     fn sass(&self, kernel: &CompiledKernel, image: &ImageFile) -> Result<Listing, Failure> {
-        let missing = |tool: CudaTool| {
-            format!(
-                "machine code needs {}, which is not on this machine; to get it:\n  {}",
-                tool.name(),
-                tool.advice()
-            )
-        };
-        let assembler = self.assembler.as_ref().ok_or_else(|| missing(CudaTool::Ptxas))?;
         let nvdisasm = CudaTool::Nvdisasm.find(self.package.target_folder());
-        let nvdisasm = nvdisasm.ok_or_else(|| missing(CudaTool::Nvdisasm))?;
+        let (Some(assembler), Some(nvdisasm)) = (&self.assembler, &nvdisasm) else {
+            let lacks =
+                [(CudaTool::Ptxas, self.assembler.is_none()), (CudaTool::Nvdisasm, nvdisasm.is_none())];
+            return Err(missing(lacks, self.package.target_folder()).into());
+        };
         let assembled = assembler.assemble(&image.file, &image.arch, Some(&kernel.entry))?;
-        Ok(disassemble(&nvdisasm, &assembled.cubin, kernel, &self.sources)?)
+        Ok(disassemble(nvdisasm, &assembled.cubin, kernel, &self.sources)?)
     }
 
     /// What each of several kernels needs.

@@ -2,6 +2,7 @@
 //! was found.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use ferrogrid_build::cuda_toolkit::CudaTool;
@@ -15,7 +16,7 @@ const SOURCE: Style = AnsiColor::Green.on_default();
 const INLINED: Style = Style::new().dimmed();
 const BAD: Style = AnsiColor::Red.on_default();
 
-pub(super) fn report(inspections: &[Inspection], sources: &Sources) -> String {
+pub(super) fn report(inspections: &[Inspection], sources: &Sources, target_folder: Option<&Path>) -> String {
     let has_resources = inspections.iter().any(|it| it.resources.is_some());
     let mut text = match inspections {
         [one] if one.listing.is_some() => detail(one, sources),
@@ -27,7 +28,7 @@ pub(super) fn report(inspections: &[Inspection], sources: &Sources) -> String {
             text,
             "\nregisters, spills and occupancy need {}, which is not on this machine; to get it:\n  {}\n",
             tool.name(),
-            tool.advice()
+            tool.advice(target_folder)
         );
     }
     text
