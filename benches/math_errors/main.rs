@@ -80,7 +80,8 @@ fn run(arguments: Vec<String>) -> Outcome<Vec<Line>> {
     };
     let is_full = arguments.iter().any(|argument| argument == "--all");
     let step = after("--step").map(|step| step.parse::<u32>()).transpose()?;
-    let limit = std::env::var("FERROGRID_MATH_ERRORS_LIMIT").ok().map(|limit| limit.parse::<u32>()).transpose()?;
+    let limit =
+        std::env::var("FERROGRID_MATH_ERRORS_LIMIT").ok().map(|limit| limit.parse::<u32>()).transpose()?;
     let least_step = limit.map_or(1, |limit| u32::MAX / limit.max(1));
     let random = if is_full { 100_663_296 } else { 1 << 20 };
     let effort = Effort {

@@ -139,7 +139,7 @@ fn the_first_steps_lead_to_a_package_that_takes_all_settings() {
     let here = format!("url.{}.insteadOf", root().display());
     command.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", here).env("GIT_CONFIG_VALUE_0", url);
     let text = printed(command.env("FERROGRID_DEVICE", "cpu"), &steps.file);
-    for fact in ["[13.0, 26.0, 39.0]", "test result: ok. 1 passed"] {
+    for fact in ["[13.0, 26.0, 39.0]", "test result: ok. 1 passed", "kernels::saxpy, bin `mine`, for sm_75"] {
         assert!(text.contains(fact), "{fact} is not in what it printed");
     }
     let log = fs::read_to_string(&log).unwrap();
