@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ferrogrid::Device;
-use markdown::{Block, chapter, docs, files};
+use markdown::{Block, chapter, docs, pages};
 
 /// A block, and the file that it is in.
 struct Place {
@@ -54,7 +54,7 @@ fn root() -> PathBuf {
 
 fn blocks(wanted: Kind) -> Vec<Place> {
     let mut found = Vec::new();
-    for path in files().into_iter().chain([root().join("README.md")]) {
+    for path in pages() {
         let file = path.strip_prefix(root()).unwrap().display().to_string();
         let blocks = chapter(&path).blocks.into_iter().filter(|block| kind(block) == wanted);
         found.extend(blocks.map(|block| Place { file: file.clone(), block }));

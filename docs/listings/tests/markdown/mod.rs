@@ -58,6 +58,13 @@ pub fn files() -> Vec<PathBuf> {
     found
 }
 
+/// The book's files, and the README.
+pub fn pages() -> Vec<PathBuf> {
+    let mut pages = files();
+    pages.push(docs().parent().unwrap().join("README.md"));
+    pages
+}
+
 pub fn chapter(path: &Path) -> Chapter {
     parse(&std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
