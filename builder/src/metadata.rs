@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::build_root::BuildRoot;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::options::Options;
@@ -123,9 +124,11 @@ impl Package {
         })?;
         let id = text(own, "id")?;
         let members = list(metadata, "workspace_members");
-        // With a target folder elsewhere, a package that cargo has fetched is asked for its own workspace.
-        let fetched = query::downloaded(&environment.manifest_dir);
-        let is_member = !fetched && members.iter().any(|member| member.as_str() == Some(id));
+        let workspace_root = PathBuf::from(text(metadata, "workspace_root")?);
+        // With a target folder elsewhere, a package is asked for its own workspace, though another's is being built.
+        let is_own_build = !query::downloaded(&environment.manifest_dir)
+            && BuildRoot::of(environment).can_be(&workspace_root, environment);
+        let is_member = is_own_build && members.iter().any(|member| member.as_str() == Some(id));
         let graph = Graph::new(metadata);
         let settings = Settings::read(&own["metadata"]["ferrogrid"], &manifest)?;
         let dependencies = dependencies(own, &environment.features, &graph);
@@ -134,7 +137,7 @@ impl Package {
         let made_of = made_of.map(|it| (it.id.clone(), graph.made_of(&it.id))).collect();
         Ok(Package {
             name: text(own, "name")?.to_owned(),
-            workspace_root: PathBuf::from(text(metadata, "workspace_root")?),
+            workspace_root,
             targets: targets(own, &environment.features, is_member),
             dependencies,
             ferrogrid,
