@@ -138,7 +138,7 @@ pub enum Error {
         /// What rustc printed.
         diagnostics: String,
         /// Advice that fits the diagnostics, or nothing.
-        hint: &'static str,
+        hint: String,
     },
 
     /// A crate that kernels name does not compile for the device.

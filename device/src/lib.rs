@@ -43,6 +43,7 @@ pub mod failure;
 #[cfg(feature = "half")]
 pub mod half;
 mod index;
+mod indexing;
 pub mod integer;
 pub mod math;
 #[cfg(target_arch = "nvptx64")]

@@ -34,8 +34,11 @@ pub use native::connect;
 /// `char`s, and references to these, with all of their traits and options. Of a value
 /// of any other type it shows the type's name, in angle brackets.
 ///
+/// A module of kernels imports it, `use ferrogrid::device::println;`: it is not in the prelude, as std has that name. Without
+/// the import the module does not compile for a device, which has no std; in a `module(host_only)` std's is meant.
+///
 /// ```
-/// use ferrogrid_device::println; // in kernels `ferrogrid::device::println`; not in the prelude: std has that name
+/// use ferrogrid_device::println;
 ///
 /// fn report(place: usize, value: f32) {
 ///     println!("element {place} is {value:.2}");

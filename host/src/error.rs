@@ -561,12 +561,14 @@ pub enum Error {
         shapes: [[usize; 3]; 2],
     },
     /// A grid made with `Grid::new` has no blocks along an axis.
-    #[error("kernel `{kernel}`: the grid has 0 blocks along {axis}; it needs at least 1")]
+    #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}; it needs at least 1")]
     GridEmpty {
         /// The kernel's name.
         kernel: &'static str,
         /// The axis.
         axis: Axis,
+        /// Blocks along it, 0 or a negative number.
+        value: i64,
     },
     /// A block is longer along an axis than the device takes.
     #[error("kernel `{kernel}`: a block has {value} threads along {axis}, the device's limit is {limit}")]
@@ -576,17 +578,19 @@ pub enum Error {
         /// The axis.
         axis: Axis,
         /// Threads along it.
-        value: u32,
+        value: u64,
         /// The device's limit.
         limit: u32,
     },
     /// A block has no threads along an axis.
-    #[error("kernel `{kernel}`: a block has 0 threads along {axis}; it needs at least 1")]
+    #[error("kernel `{kernel}`: a block has {value} threads along {axis}; it needs at least 1")]
     BlockEmpty {
         /// The kernel's name.
         kernel: &'static str,
         /// The axis.
         axis: Axis,
+        /// Threads along it, 0 or a negative number.
+        value: i64,
     },
     /// A block has another shape than the kernel's `#[kernel(block = ...)]` says.
     #[error(

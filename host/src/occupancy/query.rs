@@ -232,9 +232,12 @@ fn all_shared(kernel: &Kernel, dynamic: u32) -> u32 {
     dynamic.saturating_add(u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX))
 }
 
+/// With 1 along further axes. A number that has not 32 bits fits no device, as neither does the one that stands for it.
 fn padded<const R: usize>(dimensions: impl Dimensions<R>) -> [u32; 3] {
     let dimensions = dimensions.dimensions();
-    std::array::from_fn(|axis| dimensions.get(axis).copied().unwrap_or(1))
+    std::array::from_fn(|axis| {
+        dimensions.get(axis).map_or(1, |&number| u32::try_from(number.max(0)).unwrap_or(u32::MAX))
+    })
 }
 
 #[cfg(test)]
