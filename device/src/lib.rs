@@ -33,6 +33,7 @@
 mod aligned;
 pub mod atomic;
 mod barrier;
+pub mod cache;
 mod cluster;
 #[doc(hidden)]
 pub mod constant;
@@ -88,7 +89,7 @@ pub mod prelude {
     pub use crate::math::{FastMath, Float};
     pub use crate::{
         Aligned16, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index,
-        Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
+        Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, cache, fence,
     };
     pub use ferrogrid_macros::{constant, kernel};
 }

@@ -6,6 +6,8 @@ mod atomic_kernels;
 mod atomics;
 mod block_kernels;
 mod blocks;
+mod cache_kernels;
+mod caches;
 mod cluster_kernels;
 mod clusters;
 mod constant_kernels;
@@ -90,6 +92,7 @@ fn main() -> std::process::ExitCode {
         timelines::CASES,
         together::CASES,
         blocks::CASES,
+        caches::CASES,
         clusters::CASES,
         constants::CASES,
         random::CASES,

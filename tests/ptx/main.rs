@@ -3,6 +3,7 @@
 //! rest. It must not know how the code is embedded.
 
 mod blocks;
+mod caches;
 mod clusters;
 mod constants;
 mod half;
