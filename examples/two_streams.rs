@@ -2,7 +2,8 @@
 //!
 //! Shows: streams as queues: work in one is in order, work in two may overlap.
 //! Look at: the times. Each kernel is a single block, so that it leaves most of a GPU free: on one stream the
-//! second waits for the first, on two it does not.
+//! second waits for the first, on two it does not. Each stream has a buffer of its own: one that moves to another stream
+//! waits there for all that its old stream holds by then.
 //!
 //! `cargo ferrogrid run two_streams`
 
@@ -41,8 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The first launch of a kernel loads it: not to be measured.
     scramble_both([&streams[0], &streams[1]], 1, &mut buffers)?;
-    let one = scramble_both([&streams[0], &streams[0]], steps, &mut buffers)?;
     let two = scramble_both([&streams[0], &streams[1]], steps, &mut buffers)?;
+    let one = scramble_both([&streams[0], &streams[0]], steps, &mut buffers)?;
 
     println!("device       {}", device.name());
     println!("one stream   {:.3} ms", one.as_secs_f64() * 1e3);

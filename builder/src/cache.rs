@@ -2,6 +2,7 @@
 //! between processes. It must not know what is kept.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -37,6 +38,15 @@ pub(crate) fn program_key() -> &'static str {
 /// Creates a directory and its parents.
 pub(crate) fn create_dir(path: &Path) -> Result<(), Error> {
     fs::create_dir_all(path).map_err(Error::io("create the directory", path))
+}
+
+/// Removes a file, or a directory with all that is in it, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Reads a text file.

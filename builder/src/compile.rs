@@ -175,9 +175,7 @@ impl Compiler<'_> {
         if let Some(library) = library {
             command.arg("--extern").arg(format!("{}={}", library.name, library.rlib.display()));
         }
-        for folder in &self.externs.search {
-            command.arg(format!("-Ldependency={}", folder.display()));
-        }
+        command.arg(format!("-Ldependency={}", self.externs.folder.display()));
         command
     }
 

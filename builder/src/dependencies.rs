@@ -24,12 +24,10 @@ use crate::{inner, inner_cargo};
 pub(crate) struct Externs {
     /// Extern name and rlib.
     pub(crate) crates: Vec<(String, PathBuf)>,
-    /// Folders where what the rlibs depend on is found.
-    pub(crate) search: Vec<PathBuf>,
+    /// The folder where they are, with what they depend on.
+    pub(crate) folder: PathBuf,
     /// Changes when any of the rlibs does.
     pub(crate) key: String,
-    /// Keeps other builds from replacing the rlibs, from the moment that they were found to be right.
-    _reading: Lock,
 }
 
 /// What the externs of one package are made of.
@@ -70,10 +68,15 @@ impl<'a> Plan<'a> {
         ferrogrid.chain(self.named.values().copied()).flat_map(|it| self.package.local_folders(it))
     }
 
-    /// Builds the externs for `arch`, unless nothing has changed since they were last built. They stay as they are
-    /// while they are held, and so do those of `arch` for all other builds: who holds the externs of several
-    /// architectures takes them in the architectures' order, or two builds could wait for each other.
-    pub(crate) fn build(&self, arch: &Arch, core: &CoreEntry, cache_root: &Path) -> Result<Externs, Error> {
+    /// Builds the externs for `arch`, unless nothing has changed since they were last built, and puts them into `place`.
+    /// There they stay as they are, whatever other builds make of the cache.
+    pub(crate) fn build(
+        &self,
+        arch: &Arch,
+        core: &CoreEntry,
+        cache_root: &Path,
+        place: &Path,
+    ) -> Result<Externs, Error> {
         let manifest = self.manifest()?;
         let versions = self.versions();
         let shared = cache_root.join("crates").join(&self.toolchain.key).join(arch.as_str());
@@ -81,16 +84,16 @@ impl<'a> Plan<'a> {
         let inputs = self.inputs_key(&manifest, &versions, core);
         let stamp = folder.join("stamp");
         let as_last_time = || remembered(&stamp, &inputs);
-        let (memory, reading) = found_or_made(&shared.join("lock"), as_last_time, || {
+        let (memory, _reading) = found_or_made(&shared.join("lock"), as_last_time, || {
             cache::write(&folder.join("Cargo.toml"), &manifest)?;
             cache::write(&folder.join("lib.rs"), FACADE)?;
             self.keep_versions(&folder)?;
             let libraries = self.run_cargo(arch, core, &folder, &shared.join("target"))?;
             cache::write(&stamp, &memory_of(&inputs, &libraries))
         })?;
-        let target = shared.join("target");
-        let search = vec![target.join(DEVICE_TARGET).join("release/deps"), target.join("release/deps")];
-        Ok(Externs { crates: memory.crates, search, key: memory.key, _reading: reading })
+        memory.keep(place)?;
+        let crates = memory.crates.into_iter().map(|(name, file)| (name, kept(&file, place))).collect();
+        Ok(Externs { crates, folder: place.to_owned(), key: memory.key })
     }
 
     fn manifest(&self) -> Result<String, Error> {
@@ -181,12 +184,14 @@ impl<'a> Plan<'a> {
         let artifacts = artifacts(&String::from_utf8_lossy(&output.stdout));
         let mut crates = Vec::new();
         let facade = built(&artifacts, FACADE_NAME)?;
-        let kept = folder.join("libferrogrid.rlib");
-        fs::copy(&facade, &kept).map_err(Error::io("copy", &facade))?;
+        let own = folder.join("libferrogrid.rlib");
+        // A new file, since builds hold links to the old one.
+        cache::remove(&own)?;
+        fs::copy(&facade, &own).map_err(Error::io("copy", &facade))?;
         if let Some(file) = self.libdevice {
-            libdevice::add_to(&kept, file)?;
+            libdevice::add_to(&own, file)?;
         }
-        crates.push(("ferrogrid".to_owned(), kept));
+        crates.push(("ferrogrid".to_owned(), own));
         for (name, dependency) in &self.named {
             crates.push((name.clone(), built(&artifacts, &dependency.package)?));
         }
@@ -332,7 +337,7 @@ fn memory_of(inputs: &str, libraries: &Libraries) -> String {
 }
 
 /// What `find` finds, made first if there is nothing, and a lock that keeps all others from making it anew. Making
-/// it excludes those who hold it.
+/// it excludes those who hold it, so nobody holds it for longer than it takes to link the files.
 fn found_or_made<T>(
     lock: &Path,
     find: impl Fn() -> Option<T>,
@@ -357,7 +362,37 @@ fn found_or_made<T>(
 /// What a stamp says.
 struct Memory {
     crates: Vec<(String, PathBuf)>,
+    beneath: Vec<PathBuf>,
     key: String,
+}
+
+impl Memory {
+    /// Puts all of the files into `place`, unless they are there: by links, which cost nothing and last when cargo replaces
+    /// the files, or as copies where there are no links.
+    fn keep(&self, place: &Path) -> Result<(), Error> {
+        let named = self.crates.iter().map(|(_, file)| file);
+        let files: Vec<&PathBuf> = named.chain(&self.beneath).collect();
+        let stamp = place.join("stamp");
+        let is_whole = fs::read_to_string(&stamp).is_ok_and(|key| key == self.key);
+        if is_whole && files.iter().all(|file| kept(file, place).is_file()) {
+            return Ok(());
+        }
+        cache::remove(place)?;
+        cache::create_dir(place)?;
+        for file in files {
+            let to = kept(file, place);
+            // A crate may be both named and beneath another.
+            if !to.is_file() && fs::hard_link(file, &to).is_err() {
+                fs::copy(file, &to).map_err(Error::io("copy", file))?;
+            }
+        }
+        cache::write(&stamp, &self.key)
+    }
+}
+
+/// Where `Memory::keep` puts a file.
+fn kept(file: &Path, place: &Path) -> PathBuf {
+    place.join(file.file_name().unwrap_or_default())
 }
 
 /// The externs as last built, if they were built from the same inputs and all files are still the same.
@@ -367,18 +402,16 @@ fn remembered(stamp: &Path, inputs: &str) -> Option<Memory> {
     if lines.next()? != inputs {
         return None;
     }
-    let mut crates = Vec::new();
+    let (mut crates, mut beneath) = (Vec::new(), Vec::new());
     for line in lines {
         let mut fields = line.splitn(3, '\t');
-        let (name, key, rlib) = (fields.next()?, fields.next()?, PathBuf::from(fields.next()?));
-        if file_key(&rlib) != key {
+        let (name, key, file) = (fields.next()?, fields.next()?, PathBuf::from(fields.next()?));
+        if file_key(&file) != key {
             return None;
         }
-        if !name.is_empty() {
-            crates.push((name.to_owned(), rlib));
-        }
+        if name.is_empty() { beneath.push(file) } else { crates.push((name.to_owned(), file)) }
     }
-    Some(Memory { crates, key: cache::key(text.as_bytes()) })
+    Some(Memory { crates, beneath, key: cache::key(text.as_bytes()) })
 }
 
 /// Changes when the file is replaced or gone.
@@ -436,6 +469,32 @@ mod tests {
         assert!(known("others").is_none());
         fs::remove_file(beneath).unwrap();
         assert!(known("inputs").is_none());
+    }
+
+    #[test]
+    fn what_a_build_keeps_stays_as_it_was_when_the_cache_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [facade, beneath] = ["facade.rlib", "libm.rlib"].map(|it| folder.path().join(it));
+        let place = folder.path().join("place");
+        let keep = |key: &str, content: &str| {
+            for file in [&facade, &beneath] {
+                cache::remove(file).unwrap();
+                fs::write(file, content).unwrap();
+            }
+            let crates = vec![("ferrogrid".to_owned(), facade.clone())];
+            Memory { crates, beneath: vec![beneath.clone()], key: key.to_owned() }
+        };
+        let kept = || ["facade.rlib", "libm.rlib"].map(|it| fs::read_to_string(place.join(it)).unwrap());
+        let first = keep("1", "first");
+        first.keep(&place).unwrap();
+        let second = keep("2", "second");
+        assert_eq!(kept(), ["first"; 2]);
+        second.keep(&place).unwrap();
+        assert_eq!(kept(), ["second"; 2]);
+        // A file that somebody has removed is put there again.
+        fs::remove_file(place.join("libm.rlib")).unwrap();
+        second.keep(&place).unwrap();
+        assert_eq!(kept(), ["second"; 2]);
     }
 
     #[test]

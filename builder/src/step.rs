@@ -361,13 +361,11 @@ impl Step<'_> {
         cores: Vec<CoreEntry>,
         plan: &Plan<'_>,
     ) -> Result<Vec<Compiler<'c>>, Error> {
-        let mut wanted: Vec<_> = archs.iter().zip(cores).enumerate().collect();
-        // The order in which all builds take what they hold; see `Plan::build`.
-        wanted.sort_by_key(|(_, (arch, _))| arch.as_str());
-        let mut compilers = BTreeMap::new();
-        for (place, (arch, core)) in wanted {
-            let externs = plan.build(arch, &core, &self.cache_root)?;
-            let compiler = Compiler {
+        let mut compilers = Vec::new();
+        for (arch, core) in archs.iter().zip(cores) {
+            let place = self.folder.join("externs").join(arch.as_str());
+            let externs = plan.build(arch, &core, &self.cache_root, &place)?;
+            compilers.push(Compiler {
                 toolchain: self.toolchain,
                 arch,
                 core,
@@ -377,10 +375,9 @@ impl Step<'_> {
                 folder: &self.folder,
                 workspace_root: &self.package.workspace_root,
                 local_folders: plan.local_folders().filter_map(|folder| named(folder)).collect(),
-            };
-            compilers.insert(place, compiler);
+            });
         }
-        Ok(compilers.into_values().collect())
+        Ok(compilers)
     }
 
     /// The package's own library for each architecture, if another target's modules name it.

@@ -29,7 +29,8 @@ pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
 /// An error of the host runtime.
 ///
 /// It is cheap to clone, can be sent between threads, and its text stands alone: it names the
-/// kernel, device or buffer at fault, the value, and the limit.
+/// kernel, device or buffer at fault, the value, and the limit. `Debug` shows that text, too, for `unwrap` and for a `main`
+/// or a test that returns a [`Result`].
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -58,7 +59,7 @@ pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
 /// assert!(matches!(refused, Err(Error::BlockTooLarge { .. })), "{refused:?}");
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The CUDA driver library could not be opened.

@@ -17,7 +17,13 @@ pub(crate) struct Options {
 /// Writes the package; an existing folder is left alone, with an error.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     create(&options.path, Path::new(SOURCES))?;
-    println!("made the package {}; now: cd {0} && cargo run && cargo test", options.path.display());
+    if !is_installed() {
+        configure(&options.path, Path::new(SOURCES))?;
+    }
+    let path = options.path.display();
+    println!(
+        "made the package {path}; now: cd {path} && cargo run && cargo test && cargo ferrogrid inspect saxpy"
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -38,6 +44,34 @@ pub(crate) fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
     fs::write(folder.join("build.rs"), BUILD)?;
     fs::write(folder.join("src/main.rs"), MAIN)?;
     Ok(fs::write(folder.join(".gitignore"), "/target\n")?)
+}
+
+/// Whether cargo finds this command by itself.
+fn is_installed() -> bool {
+    let name = format!("cargo-ferrogrid{}", std::env::consts::EXE_SUFFIX);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(&name).is_file())
+}
+
+/// Makes `cargo ferrogrid` work inside of the package in `folder` as it does inside of the sources, where it is built.
+fn configure(folder: &Path, cli: &Path) -> Result<(), Failure> {
+    let Some(root) = sources(cli) else { return Ok(()) };
+    fs::create_dir(folder.join(".cargo"))?;
+    Ok(fs::write(folder.join(".cargo/config.toml"), alias(root))?)
+}
+
+/// The folder of all of Ferrogrid's sources, where those of its command in `cli` still are.
+fn sources(cli: &Path) -> Option<&Path> {
+    cli.parent().filter(|root| root.join("builder/Cargo.toml").is_file())
+}
+
+fn alias(root: &Path) -> String {
+    let manifest = root.join("Cargo.toml").display().to_string();
+    format!(
+        "# `cargo ferrogrid`, by the sources that this package depends on.\n[alias]\nferrogrid = [\n    \"run\", \
+         \"--quiet\", \"--manifest-path\", {manifest:?},\n    \"--package\", \"cargo-ferrogrid\", \"--bin\", \
+         \"cargo-ferrogrid\", \"--\",\n]\n"
+    )
 }
 
 /// The last part of the path, if cargo takes it for a package.
@@ -66,8 +100,7 @@ fn is_below_a_package(folder: &Path) -> bool {
 /// Depends on the sources that this command was built from, where they still are; else on the
 /// published version.
 fn manifest(name: &str, cli: &Path) -> String {
-    let root = cli.parent().filter(|root| root.join("builder/Cargo.toml").is_file());
-    let dependency = |folder: &str| match root {
+    let dependency = |folder: &str| match sources(cli) {
         Some(root) => {
             format!("{{ path = {:?} }}", root.join(folder).display().to_string().trim_end_matches('/'))
         }
@@ -149,6 +182,25 @@ mod tests {
         let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
         assert!(manifest.contains("name = \"my-kernels\"") && manifest.contains("/builder\""), "{manifest}");
         assert!(package.join("build.rs").is_file() && package.join("src/main.rs").is_file());
+    }
+
+    #[test]
+    fn the_command_of_the_sources_works_inside_of_the_package() {
+        let folder = tempfile::tempdir().unwrap();
+        configure(folder.path(), Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let mut cargo = std::process::Command::new(env!("CARGO"));
+        cargo.args(["--list"]).current_dir(folder.path());
+        let listed = String::from_utf8(cargo.output().unwrap().stdout).unwrap();
+        let line = listed.lines().find(|line| line.trim_start().starts_with("ferrogrid ")).expect(&listed);
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("Cargo.toml");
+        assert!(line.contains(&manifest.display().to_string()) && line.ends_with("--"), "{line}");
+    }
+
+    #[test]
+    fn without_the_sources_there_is_no_command_to_find() {
+        let folder = tempfile::tempdir().unwrap();
+        configure(folder.path(), Path::new("/nowhere/cli")).unwrap();
+        assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
     }
 
     #[test]

@@ -2,7 +2,14 @@
 
 use std::fmt;
 
-use super::LaunchedKernel;
+use super::{Error, LaunchedKernel};
+
+/// The text, since that is what `unwrap` shows, and a `main` or a test that returns the error.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 pub(super) struct On<'a>(pub(super) &'a str);
 

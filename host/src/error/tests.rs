@@ -27,6 +27,7 @@ fn a_panic_reads_as_file_line_block_and_thread() {
     let launched = error(LaunchSites::from_iter([here, here]));
     assert_eq!(launched.to_string(), format!("kernel `blur` (launched at {here}) {panicked}"));
     assert_eq!(error(LaunchSites::default()).launched_at(here), launched);
+    assert_eq!(format!("{launched:?}"), launched.to_string());
 }
 
 #[test]
