@@ -150,10 +150,9 @@ fn graphs_keep_the_values_that_they_set_constants_to(device: &Device) -> Outcome
     let y = || other.zeros::<f32>(5);
     let record = |value: f32, first: DeviceBuffer<f32>, second: DeviceBuffer<f32>| {
         stream.capture(move |capture| {
-            let mut values = [value; 5];
-            WEIGHTS.set(capture, &values)?;
-            // The graph has the value as it was.
-            values[0] = f32::NAN;
+            let short_lived = Box::new([value; 5]);
+            WEIGHTS.set(capture, &short_lived)?;
+            drop(short_lived);
             let mut first = capture.keep(first)?;
             constants::weights(capture, Grid::cover(5), &mut first)?;
             WEIGHTS.set(capture, &[value + 1.0; 5])?;
