@@ -38,6 +38,8 @@ impl Environment {
     pub fn from_process() -> Result<Self, Error> {
         let path = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NotABuildScript(name));
         let features = env::var("CARGO_CFG_FEATURE").unwrap_or_default();
+        // Not in the closure below, which has callers of its own.
+        let caller = Location::caller();
         let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
         Ok(Environment {
             manifest_dir: path("CARGO_MANIFEST_DIR")?,
@@ -48,7 +50,7 @@ impl Environment {
             arch: env::var("FERROGRID_ARCH").ok().filter(|it| !it.trim().is_empty()),
             cubin: env::var("FERROGRID_CUBIN").ok().filter(|it| !it.trim().is_empty()),
             ptxas: env::var_os("FERROGRID_PTXAS").filter(|it| !it.is_empty()).map(PathBuf::from),
-            caller: (!flags.contains("remap-")).then(|| Location::caller().file().into()),
+            caller: (!flags.contains("remap-")).then(|| caller.file().into()),
         })
     }
 

@@ -324,6 +324,7 @@ impl Step<'_> {
         let mut output = Output { directives, math: Some(self.math()), ..Output::default() };
         if scan.units.is_empty() {
             record::write(self, &[], Vec::new())?;
+            self.remove_stale(&output)?;
             return Ok(output);
         }
         let compilers = self.compilers(archs, cores, &plan)?;

@@ -268,25 +268,31 @@ fn captures_are_of_commands_as_they_are() {
     }
 }
 
-/// What a line says on every machine.
+/// What the lines say on every machine.
 fn facts(text: &str) -> BTreeSet<String> {
-    let fact = |line: &str| {
-        let first = line.split_whitespace().next()?;
-        let is_source = first.parse::<u32>().is_ok() && line.contains(" | ");
-        let is_head = ["device   PTX", "case ", "registers "].iter().any(|head| line.starts_with(head));
-        match first {
-            _ if is_source || line.starts_with("kernels::") => Some(line.to_owned()),
-            // What doctor looks at; other compilers may be there or not.
-            "ok" | "note" | "wrong" if !line.contains("other compiler") => {
-                Some(line.get(7..24)?.trim().to_owned())
-            }
-            _ if is_head => Some(line.split(|c: char| c.is_ascii_digit()).next()?.trim().to_owned()),
-            // The rows of tables: an architecture, a bench's case.
-            _ if line.starts_with("sm_") || line.contains(" usual ") => Some(first.to_owned()),
-            _ => None,
+    text.lines().flat_map(facts_of_line).collect()
+}
+
+fn facts_of_line(line: &str) -> Vec<String> {
+    // A bench that only tries its cases names them in one line.
+    if let Some((_, cases)) = line.split_once(" tried once (measure with --bench): ") {
+        return cases.split(", ").map(|case| format!("case {case}")).collect();
+    }
+    let Some(first) = line.split_whitespace().next() else { return Vec::new() };
+    let is_source = first.parse::<u32>().is_ok() && line.contains(" | ");
+    let fact = match first {
+        _ if is_source || line.starts_with("kernels::") => line,
+        // What doctor looks at; other compilers may be there or not.
+        "ok" | "note" | "wrong" if !line.contains("other compiler") => {
+            line.get(7..24).unwrap_or_default().trim()
         }
+        // The rows of tables: an architecture, a bench's case.
+        _ if line.contains(" usual ") => return vec![format!("case {first}")],
+        _ if line.starts_with("sm_") => first,
+        "registers" => "registers",
+        _ => return Vec::new(),
     };
-    text.lines().filter_map(fact).collect()
+    vec![fact.to_owned()]
 }
 
 /// The debugger stops where the chapter says, in the thread that it says.
