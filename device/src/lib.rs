@@ -64,6 +64,7 @@ mod cluster;
 pub mod constant;
 mod device_copy;
 mod disjoint;
+mod exchange;
 #[doc(hidden)]
 pub mod failure;
 #[cfg(feature = "half")]
@@ -84,6 +85,7 @@ mod panic;
 mod plane;
 pub mod random;
 pub mod shared;
+pub mod sort;
 mod stride;
 mod thread;
 pub mod uniform;
@@ -100,10 +102,12 @@ pub use cluster::{
 pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
 pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
+pub use exchange::ExchangeScratch;
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
 pub use plane::Plane;
 pub use shared::{Padded, Scratch, Shared, SharedElement, SharedSlice};
+pub use sort::SortScratch;
 pub use stride::{BlockStride, GridStride};
 pub use thread::Thread;
 pub use warp::{Tile, Warp};
@@ -113,8 +117,9 @@ pub mod prelude {
     pub use crate::integer::MulHi;
     pub use crate::math::{FastMath, Float};
     pub use crate::{
-        Aligned16, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index,
-        Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, cache, fence,
+        Aligned16, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles,
+        ExchangeScratch, Index, Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, SortScratch,
+        Thread, Tile, Warp, atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{constant, kernel};
 }

@@ -2,12 +2,14 @@
 //! of 16, 8, 4, 2 or 1 threads do the same among themselves. It must not know how lanes wait for each
 //! other.
 
+mod exchange;
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
 #[cfg(target_arch = "nvptx64")]
 mod ptx;
 mod reduce;
 mod shuffle;
+mod sort;
 
 use core::marker::PhantomData;
 

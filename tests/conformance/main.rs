@@ -39,6 +39,8 @@ mod random_kernels;
 mod runtime;
 mod separate;
 mod several_devices;
+mod sort_kernels;
+mod sorts;
 mod stress;
 mod stress_kernels;
 mod stride_kernels;
@@ -80,6 +82,7 @@ fn main() -> std::process::ExitCode {
         ordinary::CASES,
         separate::CASES,
         several_devices::CASES,
+        sorts::CASES,
         atomics::CASES,
         failures::CASES,
         graphs::CASES,

@@ -10,6 +10,7 @@ mod half;
 mod math;
 mod operations;
 mod sharing;
+mod sorts;
 mod speed;
 
 use ferrogrid::__private::Kernel;
