@@ -295,7 +295,7 @@ fn warps_exchange_items(device: &Device) -> Outcome {
             let stream = device.new_stream()?;
             let items: Vec<$ty> = items(64 * $n, $item);
             let x = stream.upload(&threads::<$ty, $n>(&items))?;
-            let mut y = stream.upload(&vec![[[items[0]; $n]; 2]; 64])?;
+            let mut y = stream.upload(&[[[items[0]; $n]; 2]; 64])?;
             sorting::warp_exchanges::<$ty, $m, $n>(&stream, Grid::new(1, 64), &x, &mut y)?;
             check(stringify!($ty), $m, &items, &stream.download(&y)?)?;
         })* };
