@@ -16,6 +16,7 @@ use crate::image::ModuleImage;
 use crate::memory::Contents;
 use crate::order::Use;
 use crate::stream::Stream;
+use crate::view::DeviceView;
 
 pub use memory::ConstantMemory;
 pub(crate) use memory::{Enqueueing, Running, begin_launch, enqueue_alone, enqueue_with_others};
@@ -28,31 +29,17 @@ pub(crate) use memory::{Enqueueing, Running, begin_launch, enqueue_alone, enqueu
 /// before.
 ///
 /// ```
-/// # extern crate ferrogrid_host as ferrogrid;
-/// # mod example {
-/// # fn main() -> ferrogrid::Result<()> {
-/// # #[cfg(any())] {
-/// #[ferrogrid::module]
-/// mod kernels {
-///     use ferrogrid::device::prelude::*;
-///
-///     /// The weights of a blur of three elements.
-///     #[constant]
-///     pub static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
-///
-///     #[kernel]
-///     pub fn blur(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
-///         if let Some(y) = y.get_mut(t.index()) {
-///             *y = (0..3).map(|k| WEIGHTS[k] * x[t.index().get() + k]).sum();
-///         }
-///     }
-/// }
-///
-/// kernels::blur(&stream, grid, &x, &mut y)?; // with the weights in the source
-/// kernels::WEIGHTS.set(&stream, &[1.0 / 3.0; 3])?;
-/// kernels::blur(&stream, grid, &x, &mut y)?; // with others
-/// # }
-/// # Ok(()) }}
+/// # use ferrogrid_host::{Device, DeviceConstant, __private::{InitialValue, ModuleImage}};
+/// # static IMAGE: ModuleImage = ModuleImage::host_only();
+/// # static INITIAL: InitialValue<[f32; 3]> = InitialValue::new(ferrogrid_device::Constant::new([0.25, 0.5, 0.25]));
+/// # static WEIGHTS: DeviceConstant<[f32; 3]> = DeviceConstant::new("WEIGHTS", "weights", &IMAGE, &INITIAL);
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// // In a module of kernels: #[constant] static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
+/// let stream = Device::cpu().new_stream()?;
+/// assert_eq!(WEIGHTS.get(&stream)?, [0.25, 0.5, 0.25]);
+/// WEIGHTS.set(&stream, &[1.0, 2.0, 1.0])?; // what kernels read that are launched from now on
+/// assert_eq!(WEIGHTS.get(&stream)?, [1.0, 2.0, 1.0]);
+/// # Ok(()) }
 /// ```
 pub struct DeviceConstant<T> {
     memory: ConstantMemory,
@@ -98,14 +85,18 @@ impl<T> DeviceConstant<T> {
 
 impl<T: DeviceCopy> DeviceConstant<T> {
     /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read
-    /// it. Returns when `value` is free to be changed. A graph cannot record this, since the value may be gone when
-    /// it is launched, but [`copy_from`](DeviceConstant::copy_from).
+    /// it. Returns when `value` is free to be changed. A graph that records this keeps a copy of `value` as it is now;
+    /// to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer of the graph.
     ///
     /// # Errors
     /// If the module does not load, or a failure of the device.
     pub fn set(&self, stream: &Stream, value: &T) -> Result<()> {
-        let staged = stream.upload(std::slice::from_ref(value))?;
-        self.copy_from(stream, &staged)
+        let value = std::slice::from_ref(value);
+        let Some(recording) = stream.inner().recording() else {
+            return self.copy_from(stream, &stream.upload(value)?);
+        };
+        let kept = recording.keep(stream.device(), |stream| Ok(stream.upload(value)?.into_memory()))?;
+        self.copy_from(stream, DeviceView::whole(kept.pointer().cast_const().cast(), 1, &kept))
     }
 
     /// As [`set`](DeviceConstant::set), with the only element of a buffer or view, without waiting; also in a
