@@ -588,6 +588,40 @@ pub enum Error {
         /// Elements along each axis of each of them, x first; 1 above the rank.
         shapes: [[usize; 3]; 2],
     },
+    /// A launch has more blocks than an output has rows (`DisjointRows`), one of which belongs to each block: what the
+    /// others compute would be lost.
+    #[error(
+        "kernel `{kernel}`: {blocks} blocks, and `{argument}` has a row for {rows}: each block needs a row of its own; \
+         `view_2d_mut(width, height)` takes the length of a row first, then the number of rows"
+    )]
+    MoreBlocksThanRows {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The parameter's name.
+        argument: &'static str,
+        /// Blocks of the grid.
+        blocks: u32,
+        /// Rows of the output.
+        rows: usize,
+    },
+    /// A launch has more blocks along an axis than an output has tiles (`DisjointTiles`), one of which belongs to each
+    /// block: what the others compute would be lost.
+    #[error(
+        "kernel `{kernel}`: {blocks} blocks along {axis}, and `{argument}` has tiles for {tiles}: each block needs a tile of \
+         its own"
+    )]
+    MoreBlocksThanTiles {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The parameter's name.
+        argument: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// Blocks of the grid along it.
+        blocks: u32,
+        /// Tiles of the output along it, the last one perhaps cut off.
+        tiles: usize,
+    },
     /// A grid made with `Grid::new` has no blocks along an axis.
     #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}; it needs at least 1")]
     GridEmpty {

@@ -39,6 +39,7 @@ mod argument;
 mod atomic_view;
 mod attribute;
 mod backend;
+mod block_output;
 mod buffer;
 mod completion;
 mod constant;
@@ -146,6 +147,7 @@ pub mod __private {
     pub use crate::argument::{
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
     };
+    pub use crate::block_output::{rows_for_blocks, tiles_for_blocks};
     pub use crate::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::error::Result;
     pub use crate::extent::{narrow, same_shape};

@@ -10,6 +10,8 @@ use crate::thread::Thread;
 /// block: tile (x, y) to block (x, y) of a grid of rank 2. Tiles at the edges are cut off there.
 ///
 /// At the launch it is a 2-D view, `buffer.view_2d_mut(width, height)?`, as for `DisjointSlice<T, 2>`.
+/// The launch refuses more blocks than there are tiles along an axis (`Error::MoreBlocksThanTiles`), as what they compute would be
+/// lost, but for those that complete a cluster; fewer leave tiles as they are.
 /// Within its block's tile, element number `i` in row order belongs to thread number `i % threads`, so
 /// blocks may have fewer threads than tiles have elements, and neighbouring threads write neighbouring
 /// elements.
@@ -44,6 +46,10 @@ pub struct DisjointTiles<'a, T, const W: usize, const H: usize> {
 }
 
 impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
+    /// Width and height of a tile, for the launch.
+    #[doc(hidden)]
+    pub const TILE: [usize; 2] = [W, H];
+
     /// The plane from `start` on, with extents `shape` (x first).
     ///
     /// # Safety
@@ -222,7 +228,10 @@ impl<'s, T, const W: usize, const H: usize> Iterator for TileIter<'s, T, W, H> {
 /// A mutable plane of device memory each row of which belongs to one block: row `i` to block `i` of a
 /// grid of rank 1.
 ///
-/// At the launch it is a 2-D view, `buffer.view_2d_mut(width, height)?`. In its block's row, element
+/// At the launch it is a 2-D view, `buffer.view_2d_mut(width, height)?`: `height` rows of `width` elements, and so
+/// `view_2d_mut(1, blocks)?` for one result of each block. The launch refuses more blocks than there are rows
+/// (`Error::MoreBlocksThanRows`), as what they compute would be lost, but for those that complete a cluster; fewer leave rows as
+/// they are. In its block's row, element
 /// number `i` belongs to thread number `i % threads`.
 ///
 /// ```
@@ -278,7 +287,7 @@ impl<'a, T> DisjointRows<'a, T> {
     }
 
     /// The thread's own elements of its block's row, with their columns; none for a block beyond the last
-    /// row.
+    /// row, which only completes a cluster.
     #[inline(always)]
     pub fn iter_mut(&mut self, thread: &Thread<'_, 1>) -> RowIter<'_, T> {
         let [row] = thread.block_idx();
