@@ -63,6 +63,37 @@ extern crate self as ferrogrid;
 
 pub use ferrogrid_device as device;
 pub use ferrogrid_device::DeviceCopy;
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     /// The weights of a blur of three elements.
+///     #[constant]
+///     pub static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
+///
+///     #[kernel]
+///     pub fn blur(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+///         if let Some(y) = y.get_mut(t.index()) {
+///             *y = (0..3).map(|k| WEIGHTS[k] * x[t.index().get() + k]).sum();
+///         }
+///     }
+/// }
+///
+/// # fn main() -> ferrogrid::Result<()> {
+/// let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[0.0, 4.0, 8.0])?;
+/// let mut y = stream.zeros(1)?;
+/// kernels::blur(&stream, Grid::cover(1), &x, &mut y)?; // with the weights in the source
+/// assert_eq!(stream.download(&y)?, [4.0]);
+/// kernels::WEIGHTS.set(&stream, &[1.0, 0.0, 0.0])?;
+/// kernels::blur(&stream, Grid::cover(1), &x, &mut y)?; // with others
+/// assert_eq!(stream.download(&y)?, [0.0]);
+/// # Ok(()) }
+/// ```
+pub use ferrogrid_host::DeviceConstant;
 pub use ferrogrid_host::*;
 pub use ferrogrid_macros::{constant, kernel, module};
 

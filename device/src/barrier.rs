@@ -417,7 +417,7 @@ mod source {
     use core::arch::asm;
 
     use crate::atomic::{DeviceAtomic, Ordering};
-    use crate::panic::{exit, is_reported};
+    use crate::panic::{give_up, is_reported};
     use crate::thread::Thread;
 
     unsafe extern "C" {
@@ -452,7 +452,7 @@ mod source {
                 if turns % 1024 == 0 && is_reported() {
                     // A thread that has panicked does not come. The counter is left as if nobody had.
                     counter.fetch_sub(missing, Ordering::AcqRel);
-                    exit();
+                    give_up();
                 }
             }
         }

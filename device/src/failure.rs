@@ -48,6 +48,9 @@ pub struct FailureRecord {
     pub first: u64,
     /// The second value of the message, by its kind.
     pub second: u64,
+    /// The address of a `u64` in the device's memory: how many threads have ended before their time, by a panic of
+    /// theirs or because of another's. The host sets it before any launch.
+    pub alarm: u64,
     /// The message, as `crate::message` says.
     pub message: [u64; MESSAGE_BYTES / 8],
 }

@@ -13,7 +13,7 @@ mod record;
 use core::panic::PanicInfo;
 
 #[cfg(not(feature = "panic-trap"))]
-pub(crate) use record::{exit, is_reported};
+pub(crate) use record::{give_up, is_reported};
 
 /// Whether a thread of the device has panicked: not while any runs, as a trap ends them all.
 #[cfg(feature = "panic-trap")]
@@ -22,9 +22,9 @@ pub(crate) fn is_reported() -> bool {
     false
 }
 
-/// Ends the calling thread.
+/// Ends the calling thread, which waits in vain for one that has panicked.
 #[cfg(feature = "panic-trap")]
-pub(crate) fn exit() -> ! {
+pub(crate) fn give_up() -> ! {
     // SAFETY: `trap` ends the grid.
     unsafe { core::arch::nvptx::trap() }
 }

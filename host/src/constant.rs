@@ -16,6 +16,7 @@ use crate::image::ModuleImage;
 use crate::memory::Contents;
 use crate::order::Use;
 use crate::stream::Stream;
+use crate::view::DeviceView;
 
 pub use memory::ConstantMemory;
 pub(crate) use memory::{Enqueueing, Running, begin_launch, enqueue_alone, enqueue_with_others};
@@ -100,14 +101,18 @@ impl<T> DeviceConstant<T> {
 
 impl<T: DeviceCopy> DeviceConstant<T> {
     /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read
-    /// it. Returns when `value` is free to be changed. A graph cannot record this, since the value may be gone when
-    /// it is launched, but [`copy_from`](DeviceConstant::copy_from).
+    /// it. Returns when `value` is free to be changed. A graph that records this keeps a copy of `value` as it is now;
+    /// to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer of the graph.
     ///
     /// # Errors
     /// If the module does not load, or a failure of the device.
     pub fn set(&self, stream: &Stream, value: &T) -> Result<()> {
-        let staged = stream.upload(std::slice::from_ref(value))?;
-        self.copy_from(stream, &staged)
+        let value = std::slice::from_ref(value);
+        let Some(recording) = stream.inner().recording() else {
+            return self.copy_from(stream, &stream.upload(value)?);
+        };
+        let kept = recording.keep(stream.device(), |stream| Ok(stream.upload(value)?.into_memory()))?;
+        self.copy_from(stream, DeviceView::whole(kept.pointer().cast_const().cast(), 1, &kept))
     }
 
     /// As [`set`](DeviceConstant::set), with the only element of a buffer or view, without waiting; also in a

@@ -23,7 +23,7 @@ pub use capture::Capture;
 pub use condition::GraphBody;
 pub use error::GraphError;
 pub use executable::ExecutableGraph;
-pub(crate) use node::{ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
+pub(crate) use node::{Address, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
 pub(crate) use recorder::{RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, waiting};
 pub use update::GraphUpdate;
 
@@ -42,6 +42,8 @@ pub struct Graph<'b> {
     device: Device,
     nodes: Vec<Node>,
     slots: Slots<'b>,
+    /// A `u64` for each conditional node, which `slots` owns, for the backend's own use.
+    kept: Address,
 }
 
 /// A node of a graph, and of what it is instantiated as.

@@ -23,6 +23,8 @@ mod kernels;
 mod language;
 mod launching;
 mod loading;
+mod loop_kernels;
+mod loops;
 mod math;
 mod memory;
 mod ordering;
@@ -79,6 +81,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        loops::CASES,
         half::CASES,
         ipc::CASES,
         host_slices::CASES,

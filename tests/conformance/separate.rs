@@ -11,7 +11,8 @@ use super::devices::{self, label};
 use super::kernels::{elementwise, ranks};
 use super::table::{self, Verdict, not_for_this_device};
 use super::{
-    Case, Outcome, clusters, expect, expect_error, failures, ipc, names, runtime, several_devices, strides,
+    Case, Outcome, clusters, expect, expect_error, failures, ipc, loops, names, runtime, several_devices,
+    strides,
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -97,7 +98,15 @@ fn find_and_run(request: &str) -> Outcome {
     let (wanted, name) = request.split_once('/').ok_or_else(|| format!("no request: {request:?}"))?;
     let known = devices::all().iter().find(|(label, _)| label == wanted);
     let (_, device) = known.ok_or("no such device")?;
-    let apart = [APART, failures::APART, clusters::APART, ipc::APART, strides::APART, several_devices::CASES];
+    let apart = [
+        APART,
+        failures::APART,
+        clusters::APART,
+        ipc::APART,
+        loops::APART,
+        strides::APART,
+        several_devices::CASES,
+    ];
     let (_, case) = apart
         .iter()
         .chain(runtime::CASES)

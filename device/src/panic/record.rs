@@ -13,23 +13,29 @@ unsafe extern "C" {
     static __ferrogrid_failure: u64;
 }
 
-/// The failure record, claimed by this thread for good.
+/// The failure record. Whoever has claimed it writes to it.
 ///
 /// The record is written through raw pointers, each field as a volatile store: the host reads it, and
 /// other threads of the device look at its state.
 pub(super) struct Record(*mut FailureRecord);
 
 impl Record {
+    /// The record that the module was told of, whoever has claimed it.
+    #[inline(always)]
+    fn of_module() -> Option<Record> {
+        // SAFETY: the symbol is a `u64` of the module that nothing writes to while kernels run.
+        let address = unsafe { __ferrogrid_failure };
+        (address != 0).then(|| Record(with_exposed_provenance_mut(address as usize)))
+    }
+
     /// The record, if no thread has claimed it; else this ends the thread. Without a record it traps.
     #[inline(always)]
     pub(super) fn claim() -> Record {
-        // SAFETY: the symbol is a `u64` of the module that nothing writes to while kernels run.
-        let address = unsafe { __ferrogrid_failure };
-        if address == 0 {
+        let Some(record) = Record::of_module() else {
             // SAFETY: `trap` ends the grid.
             unsafe { trap() }
-        }
-        let record = Record(with_exposed_provenance_mut(address as usize));
+        };
+        record.raise_alarm();
         // SAFETY: the host keeps the record alive for the rest of the process. Looking first spares
         // the exchange, over the bus, when many threads panic.
         let state = unsafe { (&raw const (*record.0).state).read_volatile() };
@@ -38,6 +44,18 @@ impl Record {
         }
         record.place(block_index(), thread_index());
         record
+    }
+
+    /// Counts the calling thread among those that end before their time. Loops of graphs look at the count, which
+    /// the record cannot tell: it has the first panic only, and the host frees it at any time.
+    #[inline(always)]
+    fn raise_alarm(&self) {
+        // SAFETY: the host keeps the record alive, and has written into it where the count is: an aligned word of
+        // the device's memory that is never freed, and that threads change by such additions only.
+        unsafe {
+            let alarm = (&raw const (*self.0).alarm).read_volatile();
+            asm!("red.relaxed.gpu.global.add.u64 [{alarm}], 1;", alarm = in(reg64) alarm, options(nostack));
+        }
     }
 
     /// Whether the state was [`FREE`]; then it is [`CLAIMED`].
@@ -138,18 +156,23 @@ impl Sink for Body {
 
 /// Whether a thread of the device has panicked, and the host has not seen it yet.
 pub(crate) fn is_reported() -> bool {
-    // SAFETY: the symbol is a `u64` of the module that nothing writes to while kernels run; the record it
-    // leads to lives for the rest of the process.
-    unsafe {
-        let record = with_exposed_provenance_mut::<FailureRecord>(__ferrogrid_failure as usize);
-        !record.is_null() && (&raw const (*record).state).read_volatile() != FREE
+    // SAFETY: the record lives for the rest of the process.
+    Record::of_module()
+        .is_some_and(|record| unsafe { (&raw const (*record.0).state).read_volatile() } != FREE)
+}
+
+/// Ends the calling thread, which waits in vain for one that has panicked.
+pub(crate) fn give_up() -> ! {
+    if let Some(record) = Record::of_module() {
+        record.raise_alarm();
     }
+    exit()
 }
 
 /// Ends the calling thread. Threads that wait for it at a barrier, or in a warp operation that names it,
 /// go on: to the hardware a thread that has exited takes part in nothing.
 #[inline(always)]
-pub(crate) fn exit() -> ! {
+fn exit() -> ! {
     // SAFETY: the thread leaves nothing behind that another relies on being dropped: what threads share
     // (memory that kernels are given) has no destructors.
     unsafe { asm!("exit;", options(noreturn, nostack)) }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
 use crate::error::Result;
-use crate::graph::{KernelNode, Node};
+use crate::graph::{Address, KernelNode, Node};
 
 /// An instantiated graph of either backend.
 pub(crate) enum GraphBackend {
@@ -13,9 +13,10 @@ pub(crate) enum GraphBackend {
 }
 
 impl GraphBackend {
-    pub(crate) fn new(device: DeviceBackend, nodes: &[Node]) -> Result<Self> {
+    /// `kept` has a `u64` for each conditional node, for the backend's own use: by the nodes' numbers.
+    pub(crate) fn new(device: DeviceBackend, nodes: &[Node], kept: Address) -> Result<Self> {
         match device {
-            DeviceBackend::Cuda(device) => cuda::CudaGraph::new(device, nodes).map(GraphBackend::Cuda),
+            DeviceBackend::Cuda(device) => cuda::CudaGraph::new(device, nodes, kept).map(GraphBackend::Cuda),
             DeviceBackend::Cpu(_) => Ok(GraphBackend::Cpu(cpu::CpuGraph::new(nodes))),
         }
     }
@@ -72,10 +73,10 @@ impl GraphBackend {
         }
     }
 
-    /// Takes over `nodes`, which are of the same kinds and in the same order as those before.
-    pub(crate) fn update(&mut self, nodes: &[Node]) -> Result<()> {
+    /// Takes over `nodes`, which are of the same kinds and in the same order as those before; `kept` is as in `new`.
+    pub(crate) fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()> {
         match self {
-            GraphBackend::Cuda(graph) => graph.update(nodes),
+            GraphBackend::Cuda(graph) => graph.update(nodes, kept),
             GraphBackend::Cpu(graph) => {
                 graph.update(nodes);
                 Ok(())

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphBuffer, GraphKey};
-use super::node::{HostNode, Operation};
+use super::node::{Address, HostNode, Operation};
 use super::recorder::{Recorder, RecordingStream};
 use super::slot::{Slot, Slots};
 use super::{Graph, GraphNode};
@@ -19,7 +19,7 @@ use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::not_recordable;
-use crate::memory::Memory;
+use crate::memory::{Contents, Memory};
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::DeviceView;
@@ -120,7 +120,7 @@ impl Stream {
         }
         let capture = Capture::new(self.device())?;
         let result = work(&capture)?;
-        Ok((capture.finish(), result))
+        Ok((capture.finish(self)?, result))
     }
 }
 
@@ -131,31 +131,29 @@ impl<'b> Capture<'_, 'b> {
         Ok(Capture { stream, recorder, slots: RefCell::default(), scope: PhantomData })
     }
 
-    /// The graph, once nothing is recorded any more.
-    fn finish(&self) -> Graph<'b> {
-        let constants = self.take_constants();
+    /// The graph, once nothing is recorded any more; what it needs besides is allocated on `stream`.
+    fn finish(&self, stream: &Stream) -> Result<Graph<'b>> {
+        self.take_adopted();
         let nodes = self.recorder.finish();
         let mut slots = self.slots.take();
-        for (number, _) in constants {
-            let is_written = |&(buffer, usage): &(usize, Use)| buffer == number && usage != Use::Read;
-            let written = nodes.iter().flat_map(|node| &node.uses).any(is_written);
-            slots.set_usage(number, if written { Use::Write } else { Use::Read });
-        }
-        let (id, device) = (self.recorder.id(), self.stream.device().clone());
-        Graph { id, device, nodes, slots }
+        slots.settle_constants(|number| {
+            let mut uses = nodes.iter().flat_map(|node| &node.uses);
+            uses.any(|&(buffer, usage)| buffer == number && usage != Use::Read)
+        });
+        let bytes = self.recorder.conditions() * size_of::<u64>();
+        let kept = Slot::kept(Memory::allocate(stream.inner(), bytes, Contents::Uninitialised)?);
+        let (id, device, address) =
+            (self.recorder.id(), self.stream.device().clone(), kept.memory().pointer());
+        slots.push(kept);
+        Ok(Graph { id, device, nodes, slots, kept: Address(address) })
     }
 
-    /// Gives the graph the constants that have been used so far, so that it has the same buffers as the recorder,
-    /// under the same numbers; gives all of them.
-    fn take_constants(&self) -> Vec<(usize, &'static Memory)> {
-        let constants = self.recorder.constants();
+    /// Gives the graph what the recorder has adopted so far, so that both have the same buffers under the same numbers.
+    fn take_adopted(&self) {
         let mut slots = self.slots.borrow_mut();
-        for &(number, memory) in &constants {
-            if number == slots.len() {
-                slots.push(Slot::constant(memory, Use::Read));
-            }
+        for memory in self.recorder.take_adopted() {
+            slots.push(Slot::adopted(memory));
         }
-        constants
     }
 }
 
@@ -206,8 +204,8 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         let len = buffer.len();
         let slot = Slot::kept(buffer.into_memory());
         self.admit(slot.memory(), true)?;
-        // SAFETY: the memory is in a box that is not dropped or opened before the graph is, and `self`,
-        // which has the box until the graph gets it, is borrowed for `'scope`.
+        // SAFETY: the slot's memory stays where it is until the slot is dropped with the graph, and `self`,
+        // which has the slot until the graph gets it, is borrowed for `'scope`.
         let memory: &'scope Memory = unsafe { &*std::ptr::from_ref(slot.memory()) };
         let key = self.push(slot, len);
         Ok(GraphBuffer::new(key.view_mut(memory), key))
@@ -296,7 +294,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
 
     fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {
         memory.check_device(self.stream.inner())?;
-        self.take_constants();
+        self.take_adopted();
         self.recorder.admit(memory, may_write)
     }
 

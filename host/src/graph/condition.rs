@@ -65,8 +65,9 @@ impl Capture<'_, '_> {
     /// not 0 before it (`CU_GRAPH_COND_TYPE_WHILE`): a kernel of the body has to set it to 0 at last. See
     /// [`Capture::if_node`].
     ///
-    /// On the CPU device a failure in the body ends the loop. On a GPU a body whose kernel panics before it has
-    /// set the condition runs for ever.
+    /// A panic of a kernel in the body ends the loop after that run of it, and the loops around it; it is reported at the
+    /// next synchronisation. On a GPU a kernel that panics elsewhere on the device ends the loops that run meanwhile as
+    /// well: after an [`Error::KernelPanic`](crate::Error::KernelPanic), launch them again.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

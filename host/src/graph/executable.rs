@@ -40,8 +40,8 @@ pub(super) struct Replay {
 
 impl<'b> ExecutableGraph<'b> {
     pub(super) fn new(graph: Graph<'b>) -> Result<Self> {
-        let Graph { id, device, nodes, slots } = graph;
-        let backend = GraphBackend::new(device.backend(), &nodes)?;
+        let Graph { id, device, nodes, slots, kept } = graph;
+        let backend = GraphBackend::new(device.backend(), &nodes, kept)?;
         Ok(ExecutableGraph { id, slots, replay: Replay { device, nodes, backend, last: None } })
     }
 

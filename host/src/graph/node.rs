@@ -39,6 +39,8 @@ pub(crate) struct ConditionalNode {
     pub(crate) repeat: Repeat,
     /// The word, a `u32`.
     pub(crate) condition: Address,
+    /// Which of the graph's conditional nodes it is, those in bodies counted as well.
+    pub(crate) number: usize,
     /// None of them is a function of the host.
     pub(crate) body: Vec<Node>,
 }

@@ -9,13 +9,14 @@
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use super::error::GraphError;
 use super::node::{Address, ConditionalNode, Fill, KernelNode, Node, Operation, Repeat};
 use crate::backend::{CopiedParams, DeviceBackend, Prepared, cpu};
+use crate::device::Device;
 use crate::error::Result;
 use crate::foreign::ParameterList;
 use crate::grid::LaunchShape;
@@ -24,6 +25,7 @@ use crate::launch_attributes::LaunchAttributes;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::pitched::{Place, Rows};
+use crate::stream::Stream;
 
 /// The number of the graph itself among the bodies.
 const GRAPH: u64 = 0;
@@ -34,11 +36,24 @@ const PARAMETER_ALIGNMENT: usize = 16;
 /// The most words in the value of a fill: each becomes a node.
 const MANY_WORDS: usize = 16;
 
+/// A buffer that nobody has given the graph, but that a node uses.
+pub(crate) enum Adopted {
+    Constant(&'static Memory),
+    /// A value of the host's, as it was when the node was recorded.
+    Value(Arc<Memory>),
+}
+
 /// A graph that is being recorded.
 pub(crate) struct Recorder {
     id: u64,
     device: DeviceBackend,
     thread: ThreadId,
+    /// How many conditional nodes there are, in bodies as well.
+    conditions: AtomicUsize,
+    /// What nobody has taken yet, in the order of the buffers' numbers: the last ones.
+    adopted: Mutex<Vec<Adopted>>,
+    /// Real, for the values of the host's; made for the first of them.
+    staging: Mutex<Option<Stream>>,
     /// `None` once the recording has ended.
     state: Mutex<Option<State>>,
 }
@@ -65,8 +80,6 @@ struct BufferUses {
     start: Address,
     bytes: usize,
     may_write: bool,
-    /// It is a constant, which nobody has to give the graph.
-    constant: Option<&'static Memory>,
     writer: Option<usize>,
     readers: Vec<usize>,
 }
@@ -90,7 +103,9 @@ impl Recorder {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(Some(State::default()));
-        Arc::new(Recorder { id, device, thread: thread::current().id(), state })
+        let thread = thread::current().id();
+        let (conditions, adopted, staging) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+        Arc::new(Recorder { id, device, thread, conditions, adopted, staging, state })
     }
 
     /// A number that no other graph has.
@@ -115,39 +130,30 @@ impl Recorder {
     /// Lets nodes use `memory`, which stays where it is while the graph is there. Buffers are numbered in the
     /// order in which they are admitted.
     pub(crate) fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {
-        let (start, bytes) = (Address(memory.pointer()), memory.bytes());
-        let memory = from_ref(memory).addr();
         self.with(GRAPH, |state| {
-            let readers = Vec::new();
-            let constant = None;
-            state.buffers.push(BufferUses {
-                memory,
-                start,
-                bytes,
-                may_write,
-                constant,
-                writer: None,
-                readers,
-            });
+            state.admit(memory, may_write);
             Ok(())
         })
     }
 
-    /// The constants among the buffers, by their numbers.
-    pub(crate) fn constants(&self) -> Vec<(usize, &'static Memory)> {
-        let state = self.lock();
-        let mut graph = state.as_ref();
-        while let Some(outer) = graph.and_then(|state| state.outer.as_deref()) {
-            graph = Some(outer);
-        }
-        let buffers = graph.map_or(&[][..], |state| &state.buffers);
-        let constants = buffers.iter().enumerate();
-        constants.filter_map(|(number, buffer)| Some((number, buffer.constant?))).collect()
+    /// The buffers that have been adopted since the last call. They have the numbers after those of the buffers
+    /// before, in this order.
+    pub(crate) fn take_adopted(&self) -> Vec<Adopted> {
+        std::mem::take(&mut self.adopted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn adopt(&self, memory: Adopted) {
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 
     /// The number of nodes so far.
     pub(crate) fn count(&self) -> Result<usize> {
         self.with(GRAPH, |state| Ok(state.nodes.len()))
+    }
+
+    /// The number of conditional nodes so far, in bodies as well.
+    pub(crate) fn conditions(&self) -> usize {
+        self.conditions.load(Ordering::Relaxed)
     }
 
     /// Ends the recording.
@@ -199,9 +205,7 @@ impl Recorder {
 
 impl State {
     fn note_use(&mut self, line: usize, memory: &Memory, usage: Use) -> Result<()> {
-        let address = from_ref(memory).addr();
-        let known = |buffer: &BufferUses| buffer.memory == address;
-        let buffer = self.buffers.iter().position(known).ok_or(GraphError::UnknownBuffer)?;
+        let buffer = self.find(memory).ok_or(GraphError::UnknownBuffer)?;
         if usage != Use::Read && !self.buffers[buffer].may_write {
             return Err(GraphError::ReadOnlyBuffer.into());
         }
@@ -209,28 +213,24 @@ impl State {
         Ok(())
     }
 
-    fn note_constant(&mut self, line: usize, memory: &'static Memory, usage: Use) {
+    /// The number of a buffer, if it is known.
+    fn find(&self, memory: &Memory) -> Option<usize> {
         let address = from_ref(memory).addr();
-        let number = self.buffers.iter().position(|buffer| buffer.memory == address).unwrap_or_else(|| {
-            self.admit_constant(memory);
-            self.buffers.len() - 1
-        });
-        self.announced[line].push((number, usage));
+        self.buffers.iter().position(|buffer| buffer.memory == address)
     }
 
     /// Admits it here and, under the same number, in all that this is inside of.
-    fn admit_constant(&mut self, memory: &'static Memory) {
+    fn admit(&mut self, memory: &Memory, may_write: bool) {
         self.buffers.push(BufferUses {
             memory: from_ref(memory).addr(),
             start: Address(memory.pointer()),
             bytes: memory.bytes(),
-            may_write: true,
-            constant: Some(memory),
+            may_write,
             writer: None,
             readers: Vec::new(),
         });
         if let Some(outer) = &mut self.outer {
-            outer.admit_constant(memory);
+            outer.admit(memory, may_write);
         }
     }
 
@@ -308,7 +308,8 @@ impl RecordingStream {
         let result = recorded?;
         let mut uses = vec![(condition, Use::Read)];
         uses.extend(body.iter().flat_map(|node| node.uses.iter().copied()));
-        let node = ConditionalNode { repeat, condition: address, body };
+        let number = self.recorder.conditions.fetch_add(1, Ordering::Relaxed);
+        let node = ConditionalNode { repeat, condition: address, number, body };
         self.with(|state| {
             state.announced[self.line].extend(strongest(uses));
             Ok((state.add(self.line, Operation::Conditional(node)), result))
@@ -332,8 +333,30 @@ impl RecordingStream {
     /// Announces a use of a constant by the next node here.
     pub(crate) fn note_constant(&self, memory: &'static Memory, usage: Use) -> Result<()> {
         self.with(|state| {
-            state.note_constant(self.line, memory, usage);
-            Ok(())
+            if state.find(memory).is_none() {
+                state.admit(memory, true);
+                self.recorder.adopt(Adopted::Constant(memory));
+            }
+            state.note_use(self.line, memory, usage)
+        })
+    }
+
+    /// Lets nodes read the memory that `stage` makes on a real stream of `device`, which the graph then owns.
+    pub(crate) fn keep(
+        &self,
+        device: &Device,
+        stage: impl FnOnce(&Stream) -> Result<Memory>,
+    ) -> Result<Arc<Memory>> {
+        self.with(|state| {
+            let mut staging = self.recorder.staging.lock().unwrap_or_else(PoisonError::into_inner);
+            let stream = match staging.take() {
+                Some(stream) => stream,
+                None => device.new_stream()?,
+            };
+            let memory = Arc::new(stage(staging.insert(stream))?);
+            state.admit(&memory, false);
+            self.recorder.adopt(Adopted::Value(memory.clone()));
+            Ok(memory)
         })
     }
 

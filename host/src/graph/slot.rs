@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::error::GraphError;
+use super::recorder::Adopted;
 use crate::constant::{Enqueueing, enqueue_alone, enqueue_with_others};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -22,8 +23,8 @@ enum Owner<'b> {
     Borrowed(&'b Memory),
     /// A constant, which is there for ever.
     Constant(&'static Memory),
-    /// The graph's own; in a box, because it is known by its address.
-    Kept(Box<Memory>),
+    /// The graph's own. Not in place, because it is known by its address.
+    Kept(Arc<Memory>),
 }
 
 /// All buffers of a graph, by number.
@@ -36,11 +37,16 @@ impl<'b> Slot<'b> {
     }
 
     pub(crate) fn kept(memory: Memory) -> Self {
-        Slot { owner: Owner::Kept(Box::new(memory)), usage: Use::Write }
+        Slot { owner: Owner::Kept(Arc::new(memory)), usage: Use::Write }
     }
 
-    pub(crate) fn constant(memory: &'static Memory, usage: Use) -> Self {
-        Slot { owner: Owner::Constant(memory), usage }
+    /// What the recording has found without being given it; how it is used is not known yet.
+    pub(crate) fn adopted(memory: Adopted) -> Self {
+        let owner = match memory {
+            Adopted::Constant(memory) => Owner::Constant(memory),
+            Adopted::Value(memory) => Owner::Kept(memory),
+        };
+        Slot { owner, usage: Use::Read }
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -71,14 +77,13 @@ impl<'b> Slots<'b> {
         self.0.iter()
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Notes how the graph uses number `number`, once that is known.
-    pub(crate) fn set_usage(&mut self, number: usize, usage: Use) {
-        self.0[number].usage = usage;
+    /// Notes how the graph uses its constants, once that is known.
+    pub(crate) fn settle_constants(&mut self, is_written: impl Fn(usize) -> bool) {
+        for (number, slot) in self.0.iter_mut().enumerate() {
+            if matches!(slot.owner, Owner::Constant(_)) {
+                slot.usage = if is_written(number) { Use::Write } else { Use::Read };
+            }
+        }
     }
 
     /// What a launch has to hold until it is enqueued, if it uses constants.

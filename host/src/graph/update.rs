@@ -137,7 +137,7 @@ impl<'b> ExecutableGraph<'b> {
         if let Some(reason) = difference(&self.replay.nodes, &graph.nodes) {
             return Err(GraphError::UpdateRefused { reason: reason.into() }.into());
         }
-        self.replay.backend.update(&graph.nodes)?;
+        self.replay.backend.update(&graph.nodes, graph.kept)?;
         self.replay.set_nodes(graph.nodes);
         (self.id, self.slots) = (graph.id, graph.slots);
         Ok(())

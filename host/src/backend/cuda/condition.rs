@@ -1,40 +1,74 @@
-//! Conditional nodes of graphs in the driver: their handles, their parameters, and the kernel that sets a
+//! Conditional nodes of graphs in the driver: their handles, their parameters, and the kernels that set a
 //! condition. It must not know how graphs are built otherwise.
 //!
 //! On the device a condition is set by `cudaGraphSetConditional`. No library defines it: the driver itself does,
 //! when it compiles PTX that declares it. So a condition is read from memory by a kernel of ours, and kernels of
 //! users need not know of it.
+//!
+//! A thread that panics does not get to the place where it would end the loop that it is in. So a loop ends, too,
+//! once any thread of the device has panicked since it began: it would run for ever otherwise, with nobody told.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_ref, null_mut};
 
 use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUcontext, CUfunction, CUgraph};
 
-use super::device::{CudaDevice, address};
+use super::device::{CudaDevice, Handle, address};
 use super::foreign::LoadedModule;
 use crate::error::{Error, Result};
 use crate::foreign::{Image, JitOptions};
-use crate::graph::{ConditionalNode, Repeat};
+use crate::graph::{Address, ConditionalNode, Repeat};
 
-/// Sets the condition `handle` to whether the word at `place` is not 0.
-const SETTER: &str = "
+/// Two kernels of one thread each. `ferrogrid_begin` sets the condition `handle` to whether the word at `place` is not
+/// 0, and keeps the count at `alarm` in `before`. `ferrogrid_repeat` sets it to whether that word is not 0 and the
+/// count is still that.
+const SETTERS: &str = "
 .version 6.3
 .target sm_70
 .address_size 64
 
 .extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
 
-.visible .entry ferrogrid_set_condition (.param .u64 handle, .param .u64 place)
+.visible .entry ferrogrid_begin (.param .u64 handle, .param .u64 place, .param .u64 alarm, .param .u64 before)
 {
     .reg .pred %is_set;
     .reg .b32 %word, %value;
-    .reg .b64 %handle, %place;
+    .reg .b64 %handle, %place, %alarm, %before, %count;
 
+    ld.param.u64 %alarm, [alarm];
+    ld.param.u64 %before, [before];
+    ld.relaxed.gpu.global.u64 %count, [%alarm];
+    st.global.u64 [%before], %count;
     ld.param.u64 %handle, [handle];
     ld.param.u64 %place, [place];
-    cvta.to.global.u64 %place, %place;
     ld.global.u32 %word, [%place];
     setp.ne.u32 %is_set, %word, 0;
+    selp.u32 %value, 1, 0, %is_set;
+    {
+        .param .b64 first;
+        .param .b32 second;
+        st.param.b64 [first], %handle;
+        st.param.b32 [second], %value;
+        call.uni cudaGraphSetConditional, (first, second);
+    }
+    ret;
+}
+
+.visible .entry ferrogrid_repeat (.param .u64 handle, .param .u64 place, .param .u64 alarm, .param .u64 before)
+{
+    .reg .pred %is_set;
+    .reg .b32 %word, %value;
+    .reg .b64 %handle, %place, %alarm, %before, %count, %old;
+
+    ld.param.u64 %alarm, [alarm];
+    ld.param.u64 %before, [before];
+    ld.param.u64 %handle, [handle];
+    ld.param.u64 %place, [place];
+    ld.relaxed.gpu.global.u64 %count, [%alarm];
+    ld.global.u64 %old, [%before];
+    ld.global.u32 %word, [%place];
+    setp.ne.u32 %is_set, %word, 0;
+    setp.eq.and.u64 %is_set, %count, %old, %is_set;
     selp.u32 %value, 1, 0, %is_set;
     {
         .param .b64 first;
@@ -110,26 +144,64 @@ pub(super) fn create(device: &CudaDevice, graph: CUgraph) -> Result<u64> {
     Ok(handle)
 }
 
-/// The arguments of the setter: the addresses of both are its parameters.
-pub(super) struct SetterArguments {
-    handle: u64,
-    place: u64,
-}
+/// The arguments of a setter, in its order.
+pub(super) struct SetterArguments([u64; 4]);
 
 impl SetterArguments {
-    pub(super) fn new(handle: u64, node: &ConditionalNode) -> Self {
-        SetterArguments { handle, place: address(node.condition.0) }
+    /// For the condition `handle` of `node`, whose graph keeps a word for each of its conditions from `kept` on.
+    pub(super) fn new(
+        device: &CudaDevice,
+        handle: u64,
+        node: &ConditionalNode,
+        kept: Address,
+    ) -> Result<Self> {
+        let before = address(kept.0) + (node.number * size_of::<u64>()) as u64;
+        let alarm = device.feedback().alarm(device)?;
+        Ok(SetterArguments([handle, address(node.condition.0), alarm, before]))
     }
 
-    pub(super) fn addresses(&self) -> [*mut c_void; 2] {
-        [from_ref(&self.handle).cast_mut().cast(), from_ref(&self.place).cast_mut().cast()]
+    /// The addresses of the arguments, which are good as long as they are.
+    pub(super) fn addresses(&self) -> [*mut c_void; 4] {
+        self.0.each_ref().map(|argument| from_ref(argument).cast_mut().cast())
     }
 }
 
-/// The node of the setter; `addresses` are those of its arguments.
+/// The kernels that set conditions.
+pub(super) struct Setters {
+    begin: Handle<CUfunction>,
+    repeat: Handle<CUfunction>,
+}
+
+impl Setters {
+    /// Loads them. Only a driver that has conditions compiles them.
+    pub(super) fn load(device: &'static CudaDevice) -> Result<Self> {
+        let (module, _log) = LoadedModule::load(device, &Image::ptx(SETTERS)?, &JitOptions::new())?;
+        let function = |name| {
+            let function = module.function(name)?;
+            function.map(|function| Handle(function.raw().cast())).ok_or_else(|| Error::Unsupported {
+                operation: "a conditional node",
+                device: device.to_string().into(),
+                reason: "the driver has not compiled the kernels that set conditions",
+            })
+        };
+        Ok(Setters { begin: function("ferrogrid_begin")?, repeat: function("ferrogrid_repeat")? })
+    }
+
+    /// The one that runs before the conditional node.
+    pub(super) fn begin(&self) -> CUfunction {
+        self.begin.0
+    }
+
+    /// The one that ends each run of a loop's body.
+    pub(super) fn repeat(&self) -> CUfunction {
+        self.repeat.0
+    }
+}
+
+/// The node of the setter `function`; `addresses` are those of its arguments.
 pub(super) fn setter_params(
     function: CUfunction,
-    addresses: &mut [*mut c_void; 2],
+    addresses: &mut [*mut c_void; 4],
 ) -> CUDA_KERNEL_NODE_PARAMS {
     CUDA_KERNEL_NODE_PARAMS {
         func: function,
@@ -145,16 +217,4 @@ pub(super) fn setter_params(
         kern: null_mut(),
         ctx: null_mut(),
     }
-}
-
-/// Loads the setter. Only a driver that has conditions compiles it.
-pub(super) fn load_setter(device: &'static CudaDevice) -> Result<CUfunction> {
-    let image = Image::ptx(SETTER)?;
-    let (module, _log) = LoadedModule::load(device, &image, &JitOptions::new())?;
-    let function = module.function("ferrogrid_set_condition")?;
-    function.map(|function| function.raw().cast()).ok_or_else(|| Error::Unsupported {
-        operation: "a conditional node",
-        device: device.to_string().into(),
-        reason: "the driver has not compiled the kernel that sets conditions",
-    })
 }

@@ -7,9 +7,9 @@ use std::fmt;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUfunction, CUmodule, CUstream};
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmodule, CUstream};
 
-use super::condition;
+use super::condition::Setters;
 use super::driver::{Code, Driver, driver};
 use super::feedback::Feedback;
 use super::peer::Peers;
@@ -46,7 +46,7 @@ pub(crate) struct CudaDevice {
     stand_in: OnceLock<Result<CudaStream>>,
     recents: Mutex<Vec<Weak<Recent>>>,
     peers: Peers,
-    condition_setter: OnceLock<Result<Handle<CUfunction>>>,
+    condition_setters: OnceLock<Result<Setters>>,
     feedback: Feedback,
 }
 
@@ -126,7 +126,7 @@ impl CudaDevice {
             stand_in: OnceLock::new(),
             recents: Mutex::new(Vec::new()),
             peers: Peers::none(),
-            condition_setter: OnceLock::new(),
+            condition_setters: OnceLock::new(),
             feedback: Feedback::new(),
         })
     }
@@ -301,10 +301,9 @@ impl CudaDevice {
         heard
     }
 
-    /// The kernel that sets the condition of a graph, loaded at the first call.
-    pub(super) fn condition_setter(&'static self) -> Result<CUfunction> {
-        let setter = self.condition_setter.get_or_init(|| condition::load_setter(self).map(Handle));
-        setter.as_ref().map(|function| function.0).map_err(Error::clone)
+    /// The kernels that set the conditions of graphs, loaded at the first call.
+    pub(super) fn condition_setters(&'static self) -> Result<&'static Setters> {
+        self.condition_setters.get_or_init(|| Setters::load(self)).as_ref().map_err(Error::clone)
     }
 
     pub(super) fn peers(&self) -> &Peers {

@@ -90,8 +90,7 @@ impl Feedback {
     /// neither panic with a message nor print have no such variables.
     pub(super) fn connect(&self, device: &CudaDevice, module: CUmodule) -> Result<()> {
         if let Some(variable) = variable(device, module, FAILURE_SYMBOL)? {
-            let record = self.record.get_or_init(|| PanicRecord::new(device)).as_ref();
-            set(device, variable, record.map_err(Error::clone)?.address())?;
+            set(device, variable, self.record(device)?.address())?;
         }
         if let Some(variable) = variable(device, module, OUTPUT_SYMBOL)? {
             let make = || PrintBuffer::new(device, self.capacity.load(Ordering::Relaxed));
@@ -99,6 +98,16 @@ impl Feedback {
             set(device, variable, buffer.map_err(Error::clone)?.address())?;
         }
         Ok(())
+    }
+
+    /// The address of the count of threads that have panicked, or given up because others have, on `device`, whose
+    /// context is bound.
+    pub(super) fn alarm(&self, device: &CudaDevice) -> Result<u64> {
+        self.record(device).map(PanicRecord::alarm)
+    }
+
+    fn record(&self, device: &CudaDevice) -> Result<&PanicRecord> {
+        self.record.get_or_init(|| PanicRecord::new(device)).as_ref().map_err(Error::clone)
     }
 
     /// Shows what has been printed on `device`, and reports a panic, once.
@@ -149,9 +158,9 @@ fn variable(device: &CudaDevice, module: CUmodule, name: &str) -> Result<Option<
 }
 
 fn set(device: &CudaDevice, variable: u64, value: u64) -> Result<()> {
-    // SAFETY: the variable has eight bytes, and no kernel of its module runs yet.
+    // SAFETY: the variable has eight bytes, and no kernel that knows of it runs yet.
     let code = unsafe { device.driver().write_now(variable, (&raw const value).cast(), size_of::<u64>()) };
-    device.check(code, "cuMemcpyHtoD", "a variable of a module")
+    device.check(code, "cuMemcpyHtoD", "a variable of device code")
 }
 
 impl Mapped {

@@ -7,8 +7,8 @@ use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph,
-    CUgraphExec, CUgraphNode, CUmemorytype,
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUfunction,
+    CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
 };
 
 use super::attributes::AttributeList;
@@ -18,7 +18,9 @@ use super::driver::Code;
 use super::stream::CudaStream;
 use crate::backend::host_fn;
 use crate::error::Result;
-use crate::graph::{ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat};
+use crate::graph::{
+    Address, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
+};
 use crate::kernel::Kernel;
 use crate::pitched::Rows;
 
@@ -53,8 +55,8 @@ struct Template {
 }
 
 impl CudaGraph {
-    pub(crate) fn new(device: &'static CudaDevice, nodes: &[Node]) -> Result<Self> {
-        let template = Template::new(device, nodes)?;
+    pub(crate) fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address) -> Result<Self> {
+        let template = Template::new(device, nodes, kept)?;
         let mut instance = null_mut();
         // SAFETY: `instance` is valid for the call, and the graph is live.
         let code = unsafe { device.driver().graph_instantiate(&mut instance, template.graph.0, 0) };
@@ -110,8 +112,8 @@ impl CudaGraph {
         Ok(enabled != 0)
     }
 
-    pub(crate) fn update(&mut self, nodes: &[Node]) -> Result<()> {
-        let other = Template::new(self.device, nodes)?;
+    pub(crate) fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()> {
+        let other = Template::new(self.device, nodes, kept)?;
         let mut result = UpdateResult { result: 0, node: null_mut(), from_node: null_mut() };
         // SAFETY: the handles are live, and `result` is valid for the call.
         let code = unsafe { self.device.driver().graph_update(self.instance.0, other.graph.0, &mut result) };
@@ -152,17 +154,19 @@ struct Target<'a> {
     device: &'static CudaDevice,
     graph: CUgraph,
     nodes: &'a mut Vec<Handle<CUgraphNode>>,
+    /// Where the graph keeps a word for each of its conditions.
+    kept: Address,
 }
 
 impl Template {
-    fn new(device: &'static CudaDevice, nodes: &[Node]) -> Result<Self> {
+    fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address) -> Result<Self> {
         device.bind()?;
         let mut graph = null_mut();
         // SAFETY: `graph` is valid for the call.
         let code = unsafe { device.driver().graph_create(&mut graph, 0) };
         device.check(code, "cuGraphCreate", "")?;
         let mut template = Template { device, graph: Handle(graph), nodes: Vec::with_capacity(nodes.len()) };
-        let mut target = Target { device, graph, nodes: &mut template.nodes };
+        let mut target = Target { device, graph, nodes: &mut template.nodes, kept };
         target.add_all(nodes)?;
         Ok(template)
     }
@@ -222,7 +226,9 @@ impl Target<'_> {
     /// Adds a condition that is set before the node, and in a loop again after each run of the body.
     fn add_conditional(&self, node: &ConditionalNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let handle = condition::create(self.device, self.graph)?;
-        let setter = self.add_setter(handle, node, after)?;
+        let setters = self.device.condition_setters()?;
+        let arguments = SetterArguments::new(self.device, handle, node, self.kept)?;
+        let setter = self.add_setter(setters.begin(), &arguments, after)?;
         let mut params = ConditionalParams::new(node, handle, self.device.context()?);
         let added = self.add_with("cuGraphAddNode", &[setter], |added, graph, after, count| {
             // SAFETY: all are valid for the call.
@@ -231,20 +237,24 @@ impl Target<'_> {
         let mut nodes = Vec::with_capacity(node.body.len());
         // SAFETY: the driver has just made a node of them.
         let graph = unsafe { params.body() };
-        let mut body = Target { device: self.device, graph, nodes: &mut nodes };
+        let mut body = Target { device: self.device, graph, nodes: &mut nodes, kept: self.kept };
         body.add_all(&node.body)?;
         if node.repeat == Repeat::While {
             let all: Vec<CUgraphNode> = body.nodes.iter().map(|node| node.0).collect();
-            body.add_setter(handle, node, &all)?;
+            body.add_setter(setters.repeat(), &arguments, &all)?;
         }
         Ok(added)
     }
 
-    fn add_setter(&self, handle: u64, node: &ConditionalNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
-        let (driver, function) = (self.device.driver(), self.device.condition_setter()?);
-        let arguments = SetterArguments::new(handle, node);
+    fn add_setter(
+        &self,
+        setter: CUfunction,
+        arguments: &SetterArguments,
+        after: &[CUgraphNode],
+    ) -> Result<CUgraphNode> {
+        let driver = self.device.driver();
         let mut addresses = arguments.addresses();
-        let params = condition::setter_params(function, &mut addresses);
+        let params = condition::setter_params(setter, &mut addresses);
         self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
             // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
             Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, &params) })

@@ -6,12 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use ferrogrid_device::failure::{BOUNDS, COMPLETE, FREE, FailureRecord, MESSAGE, MESSAGE_BYTES};
 
 use super::super::device::CudaDevice;
-use super::{Mapped, addresses};
+use super::{Mapped, addresses, set};
 use crate::error::Result;
 
 /// The record of a device, in memory that its threads write to.
 pub(super) struct PanicRecord {
     memory: Mapped,
+    /// The address of the count of threads that have ended before their time, in the device's memory.
+    alarm: u64,
     /// Held by whoever takes the record's content.
     taking: Mutex<()>,
 }
@@ -29,7 +31,17 @@ pub(super) struct Panic {
 impl PanicRecord {
     pub(super) fn new(device: &CudaDevice) -> Result<Self> {
         let memory = Mapped::allocate(device, size_of::<FailureRecord>())?;
-        Ok(PanicRecord { memory, taking: Mutex::new(()) })
+        let alarm = counter(device)?;
+        let record = PanicRecord { memory, alarm, taking: Mutex::new(()) };
+        // SAFETY: no kernel knows of the record yet.
+        unsafe { (*record.record()).alarm = alarm };
+        Ok(record)
+    }
+
+    /// The address of a `u64` in the device's memory that every thread adds to that panics, or gives up because
+    /// another has.
+    pub(super) fn alarm(&self) -> u64 {
+        self.alarm
     }
 
     /// Its address for device code.
@@ -82,4 +94,14 @@ impl PanicRecord {
         self.state().store(FREE, Ordering::Release);
         Some(panic)
     }
+}
+
+/// A `u64` in the device's memory, 0 at first, for the rest of the process: kernels may write to it whenever they run.
+fn counter(device: &CudaDevice) -> Result<u64> {
+    let mut address = 0;
+    // SAFETY: `address` is valid for the call, and the context is bound.
+    let code = unsafe { device.driver().allocate(&mut address, size_of::<u64>()) };
+    device.check(code, "cuMemAlloc", "8 bytes")?;
+    set(device, address, 0)?;
+    Ok(address)
 }
