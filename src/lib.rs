@@ -42,7 +42,7 @@
 //! - Where it runs: [`Device`] and [`Stream`]; with what shape: [`Grid`].
 //! - What it works on: [`DeviceBuffer`] and its views ([`DeviceView`], [`DeviceViewMut`], [`DeviceAtomicView`]), host
 //!   slices for one launch ([`In`], [`Out`], [`InOut`]), [`PinnedBuffer`], [`ManagedBuffer`], [`PitchedBuffer`]; which types:
-//!   [`DeviceCopy`].
+//!   [`DeviceCopy`](trait@DeviceCopy).
 //! - When, and how long it takes: [`Event`], [`Stream::time`], [`profile::Timeline`].
 //! - Many launches as one: [`Stream::capture`], [`Graph`].
 //! - What a kernel needs, and how many of its blocks fit: [`Device::attributes`], [`Device::occupancy`].
