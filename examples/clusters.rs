@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let data = stream.upload(&data)?;
 
     println!("device    {}", device.name());
-    let grid = Grid::new(clusters as u32 * 4, 1024);
+    let grid = Grid::new(clusters * 4, 1024);
     let measure = |name: &str, spread: bool| -> ferrogrid::Result<()> {
         let mut counts = stream.zeros::<u32>(BINS)?;
         let launch = |counts: &mut DeviceBuffer<u32>| match spread {

@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut output = stream.zeros::<u32>(input.len())?;
     let covering = Grid::cover([height, width]);
     // One block for each tile of the output, of 32 x 32 elements with 256 threads.
-    let tiles = Grid::new([height.div_ceil(32) as u32, width.div_ceil(32) as u32], [32, 8]);
+    let tiles = Grid::new([height.div_ceil(32), width.div_ceil(32)], [32, 8]);
 
     for kernel in ["naive", "tiled", "padded"] {
         stream.fill_into(u32::MAX, &mut output)?;

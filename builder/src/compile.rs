@@ -288,21 +288,41 @@ fn without_summary(stderr: &str) -> String {
     lines.join("\n").trim_end().to_owned()
 }
 
-/// Advice for errors that come from how device crates are made.
-fn hint(diagnostics: &str) -> &'static str {
-    let unresolved = ["E0412", "E0425", "E0432", "E0433", "cannot find macro"];
-    if unresolved.iter().any(|code| diagnostics.contains(code)) {
-        return "\n  kernels see annotated modules and no_std crates; the rest of this crate is not there on the device";
-    }
-    if diagnostics.contains("cannot be indexed by `ferrogrid::Index<") {
-        return "\n  `i.get()` is the index `i` of a thread as a number: `x[i.get()]` reads, `y.get_mut(i)` writes";
-    }
-    if diagnostics.contains("expected `Index<'_, ") {
-        return "\n  only threads make an `Index`: `t.index()`, `t.grid_stride(n)`; what a block has for all of its threads goes \
-                to a `DisjointRows` or `DisjointTiles`, a row or tile of which is the block's";
-    }
-    ""
+/// Advice for errors that come from how device crates are made, and from habits of other languages: a line each.
+fn hint(diagnostics: &str) -> String {
+    HINTS
+        .iter()
+        .filter(|(signs, _)| signs.iter().any(|sign| diagnostics.contains(sign)))
+        .map(|(_, advice)| format!("\n  {advice}"))
+        .collect()
 }
+
+/// What a diagnostic has, and what is said of it.
+const HINTS: &[(&[&str], &str)] = &[
+    (
+        &["E0412", "E0425", "E0432", "E0433", "cannot find macro"],
+        "kernels see annotated modules and no_std crates; the rest of this crate is not there on the device: what kernels call \
+         of it, move into the module",
+    ),
+    (
+        &["`Vec`", "`String`", "`Box`", "macro `vec`", "macro `format`", "`std`"],
+        "there is no std on the device, and nothing allocates: an array holds what a thread has for itself, `Shared<[T; N]>` \
+         what a block has, a `DisjointSlice<T>` what the kernel gives; `core` has the rest of std",
+    ),
+    (
+        &["macro `println`", "macro `print`"],
+        "kernels print by a `println!` of their own: `use ferrogrid::device::println;` in the module",
+    ),
+    (
+        &["::Index<'_, "],
+        "`i.get()` is the index `i` of a thread as a number: `x[i.get()]` reads, `y.get_mut(i)` writes",
+    ),
+    (
+        &["expected `Index<'_, "],
+        "only threads make an `Index`: `t.index()`, `t.grid_stride(n)`; what a block has for all of its threads goes to a \
+         `DisjointRows` or `DisjointTiles`, a row or tile of which is the block's",
+    ),
+];
 
 #[cfg(test)]
 mod tests {
@@ -310,8 +330,15 @@ mod tests {
 
     #[test]
     fn what_is_missing_on_the_device_and_indices_that_are_no_numbers_have_advice() {
-        assert!(hint("error[E0425]: cannot find function `f`").contains("annotated modules"));
-        let indexed = "the type `[f32]` cannot be indexed by `ferrogrid::Index<'_, 1>`";
+        assert!(hint("error[E0425]: cannot find function `f`").contains("move into the module"));
+        let allocates = hint("error[E0433]: failed to resolve: use of undeclared type `Vec`");
+        assert!(
+            allocates.contains("annotated modules") && allocates.contains("nothing allocates"),
+            "{allocates}"
+        );
+        let prints = hint("error: cannot find macro `println` in this scope");
+        assert!(prints.contains("`use ferrogrid::device::println;`"), "{prints}");
+        let indexed = "the type `[f32]` cannot be indexed by `ferrogrid::device::Index<'_, 1>`";
         assert!(hint(indexed).contains("`x[i.get()]` reads"));
         let made_up = "expected `Index<'_, 1>`, found `[u32; 1]`";
         assert!(hint(made_up).contains("`DisjointRows`"));

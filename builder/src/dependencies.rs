@@ -230,12 +230,13 @@ codegen-units = 1
 [dependencies]
 ";
 
-/// What `ferrogrid` is on the device: the part of the host's facade that kernels can use.
+/// What `ferrogrid` is on the device: the part of the host's facade that kernels can use, under the same paths, and under
+/// no others: rustc proposes what it finds here to import, and the host's half must compile, too.
 const FACADE: &str = "\
 #![no_std]
 pub use ferrogrid_device as device;
-pub use ferrogrid_device::*;
-pub use ferrogrid_macros::*;
+pub use ferrogrid_device::DeviceCopy;
+pub use ferrogrid_macros::{constant, kernel, module};
 ";
 
 /// The crates that the facade stands for.

@@ -156,6 +156,31 @@ fn a_name_that_is_not_on_the_device_is_explained() {
     let error = package.failure();
     assert!(error.contains("host_helper"), "{error}");
     assert!(error.contains("the rest of this crate is not there on the device"), "{error}");
+    assert!(error.contains("move into the module"), "{error}");
+}
+
+#[test]
+fn memory_that_a_kernel_would_allocate_is_explained() {
+    let package = Package::new("", &[("src/main.rs", SAXPY)]);
+    package.edit("src/main.rs", "*y += a", "*y += Vec::<f32>::new().len() as f32 + a");
+    let error = package.failure();
+    assert!(error.contains("there is no std on the device, and nothing allocates"), "{error}");
+}
+
+#[test]
+fn text_that_is_printed_by_std_is_explained_with_what_compiles_on_both_sides() {
+    let package = Package::new("", &[("src/main.rs", SAXPY)]);
+    package.edit("src/main.rs", "*y += a", "println!(\"{a}\"); *y += a");
+    let error = package.failure();
+    assert!(error.contains("cannot find macro `println`"), "{error}");
+    assert!(error.contains("`use ferrogrid::device::println;` in the module"), "{error}");
+    assert!(!error.contains("use ferrogrid::println"), "the host has no such path:\n{error}");
+    package.edit(
+        "src/main.rs",
+        "use ferrogrid::device::prelude::*;",
+        "use ferrogrid::device::{prelude::*, println};",
+    );
+    package.built();
 }
 
 #[test]

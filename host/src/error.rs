@@ -31,6 +31,34 @@ pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
 /// It is cheap to clone, can be sent between threads, and its text stands alone: it names the
 /// kernel, device or buffer at fault, the value, and the limit. `Debug` shows that text, too, for `unwrap` and for a `main`
 /// or a test that returns a [`Result`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[kernel]
+/// pub fn half(t: Thread<1>, mut x: DisjointSlice<u32>) {
+///     if let Some(x) = x.get_mut(t.index()) {
+///         assert!(*x % 2 == 0, "{x} is odd");
+///         *x /= 2;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&[2, 4, 7])?;
+/// kernels::half(&stream, Grid::cover(3), &mut x)?;
+/// match stream.download(&x) {
+///     Err(Error::KernelPanic { message, thread, .. }) => {
+///         assert_eq!((&*message, thread), ("7 is odd", [2, 0, 0]));
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// let refused = kernels::half(&stream, Grid::new(1, 2000), &mut x);
+/// assert!(matches!(refused, Err(Error::BlockTooLarge { .. })), "{refused:?}");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -560,13 +588,49 @@ pub enum Error {
         /// Elements along each axis of each of them, x first; 1 above the rank.
         shapes: [[usize; 3]; 2],
     },
+    /// A launch has more blocks than an output has rows (`DisjointRows`), one of which belongs to each block: what the
+    /// others compute would be lost.
+    #[error(
+        "kernel `{kernel}`: {blocks} blocks, and `{argument}` has a row for {rows}: each block needs a row of its own; \
+         `view_2d_mut(width, height)` takes the length of a row first, then the number of rows"
+    )]
+    MoreBlocksThanRows {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The parameter's name.
+        argument: &'static str,
+        /// Blocks of the grid.
+        blocks: u32,
+        /// Rows of the output.
+        rows: usize,
+    },
+    /// A launch has more blocks along an axis than an output has tiles (`DisjointTiles`), one of which belongs to each
+    /// block: what the others compute would be lost.
+    #[error(
+        "kernel `{kernel}`: {blocks} blocks along {axis}, and `{argument}` has tiles for {tiles}: each block needs a tile of \
+         its own"
+    )]
+    MoreBlocksThanTiles {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The parameter's name.
+        argument: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// Blocks of the grid along it.
+        blocks: u32,
+        /// Tiles of the output along it, the last one perhaps cut off.
+        tiles: usize,
+    },
     /// A grid made with `Grid::new` has no blocks along an axis.
-    #[error("kernel `{kernel}`: the grid has 0 blocks along {axis}; it needs at least 1")]
+    #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}; it needs at least 1")]
     GridEmpty {
         /// The kernel's name.
         kernel: &'static str,
         /// The axis.
         axis: Axis,
+        /// Blocks along it, 0 or a negative number.
+        value: i64,
     },
     /// A block is longer along an axis than the device takes.
     #[error("kernel `{kernel}`: a block has {value} threads along {axis}, the device's limit is {limit}")]
@@ -576,17 +640,19 @@ pub enum Error {
         /// The axis.
         axis: Axis,
         /// Threads along it.
-        value: u32,
+        value: u64,
         /// The device's limit.
         limit: u32,
     },
     /// A block has no threads along an axis.
-    #[error("kernel `{kernel}`: a block has 0 threads along {axis}; it needs at least 1")]
+    #[error("kernel `{kernel}`: a block has {value} threads along {axis}; it needs at least 1")]
     BlockEmpty {
         /// The kernel's name.
         kernel: &'static str,
         /// The axis.
         axis: Axis,
+        /// Threads along it, 0 or a negative number.
+        value: i64,
     },
     /// A block has another shape than the kernel's `#[kernel(block = ...)]` says.
     #[error(

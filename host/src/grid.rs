@@ -24,6 +24,22 @@ pub struct Grid<const R: usize> {
     size: Size<R>,
     block: Option<[u32; R]>,
     priority: Option<i32>,
+    /// The first number that has not 32 bits: no launch takes it.
+    unfit: Option<Unfit>,
+}
+
+/// A number of blocks or threads that has not 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Unfit {
+    counted: Counted,
+    axis: Axis,
+    value: i128,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Counted {
+    Blocks,
+    Threads,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,22 +66,52 @@ impl<const R: usize> Extent<R> for [usize; R] {
     }
 }
 
-/// A number of blocks or threads along each axis: `u32` for rank 1, `[u32; R]` for any rank.
+/// A number of blocks or threads along each axis: a `u32` or `usize` for rank 1, `[u32; R]` or `[usize; R]` for any
+/// rank; and `i32`, which is what a literal without a type is.
+///
+/// A number that a device does not take, or that has more than 32 bits, or is negative, is an error of the launch.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the number of blocks or threads of this grid",
+    label = "expected `u32` or `usize`, or an array of them",
+    note = "a grid of rank 1 takes numbers, `Grid::new(blocks, 256)`, of rank 2 `[x, y]`, of rank 3 `[x, y, z]`; of other integers `usize::try_from` makes one",
+    note = "for a thread for each of `n` elements there is `Grid::cover(n)`"
+)]
 pub trait Dimensions<const R: usize> {
     /// The number along each axis, x first.
-    fn dimensions(self) -> [u32; R];
+    fn dimensions(self) -> [i128; R];
 }
 
-impl Dimensions<1> for u32 {
-    fn dimensions(self) -> [u32; 1] {
-        [self]
-    }
+macro_rules! dimensions {
+    ($($number:ty),*) => { $(
+        impl Dimensions<1> for $number {
+            #[inline]
+            fn dimensions(self) -> [i128; 1] {
+                [self as i128]
+            }
+        }
+
+        impl<const R: usize> Dimensions<R> for [$number; R] {
+            #[inline]
+            fn dimensions(self) -> [i128; R] {
+                self.map(|number| number as i128)
+            }
+        }
+    )* };
 }
 
-impl<const R: usize> Dimensions<R> for [u32; R] {
-    fn dimensions(self) -> [u32; R] {
-        self
-    }
+dimensions!(u32, usize, i32);
+
+/// The numbers in 32 bits, and the first that has more or is negative; 0 stands in its place.
+fn narrow<const R: usize>(numbers: [i128; R], counted: Counted) -> ([u32; R], Option<Unfit>) {
+    let mut unfit = None;
+    let narrow = std::array::from_fn(|axis| {
+        let value = numbers[axis];
+        u32::try_from(value).unwrap_or_else(|_| {
+            unfit = unfit.or(Some(Unfit { counted, axis: *Axis::ALL.get(axis).unwrap_or(&Axis::Z), value }));
+            0
+        })
+    });
+    (narrow, unfit)
 }
 
 impl<const R: usize> Grid<R> {
@@ -77,20 +123,56 @@ impl<const R: usize> Grid<R> {
     /// last block along an axis may reach over the end; the kernel's own bounds check is for that.
     /// Covering 0 elements launches nothing, and is no error. For a kernel with clusters the number of blocks is
     /// raised to whole clusters.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// #[kernel]
+    /// pub fn double(t: Thread<1>, mut x: DisjointSlice<u32>) {
+    ///     if let Some(x) = x.get_mut(t.index()) { // there are more threads than elements
+    ///         *x *= 2;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&[1, 2, 3])?;
+    /// kernels::double(&stream, Grid::cover(x.len()), &mut x)?; // one block of 256 threads
+    /// kernels::double(&stream, Grid::cover(x.len()).with_block(32), &mut x)?;
+    /// assert_eq!(stream.download(&x)?, [4, 8, 12]);
+    /// # Ok(()) }
+    /// ```
     pub fn cover(extent: impl Extent<R>) -> Self {
-        Grid { size: Size::Cover(extent.extent()), block: None, priority: None }
+        Grid { size: Size::Cover(extent.extent()), block: None, priority: None, unfit: None }
     }
 
-    /// Exactly `blocks` blocks of `threads_per_block` threads, x first.
+    /// Exactly `blocks` blocks of `threads_per_block` threads, x first, each `u32` or `usize`, for rank 2 and 3 an array.
+    ///
+    /// ```
+    /// use ferrogrid_host::Grid;
+    ///
+    /// let x = vec![0.0_f32; 1000];
+    /// let line: Grid<1> = Grid::new(x.len().div_ceil(256), 256);
+    /// let plane: Grid<2> = Grid::new([4, 2], [32, 8]);
+    /// ```
+    ///
+    /// # Errors
+    /// None here; the launch names a number that the device does not take, and the limit.
     pub fn new(blocks: impl Dimensions<R>, threads_per_block: impl Dimensions<R>) -> Self {
-        let block = Some(threads_per_block.dimensions());
-        Grid { size: Size::Blocks(blocks.dimensions()), block, priority: None }
+        let (blocks, unfit_blocks) = narrow(blocks.dimensions(), Counted::Blocks);
+        let (block, unfit_block) = narrow(threads_per_block.dimensions(), Counted::Threads);
+        let unfit = unfit_block.or(unfit_blocks);
+        Grid { size: Size::Blocks(blocks), block: Some(block), priority: None, unfit }
     }
 
     /// The same with blocks of `threads` threads, x first.
     #[must_use]
     pub fn with_block(self, threads: impl Dimensions<R>) -> Self {
-        Grid { block: Some(threads.dimensions()), ..self }
+        let (block, unfit) = narrow(threads.dimensions(), Counted::Threads);
+        let unfit = unfit.or(self.unfit.filter(|unfit| unfit.counted == Counted::Blocks));
+        Grid { block: Some(block), unfit, ..self }
     }
 
     /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
@@ -126,6 +208,9 @@ impl<const R: usize> Grid<R> {
     /// For a size of 0 or over `limits`, with `kernel`, the axis, the value and the limit.
     #[inline]
     pub(crate) fn resolve(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<LaunchShape>> {
+        if let Some(unfit) = self.unfit {
+            return Err(unfit.error(kernel.name(), limits));
+        }
         let block = match (self.block, kernel.block()) {
             (Some(block), _) => block,
             (None, Some(fixed)) => cut(fixed),
@@ -156,6 +241,28 @@ impl<const R: usize> Grid<R> {
         }
         Ok(Some(LaunchShape { cluster, priority: self.priority, ..LaunchShape::new(grid, pad(block)) }))
     }
+}
+
+impl Unfit {
+    #[cold]
+    fn error(self, kernel: &'static str, limits: &Limits) -> Error {
+        let Unfit { counted, axis, value } = self;
+        match (counted, u64::try_from(value)) {
+            (Counted::Blocks, Ok(value)) => {
+                Error::GridTooLarge { kernel, axis, value, limit: limits.max_grid[axis as usize] }
+            }
+            (Counted::Threads, Ok(value)) => {
+                Error::BlockTooLarge { kernel, axis, value, limit: limits.max_block[axis as usize] }
+            }
+            (Counted::Blocks, Err(_)) => Error::GridEmpty { kernel, axis, value: negative(value) },
+            (Counted::Threads, Err(_)) => Error::BlockEmpty { kernel, axis, value: negative(value) },
+        }
+    }
+}
+
+/// A negative number of a type with at most 64 bits.
+fn negative(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MIN)
 }
 
 /// Whether there is something along each axis, and no more than `limits` allow.
@@ -285,10 +392,10 @@ fn cut<const R: usize>(sizes: [u32; 3]) -> [u32; R] {
 fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(block).zip(limits.max_block) {
         if value == 0 {
-            return Err(Error::BlockEmpty { kernel, axis });
+            return Err(Error::BlockEmpty { kernel, axis, value: 0 });
         }
         if value > limit {
-            return Err(Error::BlockTooLarge { kernel, axis, value, limit });
+            return Err(Error::BlockTooLarge { kernel, axis, value: value.into(), limit });
         }
     }
     let threads: u64 = block.iter().copied().map(u64::from).product();
@@ -303,7 +410,7 @@ fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result
 fn check_grid<const R: usize>(kernel: &'static str, blocks: [u64; R], limits: &Limits) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(blocks).zip(limits.max_grid) {
         if value == 0 {
-            return Err(Error::GridEmpty { kernel, axis });
+            return Err(Error::GridEmpty { kernel, axis, value: 0 });
         }
         if value > u64::from(limit) {
             return Err(Error::GridTooLarge { kernel, axis, value, limit });
@@ -455,7 +562,45 @@ mod tests {
         );
         assert_eq!(
             shape(Grid::cover(usize::MAX).with_block(u32::MAX)),
-            Err(Error::BlockTooLarge { kernel: "k", axis: Axis::X, value: u32::MAX, limit: 1024 })
+            Err(Error::BlockTooLarge { kernel: "k", axis: Axis::X, value: u32::MAX.into(), limit: 1024 })
+        );
+    }
+
+    #[test]
+    fn blocks_and_threads_are_numbers_of_any_usual_type() {
+        let grids = [Grid::new(4, 256), Grid::new(4_u32, 256_usize), Grid::new([4_usize], [256])];
+        let resolved = grids.map(|grid| shape(grid).unwrap().unwrap());
+        assert!(resolved.iter().all(|shape| (shape.grid, shape.block) == ([4, 1, 1], [256, 1, 1])));
+        let elements = [1000_usize, 9];
+        let plane = shape(Grid::new(elements.map(|n| n.div_ceil(8)), [8_u32, 8])).unwrap().unwrap();
+        assert_eq!((plane.grid, plane.block), ([125, 2, 1], [8, 8, 1]));
+        let literal = shape(Grid::cover([9, 9]).with_block([4, 4])).unwrap().unwrap();
+        assert_eq!(literal.grid, [3, 3, 1]);
+    }
+
+    #[test]
+    fn numbers_of_more_than_32_bits_are_named_and_not_cut_off() {
+        let kernel = "k";
+        let blocks =
+            |value| Err(Error::GridTooLarge { kernel, axis: Axis::X, value, limit: i32::MAX as u32 });
+        assert_eq!(shape(Grid::new((1_usize << 32) + 4, 256)), blocks((1 << 32) + 4));
+        assert_eq!(shape(Grid::new(usize::MAX, 256)), blocks(u64::MAX));
+        let threads = Error::BlockTooLarge { kernel, axis: Axis::Y, value: 1 << 32, limit: 1024 };
+        assert_eq!(shape(Grid::new([1, 1], [1, 1_usize << 32])), Err(threads.clone()));
+        assert_eq!(shape(Grid::cover([9, 9]).with_block([1, 1_usize << 32])), Err(threads));
+        let mended = Grid::new(1, 1_usize << 32).with_block(32);
+        assert_eq!(shape(mended).unwrap().unwrap().block, [32, 1, 1]);
+        let both = Grid::new(1_usize << 32, 1_usize << 40).with_block(32);
+        assert_eq!(shape(both), blocks(1 << 32));
+    }
+
+    #[test]
+    fn negative_numbers_are_named() {
+        let (kernel, axis) = ("k", Axis::X);
+        assert_eq!(shape(Grid::new(-1, 32)), Err(Error::GridEmpty { kernel, axis, value: -1 }));
+        assert_eq!(
+            shape(Grid::new(1, i32::MIN)),
+            Err(Error::BlockEmpty { kernel, axis, value: i32::MIN.into() })
         );
     }
 
@@ -468,11 +613,14 @@ mod tests {
 
     #[test]
     fn zero_sizes_are_named() {
-        assert_eq!(shape(Grid::new(0, 32)), Err(Error::GridEmpty { kernel: "k", axis: Axis::X }));
-        assert_eq!(shape(Grid::new([1, 1], [1, 0])), Err(Error::BlockEmpty { kernel: "k", axis: Axis::Y }));
+        assert_eq!(shape(Grid::new(0, 32)), Err(Error::GridEmpty { kernel: "k", axis: Axis::X, value: 0 }));
+        assert_eq!(
+            shape(Grid::new([1, 1], [1, 0])),
+            Err(Error::BlockEmpty { kernel: "k", axis: Axis::Y, value: 0 })
+        );
         assert_eq!(
             shape(Grid::cover(0).with_block(0)),
-            Err(Error::BlockEmpty { kernel: "k", axis: Axis::X })
+            Err(Error::BlockEmpty { kernel: "k", axis: Axis::X, value: 0 })
         );
     }
 }

@@ -14,6 +14,7 @@ mod facts;
 mod flow;
 mod function;
 mod pattern;
+mod refusal;
 mod scope;
 mod value;
 

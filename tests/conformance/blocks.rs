@@ -24,6 +24,10 @@ pub(crate) const CASES: &[Case] = &[
     ("one_region_holds_numbers_of_two_types_in_turn", one_region_holds_numbers_of_two_types_in_turn),
     ("two_buffers_take_turns_with_one_barrier_each", two_buffers_take_turns_with_one_barrier_each),
     ("a_block_owns_a_row", a_block_owns_a_row),
+    (
+        "blocks_without_a_row_or_tile_of_their_own_are_refused",
+        blocks_without_a_row_or_tile_of_their_own_are_refused,
+    ),
     ("a_thread_owns_an_element_of_a_volume", a_thread_owns_an_element_of_a_volume),
     ("barriers_count_and_decide", barriers_count_and_decide),
     ("all_threads_agree_on_the_end_of_a_loop", all_threads_agree_on_the_end_of_a_loop),
@@ -69,7 +73,7 @@ fn a_padded_tile_transposes_planes_of_any_size(device: &Device) -> Outcome {
         let input: Vec<u32> = (0..width * height).map(|i| i as u32 * 3).collect();
         let device_input = stream.upload(&input)?;
         let mut output = stream.upload(&vec![u32::MAX; width * height])?;
-        let grid = Grid::new([height.div_ceil(32) as u32, width.div_ceil(32) as u32], [32, 8]);
+        let grid = Grid::new([height.div_ceil(32), width.div_ceil(32)], [32, 8]);
         shared::transpose(&stream, grid, &device_input, output.view_2d_mut(height, width)?)?;
         let expected = (0..width * height).map(|i| input[i % height * width + i / height]).collect();
         expect(&format!("{width} x {height}"), stream.download(&output)?, expected)?;
@@ -175,7 +179,7 @@ fn two_buffers_take_turns_with_one_barrier_each(device: &Device) -> Outcome {
 
 fn a_block_owns_a_row(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    for (width, height, blocks) in [(1, 1, 1), (1000, 5, 5), (33, 7, 9), (300, 4, 3)] {
+    for (width, height, blocks) in [(1, 1, 1), (1000, 5, 5), (33, 7, 7), (300, 4, 3)] {
         let data: Vec<u32> = (0..width * height).map(|i| (i * 7919 % 1009) as u32).collect();
         let mut rows = stream.upload(&data)?;
         shared::below_greatest(&stream, Grid::new(blocks, 96), rows.view_2d_mut(width, height)?)?;
@@ -186,6 +190,26 @@ fn a_block_owns_a_row(device: &Device) -> Outcome {
         expect("rows", stream.download(&rows)?, data.chunks(width).enumerate().flat_map(below).collect())?;
     }
     Ok(())
+}
+
+fn blocks_without_a_row_or_tile_of_their_own_are_refused(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut results = stream.upload(&[3_u32; 9])?;
+    // Width and height in the wrong order: one row of 9 elements.
+    let launched = shared::below_greatest(&stream, Grid::new(9, 32), results.view_2d_mut(9, 1)?);
+    let is_refused = |error: &Error| matches!(error, Error::MoreBlocksThanRows { blocks: 9, rows: 1, .. });
+    let text = expect_error("one row", launched, is_refused)?;
+    names(&text, &["below_greatest", "`rows`", "9 blocks", "a row for 1", "`view_2d_mut(width, height)`"])?;
+    // Blocks for a plane of threads, where a tile has more elements than a block has threads.
+    let data = vec![3_u32; 33 * 65];
+    let (input, grid) = (stream.upload(&data)?, Grid::cover([33, 65]));
+    let mut buffer = stream.upload(&data)?;
+    let launched = shared::transpose(&stream, grid, &input, buffer.view_2d_mut(33, 65)?);
+    let is_refused = |error: &Error| matches!(error, Error::MoreBlocksThanTiles { blocks: 9, tiles: 3, .. });
+    let text = expect_error("tiles", launched, is_refused)?;
+    names(&text, &["transpose", "`output`", "9 blocks along y", "tiles for 3"])?;
+    expect("rows", stream.download(&results)?, vec![3; 9])?;
+    expect("tiles", stream.download(&buffer)?, data)
 }
 
 fn a_thread_owns_an_element_of_a_volume(device: &Device) -> Outcome {

@@ -16,6 +16,10 @@ pub(crate) const CASES: &[Case] = &[
     ("a_grid_with_more_threads_than_indices_is_refused", a_grid_with_more_threads_than_indices_is_refused),
     ("a_grid_without_threads_is_refused", a_grid_without_threads_is_refused),
     ("a_huge_cover_is_refused_without_overflow", a_huge_cover_is_refused_without_overflow),
+    (
+        "blocks_are_counted_by_any_usual_number_and_never_cut_off",
+        blocks_are_counted_by_any_usual_number_and_never_cut_off,
+    ),
     ("a_kernel_with_a_fixed_block_takes_no_other", a_kernel_with_a_fixed_block_takes_no_other),
     ("a_kernel_with_a_thread_limit_keeps_it", a_kernel_with_a_thread_limit_keeps_it),
     ("a_refused_launch_changes_nothing", a_refused_launch_changes_nothing),
@@ -123,6 +127,22 @@ fn a_huge_cover_is_refused_without_overflow(device: &Device) -> Outcome {
     let launched = elementwise::increment(&stream, Grid::cover(usize::MAX), &mut data);
     let text = expect_error("huge grid", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
     names(&text, &["increment", &device.limits().max_grid[0].to_string()])
+}
+
+fn blocks_are_counted_by_any_usual_number_and_never_cut_off(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[0_u32; 600])?;
+    let blocks: usize = data.len().div_ceil(256);
+    elementwise::increment(&stream, Grid::new(blocks, 256), &mut data)?;
+    elementwise::increment(&stream, Grid::new(3_u32, 256_usize), &mut data)?;
+    expect("incremented", stream.download(&data)?, vec![2; 600])?;
+    // In 32 bits these would be 3 blocks.
+    let launched = elementwise::increment(&stream, Grid::new((1_usize << 32) + 3, 256), &mut data);
+    let text = expect_error("2^32 + 3", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
+    names(&text, &["increment", "4294967299", &device.limits().max_grid[0].to_string()])?;
+    let launched = elementwise::increment(&stream, Grid::new(-3, 256), &mut data);
+    let text = expect_error("-3", launched, |error| matches!(error, Error::GridEmpty { .. }))?;
+    names(&text, &["increment", "-3 blocks", "at least 1"])
 }
 
 fn a_kernel_with_a_fixed_block_takes_no_other(device: &Device) -> Outcome {

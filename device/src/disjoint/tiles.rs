@@ -10,18 +10,31 @@ use crate::thread::Thread;
 /// block: tile (x, y) to block (x, y) of a grid of rank 2. Tiles at the edges are cut off there.
 ///
 /// At the launch it is a 2-D view, `buffer.view_2d_mut(width, height)?`, as for `DisjointSlice<T, 2>`.
+/// The launch refuses more blocks than there are tiles along an axis (`Error::MoreBlocksThanTiles`), as what they compute would be
+/// lost, but for those that complete a cluster; fewer leave tiles as they are.
 /// Within its block's tile, element number `i` in row order belongs to thread number `i % threads`, so
 /// blocks may have fewer threads than tiles have elements, and neighbouring threads write neighbouring
 /// elements.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
-/// /// The transpose of `input`, which has `height` columns.
-/// fn transpose(t: Thread<2>, height: usize, input: &[f32], mut output: DisjointTiles<f32, 32, 32>) {
-///     output.fill_with(&t, |[row, column]| input[column * height + row]);
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The transpose of `input`, 32 x 32 elements to a block.
+/// #[kernel]
+/// pub fn transpose(t: Thread<2>, input: Plane<u32>, mut output: DisjointTiles<u32, 32, 32>) {
+///     output.fill_with(&t, |[row, column]| input[column][row]);
 /// }
-/// # let _: fn(Thread<2>, usize, &[f32], DisjointTiles<f32, 32, 32>) = transpose;
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..100 * 40).collect::<Vec<u32>>())?;
+/// let mut y = stream.zeros(40 * 100)?;
+/// let tiles = Grid::new([2, 4], [32, 8]); // of 40 x 100 elements; those at the edges are cut off
+/// kernels::transpose(&stream, tiles, x.view_2d(100, 40)?, y.view_2d_mut(40, 100)?)?;
+/// assert_eq!(stream.download(&y)?[..3], [0, 100, 200]);
+/// # Ok(()) }
 /// ```
 pub struct DisjointTiles<'a, T, const W: usize, const H: usize> {
     start: *mut T,
@@ -33,6 +46,10 @@ pub struct DisjointTiles<'a, T, const W: usize, const H: usize> {
 }
 
 impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
+    /// Width and height of a tile, for the launch.
+    #[doc(hidden)]
+    pub const TILE: [usize; 2] = [W, H];
+
     /// The plane from `start` on, with extents `shape` (x first).
     ///
     /// # Safety
@@ -211,17 +228,33 @@ impl<'s, T, const W: usize, const H: usize> Iterator for TileIter<'s, T, W, H> {
 /// A mutable plane of device memory each row of which belongs to one block: row `i` to block `i` of a
 /// grid of rank 1.
 ///
-/// At the launch it is a 2-D view, `buffer.view_2d_mut(width, height)?`. In its block's row, element
+/// At the launch it is a 2-D view, `buffer.view_2d_mut(width, height)?`: `height` rows of `width` elements, and so
+/// `view_2d_mut(1, blocks)?` for one result of each block. The launch refuses more blocks than there are rows
+/// (`Error::MoreBlocksThanRows`), as what they compute would be lost, but for those that complete a cluster; fewer leave rows as
+/// they are. In its block's row, element
 /// number `i` belongs to thread number `i % threads`.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
-/// /// Each block writes the mean of its row into all of it.
-/// fn level(t: Thread<1>, means: &[f32], mut rows: DisjointRows<f32>) {
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Subtracts from each row its mean.
+/// #[kernel]
+/// pub fn centre(t: Thread<1>, means: &[f32], mut rows: DisjointRows<f32>) {
 ///     let mean = means[t.block_idx()[0] as usize];
-///     rows.fill_with(&t, |_column| mean);
+///     for (_column, element) in rows.iter_mut(&t) {
+///         *element -= mean;
+///     }
 /// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let means = stream.upload(&[2.0, 5.0])?;
+/// let mut x = stream.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// kernels::centre(&stream, Grid::new(2, 32), &means, x.view_2d_mut(3, 2)?)?; // a block to a row
+/// assert_eq!(stream.download(&x)?, [-1.0, 0.0, 1.0, -1.0, 0.0, 1.0]);
+/// # Ok(()) }
 /// ```
 pub struct DisjointRows<'a, T> {
     start: *mut T,
@@ -254,7 +287,7 @@ impl<'a, T> DisjointRows<'a, T> {
     }
 
     /// The thread's own elements of its block's row, with their columns; none for a block beyond the last
-    /// row.
+    /// row, which only completes a cluster.
     #[inline(always)]
     pub fn iter_mut(&mut self, thread: &Thread<'_, 1>) -> RowIter<'_, T> {
         let [row] = thread.block_idx();

@@ -24,14 +24,24 @@ impl Device {
     /// kernel's attributes and the device's properties.
     ///
     /// ```
-    /// use ferrogrid_host::{Device, Kernel, Result};
-    ///
-    /// /// `kernel` is what the companion module of a kernel gives: `kernels::saxpy::kernel()`.
-    /// fn report(device: &Device, kernel: &'static Kernel) -> Result<()> {
-    ///     let occupancy = device.occupancy(kernel, 256, 0)?;
-    ///     println!("{}: {occupancy}", kernel.name()); // 8 blocks, 64 of 64 warps (100 %), ...
-    ///     Ok(())
-    /// }
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+    /// #     let i = t.index();
+    /// #     if let Some(y) = y.get_mut(i) {
+    /// #         *y += a * x[i.get()];
+    /// #     }
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let occupancy = stream.device().occupancy(kernels::saxpy::kernel(), 256, 0)?;
+    /// println!("{occupancy}"); // 8 blocks, 64 of 64 warps (100 %), limited by ...
+    /// assert!(occupancy.active_blocks > 0 && occupancy.fraction() <= 1.0);
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors
@@ -63,6 +73,31 @@ impl Device {
     /// The block size, of at most `limit` threads, with which most threads of `kernel` are on a
     /// multiprocessor (`cuOccupancyMaxPotentialBlockSize`). `dynamic_shared` gives the bytes of dynamic
     /// shared memory of a block of a number of threads: `|_| 0` for none.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// x <- 2x
+    /// #[kernel]
+    /// pub fn double(t: Thread<1>, mut x: DisjointSlice<u32>) {
+    ///     for i in t.grid_stride(x.len()) {
+    ///         if let Some(x) = x.get_mut(i) {
+    ///             *x *= 2;
+    ///         }
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let suggested = stream.device().max_potential_block_size(kernels::double::kernel(), |_| 0, None)?;
+    /// let mut x = stream.fill(21_u32, 1 << 12)?;
+    /// // As many blocks as the device runs at a time; each thread does its part of the rest.
+    /// kernels::double(&stream, Grid::new(suggested.min_grid_size, suggested.block_size), &mut x)?;
+    /// assert_eq!(stream.download(&x)?[4095], 42);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`] if not even one warp fits.
@@ -232,9 +267,12 @@ fn all_shared(kernel: &Kernel, dynamic: u32) -> u32 {
     dynamic.saturating_add(u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX))
 }
 
+/// With 1 along further axes. A number that has not 32 bits fits no device, as neither does the one that stands for it.
 fn padded<const R: usize>(dimensions: impl Dimensions<R>) -> [u32; 3] {
     let dimensions = dimensions.dimensions();
-    std::array::from_fn(|axis| dimensions.get(axis).copied().unwrap_or(1))
+    std::array::from_fn(|axis| {
+        dimensions.get(axis).map_or(1, |&number| u32::try_from(number.max(0)).unwrap_or(u32::MAX))
+    })
 }
 
 #[cfg(test)]

@@ -337,6 +337,8 @@ fn launch(kernel: &Kernel) -> TokenStream {
         .iter()
         .enumerate()
         .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
+    let for_blocks: Vec<TokenStream> =
+        kernel.parameters.iter().enumerate().filter_map(|it| for_blocks(kernel, it, &stream)).collect();
     let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
     let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
@@ -363,7 +365,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #(#attributes)*
         #[doc = "\n"]
         #[doc = #summary]
-        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), an output has no row or tile for each block, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
         #[allow(clippy::too_many_arguments)]
         #[track_caller]
@@ -377,6 +379,8 @@ fn launch(kernel: &Kernel) -> TokenStream {
             #layout
             #(#prepare)*
             #(#same_shapes)*
+            let __grid = ::ferrogrid::__private::IntoGrid::into_grid(#grid);
+            #(#for_blocks)*
             #params
             // SAFETY: one address for each flattened parameter that has bytes, in the order and of the types that
             // the descriptor names; they live until the call returns.
@@ -385,7 +389,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
                     ::ferrogrid::__private::Resources { shared_bytes: #bytes, cooperative: #cooperative },
                     #chosen,
                     #stream,
-                    ::ferrogrid::__private::IntoGrid::into_grid(#grid),
+                    __grid,
                     #passed,
                     &[#(#accesses),*],
                 )?;
@@ -502,6 +506,26 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
                 #local
             }
         }
+    }
+}
+
+/// Refuses a grid with blocks that have no row or tile of an output that belongs to blocks.
+fn for_blocks(
+    kernel: &Kernel,
+    (number, parameter): (usize, &Parameter),
+    stream: &Ident,
+) -> Option<TokenStream> {
+    let ParameterKind::Output { division, .. } = &parameter.kind else { return None };
+    let (chosen, local, name) = (chosen(kernel), local(number), parameter.name.to_string());
+    let ty = &parameter.ty;
+    match division {
+        Division::Elements => None,
+        Division::Rows => {
+            Some(quote!(::ferrogrid::__private::rows_for_blocks(#chosen, #stream, __grid, #name, &#local)?;))
+        }
+        Division::Tiles => Some(
+            quote!(::ferrogrid::__private::tiles_for_blocks(#chosen, #stream, __grid, #name, &#local, <#ty>::TILE)?;),
+        ),
     }
 }
 

@@ -89,15 +89,6 @@ pub(super) fn place(name: &str) -> Level {
     }
 }
 
-/// What control flow may not differ within, in words.
-pub(super) fn together(needs: Level) -> &'static str {
-    match needs {
-        Level::Grid => "the grid",
-        Level::Cluster => "a cluster",
-        _ => "a block",
-    }
-}
-
 /// `call`, as one whose safety has been shown: on a token for the thread, that only those come by who have shown it.
 pub(super) fn verified(call: &ExprMethodCall) -> Expr {
     let (method, turbofish, arguments) = (&call.method, &call.turbofish, &call.args);

@@ -1,7 +1,7 @@
 //! What is known so far about a kernel's body, from one walk over it to the next; it only grows. It
 //! must not know the body: places in it are numbered in the order of the walk.
 
-use proc_macro2::Span;
+use super::refusal::Cause;
 
 /// How much a value may differ between threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,17 +17,17 @@ pub(super) enum Level {
     Varying,
 }
 
-/// A level, and the place in the source that raised it.
+/// How far control flow depends on the place of a thread, and why.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Raised {
     pub(super) level: Level,
-    pub(super) by: Option<Span>,
+    pub(super) by: Option<Cause>,
 }
 
 /// A variable.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Declaration {
-    pub(super) raised: Raised,
+    pub(super) level: Level,
     /// Whether a barrier depends on it.
     pub(super) matters: bool,
 }
@@ -78,8 +78,10 @@ impl Facts {
         self.exit
     }
 
-    pub(super) fn raise_declaration(&mut self, number: usize, to: Raised) {
-        self.changed |= raise(&mut entry(&mut self.declarations, number).raised, to);
+    pub(super) fn raise_declaration(&mut self, number: usize, to: Level) {
+        let level = &mut entry(&mut self.declarations, number).level;
+        self.changed |= to > *level;
+        *level = to.max(*level);
     }
 
     pub(super) fn raise_target(&mut self, number: usize, to: Raised) {

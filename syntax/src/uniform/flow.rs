@@ -6,10 +6,10 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Error, Expr, ExprIf, ExprMatch, Ident, Item, Lifetime, Local, Macro, Pat, Stmt};
 
-use super::collective;
 use super::facts::{Facts, Level, Raised};
 use super::function::Functions;
 use super::pattern;
+use super::refusal::{Cause, CauseKind, Refusals, source, together};
 use super::scope::{Binding, BindingKind, Frame, Scopes};
 use super::value::{Value, is_assignment};
 use crate::bounds::LaunchBounds;
@@ -29,6 +29,9 @@ pub(super) struct Walk<'f> {
     pub(super) functions: &'f Functions,
     /// What the barriers met so far need.
     needs: Vec<Level>,
+    /// Those that some threads may not reach.
+    refusals: Refusals,
+    /// All else that is wrong.
     errors: Option<Error>,
 }
 
@@ -44,6 +47,7 @@ impl<'f> Walk<'f> {
             bounds,
             functions,
             needs: Vec::new(),
+            refusals: Refusals::default(),
             errors: None,
         }
     }
@@ -68,15 +72,15 @@ impl<'f> Walk<'f> {
         match (pattern, kind) {
             (Pat::Ident(name), Some(kind)) => Some(self.bind(&name.ident, kind, name.mutability.is_some())),
             _ => {
-                self.bind_pattern(pattern, varying(pattern.span()), false);
+                self.bind_pattern(pattern, Level::Varying, false);
                 None
             }
         }
     }
 
-    /// Whether the walk has learnt anything new, what the barriers that it met need, and those it refused.
+    /// Whether the walk has learnt anything new, what the barriers that it met need, and what it refused.
     pub(super) fn finish(self) -> (bool, Vec<Level>, Option<Error>) {
-        (self.facts.take_changed(), self.needs, self.errors)
+        (self.facts.take_changed(), self.needs, self.refusals.into_error(self.errors))
     }
 
     /// A barrier is met that needs this.
@@ -98,12 +102,12 @@ impl<'f> Walk<'f> {
         number
     }
 
-    /// Binds what `pattern` does, with values of `raised`; their numbers.
-    fn bind_pattern(&mut self, pattern: &Pat, raised: Raised, assigned_later: bool) -> Vec<usize> {
+    /// Binds what `pattern` does, with values of `level`; their numbers.
+    fn bind_pattern(&mut self, pattern: &Pat, level: Level, assigned_later: bool) -> Vec<usize> {
         let (names, _) = pattern::bound(pattern);
         let bind = |bound: pattern::Bound| {
             let number = self.bind(&bound.name, BindingKind::Local, bound.mutable || assigned_later);
-            self.facts.raise_declaration(number, raised);
+            self.facts.raise_declaration(number, level);
             number
         };
         names.into_iter().map(bind).collect()
@@ -134,20 +138,19 @@ impl<'f> Walk<'f> {
 
     fn local(&mut self, local: &mut Local) {
         let Some(init) = &mut local.init else {
-            self.bind_pattern(&local.pat, Raised::default(), true);
+            self.bind_pattern(&local.pat, Level::default(), true);
             return;
         };
         let value = self.value(&mut init.expr);
-        let raised = Raised { level: value.level, by: Some(init.expr.span()) };
         if pattern::bound(&local.pat).1 {
-            pattern::named(&init.expr).iter().for_each(|name| self.written(name, varying(init.expr.span())));
+            pattern::named(&init.expr).iter().for_each(|name| self.written(name));
         }
         if let Some((_, otherwise)) = &mut init.diverge {
-            self.enter_condition(&value, local.pat.span());
+            self.enter_condition(&value, local.pat.span(), CauseKind::Branch);
             self.value(otherwise);
             self.leave_frame();
         }
-        let numbers = self.bind_pattern(&local.pat, raised, false);
+        let numbers = self.bind_pattern(&local.pat, value.level, false);
         if numbers.iter().any(|&number| self.facts.declaration(number).matters) {
             self.rest_on(&value);
             let init = &mut local.init.as_mut().expect("seen above").expr;
@@ -177,7 +180,7 @@ impl<'f> Walk<'f> {
                 let mark = self.scopes.mark();
                 self.enter_target(label(&repeat.label), true);
                 let value = self.value(&mut repeat.cond);
-                let number = self.enter_condition(&value, repeat.cond.span());
+                let number = self.enter_condition(&value, repeat.cond.span(), CauseKind::Loop);
                 self.block(&mut repeat.body);
                 self.leave_frame();
                 self.assert_if_condition_matters(number, &value, &mut repeat.cond);
@@ -186,11 +189,10 @@ impl<'f> Walk<'f> {
             }
             Expr::ForLoop(repeat) => {
                 let value = self.value(&mut repeat.expr);
-                let raised = Raised { level: value.level, by: Some(repeat.expr.span()) };
                 let mark = self.scopes.mark();
                 self.enter_target(label(&repeat.label), true);
-                let number = self.enter_condition(&value, repeat.expr.span());
-                for variable in self.bind_pattern(&repeat.pat, raised, false) {
+                let number = self.enter_condition(&value, repeat.expr.span(), CauseKind::Loop);
+                for variable in self.bind_pattern(&repeat.pat, value.level, false) {
                     if self.facts.declaration(variable).matters {
                         self.facts.mark_condition(number);
                     }
@@ -210,20 +212,22 @@ impl<'f> Walk<'f> {
                 if let Some(value) = &mut exit.expr {
                     self.value(value);
                 }
-                self.jump(exit.label.as_ref());
+                self.jump(exit.label.as_ref(), Cause { at: exit.span(), kind: CauseKind::Break });
             }
-            Expr::Continue(exit) => self.jump(exit.label.as_ref()),
+            Expr::Continue(exit) => {
+                self.jump(exit.label.as_ref(), Cause { at: exit.span(), kind: CauseKind::Continue });
+            }
             Expr::Return(exit) => {
                 if let Some(value) = &mut exit.expr {
                     self.value(value);
                 }
-                self.exit();
+                self.exit(exit.span());
             }
             Expr::Closure(closure) => {
                 let mark = self.scopes.mark();
                 self.frames.push(Frame::Closure { at: closure.span() });
                 for pattern in &closure.inputs {
-                    self.bind_pattern(pattern, varying(pattern.span()), false);
+                    self.bind_pattern(pattern, Level::Varying, false);
                 }
                 self.value(&mut closure.body);
                 self.leave_frame();
@@ -236,7 +240,7 @@ impl<'f> Walk<'f> {
             }
             Expr::Try(exit) => {
                 self.value(&mut exit.expr);
-                self.exit();
+                self.exit(exit.span());
             }
             Expr::Assign(assignment) => {
                 let value = self.value(&mut assignment.right);
@@ -258,11 +262,10 @@ impl<'f> Walk<'f> {
             }
             Expr::Let(test) => {
                 self.value(&mut test.expr);
-                let at = varying(test.span());
                 if pattern::bound(&test.pat).1 {
-                    pattern::named(&test.expr).iter().for_each(|name| self.written(name, at));
+                    pattern::named(&test.expr).iter().for_each(|name| self.written(name));
                 }
-                self.bind_pattern(&test.pat, at, false);
+                self.bind_pattern(&test.pat, Level::Varying, false);
             }
             Expr::Macro(invocation) => self.invocation(&mut invocation.mac),
             _ => visit_mut::visit_expr_mut(self, expression),
@@ -272,7 +275,7 @@ impl<'f> Walk<'f> {
     fn branch(&mut self, branch: &mut ExprIf) {
         let mark = self.scopes.mark();
         let value = self.value(&mut branch.cond);
-        let number = self.enter_condition(&value, branch.cond.span());
+        let number = self.enter_condition(&value, branch.cond.span(), CauseKind::Branch);
         self.block(&mut branch.then_branch);
         self.scopes.leave(mark);
         if let Some((_, otherwise)) = &mut branch.else_branch {
@@ -284,17 +287,14 @@ impl<'f> Walk<'f> {
 
     fn match_(&mut self, branch: &mut ExprMatch) {
         let value = self.value(&mut branch.expr);
-        let number = self.enter_condition(&value, branch.expr.span());
-        let raised = Raised { level: value.level, by: Some(branch.expr.span()) };
+        let number = self.enter_condition(&value, branch.expr.span(), CauseKind::Branch);
         let mut guards = 0;
         for arm in &mut branch.arms {
             let mark = self.scopes.mark();
             if pattern::bound(&arm.pat).1 {
-                pattern::named(&branch.expr)
-                    .iter()
-                    .for_each(|name| self.written(name, varying(arm.pat.span())));
+                pattern::named(&branch.expr).iter().for_each(|name| self.written(name));
             }
-            for variable in self.bind_pattern(&arm.pat, raised, false) {
+            for variable in self.bind_pattern(&arm.pat, value.level, false) {
                 if self.facts.declaration(variable).matters {
                     self.facts.mark_condition(number);
                 }
@@ -302,7 +302,7 @@ impl<'f> Walk<'f> {
             if let Some((_, guard)) = &mut arm.guard {
                 let guarded = self.value(guard);
                 let at = guard.span();
-                let number = self.enter_condition(&guarded, at);
+                let number = self.enter_condition(&guarded, at, CauseKind::Branch);
                 guards += 1;
                 self.value(&mut arm.body);
                 self.assert_if_condition_matters(number, &guarded, guard);
@@ -321,7 +321,7 @@ impl<'f> Walk<'f> {
         let at = invocation.span();
         for name in identifiers(invocation.tokens.clone()) {
             if self.scopes.find(&name).is_some_and(|binding| binding.mutable) {
-                self.written(&name, varying(at));
+                self.written(&name);
             }
         }
         let jumps = identifiers(invocation.tokens.clone())
@@ -330,25 +330,21 @@ impl<'f> Walk<'f> {
         if is_known(invocation) && !jumps {
             return;
         }
+        let hidden = varying(Cause { at, kind: CauseKind::Macro });
         for frame in self.frames.iter().rev() {
             match frame {
                 Frame::Closure { .. } => return,
-                Frame::Target { number, .. } => self.facts.raise_target(*number, varying(at)),
+                Frame::Target { number, .. } => self.facts.raise_target(*number, hidden),
                 _ => {}
             }
         }
     }
 
     fn assign(&mut self, place: &mut Expr, value: &Value, right: &mut Expr) {
-        let found = self.surroundings();
-        let raised = if value.level > found.level {
-            Raised { level: value.level, by: Some(right.span()) }
-        } else {
-            found
-        };
+        let level = value.level.max(self.surroundings().level);
         let Expr::Path(path) = &*place else {
             for name in pattern::named(place) {
-                self.written(&name, varying(place.span()));
+                self.written(&name);
             }
             self.value(place);
             return;
@@ -356,7 +352,7 @@ impl<'f> Walk<'f> {
         let Some(binding) = path.path.get_ident().and_then(|name| self.scopes.find(name)).cloned() else {
             return;
         };
-        self.facts.raise_declaration(binding.number, raised);
+        self.facts.raise_declaration(binding.number, level);
         if self.facts.declaration(binding.number).matters {
             self.rest_on(value);
             self.mark_conditions(0);
@@ -364,14 +360,15 @@ impl<'f> Walk<'f> {
         }
     }
 
-    fn written(&mut self, name: &Ident, raised: Raised) {
+    /// Each thread may write something else to the variable.
+    fn written(&mut self, name: &Ident) {
         if let Some(number) = self.scopes.find(name).map(|binding| binding.number) {
-            self.facts.raise_declaration(number, raised);
+            self.facts.raise_declaration(number, Level::Varying);
         }
     }
 
     /// A `break` or `continue`.
-    fn jump(&mut self, label: Option<&Lifetime>) {
+    fn jump(&mut self, label: Option<&Lifetime>, cause: Cause) {
         let wanted = |frame: &Frame| match frame {
             Frame::Target { label: found, is_loop, .. } => match label {
                 Some(label) => found.as_ref() == Some(label),
@@ -381,20 +378,20 @@ impl<'f> Walk<'f> {
         };
         let Some(position) = self.frames.iter().rposition(wanted) else { return };
         let Frame::Target { number, .. } = self.frames[position] else { return };
-        let raised = self.surroundings_from(position + 1);
-        self.facts.raise_target(number, raised);
+        let level = self.surroundings_from(position + 1).level;
+        self.facts.raise_target(number, Raised { level, by: Some(cause) });
         if self.facts.target(number).collective {
             self.mark_conditions(position + 1);
         }
     }
 
     /// A `return` or `?`.
-    fn exit(&mut self) {
+    fn exit(&mut self, at: Span) {
         if self.frames.iter().any(|frame| matches!(frame, Frame::Closure { .. })) {
             return;
         }
-        let raised = self.surroundings();
-        self.facts.raise_exit(raised);
+        let (level, kind) = (self.surroundings().level, CauseKind::Return);
+        self.facts.raise_exit(Raised { level, by: Some(Cause { at, kind }) });
         self.mark_conditions(0);
     }
 
@@ -403,14 +400,15 @@ impl<'f> Walk<'f> {
         self.targets += 1;
     }
 
-    /// What follows is executed or not by `value`, at `span`; the condition's number.
-    pub(super) fn enter_condition(&mut self, value: &Value, span: Span) -> usize {
+    /// What follows is executed or not by `value`, at `at`; the condition's number.
+    pub(super) fn enter_condition(&mut self, value: &Value, at: Span, kind: CauseKind) -> usize {
         let number = self.conditions;
         self.conditions += 1;
         if self.facts.condition_matters(number) {
             self.rest_on(value);
         }
-        self.frames.push(Frame::Condition { number, raised: Raised { level: value.level, by: Some(span) } });
+        let raised = Raised { level: value.level, by: Some(Cause { at, kind }) };
+        self.frames.push(Frame::Condition { number, raised });
         number
     }
 
@@ -471,7 +469,7 @@ impl<'f> Walk<'f> {
             let raised = match frame {
                 Frame::Condition { raised, .. } => *raised,
                 Frame::Target { number, .. } => self.facts.target(*number).raised,
-                Frame::Closure { at } => varying(*at),
+                Frame::Closure { at } => varying(Cause { at: *at, kind: CauseKind::Closure }),
                 Frame::Unsafe => Raised::default(),
             };
             if raised.level > highest.level {
@@ -498,29 +496,18 @@ impl<'f> Walk<'f> {
 
     /// An argument of a function, on which a barrier in it depends.
     pub(super) fn refuse_argument(&mut self, argument: Span, function: &Ident, needs: Level) {
-        let whole = collective::together(needs);
+        let (whole, source) = (together(needs), source(needs));
         self.error(
             argument,
             &format!(
-                "a barrier in `{function}` depends on this argument, which may differ between the threads of {whole}: it does not follow from kernel parameters, constants, block indices and results of barriers alone"
+                "a barrier in `{function}` depends on this argument, which may differ between the threads of {whole}: it does not follow from {source} alone"
             ),
         );
     }
 
-    pub(super) fn refuse(&mut self, name: &Ident, needs: Level, by: Span) {
-        let whole = collective::together(needs);
-        self.error(
-            name.span(),
-            &format!(
-                "all threads of {whole} must reach `{name}` together, but control flow on the way to it may differ between them"
-            ),
-        );
-        self.error(
-            by,
-            &format!(
-                "this may differ between the threads of {whole}: it does not follow from kernel parameters, constants, block indices and results of barriers alone"
-            ),
-        );
+    /// The barrier `name`, which threads part before.
+    pub(super) fn refuse(&mut self, name: &Ident, needs: Level, cause: Cause) {
+        self.refusals.add(name, needs, cause);
     }
 
     fn error(&mut self, span: Span, message: &str) {
@@ -544,8 +531,8 @@ impl VisitMut for Walk<'_> {
     fn visit_item_mut(&mut self, _: &mut Item) {}
 }
 
-fn varying(span: Span) -> Raised {
-    Raised { level: Level::Varying, by: Some(span) }
+fn varying(cause: Cause) -> Raised {
+    Raised { level: Level::Varying, by: Some(cause) }
 }
 
 fn label(label: &Option<syn::Label>) -> Option<Lifetime> {

@@ -1,15 +1,15 @@
 //! How much the value of an expression may differ between threads, and what that rests on. Whatever is
 //! not known to be uniform is taken to vary. It must not know control flow.
 
-use proc_macro2::Span;
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{BinOp, Expr, ExprCall, ExprField, ExprIndex, ExprPath, Ident, UnOp, parse_quote_spanned};
 
-use super::facts::{Level, Raised};
+use super::facts::Level;
 use super::flow::Walk;
 use super::pattern;
+use super::refusal::{Cause, CauseKind};
 use super::scope::{Binding, BindingKind};
 use super::{collective, function};
 
@@ -122,7 +122,7 @@ impl Walk<'_> {
                 if !lazy {
                     return left.and(self.value(&mut binary.right));
                 }
-                let number = self.enter_condition(&left, binary.left.span());
+                let number = self.enter_condition(&left, binary.left.span(), CauseKind::Branch);
                 let right = self.value(&mut binary.right);
                 self.leave_frame();
                 self.assert_if_condition_matters(number, &left, &mut binary.left);
@@ -193,7 +193,7 @@ impl Walk<'_> {
         match binding.kind {
             BindingKind::Thread | BindingKind::Input | BindingKind::Output => Value::varying(),
             BindingKind::Parameter(_) | BindingKind::Local => {
-                let level = self.facts.declaration(binding.number).raised.level;
+                let level = self.facts.declaration(binding.number).level;
                 Value::leaf(level, expression, Some(binding.number))
             }
         }
@@ -208,7 +208,7 @@ impl Walk<'_> {
         }
         if let Some(Binding { kind: BindingKind::Input | BindingKind::Output, number, .. }) = receiver {
             if EXTENTS.contains(&method.as_str()) {
-                let level = self.facts.declaration(number).raised.level;
+                let level = self.facts.declaration(number).level;
                 return Value::asked(level, None, number);
             }
             if !LEAVE_EXTENTS.contains(&method.as_str()) {
@@ -249,7 +249,7 @@ impl Walk<'_> {
             return base.and(self.value(&mut index.index));
         };
         let place = self.value(&mut index.index);
-        let level = self.facts.declaration(number).raised.level;
+        let level = self.facts.declaration(number).level;
         place.and(Value::leaf(level, Expr::Index(index.clone()), Some(number)))
     }
 
@@ -266,7 +266,7 @@ impl Walk<'_> {
             self.visit_expr_mut(&mut field.base);
             return Value::varying();
         };
-        let level = self.facts.declaration(number).raised.level;
+        let level = self.facts.declaration(number).level;
         let (span, whole) = (field.span(), field.clone());
         // That the field is the type's own, and not reached through code that dereferences.
         let own: Expr = parse_quote_spanned!(span=> ::core::mem::offset_of!(#ty, #(#members).*));
@@ -280,8 +280,7 @@ impl Walk<'_> {
         let Some(name) = pattern::base(place) else { return };
         let Some(binding) = self.scopes.find(name).cloned() else { return };
         if binding.mutable {
-            let raised = Raised { level: Level::Varying, by: Some(place.span()) };
-            self.facts.raise_declaration(binding.number, raised);
+            self.facts.raise_declaration(binding.number, Level::Varying);
         }
     }
 
@@ -316,7 +315,7 @@ impl Walk<'_> {
     fn passed(&mut self, argument: &mut Expr) -> Value {
         let input = plain(argument).and_then(|name| self.scopes.find(name)).cloned();
         if let Some(Binding { kind: BindingKind::Input, number, .. }) = input {
-            return Value::asked(self.facts.declaration(number).raised.level, None, number);
+            return Value::asked(self.facts.declaration(number).level, None, number);
         }
         self.value(argument)
     }
@@ -327,7 +326,9 @@ impl Walk<'_> {
         let found = self.note_collective();
         let raised = if self.facts.exit().level > found.level { self.facts.exit() } else { found };
         if raised.level > needs {
-            self.refuse(name, needs, raised.by.unwrap_or_else(Span::call_site));
+            // Never without one; and never accepted.
+            let cause = raised.by.unwrap_or(Cause { at: name.span(), kind: CauseKind::Branch });
+            self.refuse(name, needs, cause);
         }
     }
 }

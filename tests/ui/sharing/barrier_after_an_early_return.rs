@@ -10,7 +10,8 @@ mod kernels {
             return;
         }
         tile.fill_with(&t, |i| x[i]);
-        let _read = t.publish(tile);
+        let read = t.publish(tile);
+        let _tile = t.reclaim(read);
     }
 }
 

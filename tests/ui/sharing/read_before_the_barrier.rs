@@ -14,6 +14,13 @@ mod kernels {
             *y = tile[(rank + 1) % 256];
         }
     }
+
+    #[kernel]
+    pub fn first(t: Thread<1>, mut y: DisjointSlice<f32>, tile: Shared<[[f32; 16]; 16]>, all: SharedSlice<f32>) {
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = tile[0][1] + all[0];
+        }
+    }
 }
 
 fn main() {}

@@ -1,0 +1,70 @@
+//! What a program is told that indexes memory which is written: `tile[i]` of a `Shared`, `y[i] = ..` of an output. Those
+//! cannot be indexed, as a number says nothing of the thread that it belongs to; here are only the compiler's
+//! messages. It must not know how the memory is reached instead.
+
+use core::convert::Infallible;
+use core::ops::Index;
+
+use crate::disjoint::{DisjointRows, DisjointSlice, DisjointTiles};
+use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
+
+/// An implementation of [`Index`] that no index can use: the compiler finds it, and says why not.
+macro_rules! never_indexed {
+    (
+        $(#[$hint:meta])*
+        $place:ident;
+        $(impl[$($generics:tt)*] $memory:ty => $output:ty;)*
+    ) => {
+        $(#[$hint])*
+        pub trait $place {
+            #[doc(hidden)]
+            fn never(self) -> &'static Infallible;
+        }
+
+        $(
+            #[doc(hidden)]
+            impl<I: $place, $($generics)*> Index<I> for $memory {
+                type Output = $output;
+
+                fn index(&self, place: I) -> &$output {
+                    match *place.never() {}
+                }
+            }
+        )*
+    };
+}
+
+never_indexed! {
+    /// Nothing is one.
+    #[diagnostic::on_unimplemented(
+        message = "shared memory cannot be indexed while it is written",
+        label = "readable by all threads only after `publish`",
+        note = "shared memory is written or read, never both: write your own elements by `tile.fill_with(&t, |i| ..)`, `tile.iter_mut(&t)` or `tile.get_mut(&t)`; then `let tile = t.publish(tile);` gives what all threads may read, `tile[i]`"
+    )]
+    PlaceInWrittenMemory;
+    impl[A: SharedArray + Index<usize>, const ID: usize] Shared<'_, A, ID> => <A as Index<usize>>::Output;
+    impl[T: SharedElement, const ID: usize] SharedSlice<'_, T, ID> => T;
+}
+
+never_indexed! {
+    /// Nothing is one.
+    #[diagnostic::on_unimplemented(
+        message = "a `DisjointSlice` cannot be indexed",
+        label = "the element might be another thread's",
+        note = "an element is reached by the index of its thread, `i` of `t.index()` or of `t.grid_stride(n)`: `if let Some(y) = y.get_mut(i) {{ *y = .. }}`"
+    )]
+    PlaceInDisjointSlice;
+    impl[T, const R: usize] DisjointSlice<'_, T, R> => T;
+}
+
+never_indexed! {
+    /// Nothing is one.
+    #[diagnostic::on_unimplemented(
+        message = "the row or tile of a block cannot be indexed",
+        label = "the element might be another thread's",
+        note = "each thread reaches its own elements of its block's row or tile: `rows.fill_with(&t, |place| ..)`, or `for (place, element) in rows.iter_mut(&t)`; for one result of each block, rows of one element: `buffer.view_2d_mut(1, blocks)?` at the launch, `rows.fill_with(&t, |_| result)` in the kernel"
+    )]
+    PlaceInDisjointRows;
+    impl[T] DisjointRows<'_, T> => T;
+    impl[T, const W: usize, const H: usize] DisjointTiles<'_, T, W, H> => T;
+}

@@ -1,0 +1,20 @@
+//! CUDA's `y[i] = x`: a number may be any thread's.
+
+#[ferrogrid::module(host_only)]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel]
+    pub fn copy(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        y[i.get()] = x[i.get()];
+    }
+
+    #[kernel]
+    pub fn copy_by_index(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        y[i] += x[i.get()];
+    }
+}
+
+fn main() {}
