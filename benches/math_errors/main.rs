@@ -83,7 +83,7 @@ fn run(arguments: Vec<String>) -> Outcome<Vec<Line>> {
     let limit =
         std::env::var("FERROGRID_MATH_ERRORS_LIMIT").ok().map(|limit| limit.parse::<u32>()).transpose()?;
     let least_step = limit.map_or(1, |limit| u32::MAX / limit.max(1));
-    let random = if is_full { 100_663_296 } else { 1 << 20 };
+    let random: usize = if is_full { 100_663_296 } else { 1 << 20 };
     let effort = Effort {
         step: step.unwrap_or(if is_full { 1 } else { 4099 }).max(least_step) | 1,
         random: limit.map_or(random, |limit| random.min(limit as usize)),

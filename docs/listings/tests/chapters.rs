@@ -125,10 +125,7 @@ fn every_chapter_is_in_the_summary_once() {
 /// The order is that of `cargo ferrogrid run --list`: by the numbers in the first lines of the examples.
 #[test]
 fn the_gallery_has_every_example_in_learning_order() {
-    let number = |text: &str| {
-        let parts: Option<Vec<u32>> = text.split('.').map(|part| part.parse().ok()).collect();
-        parts
-    };
+    let number = |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>();
     let root = docs().parent().unwrap().to_owned();
     let sources = fs::read_dir(root.join("examples")).unwrap().map(|entry| entry.unwrap().path());
     let mut examples: Vec<(Vec<u32>, String)> = sources
