@@ -34,6 +34,27 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Where to look
+//!
+//! - What a kernel is and may take: [`module`], [`kernel`] and [`constant`]; what it may use: [`device`], with a table from
+//!   CUDA C++'s names.
+//! - Where it runs: [`Device`] and [`Stream`]; with what shape: [`Grid`].
+//! - What it works on: [`DeviceBuffer`] and its views ([`DeviceView`], [`DeviceViewMut`], [`DeviceAtomicView`]), host
+//!   slices for one launch ([`In`], [`Out`], [`InOut`]), [`PinnedBuffer`], [`ManagedBuffer`], [`PitchedBuffer`]; which types:
+//!   [`DeviceCopy`](trait@DeviceCopy).
+//! - When, and how long it takes: [`Event`], [`Stream::time`], [`profile::Timeline`].
+//! - Many launches as one: [`Stream::capture`], [`Graph`].
+//! - What a kernel needs, and how many of its blocks fit: [`Device::attributes`], [`Device::occupancy`].
+//! - Kernels that were compiled elsewhere: [`ForeignModule`], [`Nvrtc`].
+//! - What goes wrong: [`Error`], with the kernel, the limit and the value; a panic in a kernel is
+//!   [`Error::KernelPanic`].
+//!
+//! # In a crate of yours
+//!
+//! `ferrogrid` is a dependency, `ferrogrid-build` a build dependency, and `build.rs` is
+//! `fn main() { ferrogrid_build::compile() }`. `cargo ferrogrid new NAME` makes such a crate, `cargo ferrogrid doctor` says
+//! what a machine lacks.
 
 #![deny(missing_docs)]
 

@@ -7,8 +7,10 @@
 //! cargo bench --bench math_errors -- --judge 2000 | python3 benches/math_errors/check_judge.py
 //! ```
 //!
-//! `--device cpu` and `--device cuda` choose one; `--step N` takes each N-th `f32` instead of all. It must not know how
-//! the functions are computed, but for which library they are from. It ends with 1 if a documented bound does not hold.
+//! `--device cpu` and `--device cuda` choose one; `--step N` takes each N-th `f32` instead of all. With
+//! `FERROGRID_MATH_ERRORS_LIMIT` no function gets more arguments than that, whatever is asked for: a test of the command line.
+//! It must not know how the functions are computed, but for which library they are from. It ends with 1 if a documented
+//! bound does not hold.
 
 /// Launches the instance of a kernel that is for one function.
 macro_rules! for_function {
@@ -78,14 +80,21 @@ fn run(arguments: Vec<String>) -> Outcome<Vec<Line>> {
     };
     let is_full = arguments.iter().any(|argument| argument == "--all");
     let step = after("--step").map(|step| step.parse::<u32>()).transpose()?;
+    let limit =
+        std::env::var("FERROGRID_MATH_ERRORS_LIMIT").ok().map(|limit| limit.parse::<u32>()).transpose()?;
+    let least_step = limit.map_or(1, |limit| u32::MAX / limit.max(1));
+    let random: usize = if is_full { 100_663_296 } else { 1 << 20 };
     let effort = Effort {
-        step: step.unwrap_or(if is_full { 1 } else { 4099 }) | 1,
-        random: if is_full { 100_663_296 } else { 1 << 20 },
+        step: step.unwrap_or(if is_full { 1 } else { 4099 }).max(least_step) | 1,
+        random: limit.map_or(random, |limit| random.min(limit as usize)),
     };
     let mut devices = vec![Device::cpu()];
     devices.extend(Device::cuda(0));
     if let Some(wanted) = after("--device") {
         devices.retain(|device| device.is_cuda() == wanted.starts_with("cuda"));
+        if devices.is_empty() {
+            return Err(format!("there is no device {wanted} here").into());
+        }
     }
     let mut lines = Vec::new();
     for device in &devices {

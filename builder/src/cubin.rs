@@ -70,7 +70,7 @@ impl Cubins {
             return vec![format!(
                 "cargo::warning=`cubin` is asked for, but ptxas is not on this machine (FERROGRID_PTXAS names it; \
                  {}): the driver compiles the PTX at run time",
-                CudaTool::Ptxas.advice()
+                CudaTool::Ptxas.advice(None)
             )];
         }
         let refused = images.filter_map(|image| {

@@ -101,9 +101,13 @@ impl CudaTool {
         folders.into_iter().map(|folder| folder.join(&file)).find(|file| file.is_file())
     }
 
-    /// How to get it, where it is not on this machine.
-    pub fn advice(self) -> String {
-        format!("pip install --target target/cuda {}", self.package())
+    /// How to get it, where it is not on this machine: a command that puts it where [`find`](CudaTool::find) looks,
+    /// below the package's target folder (`target` in the current one, if that is not known).
+    pub fn advice(self, target_folder: Option<&Path>) -> String {
+        let folder = target_folder.unwrap_or(Path::new("target")).join("cuda");
+        let here = std::env::current_dir().unwrap_or_default();
+        let folder = folder.strip_prefix(here).unwrap_or(&folder);
+        format!("pip install --target {} {}", folder.display(), self.package())
     }
 }
 

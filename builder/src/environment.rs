@@ -1,6 +1,7 @@
 //! What cargo tells a build script, gathered once. It must not know what is done with it.
 
 use std::env;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -24,6 +25,8 @@ pub struct Environment {
     pub cubin: Option<String>,
     /// ptxas, if `FERROGRID_PTXAS` names it.
     pub ptxas: Option<PathBuf>,
+    /// The file that called the build step, as rustc was told it; `None` if its path says nothing.
+    pub(crate) caller: Option<PathBuf>,
 }
 
 impl Environment {
@@ -31,18 +34,23 @@ impl Environment {
     ///
     /// # Errors
     /// [`Error::NotABuildScript`] if one is missing.
+    #[track_caller]
     pub fn from_process() -> Result<Self, Error> {
         let path = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NotABuildScript(name));
         let features = env::var("CARGO_CFG_FEATURE").unwrap_or_default();
+        // Not in the closure below, which has callers of its own.
+        let caller = Location::caller();
+        let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
         Ok(Environment {
             manifest_dir: path("CARGO_MANIFEST_DIR")?,
             out_dir: path("OUT_DIR")?,
             features: features.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect(),
-            cfgs: cfg_options(&env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default()),
+            cfgs: cfg_options(&flags),
             libdevice: env::var_os("FERROGRID_LIBDEVICE").filter(|it| !it.is_empty()).map(PathBuf::from),
             arch: env::var("FERROGRID_ARCH").ok().filter(|it| !it.trim().is_empty()),
             cubin: env::var("FERROGRID_CUBIN").ok().filter(|it| !it.trim().is_empty()),
             ptxas: env::var_os("FERROGRID_PTXAS").filter(|it| !it.is_empty()).map(PathBuf::from),
+            caller: (!flags.contains("remap-")).then(|| caller.file().into()),
         })
     }
 

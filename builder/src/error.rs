@@ -191,7 +191,12 @@ pub enum Error {
         hint = match (near, known.as_slice()) {
             (Some(near), _) => format!("; did you mean `{near}`?"),
             (None, []) => String::new(),
-            (None, known) => format!("; there are: {}", known.join(", ")),
+            (None, known) if known.len() <= 10 => format!("; there are: {}", known.join(", ")),
+            (None, known) => format!(
+                "; there are {}, such as {}; `cargo ferrogrid inspect` shows all",
+                known.len(),
+                known[..5].join(", ")
+            ),
         }
     )]
     NoKernel {
@@ -201,7 +206,7 @@ pub enum Error {
         place: String,
         /// A kernel of nearly that name.
         near: Option<String>,
-        /// All kernels there.
+        /// All kernels there, those first whose names are most like the one that was asked for.
         known: Vec<String>,
     },
 

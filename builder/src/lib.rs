@@ -15,6 +15,7 @@
 mod arch;
 mod arithmetic;
 mod blank;
+mod build_root;
 pub mod cache;
 mod cfg;
 mod compile;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::build_root::BuildRoot;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::options::Options;
@@ -123,9 +124,11 @@ impl Package {
         })?;
         let id = text(own, "id")?;
         let members = list(metadata, "workspace_members");
-        // With a target folder elsewhere, a package that cargo has fetched is asked for its own workspace.
-        let fetched = query::downloaded(&environment.manifest_dir);
-        let is_member = !fetched && members.iter().any(|member| member.as_str() == Some(id));
+        let workspace_root = PathBuf::from(text(metadata, "workspace_root")?);
+        // With a target folder elsewhere, a package is asked for its own workspace, though another's is being built.
+        let is_own_build = !query::downloaded(&environment.manifest_dir)
+            && BuildRoot::of(environment).can_be(&workspace_root, environment);
+        let is_member = is_own_build && members.iter().any(|member| member.as_str() == Some(id));
         let graph = Graph::new(metadata);
         let settings = Settings::read(&own["metadata"]["ferrogrid"], &manifest)?;
         let dependencies = dependencies(own, &environment.features, &graph);
@@ -134,7 +137,7 @@ impl Package {
         let made_of = made_of.map(|it| (it.id.clone(), graph.made_of(&it.id))).collect();
         Ok(Package {
             name: text(own, "name")?.to_owned(),
-            workspace_root: PathBuf::from(text(metadata, "workspace_root")?),
+            workspace_root,
             targets: targets(own, &environment.features, is_member),
             dependencies,
             ferrogrid,
@@ -210,7 +213,7 @@ fn discovered(folder: &Path) -> Vec<PathBuf> {
 fn dependencies(package: &Value, active: &[String], graph: &Graph<'_>) -> BTreeMap<String, Dependency> {
     let mut found = BTreeMap::new();
     let id = package["id"].as_str().unwrap_or_default();
-    for (name, dependency_id) in graph.edges(id) {
+    for &Edge { name, package: dependency_id, .. } in graph.edges(id) {
         let Some(resolved) = graph.packages.get(dependency_id) else { continue };
         let declared = list(package, "dependencies").iter().filter(|declared| {
             declared["name"] == resolved["name"] && declared["kind"].as_str() != Some("build")
@@ -254,10 +257,28 @@ fn passed_on(package: &Value, active: &[String], called: &str) -> Vec<String> {
     entries.filter_map(of_dependency).collect()
 }
 
+/// A dependency of a package.
+struct Edge<'a> {
+    /// The name that it has in the package's code.
+    name: &'a str,
+    /// Its id.
+    package: &'a str,
+    /// Whether only tests, examples and benches use it.
+    for_tests: bool,
+}
+
+impl<'a> Edge<'a> {
+    fn read(edge: &'a Value) -> Option<Self> {
+        let kinds = list(edge, "dep_kinds");
+        let for_tests = !kinds.is_empty() && kinds.iter().all(|it| it["kind"] == "dev");
+        Some(Edge { name: edge["name"].as_str()?, package: edge["pkg"].as_str()?, for_tests })
+    }
+}
+
 /// The resolved packages and the edges between them.
 struct Graph<'a> {
     packages: BTreeMap<&'a str, &'a Value>,
-    nodes: BTreeMap<&'a str, Vec<(&'a str, &'a str)>>,
+    nodes: BTreeMap<&'a str, Vec<Edge<'a>>>,
     /// The features that are on in this build, by package id.
     features: BTreeMap<&'a str, Vec<String>>,
 }
@@ -271,10 +292,7 @@ impl<'a> Graph<'a> {
         let nodes = list(&metadata["resolve"], "nodes")
             .iter()
             .filter_map(|node| {
-                let edges = list(node, "deps")
-                    .iter()
-                    .filter_map(|edge| Some((edge["name"].as_str()?, edge["pkg"].as_str()?)));
-                Some((node["id"].as_str()?, edges.collect()))
+                Some((node["id"].as_str()?, list(node, "deps").iter().filter_map(Edge::read).collect()))
             })
             .collect();
         let features = list(&metadata["resolve"], "nodes")
@@ -284,18 +302,17 @@ impl<'a> Graph<'a> {
         Graph { packages, nodes, features }
     }
 
-    /// The extern name and id of each dependency.
-    fn edges(&self, id: &str) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
-        self.nodes.get(id).into_iter().flatten().copied()
+    fn edges(&self, id: &str) -> impl Iterator<Item = &Edge<'a>> {
+        self.nodes.get(id).into_iter().flatten()
     }
 
-    /// `id` and all that it depends on.
+    /// `id` and all that it is built from, which its tests are not.
     fn closure(&self, id: &'a str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut open = vec![id];
         while let Some(id) = open.pop() {
             if found.insert(id) {
-                open.extend(self.edges(id).map(|(_, dependency)| dependency));
+                open.extend(self.edges(id).filter(|edge| !edge.for_tests).map(|edge| edge.package));
             }
         }
         found
@@ -304,7 +321,7 @@ impl<'a> Graph<'a> {
     /// The crates that every kernel uses, among all that `id` depends on, with the features that they have in
     /// this build: whoever asked for one, the kernel's text is compiled with it on the host.
     fn ferrogrid(&self, id: &'a str) -> Option<[Dependency; 2]> {
-        let closure = self.closure(id);
+        let closure: BTreeSet<&str> = self.edges(id).flat_map(|edge| self.closure(edge.package)).collect();
         let named = |name: &str| {
             let id = closure.iter().find(|id| self.packages.get(*id).is_some_and(|it| it["name"] == name))?;
             let mut dependency = self.dependency(id)?;

@@ -66,11 +66,19 @@ fn check_keys(
 
 /// The name that was probably meant: `max_register` is `max-registers`.
 pub(crate) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let best = known.iter().copied().max_by(|a, b| likeness(written, a).total_cmp(&likeness(written, b)))?;
+    (likeness(written, best) >= ALIKE).then_some(best)
+}
+
+/// Puts the names first that are most like what was written.
+pub(crate) fn sort_by_likeness(written: &str, known: &mut [&str]) {
+    known.sort_by(|a, b| likeness(written, b).total_cmp(&likeness(written, a)));
+}
+
+/// 1 for the same name, 0 for nothing in common.
+fn likeness(written: &str, name: &str) -> f64 {
     let plain = |name: &str| name.replace('_', "-").to_lowercase();
-    let written = plain(written);
-    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&written, &plain(name));
-    let best = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(best) >= ALIKE).then_some(best)
+    strsim::normalized_damerau_levenshtein(&plain(written), &plain(name))
 }
 
 fn archs(value: &Value) -> Result<Vec<String>, Error> {

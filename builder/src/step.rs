@@ -33,6 +33,7 @@ use crate::{cache, core_cache, libdevice, manifest, message_layout};
 /// // in `fn main` of build.rs
 /// ferrogrid_build::compile()
 /// ```
+#[track_caller]
 pub fn compile() {
     Build::new().run();
 }
@@ -215,6 +216,7 @@ impl Build {
 
     /// Runs the step and tells cargo the result; on failure prints the reason to standard error and
     /// ends the process with status 1.
+    #[track_caller]
     pub fn run(&self) {
         let result = Environment::from_process().and_then(|environment| self.try_run(&environment));
         match result {
@@ -322,6 +324,7 @@ impl Step<'_> {
         let mut output = Output { directives, math: Some(self.math()), ..Output::default() };
         if scan.units.is_empty() {
             record::write(self, &[], Vec::new())?;
+            self.remove_stale(&output)?;
             return Ok(output);
         }
         let compilers = self.compilers(archs, cores, &plan)?;

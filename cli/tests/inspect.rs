@@ -40,6 +40,30 @@ mod kernels {
 }
 "#;
 
+/// What two examples have: a kernel that the program has, too, and one that both have.
+const EXAMPLE: &str = r#"fn main() {}
+
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel]
+    pub fn saxpy(t: Thread<1>, mut y: DisjointSlice<f32>) {
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = NUMBER;
+        }
+    }
+
+    #[kernel(T = [f32, u32])]
+    pub fn copied<T: DeviceCopy>(t: Thread<1>, x: &[T], mut y: DisjointSlice<T>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = x[i.get()];
+        }
+    }
+}
+"#;
+
 /// What ptxas does, for the entry point given by `-e` or all of the text: 40 registers for sm_75, else 36.
 const PTXAS: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
@@ -103,6 +127,8 @@ impl Package {
         write("Cargo.toml", &manifest);
         write("build.rs", "fn main() { ferrogrid_build::compile() }");
         write("src/main.rs", MAIN);
+        write("examples/one.rs", &EXAMPLE.replace("NUMBER", "1.0"));
+        write("examples/two.rs", &EXAMPLE.replace("NUMBER", "2.0"));
         write("tools/ptxas", PTXAS);
         write("tools/nvdisasm", NVDISASM);
         let time = |file: &Path| file.metadata().and_then(|it| it.modified()).ok();
@@ -189,7 +215,40 @@ fn an_instance_of_a_generic_kernel_has_its_own_block_and_shared_memory() {
         .collect();
     assert_eq!(shared, ["256", "512"], "{table}");
     let message = package.failure(true, &["reversed", "--sass"]);
-    assert!(message.contains("kernels::reversed::<f32, 64>   (bin `app`)"), "{message}");
+    let advice = "  cargo ferrogrid inspect 'kernels::reversed::<f32, 64>' --bin app --sass\n";
+    assert!(message.contains(advice), "{message}");
+}
+
+#[test]
+fn of_kernels_of_the_same_name_that_of_the_program_is_meant() {
+    let package = Package::new();
+    let output = package.inspect(true, &["saxpy"]);
+    let (text, note) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(text.starts_with("kernels::saxpy, bin `app`, for sm_75\n"), "{text}");
+    assert!(note.contains("others have that name, too: --example one, --example two"), "{note}");
+    let text = package.text(true, &["saxpy", "--example", "two"]);
+    assert!(text.starts_with("kernels::saxpy, example `two`, for sm_75\n"), "{text}");
+}
+
+#[test]
+fn a_table_of_kernels_says_what_to_type_for_one() {
+    let package = Package::new();
+    let table = package.text(true, &["copied"]);
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|it| it.starts_with("kernels::"))
+        .map(|it| it.split("  sm_").next().unwrap().trim())
+        .collect();
+    let expected = ["one", "two"]
+        .map(|name| ["f32", "u32"].map(|ty| format!("kernels::copied::<{ty}>  --example {name}")));
+    assert_eq!(rows, expected.concat(), "{table}");
+    let request = table.lines().last().unwrap().trim();
+    assert_eq!(request, "cargo ferrogrid inspect 'kernels::copied::<f32>' --example one", "{table}");
+    let text = package.text(true, &["kernels::copied::<f32>", "--example", "one"]);
+    assert!(text.starts_with("kernels::copied::<f32>, example `one`, for sm_75\n"), "{text}");
+    let message = package.failure(true, &["copied::<u32>", "--sass"]);
+    let advice = "  cargo ferrogrid inspect 'kernels::copied::<u32>' --example two --sass\n";
+    assert!(message.contains(advice), "{message}");
 }
 
 #[test]
@@ -220,9 +279,15 @@ fn without_nvidias_programs_there_is_ptx_and_what_to_install_for_more() {
     let package = Package::new();
     let text = package.text(false, &["saxpy"]);
     assert!(text.contains("st.global.b32"), "{text}");
-    assert!(text.contains("pip install --target target/cuda nvidia-cuda-nvcc"), "{text}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside/cuda");
+    let advice = format!("pip install --target {} nvidia-cuda-nvcc", folder.display());
+    assert!(text.contains(&advice), "{text}");
     let message = package.failure(false, &["saxpy", "--sass"]);
-    assert!(message.contains("machine code needs ptxas"), "{message}");
+    assert!(message.contains("machine code needs ptxas and nvdisasm"), "{message}");
+    assert!(
+        message.contains("nvidia-cuda-nvcc\n") && message.ends_with("nvidia-cuda-nvdisasm\n"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -239,6 +304,6 @@ fn the_report_has_the_shape_that_programs_rely_on() {
     assert_eq!((&report["schema"], &report["package"]), (&1.into(), &"app".into()));
     shape::assert_golden("inspect", &report);
     let kernels = package.json(&["--json"]);
-    assert_eq!(kernels["kernels"].as_array().unwrap().len(), 3);
+    assert_eq!(kernels["kernels"].as_array().unwrap().len(), 9);
     shape::assert_golden("inspect-all", &kernels);
 }

@@ -21,21 +21,30 @@ use crate::device_copy::DeviceCopy;
 /// threads could disagree about how the slice is divided, and two of them would have the same element.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
-/// fn saxpy(t: Thread<1>, a: f32, x: &[Aligned16<[f32; 4]>], mut y: DisjointSlice<Aligned16<[f32; 4]>>) {
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- a*x + y, four elements a thread.
+/// #[kernel]
+/// pub fn saxpy(t: Thread<1>, a: f32, x: &[Aligned16<[f32; 4]>], mut y: DisjointSlice<Aligned16<[f32; 4]>>) {
 ///     let i = t.index();
 ///     if let Some(y) = y.get_mut(i) {
+///         let x = x[i.get()];
 ///         for k in 0..4 {
-///             y[k] += a * x[i.get()][k];
+///             y[k] += a * x[k];
 ///         }
 ///     }
 /// }
-///
-/// let x = Aligned16::new([1.0_f32, 2.0, 3.0, 4.0]);
-/// assert_eq!(x.iter().sum::<f32>(), 10.0);
-/// assert_eq!((size_of_val(&x), align_of_val(&x)), (16, 16));
-/// # let _: fn(Thread<1>, f32, &[Aligned16<[f32; 4]>], DisjointSlice<Aligned16<[f32; 4]>>) = saxpy;
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.fill(1.0_f32, 1024)?;
+/// let mut y = stream.fill(2.0_f32, 1024)?;
+/// let x = x.view().as_aligned16::<4>()?;
+/// kernels::saxpy(&stream, Grid::cover(x.len()), 3.0, x, y.view_mut().as_aligned16::<4>()?)?;
+/// assert_eq!(stream.download(&y)?, [5.0; 1024]);
+/// # Ok(()) }
 /// ```
 // As an integer, because LLVM moves one as a whole, but takes a copy of an array apart into 8-byte moves;
 // and perhaps uninitialised, because a value may have padding.

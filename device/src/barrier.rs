@@ -12,6 +12,36 @@ impl<const R: usize> Thread<'_, R> {
     /// Waits for all threads of the block (CUDA's `__syncthreads()`, PTX `bar.sync`). What they wrote
     /// before is visible to all of them afterwards.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    ///
+    /// /// How many of each block's 64 elements are even.
+    /// #[kernel(block = 64)]
+    /// pub fn even(t: Thread<1>, x: &[u32], mut counts: DisjointSlice<u32>, mut all: Shared<[DeviceAtomic<u32>; 1]>) {
+    ///     all.fill_with(&t, |_| DeviceAtomic::new(0));
+    ///     let all = t.publish(all);
+    ///     if x[t.index().get()] % 2 == 0 {
+    ///         all[0].fetch_add(1, Relaxed);
+    ///     }
+    ///     t.sync_threads(); // all have counted; no `unsafe` in a kernel
+    ///     if let Some(count) = counts.get_mut(t.index()) {
+    ///         *count = all[0].load(Relaxed);
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..64).collect::<Vec<u32>>())?;
+    /// let mut counts = stream.zeros(64)?;
+    /// kernels::even(&stream, Grid::cover(64), &x, &mut counts)?;
+    /// assert_eq!(stream.download(&counts)?, [32; 64]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// All threads of the block make this call together: no control flow on the way to it differs between
     /// them.
@@ -24,6 +54,28 @@ impl<const R: usize> Thread<'_, R> {
 
     /// Waits for all threads of the block; tells how many brought `true` (CUDA's
     /// `__syncthreads_count()`, PTX `bar.red.popc`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// How many of the elements of each row are greater than `limit`; a row has as many as a block threads.
+    /// #[kernel]
+    /// pub fn greater(t: Thread<1>, x: Plane<f32>, limit: f32, mut counts: DisjointRows<u32>) {
+    ///     let mine = x[t.block_idx()[0] as usize][t.thread_rank() as usize];
+    ///     let count = t.sync_threads_count(mine > limit);
+    ///     counts.fill_with(&t, |_| count);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&[1.0, 5.0, 7.0, 2.0, 6.0, 3.0_f32])?;
+    /// let mut counts = stream.zeros(2)?;
+    /// kernels::greater(&stream, Grid::new(2, 3), x.view_2d(3, 2)?, 4.0, counts.view_2d_mut(1, 2)?)?;
+    /// assert_eq!(stream.download(&counts)?, [2, 1]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// As for [`Thread::sync_threads`].
@@ -49,6 +101,32 @@ impl<const R: usize> Thread<'_, R> {
     /// Waits for all threads of the block; tells whether any brought `true` (CUDA's
     /// `__syncthreads_or()`, PTX `bar.red.or`).
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The most steps of `n -> n / 2` or `3 * n + 1` that a number of the block's takes to come to 1.
+    /// #[kernel]
+    /// pub fn steps(t: Thread<1>, x: &[u32], mut most: DisjointRows<u32>) {
+    ///     let (mut n, mut steps) = (x[t.index().get()], 0);
+    ///     while t.sync_threads_or(n != 1) {
+    ///         n = if n % 2 == 0 { n / 2 } else { 3 * n + 1 };
+    ///         n = if n == 4 { 1 } else { n };
+    ///         steps += 1;
+    ///     }
+    ///     most.fill_with(&t, |_| steps);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&[1_u32, 2, 3, 6])?;
+    /// let mut most = stream.zeros(2)?;
+    /// kernels::steps(&stream, Grid::new(2, 2), &x, most.view_2d_mut(1, 2)?)?;
+    /// assert_eq!(stream.download(&most)?, [1, 6]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// As for [`Thread::sync_threads`].
     #[track_caller]
@@ -63,6 +141,32 @@ impl<const R: usize> Thread<'_, R> {
     /// [`Shared`](crate::Shared), a [`SharedSlice`](crate::SharedSlice), or a tuple of them: one barrier
     /// serves all.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Turns each block of 64 elements around.
+    /// #[kernel(block = 64)]
+    /// pub fn reverse(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, mut tile: Shared<[u32; 64]>) {
+    ///     let i = t.index();
+    ///     tile.fill_with(&t, |_| x[i.get()]); // each thread its own element
+    ///     let tile = t.publish(tile);
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = tile[63 - t.thread_rank() as usize]; // any thread any element
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..128).collect::<Vec<u32>>())?;
+    /// let mut y = stream.zeros(128)?;
+    /// kernels::reverse(&stream, Grid::cover(128), &x, &mut y)?;
+    /// let y = stream.download(&y)?;
+    /// assert_eq!((y[0], y[63], y[64]), (63, 0, 127));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// As for [`Thread::sync_threads`].
     #[track_caller]
@@ -76,6 +180,37 @@ impl<const R: usize> Thread<'_, R> {
     /// Ends the reading of shared memory: waits for all threads of the block, and turns `regions` back
     /// into ones in which each thread writes what is its own.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Adds to each element of a block of 64 those before it, in six rounds.
+    /// #[kernel(block = 64)]
+    /// pub fn running_sums(t: Thread<1>, mut x: DisjointSlice<u32>, mut tile: Shared<[u32; 64]>) {
+    ///     let (i, rank) = (t.index(), t.thread_rank() as usize);
+    ///     let mut sum = x.get_mut(i).map_or(0, |x| *x);
+    ///     let mut distance = 1;
+    ///     while distance < 64 {
+    ///         tile.fill_with(&t, |_| sum);
+    ///         let all = t.publish(tile);
+    ///         sum += if rank >= distance { all[rank - distance] } else { 0 };
+    ///         tile = t.reclaim(all); // nobody reads any more
+    ///         distance *= 2;
+    ///     }
+    ///     if let Some(x) = x.get_mut(i) {
+    ///         *x = sum;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.fill(1_u32, 64)?;
+    /// kernels::running_sums(&stream, Grid::cover(64), &mut x)?;
+    /// assert_eq!(stream.download(&x)?, (1..=64).collect::<Vec<u32>>());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// As for [`Thread::sync_threads`].
     #[track_caller]
@@ -88,6 +223,45 @@ impl<const R: usize> Thread<'_, R> {
 
     /// [`Thread::publish`] and [`Thread::reclaim`] of different regions with one barrier, as for two
     /// buffers that take turns.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Adds to each element of a block of 64 those before it: two regions that take turns, one barrier a round.
+    /// #[kernel(block = 64)]
+    /// pub fn running_sums(
+    ///     t: Thread<1>, mut x: DisjointSlice<u32>, mut a: Shared<[u32; 64]>, mut b: Shared<[u32; 64]>,
+    /// ) {
+    ///     let (i, rank) = (t.index(), t.thread_rank() as usize);
+    ///     let mut sum = x.get_mut(i).map_or(0, |x| *x);
+    ///     a.fill_with(&t, |_| sum);
+    ///     let mut read_a = t.publish(a);
+    ///     let mut distance = 1;
+    ///     while distance < 64 {
+    ///         sum += if rank >= distance { read_a[rank - distance] } else { 0 };
+    ///         b.fill_with(&t, |_| sum);
+    ///         let (read_b, write_a) = t.publish_and_reclaim(b, read_a);
+    ///         distance *= 2;
+    ///         sum += if rank >= distance { read_b[rank - distance] } else { 0 };
+    ///         a = write_a;
+    ///         a.fill_with(&t, |_| sum);
+    ///         (read_a, b) = t.publish_and_reclaim(a, read_b);
+    ///         distance *= 2;
+    ///     }
+    ///     if let Some(x) = x.get_mut(i) {
+    ///         *x = sum;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.fill(1_u32, 64)?;
+    /// kernels::running_sums(&stream, Grid::cover(64), &mut x)?;
+    /// assert_eq!(stream.download(&x)?, (1..=64).collect::<Vec<u32>>());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// As for [`Thread::sync_threads`].
@@ -107,12 +281,34 @@ impl<const R: usize> Thread<'_, R> {
     /// [`Thread::reclaim`] after it, so that the region is there to be written again. For functions that are given
     /// a region to work with:
     ///
-    /// ```ignore
-    /// fn block_max<const ID: usize>(t: &Thread<1>, tile: &mut Shared<[f32; 256], ID>, x: f32) -> f32 {
-    ///     tile.fill_with(t, |_| f32::MIN);
-    ///     if let Some(mine) = tile.get_mut(t) { *mine = x; }
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The greatest `x` of the block, for a function that is given a region to work with.
+    /// fn block_max<const ID: usize>(t: &Thread<1>, tile: &mut Shared<[f32; 64], ID>, x: f32) -> f32 {
+    ///     tile.fill_with(t, |_| x);
     ///     t.with_published(tile, |all| all.iter().copied().fold(f32::MIN, f32::max))
     /// }
+    ///
+    /// #[kernel(block = 64)]
+    /// pub fn spread(t: Thread<1>, mut x: DisjointSlice<f32>, mut tile: Shared<[f32; 64]>) {
+    ///     let i = t.index();
+    ///     let mine = x.get_mut(i).map_or(0.0, |x| *x);
+    ///     let greatest = block_max(&t, &mut tile, mine);
+    ///     let least = -block_max(&t, &mut tile, -mine); // the region again
+    ///     if let Some(x) = x.get_mut(i) {
+    ///         *x = greatest - least;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&(5..69).map(|x| x as f32).collect::<Vec<_>>())?;
+    /// kernels::spread(&stream, Grid::cover(64), &mut x)?;
+    /// assert_eq!(stream.download(&x)?, [63.0; 64]);
+    /// # Ok(()) }
     /// ```
     ///
     /// # Safety
@@ -139,6 +335,33 @@ impl<const R: usize> Thread<'_, R> {
 impl<const R: usize> Thread<'_, R> {
     /// Waits for all threads of the grid (cooperative groups' `grid.sync()`), in a kernel that is
     /// `#[kernel(cooperative)]`. What they wrote before is visible to all of them afterwards.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    ///
+    /// /// What part of the sum of all elements each of them is, in one launch.
+    /// #[kernel(cooperative)]
+    /// pub fn parts(t: Thread<1>, x: &[u32], sum: &[DeviceAtomic<u32>], mut y: DisjointSlice<f32>) {
+    ///     let i = t.index();
+    ///     sum[0].fetch_add(x[i.get()], Relaxed);
+    ///     t.sync_grid(); // all threads of all blocks have added theirs
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = x[i.get()] as f32 / sum[0].load(Relaxed) as f32;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&[1_u32, 2, 3, 2])?;
+    /// let (mut sum, mut y) = (stream.zeros(1)?, stream.zeros(4)?);
+    /// kernels::parts(&stream, Grid::new(2, 2), &x, sum.as_atomic(), &mut y)?;
+    /// assert_eq!(stream.download(&y)?, [0.125, 0.25, 0.375, 0.25]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// All threads of the grid make this call together, in a launch whose blocks are all resident at the

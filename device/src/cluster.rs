@@ -71,18 +71,30 @@ impl<const R: usize> Thread<'_, R> {
     /// that all of them read. `regions` is a [`Shared`], a [`SharedSlice`], or a tuple of them.
     ///
     /// ```
-    /// use ferrogrid_device::prelude::*;
-    ///
-    /// /// What the other of a cluster's two blocks has written.
-    /// ///
-    /// /// # Safety
-    /// /// All threads of the cluster call it together.
-    /// unsafe fn of_neighbour(t: &Thread<1>, mut all: Shared<[u32; 256]>) -> u32 {
-    ///     all.fill_with(t, |i| i as u32);
-    ///     // SAFETY: as above. In the body of a kernel this needs no `unsafe`.
-    ///     let all = unsafe { t.publish_cluster(all) };
-    ///     all.block(t, 1 - t.cluster_rank())[t.thread_rank() as usize]
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Two blocks of 64 threads swap their elements through shared memory.
+    /// #[kernel(block = 64, cluster = 2)]
+    /// pub fn swap(t: Thread<1>, mut x: DisjointSlice<u32>, mut tile: Shared<[u32; 64]>) {
+    ///     let i = t.index();
+    ///     let mine = x.get_mut(i).map_or(0, |x| *x);
+    ///     tile.fill_with(&t, |_| mine);
+    ///     let tile = t.publish_cluster(tile); // no `unsafe` in a kernel
+    ///     let other = tile.block(&t, 1 - t.cluster_rank());
+    ///     if let Some(x) = x.get_mut(i) {
+    ///         *x = other[t.thread_rank() as usize];
+    ///     }
     /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&(0..128).collect::<Vec<u32>>())?;
+    /// kernels::swap(&stream, Grid::cover(128), &mut x)?;
+    /// let x = stream.download(&x)?;
+    /// assert_eq!((x[0], x[63], x[64]), (64, 127, 0));
+    /// # Ok(()) }
     /// ```
     ///
     /// # Safety

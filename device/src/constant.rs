@@ -16,11 +16,33 @@ use core::ops::Deref;
 /// `ferrogrid::DeviceConstant`, which sets and reads it in the order of streams.
 ///
 /// ```
-/// use ferrogrid_device::Constant;
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[constant]
+/// pub static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
 ///
-/// // In a `#[ferrogrid::module]`, below `#[constant]`:
-/// static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
-/// assert_eq!(WEIGHTS.iter().sum::<f32>(), 1.0);
+/// /// Each element with its neighbours.
+/// #[kernel]
+/// pub fn smooth(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         let at = |offset: usize| x.get((i.get() + offset).wrapping_sub(1)).copied().unwrap_or(0.0);
+///         *y = (0..3).map(|k| WEIGHTS[k] * at(k)).sum();
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[0.0, 4.0, 8.0])?;
+/// let mut y = stream.zeros(3)?;
+/// kernels::smooth(&stream, Grid::cover(3), &x, &mut y)?;
+/// assert_eq!(stream.download(&y)?, [1.0, 4.0, 5.0]);
+/// kernels::WEIGHTS.set(&stream, &[0.0, 0.0, 1.0])?;
+/// kernels::smooth(&stream, Grid::cover(3), &x, &mut y)?;
+/// assert_eq!(stream.download(&y)?, [4.0, 8.0, 0.0]);
+/// # Ok(()) }
 /// ```
 #[repr(transparent)]
 pub struct Constant<T>(T);

@@ -13,6 +13,45 @@ use core::num::Wrapping;
 /// are structs, which may be `struct Pair(f32, u32);`.
 /// References and pointers are not: an address of the host means nothing on a device.
 ///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[derive(Clone, Copy, DeviceCopy)]
+/// #[repr(C)]
+/// pub struct Particle {
+///     pub place: [f32; 2],
+///     pub speed: [f32; 2],
+/// }
+///
+/// #[derive(Clone, Copy, DeviceCopy)]
+/// #[repr(u32)]
+/// pub enum Walls {
+///     Open,
+///     Closed,
+/// }
+///
+/// #[kernel]
+/// pub fn advance(t: Thread<1>, walls: Walls, mut particles: DisjointSlice<Particle>) {
+///     let Some(particle) = particles.get_mut(t.index()) else { return };
+///     for axis in 0..2 {
+///         particle.place[axis] += particle.speed[axis];
+///         if matches!(walls, Walls::Closed) {
+///             particle.place[axis] = particle.place[axis].clamp(0.0, 1.0);
+///         }
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let particle = kernels::Particle { place: [0.5, 0.5], speed: [0.25, 0.75] };
+/// let mut particles = stream.upload(&[particle])?;
+/// kernels::advance(&stream, Grid::cover(1), kernels::Walls::Closed, &mut particles)?;
+/// assert_eq!(stream.download(&particles)?[0].place, [0.75, 1.0]);
+/// # Ok(()) }
+/// ```
+///
 /// # Safety
 /// The layout must be defined (`repr(C)`, `repr(transparent)`, or a primitive) and equal on the host
 /// and on `nvptx64-nvidia-cuda`; the value must hold no address and own nothing.

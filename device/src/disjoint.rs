@@ -16,15 +16,36 @@ use crate::index::{Index, place};
 /// In rank 2 the elements lie row by row: (x, y) is element `y * width + x`; in rank 3 layer by layer.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
 /// /// y <- a*x + y
-/// fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+/// #[kernel]
+/// pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
 ///     let i = t.index();
-///     if let Some(y) = y.get_mut(i) {
+///     if let Some(y) = y.get_mut(i) { // `None` for threads beyond the end
 ///         *y += a * x[i.get()];
 ///     }
 /// }
+///
+/// /// Sets the diagonal of a plane.
+/// #[kernel]
+/// pub fn diagonal(t: Thread<2>, value: f32, mut plane: DisjointSlice<f32, 2>) {
+///     let i = t.index();
+///     if let Some(element) = plane.get_mut(i) && i.x() == i.y() {
+///         *element = value;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1.0, 2.0, 3.0, 4.0])?;
+/// let mut y = stream.zeros(4)?;
+/// kernels::saxpy(&stream, Grid::cover(4), 2.0, &x, &mut y)?;
+/// kernels::diagonal(&stream, Grid::cover([2, 2]), 9.0, y.view_2d_mut(2, 2)?)?;
+/// assert_eq!(stream.download(&y)?, [9.0, 4.0, 6.0, 9.0]);
+/// # Ok(()) }
 /// ```
 pub struct DisjointSlice<'a, T, const R: usize = 1> {
     start: *mut T,

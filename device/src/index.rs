@@ -10,14 +10,25 @@ use core::marker::PhantomData;
 /// That is what lets [`DisjointSlice::get_mut`](crate::DisjointSlice::get_mut) be safe.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
-/// fn double(t: Thread<2>, width: usize, x: &[f32], mut y: DisjointSlice<f32, 2>) {
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[kernel]
+/// pub fn double(t: Thread<2>, x: Plane<f32>, mut y: DisjointSlice<f32, 2>) {
 ///     let i = t.index();
 ///     if let Some(y) = y.get_mut(i) {
-///         *y = 2.0 * x[i.y() * width + i.x()]; // numbers read; only the index itself writes
+///         *y = 2.0 * x[i.y()][i.x()]; // numbers read; only the index itself writes
 ///     }
 /// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let mut y = stream.zeros(6)?;
+/// kernels::double(&stream, Grid::cover([3, 2]), x.view_2d(3, 2)?, y.view_2d_mut(3, 2)?)?;
+/// assert_eq!(stream.download(&y)?[5], 12.0);
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Copy)]
 pub struct Index<'t, const R: usize> {

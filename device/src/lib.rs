@@ -3,27 +3,52 @@
 //! device (only mathematics takes std there). This crate allocates nothing and must not know the host
 //! runtime.
 //!
-//! ```
-//! use ferrogrid_device::prelude::*;
+//! Programs reach it as `ferrogrid::device`; a module of kernels imports the [`prelude`]:
 //!
-//! // The body of an element-wise kernel: ordinary Rust.
-//! fn scale(t: Thread<1>, factor: f32, mut y: DisjointSlice<f32>) {
-//!     if let Some(y) = y.get_mut(t.index()) {
-//!         *y *= factor;
+//! ```
+//! use ferrogrid::prelude::*;
+//!
+//! #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+//! mod kernels {
+//!     use ferrogrid::device::prelude::*;
+//!
+//!     /// y <- factor * y, one element per thread.
+//!     #[kernel]
+//!     pub fn scale(t: Thread<1>, factor: f32, mut y: DisjointSlice<f32>) {
+//!         if let Some(y) = y.get_mut(t.index()) {
+//!             *y *= factor;
+//!         }
 //!     }
 //! }
 //!
-//! // Run here for one block of four threads, as the CPU device does.
-//! let mut data = [1.0_f32, 2.0, 3.0];
-//! let block = ferrogrid_device::native::Block::new([0; 3], [4, 1, 1], [1; 3]);
-//! let pointer = data.as_mut_ptr();
-//! // SAFETY: this block is the whole launch, and the only one to use the slice; `data` has three
-//! // elements.
-//! unsafe {
-//!     block.for_each_thread::<1>(|t| scale(t, 10.0, DisjointSlice::from_raw_parts(pointer, [3])));
+//! fn main() -> ferrogrid::Result<()> {
+//!     let stream = Device::cpu().new_stream()?;
+//!     let mut y = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+//!     kernels::scale(&stream, Grid::cover(y.len()), 10.0, &mut y)?;
+//!     assert_eq!(stream.download(&y)?, [10.0, 20.0, 30.0]);
+//!     Ok(())
 //! }
-//! assert_eq!(data, [10.0, 20.0, 30.0]);
 //! ```
+//!
+//! | CUDA C++ | here |
+//! |---|---|
+//! | `threadIdx`, `blockIdx`, `blockDim`, `gridDim` | [`Thread::thread_idx`] and so on; [`Thread::index`] is the place in the grid |
+//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointTiles`], [`DisjointRows`]: to each thread its own |
+//! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], elements of 16 bytes (`float4`) an [`Aligned16`] |
+//! | `__shared__`, `extern __shared__` | [`Shared`], [`SharedSlice`] |
+//! | `__constant__` | [`Constant`] |
+//! | `__syncthreads()`, `__syncthreads_count()` | [`Thread::publish`] and [`Thread::reclaim`]; [`Thread::sync_threads`], [`Thread::sync_threads_count`] |
+//! | `__threadfence()` | [`fence`] |
+//! | `cooperative_groups::this_grid().sync()` | [`Thread::sync_grid`] |
+//! | `__shfl_sync()`, `__ballot_sync()`, `tiled_partition` | [`Thread::warp`], [`Tile`] |
+//! | `cub::BlockReduce`, `cub::BlockScan` | [`Thread::block_reduce`], [`Thread::block_inclusive_scan`] |
+//! | clusters, distributed shared memory | [`Thread::publish_cluster`] |
+//! | `atomicAdd()`, `cuda::atomic_ref` | [`DeviceAtomic`] |
+//! | `sinf()`, `__sinf()` | [`math::Float`]: std's names; [`math::FastMath`] |
+//! | `__half`, `__nv_bfloat16`, `__half2` | the module `half` |
+//! | `__popc()`, `__clz()` | core's `count_ones()`, `leading_zeros()`; [`integer`] has what core lacks |
+//! | `curand` (Philox) | [`random::Philox4x32`] |
+//! | `printf()`, `assert()` | [`println!`], core's `assert!` |
 
 #![deny(missing_docs)]
 #![no_std]
@@ -33,11 +58,13 @@
 mod aligned;
 pub mod atomic;
 mod barrier;
+pub mod cache;
 mod cluster;
 #[doc(hidden)]
 pub mod constant;
 mod device_copy;
 mod disjoint;
+mod exchange;
 #[doc(hidden)]
 pub mod failure;
 #[cfg(feature = "half")]
@@ -58,6 +85,7 @@ mod panic;
 mod plane;
 pub mod random;
 pub mod shared;
+pub mod sort;
 mod stride;
 mod thread;
 pub mod uniform;
@@ -74,10 +102,12 @@ pub use cluster::{
 pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
 pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
+pub use exchange::ExchangeScratch;
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
 pub use plane::Plane;
 pub use shared::{Padded, Scratch, Shared, SharedElement, SharedSlice};
+pub use sort::SortScratch;
 pub use stride::{BlockStride, GridStride};
 pub use thread::Thread;
 pub use warp::{Tile, Warp};
@@ -87,8 +117,9 @@ pub mod prelude {
     pub use crate::integer::MulHi;
     pub use crate::math::{FastMath, Float};
     pub use crate::{
-        Aligned16, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles, Index,
-        Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, Thread, Tile, Warp, atomic, fence,
+        Aligned16, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles,
+        ExchangeScratch, Index, Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, SortScratch,
+        Thread, Tile, Warp, atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{constant, kernel};
 }

@@ -38,11 +38,29 @@ pub use native::connect;
 /// the import the module does not compile for a device, which has no std; in a `module(host_only)` std's is meant.
 ///
 /// ```
-/// use ferrogrid_device::println;
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::println; // not in the prelude: std has that name
 ///
-/// fn report(place: usize, value: f32) {
-///     println!("element {place} is {value:.2}");
+/// #[kernel]
+/// pub fn report(t: Thread<1>, x: &[f32]) {
+///     let i = t.index().get();
+///     if i < x.len() && x[i].is_nan() {
+///         println!("element {i} is not a number: {:?}", x);
+///     }
 /// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let (sender, lines) = std::sync::mpsc::channel();
+/// stream.device().set_output(move |line| sender.send(line.to_owned()).unwrap());
+/// let x = stream.upload(&[1.0, f32::NAN])?;
+/// kernels::report(&stream, Grid::cover(2), &x)?;
+/// stream.synchronize()?;
+/// assert_eq!(lines.recv().unwrap(), "element 1 is not a number: [1.0, NaN]\n");
+/// # Ok(()) }
 /// ```
 #[macro_export]
 macro_rules! println {

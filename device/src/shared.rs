@@ -31,20 +31,31 @@ use crate::thread::Thread;
 /// takes a region is generic over it.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
 /// /// Each thread writes its element, then all read their neighbour's.
-/// ///
-/// /// # Safety
-/// /// All threads of the block make this call together.
-/// unsafe fn next<const ID: usize>(t: &Thread<1>, mut all: Shared<[u32; 64], ID>, mine: u32) -> u32 {
-///     if let Some(place) = all.get_mut(t) {
-///         *place = mine;
+/// #[kernel(block = 64)]
+/// pub fn rotate(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, mut all: Shared<[u32; 64]>) {
+///     let i = t.index();
+///     if let Some(place) = all.get_mut(&t) {
+///         *place = x[i.get()];
 ///     }
-///     // SAFETY: as the caller vouches.
-///     let all = unsafe { t.publish(all) };
-///     all[(t.thread_rank() as usize + 1) % 64]
+///     let all = t.publish(all); // waits for the block
+///     if let Some(y) = y.get_mut(i) {
+///         *y = all[(t.thread_rank() as usize + 1) % 64];
+///     }
 /// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..64).collect::<Vec<u32>>())?;
+/// let mut y = stream.zeros(64)?;
+/// kernels::rotate(&stream, Grid::cover(64), &x, &mut y)?; // nothing is passed for `all`
+/// let y = stream.download(&y)?;
+/// assert_eq!((y[0], y[63]), (1, 0));
+/// # Ok(()) }
 /// ```
 pub struct Shared<'b, A: SharedArray, const ID: usize = 0> {
     pub(crate) start: *mut A,
@@ -86,6 +97,29 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
     }
 
     /// The thread's own elements with their places.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Each block of 32 threads writes the squares of 0 to 99.
+    /// #[kernel(block = 32)]
+    /// pub fn squares(t: Thread<1>, mut rows: DisjointRows<u32>, mut tile: Shared<[u32; 100]>) {
+    ///     for (place, element) in tile.iter_mut(&t) {
+    ///         *element = (place * place) as u32; // places t, t + 32, t + 64, ...
+    ///     }
+    ///     let tile = t.publish(tile);
+    ///     rows.fill_with(&t, |column| tile[column]);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut rows = stream.zeros(100)?;
+    /// kernels::squares(&stream, Grid::new(1, 32), rows.view_2d_mut(100, 1)?)?;
+    /// assert_eq!(stream.download(&rows)?[99], 9801);
+    /// # Ok(()) }
+    /// ```
     #[inline(always)]
     pub fn iter_mut<const R: usize>(&mut self, thread: &Thread<'_, R>) -> SharedIter<'_, A> {
         SharedIter {
@@ -130,6 +164,36 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
 impl<'b, A: SharedArray, const ID: usize> Published<'b, A, ID> {
     /// The same memory as an array of another type from the next [`Thread::reclaim`] on, with undefined
     /// content. It must not be larger: that is checked at compile time.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The sum of each block's 64 elements, and then their places by size, in the same memory.
+    /// #[kernel(block = 64)]
+    /// pub fn both(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>, mut tile: Shared<[f32; 64]>) {
+    ///     let i = t.index();
+    ///     tile.fill_with(&t, |_| x[i.get()]);
+    ///     let numbers = t.publish(tile);
+    ///     let sum: f32 = numbers.iter().sum();
+    ///     let place = numbers.iter().filter(|other| **other < x[i.get()]).count() as u32;
+    ///     let mut places: Shared<[u32; 64], _> = t.reclaim(numbers.retype()); // was `[f32; 64]`
+    ///     places.fill_with(&t, |_| place);
+    ///     let places = t.publish(places);
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = sum + places[0] as f32;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..64).rev().map(|x| x as f32).collect::<Vec<_>>())?;
+    /// let mut y = stream.zeros(64)?;
+    /// kernels::both(&stream, Grid::cover(64), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?, [2016.0 + 63.0; 64]);
+    /// # Ok(()) }
+    /// ```
     #[inline(always)]
     pub fn retype<B: SharedArray>(self) -> Retyped<'b, B, ID> {
         const {

@@ -3,7 +3,9 @@
 //! either was found out.
 
 use crate::cluster::{PublishToCluster, ReclaimFromCluster};
+use crate::exchange::ExchangeScratch;
 use crate::shared::{Publish, Reclaim, Scratch, Shared, SharedArray, SharedElement};
+use crate::sort::{RadixKey, RadixOrder, SortScratch};
 use crate::thread::Thread;
 use crate::warp::Exchange;
 
@@ -78,11 +80,11 @@ impl<'a, 't, const R: usize> Together<&'a Thread<'t, R>> {
 }
 
 macro_rules! barriers {
-    ($(fn $name:ident $(<$($bound:ident: $trait:ident $(+ $more:ident)?),* $(; const $id:ident)?>)? ($($argument:ident: $ty:ty),*) $(-> $result:ty)?;)*) => {
+    ($(fn $name:ident $(<$($bound:ident: $trait:ident $(+ $more:ident)?),* $(; const $($id:ident),*)?>)? ($($argument:ident: $ty:ty),*) $(-> $result:ty)?;)*) => {
         impl<const R: usize> Together<&Thread<'_, R>> { $(
             #[track_caller]
             #[inline(always)]
-            pub fn $name $(<$($bound: $trait $(+ $more)?,)* $(const $id: usize)?>)? (self, $($argument: $ty),*) $(-> $result)? {
+            pub fn $name $(<$($bound: $trait $(+ $more)?,)* $($(const $id: usize),*)?>)? (self, $($argument: $ty),*) $(-> $result)? {
                 // SAFETY: all threads make the call together: for that `self` stands.
                 unsafe { self.0.$name($($argument),*) }
             }
@@ -102,6 +104,14 @@ barriers! {
     fn block_reduce<T: Exchange + SharedElement; const ID>(scratch: &mut Shared<'_, Scratch<T>, ID>, value: T, operation: impl Fn(T, T) -> T) -> T;
     fn block_inclusive_scan<T: Exchange + SharedElement; const ID>(scratch: &mut Shared<'_, Scratch<T>, ID>, value: T, operation: impl Fn(T, T) -> T) -> T;
     fn block_exclusive_scan<T: Exchange + SharedElement; const ID>(scratch: &mut Shared<'_, Scratch<T>, ID>, value: T, first: T, operation: impl Fn(T, T) -> T) -> T;
+    fn block_blocked_to_striped<T: SharedElement + Copy; const ID, B, N>(scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>, items: [T; N]) -> [T; N];
+    fn block_striped_to_blocked<T: SharedElement + Copy; const ID, B, N>(scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>, items: [T; N]) -> [T; N];
+    fn block_scatter_to_blocked<T: SharedElement + Copy; const ID, B, N>(scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>, items: [T; N], ranks: [u32; N]) -> [T; N];
+    fn block_scatter_to_striped<T: SharedElement + Copy; const ID, B, N>(scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>, items: [T; N], ranks: [u32; N]) -> [T; N];
+    fn block_radix_sort<K: RadixKey, V: SharedElement + Copy, O: RadixOrder; const ID, B, N>(scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>, keys: [K; N], order: O) -> [K; N];
+    fn block_radix_sort_to_striped<K: RadixKey, V: SharedElement + Copy, O: RadixOrder; const ID, B, N>(scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>, keys: [K; N], order: O) -> [K; N];
+    fn block_radix_sort_pairs<K: RadixKey, V: SharedElement + Copy, O: RadixOrder; const ID, B, N>(scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>, keys: [K; N], values: [V; N], order: O) -> ([K; N], [V; N]);
+    fn block_radix_sort_pairs_to_striped<K: RadixKey, V: SharedElement + Copy, O: RadixOrder; const ID, B, N>(scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>, keys: [K; N], values: [V; N], order: O) -> ([K; N], [V; N]);
     fn sync_cluster();
     fn publish_cluster<P: PublishToCluster>(regions: P) -> P::Published;
     fn reclaim_cluster<P: ReclaimFromCluster>(regions: P) -> P::Reclaimed;

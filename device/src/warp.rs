@@ -2,12 +2,14 @@
 //! of 16, 8, 4, 2 or 1 threads do the same among themselves. It must not know how lanes wait for each
 //! other.
 
+mod exchange;
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
 #[cfg(target_arch = "nvptx64")]
 mod ptx;
 mod reduce;
 mod shuffle;
+mod sort;
 
 use core::marker::PhantomData;
 
@@ -32,12 +34,29 @@ pub type Warp<'t> = Tile<'t, 32>;
 /// reports it. A thread that has ended is not waited for on a GPU; the CPU device reports that, too.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
-/// /// The greatest of the values of each 8 neighbouring threads.
-/// fn greatest_of_eight(t: &Thread<1>, x: i32) -> i32 {
-///     t.warp().tile::<8>().reduce(x, i32::max)
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The greatest of each 8 neighbouring elements.
+/// #[kernel]
+/// pub fn greatest_of_eight(t: Thread<1>, x: &[i32], mut y: DisjointSlice<i32>) {
+///     let i = t.index();
+///     let tile = t.warp().tile::<8>();
+///     let greatest = tile.reduce(x[i.get()], i32::max);
+///     if let Some(y) = y.get_mut(i) {
+///         *y = greatest;
+///     }
 /// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..32).collect::<Vec<i32>>())?;
+/// let mut y = stream.zeros(32)?;
+/// kernels::greatest_of_eight(&stream, Grid::cover(32).with_block(32), &x, &mut y)?;
+/// let y = stream.download(&y)?;
+/// assert_eq!((y[0], y[7], y[8]), (7, 7, 15));
+/// # Ok(()) }
 /// ```
 pub struct Tile<'t, const N: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -116,13 +135,28 @@ impl<'t, const N: usize> Tile<'t, N> {
     /// `__ballot_sync()`, PTX `vote.sync.ballot`).
     ///
     /// ```
-    /// use ferrogrid_device::prelude::*;
-    ///
-    /// /// The place of a thread's element among those that are kept: how many threads below keep theirs.
-    /// fn place_among_kept(t: &Thread<1>, keep: bool) -> u32 {
-    ///     let warp = t.warp();
-    ///     (warp.ballot(keep) & ((1 << warp.lane()) - 1)).count_ones()
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Where each element that is not 0 goes if the others of its warp are left out.
+    /// #[kernel(block = 32)]
+    /// pub fn places(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+    ///     let (i, warp) = (t.index(), t.warp());
+    ///     let kept = warp.ballot(x[i.get()] != 0);
+    ///     let before = kept & ((1 << warp.rank()) - 1);
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = before.count_ones();
+    ///     }
     /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..32).map(|x| x % 2).collect::<Vec<u32>>())?;
+    /// let mut y = stream.zeros(32)?;
+    /// kernels::places(&stream, Grid::cover(32), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?[..6], [0, 0, 1, 1, 2, 2]);
+    /// # Ok(()) }
     /// ```
     #[track_caller]
     #[inline(always)]
@@ -149,13 +183,27 @@ impl<'t, const N: usize> Tile<'t, N> {
     /// instruction.
     ///
     /// ```
-    /// use ferrogrid_device::prelude::*;
-    ///
-    /// /// One thread for each different key of the warp, with the number of threads that have it.
-    /// fn counted_once(t: &Thread<1>, key: u32) -> Option<u32> {
-    ///     let same = t.warp().match_any(key);
-    ///     (same.trailing_zeros() == t.warp().lane()).then(|| same.count_ones())
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// How often each element occurs in its warp.
+    /// #[kernel(block = 32)]
+    /// pub fn occurrences(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {
+    ///     let i = t.index();
+    ///     let same = t.warp().match_any(x[i.get()]);
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = same.count_ones();
+    ///     }
     /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..32).map(|x| x % 3).collect::<Vec<u32>>())?;
+    /// let mut y = stream.zeros(32)?;
+    /// kernels::occurrences(&stream, Grid::cover(32), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?[..3], [11, 11, 10]);
+    /// # Ok(()) }
     /// ```
     #[track_caller]
     #[inline(always)]
@@ -171,6 +219,32 @@ impl<'t, const N: usize> Tile<'t, N> {
     }
 
     /// `true` in one thread of the tile: the first (cooperative groups' `invoke_one`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    ///
+    /// /// One atomic operation a warp, in place of 32.
+    /// #[kernel]
+    /// pub fn count(t: Thread<1>, x: &[u32], even: &[DeviceAtomic<u32>]) {
+    ///     let warp = t.warp();
+    ///     let found = warp.ballot(x[t.index().get()] % 2 == 0).count_ones();
+    ///     if warp.elect() {
+    ///         even[0].fetch_add(found, Relaxed);
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..64).collect::<Vec<u32>>())?;
+    /// let mut even = stream.zeros(1)?;
+    /// kernels::count(&stream, Grid::new(1, 64), &x, even.as_atomic())?;
+    /// assert_eq!(stream.download(&even)?, [32]);
+    /// # Ok(()) }
+    /// ```
     #[inline(always)]
     pub fn elect(&self) -> bool {
         self.rank() == 0

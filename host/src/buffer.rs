@@ -121,6 +121,18 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
 
     /// The elements of `range`, to read.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let stream = Device::cpu().new_stream()?;
+    /// let mut buffer = stream.upload(&[1, 2, 3, 4])?;
+    /// assert_eq!(stream.download(buffer.slice(1..3)?)?, [2, 3]);
+    /// stream.fill_into(0, buffer.slice_mut(2..)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 2, 0, 0]);
+    /// assert!(buffer.slice(3..9).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] if the range does not lie in the buffer.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceView<'_, T>> {

@@ -16,6 +16,18 @@ use crate::stream::{Stream, StreamInner};
 ///
 /// The task is woken by the device's runtime (`cuStreamAddCallback` on a GPU); nothing polls, and no
 /// thread waits. Dropping it before it is complete is safe, and leaves the work as it is.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// async fn count(stream: &Stream) -> ferrogrid::Result<usize> {
+///     let ones = stream.fill(1_u32, 1000)?;
+///     stream.completed()?.await?; // other tasks run meanwhile
+///     Ok(ones.len())
+/// }
+/// assert_eq!(pollster::block_on(count(&Device::cpu().new_stream()?))?, 1000);
+/// # Ok(()) }
+/// ```
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Completion<'a> {
     event: Awaited<'a>,

@@ -29,16 +29,32 @@ pub(crate) use memory::{Enqueueing, Running, begin_launch, enqueue_alone, enqueu
 /// before.
 ///
 /// ```
-/// # use ferrogrid_host::{Device, DeviceConstant, __private::{InitialValue, ModuleImage}};
-/// # static IMAGE: ModuleImage = ModuleImage::host_only();
-/// # static INITIAL: InitialValue<[f32; 3]> = InitialValue::new(ferrogrid_device::Constant::new([0.25, 0.5, 0.25]));
-/// # static WEIGHTS: DeviceConstant<[f32; 3]> = DeviceConstant::new("WEIGHTS", "weights", &IMAGE, &INITIAL);
-/// # fn main() -> ferrogrid_host::Result<()> {
-/// // In a module of kernels: #[constant] static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
-/// let stream = Device::cpu().new_stream()?;
-/// assert_eq!(WEIGHTS.get(&stream)?, [0.25, 0.5, 0.25]);
-/// WEIGHTS.set(&stream, &[1.0, 2.0, 1.0])?; // what kernels read that are launched from now on
-/// assert_eq!(WEIGHTS.get(&stream)?, [1.0, 2.0, 1.0]);
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The weights of a blur of three elements.
+/// #[constant]
+/// pub static WEIGHTS: Constant<[f32; 3]> = Constant::new([0.25, 0.5, 0.25]);
+///
+/// #[kernel]
+/// pub fn blur(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = (0..3).map(|k| WEIGHTS[k] * x[i.get() + k]).sum();
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[0.0, 4.0, 8.0, 0.0])?;
+/// let mut y = stream.zeros(2)?;
+/// kernels::blur(&stream, Grid::cover(2), &x, &mut y)?; // with the weights in the source
+/// assert_eq!(stream.download(&y)?, [4.0, 5.0]);
+/// kernels::WEIGHTS.set(&stream, &[0.0, 0.0, 1.0])?;
+/// assert_eq!(kernels::WEIGHTS.get(&stream)?, [0.0, 0.0, 1.0]);
+/// kernels::blur(&stream, Grid::cover(2), &x, &mut y)?; // with others
+/// assert_eq!(stream.download(&y)?, [8.0, 0.0]);
 /// # Ok(()) }
 /// ```
 pub struct DeviceConstant<T> {

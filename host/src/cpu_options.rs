@@ -2,6 +2,18 @@
 
 /// The limits of a CPU device that [`Device::cpu_with`](crate::Device::cpu_with) makes. What is not set is
 /// as for [`Device::cpu`](crate::Device::cpu).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{CpuOptions, Error};
+///
+/// // A device with 1 MiB of memory: how does the program take that?
+/// let small = Device::cpu_with(CpuOptions::new().memory(1 << 20).workers(2))?;
+/// let stream = small.new_stream()?;
+/// assert!(matches!(stream.zeros::<u8>(2 << 20), Err(Error::OutOfMemory { .. })));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuOptions {
     pub(crate) memory: Option<u64>,

@@ -32,6 +32,19 @@ pub struct Device {
 }
 
 /// What a device is.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::DeviceKind;
+///
+/// match Device::best()?.kind() {
+///     DeviceKind::Cuda => println!("kernels run on a GPU"),
+///     DeviceKind::Cpu => println!("kernels run on the CPU"),
+///     _ => println!("kernels run somewhere else"), // further kinds may come
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceKind {
@@ -59,6 +72,14 @@ impl Device {
     ///
     /// The environment variable `FERROGRID_DEVICE` overrides: `cpu`, `cuda` (the first GPU) or
     /// `cuda:N`. Then a device that is not there is an error, not a reason to take another.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::best()?;
+    /// println!("{device}: {:?}", device.kind()); // CUDA device 0 (NVIDIA H200): Cuda
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Only if `FERROGRID_DEVICE` is set: [`Error::Environment`] for a value that means nothing, or
@@ -103,6 +124,15 @@ impl Device {
     /// memory in a block, and all the memory of the machine. Shared memory holds bytes of 0xA5 when a block
     /// starts. Threads that may wait for each other have stacks of 256 KiB (`FERROGRID_CPU_STACK` overrides,
     /// in KiB); one that uses more ends the process with a message.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// assert!(!device.is_cuda());
+    /// assert_eq!(device.shared_memory_per_block(), 227 * 1024);
+    /// # Ok(()) }
+    /// ```
     pub fn cpu() -> Device {
         output::connect_cpu();
         Device { backend: DeviceBackend::Cpu(CpuDevice::get()) }
@@ -202,6 +232,15 @@ impl Device {
     }
 
     /// What it takes in one launch.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let limits = device.limits();
+    /// assert_eq!((limits.max_threads_per_block, limits.max_block), (1024, [1024, 1024, 64]));
+    /// # Ok(()) }
+    /// ```
     #[inline]
     pub fn limits(&self) -> &Limits {
         match &self.backend {
@@ -263,6 +302,17 @@ impl Device {
 
     /// Waits until all work of all streams of this device has run (`cuCtxSynchronize`).
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let (a, b) = (device.new_stream()?, device.new_stream()?);
+    /// let (x, y) = (a.fill(1_u32, 1000)?, b.fill(2_u32, 1000)?);
+    /// device.synchronize()?; // both have run
+    /// # drop((x, y));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If a kernel has failed. A stream of the CPU device still reports its failure itself.
     pub fn synchronize(&self) -> Result<()> {
@@ -307,6 +357,14 @@ impl Device {
 
     /// Sets the size of the buffer in which a GPU collects printed text until somebody waits for it, in
     /// bytes, rounded up to a power of two; 1 MiB if it is not set. The CPU device has no such buffer.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu(); // best before the first kernel that prints
+    /// device.set_output_capacity(16 << 20)?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutputCapacity`] for less than 4 KiB or more than 1 GiB; [`Error::OutputInUse`] if kernels

@@ -31,6 +31,34 @@ pub const NEEDED_DRIVER: (u32, u32) = (12, 0);
 /// It is cheap to clone, can be sent between threads, and its text stands alone: it names the
 /// kernel, device or buffer at fault, the value, and the limit. `Debug` shows that text, too, for `unwrap` and for a `main`
 /// or a test that returns a [`Result`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[kernel]
+/// pub fn half(t: Thread<1>, mut x: DisjointSlice<u32>) {
+///     if let Some(x) = x.get_mut(t.index()) {
+///         assert!(*x % 2 == 0, "{x} is odd");
+///         *x /= 2;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&[2, 4, 7])?;
+/// kernels::half(&stream, Grid::cover(3), &mut x)?;
+/// match stream.download(&x) {
+///     Err(Error::KernelPanic { message, thread, .. }) => {
+///         assert_eq!((&*message, thread), ("7 is odd", [2, 0, 0]));
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// let refused = kernels::half(&stream, Grid::new(1, 2000), &mut x);
+/// assert!(matches!(refused, Err(Error::BlockTooLarge { .. })), "{refused:?}");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -35,6 +35,21 @@ pub struct Event {
 }
 
 /// Flags of a new event, for [`Device::new_event`] (those of `cuEventCreate`). They can be combined.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::EventOptions;
+///
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// // For order alone, waited for without the processor's time.
+/// let event = device.new_event(EventOptions::new().without_timing().blocking_sync())?;
+/// stream.record_into(&event)?;
+/// event.synchronize()?;
+/// assert!(event.elapsed_since(&event).is_err()); // it has no time
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EventOptions {
     timing: bool,
@@ -144,6 +159,20 @@ impl Stream {
     /// Lets `event` stand for the end of all work enqueued here so far (`cuEventRecord`), and no longer
     /// for what it was recorded for before. Who waits for it already still waits for that.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let event = device.new_event(ferrogrid::EventOptions::new())?;
+    /// for step in 0..3 {
+    ///     let _work = stream.fill(step, 1000)?;
+    ///     stream.record_into(&event)?; // the same event in each round
+    /// }
+    /// event.synchronize()?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::EventDevice`] if it is an event of another device; or if the device fails.
     pub fn record_into(&self, event: &Event) -> Result<()> {
@@ -194,6 +223,17 @@ impl Event {
 
     /// The time from `earlier` to this event (`cuEventElapsedTime`; half a microsecond of
     /// resolution on a GPU). Waits for both.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let stream = Device::cpu().new_stream()?;
+    /// let start = stream.record()?;
+    /// let _ones = stream.fill(1_u32, 1000)?;
+    /// let end = stream.record()?;
+    /// println!("{} ms", end.elapsed_since(&start)?.as_secs_f64() * 1e3);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::EventTime`] if timing is off for one of them, one was never recorded, they are of

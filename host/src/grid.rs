@@ -123,6 +123,27 @@ impl<const R: usize> Grid<R> {
     /// last block along an axis may reach over the end; the kernel's own bounds check is for that.
     /// Covering 0 elements launches nothing, and is no error. For a kernel with clusters the number of blocks is
     /// raised to whole clusters.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// #[kernel]
+    /// pub fn double(t: Thread<1>, mut x: DisjointSlice<u32>) {
+    ///     if let Some(x) = x.get_mut(t.index()) { // there are more threads than elements
+    ///         *x *= 2;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&[1, 2, 3])?;
+    /// kernels::double(&stream, Grid::cover(x.len()), &mut x)?; // one block of 256 threads
+    /// kernels::double(&stream, Grid::cover(x.len()).with_block(32), &mut x)?;
+    /// assert_eq!(stream.download(&x)?, [4, 8, 12]);
+    /// # Ok(()) }
+    /// ```
     pub fn cover(extent: impl Extent<R>) -> Self {
         Grid { size: Size::Cover(extent.extent()), block: None, priority: None, unfit: None }
     }

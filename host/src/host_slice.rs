@@ -25,13 +25,27 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// kernel. Where several launches read the same data, [`Stream::upload`] it once instead.
 ///
 /// ```
-/// use ferrogrid_host::{In, InOut, Out};
-/// # fn main() -> ferrogrid_host::Result<()> {
-/// let x = [1.0_f32, 2.0, 3.0];
-/// let mut y = vec![0.0_f32; 3];
-/// // For a kernel `fn saxpy(t: Thread<1>, a: f32, x: &[f32], y: DisjointSlice<f32>)`:
-/// // kernels::saxpy(&stream, Grid::cover(3), 2.0, In(&x), InOut(&mut y))?;
-/// # let _ = (In(&x), InOut(&mut y));
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- a*x + y
+/// #[kernel]
+/// pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y += a * x[i.get()];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{In, InOut};
+///
+/// let x = [1.0, 2.0, 3.0];
+/// let mut y = vec![10.0; 3];
+/// kernels::saxpy(&stream, Grid::cover(3), 2.0, In(&x), InOut(&mut y))?; // no buffer, no copy by hand
+/// assert_eq!(y, [12.0, 14.0, 16.0]);
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +59,30 @@ pub struct In<'a, T>(pub &'a [T]);
 /// values. If the launch gives an error, the slice holds what it held, or what the kernel left.
 ///
 /// For a kernel of rank 2 or 3 see [`Out::into_2d`] and [`Out::into_3d`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- i^2
+/// #[kernel]
+/// pub fn squares(t: Thread<1>, mut y: DisjointSlice<u32>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = (i.get() * i.get()) as u32;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::Out;
+///
+/// let mut y = [0; 5];
+/// kernels::squares(&stream, Grid::cover(5), Out(&mut y))?;
+/// assert_eq!(y, [0, 1, 4, 9, 16]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Out<'a, T>(pub &'a mut [T]);
 
@@ -55,6 +93,29 @@ pub struct Out<'a, T>(pub &'a mut [T]);
 /// back. If the launch gives an error, the slice holds what it held, or what the kernel left.
 ///
 /// For a kernel of rank 2 or 3 see [`InOut::into_2d`] and [`InOut::into_3d`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Multiplies the elements of a plane.
+/// #[kernel]
+/// pub fn scale(t: Thread<2>, factor: f32, mut y: DisjointSlice<f32, 2>) {
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y *= factor;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::InOut;
+///
+/// let mut y = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// kernels::scale(&stream, Grid::cover([3, 2]), 10.0, InOut(&mut y).into_2d(3, 2))?;
+/// assert_eq!(y, [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct InOut<'a, T>(pub &'a mut [T]);
 

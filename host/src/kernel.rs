@@ -56,6 +56,29 @@ const CACHED_DEVICES: usize = 16;
 /// A kernel of this program: a `static` beside its launch function.
 // A launch reads the start of the descriptor and one function: for the first device they are in one line of the
 // processor's cache.
+///
+/// A kernel's companion module gives it, to be asked what is known of the kernel at compile time, and to be given to
+/// [`Device::attributes`](crate::Device::attributes), [`Device::occupancy`](crate::Device::occupancy) and the like:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Each block of 16 by 16 threads has a tile.
+/// #[kernel(block = [16, 16])]
+/// pub fn tiled(t: Thread<2>, mut y: DisjointSlice<f32, 2>, tile: Shared<[[f32; 16]; 16]>) {
+/// #   let _ = (t, &mut y, tile);
+///     // ...
+/// }
+/// # }
+/// # fn main() {
+/// let kernel = kernels::tiled::kernel();
+/// assert_eq!((kernel.rank(), kernel.block()), (2, Some([16, 16, 1])));
+/// assert_eq!(kernel.shared_bytes(), 16 * 16 * 4);
+/// println!("{} is at {}:{}", kernel.name(), kernel.location().0, kernel.location().1);
+/// # }
+/// ```
 #[repr(C, align(64))]
 pub struct Kernel {
     /// The function that the first device loaded; null until the first launch there. Devices live as long as the

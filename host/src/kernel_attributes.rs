@@ -51,15 +51,24 @@ impl Device {
     /// The attributes of `kernel` on this device (`cuFuncGetAttribute`); it is loaded if it was not.
     ///
     /// ```
-    /// use ferrogrid_host::{Device, Kernel, Result};
-    ///
-    /// /// `kernel` is what the companion module of a kernel gives: `kernels::saxpy::kernel()`.
-    /// fn report(device: &Device, kernel: &'static Kernel) -> Result<()> {
-    ///     let attributes = device.attributes(kernel)?;
-    ///     println!("{}: {} registers, {} threads in a block",
-    ///         kernel.name(), attributes.registers, attributes.max_threads_per_block);
-    ///     Ok(())
-    /// }
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel(max_threads = 256)]
+    /// # pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+    /// #     let i = t.index();
+    /// #     if let Some(y) = y.get_mut(i) {
+    /// #         *y += a * x[i.get()];
+    /// #     }
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let attributes = stream.device().attributes(kernels::saxpy::kernel())?;
+    /// println!("{} registers, {} bytes of stack", attributes.registers, attributes.local_memory);
+    /// assert_eq!(attributes.max_threads_per_block, 256); // as the kernel says: `max_threads = 256`
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors
@@ -70,6 +79,24 @@ impl Device {
 
     /// Says how `kernel` would rather have the L1 cache and shared memory divided
     /// (`cuFuncSetCacheConfig`). The driver may do otherwise. Nothing happens on the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn stencil(t: Thread<1>, mut y: DisjointSlice<f32>) {
+    /// #     let _ = y.get_mut(t.index());
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::CachePreference;
+    ///
+    /// stream.device().set_cache_preference(kernels::stencil::kernel(), CachePreference::L1)?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.

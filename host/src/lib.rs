@@ -1,6 +1,6 @@
 //! The host runtime of Ferrogrid: devices, streams, buffers and launches, on CUDA GPUs and on the
 //! CPU, behind the same types. It must not know how kernels are written or compiled: it gets them as
-//! descriptors, from code that the macros generate.
+//! descriptors, from code that the macros generate. Programs reach it as `ferrogrid`, which re-exports all of it.
 //!
 //! ```
 //! # fn main() -> ferrogrid_host::Result<()> {
@@ -12,6 +12,23 @@
 //! assert_eq!(stream.download(buffer.slice(1..)?)?, [2.0, 3.0]);
 //! # Ok(()) }
 //! ```
+//!
+//! | CUDA | here |
+//! |---|---|
+//! | `cuDeviceGet`, `cudaSetDevice`, `cudaGetDeviceProperties` | [`Device`], [`DeviceProperties`], [`DeviceAttribute`] |
+//! | `cudaStreamCreate`, `cudaStreamSynchronize` | [`Stream`], [`StreamOptions`], [`Completion`] (`.await`) |
+//! | `cudaEventRecord`, `cudaEventElapsedTime` | [`Event`], [`Timing`] |
+//! | `cudaMallocAsync`, `cudaMemcpyAsync`, `cudaMemset` | [`DeviceBuffer`] and its views, [`DeviceView`] and [`DeviceViewMut`]; [`MemoryPool`] |
+//! | `cudaMallocPitch`, `cudaMemcpy2D` | [`PitchedBuffer`] |
+//! | `cudaMallocHost`, `cudaMallocManaged` | [`PinnedBuffer`], [`Transfer`], [`ManagedBuffer`] |
+//! | `__constant__`, `cudaMemcpyToSymbol` | [`DeviceConstant`] |
+//! | `kernel<<<grid, block>>>()` | [`Grid`]; host slices as arguments: [`In`], [`Out`], [`InOut`] |
+//! | `cudaFuncGetAttributes`, `cudaOccupancyMaxActiveBlocksPerMultiprocessor` | [`Kernel`], [`KernelAttributes`], [`Occupancy`] |
+//! | `cudaStreamBeginCapture`, `cudaGraphLaunch` | [`Stream::capture`], [`Graph`], [`ExecutableGraph`] |
+//! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`NvJitLink`] |
+//! | `cudaIpcGetMemHandle`, DLPack | [`IpcBuffer`], [`dlpack`] |
+//! | `cudaError_t` | [`Error`] |
+//! | Nsight's NVTX ranges | [`profile`] |
 
 #![deny(missing_docs)]
 

@@ -109,6 +109,19 @@ impl MemoryPool {
     /// Sets the most bytes that buffers of this device may use in this process: an allocation over it is
     /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). Buffers that are there stay. A buffer that is
     /// dropped no longer counts here.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?;
+    /// let pool = device.memory_pool();
+    /// pool.set_limit(Some(1 << 20));
+    /// let stream = device.new_stream()?;
+    /// assert!(matches!(stream.zeros::<u8>(2 << 20), Err(Error::MemoryLimit { .. })));
+    /// pool.set_limit(None);
+    /// assert_eq!(stream.zeros::<u8>(2 << 20)?.len(), 2 << 20);
+    /// # Ok(()) }
+    /// ```
     pub fn set_limit(&self, limit: Option<u64>) {
         self.account.set_limit(limit);
     }

@@ -20,6 +20,19 @@ impl Device {
     /// (`cuDeviceCanAccessPeer`): GPUs that are linked by NVLink or a PCIe switch mostly can; CPU devices can
     /// among each other; a GPU and the CPU cannot. A device can use its own.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// for device in Device::all() {
+    ///     for peer in Device::all() {
+    ///         if device != peer && device.can_access_peer(&peer)? {
+    ///             device.enable_peer_access(&peer)?;
+    ///         }
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If the driver fails.
     pub fn can_access_peer(&self, peer: &Device) -> Result<bool> {

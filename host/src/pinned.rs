@@ -78,6 +78,18 @@ unsafe impl<T: DeviceCopy + Sync> Sync for PinnedBuffer<T> {}
 impl Device {
     /// Page-locked memory of the host for `len` elements whose bytes are all 0 (`cuMemHostAlloc`).
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let ones = stream.fill(1_u32, 1000)?;
+    /// let memory = device.pinned_zeros::<u32>(1000)?;
+    /// let copy = stream.download_async(&ones, memory)?; // returns at once
+    /// assert_eq!(copy.wait()?[999], 1);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the driver.
     pub fn pinned_zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<PinnedBuffer<T>> {

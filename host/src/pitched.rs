@@ -36,6 +36,10 @@ pub(crate) enum Place {
 const ROW_ALIGNMENT: usize = 256;
 
 /// `height` rows of `width` elements of a device buffer, `pitch` elements from start to start, to read.
+///
+///
+/// Made by [`DeviceView::pitched`], [`DeviceView::step_by`] and [`PitchedBuffer::view`]; taken by [`Stream::copy_2d`] and
+/// [`Stream::download_2d`].
 pub struct PitchedView<'a, T> {
     start: *const T,
     shape: Shape,
@@ -44,6 +48,10 @@ pub struct PitchedView<'a, T> {
 }
 
 /// `height` rows of `width` elements of a device buffer, `pitch` elements from start to start, to write.
+///
+///
+/// Made by [`DeviceViewMut::pitched`], [`DeviceViewMut::step_by`] and [`PitchedBuffer::view_mut`]; taken by
+/// [`Stream::copy_2d`] and [`Stream::upload_2d`].
 pub struct PitchedViewMut<'a, T> {
     start: *mut T,
     shape: Shape,
@@ -220,6 +228,19 @@ impl<'a, T: DeviceCopy> PitchedViewMut<'a, T> {
 
 /// A device buffer whose rows start at multiples of 256 bytes, as `cuMemAllocPitch` gives them. Made by
 /// [`Stream::zeros_pitched`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let stream = Device::cpu().new_stream()?;
+/// let mut image = stream.zeros_pitched::<u8>(3, 2)?; // 2 rows of 3
+/// assert_eq!(image.view().pitch(), 256);
+/// stream.upload_2d(&[1, 2, 3, 4, 5, 6], 3, image.view_mut())?;
+/// let mut right = [0; 4];
+/// stream.download_2d(image.view().slice(1.., ..)?, &mut right, 2)?; // columns 1 and 2
+/// assert_eq!(right, [2, 3, 5, 6]);
+/// # Ok(()) }
+/// ```
 pub struct PitchedBuffer<T: DeviceCopy> {
     buffer: DeviceBuffer<T>,
     shape: Shape,

@@ -6,6 +6,17 @@ use crate::error::Result;
 use crate::stream::Stream;
 
 /// How long each of several runs took on the device; never empty.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let stream = Device::cpu().new_stream()?;
+/// let mut buffer = stream.zeros::<u32>(1 << 16)?;
+/// let timing = stream.time(5, |stream| stream.fill_into(1, &mut buffer))?;
+/// assert_eq!(timing.runs().len(), 5);
+/// assert!(timing.min() <= timing.median() && timing.median() <= timing.max());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timing {
     /// Sorted.

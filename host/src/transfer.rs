@@ -22,6 +22,20 @@ use crate::stream::Stream;
 /// [`Transfer::wait`], or awaiting it, gives the memory back. If it is dropped before the copy has run,
 /// the copy still runs, and the memory is freed some time after; if it is forgotten, the memory is
 /// never freed.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// let mut buffer = stream.zeros::<u32>(1000)?;
+/// let upload = stream.upload_async(device.pinned_copy(&[7_u32; 1000])?, &mut buffer)?;
+/// // The host does something else, and then needs its memory again.
+/// let memory = upload.wait()?;
+/// let download = stream.download_async(&buffer, memory)?;
+/// assert_eq!(download.wait()?[999], 7);
+/// # Ok(()) }
+/// ```
 #[must_use = "it owns the memory; `wait` gives it back"]
 pub struct Transfer<T: DeviceCopy> {
     /// `None` once it has been given back.

@@ -22,6 +22,47 @@ use syn::{DeriveInput, ItemMod, parse_macro_input};
 ///
 /// `#[ferrogrid::module(host_only)]` builds no device code: such kernels run on CPU devices only,
 /// and need no `build.rs`.
+///
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     /// y <- x^2 + y
+///     #[kernel]
+///     pub fn add_squares(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+///         let i = t.index();
+///         if let Some(y) = y.get_mut(i) {
+///             *y += square(x[i.get()]);
+///         }
+///     }
+///
+///     fn square(x: f32) -> f32 {
+///         x * x
+///     }
+/// }
+///
+/// fn main() -> ferrogrid::Result<()> {
+/// #   let device = Device::cpu();
+/// #   #[cfg(any())]
+///     let device = Device::best()?;
+///     let stream = device.new_stream()?;
+///     let x = stream.upload(&[1.0, 2.0, 3.0])?;
+///     let mut y = stream.upload(&[10.0, 20.0, 30.0])?;
+///     kernels::add_squares(&stream, Grid::cover(3), &x, &mut y)?; // the launch function
+///     assert_eq!(stream.download(&y)?, [11.0, 24.0, 39.0]);
+///     assert_eq!(kernels::add_squares::kernel().rank(), 1); // the companion module
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+/// What is wrong with a kernel is a compile error at the place in its source. A module that the build step has not
+/// compiled, or has compiled from other text, is one, too, which says what to do. The launch functions give
+/// `ferrogrid::Error` for a grid, a block or arguments that the kernel or the device does not take; what goes wrong
+/// while the kernel runs comes at the next synchronisation of the stream.
 #[proc_macro_attribute]
 pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(options with Punctuated::parse_terminated);
@@ -36,9 +77,9 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | in the kernel | at the launch |
 /// |---|---|
 /// | `Thread<R>`, `R` = 1, 2, 3 | a grid of rank `R` |
-/// | a `DeviceCopy` value | the same, by value |
+/// | a `DeviceCopy` value, or a tuple of such | the same, by value |
 /// | `&[T]` | `&DeviceBuffer<T>` or a view of one |
-/// | `&[DeviceAtomic<T>]` | an atomic view: `buffer.as_atomic()` |
+/// | `&[DeviceAtomic<T>]`, `&[AtomicU32]` and core's others of 32 and 64 bits | an atomic view: `buffer.as_atomic()` |
 /// | `Plane<T>` | a view of rank 2, `buffer.view_2d(width, height)?` |
 /// | `DisjointSlice<T>` | `&mut DeviceBuffer<T>` or a mutable view |
 /// | `DisjointSlice<T, 2>`, `DisjointSlice<T, 3>` | a mutable view of that rank |
@@ -46,6 +87,9 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `Shared<[T; N]>`, `Shared<[[T; W]; H]>`, `Shared<Padded<T, W, H>>` | nothing |
 /// | `SharedSlice<T>` | its length |
 /// | `*const T`, `*mut T` (`unsafe fn` only) | `DevicePtr<T>`, `DevicePtrMut<T>` |
+///
+/// The launch function has the kernel's name and takes the stream and the grid before them. Where buffers stand, it
+/// also takes slices of the host for the length of one launch: `In(&x)`, `Out(&mut y)`, `InOut(&mut y)`.
 ///
 /// Options promise something of every launch, which the launch checks and the compiler uses to
 /// choose registers:
@@ -55,6 +99,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `block = [x, y]` | blocks have exactly this shape (one number for each dimension of the grid) | `.reqntid` |
 /// | `max_threads = n` | no block has more threads | `.maxntid` |
 /// | `cluster = [x, y]` | so many blocks along each axis make a cluster, at most 16 in all: `t.sync_cluster()` waits for them, and they read each other's shared memory (`t.publish_cluster(..)`); from `sm_90` on | `.reqnctapercluster` |
+/// | `same_shape(x, y)` | these slices are as long as each other, along each axis: one bounds check serves all | |
 /// | `wide` | nothing: slices may have 2^32 elements or more along an axis, which a launch refuses else, and lengths are 64 bits wide, which is slower | |
 /// | `cooperative` | all blocks are on the device at the same time: `t.sync_grid()` waits for all of them | |
 /// | `min_blocks = n` | wanted: so many blocks at once on a multiprocessor | `.minnctapersm` |
@@ -74,6 +119,42 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// A kernel may have type and const parameters; its options list what it is compiled for, and every
 /// combination is: `#[kernel(T = [f32, f64], N = [4, 8])]`. The launch function has the same
 /// parameters, inferred or named; an instance that is not listed is a compile error.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- x^N, in blocks of 128 threads.
+/// #[kernel(block = 128, T = [f32, f64], N = [2, 3], same_shape(x, y))]
+/// pub fn powers<T: Float, const N: i32>(t: Thread<1>, x: &[T], mut y: DisjointSlice<T>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = x[i.get()].powi(N);
+///     }
+/// }
+///
+/// /// The sum of each row, by blocks whose threads work together.
+/// #[kernel(max_threads = 256)]
+/// pub fn sums(t: Thread<1>, x: Plane<f64>, mut sums: DisjointRows<f64>, mut scratch: Shared<Scratch<f64>>) {
+///     let row = &x[t.block_idx()[0] as usize];
+///     let mine = t.block_stride(row.len()).map(|i| row[i]).sum();
+///     let sum = t.block_reduce(&mut scratch, mine, |a, b| a + b);
+///     sums.fill_with(&t, |_| sum);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1.0, 2.0, 3.0, 4.0])?;
+/// let (mut y, mut sums) = (stream.zeros::<f64>(4)?, stream.zeros(2)?);
+/// kernels::powers::<f64, 3>(&stream, Grid::cover(4), &x, &mut y)?;
+/// kernels::sums(&stream, Grid::new(2, 64), y.view_2d(2, 2)?, sums.view_2d_mut(1, 2)?)?;
+/// assert_eq!(stream.download(&sums)?, [9.0, 91.0]);
+/// # Ok(()) }
+/// ```
+///
+/// A barrier (`t.sync_threads()`, `t.publish(..)`, block-wide operations) needs no `unsafe` in a kernel: the macro accepts
+/// it only where control flow is the same in all threads that it waits for.
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     let message = "`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`";
@@ -89,6 +170,31 @@ pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
 /// Kernels of the module and its private functions read it under its name; on the host the name is a
 /// `DeviceConstant<T>`, which sets it and reads it back in the order of streams. The constants of a program have
 /// at most 65536 bytes together.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[constant]
+/// pub static SCALE: Constant<f32> = Constant::new(10.0);
+///
+/// #[kernel]
+/// pub fn scale(t: Thread<1>, mut x: DisjointSlice<f32>) {
+///     if let Some(x) = x.get_mut(t.index()) {
+///         *x *= *SCALE;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&[1.0, 2.0])?;
+/// kernels::scale(&stream, Grid::cover(2), &mut x)?;
+/// kernels::SCALE.set(&stream, &0.5)?;
+/// kernels::scale(&stream, Grid::cover(2), &mut x)?;
+/// assert_eq!(stream.download(&x)?, [5.0, 10.0]);
+/// # Ok(()) }
+/// ```
 #[proc_macro_attribute]
 pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
     let message = "`#[constant]` stands on statics directly inside a module marked `#[ferrogrid::module]`";
@@ -101,6 +207,33 @@ pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
 /// Derives `DeviceCopy` for a `#[repr(C)]` or `#[repr(transparent)]` struct whose fields are all
 /// `DeviceCopy`, or for an enum with an integer `repr` or, if its variants have data, `#[repr(C)]`, whose fields
 /// all are.
+///
+/// ```
+/// use ferrogrid::DeviceCopy;
+/// # use ferrogrid::prelude::*;
+///
+/// #[derive(Debug, Clone, Copy, PartialEq, DeviceCopy)]
+/// #[repr(C)]
+/// struct Sphere {
+///     centre: [f32; 3],
+///     radius: f32,
+/// }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let spheres = [Sphere { centre: [0.0, 1.0, 2.0], radius: 3.0 }];
+/// assert_eq!(stream.download(&stream.upload(&spheres)?)?, spheres);
+/// # Ok(()) }
+/// ```
+///
+/// A type whose layout is not defined, or that holds an address, is refused:
+///
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy, ferrogrid::DeviceCopy)]
+/// #[repr(C)]
+/// struct Name {
+///     text: &'static str,
+/// }
+/// ```
 #[proc_macro_derive(DeviceCopy)]
 pub fn device_copy(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -117,6 +117,26 @@ fn a_crate_outside_the_workspace_builds_and_runs() {
     }
 }
 
+/// The target folder is not below this crate, so where it lies does not tell whose build it is.
+#[test]
+fn of_a_path_dependency_only_the_librarys_kernels_are_compiled() {
+    let outside = Outside::new();
+    let output = outside.cargo(&["build", "--message-format=json"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let of_step = |package: &str| {
+        let messages = std::str::from_utf8(&output.stdout).unwrap().lines();
+        let mut steps = messages.filter(|line| line.contains("\"build-script-executed\""));
+        let step = steps.find(|line| line.contains(package)).unwrap();
+        let message: tinyjson::JsonValue = step.parse().unwrap();
+        let folder = message["out_dir"].get::<String>().unwrap();
+        let files = fs::read_dir(Path::new(folder).join("ferrogrid")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".ptx")).collect::<Vec<_>>()
+    };
+    assert_eq!(of_step("#outside@"), ["bin-outside.sm_75.ptx"]);
+    assert_eq!(of_step("#ferrogrid@"), Vec::<String>::new(), "its library has no kernels");
+}
+
 #[test]
 fn a_kernel_edit_is_seen() {
     let outside = Outside::new();

@@ -6,6 +6,8 @@ mod atomic_kernels;
 mod atomics;
 mod block_kernels;
 mod blocks;
+mod cache_kernels;
+mod caches;
 mod cluster_kernels;
 mod clusters;
 mod constant_kernels;
@@ -37,6 +39,8 @@ mod random_kernels;
 mod runtime;
 mod separate;
 mod several_devices;
+mod sort_kernels;
+mod sorts;
 mod stress;
 mod stress_kernels;
 mod stride_kernels;
@@ -78,6 +82,7 @@ fn main() -> std::process::ExitCode {
         ordinary::CASES,
         separate::CASES,
         several_devices::CASES,
+        sorts::CASES,
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
@@ -90,6 +95,7 @@ fn main() -> std::process::ExitCode {
         timelines::CASES,
         together::CASES,
         blocks::CASES,
+        caches::CASES,
         clusters::CASES,
         constants::CASES,
         random::CASES,

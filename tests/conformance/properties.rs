@@ -7,13 +7,14 @@ use std::sync::OnceLock;
 use ferrogrid::prelude::*;
 use ferrogrid::{CpuOptions, DeviceCopy};
 use proptest::collection::vec;
-use proptest::prelude::{Just, Strategy, any};
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 use super::block_kernels::{shared, warps};
 use super::kernels::elementwise;
 use super::property_kernels::random;
+use super::sort_kernels::sorting;
 use super::{Case, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
@@ -26,6 +27,7 @@ pub(crate) const CASES: &[Case] = &[
     ("random_matrices_multiply_closely_and_the_same_everywhere", random_matrices_multiply),
     ("random_planes_transpose", random_planes_transpose),
     ("random_atomics_agree", random_atomics_agree),
+    ("random_keys_are_sorted_as_by_std", random_keys_are_sorted),
 ];
 
 /// Inputs for each property; `PROPTEST_CASES` asks for more.
@@ -287,4 +289,29 @@ fn random_atomics_agree(device: &Device) -> Outcome {
         }
         is(found, expected.as_flattened())
     })
+}
+
+/// Whole blocks of 64 threads with five keys each, among them NaN, both zeros and many that are equal.
+fn random_keys_are_sorted(device: &Device) -> Outcome {
+    let key = prop_oneof![any::<f32>(), select(vec![0.0, -0.0, f32::NAN, -f32::NAN, f32::INFINITY, 1.5])];
+    let inputs = (1_usize..4, any::<bool>()).prop_flat_map(move |(blocks, down)| {
+        (vec([key.clone(), key.clone(), key.clone(), key.clone(), key.clone()], blocks * 64), Just(down))
+    });
+    holds(
+        device,
+        inputs,
+        |stream, (keys, down)| {
+            let (x, mut y) = (stream.upload(keys)?, stream.upload(keys)?);
+            sorting::both_ways::<f32>(stream, Grid::new(keys.len() as u32 / 64, 64), *down, &x, &mut y)?;
+            Ok(stream.download(&y)?.iter().map(|own| own.map(f32::to_bits)).collect())
+        },
+        |(keys, down), found: &[[u32; 5]]| {
+            let mut expected = keys.concat();
+            for block in expected.chunks_mut(64 * 5) {
+                block.sort_by(|a, b| if *down { b.total_cmp(a) } else { a.total_cmp(b) });
+            }
+            let expected: Vec<u32> = expected.iter().map(|key| key.to_bits()).collect();
+            is(&found.concat(), &expected)
+        },
+    )
 }

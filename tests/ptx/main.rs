@@ -3,12 +3,14 @@
 //! rest. It must not know how the code is embedded.
 
 mod blocks;
+mod caches;
 mod clusters;
 mod constants;
 mod half;
 mod math;
 mod operations;
 mod sharing;
+mod sorts;
 mod speed;
 
 use ferrogrid::__private::Kernel;

@@ -10,7 +10,7 @@ use crate::arch::Arch;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::options::Options;
-use crate::settings::nearest;
+use crate::settings::{nearest, sort_by_likeness};
 use crate::step::Build;
 use crate::{cache, record};
 
@@ -76,6 +76,9 @@ impl Record {
         let mut known: Vec<&str> = in_target.iter().map(|kernel| kernel.name.as_str()).collect();
         known.sort_unstable();
         known.dedup();
+        if let Some(name) = name {
+            sort_by_likeness(name, &mut known);
+        }
         Err(Error::NoKernel {
             near: name.and_then(|name| nearest(name, &known)).map(str::to_owned),
             wanted: name.map(str::to_owned),
@@ -120,6 +123,7 @@ impl Record {
             cfgs: texts(&self.content["cfgs"]),
             libdevice: path(&self.content["libdevice"]),
             arch: None,
+            caller: None,
         };
         let options = Options::from_metadata(&self.content["options"])?;
         Build::only(&kernel.slug, options).arch([arch.as_str()]).try_run(&environment)?;

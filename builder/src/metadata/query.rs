@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::list;
+use crate::build_root::BuildRoot;
 use crate::cache;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -32,19 +33,30 @@ pub(super) fn metadata(environment: &Environment) -> Result<Value, Error> {
 /// dependency in another workspace's build; then the versions of that one count.
 fn ask_for_build(environment: &Environment) -> Result<Value, Error> {
     let own = environment.manifest_dir.join("Cargo.toml");
-    let outer = outer_workspace(&environment.out_dir).map(|root| root.join("Cargo.toml"));
+    let root = BuildRoot::of(environment);
+    let outer = match &root {
+        BuildRoot::At(root) => Some(root.clone()),
+        _ => outer_workspace(&environment.out_dir),
+    };
+    let outer = outer.map(|root| root.join("Cargo.toml"));
     let Some(outer) = outer.filter(|outer| *outer != own) else { return ask(&own, &environment.features) };
     if downloaded(&environment.manifest_dir) {
         return ask(&outer, &[]);
     }
     let metadata = ask(&own, &environment.features)?;
-    let target = Path::new(metadata["target_directory"].as_str().unwrap_or_default());
-    if environment.out_dir.starts_with(target) {
+    if is_of_own_workspace(&root, &metadata, environment) {
         return Ok(metadata);
     }
     let Ok(of_outer) = ask(&outer, &[]) else { return Ok(metadata) };
     let listed = super::own_package(&of_outer, &own).is_some();
     Ok(if listed { of_outer } else { metadata })
+}
+
+/// Whether the build is that of the workspace which the package says that it is in.
+fn is_of_own_workspace(root: &BuildRoot, metadata: &Value, environment: &Environment) -> bool {
+    let path = |field: &str| Path::new(metadata[field].as_str().unwrap_or_default());
+    let in_its_target = || environment.out_dir.starts_with(path("target_directory"));
+    root.can_be(path("workspace_root"), environment) && (matches!(root, BuildRoot::At(_)) || in_its_target())
 }
 
 /// The nearest folder above `OUT_DIR` with a Cargo.lock: the workspace that is being built, where
@@ -156,7 +168,8 @@ fn manifests(metadata: &Value) -> BTreeSet<PathBuf> {
 fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
     // A target folder may have been copied from another checkout.
     let own = environment.manifest_dir.display();
-    let mut content = format!("3\n{own}\n{}\n", environment.features.join(","));
+    let caller = environment.caller.as_deref().unwrap_or(Path::new(""));
+    let mut content = format!("4\n{own}\n{}\n{}\n", caller.display(), environment.features.join(","));
     for manifest in manifests {
         content.push_str(&format!("{}\n", manifest.display()));
         content.push_str(&std::fs::read_to_string(manifest).unwrap_or_default());

@@ -133,6 +133,19 @@ fn what_kernels_are_built_of_is_known_apart_from_the_rest_of_the_package() {
 }
 
 #[test]
+fn what_only_the_tests_of_a_dependency_use_is_no_part_of_it() {
+    let mut metadata = metadata();
+    let edges = metadata["resolve"]["nodes"][2]["deps"].as_array_mut().unwrap();
+    edges.push(json!({ "name": "ferrogrid", "pkg": "fg", "dep_kinds": [{ "kind": "dev", "target": null }] }));
+    edges.push(json!({ "name": "libm", "pkg": "libm", "dep_kinds": [{ "kind": "dev" }, { "kind": null }] }));
+    let package = package(&metadata);
+    let [device, _] = package.ferrogrid.as_ref().unwrap();
+    assert_eq!(package.made_of(device).collect::<Vec<_>>(), ["dev", "libm", "mac"]);
+    let folders: Vec<_> = package.local_folders(device).collect();
+    assert_eq!(folders, [Path::new("/fg/device"), Path::new("/fg/macros")]);
+}
+
+#[test]
 fn a_package_that_does_not_depend_on_ferrogrid_has_none() {
     let mut metadata = metadata();
     metadata["resolve"]["nodes"][0]["deps"] = json!([]);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ferrogrid_build::cuda_toolkit::{self, CudaTool};
-use ferrogrid_build::toolchain::{self, Toolchain};
+use ferrogrid_build::toolchain::{self, Candidate, Toolchain};
 use ferrogrid_build::{Arch, cache, core_cache, libdevice};
 use ferrogrid_host::{Device, Error, NEEDED_DRIVER, NvJitLink, Nvrtc};
 
@@ -88,16 +88,13 @@ fn compilers(architectures: &[Arch]) -> Vec<Finding> {
             ["no rustc here can compile kernels\n".to_owned()].into_iter().chain(text).collect();
         return vec![Finding::wrong("device compiler", text, "cargo ferrogrid setup")];
     };
-    let mut findings = Vec::new();
-    for candidate in &discovery.candidates {
-        findings.push(match &candidate.verdict {
-            Ok(found) if found == used => Finding::ok("device compiler", candidate.to_string()),
-            // That others could not be used needs no advice.
-            _ => Finding::note("other compiler", candidate.to_string(), None),
-        });
-    }
-    findings.extend(architectures.iter().map(|architecture| core(used, architecture)));
-    findings
+    let is_used = |candidate: &&Candidate| candidate.verdict.as_ref().is_ok_and(|found| found == used);
+    let (usable, others): (Vec<_>, Vec<_>) = discovery.candidates.iter().partition(is_used);
+    let usable = usable.iter().map(|it| Finding::ok("device compiler", it.to_string()));
+    let cores = architectures.iter().map(|architecture| core(used, architecture));
+    // That others could not be used needs no advice.
+    let others = others.iter().map(|it| Finding::note("other compiler", it.to_string(), None));
+    usable.chain(cores).chain(others).collect()
 }
 
 fn core(used: &Toolchain, architecture: &Arch) -> Finding {
@@ -167,7 +164,7 @@ fn device(device: &Device, architectures: &[Arch]) -> Finding {
 
 /// A program of NVIDIA's: not needed, but `inspect` shows more with it.
 fn cuda_tool(tool: CudaTool, target_folder: Option<&Path>) -> Finding {
-    let advice = || Some(format!("{}, for `cargo ferrogrid inspect`", tool.advice()));
+    let advice = || Some(format!("{}, for `cargo ferrogrid inspect`", tool.advice(target_folder)));
     let Some(program) = tool.find(target_folder) else {
         return Finding::note(tool.name(), "not there, and not needed to build or run", advice());
     };

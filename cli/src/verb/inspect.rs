@@ -6,8 +6,8 @@ mod json;
 mod occupancy;
 mod text;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ferrogrid_build::Arch;
@@ -25,8 +25,8 @@ use occupancy::{BlockNeeds, Row};
 /// What `inspect` is told.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The kernel: `saxpy`, `kernels::saxpy`, or an instance of a generic one, `fill::<f32, 8>`. Without it, or if
-    /// several have that name, a table of them is shown.
+    /// The kernel: `saxpy`, `kernels::saxpy`, or an instance of a generic one, `fill::<f32, 8>`. If several have that
+    /// name, that of the library, else that of the only program, is meant; else, and without a name, there is a table.
     kernel: Option<String>,
     #[command(flatten)]
     target: Target,
@@ -137,8 +137,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let record = Record::load(&cargo::out_dir(&package, &options.features.arguments())?)?;
     let target = options.target.named(&package);
     let target = target.as_ref().map(|(kind, name)| (*kind, name.as_str()));
-    let kernels: Vec<CompiledKernel> =
-        record.select(options.kernel.as_deref(), target)?.into_iter().cloned().collect();
+    let kernels = match (&options.kernel, target) {
+        (Some(name), None) => of_nearest_target(record.select(Some(name), None)?),
+        (name, target) => record.select(name.as_deref(), target)?,
+    };
+    let kernels: Vec<CompiledKernel> = kernels.into_iter().cloned().collect();
     let folder = package.target_folder().unwrap_or(&package.manifest).join("ferrogrid/inspect");
     let ptxas = CudaTool::Ptxas.find(package.target_folder());
     let assembler = ptxas.map(|program| Assembler::new(program, folder.clone()));
@@ -152,17 +155,62 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         let report = json::report(place.record.package(), &inspections, options.sass, &place.sources);
         output::line(format_args!("{report:#}"))?;
     } else {
-        output::line(text::report(&inspections, &place.sources).trim_end())?;
+        output::line(text::report(&inspections, &place.sources, place.package.target_folder()).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Of kernels in several targets those of the library, or of the program if there is only one, as these two are what
+/// examples, tests and benches are about; says where the others are. All, if they are in other targets only.
+fn of_nearest_target(kernels: Vec<&CompiledKernel>) -> Vec<&CompiledKernel> {
+    let targets: BTreeSet<&str> = kernels.iter().map(|kernel| kernel.target.as_str()).collect();
+    let of_kind = |kind: &str| targets.iter().copied().filter(|it| it.starts_with(kind)).collect::<Vec<_>>();
+    let (libraries, programs) = (of_kind("lib "), of_kind("bin "));
+    let nearest = match (libraries.as_slice(), programs.as_slice()) {
+        ([nearest], _) | ([], [nearest]) => nearest,
+        _ => return kernels,
+    };
+    let others = targets.iter().filter(|target| *target != nearest).map(|target| option(target));
+    let others = others.collect::<Vec<_>>().join(", ");
+    if !others.is_empty() {
+        eprintln!("note: this is the kernel of {nearest}; others have that name, too: {others}");
+    }
+    kernels.into_iter().filter(|kernel| kernel.target == *nearest).collect()
+}
+
+/// What names a kernel's target on the command line: `--example saxpy` for "example `saxpy`".
+fn option(target: &str) -> String {
+    match target.trim_end_matches('`').split_once(" `") {
+        Some(("lib", _)) | None => "--lib".to_owned(),
+        Some((kind, name)) => format!("--{kind} {name}"),
+    }
+}
+
+/// How to ask for this one of `kernels` and no other.
+fn request<'k>(kernel: &CompiledKernel, mut kernels: impl Iterator<Item = &'k CompiledKernel>) -> String {
+    let path = format!("{}::{}", kernel.module, kernel.path());
+    let is_twin =
+        |it: &CompiledKernel| it.target == kernel.target && it.entry != kernel.entry && it.is_called(&path);
+    let name = match (kernels.any(is_twin), kernel.arguments.as_slice()) {
+        (true, _) => kernel.entry.clone(),
+        (false, []) => path,
+        // The shell would read `<` as a redirection.
+        (false, _) => format!("'{path}'"),
+    };
+    format!("cargo ferrogrid inspect {name} {}", option(&kernel.target))
+}
+
+/// What machine code needs and this machine lacks.
+fn missing(tools: [(CudaTool, bool); 2], target_folder: Option<&Path>) -> String {
+    let lacking = || tools.iter().filter(|(_, lacks)| *lacks).map(|(tool, _)| *tool);
+    let names: Vec<&str> = lacking().map(CudaTool::name).collect();
+    let advice: String = lacking().map(|tool| format!("\n  {}", tool.advice(target_folder))).collect();
+    format!("machine code needs {}, not on this machine; to get it:{advice}", names.join(" and "))
+}
+
 fn ambiguous(kernels: &[CompiledKernel]) -> String {
-    let names = kernels.iter().map(|it| format!("  {}::{}   ({})\n", it.module, it.path(), it.target));
-    format!(
-        "machine code is shown of one kernel; name one, and its target, of:\n{}",
-        names.collect::<String>()
-    )
+    let requests = kernels.iter().map(|it| format!("  {} --sass\n", request(it, kernels.iter())));
+    format!("machine code is shown of one kernel; ask for one of:\n{}", requests.collect::<String>())
 }
 
 impl Workplace {
@@ -203,18 +251,14 @@ impl Workplace {
     }
 
     fn sass(&self, kernel: &CompiledKernel, image: &ImageFile) -> Result<Listing, Failure> {
-        let missing = |tool: CudaTool| {
-            format!(
-                "machine code needs {}, which is not on this machine; to get it:\n  {}",
-                tool.name(),
-                tool.advice()
-            )
-        };
-        let assembler = self.assembler.as_ref().ok_or_else(|| missing(CudaTool::Ptxas))?;
         let nvdisasm = CudaTool::Nvdisasm.find(self.package.target_folder());
-        let nvdisasm = nvdisasm.ok_or_else(|| missing(CudaTool::Nvdisasm))?;
+        let (Some(assembler), Some(nvdisasm)) = (&self.assembler, &nvdisasm) else {
+            let lacks =
+                [(CudaTool::Ptxas, self.assembler.is_none()), (CudaTool::Nvdisasm, nvdisasm.is_none())];
+            return Err(missing(lacks, self.package.target_folder()).into());
+        };
         let assembled = assembler.assemble(&image.file, &image.arch, Some(&kernel.entry))?;
-        Ok(disassemble(&nvdisasm, &assembled.cubin, kernel, &self.sources)?)
+        Ok(disassemble(nvdisasm, &assembled.cubin, kernel, &self.sources)?)
     }
 
     /// What each of several kernels needs.

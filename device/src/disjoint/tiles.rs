@@ -17,13 +17,24 @@ use crate::thread::Thread;
 /// elements.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
-/// /// The transpose of `input`, which has `height` columns.
-/// fn transpose(t: Thread<2>, height: usize, input: &[f32], mut output: DisjointTiles<f32, 32, 32>) {
-///     output.fill_with(&t, |[row, column]| input[column * height + row]);
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The transpose of `input`, 32 x 32 elements to a block.
+/// #[kernel]
+/// pub fn transpose(t: Thread<2>, input: Plane<u32>, mut output: DisjointTiles<u32, 32, 32>) {
+///     output.fill_with(&t, |[row, column]| input[column][row]);
 /// }
-/// # let _: fn(Thread<2>, usize, &[f32], DisjointTiles<f32, 32, 32>) = transpose;
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..100 * 40).collect::<Vec<u32>>())?;
+/// let mut y = stream.zeros(40 * 100)?;
+/// let tiles = Grid::new([2, 4], [32, 8]); // of 40 x 100 elements; those at the edges are cut off
+/// kernels::transpose(&stream, tiles, x.view_2d(100, 40)?, y.view_2d_mut(40, 100)?)?;
+/// assert_eq!(stream.download(&y)?[..3], [0, 100, 200]);
+/// # Ok(()) }
 /// ```
 pub struct DisjointTiles<'a, T, const W: usize, const H: usize> {
     start: *mut T,
@@ -224,13 +235,26 @@ impl<'s, T, const W: usize, const H: usize> Iterator for TileIter<'s, T, W, H> {
 /// number `i` belongs to thread number `i % threads`.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
-/// /// Each block writes the mean of its row into all of it.
-/// fn level(t: Thread<1>, means: &[f32], mut rows: DisjointRows<f32>) {
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Subtracts from each row its mean.
+/// #[kernel]
+/// pub fn centre(t: Thread<1>, means: &[f32], mut rows: DisjointRows<f32>) {
 ///     let mean = means[t.block_idx()[0] as usize];
-///     rows.fill_with(&t, |_column| mean);
+///     for (_column, element) in rows.iter_mut(&t) {
+///         *element -= mean;
+///     }
 /// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let means = stream.upload(&[2.0, 5.0])?;
+/// let mut x = stream.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// kernels::centre(&stream, Grid::new(2, 32), &means, x.view_2d_mut(3, 2)?)?; // a block to a row
+/// assert_eq!(stream.download(&x)?, [-1.0, 0.0, 1.0, -1.0, 0.0, 1.0]);
+/// # Ok(()) }
 /// ```
 pub struct DisjointRows<'a, T> {
     start: *mut T,

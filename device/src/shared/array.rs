@@ -101,6 +101,29 @@ unsafe impl<T: SharedElement, const W: usize, const H: usize, const D: usize> Sh
 /// different banks of shared memory: with 32 columns of 4 bytes and `P = 1`, a warp reads a column at once.
 ///
 /// Index it by row, then column: `tile[row][column]`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The transpose of a plane of 32 by 32 elements: rows in, columns out, without bank conflicts.
+/// #[kernel(block = [32, 8])]
+/// pub fn transpose(t: Thread<2>, x: Plane<u32>, mut y: DisjointTiles<u32, 32, 32>, mut tile: Shared<Padded<u32, 32, 32>>) {
+///     tile.fill_with(&t, |[row, column]| x[row][column]);
+///     let tile = t.publish(tile);
+///     y.fill_with(&t, |[row, column]| tile[column][row]);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..1024).collect::<Vec<u32>>())?;
+/// let mut y = stream.zeros(1024)?;
+/// let grid = Grid::new([1, 1], [32, 8]);
+/// kernels::transpose(&stream, grid, x.view_2d(32, 32)?, y.view_2d_mut(32, 32)?)?;
+/// assert_eq!(stream.download(&y)?[..3], [0, 32, 64]);
+/// # Ok(()) }
+/// ```
 #[repr(C)]
 pub struct Padded<T, const W: usize, const H: usize, const P: usize = 1> {
     rows: [PaddedRow<T, W, P>; H],

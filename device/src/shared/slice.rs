@@ -12,13 +12,28 @@ use crate::thread::Thread;
 /// Element `i` belongs to thread number `i % threads` of the block.
 ///
 /// ```
-/// use ferrogrid_device::prelude::*;
-///
-/// /// Fills memory whose size the launch gives, a thread an element, then the next round.
-/// fn load(t: &Thread<1>, x: &[f32], mut tile: SharedSlice<f32>) {
-///     let start = t.block_idx()[0] as usize * tile.len();
-///     tile.fill_with(t, |i| x.get(start + i).copied().unwrap_or(0.0));
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Turns blocks of any size around.
+/// #[kernel]
+/// pub fn reverse(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, mut tile: SharedSlice<u32>) {
+///     let i = t.index();
+///     tile.fill_with(&t, |_| x[i.get()]);
+///     let tile = t.publish(tile);
+///     if let Some(y) = y.get_mut(i) {
+///         *y = tile[tile.len() - 1 - t.thread_rank() as usize];
+///     }
 /// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1, 2, 3, 4, 5, 6])?;
+/// let mut y = stream.zeros(6)?;
+/// kernels::reverse(&stream, Grid::new(2, 3), &x, &mut y, 3)?; // 3 elements in each block
+/// assert_eq!(stream.download(&y)?, [3, 2, 1, 6, 5, 4]);
+/// # Ok(()) }
 /// ```
 pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
     pub(crate) start: *mut T,
@@ -27,6 +42,9 @@ pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
 }
 
 /// A slice in the shared memory of a block, while all threads read it; it dereferences to `[T]`.
+///
+///
+/// See [`SharedSlice`].
 pub struct PublishedSlice<'b, T: SharedElement, const ID: usize = 0> {
     pub(super) start: *mut T,
     pub(super) length: usize,

@@ -11,12 +11,24 @@ impl<const N: usize> Tile<'_, N> {
     /// are left out.
     ///
     /// ```
-    /// use ferrogrid_device::prelude::*;
-    ///
-    /// /// The sum of 32 threads' values, in all of them.
-    /// fn sum(t: &Thread<1>, x: f32) -> f32 {
-    ///     t.warp().reduce(x, |a, b| a + b)
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The sums of 32 elements each.
+    /// #[kernel(block = 32)]
+    /// pub fn sums(t: Thread<1>, x: &[f32], mut y: DisjointRows<f32>) {
+    ///     let sum = t.warp().reduce(x[t.index().get()], |a, b| a + b);
+    ///     y.fill_with(&t, |_| sum);
     /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.fill(0.5_f32, 64)?;
+    /// let mut y = stream.zeros(2)?;
+    /// kernels::sums(&stream, Grid::cover(64), &x, y.view_2d_mut(1, 2)?)?;
+    /// assert_eq!(stream.download(&y)?, [16.0, 16.0]);
+    /// # Ok(()) }
     /// ```
     #[track_caller]
     #[inline(always)]
@@ -45,12 +57,29 @@ impl<const N: usize> Tile<'_, N> {
     /// associative (cooperative groups' `inclusive_scan`).
     ///
     /// ```
-    /// use ferrogrid_device::prelude::*;
-    ///
-    /// /// The sum of the values of this thread and of those below it in the warp.
-    /// fn running_sum(t: &Thread<1>, x: f32) -> f32 {
-    ///     t.warp().inclusive_scan(x, |a, b| a + b)
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Running sums and running maxima within each 4 neighbouring elements.
+    /// #[kernel]
+    /// pub fn running(t: Thread<1>, x: &[u32], mut sums: DisjointSlice<u32>, mut maxima: DisjointSlice<u32>) {
+    ///     let (i, tile) = (t.index(), t.warp().tile::<4>());
+    ///     let sum = tile.inclusive_scan(x[i.get()], |a, b| a + b);
+    ///     let maximum = tile.inclusive_scan(x[i.get()], u32::max);
+    ///     if let (Some(sums), Some(maxima)) = (sums.get_mut(i), maxima.get_mut(i)) {
+    ///         (*sums, *maxima) = (sum, maximum);
+    ///     }
     /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&[3, 1, 4, 1, 5, 9, 2, 6])?;
+    /// let (mut sums, mut maxima) = (stream.zeros(8)?, stream.zeros(8)?);
+    /// kernels::running(&stream, Grid::new(1, 8), &x, &mut sums, &mut maxima)?;
+    /// assert_eq!(stream.download(&sums)?, [3, 4, 8, 9, 5, 14, 16, 22]);
+    /// assert_eq!(stream.download(&maxima)?, [3, 3, 4, 4, 5, 9, 9, 9]);
+    /// # Ok(()) }
     /// ```
     #[track_caller]
     #[inline(always)]
@@ -72,12 +101,27 @@ impl<const N: usize> Tile<'_, N> {
     /// associative; `first` for the first thread (cooperative groups' `exclusive_scan`).
     ///
     /// ```
-    /// use ferrogrid_device::prelude::*;
-    ///
-    /// /// Where this thread's `count` elements begin if the warp's threads write theirs one after the other.
-    /// fn start(t: &Thread<1>, count: u32) -> u32 {
-    ///     t.warp().exclusive_scan(count, 0, |a, b| a + b)
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Where each thread's `count` elements begin if the warp's threads write theirs one after the other.
+    /// #[kernel(block = 32)]
+    /// pub fn starts(t: Thread<1>, counts: &[u32], mut starts: DisjointSlice<u32>) {
+    ///     let i = t.index();
+    ///     let start = t.warp().exclusive_scan(counts[i.get()], 0, |a, b| a + b);
+    ///     if let Some(place) = starts.get_mut(i) {
+    ///         *place = start;
+    ///     }
     /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let counts = stream.upload(&(0..32).collect::<Vec<u32>>())?;
+    /// let mut starts = stream.zeros(32)?;
+    /// kernels::starts(&stream, Grid::cover(32), &counts, &mut starts)?;
+    /// assert_eq!(stream.download(&starts)?[..5], [0, 0, 1, 3, 6]);
+    /// # Ok(()) }
     /// ```
     #[track_caller]
     #[inline(always)]
@@ -92,12 +136,25 @@ impl<const N: usize> Tile<'_, N> {
     /// `__reduce_add_sync()`, PTX `redux.sync.add` where the architecture has it, from `sm_80` on).
     ///
     /// ```
-    /// use ferrogrid_device::prelude::*;
-    ///
-    /// /// How many elements the warp has found, by one instruction from compute capability 8.0 on.
-    /// fn found(t: &Thread<1>, own: u32) -> u32 {
-    ///     t.warp().reduce_add(own)
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Sum, least and greatest of 32 elements: one instruction each from compute capability 8.0 on.
+    /// #[kernel(block = 32)]
+    /// pub fn figures(t: Thread<1>, x: &[i32], mut y: DisjointRows<i32>) {
+    ///     let (warp, x) = (t.warp(), x[t.index().get()]);
+    ///     let figures = [warp.reduce_add(x), warp.reduce_min(x), warp.reduce_max(x)];
+    ///     y.fill_with(&t, |column| figures[column]);
     /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(-10..22).collect::<Vec<i32>>())?;
+    /// let mut y = stream.zeros(3)?;
+    /// kernels::figures(&stream, Grid::cover(32), &x, y.view_2d_mut(3, 1)?)?;
+    /// assert_eq!(stream.download(&y)?, [176, -10, 21]);
+    /// # Ok(()) }
     /// ```
     #[track_caller]
     #[inline(always)]
@@ -218,6 +275,29 @@ impl<const R: usize> Thread<'_, R> {
     /// thread gets the result (CUB's `BlockReduce`). `scratch` is a
     /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The greatest element of each row.
+    /// #[kernel(block = 128)]
+    /// pub fn greatest(t: Thread<1>, x: Plane<f32>, mut y: DisjointRows<f32>, mut scratch: Shared<Scratch<f32>>) {
+    ///     let row = &x[t.block_idx()[0] as usize];
+    ///     let mine = t.block_stride(row.len()).fold(f32::MIN, |a, i| a.max(row[i]));
+    ///     let greatest = t.block_reduce(&mut scratch, mine, f32::max);
+    ///     y.fill_with(&t, |_| greatest);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..2000).map(|x| x as f32).collect::<Vec<_>>())?;
+    /// let mut y = stream.zeros(2)?;
+    /// kernels::greatest(&stream, Grid::new(2, 128), x.view_2d(1000, 2)?, y.view_2d_mut(1, 2)?)?;
+    /// assert_eq!(stream.download(&y)?, [999.0, 1999.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// All threads of the block make this call together: no control flow on the way to it differs between
     /// them.
@@ -263,6 +343,30 @@ impl<const R: usize> Thread<'_, R> {
     /// The values of the threads before this one in the block combined by `operation`, which must be
     /// associative; `first` for the first thread (CUB's `BlockScan`). `scratch` is a
     /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Keeps what is not 0 of the block's 128 elements, one after the other.
+    /// #[kernel(block = 128)]
+    /// pub fn compact(t: Thread<1>, x: &[u32], kept: &[DeviceAtomic<u32>], mut scratch: Shared<Scratch<u32>>) {
+    ///     let mine = x[t.index().get()];
+    ///     let place = t.block_exclusive_scan(&mut scratch, u32::from(mine != 0), 0, |a, b| a + b);
+    ///     if mine != 0 {
+    ///         kept[place as usize].store(mine, atomic::Ordering::Relaxed);
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..128).map(|x| x % 2 * x).collect::<Vec<u32>>())?;
+    /// let mut kept = stream.zeros(64)?;
+    /// kernels::compact(&stream, Grid::cover(128), &x, kept.as_atomic())?;
+    /// assert_eq!(stream.download(&kept)?[..3], [1, 3, 5]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// As for [`Thread::block_reduce`].

@@ -57,6 +57,37 @@ pub(super) enum Source {
 impl<const N: usize> Tile<'_, N> {
     /// What the thread with rank `rank` in the tile holds (CUDA's `__shfl_sync()`, PTX `shfl.sync.idx`);
     /// ranks count modulo the size of the tile.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The four shuffles, by threads 0 to 31 of one warp, each of which holds its number.
+    /// #[kernel(block = 32)]
+    /// pub fn shuffles(t: Thread<1>, mut y: DisjointSlice<[u32; 4]>) {
+    ///     let warp = t.warp();
+    ///     let held = warp.lane();
+    ///     let got = [
+    ///         warp.shuffle(held, 5),      // of thread 5, in all threads
+    ///         warp.shuffle_up(held, 1),   // of the thread below
+    ///         warp.shuffle_down(held, 1), // of the thread above
+    ///         warp.shuffle_xor(held, 1),  // even and odd threads swap
+    ///     ];
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = got;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros(32)?;
+    /// kernels::shuffles(&stream, Grid::cover(32), &mut y)?;
+    /// let y = stream.download(&y)?;
+    /// assert_eq!(y[0], [5, 0, 1, 1]); // nobody is below thread 0: it gets its own
+    /// assert_eq!(y[9], [5, 8, 10, 8]);
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn shuffle<T: Exchange>(&self, held: T, rank: u32) -> T {

@@ -1,179 +1,88 @@
 //! What must hold for the book's text: every block of Rust is compiled and run somewhere, every link leads somewhere,
 //! every chapter is in the summary. It must not judge what chapters say.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+mod markdown;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
-/// A block of code: what stands behind the fence, and the text.
-struct Block {
-    info: String,
-    text: String,
-}
+use markdown::{Block, chapter, docs, files, listing, pages, parse, renewed};
 
-/// A chapter's file, read as mdBook reads it.
-#[derive(Default)]
-struct Chapter {
-    blocks: Vec<Block>,
-    links: Vec<String>,
-    /// The anchors of its headings.
-    anchors: BTreeSet<String>,
-    titles: usize,
-}
-
-fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
-
-/// All Markdown files below `docs/src`, by their path from there.
-fn files() -> Vec<PathBuf> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, found);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                found.push(path);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&docs().join("src"), &mut found);
-    found.sort();
-    assert!(found.len() > 15, "these are too few to be the book: {found:?}");
-    found
-}
-
-fn chapter(path: &Path) -> Chapter {
-    parse(&std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
-}
-
-fn parse(text: &str) -> Chapter {
-    let mut chapter = Chapter::default();
-    let mut heading: Option<String> = None;
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
-        match event {
-            Event::Start(Tag::CodeBlock(kind)) => {
-                let info = match kind {
-                    CodeBlockKind::Fenced(info) => info.to_string(),
-                    CodeBlockKind::Indented => "indented".to_owned(),
-                };
-                chapter.blocks.push(Block { info, text: String::new() });
-            }
-            Event::Text(part) if heading.is_none() => {
-                // Only blocks keep text; what stands between them adds to none that is asked for.
-                if let Some(block) = chapter.blocks.last_mut() {
-                    block.text.push_str(&part);
-                }
-            }
-            Event::End(TagEnd::CodeBlock) => {
-                chapter.blocks.push(Block { info: "-".into(), text: String::new() })
-            }
-            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                chapter.links.push(dest_url.to_string());
-            }
-            Event::Start(Tag::Heading { level, .. }) => {
-                chapter.titles += usize::from(level == HeadingLevel::H1);
-                heading = Some(String::new());
-            }
-            Event::Text(part) | Event::Code(part) => {
-                if let Some(heading) = &mut heading {
-                    heading.push_str(&part);
-                }
-            }
-            Event::End(TagEnd::Heading(_)) => {
-                let anchor = slug(&heading.take().unwrap_or_default());
-                let count = seen.entry(anchor.clone()).or_insert(0);
-                chapter.anchors.insert(if *count == 0 { anchor } else { format!("{anchor}-{count}") });
-                *count += 1;
-            }
-            _ => {}
-        }
-    }
-    chapter.blocks.retain(|block| block.info != "-");
-    chapter
-}
-
-/// A heading's anchor, as mdBook and GitHub make it.
-fn slug(heading: &str) -> String {
-    let kept = heading.trim().to_lowercase();
-    let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-}
-
-/// Why a block of Rust in `folder` is not known to compile and run; `None` if it is.
+/// Why a block in `folder` is not known to compile and run; `None` if it is.
 fn fault(block: &Block, folder: &Path) -> Option<String> {
-    let mut words = block.info.split(',').map(str::trim);
-    match words.next().unwrap_or_default() {
-        "rust" => {}
-        "" | "indented" => return Some("it says no language, so rustdoc takes it for Rust".into()),
-        "sh" | "toml" | "text" | "cpp" | "python" | "json" | "ptx" => return None,
-        other => return Some(format!("unknown language {other:?}")),
-    }
-    let rest: Vec<&str> = words.collect();
-    if block.text.contains("{{#") {
-        if rest != ["ignore"] {
-            return Some(
-                "a block that includes a listing is `rust,ignore`: rustdoc does not see the listing".into(),
-            );
+    let (language, words) = block.words();
+    match (language, words.as_slice()) {
+        ("rust", ["ignore"]) => listing_fault(block, folder),
+        ("rust", words) => {
+            let runs = |word: &&str| ["compile_fail", "should_panic"].contains(word) || word.starts_with('E');
+            words
+                .iter()
+                .find(|word| !runs(word))
+                .map(|word| format!("`{word}`: it would not be compiled and run"))
         }
-        return block.text.lines().find_map(|line| include_fault(line, folder));
+        // `tests/commands.rs` runs them.
+        ("sh", [] | ["gpu"]) | ("toml", []) => None,
+        ("text", []) if block.text.starts_with("$ ") => None,
+        ("text", ["form"]) if !block.text.contains("$ ") => None,
+        ("text", _) => {
+            Some("what a command prints begins with `$ COMMAND`; what shows a form is `text,form`".into())
+        }
+        ("" | "indented", _) => Some("it says no language, so rustdoc takes it for Rust".into()),
+        _ => Some(format!("nobody would run {:?}", block.info)),
     }
-    let runs = |word: &&str| *word == "compile_fail" || *word == "should_panic" || word.starts_with('E');
-    rest.iter().find(|word| !runs(word)).map(|word| format!("`{word}`: it would not be compiled and run"))
 }
 
-/// Why a line of a block is no include of a listing that is run.
-fn include_fault(line: &str, folder: &Path) -> Option<String> {
-    let target = line.trim().strip_prefix("{{#include ").and_then(|rest| rest.strip_suffix("}}"));
-    let Some((file, anchor)) = target.and_then(|target| target.rsplit_once(':')) else {
-        return Some(format!("{line:?} is not `{{{{#include FILE:ANCHOR}}}}`"));
+/// Why a block that rustdoc leaves out does not show what is run elsewhere.
+fn listing_fault(block: &Block, folder: &Path) -> Option<String> {
+    let Some(name) = &block.listing else {
+        return Some("it is not compiled, and has no `<!-- listing: FILE:ANCHOR -->` before it".into());
     };
-    let Ok(path) = folder.join(file).canonicalize() else { return Some(format!("there is no {file}")) };
-    let listings = docs().join("listings").canonicalize().unwrap();
-    if !path.starts_with(listings.join("tests/book")) && !path.starts_with(listings.join("src/bin")) {
-        return Some(format!("{file} is not among the listings that tests run"));
-    }
-    let text = std::fs::read_to_string(path).unwrap();
-    let marks =
-        |mark: &str| text.lines().filter(|line| line.trim() == format!("// {mark}: {anchor}")).count();
-    match (marks("ANCHOR"), marks("ANCHOR_END")) {
-        (1, 1) => None,
-        (starts, ends) => Some(format!("`{anchor}` starts {starts} times and ends {ends} times in {file}")),
+    match listing(name, folder) {
+        Ok(text) if text == block.text => None,
+        Ok(_) => {
+            Some(format!("it differs from {name}; FERROGRID_RENEW_LISTINGS=1 makes this test write it anew"))
+        }
+        Err(error) => Some(error),
     }
 }
 
 #[test]
-fn every_block_of_rust_is_compiled_and_run() {
-    let library = std::fs::read_to_string(docs().join("listings/src/lib.rs")).unwrap();
-    let mut included = 0;
-    for path in files() {
-        let (folder, name) = (path.parent().unwrap(), path.strip_prefix(docs().join("src")).unwrap());
+fn every_block_is_compiled_and_run() {
+    let library = fs::read_to_string(docs().join("listings/src/lib.rs")).unwrap();
+    let mut shown = 0;
+    for path in pages() {
+        let folder = path.parent().unwrap();
+        let name = path.strip_prefix(docs().join("src")).unwrap_or(Path::new("README.md"));
+        if std::env::var_os("FERROGRID_RENEW_LISTINGS").is_some() {
+            let text = renewed(&fs::read_to_string(&path).unwrap(), folder);
+            fs::write(&path, text.unwrap_or_else(|error| panic!("{}: {error}", name.display()))).unwrap();
+        }
         let blocks = chapter(&path).blocks;
         for block in &blocks {
             if let Some(fault) = fault(block, folder) {
                 panic!("{}: {fault}:\n{}", name.display(), block.text);
             }
-            included += usize::from(block.text.contains("{{#include"));
+            shown += usize::from(block.listing.is_some());
         }
-        let doctests = |block: &Block| block.info.starts_with("rust") && !block.text.contains("{{#");
-        let documented = library.contains(&format!("= \"{}\"", name.display()));
+        let doctests = |block: &Block| block.info.starts_with("rust") && block.info != "rust,ignore";
+        // Those of the README the facade has.
+        let documented =
+            name == Path::new("README.md") || library.contains(&format!("= \"{}\"", name.display()));
         assert!(
             documented || !blocks.iter().any(doctests),
             "{} is not in listings/src/lib.rs",
             name.display()
         );
     }
-    assert!(included > 20, "only {included} listings are shown");
+    assert!(shown > 20, "only {shown} listings are shown");
 }
 
 #[test]
 fn every_file_of_listings_is_compiled() {
     let folder = docs().join("listings/tests/book");
-    let main = std::fs::read_to_string(folder.join("main.rs")).unwrap();
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let main = fs::read_to_string(folder.join("main.rs")).unwrap();
+    for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let is_module = main.lines().any(|line| line == format!("mod {name};"));
@@ -184,14 +93,14 @@ fn every_file_of_listings_is_compiled() {
 /// Every part that is marked is shown: what is not may go.
 #[test]
 fn every_anchor_is_shown() {
-    let shown: String = files().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let shown: String = pages().iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     for folder in ["tests/book", "src/bin"] {
-        for entry in std::fs::read_dir(docs().join("listings").join(folder)).unwrap() {
+        for entry in fs::read_dir(docs().join("listings").join(folder)).unwrap() {
             let path = entry.unwrap().path();
-            let text = std::fs::read_to_string(&path).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             for anchor in text.lines().filter_map(|line| line.trim().strip_prefix("// ANCHOR: ")) {
-                assert!(shown.contains(&format!("/{name}:{anchor}}}}}")), "{name}: `{anchor}` is not shown");
+                assert!(shown.contains(&format!("/{name}:{anchor} -->")), "{name}: `{anchor}` is not shown");
             }
         }
     }
@@ -211,6 +120,33 @@ fn every_chapter_is_in_the_summary_once() {
     for name in listed {
         assert_eq!(chapter(&source.join(&name)).titles, 1, "{name} has one title");
     }
+}
+
+/// The order is that of `cargo ferrogrid run --list`: by the numbers in the first lines of the examples.
+#[test]
+fn the_gallery_has_every_example_in_learning_order() {
+    let number = |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>();
+    let root = docs().parent().unwrap().to_owned();
+    let sources = fs::read_dir(root.join("examples")).unwrap().map(|entry| entry.unwrap().path());
+    let mut examples: Vec<(Vec<u32>, String)> = sources
+        .map(|path| {
+            let text = fs::read_to_string(&path).unwrap();
+            let place = number(text.split(' ').nth(1).unwrap());
+            (place.unwrap(), path.file_stem().unwrap().to_string_lossy().into_owned())
+        })
+        .collect();
+    examples.sort();
+    let page = fs::read_to_string(docs().join("src/gallery.md")).unwrap();
+    let rows = page.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
+        let [place, example, shows, look] = cells.as_slice() else { return None };
+        let name = example.strip_prefix('[')?.split_once(']')?.0;
+        let source = format!("https://github.com/ferrogrid/ferrogrid/blob/main/examples/{name}.rs");
+        assert_eq!(*example, format!("[{name}]({source})"));
+        assert!(shows.len() > 10 && look.len() > 10, "{line}");
+        Some((number(place)?, name.to_owned()))
+    });
+    assert_eq!(rows.collect::<Vec<_>>(), examples);
 }
 
 #[test]
@@ -253,7 +189,13 @@ fn blocks_that_nobody_runs_are_found() {
     };
     assert_eq!(found("```rust\nassert!(true);\n```"), None);
     assert_eq!(found("```rust,compile_fail,E0502\nx\n```"), None);
-    assert_eq!(found("```rust,ignore\n{{#include ../listings/src/bin/first_kernel.rs:kernel}}\n```"), None);
+    assert_eq!(found("```sh\nls\n```").or(found("```text\n$ ls\na\n```")), None);
+    let kernel = listing("../listings/src/bin/first_kernel.rs:kernel", &folder).unwrap();
+    assert!(kernel.starts_with("#[ferrogrid::module]\nmod kernels {\n    use"), "{kernel}");
+    let shown = |name: &str, text: &str| {
+        format!("<!-- listing: ../listings/src/bin/{name} -->\n```rust,ignore\n{text}```\n")
+    };
+    assert_eq!(found(&shown("first_kernel.rs:kernel", &kernel)), None);
     for escaping in [
         "```\nfn main() {}\n```",
         "    fn main() {}",
@@ -261,13 +203,19 @@ fn blocks_that_nobody_runs_are_found() {
         "```rust,no_run\nfn main() {}\n```",
         "```Rust\nfn main() {}\n```",
         "- in a list\n\n  ```rust, ignore\n  fn main() {}\n  ```",
-        "```rust\n{{#include ../listings/src/bin/first_kernel.rs:kernel}}\n```",
-        "```rust,ignore\n{{#include ../listings/src/bin/first_kernel.rs}}\n```",
-        "```rust,ignore\n{{#include ../listings/src/bin/first_kernel.rs:absent}}\n```",
-        "```rust,ignore\n{{#include ../listings/src/bin/absent.rs:kernel}}\n```",
-        "```rust,ignore\n{{#include ../../build.rs:kernel}}\n```",
-        "```rust,ignore\n{{#include ../listings/src/bin/first_kernel.rs:kernel}}\nlet more = 1;\n```",
-        "```rust,ignore\n{{#rustdoc_include ../listings/src/bin/first_kernel.rs:kernel}}\n```",
+        "```sh,ignore\nls\n```",
+        "```console\n$ ls\n```",
+        "```text\nwhat some command printed\n```",
+        "```text,form\n$ ls\n```",
+        &shown("first_kernel.rs:kernel", &kernel.replace("saxpy", "saxpi")),
+        &shown("first_kernel.rs", &kernel),
+        &shown("first_kernel.rs:absent", &kernel),
+        &shown("absent.rs:kernel", &kernel),
+        &shown("../lib.rs:kernel", &kernel),
+        &format!(
+            "{}\n\nA word between.\n\n```rust,ignore\n{kernel}```",
+            "<!-- listing: ../listings/src/bin/first_kernel.rs:kernel -->"
+        ),
     ] {
         assert!(found(escaping).is_some(), "nobody would run {escaping:?}");
     }
@@ -315,7 +263,7 @@ fn every_name_in_the_tables_exists() {
         if !path.parent().unwrap().ends_with("migration") {
             continue;
         }
-        for line in std::fs::read_to_string(&path).unwrap().lines().filter(|line| line.starts_with("| ")) {
+        for line in fs::read_to_string(&path).unwrap().lines().filter(|line| line.starts_with("| ")) {
             let cell = line.trim_end_matches(" |").rsplit(" | ").next().unwrap();
             for code in cell.split('`').skip(1).step_by(2) {
                 for name in names(code) {
@@ -367,12 +315,24 @@ fn names(code: &str) -> Vec<String> {
 }
 
 fn collect(folder: &Path, text: &mut String) {
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             collect(&path, text);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            text.push_str(&std::fs::read_to_string(path).unwrap());
+            text.push_str(&fs::read_to_string(path).unwrap());
         }
     }
+}
+
+/// Renewing leaves the rest of a chapter as it is, and makes what the check accepts.
+#[test]
+fn listings_are_renewed_in_their_place() {
+    let folder = docs().join("src");
+    let comment = "<!-- listing: ../listings/src/bin/first_kernel.rs:kernel -->";
+    let old = format!("# A\n\n{comment}\n```rust,ignore\nold\n```\n\n```sh\nls\n```\n");
+    let new = renewed(&old, &folder).unwrap();
+    assert!(new.starts_with("# A\n\n<!--") && new.ends_with("```\n\n```sh\nls\n```\n"), "{new}");
+    assert!(parse(&new).blocks.iter().all(|block| fault(block, &folder).is_none()), "{new}");
+    assert!(renewed(&format!("{comment}\n"), &folder).is_err());
 }

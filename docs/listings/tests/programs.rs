@@ -8,6 +8,7 @@ use std::process::Command;
 const PROGRAMS: &[(&str, &str, &str)] = &[
     ("first_kernel", env!("CARGO_BIN_EXE_first_kernel"), ": [12.0, 24.0, 36.0]"),
     ("block_sums", env!("CARGO_BIN_EXE_block_sums"), "the sum is 500500"),
+    ("readme", env!("CARGO_BIN_EXE_readme"), ""),
 ];
 
 #[test]

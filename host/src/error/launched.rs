@@ -30,7 +30,6 @@ impl fmt::Display for LaunchedKernel {
 /// synchronisation, as far as the last eight launches of each stream tell, oldest first.
 ///
 /// ```
-/// # extern crate ferrogrid_host as ferrogrid;
 /// use ferrogrid::Error;
 ///
 /// fn complain(error: &Error) {

@@ -115,6 +115,23 @@ impl<'b> ExecutableGraph<'b> {
     /// Lets a kernel, copy or fill take part in later launches, or not (`cuGraphNodeSetEnabled`). What comes
     /// after a disabled node still comes after what is before it.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let stream = Device::cpu().new_stream()?;
+    /// let x = stream.fill(1_u8, 3)?;
+    /// let (graph, (node, x)) = stream.capture(|capture| {
+    ///     let mut x = capture.keep(x)?;
+    ///     let node = capture.node(&[], |stream| stream.fill_into(2, &mut x))?;
+    ///     Ok((node, x.key()))
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// graph.set_enabled(node, false)?;
+    /// graph.launch(&stream)?;
+    /// assert_eq!(stream.download(graph.view(x)?)?, [1; 3]); // the fill was left out
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`GraphError::CannotDisable`] for other nodes, [`GraphError::OtherGraph`], or what the driver says.
     pub fn set_enabled(&mut self, node: GraphNode, enabled: bool) -> Result<()> {

@@ -36,6 +36,37 @@ impl<'b> ExecutableGraph<'b> {
     /// the graph holds, and no others: those it writes by their keys ([`GraphUpdate::buffer`]), those it
     /// only reads as they are. Launches that have been enqueued keep the old ones.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// x <- x + step
+    /// #[kernel]
+    /// pub fn add(t: Thread<1>, step: u32, mut x: DisjointSlice<u32>) {
+    ///     if let Some(x) = x.get_mut(t.index()) {
+    ///         *x += step;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.zeros::<u32>(4)?;
+    /// let (graph, (node, x)) = stream.capture(|capture| {
+    ///     let mut x = capture.keep(x)?;
+    ///     let node = capture.node(&[], |stream| kernels::add(stream, Grid::cover(4), 1, &mut x))?;
+    ///     Ok((node, x.key()))
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// graph.launch(&stream)?;
+    /// graph.update_kernel(node, |update| {
+    ///     kernels::add(update, Grid::cover(4), 10, &mut update.buffer(x)?) // the same with another step
+    /// })?;
+    /// graph.launch(&stream)?;
+    /// assert_eq!(stream.download(graph.view(x)?)?, [11; 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What `work` returns; [`GraphError::NotAKernel`], [`GraphError::NotOneLaunch`] or
     /// [`GraphError::OtherKernel`] if the launch is not that of this kernel; [`GraphError::UpdateRefused`] if it has

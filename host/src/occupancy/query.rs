@@ -24,14 +24,24 @@ impl Device {
     /// kernel's attributes and the device's properties.
     ///
     /// ```
-    /// use ferrogrid_host::{Device, Kernel, Result};
-    ///
-    /// /// `kernel` is what the companion module of a kernel gives: `kernels::saxpy::kernel()`.
-    /// fn report(device: &Device, kernel: &'static Kernel) -> Result<()> {
-    ///     let occupancy = device.occupancy(kernel, 256, 0)?;
-    ///     println!("{}: {occupancy}", kernel.name()); // 8 blocks, 64 of 64 warps (100 %), ...
-    ///     Ok(())
-    /// }
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+    /// #     let i = t.index();
+    /// #     if let Some(y) = y.get_mut(i) {
+    /// #         *y += a * x[i.get()];
+    /// #     }
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let occupancy = stream.device().occupancy(kernels::saxpy::kernel(), 256, 0)?;
+    /// println!("{occupancy}"); // 8 blocks, 64 of 64 warps (100 %), limited by ...
+    /// assert!(occupancy.active_blocks > 0 && occupancy.fraction() <= 1.0);
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors
@@ -63,6 +73,31 @@ impl Device {
     /// The block size, of at most `limit` threads, with which most threads of `kernel` are on a
     /// multiprocessor (`cuOccupancyMaxPotentialBlockSize`). `dynamic_shared` gives the bytes of dynamic
     /// shared memory of a block of a number of threads: `|_| 0` for none.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// x <- 2x
+    /// #[kernel]
+    /// pub fn double(t: Thread<1>, mut x: DisjointSlice<u32>) {
+    ///     for i in t.grid_stride(x.len()) {
+    ///         if let Some(x) = x.get_mut(i) {
+    ///             *x *= 2;
+    ///         }
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let suggested = stream.device().max_potential_block_size(kernels::double::kernel(), |_| 0, None)?;
+    /// let mut x = stream.fill(21_u32, 1 << 12)?;
+    /// // As many blocks as the device runs at a time; each thread does its part of the rest.
+    /// kernels::double(&stream, Grid::new(suggested.min_grid_size, suggested.block_size), &mut x)?;
+    /// assert_eq!(stream.download(&x)?[4095], 42);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`] if not even one warp fits.

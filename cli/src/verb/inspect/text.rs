@@ -2,20 +2,21 @@
 //! was found.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use ferrogrid_build::cuda_toolkit::CudaTool;
 use ferrogrid_build::inspect::{Line, Listing, Place, Resources, Sources};
 
-use super::Inspection;
 use super::occupancy::{Needs, Row};
+use super::{Inspection, option, request};
 
 const TITLE: Style = Style::new().bold();
 const SOURCE: Style = AnsiColor::Green.on_default();
 const INLINED: Style = Style::new().dimmed();
 const BAD: Style = AnsiColor::Red.on_default();
 
-pub(super) fn report(inspections: &[Inspection], sources: &Sources) -> String {
+pub(super) fn report(inspections: &[Inspection], sources: &Sources, target_folder: Option<&Path>) -> String {
     let has_resources = inspections.iter().any(|it| it.resources.is_some());
     let mut text = match inspections {
         [one] if one.listing.is_some() => detail(one, sources),
@@ -27,7 +28,7 @@ pub(super) fn report(inspections: &[Inspection], sources: &Sources) -> String {
             text,
             "\nregisters, spills and occupancy need {}, which is not on this machine; to get it:\n  {}\n",
             tool.name(),
-            tool.advice()
+            tool.advice(target_folder)
         );
     }
     text
@@ -148,15 +149,15 @@ fn table(inspections: &[Inspection]) -> String {
     let width =
         |text: &dyn Fn(&Inspection) -> String| inspections.iter().map(|it| text(it).len()).max().unwrap_or(0);
     let names = width(&name).max("kernel".len());
-    let targets = width(&|it| it.kernel.target.clone()).max("target".len());
+    let targets = width(&|it| option(&it.kernel.target)).max("target".len());
     let mut text = format!(
         "{TITLE}{:<names$}  {:<targets$}  {:<7} {:>9} {:>6} {:>7} {:>7}{TITLE:#}\n",
         "kernel", "target", "code", "registers", "stack", "spills", "shared"
     );
     for inspection in inspections {
         let arch = inspection.image.arch.as_str();
-        let _ =
-            write!(text, "{:<names$}  {:<targets$}  {arch:<7}", name(inspection), inspection.kernel.target);
+        let target = option(&inspection.kernel.target);
+        let _ = write!(text, "{:<names$}  {target:<targets$}  {arch:<7}", name(inspection));
         match inspection.resources {
             Some(resources) => {
                 let spills = resources.spill_stores + resources.spill_loads;
@@ -170,5 +171,7 @@ fn table(inspections: &[Inspection]) -> String {
             }
         }
     }
-    text + "\nName one kernel to see its code and its occupancy.\n"
+    let Some(first) = inspections.first() else { return text };
+    let kernels = inspections.iter().map(|it| &it.kernel);
+    text + &format!("\nTo see the code and the occupancy of one:\n  {}\n", request(&first.kernel, kernels))
 }

@@ -1,0 +1,219 @@
+//! Cache operators as PTX: one instruction each. LLVM has no name for them. It must not know which types may move.
+//!
+//! Where LLVM knows that the place is in global memory, as it does of all that a kernel takes as a slice, it folds
+//! `is_global`; else the place is asked at run time, since the instructions are for global memory only. The braces are
+//! a scope for the converted address; they end in the line of the instruction, since a brace that begins a line ends
+//! a function.
+
+use core::arch::asm;
+use core::mem::MaybeUninit;
+use core::ptr;
+
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.isspacep.global"]
+    fn isspacep_global(address: *const u8) -> bool;
+}
+
+#[inline(always)]
+fn is_global<T>(place: *const T) -> bool {
+    // SAFETY: looks at the address only.
+    unsafe { isspacep_global(place.cast()) }
+}
+
+/// The first, which is of PTX 7.4, or the second where PTX is older.
+#[cfg(any(target_feature = "sm_87", target_feature = "ptx74"))]
+macro_rules! since_7_4 {
+    ($operator:literal, $_older:literal) => {
+        $operator
+    };
+}
+
+#[cfg(not(any(target_feature = "sm_87", target_feature = "ptx74")))]
+macro_rules! since_7_4 {
+    ($_operator:literal, $older:literal) => {
+        $older
+    };
+}
+
+/// The value's bytes as the first ones of a `W`.
+///
+/// # Safety
+/// It has no fewer.
+#[inline(always)]
+unsafe fn register<T, W>(value: T) -> MaybeUninit<W> {
+    let mut word = MaybeUninit::<W>::uninit();
+    // SAFETY: the bytes are within both, as the caller vouches, and the two do not overlap.
+    unsafe {
+        ptr::copy_nonoverlapping(
+            ptr::from_ref(&value).cast::<MaybeUninit<u8>>(),
+            word.as_mut_ptr().cast(),
+            size_of::<T>(),
+        );
+    }
+    word
+}
+
+/// The value whose bytes are the first ones of `word`.
+///
+/// # Safety
+/// It has no fewer, and they are those of a valid `T`.
+#[inline(always)]
+unsafe fn value<T, W>(word: W) -> T {
+    // SAFETY: within `word`, and valid, as the caller vouches.
+    unsafe { ptr::from_ref(&word).cast::<T>().read_unaligned() }
+}
+
+macro_rules! load {
+    ($place:ident, $class:ident, $ty:literal, $operator:expr) => {{
+        let word;
+        asm!(
+            "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
+            concat!("ld.global", $operator, ".", $ty, " {word}, [%a]; }}"),
+            place = in(reg64) $place,
+            word = out($class) word,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+        word
+    }};
+}
+
+macro_rules! store {
+    ($place:ident, $class:ident, $ty:literal, $operator:expr, $word:expr) => {
+        asm!(
+            "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
+            concat!("st.global", $operator, ".", $ty, " [%a], {word}; }}"),
+            place = in(reg64) $place,
+            word = in($class) $word,
+            options(nostack, preserves_flags),
+        )
+    };
+}
+
+macro_rules! loads {
+    ($($name:ident = $operator:expr;)*) => { $(
+        #[inline(always)]
+        pub(super) fn $name<T: Copy>(place: &T) -> T {
+            let place = ptr::from_ref(place);
+            if !is_global(place) {
+                // SAFETY: it was a reference.
+                return unsafe { *place };
+            }
+            // SAFETY: the place is in global memory, holds a valid `T` of this size, and is aligned to its size.
+            unsafe {
+                match super::width::<T>() {
+                    1 => {
+                        let word: u16 = load!(place, reg16, "u8", $operator);
+                        value(word as u8)
+                    }
+                    2 => {
+                        let word: u16 = load!(place, reg16, "u16", $operator);
+                        value(word)
+                    }
+                    4 => {
+                        let word: u32 = load!(place, reg32, "u32", $operator);
+                        value(word)
+                    }
+                    8 => {
+                        let word: u64 = load!(place, reg64, "u64", $operator);
+                        value(word)
+                    }
+                    _ => {
+                        let (a, b, c, d): (u32, u32, u32, u32);
+                        asm!(
+                            "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
+                            concat!("ld.global", $operator, ".v4.u32 {{{a}, {b}, {c}, {d}}}, [%a]; }}"),
+                            place = in(reg64) place,
+                            a = out(reg32) a,
+                            b = out(reg32) b,
+                            c = out(reg32) c,
+                            d = out(reg32) d,
+                            options(pure, readonly, nostack, preserves_flags),
+                        );
+                        value([a, b, c, d])
+                    }
+                }
+            }
+        }
+    )* };
+}
+
+macro_rules! stores {
+    ($($name:ident = $operator:expr;)*) => { $(
+        #[inline(always)]
+        pub(super) fn $name<T: Copy>(place: &mut T, new: T) {
+            let place = ptr::from_mut(place);
+            if !is_global(place) {
+                // SAFETY: it was an exclusive reference.
+                return unsafe { *place = new };
+            }
+            // SAFETY: the place is in global memory, this thread's alone, for a `T` of this size, and aligned to it.
+            unsafe {
+                match super::width::<T>() {
+                    1 => store!(place, reg16, "u8", $operator, register::<T, u16>(new)),
+                    2 => store!(place, reg16, "u16", $operator, register::<T, u16>(new)),
+                    4 => store!(place, reg32, "u32", $operator, register::<T, u32>(new)),
+                    8 => store!(place, reg64, "u64", $operator, register::<T, u64>(new)),
+                    _ => {
+                        let [a, b, c, d]: [MaybeUninit<u32>; 4] = register::<T, _>(new).assume_init();
+                        asm!(
+                            "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
+                            concat!("st.global", $operator, ".v4.u32 [%a], {{{a}, {b}, {c}, {d}}}; }}"),
+                            place = in(reg64) place,
+                            a = in(reg32) a,
+                            b = in(reg32) b,
+                            c = in(reg32) c,
+                            d = in(reg32) d,
+                            options(nostack, preserves_flags),
+                        );
+                    }
+                }
+            }
+        }
+    )* };
+}
+
+macro_rules! prefetches {
+    ($($name:ident = $level:literal;)*) => { $(
+        #[inline(always)]
+        pub(super) fn $name<T>(place: &T) {
+            let place = ptr::from_ref(place);
+            if !is_global(place) {
+                return;
+            }
+            // SAFETY: the place is in global memory; a prefetch changes no memory, and nothing waits for it.
+            unsafe {
+                asm!(
+                    "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
+                    concat!("prefetch.global.", $level, " [%a]; }}"),
+                    place = in(reg64) place,
+                    options(nomem, nostack, preserves_flags),
+                );
+            }
+        }
+    )* };
+}
+
+loads! {
+    ldca = ".ca";
+    ldcg = ".cg";
+    ldcs = ".cs";
+    ldlu = ".lu";
+    load_no_allocate = since_7_4!(".L1::no_allocate", ".cg");
+    load_evict_first = since_7_4!(".L1::evict_first", ".cs");
+    load_evict_last = since_7_4!(".L1::evict_last", "");
+}
+
+stores! {
+    stwb = ".wb";
+    stcg = ".cg";
+    stcs = ".cs";
+    stwt = ".wt";
+    store_no_allocate = since_7_4!(".L1::no_allocate", ".cg");
+    store_evict_first = since_7_4!(".L1::evict_first", ".cs");
+    store_evict_last = since_7_4!(".L1::evict_last", "");
+}
+
+prefetches! {
+    prefetch_l1 = "L1";
+    prefetch_l2 = "L2";
+}

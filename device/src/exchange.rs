@@ -1,0 +1,328 @@
+//! Items of a block change places: between arrangements in which each thread has items next to each other (blocked) or
+//! every so-manieth (striped), and to places that ranks name. It must not know why they change places.
+//!
+//! Each of these writes all items into shared memory, waits, reads them, and waits: two barriers. A column is left free
+//! after each 128 bytes where items of a thread would else lie in one bank.
+//!
+//! ```
+//! use ferrogrid_device::prelude::*;
+//!
+//! /// Four neighbouring elements of `x` for each thread, loaded by neighbouring threads from neighbouring places. In the
+//! /// body of a `#[kernel]` the call needs no `unsafe`.
+//! ///
+//! /// # Safety
+//! /// All threads of the block make this call together.
+//! unsafe fn neighbours<const ID: usize>(
+//!     t: &Thread<1>,
+//!     scratch: &mut Shared<ExchangeScratch<f32, 256, 4>, ID>,
+//!     x: &[f32],
+//! ) -> [f32; 4] {
+//!     let first = t.block_idx()[0] as usize * 1024 + t.thread_rank() as usize;
+//!     let striped = core::array::from_fn(|k| x.get(first + 256 * k).copied().unwrap_or(0.0));
+//!     // SAFETY: as the caller vouches.
+//!     unsafe { t.block_striped_to_blocked(scratch, striped) }
+//! }
+//! ```
+
+#![expect(
+    clippy::needless_range_loop,
+    reason = "LLVM unrolls a loop over numbers, and then keeps items in registers; that over an array's iterator it does not"
+)]
+
+use crate::shared::{Shared, SharedArray, SharedElement};
+use crate::thread::Thread;
+
+/// What an exchange of `N` items of each of `B` threads needs of shared memory (the `TempStorage` of CUB's
+/// `BlockExchange`): room for `N + 1` items of each thread. No thread owns any of it, so nothing else can write there.
+///
+/// `B` is the number of threads of the block, a multiple of 32; `N` is 1 to 32.
+#[repr(C)]
+pub struct ExchangeScratch<T, const B: usize, const N: usize> {
+    items: [[T; N]; B],
+    columns: [T; B],
+}
+
+// SAFETY: there is no number below 0.
+unsafe impl<T: SharedElement, const B: usize, const N: usize> SharedArray for ExchangeScratch<T, B, N> {
+    type Element = T;
+    type Place = usize;
+    const LEN: usize = 0;
+
+    #[inline(always)]
+    fn place(number: usize) -> usize {
+        number
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, _: usize) -> *mut T {
+        start.cast()
+    }
+}
+
+/// The places of `B * N` items in shared memory that is an [`ExchangeScratch`], as one of the block's threads uses them.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<T, const B: usize, const N: usize> {
+    start: *mut T,
+    /// The thread's rank.
+    rank: u32,
+}
+
+impl<T: Copy, const B: usize, const N: usize> Places<T, B, N> {
+    /// How many items the block has.
+    pub(crate) const ITEMS: u32 = {
+        assert!(
+            B.is_multiple_of(32) && 0 < B && B <= 1024,
+            "a block that exchanges has a multiple of 32 threads"
+        );
+        assert!(0 < N && N <= 32, "a thread has 1 to 32 items to exchange");
+        (B * N) as u32
+    };
+
+    /// How many items as a power of two lie between two columns that are left free: those of 128 bytes, and those of a
+    /// thread at least. Items of an odd number for each thread lie in different banks as they are.
+    const SHIFT: Option<u32> = {
+        let line = match size_of::<T>() {
+            0..=4 => 5,
+            5..=8 => 4,
+            _ => 3,
+        };
+        match N {
+            1 => None,
+            _ if !N.is_power_of_two() => None,
+            _ if N.ilog2() > line => Some(N.ilog2()),
+            _ => Some(line),
+        }
+    };
+
+    /// # Safety
+    /// `start` is that of an `ExchangeScratch<T, B, N>` in the shared memory of the thread's block, which has `B`
+    /// threads.
+    #[inline(always)]
+    pub(crate) unsafe fn new<const R: usize>(start: *mut T, thread: &Thread<'_, R>) -> Self {
+        Places { start, rank: thread.thread_rank() }
+    }
+
+    /// Where item `number` of the block lies.
+    #[inline(always)]
+    fn at(self, number: u32) -> *mut T {
+        let free = Self::SHIFT.map_or(0, |shift| number >> shift);
+        // SAFETY: numbers are below `B * N`, and columns below `B`: there is room for both.
+        unsafe { self.start.add((number + free) as usize) }
+    }
+
+    /// Where the first item of the thread lies in the blocked arrangement; the others lie behind it, as no column is left
+    /// free between them.
+    #[inline(always)]
+    fn first(self) -> *mut T {
+        self.at(self.rank * N as u32)
+    }
+
+    /// # Safety
+    /// No other thread reads or writes between the barriers before and after it, but in this arrangement.
+    #[inline(always)]
+    pub(crate) unsafe fn write_blocked(self, items: [T; N]) {
+        for k in 0..N {
+            // SAFETY: within the memory, and this thread's alone, as the caller vouches.
+            unsafe { self.first().add(k).write(items[k]) };
+        }
+    }
+
+    /// # Safety
+    /// As for `write_blocked`.
+    #[inline(always)]
+    pub(crate) unsafe fn write_striped(self, items: [T; N]) {
+        for k in 0..N {
+            // SAFETY: within the memory, and this thread's alone, as the caller vouches.
+            unsafe { self.at(k as u32 * B as u32 + self.rank).write(items[k]) };
+        }
+    }
+
+    /// Several threads may write to one place.
+    ///
+    /// # Safety
+    /// No other thread reads or writes between the barriers before and after it, but in this way.
+    #[inline(always)]
+    pub(crate) unsafe fn scatter(self, items: [T; N], ranks: [u32; N]) {
+        for k in 0..N {
+            let rank = ranks[k];
+            assert!(rank < Self::ITEMS, "an item's rank is {rank}, but the block has {} items", Self::ITEMS);
+            // Volatile stores of several threads to one place are no data race in PTX (relaxed); on the CPU device the
+            // threads of a block take turns.
+            // SAFETY: within the memory; nobody reads, as the caller vouches.
+            unsafe { self.at(rank).write_volatile(items[k]) };
+        }
+    }
+
+    /// [`Places::scatter`] to places that are known to be different.
+    ///
+    /// # Safety
+    /// As for `scatter`, and no two ranks of the block are the same, and all are below `B * N`.
+    #[inline(always)]
+    pub(crate) unsafe fn scatter_unchecked(self, items: [T; N], ranks: [u32; N]) {
+        for k in 0..N {
+            // SAFETY: within the memory, and this thread's alone, as the caller vouches.
+            unsafe { self.at(ranks[k]).write(items[k]) };
+        }
+    }
+
+    /// # Safety
+    /// All items have been written before a barrier, and none is before the next; or `T` takes any bits.
+    #[inline(always)]
+    pub(crate) unsafe fn read_blocked(self) -> [T; N] {
+        // SAFETY: within the memory, and not written now, as the caller vouches.
+        core::array::from_fn(|k| unsafe { self.first().add(k).read() })
+    }
+
+    /// # Safety
+    /// As for `read_blocked`.
+    #[inline(always)]
+    pub(crate) unsafe fn read_striped(self) -> [T; N] {
+        // SAFETY: within the memory, and not written now, as the caller vouches.
+        core::array::from_fn(|k| unsafe { self.at(k as u32 * B as u32 + self.rank).read() })
+    }
+}
+
+/// Panics, in all threads, unless the block has `B` threads.
+#[track_caller]
+#[inline(always)]
+pub(crate) fn expect_threads<const R: usize, const B: usize>(thread: &Thread<'_, R>) {
+    let threads = thread.block_threads();
+    assert!(
+        threads == B as u32,
+        "the scratch memory is for blocks of {B} threads, but this block has {threads}"
+    );
+}
+
+/// Exchanges of a block's items. Like barriers, which they contain, they are `unsafe` by themselves, and need no
+/// `unsafe` block in the body of a `#[kernel]`. A block that has not the number of threads that the scratch memory is for
+/// panics.
+impl<const R: usize> Thread<'_, R> {
+    /// From items next to each other to striped ones: thread `i` brings items `i * N` to `i * N + N - 1` of the block,
+    /// and gets items `i`, `i + B`, `i + 2 * B`, and so on (CUB's `BlockExchange::BlockedToStriped`). So what threads
+    /// computed on neighbouring items is stored by neighbouring threads in neighbouring places.
+    ///
+    /// # Safety
+    /// All threads of the block make this call together: no control flow on the way to it differs between
+    /// them.
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn block_blocked_to_striped<T, const ID: usize, const B: usize, const N: usize>(
+        &self,
+        scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
+        items: [T; N],
+    ) -> [T; N]
+    where
+        T: SharedElement + Copy,
+    {
+        // SAFETY: all threads come here together, as the caller vouches. Before the first barrier each writes in its own
+        // places and nobody reads: the last exchange ended with a barrier. Before the second nobody writes.
+        unsafe {
+            let places = self.exchange_places(scratch);
+            places.write_blocked(items);
+            self.sync_threads();
+            let items = places.read_striped();
+            self.sync_threads();
+            items
+        }
+    }
+
+    /// From striped items to items next to each other, the opposite of [`Thread::block_blocked_to_striped`] (CUB's
+    /// `BlockExchange::StripedToBlocked`): what neighbouring threads loaded from neighbouring places becomes runs of
+    /// neighbouring items, as scans and sorts take them.
+    ///
+    /// # Safety
+    /// As for [`Thread::block_blocked_to_striped`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn block_striped_to_blocked<T, const ID: usize, const B: usize, const N: usize>(
+        &self,
+        scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
+        items: [T; N],
+    ) -> [T; N]
+    where
+        T: SharedElement + Copy,
+    {
+        // SAFETY: as in `block_blocked_to_striped`.
+        unsafe {
+            let places = self.exchange_places(scratch);
+            places.write_striped(items);
+            self.sync_threads();
+            let items = places.read_blocked();
+            self.sync_threads();
+            items
+        }
+    }
+
+    /// Each item to the place in the block that its rank says, of `B * N`; thread `i` gets those at places `i * N` to
+    /// `i * N + N - 1` (CUB's `BlockExchange::ScatterToBlocked`).
+    ///
+    /// A rank that is not below `B * N` panics. If several items have one rank, one of them arrives (of items with
+    /// more than 8 bytes, perhaps parts of several). What arrives at a place that no rank names is not defined: any bits,
+    /// as in shared memory that nobody has written.
+    ///
+    /// # Safety
+    /// As for [`Thread::block_blocked_to_striped`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn block_scatter_to_blocked<T, const ID: usize, const B: usize, const N: usize>(
+        &self,
+        scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
+        items: [T; N],
+        ranks: [u32; N],
+    ) -> [T; N]
+    where
+        T: SharedElement + Copy,
+    {
+        // SAFETY: as in `block_blocked_to_striped`, and `T` takes any bits.
+        unsafe {
+            let places = self.exchange_places(scratch);
+            places.scatter(items, ranks);
+            self.sync_threads();
+            let items = places.read_blocked();
+            self.sync_threads();
+            items
+        }
+    }
+
+    /// Each item to the place in the block that its rank says, of `B * N`; thread `i` gets those at places `i`, `i + B`,
+    /// `i + 2 * B`, and so on (CUB's `BlockExchange::ScatterToStriped`). Ranks are as for
+    /// [`Thread::block_scatter_to_blocked`].
+    ///
+    /// # Safety
+    /// As for [`Thread::block_blocked_to_striped`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn block_scatter_to_striped<T, const ID: usize, const B: usize, const N: usize>(
+        &self,
+        scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
+        items: [T; N],
+        ranks: [u32; N],
+    ) -> [T; N]
+    where
+        T: SharedElement + Copy,
+    {
+        // SAFETY: as in `block_scatter_to_blocked`.
+        unsafe {
+            let places = self.exchange_places(scratch);
+            places.scatter(items, ranks);
+            self.sync_threads();
+            let items = places.read_striped();
+            self.sync_threads();
+            items
+        }
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn exchange_places<T, const ID: usize, const B: usize, const N: usize>(
+        &self,
+        scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
+    ) -> Places<T, B, N>
+    where
+        T: SharedElement + Copy,
+    {
+        expect_threads::<R, B>(self);
+        // SAFETY: that is what the region is, and the block has `B` threads.
+        unsafe { Places::new(scratch.as_mut_ptr().cast(), self) }
+    }
+}

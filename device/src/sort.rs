@@ -1,0 +1,481 @@
+//! The items of a block in order, by the digits of their keys. It must not know how items change places.
+//!
+//! A pass sorts by four bits and is stable: each thread counts its own digits in registers; the counts, two in a word,
+//! lie in shared memory digit by digit, and within a digit thread by thread, so that the sum of all before one is where
+//! the thread's items with that digit go. Threads sum up nine words in a row each, a number that keeps them in different
+//! banks, and warps and the block sum up these. Counts and items lie in the same memory, in turn: six barriers a pass.
+//!
+//! ```
+//! use ferrogrid_device::prelude::*;
+//!
+//! /// The 2048 keys of a block in order. In the body of a `#[kernel]` the call needs no `unsafe`.
+//! ///
+//! /// # Safety
+//! /// All threads of the block make this call together.
+//! unsafe fn sorted<const ID: usize>(
+//!     t: &Thread<1>,
+//!     scratch: &mut Shared<SortScratch<u32, 256, 8>, ID>,
+//!     keys: [u32; 8],
+//! ) -> [u32; 8] {
+//!     // SAFETY: as the caller vouches.
+//!     unsafe { t.block_radix_sort(scratch, keys, sort::Ascending) }
+//! }
+//! ```
+
+#![expect(
+    clippy::needless_range_loop,
+    reason = "LLVM unrolls a loop over numbers, and then keeps items in registers; that over an array's iterator it does not"
+)]
+
+mod key;
+
+use core::mem::ManuallyDrop;
+use core::ops::Range;
+
+use crate::exchange::{ExchangeScratch, Places, expect_threads};
+use crate::shared::{Shared, SharedArray, SharedElement};
+use crate::thread::Thread;
+
+pub use key::RadixKey;
+use key::sealed::Bits;
+
+/// Digits have so many bits.
+const DIGIT: u32 = 4;
+
+/// Words of counts that a thread has: two digits in each.
+const WORDS: usize = 8;
+
+/// The words that a thread sums up: an odd number. The last of all are 0.
+const SEGMENT: usize = WORDS + 1;
+
+/// What a sort of `N` items of each of `B` threads needs of shared memory (the `TempStorage` of CUB's `BlockRadixSort`),
+/// for keys `K` and, where there are any, values `V`: nine words of each thread, or `N + 1` items if that is more. No
+/// thread owns any of it, so nothing else can write there.
+///
+/// `B` is the number of threads of the block, a multiple of 32; `N` is 1 to 32.
+#[repr(C)]
+pub struct SortScratch<K, const B: usize, const N: usize, V = K> {
+    turns: Turns<K, B, N, V>,
+    /// Of the warps.
+    totals: [u32; 32],
+}
+
+/// What lies in the same memory in turn.
+#[repr(C)]
+union Turns<K, const B: usize, const N: usize, V> {
+    counts: [[u32; SEGMENT]; B],
+    keys: ManuallyDrop<ExchangeScratch<K, B, N>>,
+    values: ManuallyDrop<ExchangeScratch<V, B, N>>,
+}
+
+// SAFETY: there is no number below 0.
+unsafe impl<K, V, const B: usize, const N: usize> SharedArray for SortScratch<K, B, N, V>
+where
+    K: SharedElement,
+    V: SharedElement,
+{
+    type Element = K;
+    type Place = usize;
+    const LEN: usize = 0;
+
+    #[inline(always)]
+    fn place(number: usize) -> usize {
+        number
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, _: usize) -> *mut K {
+        start.cast()
+    }
+}
+
+/// In which order a sort puts items, and by which bits of their keys: [`Ascending`], [`Descending`], or one of them
+/// [`of_bits`](Ascending::of_bits). A type, since threads that disagreed would wait for each other at different barriers.
+pub trait RadixOrder: Copy + sealed::Order {}
+
+mod sealed {
+    /// What a sort needs to know.
+    pub trait Order {
+        const DESCENDING: bool;
+        /// The first bit and the one behind the last; all bits of the key unless told.
+        const BITS: Option<(u32, u32)>;
+    }
+}
+
+/// The least key first.
+#[derive(Clone, Copy, Debug)]
+pub struct Ascending;
+
+/// The greatest key first; items with one key stay in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Descending;
+
+/// By bits `BEGIN` to `END - 1` of the keys alone; see [`Ascending::of_bits`].
+#[derive(Clone, Copy, Debug)]
+pub struct OfBits<O, const BEGIN: u32, const END: u32>(O);
+
+macro_rules! order {
+    ($name:ident, $descending:literal) => {
+        impl $name {
+            /// By bits `BEGIN` to `END - 1` of the keys alone, bit 0 the lowest (CUB's `begin_bit` and `end_bit`): a pass
+            /// for each four of them. For numbers with a sign bits are those of the key's place in the order: 0 for the
+            /// least, all bits set for the greatest. That `END` is beyond the key's bits, or not above `BEGIN`, is a
+            /// compile error.
+            #[inline(always)]
+            pub const fn of_bits<const BEGIN: u32, const END: u32>(self) -> OfBits<Self, BEGIN, END> {
+                OfBits(self)
+            }
+        }
+
+        impl RadixOrder for $name {}
+        impl sealed::Order for $name {
+            const DESCENDING: bool = $descending;
+            const BITS: Option<(u32, u32)> = None;
+        }
+    };
+}
+
+order!(Ascending, false);
+order!(Descending, true);
+
+impl<O: RadixOrder, const BEGIN: u32, const END: u32> RadixOrder for OfBits<O, BEGIN, END> {}
+impl<O: RadixOrder, const BEGIN: u32, const END: u32> sealed::Order for OfBits<O, BEGIN, END> {
+    const DESCENDING: bool = O::DESCENDING;
+    const BITS: Option<(u32, u32)> = Some((BEGIN, END));
+}
+
+/// Sorts of a block's items. Like barriers, which they contain, they are `unsafe` by themselves, and need no `unsafe` block
+/// in the body of a `#[kernel]`. A block that has not the number of threads that the scratch memory is for panics.
+impl<const R: usize> Thread<'_, R> {
+    /// The keys of all threads of the block in order: thread `i` gets those at places `i * N` to `i * N + N - 1` (CUB's
+    /// `BlockRadixSort::Sort`, `SortDescending`). Keys whose bits are the same where the order looks stay in the order of
+    /// threads, and within a thread of items.
+    ///
+    /// `scratch` is a region for it alone, `mut scratch: Shared<SortScratch<u32, 256, 8>>`, which may be used again and
+    /// again.
+    ///
+    /// # Safety
+    /// All threads of the block make this call together: no control flow on the way to it differs between
+    /// them.
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn block_radix_sort<K, V, O, const ID: usize, const B: usize, const N: usize>(
+        &self,
+        scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
+        keys: [K; N],
+        _order: O,
+    ) -> [K; N]
+    where
+        K: RadixKey,
+        V: SharedElement + Copy,
+        O: RadixOrder,
+    {
+        // SAFETY: the caller's.
+        unsafe { self.sorted::<K, V, O, false, false, ID, B, N>(scratch, keys, None).0 }
+    }
+
+    /// As [`Thread::block_radix_sort`], but thread `i` gets the keys at places `i`, `i + B`, `i + 2 * B`, and so on (CUB's
+    /// `SortBlockedToStriped`): neighbouring threads store neighbouring keys.
+    ///
+    /// # Safety
+    /// As for [`Thread::block_radix_sort`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn block_radix_sort_to_striped<K, V, O, const ID: usize, const B: usize, const N: usize>(
+        &self,
+        scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
+        keys: [K; N],
+        _order: O,
+    ) -> [K; N]
+    where
+        K: RadixKey,
+        V: SharedElement + Copy,
+        O: RadixOrder,
+    {
+        // SAFETY: the caller's.
+        unsafe { self.sorted::<K, V, O, false, true, ID, B, N>(scratch, keys, None).0 }
+    }
+
+    /// The keys of all threads of the block in order, as [`Thread::block_radix_sort`] gives them, each with the value that
+    /// came with it. `scratch` has the type of both: `mut scratch: Shared<SortScratch<u32, 256, 8, f32>>`.
+    ///
+    /// # Safety
+    /// As for [`Thread::block_radix_sort`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn block_radix_sort_pairs<K, V, O, const ID: usize, const B: usize, const N: usize>(
+        &self,
+        scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
+        keys: [K; N],
+        values: [V; N],
+        _order: O,
+    ) -> ([K; N], [V; N])
+    where
+        K: RadixKey,
+        V: SharedElement + Copy,
+        O: RadixOrder,
+    {
+        // SAFETY: the caller's.
+        let (keys, sorted) =
+            unsafe { self.sorted::<K, V, O, true, false, ID, B, N>(scratch, keys, Some(values)) };
+        (keys, sorted.unwrap_or(values))
+    }
+
+    /// [`Thread::block_radix_sort_pairs`] in the arrangement of [`Thread::block_radix_sort_to_striped`].
+    ///
+    /// # Safety
+    /// As for [`Thread::block_radix_sort`].
+    #[track_caller]
+    #[inline(always)]
+    pub unsafe fn block_radix_sort_pairs_to_striped<
+        K,
+        V,
+        O,
+        const ID: usize,
+        const B: usize,
+        const N: usize,
+    >(
+        &self,
+        scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
+        keys: [K; N],
+        values: [V; N],
+        _order: O,
+    ) -> ([K; N], [V; N])
+    where
+        K: RadixKey,
+        V: SharedElement + Copy,
+        O: RadixOrder,
+    {
+        // SAFETY: the caller's.
+        let (keys, sorted) =
+            unsafe { self.sorted::<K, V, O, true, true, ID, B, N>(scratch, keys, Some(values)) };
+        (keys, sorted.unwrap_or(values))
+    }
+
+    /// # Safety
+    /// As for [`Thread::block_radix_sort`].
+    #[track_caller]
+    #[inline(always)]
+    unsafe fn sorted<
+        K,
+        V,
+        O,
+        const PAIRS: bool,
+        const STRIPED: bool,
+        const ID: usize,
+        const B: usize,
+        const N: usize,
+    >(
+        &self,
+        scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
+        keys: [K; N],
+        mut values: Option<[V; N]>,
+    ) -> ([K; N], Option<[V; N]>)
+    where
+        K: RadixKey,
+        V: SharedElement + Copy,
+        O: RadixOrder,
+    {
+        let bits = const { bits::<O>(<K::Bits as Bits>::BITS) };
+        expect_threads::<R, B>(self);
+        let start = scratch.as_mut_ptr();
+        // SAFETY: within the region; nothing is read or written here.
+        let (counts, totals, items) = unsafe {
+            (
+                Counts::<B>::new((&raw mut (*start).turns).cast(), self),
+                (&raw mut (*start).totals).cast::<u32>(),
+                &raw mut (*start).turns,
+            )
+        };
+        // SAFETY: that is what the memory is in turn, `K::Bits` is as large as `K`, and the block has `B` threads.
+        let (key_places, value_places) = unsafe {
+            (Places::<K::Bits, B, N>::new(items.cast(), self), Places::<V, B, N>::new(items.cast(), self))
+        };
+        let mut keys = keys.map(|key| flipped_if::<K::Bits>(O::DESCENDING, key.into_bits()));
+        let mut begin = bits.start;
+        while begin < bits.end {
+            let width = if bits.end - begin < DIGIT { bits.end - begin } else { DIGIT };
+            let digits = keys.map(|key| key.digit(begin, (1 << width) - 1));
+            begin += DIGIT;
+            let to_striped = STRIPED && begin >= bits.end;
+            // SAFETY: all threads come here together, as the caller vouches, with the same bits, which are in a type. Each
+            // barrier is between a use of the memory as one thing and the next; the one of the last sort is the last
+            // here. Ranks are those of all items of the block, in order, so they are different and below `B * N`.
+            unsafe {
+                let ranks = self.ranks::<B, N>(counts, totals, digits);
+                self.sync_threads();
+                key_places.scatter_unchecked(keys, ranks);
+                self.sync_threads();
+                keys = if to_striped { key_places.read_striped() } else { key_places.read_blocked() };
+                self.sync_threads();
+                if PAIRS && let Some(values) = &mut values {
+                    value_places.scatter_unchecked(*values, ranks);
+                    self.sync_threads();
+                    *values =
+                        if to_striped { value_places.read_striped() } else { value_places.read_blocked() };
+                    self.sync_threads();
+                }
+            }
+        }
+        (keys.map(|key| K::of(flipped_if::<K::Bits>(O::DESCENDING, key))), values)
+    }
+
+    /// Where each of the thread's items goes, in the order of their digits.
+    ///
+    /// # Safety
+    /// All threads of the block make this call together, `counts` and `totals` are memory of its own, and the block has
+    /// `B` threads.
+    #[track_caller]
+    #[inline(always)]
+    unsafe fn ranks<const B: usize, const N: usize>(
+        &self,
+        counts: Counts<B>,
+        totals: *mut u32,
+        digits: [u32; N],
+    ) -> [u32; N] {
+        let (own, before) = own_counts(digits);
+        // SAFETY: each thread writes its own words, in columns, in rows, and in `totals`; a barrier is between them, and
+        // before what it reads of others.
+        unsafe {
+            counts.write_columns(own);
+            self.sync_threads();
+            let segment = counts.read_segment();
+            let mut sum = 0;
+            for at in 0..SEGMENT {
+                sum += segment[at];
+            }
+            let warp = self.warp();
+            let inclusive = warp.inclusive_scan(sum, |a, b| a + b);
+            let number = self.thread_rank() / 32;
+            if warp.lane() == 31 {
+                totals.add(number as usize).write(inclusive);
+            }
+            self.sync_threads();
+            let (mut first, mut all) = (inclusive - sum, 0);
+            for other in 0..(B / 32) as u32 {
+                let total = totals.add(other as usize).read();
+                first += if other < number { total } else { 0 };
+                all += total;
+            }
+            // Digits of the upper halves come behind all of the lower ones.
+            counts.write_segment(segment, first + (all << 16));
+            self.sync_threads();
+            let mut ranks = before;
+            for k in 0..N {
+                ranks[k] += counts.read(digits[k]);
+            }
+            ranks
+        }
+    }
+}
+
+/// The bits of a key of `all` that an order looks at.
+const fn bits<O: RadixOrder>(all: u32) -> Range<u32> {
+    match O::BITS {
+        None => 0..all,
+        Some((begin, end)) => {
+            assert!(begin < end, "a sort by bits `BEGIN` to `END - 1` of its keys needs one at least");
+            assert!(end <= all, "a sort looks at bits that its keys have");
+            begin..end
+        }
+    }
+}
+
+#[inline(always)]
+fn flipped_if<T: Bits>(descending: bool, bits: T) -> T {
+    if descending { bits.flipped() } else { bits }
+}
+
+/// How often a thread has each digit, two in a word, `d` and `d + 8`; and for each of its items how many before it have the
+/// same. In registers: 4 bits suffice for a digit if there are no more than 15 items, else 8.
+#[inline(always)]
+fn own_counts<const N: usize>(digits: [u32; N]) -> ([u32; WORDS], [u32; N]) {
+    let mut before = [0; N];
+    if N < 16 {
+        let mut counts = 0_u64;
+        for k in 0..N {
+            let shift = 4 * digits[k];
+            before[k] = (counts >> shift) as u32 & 15;
+            counts += 1 << shift;
+        }
+        let (low, high) = (counts as u32, (counts >> 32) as u32);
+        return (core::array::from_fn(|d| low >> (4 * d) & 15 | (high >> (4 * d) & 15) << 16), before);
+    }
+    let (mut low, mut high) = (0_u64, 0_u64);
+    for k in 0..N {
+        let (shift, is_low) = (8 * (digits[k] % 8), digits[k] < 8);
+        before[k] = (if is_low { low } else { high } >> shift) as u32 & 255;
+        let one = 1 << shift;
+        (low, high) = if is_low { (low + one, high) } else { (low, high + one) };
+    }
+    let word = |d: usize| (low >> (8 * d)) as u32 & 255 | ((high >> (8 * d)) as u32 & 255) << 16;
+    (core::array::from_fn(word), before)
+}
+
+/// The block's counts in shared memory: a row for each word of a thread, with a column for each thread.
+#[derive(Clone, Copy)]
+struct Counts<const B: usize> {
+    start: *mut u32,
+    /// The thread's rank.
+    rank: u32,
+}
+
+impl<const B: usize> Counts<B> {
+    /// Of memory with `SEGMENT * B` words.
+    #[inline(always)]
+    fn new<const R: usize>(start: *mut u32, thread: &Thread<'_, R>) -> Self {
+        Counts { start, rank: thread.thread_rank() }
+    }
+
+    /// Writes the thread's own words, and 0 into the row behind them.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes but this thread's columns.
+    #[inline(always)]
+    unsafe fn write_columns(self, words: [u32; WORDS]) {
+        let column = self.start.wrapping_add(self.rank as usize);
+        for row in 0..WORDS {
+            // SAFETY: within the memory, and this thread's alone, as the caller vouches.
+            unsafe { column.add(row * B).write(words[row]) };
+        }
+        // SAFETY: as above.
+        unsafe { column.add(WORDS * B).write(0) };
+    }
+
+    /// The words that the thread sums up, neighbours in the order of rows.
+    ///
+    /// # Safety
+    /// Nobody writes.
+    #[inline(always)]
+    unsafe fn read_segment(self) -> [u32; SEGMENT] {
+        let first = self.start.wrapping_add(self.rank as usize * SEGMENT);
+        // SAFETY: within the memory, and not written now, as the caller vouches.
+        core::array::from_fn(|at| unsafe { first.add(at).read() })
+    }
+
+    /// Replaces those words by the sums of what is before them: `first`, and the words.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes but such words of its own.
+    #[inline(always)]
+    unsafe fn write_segment(self, words: [u32; SEGMENT], first: u32) {
+        let place = self.start.wrapping_add(self.rank as usize * SEGMENT);
+        let mut sum = first;
+        for at in 0..SEGMENT {
+            // SAFETY: within the memory, and this thread's alone, as the caller vouches.
+            unsafe { place.add(at).write(sum) };
+            sum += words[at];
+        }
+    }
+
+    /// What stands for one of the thread's digits.
+    ///
+    /// # Safety
+    /// Nobody writes.
+    #[inline(always)]
+    unsafe fn read(self, digit: u32) -> u32 {
+        let word = (digit % 8) * B as u32 + self.rank;
+        // SAFETY: within the memory, half a word, and not written now, as the caller vouches.
+        u32::from(unsafe { self.start.cast::<u16>().add((2 * word + digit / 8) as usize).read() })
+    }
+}

@@ -1,0 +1,97 @@
+//! Items of a tile change arrangement, by shuffles. It must not know why.
+
+#![expect(
+    clippy::needless_range_loop,
+    reason = "LLVM unrolls a loop over numbers, and then keeps items in registers; that over an array's iterator it does not"
+)]
+
+use super::{Exchange, Tile};
+
+/// Each of `N` rounds, `N` a power of two, every thread sends one item and gets one. Which item that is depends on the
+/// thread alone: threads that are asked for different items in a round would need more rounds, so items are turned
+/// before and after by a number of the thread's own.
+impl<const M: usize> Tile<'_, M> {
+    /// From items next to each other to striped ones: thread `i` brings items `i * N` to `i * N + N - 1` of the tile, and
+    /// gets items `i`, `i + M`, `i + 2 * M`, and so on (CUB's `WarpExchange::BlockedToStriped`, without shared memory).
+    ///
+    /// `N` is a power of two, and not greater than the tile: else it is a compile error. A tile with fewer threads, at the
+    /// end of a block, panics.
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// Four results of each thread, so that neighbouring threads store neighbouring ones.
+    /// fn for_storing(t: &Thread<1>, results: [f32; 4]) -> [f32; 4] {
+    ///     t.warp().blocked_to_striped(results)
+    /// }
+    /// ```
+    #[track_caller]
+    #[inline(always)]
+    pub fn blocked_to_striped<T: Exchange, const N: usize>(&self, items: [T; N]) -> [T; N] {
+        let (rank, each) = (self.rank(), self.threads_for_each_item::<N>());
+        let (sends, gets) = (rank / each, rank % N as u32);
+        self.turned(items, sends, gets, |item| item * each + rank / N as u32)
+    }
+
+    /// From striped items to items next to each other, the opposite of [`Tile::blocked_to_striped`] (CUB's
+    /// `WarpExchange::StripedToBlocked`).
+    #[track_caller]
+    #[inline(always)]
+    pub fn striped_to_blocked<T: Exchange, const N: usize>(&self, items: [T; N]) -> [T; N] {
+        let (rank, each) = (self.rank(), self.threads_for_each_item::<N>());
+        let (sends, gets) = (rank % N as u32, rank / each);
+        self.turned(items, sends, gets, |item| rank % each * N as u32 + item)
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn threads_for_each_item<const N: usize>(&self) -> u32 {
+        const {
+            assert!(N.is_power_of_two(), "the threads of a tile exchange 1, 2, 4, 8, 16 or 32 items each");
+            assert!(N <= M, "the threads of a tile exchange no more items each than there are threads");
+        }
+        assert!(
+            self.present() == Self::SIZE,
+            "the last tile of the block has fewer threads, and cannot exchange"
+        );
+        Self::SIZE / N as u32
+    }
+
+    /// In round `r` the thread sends item `sends - r`, and gets item `gets + r` from the thread that `source` names for it,
+    /// modulo `N`.
+    #[track_caller]
+    #[inline(always)]
+    fn turned<T: Exchange, const N: usize>(
+        &self,
+        items: [T; N],
+        sends: u32,
+        gets: u32,
+        source: impl Fn(u32) -> u32,
+    ) -> [T; N] {
+        let mut held = items;
+        for round in 0..N {
+            held[round] = items[(N - round) % N];
+        }
+        held = rotated(held, sends);
+        for round in 0..N {
+            held[round] = self.shuffle(held[round], source((gets + round as u32) % N as u32));
+        }
+        rotated(held, gets)
+    }
+}
+
+/// Each item `by` places further, beyond the end at the beginning. In steps of powers of two, so that every place is known
+/// when it is compiled.
+#[inline(always)]
+fn rotated<T: Copy, const N: usize>(items: [T; N], by: u32) -> [T; N] {
+    let mut items = items;
+    let mut step = 1;
+    while step < N {
+        let before = items;
+        for k in 0..N {
+            items[k] = if by & step as u32 == 0 { before[k] } else { before[(k + N - step) % N] };
+        }
+        step *= 2;
+    }
+    items
+}

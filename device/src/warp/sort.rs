@@ -1,0 +1,143 @@
+//! The items of a tile in order, by comparison. It must not know how values get from thread to thread.
+
+use super::{Exchange, Tile};
+
+impl<const M: usize> Tile<'_, M> {
+    /// The items of all threads of the tile in order, by a bitonic network of shuffles: thread `i` gets those at places
+    /// `i * N` to `i * N + N - 1`. `is_less` says which of two comes first, as in CUB's `WarpMergeSort`, which needs shared
+    /// memory for it; items that it does not order may change places (the sort is not stable).
+    ///
+    /// Items are any values that threads [`Exchange`], up to 16 bytes: `[u32; 2]` for a key with its value. Whatever
+    /// `is_less` answers, all items are there afterwards, if it answers the same to the same question: NaN, too, though
+    /// with `<` nothing is sorted by then; `|a, b| a.total_cmp(&b).is_lt()` has an order for it.
+    ///
+    /// `N` is a power of two up to 16, else it is a compile error. A tile with fewer threads, at the end of a block, panics.
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// The greatest four of 128 items, in the first thread.
+    /// fn greatest(t: &Thread<1>, items: [f32; 4]) -> [f32; 4] {
+    ///     t.warp().bitonic_sort(items, |a, b| a > b)
+    /// }
+    /// ```
+    #[track_caller]
+    #[inline(always)]
+    pub fn bitonic_sort<T: Exchange, const N: usize>(
+        &self,
+        items: [T; N],
+        is_less: impl Fn(T, T) -> bool,
+    ) -> [T; N] {
+        const {
+            assert!(
+                N.is_power_of_two() && N <= 16,
+                "a bitonic sort takes 1, 2, 4, 8 or 16 items of each thread"
+            );
+        }
+        assert!(
+            self.present() == Self::SIZE,
+            "the last tile of the block has fewer threads, and cannot sort"
+        );
+        let mut items = items;
+        // Runs of `run` items are sorted; two of them, of which the second is looked at from its end, become one.
+        mirrored(&mut items, 1, &is_less);
+        if N > 2 {
+            mirrored(&mut items, 2, &is_less);
+            halved(&mut items, 1, &is_less);
+        }
+        if N > 4 {
+            mirrored(&mut items, 4, &is_less);
+            halved(&mut items, 2, &is_less);
+        }
+        if N > 8 {
+            mirrored(&mut items, 8, &is_less);
+            halved(&mut items, 4, &is_less);
+        }
+        let mut threads = 1;
+        while threads < M {
+            self.across(&mut items, 2 * threads as u32 - 1, true, &is_less);
+            let mut distance = threads / 2;
+            while distance > 0 {
+                self.across(&mut items, distance as u32, false, &is_less);
+                distance /= 2;
+            }
+            halved(&mut items, N / 2, &is_less);
+            threads *= 2;
+        }
+        items
+    }
+
+    /// Compares with the items of the thread whose rank differs by `bits`, those from its end if `mirrored`; the lower of
+    /// the two keeps what comes first.
+    #[track_caller]
+    #[inline(always)]
+    fn across<T: Exchange, const N: usize>(
+        &self,
+        items: &mut [T; N],
+        bits: u32,
+        mirrored: bool,
+        is_less: &impl Fn(T, T) -> bool,
+    ) {
+        let own = *items;
+        let is_lower = self.rank() < self.rank() ^ bits;
+        for k in 0..N {
+            let other = self.shuffle_xor(own[if mirrored { N - 1 - k } else { k }], bits);
+            // Both threads ask the same question.
+            let (lower, upper) = if is_lower { (own[k], other) } else { (other, own[k]) };
+            if is_less(upper, lower) {
+                items[k] = other;
+            }
+        }
+    }
+}
+
+/// Within the thread's items, compares each of a run with one of the next, from its end.
+#[inline(always)]
+fn mirrored<T: Copy, const N: usize>(items: &mut [T; N], run: usize, is_less: &impl Fn(T, T) -> bool) {
+    if run < N {
+        for k in 0..N {
+            if k & run == 0 {
+                exchange(items, k, k ^ (2 * run - 1), is_less);
+            }
+        }
+    }
+}
+
+/// Within the thread's items, compares those that are `distance` apart, then half of it, and so on: written out, so that
+/// every place is known when it is compiled, whatever LLVM makes of loops in loops.
+#[inline(always)]
+fn halved<T: Copy, const N: usize>(items: &mut [T; N], distance: usize, is_less: &impl Fn(T, T) -> bool) {
+    apart(items, 8, distance, is_less);
+    apart(items, 4, distance, is_less);
+    apart(items, 2, distance, is_less);
+    apart(items, 1, distance, is_less);
+}
+
+/// Compares those that are `by` apart, if that is not more than `distance`.
+#[inline(always)]
+fn apart<T: Copy, const N: usize>(
+    items: &mut [T; N],
+    by: usize,
+    distance: usize,
+    is_less: &impl Fn(T, T) -> bool,
+) {
+    if by <= distance && by < N {
+        for k in 0..N {
+            if k & by == 0 {
+                exchange(items, k, k ^ by, is_less);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn exchange<T: Copy, const N: usize>(
+    items: &mut [T; N],
+    lower: usize,
+    upper: usize,
+    is_less: &impl Fn(T, T) -> bool,
+) {
+    let (a, b) = (items[lower], items[upper]);
+    let swapped = is_less(b, a);
+    (items[lower], items[upper]) = if swapped { (b, a) } else { (a, b) };
+}
