@@ -35,7 +35,8 @@ use crate::thread::Thread;
 /// What an exchange of `N` items of each of `B` threads needs of shared memory (the `TempStorage` of CUB's
 /// `BlockExchange`): room for `N + 1` items of each thread. No thread owns any of it, so nothing else can write there.
 ///
-/// `B` is the number of threads of the block, a multiple of 32; `N` is 1 to 32.
+/// `B` is the number of threads of the block, a multiple of 32; `N` is 1 to 32. Others are a compile error where they are
+/// used.
 #[repr(C)]
 pub struct ExchangeScratch<T, const B: usize, const N: usize> {
     items: [[T; N]; B],
@@ -99,6 +100,8 @@ impl<T: Copy, const B: usize, const N: usize> Places<T, B, N> {
     /// threads.
     #[inline(always)]
     pub(crate) unsafe fn new<const R: usize>(start: *mut T, thread: &Thread<'_, R>) -> Self {
+        // What else is said of `B` and `N`, whoever uses the places.
+        const { assert!(Self::ITEMS > 0) };
         Places { start, rank: thread.thread_rank() }
     }
 

@@ -52,7 +52,21 @@ const SEGMENT: usize = WORDS + 1;
 /// for keys `K` and, where there are any, values `V`: nine words of each thread, or `N + 1` items if that is more. No
 /// thread owns any of it, so nothing else can write there.
 ///
-/// `B` is the number of threads of the block, a multiple of 32; `N` is 1 to 32.
+/// `B` is the number of threads of the block, a multiple of 32; `N` is 1 to 32. Others are a compile error where they are
+/// used:
+///
+/// ```compile_fail
+/// use ferrogrid_device::prelude::*;
+///
+/// /// # Safety
+/// /// All threads of the block make this call together.
+/// unsafe fn sorted(t: &Thread<1>, mut scratch: Shared<SortScratch<u32, 33, 1>>) -> [u32; 1] {
+///     // SAFETY: as the caller vouches.
+///     unsafe { t.block_radix_sort(&mut scratch, [t.thread_rank()], sort::Ascending) }
+/// }
+/// let used: unsafe fn(&Thread<1>, Shared<SortScratch<u32, 33, 1>>) -> [u32; 1] = sorted;
+/// # assert!(used as usize != 0);
+/// ```
 #[repr(C)]
 pub struct SortScratch<K, const B: usize, const N: usize, V = K> {
     turns: Turns<K, B, N, V>,
