@@ -163,7 +163,8 @@ impl<const R: usize> Grid<R> {
     pub fn new(blocks: impl Dimensions<R>, threads_per_block: impl Dimensions<R>) -> Self {
         let (blocks, unfit_blocks) = narrow(blocks.dimensions(), Counted::Blocks);
         let (block, unfit_block) = narrow(threads_per_block.dimensions(), Counted::Threads);
-        let unfit = unfit_block.or(unfit_blocks);
+        // Threads may still be replaced.
+        let unfit = unfit_blocks.or(unfit_block);
         Grid { size: Size::Blocks(blocks), block: Some(block), priority: None, unfit }
     }
 
@@ -171,7 +172,7 @@ impl<const R: usize> Grid<R> {
     #[must_use]
     pub fn with_block(self, threads: impl Dimensions<R>) -> Self {
         let (block, unfit) = narrow(threads.dimensions(), Counted::Threads);
-        let unfit = unfit.or(self.unfit.filter(|unfit| unfit.counted == Counted::Blocks));
+        let unfit = self.unfit.filter(|unfit| unfit.counted == Counted::Blocks).or(unfit);
         Grid { block: Some(block), unfit, ..self }
     }
 
