@@ -69,7 +69,7 @@ fn alias(root: &Path) -> String {
     let manifest = root.join("Cargo.toml").display().to_string();
     format!(
         "# `cargo ferrogrid`, by the sources that this package depends on.\n[alias]\nferrogrid = [\n    \"run\", \
-         \"--quiet\", \"--manifest-path\", {manifest:?},\n    \"--package\", \"cargo-ferrogrid\", \"--bin\", \
+         \"--manifest-path\", {manifest:?},\n    \"--package\", \"cargo-ferrogrid\", \"--bin\", \
          \"cargo-ferrogrid\", \"--\",\n]\n"
     )
 }
