@@ -1,9 +1,11 @@
-//! The cases of the conformance suite that need no kernels, on the CPU device and on a driver that is not
-//! there (`fake_driver/libcuda.rs`), which puts work off, so that a missing order shows. Each case on that
-//! driver runs in a process of its own. It must not need a GPU.
+//! The cases of the conformance suite that need no kernels, and random work with launches of one, on the CPU device and
+//! on a driver that is not there (`fake_driver/libcuda.rs`), which puts work off, so that a missing order shows. Each
+//! case on that driver runs in a process of its own; random work also where streams run by themselves and freed memory
+//! is given out again at once. It must not need a GPU.
 
 extern crate ferrogrid_host as ferrogrid;
 
+mod kernels;
 #[path = "../../tests/conformance/runtime/mod.rs"]
 mod runtime;
 #[cfg(target_os = "linux")]
@@ -11,9 +13,17 @@ mod scenario;
 
 use std::process::{Command, ExitCode};
 
-use ferrogrid_host::Device;
+use ferrogrid_host::{Device, Grid};
 use libtest_mimic::{Arguments, Failed, Trial};
+use runtime::stress::{LENGTH, random_work};
 use runtime::{CASES, Case, LIVE_CASES};
+
+/// Random work with launches, of a kernel that needs no compiler.
+const WITH_LAUNCHES: &[Case] = &[("random_launches_of_many_threads_equal_the_model", |device| {
+    let launch =
+        |stream: &_, x: &_, y: &mut _, factor| kernels::mix(stream, Grid::cover(LENGTH), factor, x, y);
+    random_work(device, Some(launch))
+})];
 
 /// Names the case that a process is to run on CUDA.
 const VARIABLE: &str = "FERROGRID_TEST_CASE";
@@ -23,10 +33,13 @@ fn main() -> ExitCode {
         return run_case(&name);
     }
     let arguments = Arguments::from_args();
-    let on_cpu = CASES.iter().chain(LIVE_CASES).copied().flatten().copied().map(on_the_cpu);
-    let mut trials: Vec<Trial> = on_cpu.collect();
+    let all = || CASES.iter().copied().flatten().chain(WITH_LAUNCHES).copied();
+    let live = LIVE_CASES.iter().copied().flatten().copied();
+    let mut trials: Vec<Trial> = all().chain(live).map(on_the_cpu).collect();
     if cfg!(target_os = "linux") {
-        trials.extend(CASES.iter().copied().flatten().copied().map(on_the_fake_driver));
+        trials.extend(all().map(|case| on_the_fake_driver(case, "fake", "devices=2")));
+        let random = all().filter(|(name, _)| name.starts_with("random_"));
+        trials.extend(random.map(|case| on_the_fake_driver(case, "alive", "devices=2,alive=1")));
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -37,21 +50,21 @@ fn on_the_cpu((name, case): Case) -> Trial {
     })
 }
 
-fn on_the_fake_driver((name, _): Case) -> Trial {
-    Trial::test(format!("fake::{name}"), move || {
+fn on_the_fake_driver((name, _): Case, prefix: &str, settings: &'static str) -> Trial {
+    Trial::test(format!("{prefix}::{name}"), move || {
         let mut process = Command::new(std::env::current_exe()?);
         #[cfg(target_os = "linux")]
         process.env("LD_LIBRARY_PATH", scenario::fake_driver(&[]));
         let output =
-            process.env(VARIABLE, name).env("FAKE_CUDA", "devices=2").env_remove("FAKE_CUDA_LOG").output()?;
+            process.env(VARIABLE, name).env("FAKE_CUDA", settings).env_remove("FAKE_CUDA_LOG").output()?;
         let text = String::from_utf8_lossy(&output.stderr);
         if output.status.success() { Ok(()) } else { Err(Failed::from(text.into_owned())) }
     })
 }
 
 fn run_case(name: &str) -> ExitCode {
-    let case = CASES.iter().copied().flatten().find(|(known, _)| *known == name);
-    let (_, case) = case.expect("a case of that name");
+    let mut cases = CASES.iter().copied().flatten().chain(WITH_LAUNCHES);
+    let (_, case) = cases.find(|(known, _)| *known == name).expect("a case of that name");
     match Device::cuda(0).map_err(Into::into).and_then(|device| case(&device)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

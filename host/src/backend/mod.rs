@@ -14,6 +14,7 @@ use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
 use std::ptr::{addr_eq, from_ref, null_mut};
 use std::sync::Arc;
+use std::time::Instant;
 
 pub(crate) use failure::Failure;
 pub(crate) use graph::GraphBackend;
@@ -273,6 +274,14 @@ impl EventBackend {
                 Ok(())
             }
             EventBackend::Recorded(_) => Err(waiting("to wait for an event")),
+        }
+    }
+
+    /// When it happened by the host's clock, if that is the device's, too.
+    pub(crate) fn host_time(&self) -> Option<Instant> {
+        match self {
+            EventBackend::Cpu(event) => event.host_time(),
+            _ => None,
         }
     }
 

@@ -163,15 +163,22 @@ impl Collected {
             self.lost += 1;
             return;
         };
+        let start = self.no_earlier(start, pending.asked);
         let work = pending.work;
         let track = Track::Stream(pending.stream);
-        // The two clocks are brought together to within microseconds only, and nothing begins before it is asked for.
-        let begin = duration(start).max(pending.asked);
-        let span = Span::new(work.name(), work.kind(), track, begin, duration(seconds));
+        let span = Span::new(work.name(), work.kind(), track, duration(start), duration(seconds));
         self.spans.push(Span { call: Some(pending.call), ..describe(work, span) });
         if start - self.anchor.1 > ANCHOR_SECONDS {
             self.anchor = (pending.marks.0, start);
         }
+    }
+
+    /// `start`, which is not before `asked`: nothing begins before it is asked for. Where it seems to, the clocks are
+    /// apart by at least as much, and all that comes later is later, too, or spans of one stream would overlap.
+    fn no_earlier(&mut self, start: f64, asked: Duration) -> f64 {
+        let apart = (asked.as_secs_f64() - start).max(0.0);
+        self.anchor.1 += apart;
+        start + apart
     }
 
     /// When the work began, and how long it took, in seconds.
@@ -211,7 +218,7 @@ fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default()
 }
 
-/// An event, and the time of the host's clock at which it happened: the closest of several tries.
+/// An event, and the time of the host's clock at which it happened: on a GPU the closest of several tries.
 fn clocks(device: &Device) -> Result<(Instant, EventBackend)> {
     let stream = device.new_stream()?;
     let mut best: Option<(Duration, Instant, EventBackend)> = None;
@@ -220,10 +227,31 @@ fn clocks(device: &Device) -> Result<(Instant, EventBackend)> {
         let event = stream.inner().mark()?;
         event.wait_unheard()?;
         let span = before.elapsed();
+        if let Some(at) = event.host_time() {
+            return Ok((at, event));
+        }
         if best.as_ref().is_none_or(|(least, ..)| span < *least) {
             best = Some((span, before + span / 2, event));
         }
     }
     let (_, base, event) = best.expect("there were several tries");
     Ok((base, event))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_one_stream_stay_apart_if_the_clocks_are_found_to_be() -> Result<()> {
+        let recorder = Recorder::new(&Device::cpu())?;
+        let mut collected = recorder.lock();
+        let anchor = collected.anchor.0.clone();
+        // By the device's clock, the first takes from 1 s to 2 s, the second from 2 s on.
+        let first = collected.no_earlier(1.0, Duration::from_millis(1500));
+        let offset = collected.times(&(anchor.clone(), anchor))?.0;
+        let second = collected.no_earlier(offset + 2.0, Duration::ZERO);
+        assert_eq!((first, second), (1.5, 2.5));
+        Ok(())
+    }
 }

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 
 use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, with};
-use crate::{enter, enter_bound, log, saxpy};
+use crate::{enter, enter_bound, launch, log};
 
 /// A graph or an instance: nodes by handle, in the order in which they were added.
 #[derive(Default, Clone)]
@@ -59,7 +59,7 @@ struct KernelParams {
 
 fn kernel(params: *const KernelParams) -> Work {
     let params = unsafe { &*params };
-    saxpy(params.function, params.shape, params.params)
+    launch(params.function, params.shape, params.params)
 }
 
 /// `CUDA_MEMSET_NODE_PARAMS`.

@@ -1,7 +1,8 @@
 //! A CUDA driver for tests, compiled by `tests/cuda.rs` into a `libcuda.so.1` of its own. Device
 //! memory is host memory; work on a stream is put off until something waits for it, so that a
-//! missing order shows as old data. It knows one kernel, `saxpy_*`. The variable FAKE_CUDA sets what
-//! it is like and which calls fail; FAKE_CUDA_LOG names a file that gets the names of all calls.
+//! missing order shows as old data; with `alive=1`, streams run by themselves instead, in random order, and memory that
+//! is freed has its next owner at once (`pool.rs`). It knows two kernels, `saxpy_*` and `mix_*`. The variable FAKE_CUDA
+//! sets what it is like and which calls fail; FAKE_CUDA_LOG names a file that gets the names of all calls.
 //!
 //! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes
 //! pointers that are valid for the call, as the real driver asks, and memory that this file
@@ -11,6 +12,8 @@
 mod feedback;
 #[path = "graph.rs"]
 mod graph;
+#[path = "pool.rs"]
+mod pool;
 #[path = "work.rs"]
 mod work;
 
@@ -28,6 +31,11 @@ const OUT_OF_MEMORY: Code = 2;
 
 thread_local! {
     static CONTEXT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The calling thread's context.
+pub(crate) fn context() -> usize {
+    CONTEXT.get()
 }
 
 /// The value of `key` in FAKE_CUDA, a list of `key=value` separated by commas.
@@ -227,19 +235,21 @@ fn copy(target: usize, source: usize, bytes: usize, stream: Pointer) -> Result<(
     Ok(())
 }
 
-/// A launch of the one kernel.
-fn saxpy(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
-    assert_eq!(function, 0x5a);
-    let threads = shape.iter().map(|&n| u64::from(n)).product();
+/// The kernels' functions.
+const SAXPY: usize = 0x5a;
+const MIX: usize = 0x5b;
+
+/// A launch of one of the kernels, which take a number and two slices.
+fn launch(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
+    let threads: u64 = shape.iter().map(|&n| u64::from(n)).product();
     let param = |index: usize| unsafe { *params.add(index) };
-    unsafe {
-        Work::Saxpy {
-            threads,
-            a: *param(0).cast(),
-            x: *param(1).cast(),
-            y: *param(3).cast(),
-            len: *param(4).cast(),
-        }
+    let (x, y, len): (usize, usize, usize) =
+        unsafe { (*param(1).cast(), *param(3).cast(), *param(4).cast()) };
+    let len = len.min(threads as usize);
+    match function {
+        SAXPY => Work::Saxpy { a: unsafe { *param(0).cast() }, x, y, len },
+        MIX => Work::Mix { factor: unsafe { *param(0).cast() }, x, y, len },
+        other => panic!("function {other:#x}"),
     }
 }
 
@@ -273,7 +283,10 @@ call! { bound:
                 state.calling.insert(gone);
             }
         });
-        drain_later(gone, move || drop(with(|state| state.streams.remove(&gone))));
+        drain_later(gone, move || with(|state| {
+            state.streams.remove(&gone);
+            state.pool.end(stream);
+        }));
         Ok(())
     }
     fn cuStreamGetPriority(stream: Pointer, priority: *mut i32) {
@@ -307,7 +320,14 @@ call! { bound:
         });
         Ok(())
     }
-    fn cuEventDestroy_v2(_event: Pointer) { Ok(()) }
+    fn cuEventDestroy_v2(event: Pointer) {
+        with(|state| {
+            let event = event as usize;
+            let version = state.events[&event].0;
+            state.pool.forget(event, version);
+        });
+        Ok(())
+    }
     fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) { allocate(pointer, bytes) }
     fn cuMemFree_v2(pointer: u64) {
         with(|state| state.release(pointer as usize));
@@ -316,7 +336,12 @@ call! { bound:
     fn cuMemFreeAsync(pointer: u64, stream: Pointer) {
         let owner = with(|state| state.owners[&(pointer as usize)]);
         assert_eq!(owner, CONTEXT.get(), "freed on a stream of another device");
-        with(|state| state.push(stream, Work::Free { pointer: pointer as usize }));
+        let pointer = pointer as usize;
+        with(|state| {
+            let number = state.id();
+            let work = if pool::reuses() { Work::GiveBack { pointer, number } } else { Work::Free { pointer } };
+            state.push(stream, work);
+        });
         Ok(())
     }
     fn cuMemAllocManaged(pointer: *mut u64, bytes: usize, flags: u32) {
@@ -434,10 +459,12 @@ call! { bound:
     }
     fn cuModuleGetFunction(function: *mut usize, _module: usize, name: *const c_char) {
         let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
-        if !name.starts_with("saxpy_") {
-            return Err(500);
-        }
-        unsafe { *function = 0x5a };
+        let known = match name.split_once('_') {
+            Some(("saxpy", _)) => SAXPY,
+            Some(("mix", _)) => MIX,
+            _ => return Err(500),
+        };
+        unsafe { *function = known };
         Ok(())
     }
     fn cuMemcpyHtoD_v2(target: u64, source: *const u8, bytes: usize) {
@@ -512,7 +539,7 @@ call! { own:
     }
     fn cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, _shared: u32, stream: Pointer, params: *mut Pointer, _extra: Pointer) {
         check_default(stream);
-        let work = saxpy(function, [gx, gy, gz, bx, by, bz], params);
+        let work = launch(function, [gx, gy, gz, bx, by, bz], params);
         with(|state| state.push(stream, work));
         Ok(())
     }
@@ -558,7 +585,18 @@ call! { bound:
     fn cuMemAllocFromPoolAsync(pointer: *mut u64, bytes: usize, pool: usize, stream: Pointer) {
         assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
         assert!(stream as usize == LEGACY || with(|state| state.streams.contains_key(&(stream as usize))));
-        allocate(pointer, bytes)
+        if !pool::reuses() {
+            return allocate(pointer, bytes);
+        }
+        let (stream, owner) = (stream as usize, CONTEXT.get());
+        let found = with(|state| state.pool.take(stream, owner, bytes));
+        match found {
+            Some(found) => unsafe { *pointer = found as u64 },
+            None => allocate(pointer, bytes)?,
+        }
+        let start = unsafe { *pointer } as usize;
+        with(|state| state.push(stream as Pointer, Work::Begin { pointer: start, bytes }));
+        Ok(())
     }
 }
 

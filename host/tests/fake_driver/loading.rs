@@ -164,7 +164,7 @@ call! { bound:
         for index in 0..count as u32 as usize {
             log_attribute("launch", attributes as usize + index * 72);
         }
-        let work = saxpy(function, shape.try_into().unwrap(), params);
+        let work = launch(function, shape.try_into().unwrap(), params);
         with(|state| state.push(stream as Pointer, work));
         Ok(())
     }

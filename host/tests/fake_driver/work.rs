@@ -9,6 +9,7 @@ use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::feedback::{panic_as_kernels_do, print_as_kernels_do};
+use crate::pool::{Pool, begin_alive};
 use crate::{number, setting};
 
 pub(crate) type Code = u32;
@@ -48,9 +49,16 @@ pub(crate) enum Work {
         function: Callback,
         data: usize,
     },
+    /// y <- a * x + y
     Saxpy {
-        threads: u64,
         a: f32,
+        x: usize,
+        y: usize,
+        len: usize,
+    },
+    /// y <- y * factor + x
+    Mix {
+        factor: u32,
         x: usize,
         y: usize,
         len: usize,
@@ -65,6 +73,16 @@ pub(crate) enum Work {
     Wait {
         event: usize,
         version: u64,
+    },
+    /// Memory of the pool begins to belong to its next owner, with anything in it.
+    Begin {
+        pointer: usize,
+        bytes: usize,
+    },
+    /// Memory goes back to the pool.
+    GiveBack {
+        pointer: usize,
+        number: usize,
     },
 }
 
@@ -85,6 +103,7 @@ pub(crate) struct State {
     pub(crate) peers: HashSet<(usize, usize)>,
     /// Page-locked memory of the host, and whether it was registered.
     pub(crate) pinned: HashMap<usize, (usize, bool)>,
+    pub(crate) pool: Pool,
     pub(crate) used_high: u64,
     pub(crate) calls: HashMap<&'static str, u64>,
 }
@@ -116,7 +135,9 @@ impl State {
         if stream == LEGACY {
             self.streams.entry(LEGACY).or_default();
         }
+        self.pool.note(stream, &work);
         self.streams.get_mut(&stream).expect("a live stream").push_back(work);
+        begin_alive();
     }
 
     /// Whether a copy that has not run uses this memory.
@@ -152,6 +173,14 @@ impl State {
         }
     }
 
+    /// Whether the next work of `stream` is a wait that is not over.
+    pub(crate) fn is_blocked(&self, stream: usize) -> bool {
+        match self.streams.get(&stream).and_then(VecDeque::front) {
+            Some(&Work::Wait { event, version }) => !self.happened(event, version),
+            _ => self.calling.contains(&stream),
+        }
+    }
+
     pub(crate) fn happened(&self, event: usize, version: u64) -> bool {
         version == 0 || self.events[&event].1.contains(&version)
     }
@@ -179,19 +208,27 @@ impl State {
                     self.run(Work::Fill { target, pattern, count: width });
                 }
             }
-            Work::Saxpy { threads, a, x, y, len } => unsafe {
+            Work::Saxpy { a, x, y, len } => unsafe {
                 if setting("panic").is_some_and(|value| value.parse() == Ok(a)) {
                     panic_as_kernels_do();
                 }
                 for number in 0..number("print", 0) {
                     print_as_kernels_do(if number % 2 == 0 { "even\n" } else { "odd\n" });
                 }
-                for index in 0..len.min(threads as usize) {
+                for index in 0..len {
                     let y = (y as *mut f32).add(index);
                     *y += a * *(x as *const f32).add(index);
                 }
             },
+            Work::Mix { factor, x, y, len } => unsafe {
+                for index in 0..len {
+                    let y = (y as *mut u32).add(index);
+                    *y = (*y).wrapping_mul(factor).wrapping_add(*(x as *const u32).add(index));
+                }
+            },
             Work::Free { pointer } => self.release(pointer),
+            Work::Begin { pointer, bytes } => unsafe { (pointer as *mut u8).write_bytes(0xaa, bytes) },
+            Work::GiveBack { pointer, number } => self.pool.has_back(pointer, number),
             Work::Record { event, version } => {
                 if let Some(event) = self.events.get_mut(&event) {
                     event.1.insert(version);

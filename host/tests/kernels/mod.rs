@@ -18,7 +18,7 @@ const MANIFEST: Manifest = (
         ("sm_90", 7, 8, "// PTX for sm_90\n.version 7.8\n.target sm_90\n", &[]),
         ("sm_90a", 8, 0, "// PTX for sm_90a\n.version 8.0\n.target sm_90a\n", &[]),
     ],
-    &[("saxpy_5eed", SAXPY), ("missing_5eed", SAXPY)],
+    &[("saxpy_5eed", SAXPY), ("mix_5eed", SAXPY), ("missing_5eed", SAXPY)],
 );
 const SAXPY: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
 const OUTPUT: &[(usize, usize)] = &[(8, 8), (8, 8)];
@@ -98,6 +98,54 @@ pub(crate) fn saxpy<'a>(
     y: impl DeviceOutput<'a, f32>,
 ) -> Result<()> {
     saxpy_launch(&SAXPY_KERNEL, stream, grid, a, x, y)
+}
+
+/// `y <- y*factor + x`.
+unsafe fn mix_cpu(block: &Block, params: *const *const c_void) {
+    // SAFETY: these are the parameters of `SAXPY`, whose number has the size of this one.
+    unsafe {
+        let factor = param::<u32>(params, 0);
+        let x = std::slice::from_raw_parts(param::<*const u32>(params, 1), param(params, 2));
+        let (y, len) = (param::<*mut u32>(params, 3), param(params, 4));
+        block.for_each_thread::<1>(|t| {
+            let mut y = DisjointSlice::from_raw_parts(y, [len]);
+            let i = t.index();
+            if let (Some(y), Some(x)) = (y.get_mut(i), x.get(i.get())) {
+                *y = y.wrapping_mul(factor).wrapping_add(*x);
+            }
+        });
+    }
+}
+
+static MIX_KERNEL: Kernel = Kernel::new(KernelDescriptor {
+    name: "mix",
+    entry: "mix_5eed",
+    rank: 1,
+    block: None,
+    max_threads: None,
+    cluster: None,
+    shared_bytes: 0,
+    uses_shared_memory: false,
+    params: SAXPY,
+    image: &IMAGE,
+    constants: &[],
+    cpu: mix_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+pub(crate) fn mix<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    factor: u32,
+    x: impl DeviceInput<'a, u32>,
+    y: impl DeviceOutput<'a, u32>,
+) -> Result<()> {
+    let (x, y) = (x.into_input(), y.into_output());
+    let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+    let params = [from_ref(&factor).cast(), x0, x1, y0, y1];
+    // SAFETY: these are the parameters of `SAXPY`, and the accesses of the views among them.
+    unsafe { launch(&MIX_KERNEL, stream, grid, &params, &[x.access(), y.access()]) }
 }
 
 /// A kernel whose entry is in no image that a driver would load.

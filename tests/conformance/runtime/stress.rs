@@ -4,6 +4,7 @@
 //! `FERROGRID_STRESS` sets the number of operations of each thread (1000 without it), `FERROGRID_STRESS_SEED` what
 //! they are (random without it, and printed): thread k of a run with seed s does what thread k of another run with that
 //! seed does, whatever the others do meanwhile; except for what it gets from others, whose contents are checked all the same.
+//! `FERROGRID_STRESS_WITHOUT` names operations to leave out, as `Replay,OwnStream`: to find which of them a failure needs.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -26,6 +27,52 @@ const SHELF: usize = 16;
 /// An error that can leave its thread.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// What a thread does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Replace,
+    Upload,
+    FillPart,
+    CopyFromShared,
+    Copy,
+    StartDownload,
+    FinishDownload,
+    DropDownload,
+    Order,
+    Check,
+    Exchange,
+    OwnStream,
+    Replay,
+    Launch,
+}
+
+/// The operations, each as often as it is to come up.
+const DICE: [Operation; 20] = {
+    use Operation::*;
+    [
+        Replace,
+        Upload,
+        FillPart,
+        FillPart,
+        CopyFromShared,
+        Copy,
+        Copy,
+        StartDownload,
+        StartDownload,
+        FinishDownload,
+        Order,
+        Check,
+        DropDownload,
+        Exchange,
+        OwnStream,
+        Replay,
+        Launch,
+        Launch,
+        Launch,
+        Launch,
+    ]
+};
+
 /// A buffer, and what it must hold.
 struct Checked {
     buffer: DeviceBuffer<u32>,
@@ -45,6 +92,7 @@ struct Common<'a> {
     shared: Checked,
     shelf: Mutex<Vec<Checked>>,
     launch: Option<Launch>,
+    without: Vec<Operation>,
 }
 
 /// What one thread works with.
@@ -70,21 +118,25 @@ impl<'a> Worker<'a> {
     fn step(&mut self) -> std::result::Result<(), Failure> {
         let stream = self.any_stream();
         let chosen = self.random.usize(..self.buffers.len());
-        match self.random.u32(..20) {
-            0 => self.replace(stream, chosen)?,
-            1 => self.upload(stream, chosen)?,
-            2 | 3 => self.fill_part(stream, chosen)?,
-            4 => self.copy_from_shared(stream, chosen)?,
-            5 | 6 => self.copy(stream, chosen)?,
-            7 | 8 => self.start_download(stream, chosen)?,
-            9 => self.finish_download()?,
-            10 => self.order(stream)?,
-            11 => self.check(stream, chosen)?,
-            12 => self.drop_download()?,
-            13 => self.exchange(chosen),
-            14 => self.on_a_stream_of_its_own(chosen)?,
-            15 => self.replay(stream, chosen)?,
-            _ => self.launch(stream, chosen)?,
+        let operation = DICE[self.random.usize(..DICE.len())];
+        if self.common.without.contains(&operation) {
+            return Ok(());
+        }
+        match operation {
+            Operation::Replace => self.replace(stream, chosen)?,
+            Operation::Upload => self.upload(stream, chosen)?,
+            Operation::FillPart => self.fill_part(stream, chosen)?,
+            Operation::CopyFromShared => self.copy_from_shared(stream, chosen)?,
+            Operation::Copy => self.copy(stream, chosen)?,
+            Operation::StartDownload => self.start_download(stream, chosen)?,
+            Operation::FinishDownload => self.finish_download()?,
+            Operation::DropDownload => self.drop_download()?,
+            Operation::Order => self.order(stream)?,
+            Operation::Check => self.check(stream, chosen)?,
+            Operation::Exchange => self.exchange(chosen),
+            Operation::OwnStream => self.on_a_stream_of_its_own(chosen)?,
+            Operation::Replay => self.replay(stream, chosen)?,
+            Operation::Launch => self.launch(stream, chosen)?,
         }
         Ok(())
     }
@@ -258,6 +310,16 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// The operations that are to be left out.
+fn left_out() -> std::result::Result<Vec<Operation>, String> {
+    let names = std::env::var("FERROGRID_STRESS_WITHOUT").unwrap_or_default();
+    let names = names.split(',').filter(|name| !name.is_empty());
+    let named = |name| DICE.into_iter().find(|operation| format!("{operation:?}") == name);
+    names
+        .map(|name| named(name).ok_or(format!("FERROGRID_STRESS_WITHOUT: no operation is called {name}")))
+        .collect()
+}
+
 /// Random work, with launches if there is a kernel.
 pub(crate) fn random_work(device: &Device, launch: Option<Launch>) -> Outcome {
     let steps = number("FERROGRID_STRESS").unwrap_or(1000) as usize;
@@ -270,7 +332,8 @@ pub(crate) fn random_work(device: &Device, launch: Option<Launch>) -> Outcome {
     let shared = Checked { buffer: streams[0].upload(&model)?, model };
     let spare = |value| Ok(Checked { buffer: streams[0].fill(value, LENGTH)?, model: vec![value; LENGTH] });
     let shelf = (0..SHELF as u32).map(spare).collect::<Result<Vec<_>>>()?;
-    let common = Common { device, streams, shared, shelf: Mutex::new(shelf), launch };
+    let without = left_out()?;
+    let common = Common { device, streams, shared, shelf: Mutex::new(shelf), launch, without };
 
     let finished = std::thread::scope(|scope| {
         let work = |thread: u64| {

@@ -73,6 +73,11 @@ impl CpuEvent {
         Ok(later - start.saturating_duration_since(end).as_secs_f64())
     }
 
+    /// When the work before it had run, if it has, and the event tells times.
+    pub(crate) fn host_time(&self) -> Option<Instant> {
+        self.reached_at().ok()
+    }
+
     fn reached_at(&self) -> Result<Instant> {
         if !self.timing {
             return Err(Error::EventTime { reason: "timing is off for one of them" });
