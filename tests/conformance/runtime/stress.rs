@@ -6,11 +6,14 @@
 //! seed does, whatever the others do meanwhile; except for what it gets from others, whose contents are checked all the same.
 //! `FERROGRID_STRESS_WITHOUT` names operations to leave out, as `Replay,OwnStream`: to find which of them a failure needs.
 
+mod history;
+
 use std::sync::{Mutex, PoisonError};
 
 use ferrogrid::{Device, DeviceBuffer, PinnedBuffer, Result, Stream, Transfer};
 
 use super::{Case, Outcome};
+use history::History;
 
 pub(crate) const CASES: &[Case] =
     &[("random_work_of_many_threads_equals_the_model", |device| random_work(device, None))];
@@ -76,13 +79,19 @@ const DICE: [Operation; 20] = {
 /// A buffer, and what it must hold.
 struct Checked {
     buffer: DeviceBuffer<u32>,
-    model: Vec<u32>,
+    model: History,
 }
 
 /// A copy to the host that is under way, and what it must bring.
 struct Expected {
     transfer: Transfer<u32>,
-    model: Vec<u32>,
+    model: History,
+}
+
+impl Checked {
+    fn new(buffer: DeviceBuffer<u32>, contents: Vec<u32>) -> Self {
+        Checked { buffer, model: History::new(contents) }
+    }
 }
 
 /// What all threads share: streams, a buffer to read, and a place to leave buffers for others.
@@ -109,7 +118,7 @@ impl<'a> Worker<'a> {
         let (random, mut buffers, mut host) = (fastrand::Rng::with_seed(seed), Vec::new(), Vec::new());
         for (index, stream) in common.streams.iter().enumerate() {
             let buffer = stream.fill(index as u32, LENGTH)?;
-            buffers.push(Checked { buffer, model: vec![index as u32; LENGTH] });
+            buffers.push(Checked::new(buffer, vec![index as u32; LENGTH]));
             host.push(common.device.pinned_zeros(LENGTH)?);
         }
         Ok(Worker { common, random, buffers, host, under_way: Vec::new() })
@@ -147,17 +156,18 @@ impl<'a> Worker<'a> {
 
     fn replace(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let value = self.random.u32(..);
-        let buffer = stream.fill(value, LENGTH)?;
-        self.buffers[chosen] = Checked { buffer, model: vec![value; LENGTH] };
+        let replaced = &mut self.buffers[chosen];
+        replaced.buffer = stream.fill(value, LENGTH)?;
+        replaced.model.change(format_args!("replace on {}", stream.id())).fill(value);
         Ok(())
     }
 
     fn upload(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
-        let model: Vec<u32> = (0..LENGTH).map(|_| self.random.u32(..)).collect();
-        let Checked { buffer, model: expected } = &mut self.buffers[chosen];
+        let data: Vec<u32> = (0..LENGTH).map(|_| self.random.u32(..)).collect();
+        let Checked { buffer, model } = &mut self.buffers[chosen];
         // Dropped at once: the copy goes on.
-        drop(stream.upload_async(self.common.device.pinned_copy(&model)?, buffer)?);
-        *expected = model;
+        drop(stream.upload_async(self.common.device.pinned_copy(&data)?, buffer)?);
+        model.change(format_args!("upload on {}", stream.id())).copy_from_slice(&data);
         Ok(())
     }
 
@@ -168,6 +178,8 @@ impl<'a> Worker<'a> {
         let (left, right) = buffer.split_at_mut(middle)?;
         stream.fill_into(value, left)?;
         other.fill_into(!value, right)?;
+        let (left, right) = (stream.id(), other.id());
+        let model = model.change(format_args!("fill on {left} up to {middle}, then on {right}"));
         model[..middle].fill(value);
         model[middle..].fill(!value);
         Ok(())
@@ -176,7 +188,8 @@ impl<'a> Worker<'a> {
     fn copy_from_shared(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let Checked { buffer, model } = &mut self.buffers[chosen];
         stream.copy(&self.common.shared.buffer, buffer)?;
-        model.clone_from(&self.common.shared.model);
+        let model = model.change(format_args!("copy of the shared one on {}", stream.id()));
+        model.copy_from_slice(self.common.shared.model.now());
         Ok(())
     }
 
@@ -186,7 +199,8 @@ impl<'a> Worker<'a> {
         let start = self.random.usize(..LENGTH / 2);
         let length = self.random.usize(1..LENGTH / 2);
         stream.copy(from.buffer.slice(start..start + length)?, to.buffer.slice_mut(..length)?)?;
-        to.model[..length].copy_from_slice(&from.model[start..start + length]);
+        let model = to.model.change(format_args!("copy of {length} elements on {}", stream.id()));
+        model[..length].copy_from_slice(&from.model.now()[start..start + length]);
         Ok(())
     }
 
@@ -198,7 +212,9 @@ impl<'a> Worker<'a> {
         let [from, to] = self.buffers.get_disjoint_mut([other, chosen]).expect("two buffers");
         let from = if from_shared { &self.common.shared } else { from };
         launch(stream, &from.buffer, &mut to.buffer, factor)?;
-        for (y, x) in to.model.iter_mut().zip(&from.model) {
+        let what = if from_shared { "the shared one" } else { "another" };
+        let model = to.model.change(format_args!("launch on {} with {what}", stream.id()));
+        for (y, x) in model.iter_mut().zip(from.model.now()) {
             *y = y.wrapping_mul(factor).wrapping_add(*x);
         }
         Ok(())
@@ -219,7 +235,7 @@ impl<'a> Worker<'a> {
         let chosen = self.random.usize(..self.under_way.len());
         let Expected { transfer, model } = self.under_way.swap_remove(chosen);
         let host = transfer.wait()?;
-        agree("a copy to the host", &host, &model)?;
+        model.check("a copy to the host", &host)?;
         self.host.push(host);
         Ok(())
     }
@@ -272,14 +288,16 @@ impl<'a> Worker<'a> {
         graph.launch(stream)?;
         graph.launch(other)?;
         drop(graph);
-        model.clone_from(&self.common.shared.model);
+        let (first, second) = (stream.id(), other.id());
+        let model = model.change(format_args!("graph on {first}, then on {second}"));
+        model.copy_from_slice(self.common.shared.model.now());
         model[..7].fill(value);
         Ok(())
     }
 
     fn check(&mut self, stream: &Stream, chosen: usize) -> std::result::Result<(), Failure> {
         let Checked { buffer, model } = &self.buffers[chosen];
-        agree("a buffer", &stream.download(buffer)?, model)
+        Ok(model.check("a buffer", &stream.download(buffer)?)?)
     }
 
     fn run(&mut self, steps: usize) -> std::result::Result<(), Failure> {
@@ -293,16 +311,6 @@ impl<'a> Worker<'a> {
             self.check(&self.common.streams[chosen % STREAMS], chosen)?;
         }
         Ok(())
-    }
-}
-
-fn agree(what: &str, found: &[u32], model: &[u32]) -> std::result::Result<(), Failure> {
-    match found.iter().zip(model).position(|(found, expected)| found != expected) {
-        None => Ok(()),
-        Some(place) => {
-            let (found, expected) = (found[place], model[place]);
-            Err(format!("{what}: element {place} is {found}, in the model {expected}").into())
-        }
     }
 }
 
@@ -329,8 +337,8 @@ pub(crate) fn random_work(device: &Device, launch: Option<Launch>) -> Outcome {
 
     let streams = (0..STREAMS).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
     let model: Vec<u32> = (0..LENGTH as u32).collect();
-    let shared = Checked { buffer: streams[0].upload(&model)?, model };
-    let spare = |value| Ok(Checked { buffer: streams[0].fill(value, LENGTH)?, model: vec![value; LENGTH] });
+    let shared = Checked::new(streams[0].upload(&model)?, model);
+    let spare = |value| Ok(Checked::new(streams[0].fill(value, LENGTH)?, vec![value; LENGTH]));
     let shelf = (0..SHELF as u32).map(spare).collect::<Result<Vec<_>>>()?;
     let without = left_out()?;
     let common = Common { device, streams, shared, shelf: Mutex::new(shelf), launch, without };
@@ -353,8 +361,7 @@ pub(crate) fn random_work(device: &Device, launch: Option<Launch>) -> Outcome {
     }
     let Common { streams, shared, shelf, .. } = common;
     for Checked { buffer, model } in shelf.into_inner()?.iter().chain([&shared]) {
-        agree("a buffer that all used", &streams[1].download(buffer)?, model)
-            .map_err(|error| error.to_string())?;
+        model.check("a buffer that all used", &streams[1].download(buffer)?)?;
     }
     streams.iter().try_for_each(Stream::synchronize)?;
     Ok(())

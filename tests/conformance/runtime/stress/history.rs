@@ -1,0 +1,66 @@
+//! What a buffer must hold, and what it held before each of the last operations on it: if something else is found, that
+//! tells which operation was missed, came too early or too late. It must not know how buffers are used.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+/// How many operations are remembered.
+const REMEMBERED: usize = 8;
+
+/// The contents that a buffer must have, and how they came about.
+#[derive(Clone)]
+pub(super) struct History {
+    now: Vec<u32>,
+    /// The last operations, each with what there was before it.
+    past: VecDeque<(String, Vec<u32>)>,
+}
+
+impl History {
+    pub(super) fn new(contents: Vec<u32>) -> Self {
+        History { now: contents, past: VecDeque::new() }
+    }
+
+    pub(super) fn now(&self) -> &[u32] {
+        &self.now
+    }
+
+    /// What the operation `what` is to change.
+    pub(super) fn change(&mut self, what: fmt::Arguments<'_>) -> &mut [u32] {
+        if self.past.len() == REMEMBERED {
+            self.past.pop_front();
+        }
+        self.past.push_back((what.to_string(), self.now.clone()));
+        &mut self.now
+    }
+
+    /// Whether `found` is what there must be; else what it is.
+    pub(super) fn check(&self, what: &str, found: &[u32]) -> Result<(), String> {
+        let differs = |place: &usize| found[*place] != self.now[*place];
+        let mut places = (0..self.now.len()).filter(differs);
+        let Some(first) = places.next() else { return Ok(()) };
+        let (others, last) = places.fold((0, first), |(count, _), place| (count + 1, place));
+        let (is, expected) = (found[first], self.now[first]);
+        Err(format!(
+            "{what}: element {first} is {is}, in the model {expected}; {} of {} elements differ, the last is {last}; {}; \
+             last operations: {}",
+            others + 1,
+            found.len(),
+            self.explain(found),
+            self.operations(),
+        ))
+    }
+
+    /// Which earlier contents `found` are.
+    fn explain(&self, found: &[u32]) -> String {
+        let before = self.past.iter().rev().position(|(_, contents)| contents == found);
+        match before {
+            Some(later) => format!("it is as it was before the last {} of them", later + 1),
+            None => format!("it is as it was before none of the last {}", self.past.len()),
+        }
+    }
+
+    fn operations(&self) -> String {
+        let names: Vec<&str> = self.past.iter().map(|(what, _)| what.as_str()).collect();
+        names.join(", ")
+    }
+}
