@@ -6,14 +6,18 @@ mod list;
 use std::sync::LazyLock;
 
 use crate::backend::EventBackend;
+use crate::error::Error;
 use list::{List, Until};
 
 static RETIRED: LazyLock<List<EventBackend>> = LazyLock::new(List::new);
 
 impl Until for EventBackend {
     fn has_come(&self) -> bool {
-        // A device that has failed runs nothing more.
-        self.is_complete() != Ok(false)
+        match self.is_complete() {
+            Ok(complete) => complete,
+            // A device that has failed runs nothing more. Of anything else it is not known, so the owner is kept.
+            Err(error) => matches!(error, Error::LaunchFailed { .. }),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ const SCENARIOS: &[Scenario] = &[
     ("foreign_both_ways", foreign_both_ways),
     ("pinned", pinned),
     ("dropped_copies", dropped_copies),
+    ("dropped_copy", dropped_copy),
     ("scope", scope),
     ("fills", fills),
     ("managed", managed),
@@ -224,6 +225,27 @@ fn dropped_copies() -> Result<()> {
         drop(stream.upload_async(host, &mut buffer)?);
     }
     assert_eq!(stream.download(&buffer)?, [9; 100]);
+    stream.synchronize()
+}
+
+#[test]
+fn memory_of_a_dropped_copy_is_kept_if_nothing_tells_whether_it_has_run() {
+    let calls = run("dropped_copy", "fail=cuEventQuery:304");
+    assert_eq!((count(&calls, "cuMemHostAlloc"), count(&calls, "cuMemFreeHost")), (1, 0));
+}
+
+#[test]
+fn memory_of_a_dropped_copy_is_freed_if_the_device_has_failed() {
+    let calls = run("dropped_copy", "fail=cuEventQuery:719");
+    assert_eq!((count(&calls, "cuMemHostAlloc"), count(&calls, "cuMemFreeHost")), (1, 1));
+}
+
+fn dropped_copy() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let mut buffer = stream.zeros::<u32>(100)?;
+    stream.synchronize()?;
+    drop(stream.upload_async(device.pinned_copy(&[1; 100])?, &mut buffer)?);
     stream.synchronize()
 }
 

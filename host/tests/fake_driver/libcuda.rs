@@ -75,7 +75,7 @@ fn enter(name: &'static str) -> Result<(), Code> {
     if count < from {
         return Ok(());
     }
-    if name == "cuStreamSynchronize" {
+    if name == "cuStreamSynchronize" || code == 719 {
         // A failed kernel ends the context, and all work in it.
         with(|state| state.streams.values_mut().for_each(|queue| end(queue, code)));
     }
