@@ -2,7 +2,7 @@
 # What is run on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Before: `cargo ferrogrid bundle`. Then there:
 #   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers stress kernels runtime math cpu;
-# none is all
+# none is all of these. One part more is for a failure of random work: without
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
@@ -68,6 +68,22 @@ stress() {
     done
     grep -E '^test ' "$out/logs/stress.txt"
     FERROGRID_STRESS=10000 sanitize memcheck stress "$bundle/tests/conformance" cuda0::random_launches
+}
+
+# Random work in three processes at once, without one kind of operation after the other: what a failure needs cannot be
+# left out. Each failure says which earlier contents were found.
+without() {
+    suite="$bundle/tests/conformance"
+    for left_out in "" OwnStream Replay Upload,DropDownload Replace,OwnStream FillPart Exchange Launch,OwnStream; do
+        for process in 1 2 3; do
+            FERROGRID_STRESS=30000 FERROGRID_STRESS_WITHOUT=$left_out \
+                timeout 60 "$suite" cuda0::random_launches >"$out/logs/without-$left_out-$process.txt" 2>&1 &
+        done
+        wait
+        failed=$(grep -lE '^FERROGRID.*element' "$out/logs/without-$left_out"-?.txt | wc -l)
+        echo "without '$left_out': $failed of 3 failed"
+    done
+    grep -hE '^FERROGRID.*element' "$out"/logs/without-*.txt | cut -c 1-600
 }
 
 kernels() {
