@@ -11,7 +11,7 @@ impl<const M: usize> Tile<'_, M> {
     /// `is_less` answers, all items are there afterwards, if it answers the same to the same question: NaN, too, though
     /// with `<` nothing is sorted by then; `|a, b| a.total_cmp(&b).is_lt()` has an order for it.
     ///
-    /// `N` is a power of two up to 16, else it is a compile error. A tile with fewer threads, at the end of a block, panics.
+    /// `N` is a power of two up to 16, else it is a compile error.
     ///
     /// ```
     /// use ferrogrid_device::prelude::*;
@@ -21,6 +21,9 @@ impl<const M: usize> Tile<'_, M> {
     ///     t.warp().bitonic_sort(items, |a, b| a > b)
     /// }
     /// ```
+    ///
+    /// # Panics
+    /// If the tile has fewer threads than `SIZE`, as the last one of a block may.
     #[track_caller]
     #[inline(always)]
     pub fn bitonic_sort<T: Exchange, const N: usize>(

@@ -12,12 +12,18 @@ fn counting() -> ferrogrid_host::Result<DlpackTensor> {
 }
 
 /// A tensor of shape (2, 3), for a capsule `dltensor_versioned`.
+///
+/// # Panics
+/// If the device cannot make one: to C it is an abort.
 #[unsafe(no_mangle)]
 pub extern "C" fn counting_versioned() -> *mut DLManagedTensorVersioned {
     counting().unwrap().into_raw()
 }
 
 /// The same, for a capsule `dltensor`.
+///
+/// # Panics
+/// As `counting_versioned`.
 #[unsafe(no_mangle)]
 pub extern "C" fn counting_unversioned() -> *mut DLManagedTensor {
     counting().unwrap().into_raw_unversioned()
