@@ -84,7 +84,8 @@ impl<T: DeviceCopy> Aligned16<T> {
         assert!(align_of::<u128>() == 16, "a 128-bit integer is aligned to 16 bytes");
     };
 
-    /// `value`, to be moved at once. It is a compile error if it does not have 16 bytes.
+    /// `value`, to be moved at once (CUDA's `make_float4()` for four `f32`). It is a compile error if it does not have
+    /// 16 bytes.
     #[inline(always)]
     pub const fn new(value: T) -> Self {
         const { Self::FITS }

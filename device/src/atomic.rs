@@ -1,5 +1,20 @@
 //! Memory that all threads of a launch may change at once: atomic numbers, with scopes and orderings
 //! as in PTX. It must not know how the memory was allocated, nor how a kernel got it.
+//!
+//! Functions are written for any [`Scope`], and the type of a number says which one it has:
+//!
+//! ```
+//! use ferrogrid_device::atomic::{self, DeviceAtomic, Ordering, Scope};
+//!
+//! /// Takes the next of the numbers from 0 on, each of which one thread of the scope gets.
+//! fn ticket<S: Scope>(next: &DeviceAtomic<u32, S>) -> u32 {
+//!     next.fetch_add(1, Ordering::Relaxed)
+//! }
+//! let (of_block, of_all) = (DeviceAtomic::<u32, atomic::Block>::new(0), DeviceAtomic::<u32, atomic::System>::new(8));
+//! assert_eq!((ticket(&of_block), ticket(&of_block), ticket(&of_all)), (0, 1, 8));
+//! let of_device: DeviceAtomic<u32> = DeviceAtomic::<u32, atomic::Device>::new(4); // the scope unless told
+//! assert_eq!(ticket(&of_device), 4);
+//! ```
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;

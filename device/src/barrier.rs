@@ -164,7 +164,7 @@ impl<const R: usize> Thread<'_, R> {
     /// Ends the writing of shared memory: waits for all threads of the block, and turns `regions`, in
     /// which each thread wrote what is its own, into ones that all threads read. `regions` is a
     /// [`Shared`](crate::Shared), a [`SharedSlice`](crate::SharedSlice), or a tuple of them: one barrier
-    /// serves all.
+    /// (CUDA's `__syncthreads()`, PTX `bar.sync`) serves all.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -202,8 +202,8 @@ impl<const R: usize> Thread<'_, R> {
         regions.published()
     }
 
-    /// Ends the reading of shared memory: waits for all threads of the block, and turns `regions` back
-    /// into ones in which each thread writes what is its own.
+    /// Ends the reading of shared memory: waits for all threads of the block (CUDA's `__syncthreads()`, PTX
+    /// `bar.sync`), and turns `regions` back into ones in which each thread writes what is its own.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -436,8 +436,8 @@ impl<const R: usize> Thread<'_, R> {
 /// # Ok(()) }
 /// ```
 ///
-/// Among the threads of a block [`fence::block`](block) suffices; what the host or another device reads while the
-/// kernel runs needs [`fence::system`](system):
+/// Among the threads of a block [`fence::block`] suffices; what the host or another device reads while the
+/// kernel runs needs [`fence::system`]:
 ///
 /// ```
 /// use ferrogrid_device::atomic::{Block, DeviceAtomic, Ordering::Relaxed, System};

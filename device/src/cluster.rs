@@ -115,8 +115,9 @@ impl<const R: usize> Thread<'_, R> {
         unsafe { source::sync(self) }
     }
 
-    /// Ends the writing of shared memory: waits for all threads of the cluster, and turns `regions` into ones
-    /// that all of them read. `regions` is a [`Shared`], a [`SharedSlice`], or a tuple of them.
+    /// Ends the writing of shared memory: waits for all threads of the cluster as [`Thread::sync_cluster`] does, and
+    /// turns `regions` into ones that all of them read. `regions` is a [`Shared`], a [`SharedSlice`], or a tuple of
+    /// them.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -156,8 +157,8 @@ impl<const R: usize> Thread<'_, R> {
         regions.published()
     }
 
-    /// Ends the reading of shared memory: waits for all threads of the cluster, and turns `regions` back into
-    /// ones in which each thread writes what is its own.
+    /// Ends the reading of shared memory: waits for all threads of the cluster as [`Thread::sync_cluster`] does, and
+    /// turns `regions` back into ones in which each thread writes what is its own.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -347,8 +348,8 @@ pub struct ClusterPublishedSlice<'b, T: SharedElement, const ID: usize = 0> {
 }
 
 impl<A: SharedArray, const ID: usize> ClusterPublished<'_, A, ID> {
-    /// The array in the block with number `rank` in the cluster (PTX `mapa`; reads are
-    /// `ld.shared::cluster`).
+    /// The array in the block with number `rank` in the cluster (cooperative groups'
+    /// `cluster.map_shared_rank()`, PTX `mapa`; reads are `ld.shared::cluster`).
     ///
     /// # Panics
     /// If the cluster has no such block.
@@ -365,8 +366,8 @@ impl<A: SharedArray, const ID: usize> ClusterPublished<'_, A, ID> {
 }
 
 impl<T: SharedElement, const ID: usize> ClusterPublishedSlice<'_, T, ID> {
-    /// The slice in the block with number `rank` in the cluster (PTX `mapa`; reads are
-    /// `ld.shared::cluster`).
+    /// The slice in the block with number `rank` in the cluster (cooperative groups'
+    /// `cluster.map_shared_rank()`, PTX `mapa`; reads are `ld.shared::cluster`).
     ///
     /// # Panics
     /// If the cluster has no such block.

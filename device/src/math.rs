@@ -271,7 +271,7 @@ pub trait Float:
     /// assert_eq!(16.0_f32.rsqrt(), 0.25);
     /// ```
     fn rsqrt(self) -> Self;
-    /// The remainder of `self / rhs` with the sign of `self`, exact: C's `fmod`, and natively `%`.
+    /// The remainder of `self / rhs` with the sign of `self`, exact: C's and CUDA's `fmod`, and natively `%`.
     ///
     /// ```
     /// use ferrogrid_device::prelude::*;

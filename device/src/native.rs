@@ -70,7 +70,7 @@ impl<'a> Block<'a> {
         Block { block_idx, block_dim, grid_dim, cluster_dim: [1; 3], unwound, executor: None, waiting }
     }
 
-    /// The same, whose threads wait and share memory by means of `executor`.
+    /// The same, whose threads wait and share memory by means of `executor`; [`Executor`] has an example.
     pub fn with_executor(
         block_idx: [u32; 3],
         block_dim: [u32; 3],

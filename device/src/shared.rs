@@ -20,7 +20,7 @@ pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
 
 use crate::thread::Thread;
 
-/// An array in the shared memory of a block, while each thread writes what is its own.
+/// An array in the shared memory of a block (CUDA's `__shared__`), while each thread writes what is its own.
 ///
 /// A kernel takes it as a parameter, `tile: Shared<[[f32; 16]; 16]>`; the launch passes nothing for it.
 /// `A` is an array of one, two or three dimensions, or a [`Padded`] one. Element number `i`, in memory
@@ -163,6 +163,32 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
 
     /// Writes `value(place)` to every element, each by the thread that owns it; the threads of a block do
     /// it together, each its part.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The mean of each element and the two beside it. A block of 32 needs 34; beyond the ends there is 0.
+    /// #[kernel(block = 32)]
+    /// pub fn smooth(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>, mut tile: Shared<[f32; 34]>) {
+    ///     let first = 32 * t.block_idx()[0] as usize;
+    ///     tile.fill_with(&t, |place| x.get((first + place).wrapping_sub(1)).copied().unwrap_or(0.0));
+    ///     let (tile, own) = (t.publish(tile), t.thread_rank() as usize);
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = (tile[own] + tile[own + 1] + tile[own + 2]) / 3.0;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..64).map(|x| x as f32).collect::<Vec<_>>())?;
+    /// let mut y = stream.zeros(64)?;
+    /// kernels::smooth(&stream, Grid::cover(64), &x, &mut y)?;
+    /// let y = stream.download(&y)?;
+    /// assert_eq!((y[1], y[31], y[32], y[63]), (1.0, 31.0, 32.0, 125.0 / 3.0));
+    /// # Ok(()) }
+    /// ```
     #[inline(always)]
     pub fn fill_with<const R: usize>(
         &mut self,

@@ -204,7 +204,7 @@ macro_rules! order {
             /// By bits `BEGIN` to `END - 1` of the keys alone, bit 0 the lowest (CUB's `begin_bit` and `end_bit`): a pass
             /// for each four of them. For numbers with a sign bits are those of the key's place in the order: 0 for the
             /// least, all bits set for the greatest. That `END` is beyond the key's bits, or not above `BEGIN`, is a
-            /// compile error.
+            /// compile error. [`OfBits`] has an example.
             #[inline(always)]
             pub const fn of_bits<const BEGIN: u32, const END: u32>(self) -> OfBits<Self, BEGIN, END> {
                 OfBits(self)
@@ -363,7 +363,8 @@ impl<const R: usize> Thread<'_, R> {
     }
 
     /// The keys of all threads of the block in order, as [`Thread::block_radix_sort`] gives them, each with the value that
-    /// came with it. `scratch` has the type of both: `mut scratch: Shared<SortScratch<u32, 256, 8, f32>>`.
+    /// came with it (CUB's `BlockRadixSort::Sort` of keys and values). `scratch` has the type of both:
+    /// `mut scratch: Shared<SortScratch<u32, 256, 8, f32>>`.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -415,7 +416,8 @@ impl<const R: usize> Thread<'_, R> {
         (keys, sorted.unwrap_or(values))
     }
 
-    /// [`Thread::block_radix_sort_pairs`] in the arrangement of [`Thread::block_radix_sort_to_striped`].
+    /// [`Thread::block_radix_sort_pairs`] in the arrangement of [`Thread::block_radix_sort_to_striped`] (CUB's
+    /// `SortBlockedToStriped` of keys and values).
     ///
     /// # Safety
     /// As for [`Thread::block_radix_sort`].

@@ -197,7 +197,8 @@ impl<const R: usize> Thread<'_, R> {
 
 impl Thread<'_, 1> {
     /// The places below `end` that are this thread's when the grid walks over all of them: its own
-    /// index, then steps by the number of threads in the grid.
+    /// index, then steps by the number of threads in the grid (CUDA's grid-stride loop, by
+    /// `gridDim.x * blockDim.x`).
     ///
     /// So a grid of any size does the work of `end` threads, and one that just fills the device
     /// spends nothing on starting blocks. Neighbouring threads reach neighbouring elements.
@@ -229,7 +230,7 @@ impl Thread<'_, 1> {
 
 impl Thread<'_, 2> {
     /// The places (x, y) with x below `width` and y below `height` that are this thread's when the
-    /// grid walks over all of them, row by row.
+    /// grid walks over all of them, row by row; [`GridStride`] has an example.
     #[inline(always)]
     pub fn grid_stride(&self, width: usize, height: usize) -> GridStride<'_, 2> {
         self.stride_to([width, height])

@@ -74,7 +74,8 @@ pub(crate) struct Coordinates {
 }
 
 impl<const R: usize> Thread<'_, R> {
-    /// The thread's place in the whole grid, which no other thread of this launch has.
+    /// The thread's place in the whole grid, which no other thread of this launch has (CUDA's
+    /// `blockIdx.x * blockDim.x + threadIdx.x`, and so along each axis).
     #[inline(always)]
     pub fn index(&self) -> Index<'_, R> {
         let position = self.grid_rank().map(|place| place as usize);

@@ -5,19 +5,7 @@
 ///
 /// Threads beyond the scope may lose each other's updates; so a narrow scope is for memory that only
 /// the threads within it use at the time. On the CPU device every scope is the whole system.
-///
-/// ```
-/// use ferrogrid_device::atomic::{self, DeviceAtomic, Ordering, Scope};
-///
-/// /// Takes the next of the numbers from 0 on, each of which one thread of the scope gets.
-/// fn ticket<S: Scope>(next: &DeviceAtomic<u32, S>) -> u32 {
-///     next.fetch_add(1, Ordering::Relaxed)
-/// }
-/// let (of_block, of_all) = (DeviceAtomic::<u32, atomic::Block>::new(0), DeviceAtomic::<u32, atomic::System>::new(8));
-/// assert_eq!((ticket(&of_block), ticket(&of_block), ticket(&of_all)), (0, 1, 8));
-/// let of_device: DeviceAtomic<u32> = DeviceAtomic::<u32, atomic::Device>::new(4); // the scope unless told
-/// assert_eq!(ticket(&of_device), 4);
-/// ```
+/// [The module](crate::atomic) has an example.
 pub trait Scope: sealed::Scope + 'static {
     /// The scope as a value.
     #[doc(hidden)]

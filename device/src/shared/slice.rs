@@ -7,7 +7,8 @@ use super::element::SharedElement;
 use crate::thread::Thread;
 
 /// A slice in the shared memory of a block, while each thread writes what is its own: as
-/// [`Shared`](super::Shared), with a length that is an argument of the launch.
+/// [`Shared`](super::Shared), with a length that is an argument of the launch, in elements (CUDA's `extern __shared__`,
+/// and the size in bytes of the launch).
 ///
 /// Element `i` belongs to thread number `i % threads` of the block.
 ///
