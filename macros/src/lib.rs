@@ -162,7 +162,8 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # use ferrogrid::device::prelude::*;
 /// /// y <- a*x + b
 /// #[kernel]
-/// pub fn line(t: Thread<1>, (a, b): (f32, f32), x: &[f32], mut y: DisjointSlice<f32>) {
+/// pub fn line(t: Thread<1>, factors: (f32, f32), x: &[f32], mut y: DisjointSlice<f32>) {
+///     let (a, b) = factors;
 ///     for i in t.grid_stride(y.len()) {
 ///         if let Some(y) = y.get_mut(i) {
 ///             *y = a * x[i.get()] + b;
@@ -185,6 +186,8 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{In, Out};
+///
 /// let (x, mut y) = ([1.0, 2.0, 3.0], [0.0; 3]);
 /// kernels::line(&stream, Grid::cover(3), (2.0, 0.5), In(&x), Out(&mut y))?;
 /// assert_eq!(y, [2.5, 4.5, 6.5]);
