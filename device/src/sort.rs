@@ -21,6 +21,31 @@
 //!     unsafe { t.block_radix_sort(scratch, keys, sort::Ascending) }
 //! }
 //! ```
+//!
+//! By some of the bits:
+//!
+//! ```
+//! # use ferrogrid::prelude::*;
+//! # #[ferrogrid::module(host_only)]
+//! # mod kernels {
+//! # use ferrogrid::device::prelude::*;
+//! /// A block's elements by their lowest four bits, the greatest first; those that are the same there stay in order.
+//! #[kernel(block = 32)]
+//! pub fn by_low_bits(t: Thread<1>, mut x: DisjointSlice<u32>, mut scratch: Shared<SortScratch<u32, 32, 1>>) {
+//!     let mine = x.get_mut(t.index()).map_or(0, |x| *x);
+//!     let [sorted] = t.block_radix_sort(&mut scratch, [mine], sort::Descending.of_bits::<0, 4>());
+//!     if let Some(x) = x.get_mut(t.index()) {
+//!         *x = sorted;
+//!     }
+//! }
+//! # }
+//! # fn main() -> ferrogrid::Result<()> {
+//! # let stream = Device::cpu().new_stream()?;
+//! let mut x = stream.upload(&(0..32).collect::<Vec<u32>>())?;
+//! kernels::by_low_bits(&stream, Grid::cover(32), &mut x)?;
+//! assert_eq!(stream.download(&x)?[..6], [15, 31, 14, 30, 13, 29]);
+//! # Ok(()) }
+//! ```
 
 #![expect(
     clippy::needless_range_loop,

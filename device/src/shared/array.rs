@@ -28,6 +28,8 @@ use crate::thread::Thread;
 /// pub fn sum(
 ///     t: Thread<2>, mut y: DisjointSlice<u32, 2>, mut a: Shared<[[u32; 4]; 3]>, mut b: Shared<Padded<u32, 3, 2>>,
 /// ) {
+///     let [column, row] = t.thread_idx().map(|place| place as usize);
+///     assert_eq!(<[[u32; 4]; 3]>::own_place(&t, 0), [row, column]); // rows are as wide as the block
 ///     number(&t, &mut a);
 ///     number(&t, &mut b);
 ///     let (a, b) = t.publish((a, b));
