@@ -46,6 +46,20 @@ use crate::device_copy::DeviceCopy;
 /// assert_eq!(stream.download(&y)?, [5.0; 1024]);
 /// # Ok(()) }
 /// ```
+///
+/// Alone:
+///
+/// ```
+/// use ferrogrid_device::Aligned16;
+///
+/// let mut x = Aligned16::new([1.0_f64, 2.0]);
+/// x[1] *= 4.0; // as the array
+/// assert_eq!((x.into_inner(), align_of_val(&x)), ([1.0, 8.0], 16));
+/// ```
+///
+/// ```compile_fail,E0080
+/// let twelve_bytes = ferrogrid_device::Aligned16::new([1.0_f32, 2.0, 3.0]);
+/// ```
 // As an integer, because LLVM moves one as a whole, but takes a copy of an array apart into 8-byte moves;
 // and perhaps uninitialised, because a value may have padding.
 #[derive(Clone, Copy)]
@@ -70,7 +84,8 @@ impl<T: DeviceCopy> Aligned16<T> {
         assert!(align_of::<u128>() == 16, "a 128-bit integer is aligned to 16 bytes");
     };
 
-    /// `value`, to be moved at once. It is a compile error if it does not have 16 bytes.
+    /// `value`, to be moved at once (CUDA's `make_float4()` for four `f32`). It is a compile error if it does not have
+    /// 16 bytes.
     #[inline(always)]
     pub const fn new(value: T) -> Self {
         const { Self::FITS }

@@ -1,5 +1,20 @@
 //! Memory that all threads of a launch may change at once: atomic numbers, with scopes and orderings
 //! as in PTX. It must not know how the memory was allocated, nor how a kernel got it.
+//!
+//! Functions are written for any [`Scope`], and the type of a number says which one it has:
+//!
+//! ```
+//! use ferrogrid_device::atomic::{self, DeviceAtomic, Ordering, Scope};
+//!
+//! /// Takes the next of the numbers from 0 on, each of which one thread of the scope gets.
+//! fn ticket<S: Scope>(next: &DeviceAtomic<u32, S>) -> u32 {
+//!     next.fetch_add(1, Ordering::Relaxed)
+//! }
+//! let (of_block, of_all) = (DeviceAtomic::<u32, atomic::Block>::new(0), DeviceAtomic::<u32, atomic::System>::new(8));
+//! assert_eq!((ticket(&of_block), ticket(&of_block), ticket(&of_all)), (0, 1, 8));
+//! let of_device: DeviceAtomic<u32> = DeviceAtomic::<u32, atomic::Device>::new(4); // the scope unless told
+//! assert_eq!(ticket(&of_device), 4);
+//! ```
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
@@ -44,6 +59,63 @@ use value::{Manner, Word};
 ///     counts[(value % 2) as usize].fetch_add(1, Ordering::Relaxed);
 /// }
 /// assert_eq!(counts[0].load(Ordering::Relaxed), 3);
+/// ```
+///
+/// Bits, and what has no operation of its own, by a loop:
+///
+/// ```
+/// use ferrogrid_device::atomic::{DeviceAtomic, Ordering::Relaxed};
+///
+/// /// Multiplies, and returns the previous value.
+/// fn fetch_mul(x: &DeviceAtomic<u32>, factor: u32) -> u32 {
+///     let mut found = x.load(Relaxed);
+///     loop {
+///         match x.compare_exchange_weak(found, found * factor, Relaxed, Relaxed) {
+///             Ok(before) => return before,
+///             Err(other) => found = other, // another thread was faster
+///         }
+///     }
+/// }
+///
+/// let x = DeviceAtomic::<u32>::new(0);
+/// x.store(0b0110, Relaxed);
+/// assert_eq!(x.fetch_or(0b1000, Relaxed), 0b0110);
+/// assert_eq!(x.fetch_and(0b1010, Relaxed), 0b1110);
+/// assert_eq!(x.fetch_xor(0b0011, Relaxed), 0b1010);
+/// assert_eq!(x.fetch_sub(4, Relaxed), 0b1001);
+/// assert_eq!(fetch_mul(&x, 3), 5);
+/// assert_eq!(x.fetch_min(7, Relaxed), 15);
+/// assert_eq!(x.into_inner(), 7);
+/// ```
+///
+/// A block counts in its shared memory, where atomicity among its own threads suffices:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use atomic::Ordering::Relaxed;
+///
+/// /// How many of the block's elements have each remainder of a division by 4.
+/// #[kernel(block = 64)]
+/// pub fn remainders(
+///     t: Thread<1>, x: &[u32], mut y: DisjointRows<u32>, mut counts: Shared<[DeviceAtomic<u32, atomic::Block>; 4]>,
+/// ) {
+///     counts.fill_with(&t, |_| DeviceAtomic::new(0));
+///     let counts = t.publish(counts);
+///     counts[x[t.index().get()] as usize % 4].fetch_add(1, Relaxed);
+///     t.sync_threads();
+///     y.fill_with(&t, |remainder| counts[remainder].load(Relaxed));
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..64).map(|i| i * i).collect::<Vec<u32>>())?;
+/// let mut y = stream.zeros(4)?;
+/// kernels::remainders(&stream, Grid::cover(64), &x, y.view_2d_mut(4, 1)?)?;
+/// assert_eq!(stream.download(&y)?, [32, 32, 0, 0]);
+/// # Ok(()) }
 /// ```
 #[repr(transparent)]
 pub struct DeviceAtomic<T: AtomicValue, S: Scope = Device> {

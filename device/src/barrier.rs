@@ -89,6 +89,31 @@ impl<const R: usize> Thread<'_, R> {
     /// Waits for all threads of the block; tells whether all brought `true` (CUDA's
     /// `__syncthreads_and()`, PTX `bar.red.and`).
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Halves the elements of a block until all of them are at most 1; counts the rounds.
+    /// #[kernel]
+    /// pub fn rounds(t: Thread<1>, x: &[f32], mut rounds: DisjointRows<u32>) {
+    ///     let (mut mine, mut count) = (x[t.index().get()], 0);
+    ///     while !t.sync_threads_and(mine <= 1.0) {
+    ///         mine /= 2.0;
+    ///         count += 1;
+    ///     }
+    ///     rounds.fill_with(&t, |_| count);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&[0.5, 3.0, 1.0, 1.0])?;
+    /// let mut rounds = stream.zeros(2)?;
+    /// kernels::rounds(&stream, Grid::new(2, 2), &x, rounds.view_2d_mut(1, 2)?)?;
+    /// assert_eq!(stream.download(&rounds)?, [2, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// As for [`Thread::sync_threads`].
     #[track_caller]
@@ -139,7 +164,7 @@ impl<const R: usize> Thread<'_, R> {
     /// Ends the writing of shared memory: waits for all threads of the block, and turns `regions`, in
     /// which each thread wrote what is its own, into ones that all threads read. `regions` is a
     /// [`Shared`](crate::Shared), a [`SharedSlice`](crate::SharedSlice), or a tuple of them: one barrier
-    /// serves all.
+    /// (CUDA's `__syncthreads()`, PTX `bar.sync`) serves all.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -177,8 +202,8 @@ impl<const R: usize> Thread<'_, R> {
         regions.published()
     }
 
-    /// Ends the reading of shared memory: waits for all threads of the block, and turns `regions` back
-    /// into ones in which each thread writes what is its own.
+    /// Ends the reading of shared memory: waits for all threads of the block (CUDA's `__syncthreads()`, PTX
+    /// `bar.sync`), and turns `regions` back into ones in which each thread writes what is its own.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -376,6 +401,66 @@ impl<const R: usize> Thread<'_, R> {
 
 /// Fences: what the calling thread wrote before is seen by the others before what it writes after.
 /// They wait for nobody; that others read in order is for atomics to see to.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use atomic::Ordering::Relaxed;
+///
+/// /// The sum of all elements: each block adds up its own, and the last one to finish adds up the blocks'.
+/// #[kernel(block = 64)]
+/// pub fn sum(
+///     t: Thread<1>, x: &[u32], of_blocks: &[DeviceAtomic<u32>], finished: &[DeviceAtomic<u32>],
+///     result: &[DeviceAtomic<u32>], mut scratch: Shared<Scratch<u32>>,
+/// ) {
+///     let mine = x.get(t.index().get()).copied().unwrap_or(0);
+///     let of_block = t.block_reduce(&mut scratch, mine, |a, b| a + b);
+///     if t.thread_rank() == 0 {
+///         of_blocks[t.block_idx()[0] as usize].store(of_block, Relaxed);
+///         fence::device(); // whoever sees the count sees the sum
+///         if finished[0].fetch_add(1, Relaxed) == t.grid_dim()[0] - 1 {
+///             fence::device();
+///             result[0].store(of_blocks.iter().map(|sum| sum.load(Relaxed)).sum(), Relaxed);
+///         }
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..200).collect::<Vec<u32>>())?;
+/// let (mut sums, mut finished, mut result) = (stream.zeros(4)?, stream.zeros(1)?, stream.zeros(1)?);
+/// kernels::sum(&stream, Grid::cover(200), &x, sums.as_atomic(), finished.as_atomic(), result.as_atomic())?;
+/// assert_eq!(stream.download(&result)?, [19_900]);
+/// # Ok(()) }
+/// ```
+///
+/// Among the threads of a block [`fence::block`] suffices; what the host or another device reads while the
+/// kernel runs needs [`fence::system`]:
+///
+/// ```
+/// use ferrogrid_device::atomic::{Block, DeviceAtomic, Ordering::Relaxed, System};
+/// use ferrogrid_device::fence;
+///
+/// fn tell_block(value: &DeviceAtomic<f32, Block>, is_there: &DeviceAtomic<u32, Block>, x: f32) {
+///     value.store(x, Relaxed);
+///     fence::block();
+///     is_there.store(1, Relaxed);
+/// }
+///
+/// fn tell_host(value: &DeviceAtomic<f32, System>, is_there: &DeviceAtomic<u32, System>, x: f32) {
+///     value.store(x, Relaxed);
+///     fence::system();
+///     is_there.store(1, Relaxed);
+/// }
+/// # let (value, is_there) = (DeviceAtomic::new(0.0), DeviceAtomic::new(0));
+/// # tell_host(&value, &is_there, 2.5);
+/// # assert_eq!((value.into_inner(), is_there.into_inner()), (2.5, 1));
+/// # let (value, is_there) = (DeviceAtomic::new(0.0), DeviceAtomic::new(0));
+/// # tell_block(&value, &is_there, 2.5);
+/// # assert_eq!((value.into_inner(), is_there.into_inner()), (2.5, 1));
+/// ```
 pub mod fence {
     #[cfg(target_arch = "nvptx64")]
     unsafe extern "C" {

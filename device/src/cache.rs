@@ -59,6 +59,12 @@ const fn width<T>() -> usize {
 macro_rules! loads {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
+        #[doc = concat!(
+            "\n```\nuse ferrogrid_device::{Aligned16, cache};\n\
+             let x = [Aligned16::new([1.0_f32, 2.0, 3.0, 4.0]); 3];\n\
+             assert_eq!(cache::", stringify!($name), "(&x[1])[3], 4.0); // 16 bytes at once\n\
+             assert_eq!(x.get(3).map(cache::", stringify!($name), "), None);\n```"
+        )]
         #[inline(always)]
         pub fn $name<T: DeviceCopy>(place: &T) -> T {
             const { width::<T>() };
@@ -74,6 +80,12 @@ macro_rules! loads {
 macro_rules! stores {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
+        #[doc = concat!(
+            "\n```\nuse ferrogrid_device::cache;\n\
+             let mut y = [0_u32; 3];\n\
+             cache::", stringify!($name), "(&mut y[1], 7);\n\
+             assert_eq!(y, [0, 7, 0]);\n```"
+        )]
         #[inline(always)]
         pub fn $name<T: DeviceCopy>(place: &mut T, value: T) {
             const { width::<T>() };
@@ -138,6 +150,17 @@ macro_rules! prefetches {
         ///
         /// Beyond the end of `x` it does nothing: a loop may ask for what is some rounds ahead. It does nothing on the
         /// CPU device, and of what is not in global memory.
+        #[doc = concat!(
+            "\n```\nuse ferrogrid_device::cache;\n\n\
+             /// A sum whose loads do not wait for memory: each element is asked for 64 rounds before it is read.\n\
+             fn sum(x: &[f32]) -> f32 {\n    \
+                 let read = |i| {\n        \
+                     cache::", stringify!($name), "(x, i + 64);\n        \
+                     x[i]\n    \
+                 };\n    \
+                 (0..x.len()).map(read).sum()\n\
+             }\nassert_eq!(sum(&[0.5; 100]), 50.0);\n```"
+        )]
         #[inline(always)]
         pub fn $name<T>(x: &[T], index: usize) {
             #[cfg(target_arch = "nvptx64")]

@@ -18,6 +18,28 @@ use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
 use crate::thread::{Thread, first};
 
 /// Where a block is in its cluster. In a launch without clusters each block is a cluster of its own.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Of each block: its cluster, its place in it and its number there; and how many blocks a cluster has.
+/// #[kernel(cluster = [2, 3])]
+/// pub fn places(t: Thread<2>, mut y: DisjointSlice<[[u32; 2]; 3], 2>) {
+///     assert!(t.cluster_dim() == [2, 3] && t.cluster_blocks() == 6);
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y = [t.cluster_idx(), t.cluster_block_idx(), [t.cluster_rank(), t.cluster_blocks()]];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut y = stream.upload(&[[[0; 2]; 3]; 24])?; // 4 by 6 blocks of one thread each
+/// kernels::places(&stream, Grid::new([4, 6], [1, 1]), y.view_2d_mut(4, 6)?)?;
+/// assert_eq!(stream.download(&y)?[4 * 4 + 3], [[1, 1], [1, 1], [3, 6]]); // block (3, 4)
+/// # Ok(()) }
+/// ```
 impl<const R: usize> Thread<'_, R> {
     /// The cluster's place in the grid, counted in clusters (PTX `%clusterid`).
     #[inline(always)]
@@ -57,6 +79,32 @@ impl<const R: usize> Thread<'_, R> {
     /// Waits for all threads of the cluster (cooperative groups' `cluster.sync()`, PTX
     /// `barrier.cluster.arrive` and `.wait`). What they wrote before is visible to all of them afterwards.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    ///
+    /// /// The two blocks of a cluster tell each other how many of their elements are 0.
+    /// #[kernel(cluster = 2)]
+    /// pub fn zeros(t: Thread<1>, x: &[u32], told: &[DeviceAtomic<u32>], mut others: DisjointRows<u32>) {
+    ///     let [block] = t.block_idx();
+    ///     let count = t.sync_threads_count(x[t.index().get()] == 0);
+    ///     told[block as usize].store(count, Relaxed);
+    ///     t.sync_cluster();
+    ///     others.fill_with(&t, |_| told[block as usize ^ 1].load(Relaxed));
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&[0, 0, 7, 0, 0, 0, 1, 2, 3, 0, 0, 9])?;
+    /// let (mut told, mut others) = (stream.zeros(4)?, stream.zeros(4)?);
+    /// kernels::zeros(&stream, Grid::new(4, 3), &x, told.as_atomic(), others.view_2d_mut(1, 4)?)?;
+    /// assert_eq!(stream.download(&others)?, [3, 2, 2, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// All threads of all blocks of the cluster make this call together: no control flow on the way to it
     /// differs between them.
@@ -67,8 +115,9 @@ impl<const R: usize> Thread<'_, R> {
         unsafe { source::sync(self) }
     }
 
-    /// Ends the writing of shared memory: waits for all threads of the cluster, and turns `regions` into ones
-    /// that all of them read. `regions` is a [`Shared`], a [`SharedSlice`], or a tuple of them.
+    /// Ends the writing of shared memory: waits for all threads of the cluster as [`Thread::sync_cluster`] does, and
+    /// turns `regions` into ones that all of them read. `regions` is a [`Shared`], a [`SharedSlice`], or a tuple of
+    /// them.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -108,8 +157,40 @@ impl<const R: usize> Thread<'_, R> {
         regions.published()
     }
 
-    /// Ends the reading of shared memory: waits for all threads of the cluster, and turns `regions` back into
-    /// ones in which each thread writes what is its own.
+    /// Ends the reading of shared memory: waits for all threads of the cluster as [`Thread::sync_cluster`] does, and
+    /// turns `regions` back into ones in which each thread writes what is its own.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Adds up what the blocks of a cluster hold, in rounds: after each, a block has the sum of twice as many.
+    /// #[kernel(block = 32, cluster = 4)]
+    /// pub fn sums(t: Thread<1>, mut x: DisjointSlice<u32>, mut tile: Shared<[u32; 32]>) {
+    ///     let own = t.thread_rank() as usize;
+    ///     let mut sum = x.get_mut(t.index()).map_or(0, |x| *x);
+    ///     let mut distance = 1;
+    ///     while distance < 4 {
+    ///         tile.fill_with(&t, |_| sum);
+    ///         let all = t.publish_cluster(tile);
+    ///         sum += all.block(&t, t.cluster_rank() ^ distance)[own];
+    ///         tile = t.reclaim_cluster(all); // no block reads it any more
+    ///         distance *= 2;
+    ///     }
+    ///     if let Some(x) = x.get_mut(t.index()) {
+    ///         *x = sum;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&(0..128).collect::<Vec<u32>>())?;
+    /// kernels::sums(&stream, Grid::cover(128), &mut x)?;
+    /// let x = stream.download(&x)?;
+    /// assert_eq!((x[0], x[31], x[96]), (32 + 64 + 96, 31 + 63 + 95 + 127, x[0]));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// As for [`Thread::sync_cluster`].
@@ -124,6 +205,35 @@ impl<const R: usize> Thread<'_, R> {
 
 /// A [`SharedElement`] that threads of other blocks may reach: a number, an [`Aligned16`], or a
 /// [`DeviceAtomic`] whose scope is wider than a block.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use atomic::Ordering::Relaxed;
+///
+/// /// A histogram too large for one block's shared memory: of 8 bins, each block of a cluster has 4.
+/// #[kernel(block = 32, cluster = 2)]
+/// pub fn histogram(t: Thread<1>, x: &[u32], y: &[DeviceAtomic<u32>], mut bins: Shared<[DeviceAtomic<u32>; 4]>) {
+///     bins.fill_with(&t, |_| DeviceAtomic::new(0));
+///     let bins = t.publish_cluster(bins);
+///     let bin = x[t.index().get()] % 8;
+///     bins.block(&t, bin / 4)[bin as usize % 4].fetch_add(1, Relaxed);
+///     t.sync_cluster();
+///     for own in t.block_stride(4) {
+///         y[4 * t.cluster_rank() as usize + own].fetch_add(bins[own].load(Relaxed), Relaxed);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..64).map(|i| i * i).collect::<Vec<u32>>())?;
+/// let mut y = stream.zeros(8)?;
+/// kernels::histogram(&stream, Grid::cover(64), &x, y.as_atomic())?;
+/// assert_eq!(stream.download(&y)?, [16, 32, 0, 0, 16, 0, 0, 0]);
+/// # Ok(()) }
+/// ```
 ///
 /// # Safety
 /// Sharing a value among threads of several blocks must be sound.
@@ -163,12 +273,74 @@ core_atomics!(AtomicU32, AtomicI32, AtomicU64, AtomicI64);
 ///
 /// It dereferences to the array of the thread's own block; [`ClusterPublished::block`] gives any block's.
 /// [`Thread::reclaim_cluster`] makes it writable again.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::ClusterPublished;
+///
+/// /// The element at `place` of the row that the blocks of a cluster have one after the other.
+/// fn at<const ID: usize>(t: &Thread<1>, row: &ClusterPublished<[i32; 32], ID>, place: u32) -> i32 {
+///     row.block(t, place / 32)[place as usize % 32]
+/// }
+///
+/// /// The differences to the next element, for each 64 elements by two blocks.
+/// #[kernel(block = 32, cluster = 2)]
+/// pub fn differences(t: Thread<1>, mut x: DisjointSlice<i32>, mut tile: Shared<[i32; 32]>) {
+///     let mine = x.get_mut(t.index()).map_or(0, |x| *x);
+///     tile.fill_with(&t, |_| mine);
+///     let row = t.publish_cluster(tile);
+///     let place = 32 * t.cluster_rank() + t.thread_rank();
+///     if let Some(x) = x.get_mut(t.index()) {
+///         *x = at(&t, &row, (place + 1) % 64) - row[t.thread_rank() as usize];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&(0..64).map(|i| i * i).collect::<Vec<i32>>())?;
+/// kernels::differences(&stream, Grid::cover(64), &mut x)?;
+/// let x = stream.download(&x)?;
+/// assert_eq!((x[0], x[31], x[63]), (1, 63, -63 * 63));
+/// # Ok(()) }
+/// ```
 pub struct ClusterPublished<'b, A: SharedArray, const ID: usize = 0> {
     start: *mut A,
     block: PhantomData<&'b A>,
 }
 
 /// A slice in shared memory, while all threads of the cluster read it; as [`ClusterPublished`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::ClusterPublishedSlice;
+///
+/// /// The sum of all that the blocks of a cluster hold.
+/// fn sum<const ID: usize>(t: &Thread<1>, parts: &ClusterPublishedSlice<f64, ID>) -> f64 {
+///     (0..t.cluster_blocks()).map(|rank| parts.block(t, rank).iter().sum::<f64>()).sum()
+/// }
+///
+/// #[kernel(cluster = 2)]
+/// pub fn sums(t: Thread<1>, x: &[f64], mut sums: DisjointRows<f64>, mut part: SharedSlice<f64>) {
+///     part.fill_with(&t, |_| x[t.index().get()]);
+///     let parts = t.publish_cluster(part);
+///     let sum = sum(&t, &parts);
+///     sums.fill_with(&t, |_| sum);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])?;
+/// let mut sums = stream.zeros(4)?;
+/// kernels::sums(&stream, Grid::new(4, 2), &x, sums.view_2d_mut(1, 4)?, 2)?;
+/// assert_eq!(stream.download(&sums)?, [10.0, 10.0, 26.0, 26.0]);
+/// # Ok(()) }
+/// ```
 pub struct ClusterPublishedSlice<'b, T: SharedElement, const ID: usize = 0> {
     start: *mut T,
     length: usize,
@@ -176,8 +348,8 @@ pub struct ClusterPublishedSlice<'b, T: SharedElement, const ID: usize = 0> {
 }
 
 impl<A: SharedArray, const ID: usize> ClusterPublished<'_, A, ID> {
-    /// The array in the block with number `rank` in the cluster (PTX `mapa`; reads are
-    /// `ld.shared::cluster`).
+    /// The array in the block with number `rank` in the cluster (cooperative groups'
+    /// `cluster.map_shared_rank()`, PTX `mapa`; reads are `ld.shared::cluster`).
     ///
     /// # Panics
     /// If the cluster has no such block.
@@ -194,8 +366,8 @@ impl<A: SharedArray, const ID: usize> ClusterPublished<'_, A, ID> {
 }
 
 impl<T: SharedElement, const ID: usize> ClusterPublishedSlice<'_, T, ID> {
-    /// The slice in the block with number `rank` in the cluster (PTX `mapa`; reads are
-    /// `ld.shared::cluster`).
+    /// The slice in the block with number `rank` in the cluster (cooperative groups'
+    /// `cluster.map_shared_rank()`, PTX `mapa`; reads are `ld.shared::cluster`).
     ///
     /// # Panics
     /// If the cluster has no such block.
@@ -236,6 +408,17 @@ impl<T: SharedElement, const ID: usize> Deref for ClusterPublishedSlice<'_, T, I
 
 /// Regions that are written, and that a barrier of the cluster makes readable to all of its blocks:
 /// [`Shared`], [`SharedSlice`], and tuples.
+///
+/// Their elements must be [`ClusterElement`]s, which counters for the threads of one block are not:
+///
+/// ```compile_fail,E0277
+/// use ferrogrid_device::{PublishToCluster, atomic, prelude::*};
+///
+/// fn is_published<P: PublishToCluster>() {}
+/// is_published::<Shared<[DeviceAtomic<u32>; 8]>>(); // for all threads of the device
+/// is_published::<(Shared<[f32; 8]>, SharedSlice<f32, 1>)>();
+/// is_published::<Shared<[DeviceAtomic<u32, atomic::Block>; 8]>>();
+/// ```
 pub trait PublishToCluster: sealed::Region {
     /// The same regions, read.
     type Published;
@@ -246,6 +429,18 @@ pub trait PublishToCluster: sealed::Region {
 
 /// Regions that the blocks of a cluster read, and that its barrier makes writable: [`ClusterPublished`],
 /// [`ClusterPublishedSlice`], and tuples.
+///
+/// What other blocks read, a barrier of the own block cannot take back:
+///
+/// ```compile_fail,E0277
+/// use ferrogrid_device::shared::Reclaim;
+/// use ferrogrid_device::{ClusterPublished, ReclaimFromCluster};
+///
+/// fn by_barrier_of_cluster<P: ReclaimFromCluster>() {}
+/// fn by_barrier_of_block<P: Reclaim>() {}
+/// by_barrier_of_cluster::<ClusterPublished<[f32; 8]>>();
+/// by_barrier_of_block::<ClusterPublished<[f32; 8]>>();
+/// ```
 pub trait ReclaimFromCluster: sealed::Region {
     /// The same regions, written.
     type Reclaimed;

@@ -90,6 +90,37 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
 /// Core's are as strong on a GPU as they say, and slower than `DeviceAtomic`: an addition (any operation but load,
 /// store and compare-and-exchange) is `SeqCst` for the whole system there, whatever ordering is asked for.
 ///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+///
+/// use ferrogrid::device::SliceElement;
+///
+/// /// The element for a thread, which has one of each `each` threads' elements; of any slice of a kernel.
+/// fn of_group<'x, T: SliceElement>(t: &Thread<1>, x: &'x [T], each: usize) -> &'x T {
+///     &x[t.index().get() / each]
+/// }
+///
+/// /// Counts, for each 4 elements, those that are above the group's limit.
+/// #[kernel]
+/// pub fn above(t: Thread<1>, x: &[f32], limits: &[f32], counts: &[AtomicU32]) {
+///     if x[t.index().get()] > *of_group(&t, limits, 4) {
+///         of_group(&t, counts, 4).fetch_add(1, Relaxed);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..8).map(|x| x as f32).collect::<Vec<_>>())?;
+/// let (limits, mut counts) = (stream.upload(&[2.5_f32, 4.5])?, stream.zeros(2)?);
+/// kernels::above(&stream, Grid::new(1, 8), &x, &limits, counts.as_atomic())?;
+/// assert_eq!(stream.download(&counts)?, [1, 3]);
+/// # Ok(()) }
+/// ```
+///
 /// # Safety
 /// The layout must be defined and equal on the host and on `nvptx64-nvidia-cuda`, and sharing a value
 /// among all threads of a launch must be sound.

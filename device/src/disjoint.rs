@@ -47,6 +47,54 @@ use crate::index::{Index, place};
 /// assert_eq!(stream.download(&y)?, [9.0, 4.0, 6.0, 9.0]);
 /// # Ok(()) }
 /// ```
+///
+/// What a kernel makes of the extents:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Numbers from 0 to 1, at equal distances.
+/// #[kernel]
+/// pub fn steps(t: Thread<1>, mut y: DisjointSlice<f32>) {
+///     let (i, last) = (t.index(), if y.is_empty() { 0 } else { y.len() - 1 });
+///     if let Some(y) = y.get_mut(i) {
+///         *y = i.get() as f32 / last as f32;
+///     }
+/// }
+///
+/// /// 1 at the edges of a plane.
+/// #[kernel]
+/// pub fn frame(t: Thread<2>, mut plane: DisjointSlice<f32, 2>) {
+///     let (i, right, bottom) = (t.index(), plane.width() - 1, plane.height() - 1);
+///     if let Some(element) = plane.get_mut(i) && (i.x() % right == 0 || i.y() % bottom == 0) {
+///         *element = 1.0;
+///     }
+/// }
+///
+/// /// Counts the elements of a volume down to 1.
+/// #[kernel]
+/// pub fn count_down(t: Thread<3>, mut volume: DisjointSlice<f32, 3>) {
+///     let (i, elements) = (t.index(), volume.shape().iter().product::<usize>());
+///     let (width, height, depth) = (volume.width(), volume.height(), volume.depth());
+///     assert_eq!(width * height * depth, elements);
+///     if let Some(element) = volume.get_mut(i) {
+///         *element = (elements - ((i.z() * height + i.y()) * width + i.x())) as f32;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let (mut line, mut y) = (stream.zeros(5)?, stream.zeros(12)?);
+/// kernels::steps(&stream, Grid::cover(5), &mut line)?;
+/// assert_eq!(stream.download(&line)?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+/// kernels::frame(&stream, Grid::cover([4, 3]), y.view_2d_mut(4, 3)?)?;
+/// assert_eq!(stream.download(&y)?, [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+/// kernels::count_down(&stream, Grid::cover([3, 2, 2]), y.view_3d_mut(3, 2, 2)?)?;
+/// assert_eq!(stream.download(&y)?, (1..=12).rev().map(|n| n as f32).collect::<Vec<_>>());
+/// # Ok(()) }
+/// ```
 pub struct DisjointSlice<'a, T, const R: usize = 1> {
     start: *mut T,
     /// The extents, x first; in rank 1 the length.

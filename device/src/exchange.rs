@@ -37,6 +37,14 @@ use crate::thread::Thread;
 ///
 /// `B` is the number of threads of the block, a multiple of 32; `N` is 1 to 32. Others are a compile error where they are
 /// used.
+///
+/// ```
+/// use ferrogrid_device::ExchangeScratch;
+///
+/// /// The shared memory that it takes of a block, in bytes.
+/// const BYTES: usize = size_of::<ExchangeScratch<f32, 256, 4>>();
+/// assert_eq!(BYTES, 256 * 5 * 4);
+/// ```
 #[repr(C)]
 pub struct ExchangeScratch<T, const B: usize, const N: usize> {
     items: [[T; N]; B],
@@ -199,6 +207,36 @@ pub(crate) fn expect_threads<const R: usize, const B: usize>(thread: &Thread<'_,
 /// Exchanges of a block's items. Like barriers, which they contain, they are `unsafe` by themselves, and need no
 /// `unsafe` block in the body of a `#[kernel]`. A block that has not the number of threads that the scratch memory is for
 /// panics.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Running sums within each 4 elements: neighbouring threads load and store neighbouring elements, but each adds
+/// /// up four that are next to each other.
+/// #[kernel(block = 64)]
+/// pub fn sums_of_four(
+///     t: Thread<1>, x: &[u32], mut y: DisjointRows<u32>, mut scratch: Shared<ExchangeScratch<u32, 64, 4>>,
+/// ) {
+///     let rank = t.thread_rank() as usize;
+///     let striped = core::array::from_fn(|k| x[64 * k + rank]);
+///     let mut items = t.block_striped_to_blocked(&mut scratch, striped);
+///     for k in 1..4 {
+///         items[k] += items[k - 1];
+///     }
+///     let striped = t.block_blocked_to_striped(&mut scratch, items);
+///     y.fill_with(&t, |column| striped[column / 64]);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..256).collect::<Vec<u32>>())?;
+/// let mut y = stream.zeros(256)?;
+/// kernels::sums_of_four(&stream, Grid::new(1, 64), &x, y.view_2d_mut(256, 1)?)?;
+/// assert_eq!(stream.download(&y)?[4..12], [4, 9, 15, 22, 8, 17, 27, 38]);
+/// # Ok(()) }
+/// ```
 impl<const R: usize> Thread<'_, R> {
     /// From items next to each other to striped ones: thread `i` brings items `i * N` to `i * N + N - 1` of the block,
     /// and gets items `i`, `i + B`, `i + 2 * B`, and so on (CUB's `BlockExchange::BlockedToStriped`). So what threads
@@ -263,6 +301,34 @@ impl<const R: usize> Thread<'_, R> {
     /// more than 8 bytes, perhaps parts of several). What arrives at a place that no rank names is not defined: any bits,
     /// as in shared memory that nobody has written.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The sums of four neighbours each, after each element has gone to the place with its number's bits reversed.
+    /// #[kernel(block = 64)]
+    /// pub fn sums(
+    ///     t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, mut scratch: Shared<ExchangeScratch<u32, 64, 4>>,
+    /// ) {
+    ///     let rank = t.thread_rank();
+    ///     let items = core::array::from_fn(|k| x[64 * k + rank as usize]);
+    ///     let places = core::array::from_fn(|k| (64 * k as u32 + rank).reverse_bits() >> 24);
+    ///     let neighbours = t.block_scatter_to_blocked(&mut scratch, items, places);
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = neighbours.iter().sum();
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..256).collect::<Vec<u32>>())?;
+    /// let mut y = stream.zeros(64)?;
+    /// kernels::sums(&stream, Grid::new(1, 64), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?[..2], [0 + 128 + 64 + 192, 32 + 160 + 96 + 224]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// As for [`Thread::block_blocked_to_striped`].
     #[track_caller]
@@ -290,6 +356,32 @@ impl<const R: usize> Thread<'_, R> {
     /// Each item to the place in the block that its rank says, of `B * N`; thread `i` gets those at places `i`, `i + B`,
     /// `i + 2 * B`, and so on (CUB's `BlockExchange::ScatterToStriped`). Ranks are as for
     /// [`Thread::block_scatter_to_blocked`].
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Turns 256 elements around: neighbouring threads load and store neighbouring ones.
+    /// #[kernel(block = 64)]
+    /// pub fn reverse(
+    ///     t: Thread<1>, x: &[u32], mut y: DisjointRows<u32>, mut scratch: Shared<ExchangeScratch<u32, 64, 4>>,
+    /// ) {
+    ///     let rank = t.thread_rank();
+    ///     let items = core::array::from_fn(|k| x[64 * k + rank as usize]);
+    ///     let places = core::array::from_fn(|k| 255 - (64 * k as u32 + rank));
+    ///     let striped = t.block_scatter_to_striped(&mut scratch, items, places);
+    ///     y.fill_with(&t, |column| striped[column / 64]);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..256).collect::<Vec<u32>>())?;
+    /// let mut y = stream.zeros(256)?;
+    /// kernels::reverse(&stream, Grid::new(1, 64), &x, y.view_2d_mut(256, 1)?)?;
+    /// assert_eq!(stream.download(&y)?, (0..256).rev().collect::<Vec<u32>>());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// As for [`Thread::block_blocked_to_striped`].

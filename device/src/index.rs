@@ -30,6 +30,33 @@ use core::marker::PhantomData;
 /// assert_eq!(stream.download(&y)?[5], 12.0);
 /// # Ok(()) }
 /// ```
+///
+/// In three dimensions:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Half a ball around (1, 1, 1): the part from layer 1 on.
+/// #[kernel]
+/// pub fn half_ball(t: Thread<3>, radius: f32, mut inside: DisjointSlice<u8, 3>) {
+///     let i = t.index();
+///     let distance = i.position().iter().map(|&place| (place as f32 - 1.0).powi(2)).sum::<f32>().sqrt();
+///     if let Some(inside) = inside.get_mut(i) {
+///         *inside = u8::from(distance <= radius && i.z() >= 1);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut inside = stream.zeros(27)?;
+/// kernels::half_ball(&stream, Grid::cover([3, 3, 3]), 1.0, inside.view_3d_mut(3, 3, 3)?)?;
+/// let inside = stream.download(&inside)?;
+/// assert_eq!(inside[9..18], [0, 1, 0, 1, 1, 1, 0, 1, 0]); // layer 1
+/// assert_eq!(inside.iter().sum::<u8>(), 6);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Index<'t, const R: usize> {
     position: [usize; R],
@@ -57,6 +84,21 @@ impl<const R: usize> Index<'_, R> {
 
 impl Index<'_, 1> {
     /// The position as a number, to index input slices with: `x[i.get()]`.
+    ///
+    /// ```
+    /// use ferrogrid_device::prelude::*;
+    ///
+    /// /// The difference of an element and the one before it; none for the first, nor beyond the end.
+    /// fn difference(t: &Thread<1>, x: &[i32]) -> Option<i32> {
+    ///     let i = t.index().get();
+    ///     Some(x.get(i)? - x.get(i.checked_sub(1)?)?)
+    /// }
+    /// # let block = ferrogrid_device::native::Block::new([0; 3], [4, 1, 1], [1; 3]);
+    /// # let mut found = vec![];
+    /// # // SAFETY: there are no slices to be written.
+    /// # unsafe { block.for_each_thread::<1>(|t| found.push(difference(&t, &[4, 9, 7]))) };
+    /// # assert_eq!(found, [None, Some(5), Some(-2), None]);
+    /// ```
     #[inline(always)]
     pub fn get(self) -> usize {
         self.position[0]

@@ -2,6 +2,16 @@
 //! computed, equal bit for bit. It must not know floating point.
 
 /// Integers whose product has a high half: `u32`, `i32`, `u64`, `i64`.
+///
+/// ```
+/// use ferrogrid_device::integer::MulHi;
+///
+/// /// `x / 10` without a division, by a multiplication with 2^35 / 10, rounded up.
+/// fn tenth(x: u32) -> u32 {
+///     x.mul_hi(0xcccc_cccd) >> 3
+/// }
+/// assert_eq!([0, 9, 10, 12_345, u32::MAX].map(tenth), [0, 0, 1, 1234, 429_496_729]);
+/// ```
 pub trait MulHi: Copy + sealed::Sealed {
     /// The high half of the product, as if it were computed in twice the width (CUDA's `__umulhi`,
     /// `__mulhi`, `__umul64hi`, `__mul64hi`; PTX `mul.hi`).

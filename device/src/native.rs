@@ -12,6 +12,31 @@ use crate::thread::{self as place, Coordinates, Thread};
 pub use executor::{Executor, Turn};
 
 /// One block of a launch that runs natively.
+///
+/// ```
+/// use ferrogrid_device::native::Block;
+///
+/// // The second of two blocks of three threads each.
+/// let block = Block::new([1, 0, 0], [3, 1, 1], [2, 1, 1]);
+/// let mut places = vec![];
+/// // SAFETY: no slices are reached; the block is of a launch of rank 1.
+/// unsafe { block.for_each_thread::<1>(|t| places.push(t.index().get())) };
+/// assert_eq!((places, block.block_idx()), (vec![3, 4, 5], [1, 0, 0]));
+///
+/// // It lies inside of what has six elements, so `x[i]` is checked once for all of its threads.
+/// let (x, mut sum) = ([10, 20, 30, 40, 50, 60], 0);
+/// // SAFETY: as above.
+/// unsafe { block.for_each_thread_inside::<1>(|[end]| end <= x.len(), |t| sum += x[t.index().get()]) };
+/// assert_eq!(sum, 40 + 50 + 60);
+///
+/// // Which thread has panicked, and where a block is in its cluster.
+/// let block = block.in_clusters_of([2, 1, 1]);
+/// let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+///     // SAFETY: as above.
+///     unsafe { block.for_each_thread::<1>(|t| assert!(t.cluster_rank() == 1 && t.thread_rank() < 2)) };
+/// }));
+/// assert!(result.is_err() && block.last_thread() == [2, 0, 0]);
+/// ```
 pub struct Block<'a> {
     block_idx: [u32; 3],
     block_dim: [u32; 3],
@@ -45,7 +70,7 @@ impl<'a> Block<'a> {
         Block { block_idx, block_dim, grid_dim, cluster_dim: [1; 3], unwound, executor: None, waiting }
     }
 
-    /// The same, whose threads wait and share memory by means of `executor`.
+    /// The same, whose threads wait and share memory by means of `executor`; [`Executor`] has an example.
     pub fn with_executor(
         block_idx: [u32; 3],
         block_dim: [u32; 3],

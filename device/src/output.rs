@@ -73,6 +73,35 @@ macro_rules! println {
 }
 
 /// As [`println!`](crate::println), without the end of the line. What one `print!` gives stays whole.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::print;
+///
+/// /// Shows a plane of digits, by one thread: pieces of different threads come in any order.
+/// #[kernel]
+/// pub fn show(_t: Thread<1>, x: Plane<u8>) {
+///     for row in 0..x.height() {
+///         for column in 0..x.width() {
+///             print!("{}{}", x[row][column], if column + 1 == x.width() { "\n" } else { " " });
+///         }
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let text = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+/// let shown = text.clone();
+/// stream.device().set_output(move |piece| shown.lock().unwrap().push_str(piece));
+/// let x = stream.upload(&[1_u8, 2, 3, 4, 5, 6])?;
+/// kernels::show(&stream, Grid::new(1, 1), x.view_2d(3, 2)?)?;
+/// stream.synchronize()?;
+/// assert_eq!(*text.lock().unwrap(), "1 2 3\n4 5 6\n");
+/// # Ok(()) }
+/// ```
 #[macro_export]
 macro_rules! print {
     ($($argument:tt)*) => {

@@ -28,6 +28,27 @@ use crate::index::place;
 /// assert_eq!(element(2, &[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], 1, 0), Some(43.0));
 /// assert_eq!(element(2, &[1.0, 2.0, 3.0], &[5.0, 6.0, 7.0, 8.0], 1, 0), None);
 /// ```
+///
+/// Beyond the edges there is nothing, or the next element inside:
+///
+/// ```
+/// use ferrogrid_device::Plane;
+///
+/// /// The sum of those of the elements above, below, left and right that exist.
+/// fn neighbours(x: Plane<i32>, row: usize, column: usize) -> i32 {
+///     let (above, left) = (row.wrapping_sub(1), column.wrapping_sub(1));
+///     let places = [(above, column), (row + 1, column), (row, left), (row, column + 1)];
+///     places.into_iter().filter_map(|(row, column)| x.get(row, column)).sum()
+/// }
+///
+/// /// An element, or the nearest one.
+/// fn nearest(x: Plane<i32>, row: usize, column: usize) -> i32 {
+///     x[row.min(x.height() - 1)][column.min(x.width() - 1)]
+/// }
+/// let x = Plane::new(&[1, 2, 3, 4, 5, 6], 3, 2).unwrap();
+/// assert_eq!((neighbours(x, 0, 0), neighbours(x, 1, 1)), (6, 12));
+/// assert_eq!((nearest(x, 1, 2), nearest(x, 5, 9), nearest(x, 0, 9)), (6, 6, 3));
+/// ```
 // A pointer rather than a slice: an `Option` of it has a tag of its own, which LLVM folds, where it would else
 // choose between the slice and null.
 pub struct Plane<'a, T> {

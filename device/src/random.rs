@@ -24,6 +24,22 @@ use crate::math::Float;
 /// assert_ne!(first, second);
 /// assert!(random.next_uniform_f32x4().iter().all(|&x| 0.0 < x && x <= 1.0));
 /// ```
+///
+/// Other distributions. Each call takes one group of four words, whatever it makes of them:
+///
+/// ```
+/// use ferrogrid_device::random::Philox4x32;
+///
+/// let (mut random, mut other) = (Philox4x32::new(1, 0, 0), Philox4x32::new(1, 0, 0));
+/// let steps: Vec<f32> = (0..1000).flat_map(|_| random.next_normal_f32x4()).collect();
+/// let variance = steps.iter().map(|x| x * x).sum::<f32>() / 4000.0;
+/// assert!((variance - 1.0).abs() < 0.1);
+/// other.skip(1000); // as if drawn
+/// assert_eq!(random, other);
+/// let ([x, y], [a, b]) = (random.next_uniform_f64x2(), random.next_normal_f64x2());
+/// assert!(0.0 < x.min(y) && x.max(y) <= 1.0 && a.abs().max(b.abs()) < 8.7);
+/// assert_eq!(random, Philox4x32::new(1, 0, 1002));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Philox4x32 {
     key: [u32; 2],

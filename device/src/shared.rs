@@ -20,7 +20,7 @@ pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
 
 use crate::thread::Thread;
 
-/// An array in the shared memory of a block, while each thread writes what is its own.
+/// An array in the shared memory of a block (CUDA's `__shared__`), while each thread writes what is its own.
 ///
 /// A kernel takes it as a parameter, `tile: Shared<[[f32; 16]; 16]>`; the launch passes nothing for it.
 /// `A` is an array of one, two or three dimensions, or a [`Padded`] one. Element number `i`, in memory
@@ -65,6 +65,37 @@ pub struct Shared<'b, A: SharedArray, const ID: usize = 0> {
 /// An array in the shared memory of a block, while all threads read it; see [`Shared`].
 ///
 /// It dereferences to the array. [`Thread::reclaim`] makes it writable again.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::shared::Published;
+///
+/// /// The mean of an element and those beside it, around the end.
+/// fn smoothed<const ID: usize>(all: &Published<[f32; 64], ID>, place: usize) -> f32 {
+///     (all[(place + 63) % 64] + all[place] + all[(place + 1) % 64]) / 3.0
+/// }
+///
+/// #[kernel(block = 64)]
+/// pub fn smooth(t: Thread<1>, mut x: DisjointSlice<f32>, mut tile: Shared<[f32; 64]>) {
+///     let mine = x.get_mut(t.index()).map_or(0.0, |x| *x);
+///     tile.fill_with(&t, |_| mine);
+///     let tile = t.publish(tile);
+///     if let Some(x) = x.get_mut(t.index()) {
+///         *x = smoothed(&tile, t.thread_rank() as usize);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&(0..64).map(|i| [6.0, 3.0].get(i).copied().unwrap_or(0.0)).collect::<Vec<_>>())?;
+/// kernels::smooth(&stream, Grid::cover(64), &mut x)?;
+/// let x = stream.download(&x)?;
+/// assert_eq!((&x[..4], x[63]), (&[3.0, 3.0, 1.0, 0.0][..], 2.0));
+/// # Ok(()) }
+/// ```
 pub struct Published<'b, A: SharedArray, const ID: usize = 0> {
     start: *mut A,
     block: PhantomData<&'b A>,
@@ -132,6 +163,32 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
 
     /// Writes `value(place)` to every element, each by the thread that owns it; the threads of a block do
     /// it together, each its part.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The mean of each element and the two beside it. A block of 32 needs 34; beyond the ends there is 0.
+    /// #[kernel(block = 32)]
+    /// pub fn smooth(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>, mut tile: Shared<[f32; 34]>) {
+    ///     let first = 32 * t.block_idx()[0] as usize;
+    ///     tile.fill_with(&t, |place| x.get((first + place).wrapping_sub(1)).copied().unwrap_or(0.0));
+    ///     let (tile, own) = (t.publish(tile), t.thread_rank() as usize);
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = (tile[own] + tile[own + 1] + tile[own + 2]) / 3.0;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..64).map(|x| x as f32).collect::<Vec<_>>())?;
+    /// let mut y = stream.zeros(64)?;
+    /// kernels::smooth(&stream, Grid::cover(64), &x, &mut y)?;
+    /// let y = stream.download(&y)?;
+    /// assert_eq!((y[1], y[31], y[32], y[63]), (1.0, 31.0, 32.0, 125.0 / 3.0));
+    /// # Ok(()) }
+    /// ```
     #[inline(always)]
     pub fn fill_with<const R: usize>(
         &mut self,
@@ -155,6 +212,35 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
     }
 
     /// The region's address, for what the phases cannot express.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Turns each 32 elements around. A warp that only its own threads write for waits for nobody else.
+    /// #[kernel(block = 64)]
+    /// pub fn reverse_warps(t: Thread<1>, mut x: DisjointSlice<u32>, mut tile: Shared<[u32; 64]>) {
+    ///     let (rank, places) = (t.thread_rank() as usize, tile.as_mut_ptr().cast::<u32>());
+    ///     let mine = x.get_mut(t.index()).map_or(0, |x| *x);
+    ///     // SAFETY: one of 64 places, and this thread's alone.
+    ///     unsafe { places.add(rank).write(mine) };
+    ///     t.warp().sync();
+    ///     // SAFETY: written by a thread of this warp before it waited, and not written again.
+    ///     let other = unsafe { places.add(rank ^ 31).read() };
+    ///     if let Some(x) = x.get_mut(t.index()) {
+    ///         *x = other;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&(0..64).collect::<Vec<u32>>())?;
+    /// kernels::reverse_warps(&stream, Grid::cover(64), &mut x)?;
+    /// let x = stream.download(&x)?;
+    /// assert_eq!((x[0], x[31], x[32]), (31, 0, 63));
+    /// # Ok(()) }
+    /// ```
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut A {
         self.start
@@ -219,6 +305,37 @@ impl<A: SharedArray, const ID: usize> Deref for Published<'_, A, ID> {
 }
 
 /// The elements of a [`Shared`] that are a thread's own, with their places.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::shared::SharedIter;
+///
+/// /// Copies a part of a plane; what is beyond its edges is 0.
+/// fn load<const W: usize, const H: usize>(elements: SharedIter<[[f32; W]; H]>, x: Plane<f32>) {
+///     elements.for_each(|([row, column], element)| *element = x.get(row, column).copied().unwrap_or(0.0));
+/// }
+///
+/// /// The trace of a matrix of at most 16 by 16 elements.
+/// #[kernel(block = [8, 4])]
+/// pub fn trace(t: Thread<2>, x: Plane<f32>, mut y: DisjointSlice<f32, 2>, mut tile: Shared<[[f32; 16]; 16]>) {
+///     load(tile.iter_mut(&t), x);
+///     let tile = t.publish(tile);
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y = (0..16).map(|k| tile[k][k]).sum();
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1.0, 2.0, 3.0, 4.0])?;
+/// let mut y = stream.zeros(1)?;
+/// kernels::trace(&stream, Grid::new([1, 1], [8, 4]), x.view_2d(2, 2)?, y.view_2d_mut(1, 1)?)?;
+/// assert_eq!(stream.download(&y)?, [5.0]);
+/// # Ok(()) }
+/// ```
 pub struct SharedIter<'s, A: SharedArray> {
     start: *mut A,
     next: usize,

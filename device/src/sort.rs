@@ -21,6 +21,31 @@
 //!     unsafe { t.block_radix_sort(scratch, keys, sort::Ascending) }
 //! }
 //! ```
+//!
+//! By some of the bits:
+//!
+//! ```
+//! # use ferrogrid::prelude::*;
+//! # #[ferrogrid::module(host_only)]
+//! # mod kernels {
+//! # use ferrogrid::device::prelude::*;
+//! /// A block's elements by their lowest four bits, the greatest first; those that are the same there stay in order.
+//! #[kernel(block = 32)]
+//! pub fn by_low_bits(t: Thread<1>, mut x: DisjointSlice<u32>, mut scratch: Shared<SortScratch<u32, 32, 1>>) {
+//!     let mine = x.get_mut(t.index()).map_or(0, |x| *x);
+//!     let [sorted] = t.block_radix_sort(&mut scratch, [mine], sort::Descending.of_bits::<0, 4>());
+//!     if let Some(x) = x.get_mut(t.index()) {
+//!         *x = sorted;
+//!     }
+//! }
+//! # }
+//! # fn main() -> ferrogrid::Result<()> {
+//! # let stream = Device::cpu().new_stream()?;
+//! let mut x = stream.upload(&(0..32).collect::<Vec<u32>>())?;
+//! kernels::by_low_bits(&stream, Grid::cover(32), &mut x)?;
+//! assert_eq!(stream.download(&x)?[..6], [15, 31, 14, 30, 13, 29]);
+//! # Ok(()) }
+//! ```
 
 #![expect(
     clippy::needless_range_loop,
@@ -105,6 +130,48 @@ where
 
 /// In which order a sort puts items, and by which bits of their keys: [`Ascending`], [`Descending`], or one of them
 /// [`of_bits`](Ascending::of_bits). A type, since threads that disagreed would wait for each other at different barriers.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use sort::{RadixKey, RadixOrder};
+///
+/// /// The first of the keys of a block, in any order.
+/// ///
+/// /// # Safety
+/// /// All threads of the block make this call together.
+/// unsafe fn first<K: RadixKey, O: RadixOrder, const ID: usize>(
+///     t: &Thread<1>, scratch: &mut Shared<SortScratch<K, 32, 1>, ID>, key: K, order: O,
+/// ) -> Option<K> {
+///     // SAFETY: as the caller vouches.
+///     let [key] = unsafe { t.block_radix_sort(scratch, [key], order) };
+///     (t.thread_rank() == 0).then_some(key)
+/// }
+///
+/// #[kernel(block = 32)]
+/// pub fn least_and_greatest(
+///     t: Thread<1>, x: &[i64], y: &[DeviceAtomic<i64>], mut scratch: Shared<SortScratch<i64, 32, 1>>,
+/// ) {
+///     let mine = x[t.index().get()];
+///     // SAFETY: nothing on the way here differs between threads.
+///     let (least, greatest) = unsafe {
+///         (first(&t, &mut scratch, mine, sort::Ascending), first(&t, &mut scratch, mine, sort::Descending))
+///     };
+///     for (y, found) in y.iter().zip([least, greatest]) {
+///         found.map(|found| y.store(found, atomic::Ordering::Relaxed));
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..32).map(|i| i * 5 % 32 - 9).collect::<Vec<i64>>())?;
+/// let mut y = stream.zeros(2)?;
+/// kernels::least_and_greatest(&stream, Grid::cover(32), &x, y.as_atomic())?;
+/// assert_eq!(stream.download(&y)?, [-9, 22]);
+/// # Ok(()) }
+/// ```
 pub trait RadixOrder: Copy + sealed::Order {}
 
 mod sealed {
@@ -116,15 +183,43 @@ mod sealed {
     }
 }
 
-/// The least key first.
+/// The least key first; items with one key stay in order (CUB's `Sort`).
 #[derive(Clone, Copy, Debug)]
 pub struct Ascending;
 
-/// The greatest key first; items with one key stay in order.
+/// The greatest key first; items with one key stay in order (CUB's `SortDescending`).
 #[derive(Clone, Copy, Debug)]
 pub struct Descending;
 
 /// By bits `BEGIN` to `END - 1` of the keys alone; see [`Ascending::of_bits`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use sort::{Ascending, OfBits};
+///
+/// /// By the exponents of numbers that are not negative.
+/// const BY_MAGNITUDE: OfBits<Ascending, 23, 31> = Ascending.of_bits();
+///
+/// /// Brings a block's numbers into the order of their magnitudes; those of one magnitude stay in order.
+/// #[kernel(block = 32)]
+/// pub fn by_magnitude(t: Thread<1>, mut x: DisjointSlice<f32>, mut scratch: Shared<SortScratch<f32, 32, 1>>) {
+///     let mine = x.get_mut(t.index()).map_or(0.0, |x| *x);
+///     let [sorted] = t.block_radix_sort(&mut scratch, [mine], BY_MAGNITUDE);
+///     if let Some(x) = x.get_mut(t.index()) {
+///         *x = sorted;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&(1..=32).rev().map(|x| x as f32).collect::<Vec<_>>())?;
+/// kernels::by_magnitude(&stream, Grid::cover(32), &mut x)?;
+/// assert_eq!(stream.download(&x)?[..8], [1.0, 3.0, 2.0, 7.0, 6.0, 5.0, 4.0, 15.0]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OfBits<O, const BEGIN: u32, const END: u32>(O);
 
@@ -134,7 +229,7 @@ macro_rules! order {
             /// By bits `BEGIN` to `END - 1` of the keys alone, bit 0 the lowest (CUB's `begin_bit` and `end_bit`): a pass
             /// for each four of them. For numbers with a sign bits are those of the key's place in the order: 0 for the
             /// least, all bits set for the greatest. That `END` is beyond the key's bits, or not above `BEGIN`, is a
-            /// compile error.
+            /// compile error. [`OfBits`] has an example.
             #[inline(always)]
             pub const fn of_bits<const BEGIN: u32, const END: u32>(self) -> OfBits<Self, BEGIN, END> {
                 OfBits(self)
@@ -160,6 +255,36 @@ impl<O: RadixOrder, const BEGIN: u32, const END: u32> sealed::Order for OfBits<O
 
 /// Sorts of a block's items. Like barriers, which they contain, they are `unsafe` by themselves, and need no `unsafe` block
 /// in the body of a `#[kernel]`. A block that has not the number of threads that the scratch memory is for panics.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The keys of a block in order, and where each was: the greatest first, and neighbouring threads store neighbours.
+/// #[kernel(block = 64)]
+/// pub fn ranks(
+///     t: Thread<1>, x: &[f32], mut sorted: DisjointRows<f32>, mut places: DisjointRows<u32>,
+///     mut scratch: Shared<SortScratch<f32, 64, 2, u32>>,
+/// ) {
+///     let first = 2 * t.thread_rank();
+///     let (keys, numbers) = ([x[first as usize], x[first as usize + 1]], [first, first + 1]);
+///     let (keys, numbers) = t.block_radix_sort_pairs_to_striped(&mut scratch, keys, numbers, sort::Descending);
+///     sorted.fill_with(&t, |column| keys[column / 64]);
+///     places.fill_with(&t, |column| numbers[column / 64]);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..128).map(|i| (i * 51 % 128) as f32 - 64.0).collect::<Vec<_>>())?;
+/// let (mut sorted, mut places) = (stream.zeros(128)?, stream.zeros(128)?);
+/// kernels::ranks(&stream, Grid::new(1, 64), &x, sorted.view_2d_mut(128, 1)?, places.view_2d_mut(128, 1)?)?;
+/// let (x, sorted, places) = (stream.download(&x)?, stream.download(&sorted)?, stream.download(&places)?);
+/// assert_eq!((sorted[0], sorted[127]), (63.0, -64.0));
+/// assert!(sorted.is_sorted_by(|a, b| a > b));
+/// assert!(sorted.iter().zip(places).all(|(&key, place)| x[place as usize] == key));
+/// # Ok(()) }
+/// ```
 impl<const R: usize> Thread<'_, R> {
     /// The keys of all threads of the block in order: thread `i` gets those at places `i * N` to `i * N + N - 1` (CUB's
     /// `BlockRadixSort::Sort`, `SortDescending`). Keys whose bits are the same where the order looks stay in the order of
@@ -167,6 +292,33 @@ impl<const R: usize> Thread<'_, R> {
     ///
     /// `scratch` is a region for it alone, `mut scratch: Shared<SortScratch<u32, 256, 8>>`, which may be used again and
     /// again.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Of each thread's four neighbours in the order of the block's 128 elements, the first.
+    /// #[kernel(block = 32)]
+    /// pub fn every_fourth(
+    ///     t: Thread<1>, x: &[i32], mut y: DisjointSlice<i32>, mut scratch: Shared<SortScratch<i32, 32, 4>>,
+    /// ) {
+    ///     let first = 4 * t.thread_rank() as usize;
+    ///     let keys = core::array::from_fn(|k| x[first + k]);
+    ///     let sorted: [i32; 4] = t.block_radix_sort(&mut scratch, keys, sort::Ascending);
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = sorted[0];
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..128).map(|i| i * 77 % 128 - 100).collect::<Vec<i32>>())?;
+    /// let mut y = stream.zeros(32)?;
+    /// kernels::every_fourth(&stream, Grid::cover(32), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?, (0..32).map(|i| 4 * i - 100).collect::<Vec<i32>>());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// All threads of the block make this call together: no control flow on the way to it differs between
@@ -191,6 +343,31 @@ impl<const R: usize> Thread<'_, R> {
     /// As [`Thread::block_radix_sort`], but thread `i` gets the keys at places `i`, `i + B`, `i + 2 * B`, and so on (CUB's
     /// `SortBlockedToStriped`): neighbouring threads store neighbouring keys.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The 128 elements of a block in order.
+    /// #[kernel(block = 32)]
+    /// pub fn sort_row(
+    ///     t: Thread<1>, x: &[u64], mut y: DisjointRows<u64>, mut scratch: Shared<SortScratch<u64, 32, 4>>,
+    /// ) {
+    ///     let first = 4 * t.thread_rank() as usize;
+    ///     let keys: [u64; 4] = core::array::from_fn(|k| x[first + k]);
+    ///     let sorted = t.block_radix_sort_to_striped(&mut scratch, keys, sort::Ascending.of_bits::<0, 7>());
+    ///     y.fill_with(&t, |column| sorted[column / 32]);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..128).map(|i| i * 77 % 128).collect::<Vec<u64>>())?; // seven bits each
+    /// let mut y = stream.zeros(128)?;
+    /// kernels::sort_row(&stream, Grid::new(1, 32), &x, y.view_2d_mut(128, 1)?)?;
+    /// assert_eq!(stream.download(&y)?, (0..128).collect::<Vec<u64>>());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// As for [`Thread::block_radix_sort`].
     #[track_caller]
@@ -211,7 +388,36 @@ impl<const R: usize> Thread<'_, R> {
     }
 
     /// The keys of all threads of the block in order, as [`Thread::block_radix_sort`] gives them, each with the value that
-    /// came with it. `scratch` has the type of both: `mut scratch: Shared<SortScratch<u32, 256, 8, f32>>`.
+    /// came with it (CUB's `BlockRadixSort::Sort` of keys and values). `scratch` has the type of both:
+    /// `mut scratch: Shared<SortScratch<u32, 256, 8, f32>>`.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The values of a block in the order of their keys.
+    /// #[kernel(block = 32)]
+    /// pub fn by_key(
+    ///     t: Thread<1>, keys: &[u8], mut values: DisjointSlice<f64>, mut scratch: Shared<SortScratch<u8, 32, 1, f64>>,
+    /// ) {
+    ///     let i = t.index();
+    ///     let value = values.get_mut(i).map_or(0.0, |value| *value);
+    ///     let (_, [value]) = t.block_radix_sort_pairs(&mut scratch, [keys[i.get()]], [value], sort::Ascending);
+    ///     if let Some(place) = values.get_mut(i) {
+    ///         *place = value;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let keys = stream.upload(&(0..32).map(|i| 1 - i % 2).collect::<Vec<u8>>())?; // odd places first
+    /// let mut values = stream.upload(&(0..32).map(f64::from).collect::<Vec<_>>())?;
+    /// kernels::by_key(&stream, Grid::cover(32), &keys, &mut values)?;
+    /// let values = stream.download(&values)?;
+    /// assert_eq!((&values[..3], &values[16..19]), (&[1.0, 3.0, 5.0][..], &[0.0, 2.0, 4.0][..]));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// As for [`Thread::block_radix_sort`].
@@ -235,7 +441,8 @@ impl<const R: usize> Thread<'_, R> {
         (keys, sorted.unwrap_or(values))
     }
 
-    /// [`Thread::block_radix_sort_pairs`] in the arrangement of [`Thread::block_radix_sort_to_striped`].
+    /// [`Thread::block_radix_sort_pairs`] in the arrangement of [`Thread::block_radix_sort_to_striped`] (CUB's
+    /// `SortBlockedToStriped` of keys and values).
     ///
     /// # Safety
     /// As for [`Thread::block_radix_sort`].

@@ -12,6 +12,37 @@ use crate::thread::Thread;
 ///
 /// They are unique to the thread, like its [`Index`]: along each axis they are its own place plus
 /// multiples of the number of threads, so they differ from those of every other thread.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::GridStride;
+///
+/// /// Those of the places that are on the diagonal or above it.
+/// fn upper(places: GridStride<2>) -> impl Iterator<Item = Index<2>> {
+///     places.filter(|i| i.x() >= i.y())
+/// }
+///
+/// /// y <- x in the upper triangle of a plane, by a grid of any size.
+/// #[kernel]
+/// pub fn copy_upper(t: Thread<2>, x: Plane<u32>, mut y: DisjointSlice<u32, 2>) {
+///     for i in upper(t.grid_stride(y.width(), y.height())) {
+///         if let Some(y) = y.get_mut(i) {
+///             *y = x[i.y()][i.x()];
+///         }
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1, 2, 3, 4, 5, 6, 7, 8, 9])?;
+/// let mut y = stream.zeros(9)?;
+/// kernels::copy_upper(&stream, Grid::new([1, 1], [2, 1]), x.view_2d(3, 3)?, y.view_2d_mut(3, 3)?)?; // two threads
+/// assert_eq!(stream.download(&y)?, [1, 2, 3, 0, 5, 6, 0, 0, 9]);
+/// # Ok(()) }
+/// ```
 pub struct GridStride<'t, const R: usize> {
     axes: [Walk; R],
     finished: bool,
@@ -20,6 +51,24 @@ pub struct GridStride<'t, const R: usize> {
 
 /// The places of one thread when its block walks over all of them: its own number in the block, then steps by the
 /// number of threads of the block. Made by [`Thread::block_stride`].
+///
+/// ```
+/// use ferrogrid_device::{BlockStride, prelude::*};
+///
+/// /// The sum of the elements at some of the places, for each thread and each warp in the same order.
+/// fn sum(places: BlockStride, x: &[f32]) -> f32 {
+///     places.map(|place| x[place]).sum()
+/// }
+///
+/// fn sum_of_own(t: &Thread<1>, x: &[f32]) -> f32 {
+///     sum(t.block_stride(x.len()), x)
+/// }
+/// # let block = ferrogrid_device::native::Block::new([7, 0, 0], [4, 1, 1], [9, 1, 1]);
+/// # let mut found = vec![];
+/// # // SAFETY: there are no slices to be written.
+/// # unsafe { block.for_each_thread::<1>(|t| found.push(sum_of_own(&t, &[3.0, 1.0, 4.0, 1.0, 5.0, 9.0]))) };
+/// # assert_eq!(found, [8.0, 10.0, 4.0, 1.0]);
+/// ```
 pub struct BlockStride {
     walk: Walk,
     finished: bool,
@@ -148,7 +197,8 @@ impl<const R: usize> Thread<'_, R> {
 
 impl Thread<'_, 1> {
     /// The places below `end` that are this thread's when the grid walks over all of them: its own
-    /// index, then steps by the number of threads in the grid.
+    /// index, then steps by the number of threads in the grid (CUDA's grid-stride loop, by
+    /// `gridDim.x * blockDim.x`).
     ///
     /// So a grid of any size does the work of `end` threads, and one that just fills the device
     /// spends nothing on starting blocks. Neighbouring threads reach neighbouring elements.
@@ -180,7 +230,7 @@ impl Thread<'_, 1> {
 
 impl Thread<'_, 2> {
     /// The places (x, y) with x below `width` and y below `height` that are this thread's when the
-    /// grid walks over all of them, row by row.
+    /// grid walks over all of them, row by row; [`GridStride`] has an example.
     #[inline(always)]
     pub fn grid_stride(&self, width: usize, height: usize) -> GridStride<'_, 2> {
         self.stride_to([width, height])

@@ -29,6 +29,29 @@ use crate::native::Block;
 /// # unsafe { block.for_each_thread::<1>(|t| found.push(place(&t))) };
 /// # assert_eq!(found[2], [1, 2, 6]);
 /// ```
+///
+/// How large the launch is:
+///
+/// ```
+/// use ferrogrid_device::prelude::*;
+///
+/// /// How many threads the grid has along x.
+/// fn along_x<const R: usize>(t: &Thread<R>) -> u32 {
+///     t.grid_dim()[0] * t.block_dim()[0]
+/// }
+///
+/// /// A number for each thread of a grid of any rank, block by block, as random numbers need.
+/// fn number<const R: usize>(t: &Thread<R>) -> u32 {
+///     let places = t.block_idx().into_iter().zip(t.grid_dim());
+///     let block = places.rev().fold(0, |sum, (place, blocks)| sum * blocks + place);
+///     block * t.block_threads() + t.thread_rank()
+/// }
+/// # let block = ferrogrid_device::native::Block::new([1, 2, 0], [4, 2, 1], [3, 5, 1]);
+/// # let mut found = vec![];
+/// # // SAFETY: there are no slices to be written.
+/// # unsafe { block.for_each_thread::<2>(|t| found.push((along_x(&t), number(&t)))) };
+/// # assert_eq!(found, (56..64).map(|number| (12, number)).collect::<Vec<_>>());
+/// ```
 pub struct Thread<'t, const R: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     coordinates: Coordinates,
@@ -51,7 +74,8 @@ pub(crate) struct Coordinates {
 }
 
 impl<const R: usize> Thread<'_, R> {
-    /// The thread's place in the whole grid, which no other thread of this launch has.
+    /// The thread's place in the whole grid, which no other thread of this launch has (CUDA's
+    /// `blockIdx.x * blockDim.x + threadIdx.x`, and so along each axis).
     #[inline(always)]
     pub fn index(&self) -> Index<'_, R> {
         let position = self.grid_rank().map(|place| place as usize);

@@ -10,6 +10,52 @@ use crate::thread::Thread;
 use crate::warp::Exchange;
 
 /// A number, or a few, whose value says all there is.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Halves, `rounds` times, the distances to the mean of a block's elements: the loop is the same in all threads.
+/// #[kernel(block = 4)]
+/// pub fn towards_mean(t: Thread<1>, rounds: u32, mut x: DisjointSlice<f32>, mut scratch: Shared<Scratch<f32>>) {
+///     let mut mine = x.get_mut(t.index()).map_or(0.0, |x| *x);
+///     for _ in 0..rounds {
+///         let mean = t.block_reduce(&mut scratch, mine, |a, b| a + b) / 4.0;
+///         mine = (mine + mean) / 2.0;
+///     }
+///     if let Some(x) = x.get_mut(t.index()) {
+///         *x = mine;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&[1.0, 1.0, 5.0, 5.0])?;
+/// kernels::towards_mean(&stream, Grid::cover(4), 2, &mut x)?;
+/// assert_eq!(stream.download(&x)?, [2.5, 2.5, 3.5, 3.5]);
+/// # Ok(()) }
+/// ```
+///
+/// Of a struct's operators nothing is known:
+///
+/// ```compile_fail,E0277
+/// #[ferrogrid::module(host_only)]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     #[derive(Clone, Copy, PartialEq, DeviceCopy)]
+///     #[repr(C)]
+///     pub struct Mode(u32);
+///
+///     #[kernel]
+///     pub fn by_mode(t: Thread<1>, mode: Mode, other: Mode) {
+///         if mode == other {
+///             t.sync_threads();
+///         }
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a barrier depends on this value, and `{Self}` is not a plain number",
     label = "expected an integer, a float, a `bool`, a `char`, or an array or a tuple of them",

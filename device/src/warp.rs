@@ -23,6 +23,34 @@ pub use shuffle::Exchange;
 use crate::thread::Thread;
 
 /// The 32 threads of a block that run together; the last warp of a block may have fewer.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// What a warp's threads hold, added up: a function of the module, called by kernels of any rank.
+/// fn sum(warp: &Warp, x: f32) -> f32 {
+///     warp.reduce(x, |a, b| a + b)
+/// }
+///
+/// #[kernel(block = 64)]
+/// pub fn sums(t: Thread<1>, x: &[f32], sums: &[DeviceAtomic<f32>]) {
+///     let (i, warp) = (t.index().get(), t.warp());
+///     let sum = sum(&warp, x[i]);
+///     if warp.lane() == 0 {
+///         sums[i / 32].store(sum, atomic::Ordering::Relaxed);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..64).map(|x| x as f32).collect::<Vec<_>>())?;
+/// let mut sums = stream.zeros(2)?;
+/// kernels::sums(&stream, Grid::cover(64), &x, sums.as_atomic())?;
+/// assert_eq!(stream.download(&sums)?, [496.0, 1520.0]);
+/// # Ok(()) }
+/// ```
 pub type Warp<'t> = Tile<'t, 32>;
 
 /// `N` neighbouring threads of a warp, `N` = 1, 2, 4, 8, 16, 32 (cooperative groups'
@@ -66,7 +94,8 @@ pub struct Tile<'t, const N: usize> {
 }
 
 impl<const R: usize> Thread<'_, R> {
-    /// The warp of the thread. Threads are put into warps by [`Thread::thread_rank`], 32 in a row.
+    /// The warp of the thread (cooperative groups' `tiled_partition<32>(this_thread_block())`). Threads are put into
+    /// warps by [`Thread::thread_rank`], 32 in a row: see [`Warp`] and [`Tile`].
     #[inline(always)]
     pub fn warp(&self) -> Warp<'_> {
         Tile {
@@ -108,6 +137,29 @@ impl<'t, const N: usize> Tile<'t, N> {
     }
 
     /// The lanes of the tile as bits of a warp's mask.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The lanes of each thread's tile of 8, those of them that are in a branch, and the thread's rank in the tile.
+    /// #[kernel(block = 32)]
+    /// pub fn lanes(t: Thread<1>, mut y: DisjointSlice<[u32; 3]>) {
+    ///     let tile = t.warp().tile::<8>();
+    ///     let active = if tile.lane() % 2 == 0 { tile.active_mask() } else { 0 };
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = [tile.mask(), active, tile.rank()];
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros(32)?;
+    /// kernels::lanes(&stream, Grid::cover(32), &mut y)?;
+    /// assert_eq!(stream.download(&y)?[10], [0xFF00, 0x5500, 2]); // on a GPU the second may have fewer bits
+    /// # Ok(()) }
+    /// ```
     #[inline(always)]
     pub fn mask(&self) -> u32 {
         let all = u32::MAX >> (32 - Self::SIZE);
@@ -125,6 +177,33 @@ impl<'t, const N: usize> Tile<'t, N> {
 
     /// Waits for all threads of the tile; what they wrote before is visible to all of them afterwards
     /// (CUDA's `__syncwarp()`, PTX `bar.warp.sync`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    ///
+    /// /// The threads of a warp leave something for their neighbours, in memory that all of them share.
+    /// #[kernel(block = 32)]
+    /// pub fn neighbours(t: Thread<1>, left: &[DeviceAtomic<u32>], mut y: DisjointSlice<u32>) {
+    ///     let (i, warp) = (t.index(), t.warp());
+    ///     left[i.get()].store(warp.lane() + 100, Relaxed);
+    ///     warp.sync();
+    ///     let neighbour = left[i.get() ^ 1].load(Relaxed);
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = neighbour;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (mut left, mut y) = (stream.zeros(32)?, stream.zeros(32)?);
+    /// kernels::neighbours(&stream, Grid::cover(32), left.as_atomic(), &mut y)?;
+    /// assert_eq!(stream.download(&y)?[..4], [101, 100, 103, 102]);
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn sync(&self) {
@@ -165,13 +244,39 @@ impl<'t, const N: usize> Tile<'t, N> {
     }
 
     /// Whether all threads of the tile bring `true` (CUDA's `__all_sync()`, PTX `vote.sync.all`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// What is there of 0: in all of a tile of 4, in any of its elements; and whether they are all the same.
+    /// #[kernel(block = 32)]
+    /// pub fn votes(t: Thread<1>, x: &[u32], mut y: DisjointSlice<[bool; 3]>) {
+    ///     let (tile, x) = (t.warp().tile::<4>(), x[t.index().get()]);
+    ///     let votes = [tile.all(x == 0), tile.any(x == 0), tile.match_all(x)];
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = votes;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = [0_u32; 32];
+    /// x[4..12].copy_from_slice(&[0, 5, 0, 5, 7, 7, 7, 7]);
+    /// let (x, mut y) = (stream.upload(&x)?, stream.upload(&[[false; 3]; 32])?);
+    /// kernels::votes(&stream, Grid::cover(32), &x, &mut y)?;
+    /// let y = stream.download(&y)?;
+    /// assert_eq!([y[0], y[4], y[8]], [[true, true, true], [false, true, false], [false, false, true]]);
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn all(&self, predicate: bool) -> bool {
         source::all(self, predicate)
     }
 
-    /// Whether any thread of the tile brings `true` (CUDA's `__any_sync()`, PTX `vote.sync.any`).
+    /// Whether any thread of the tile brings `true` (CUDA's `__any_sync()`, PTX `vote.sync.any`): as [`Tile::all`].
     #[track_caller]
     #[inline(always)]
     pub fn any(&self, predicate: bool) -> bool {

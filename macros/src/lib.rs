@@ -153,8 +153,67 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # Ok(()) }
 /// ```
 ///
+/// Slices of the host for one launch, a tuple, and an `unsafe fn`, which reads and writes where it likes:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- a*x + b
+/// #[kernel]
+/// pub fn line(t: Thread<1>, factors: (f32, f32), x: &[f32], mut y: DisjointSlice<f32>) {
+///     let (a, b) = factors;
+///     for i in t.grid_stride(y.len()) {
+///         if let Some(y) = y.get_mut(i) {
+///             *y = a * x[i.get()] + b;
+///         }
+///     }
+/// }
+///
+/// /// Turns `n` numbers around where they are.
+/// ///
+/// /// # Safety
+/// /// `x` has `n` elements, which nobody else reaches.
+/// #[kernel]
+/// pub unsafe fn reverse(t: Thread<1>, n: u32, x: *mut f32) {
+///     let i = t.index().get();
+///     if i < n as usize / 2 {
+///         // SAFETY: both are below `n`, and only this thread reaches these two.
+///         unsafe { x.add(i).swap(x.add(n as usize - 1 - i)) };
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{In, Out};
+///
+/// let (x, mut y) = ([1.0, 2.0, 3.0], [0.0; 3]);
+/// kernels::line(&stream, Grid::cover(3), (2.0, 0.5), In(&x), Out(&mut y))?;
+/// assert_eq!(y, [2.5, 4.5, 6.5]);
+/// let mut y = stream.upload(&y)?;
+/// // SAFETY: three elements, and nothing else uses the buffer before the stream has run the kernel.
+/// unsafe { kernels::reverse(&stream, Grid::cover(3), 3, y.as_device_ptr_mut())? };
+/// assert_eq!(stream.download(&y)?, [6.5, 4.5, 2.5]);
+/// # Ok(()) }
+/// ```
+///
 /// A barrier (`t.sync_threads()`, `t.publish(..)`, block-wide operations) needs no `unsafe` in a kernel: the macro accepts
 /// it only where control flow is the same in all threads that it waits for.
+///
+/// ```compile_fail
+/// #[ferrogrid::module(host_only)]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     #[kernel]
+///     pub fn wait(t: Thread<1>) {
+///         if t.thread_rank() < 32 {
+///             t.sync_threads(); // some threads do not come here
+///         }
+///     }
+/// }
+/// ```
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     let message = "`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`";
@@ -169,7 +228,7 @@ pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Kernels of the module and its private functions read it under its name; on the host the name is a
 /// `DeviceConstant<T>`, which sets it and reads it back in the order of streams. The constants of a program have
-/// at most 65536 bytes together.
+/// at most 65536 bytes together. It is CUDA's `__constant__`, and setting it `cudaMemcpyToSymbol()`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -222,6 +281,41 @@ pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
 /// # let stream = Device::cpu().new_stream()?;
 /// let spheres = [Sphere { centre: [0.0, 1.0, 2.0], radius: 3.0 }];
 /// assert_eq!(stream.download(&stream.upload(&spheres)?)?, spheres);
+/// # Ok(()) }
+/// ```
+///
+/// An enum whose variants have data, by value:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[derive(Clone, Copy, DeviceCopy)]
+/// #[repr(C)]
+/// pub enum Shape {
+///     Circle { radius: f32 },
+///     Rectangle([f32; 2]),
+/// }
+///
+/// #[kernel]
+/// pub fn areas(t: Thread<1>, shapes: &[Shape], mut areas: DisjointSlice<f32>) {
+///     if let Some(area) = areas.get_mut(t.index()) {
+///         *area = match shapes[t.index().get()] {
+///             Shape::Circle { radius } => 3.0 * radius * radius, // about
+///             Shape::Rectangle([width, height]) => width * height,
+///         };
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use kernels::Shape;
+///
+/// let shapes = stream.upload(&[Shape::Circle { radius: 2.0 }, Shape::Rectangle([1.5, 4.0])])?;
+/// let mut areas = stream.zeros(2)?;
+/// kernels::areas(&stream, Grid::cover(2), &shapes, &mut areas)?;
+/// assert_eq!(stream.download(&areas)?, [12.0, 6.0]);
 /// # Ok(()) }
 /// ```
 ///

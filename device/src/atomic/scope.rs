@@ -5,21 +5,22 @@
 ///
 /// Threads beyond the scope may lose each other's updates; so a narrow scope is for memory that only
 /// the threads within it use at the time. On the CPU device every scope is the whole system.
+/// [The module](crate::atomic) has an example.
 pub trait Scope: sealed::Scope + 'static {
     /// The scope as a value.
     #[doc(hidden)]
     const REACH: Reach;
 }
 
-/// The threads of one block (PTX `.cta`).
+/// The threads of one block (CUDA's `cuda::thread_scope_block`, PTX `.cta`): see [`Scope`].
 #[derive(Debug, Clone, Copy)]
 pub struct Block;
 
-/// All threads on the device (PTX `.gpu`): the scope unless another is named.
+/// All threads on the device (CUDA's `cuda::thread_scope_device`, PTX `.gpu`): the scope unless another is named.
 #[derive(Debug, Clone, Copy)]
 pub struct Device;
 
-/// All threads of the system: every device, and the host (PTX `.sys`).
+/// All threads of the system: every device, and the host (CUDA's `cuda::thread_scope_system`, PTX `.sys`).
 #[derive(Debug, Clone, Copy)]
 pub struct System;
 

@@ -10,6 +10,19 @@ use crate::half::{Bf16x2, F16x2};
 
 /// A number that devices change atomically: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, and the pairs `F16x2` and
 /// `Bf16x2` of `ferrogrid::device::half` (with the feature of that name).
+///
+/// ```
+/// use ferrogrid_device::atomic::{AtomicValue, DeviceAtomic, Ordering::Relaxed};
+///
+/// /// Widens a range of numbers, which all threads share.
+/// fn widen<T: AtomicValue>(range: &[DeviceAtomic<T>; 2], x: T) {
+///     range[0].fetch_min(x, Relaxed);
+///     range[1].fetch_max(x, Relaxed);
+/// }
+/// let range = [f64::INFINITY, f64::NEG_INFINITY].map(DeviceAtomic::new);
+/// [2.0, -1.5, 0.5].iter().for_each(|&x| widen(&range, x));
+/// assert_eq!(range.map(DeviceAtomic::into_inner), [-1.5, 2.0]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be atomic on a device",
     label = "has no atomic operations",
@@ -18,6 +31,19 @@ use crate::half::{Bf16x2, F16x2};
 pub trait AtomicValue: DeviceCopy + sealed::Arithmetic {}
 
 /// A whole number that devices change atomically: `u32`, `i32`, `u64`, `i64`.
+///
+/// ```
+/// use ferrogrid_device::atomic::{AtomicInteger, DeviceAtomic, Ordering::Relaxed};
+///
+/// /// Marks the places that `set` names, unmarks those outside of `kept`, and returns what was marked before.
+/// fn change<T: AtomicInteger>(marks: &DeviceAtomic<T>, set: T, kept: T) -> T {
+///     let before = marks.fetch_or(set, Relaxed);
+///     marks.fetch_and(kept, Relaxed);
+///     before
+/// }
+/// let marks = DeviceAtomic::<u64>::new(0b0011);
+/// assert_eq!((change(&marks, 0b0100, !0b0001), marks.into_inner()), (0b0011, 0b0110));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no bitwise atomic operations",
     label = "not an integer",

@@ -36,6 +36,31 @@ use crate::thread::Thread;
 /// assert_eq!(stream.download(&y)?[..3], [0, 100, 200]);
 /// # Ok(()) }
 /// ```
+///
+/// Elements that are read before they are written:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Darkens a picture towards its lower right corner.
+/// #[kernel]
+/// pub fn darken(t: Thread<2>, mut picture: DisjointTiles<f32, 16, 16>) {
+///     let rest = [picture.height() as f32, picture.width() as f32];
+///     for ([row, column], pixel) in picture.iter_mut(&t) {
+///         *pixel *= (1.0 - row as f32 / rest[0]) * (1.0 - column as f32 / rest[1]);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut picture = stream.fill(8.0_f32, 40 * 20)?;
+/// kernels::darken(&stream, Grid::new([3, 2], [16, 4]), picture.view_2d_mut(40, 20)?)?;
+/// let picture = stream.download(&picture)?;
+/// assert_eq!((picture[0], picture[20], picture[10 * 40], picture[15 * 40 + 30]), (8.0, 4.0, 4.0, 0.5));
+/// # Ok(()) }
+/// ```
 pub struct DisjointTiles<'a, T, const W: usize, const H: usize> {
     start: *mut T,
     /// Width and height of the plane.
@@ -198,6 +223,31 @@ impl<T, const W: usize, const H: usize> BlockTile<T, W, H> {
 }
 
 /// A thread's own elements of its block's tile; see [`DisjointTiles::iter_mut`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::TileIter;
+///
+/// /// Raises what is below `least` to it.
+/// fn raise<const W: usize, const H: usize>(elements: TileIter<f32, W, H>, least: f32) {
+///     elements.filter(|(_, x)| **x < least).for_each(|(_, x)| *x = least);
+/// }
+///
+/// #[kernel]
+/// pub fn not_below(t: Thread<2>, least: f32, mut x: DisjointTiles<f32, 32, 32>) {
+///     raise(x.iter_mut(&t), least);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&[0.5, -2.0, 3.0, 1.0])?;
+/// kernels::not_below(&stream, Grid::new([1, 1], [32, 8]), 1.0, x.view_2d_mut(2, 2)?)?;
+/// assert_eq!(stream.download(&x)?, [1.0, 1.0, 3.0, 1.0]);
+/// # Ok(()) }
+/// ```
 pub struct TileIter<'s, T, const W: usize, const H: usize> {
     tile: BlockTile<T, W, H>,
     /// Number in the tile of the next element to look at.
@@ -254,6 +304,28 @@ impl<'s, T, const W: usize, const H: usize> Iterator for TileIter<'s, T, W, H> {
 /// let mut x = stream.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
 /// kernels::centre(&stream, Grid::new(2, 32), &means, x.view_2d_mut(3, 2)?)?; // a block to a row
 /// assert_eq!(stream.download(&x)?, [-1.0, 0.0, 1.0, -1.0, 0.0, 1.0]);
+/// # Ok(()) }
+/// ```
+///
+/// Elements that are only written:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// A picture of the line from its upper left to its lower right corner.
+/// #[kernel]
+/// pub fn diagonal(t: Thread<1>, mut picture: DisjointRows<u8>) {
+///     let (width, height, [row]) = (picture.width(), picture.height(), t.block_idx());
+///     picture.fill_with(&t, |column| u8::from(column * height / width == row as usize));
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut picture = stream.zeros(8)?;
+/// kernels::diagonal(&stream, Grid::new(2, 32), picture.view_2d_mut(4, 2)?)?;
+/// assert_eq!(stream.download(&picture)?, [1, 1, 0, 0, 0, 0, 1, 1]);
 /// # Ok(()) }
 /// ```
 pub struct DisjointRows<'a, T> {
@@ -315,6 +387,32 @@ impl<'a, T> DisjointRows<'a, T> {
 }
 
 /// A thread's own elements of its block's row; see [`DisjointRows::iter_mut`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::RowIter;
+///
+/// /// Sets all but the first `kept` elements of a row to 0.
+/// fn cut(elements: RowIter<u32>, kept: usize) {
+///     elements.filter(|&(column, _)| column >= kept).for_each(|(_, x)| *x = 0);
+/// }
+///
+/// /// Makes a lower triangle of a square.
+/// #[kernel]
+/// pub fn lower(t: Thread<1>, mut x: DisjointRows<u32>) {
+///     cut(x.iter_mut(&t), t.block_idx()[0] as usize + 1);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.fill(7_u32, 9)?;
+/// kernels::lower(&stream, Grid::new(3, 32), x.view_2d_mut(3, 3)?)?;
+/// assert_eq!(stream.download(&x)?, [7, 0, 0, 7, 7, 0, 7, 7, 7]);
+/// # Ok(()) }
+/// ```
 pub struct RowIter<'s, T> {
     start: *mut T,
     next: usize,

@@ -32,6 +32,30 @@ mod sealed {
 /// assert_eq!(gelu(f16::from_f32(10.0)), f16::from_f32(10.0));
 /// assert_eq!(gelu(bf16::ZERO), bf16::ZERO);
 /// ```
+///
+/// The functions, at arguments where all but a few are exact:
+///
+/// ```
+/// use ferrogrid_device::half::{HalfFloat, bf16, f16};
+///
+/// fn functions<T: HalfFloat>() {
+///     let [zero, half, two, four] = [0.0, 0.5, 2.0, 4.0].map(T::from_f32);
+///     assert!((four.sqrt(), four.rsqrt(), four.recip()) == (two, half, T::from_f32(0.25)));
+///     assert!((two.powf(four), four.exp2(), four.log2()) == (T::from_f32(16.0), T::from_f32(16.0), two));
+///     assert!((zero.exp(), T::ONE.ln(), T::from_f32(100.0).log10()) == (T::ONE, zero, two));
+///     assert!((zero.sin(), zero.cos(), zero.tan(), zero.tanh(), zero.erf()) == (zero, T::ONE, zero, zero, zero));
+///     let x = T::from_f32(-2.5);
+///     let integers = [x.floor(), x.ceil(), x.trunc(), x.round(), x.round_ties_even()];
+///     assert_eq!(integers.map(T::to_f32), [-3.0, -2.0, -2.0, -3.0, -2.0]);
+///     assert!((x.abs(), x.min(two), x.max(two), x.max(T::NAN)) == (T::from_f32(2.5), x, two, x));
+///     assert!(T::NAN.is_nan() && !T::INFINITY.is_finite() && T::from_bits(T::MAX.to_bits() + 1) == T::INFINITY);
+///     // The approximations are within 2^-7 of the accurate ones, of which those for `f16` are closer.
+///     let near = |a: T, b: T| (a - b).abs() <= T::from_f32(1.0 / 64.0) * b.abs();
+///     assert!(near(half.fast_exp2(), half.exp2()) && near(half.fast_tanh(), half.tanh()));
+/// }
+/// functions::<f16>();
+/// functions::<bf16>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a 16-bit floating-point type of kernels",
     label = "neither `f16` nor `bf16`",
@@ -82,26 +106,27 @@ pub trait HalfFloat:
     /// Not a number.
     const NAN: Self;
 
-    /// The nearest number to `value`, ties to even (PTX `cvt.rn.f16.f32`, `cvt.rn.bf16.f32`).
+    /// The nearest number to `value`, ties to even (CUDA's `__float2half`, `__float2bfloat16`; PTX `cvt.rn.f16.f32`,
+    /// `cvt.rn.bf16.f32`).
     fn from_f32(value: f32) -> Self;
-    /// The same number (PTX `cvt.f32.f16`; a shift for `bf16`).
+    /// The same number (CUDA's `__half2float`, `__bfloat162float`; PTX `cvt.f32.f16`, a shift for `bf16`).
     fn to_f32(self) -> f32;
-    /// The number with these bits.
+    /// The number with these bits (CUDA's `__ushort_as_half`, `__ushort_as_bfloat16`).
     fn from_bits(bits: u16) -> Self;
-    /// Its bits.
+    /// Its bits (CUDA's `__half_as_ushort`, `__bfloat16_as_ushort`).
     fn to_bits(self) -> u16;
-    /// Whether this is not a number.
+    /// Whether this is not a number (CUDA's `__hisnan`).
     fn is_nan(self) -> bool;
     /// Whether this is neither infinite nor not a number.
     fn is_finite(self) -> bool;
-    /// The smaller of two numbers; the other one if one is NaN.
+    /// The smaller of two numbers; the other one if one is NaN (CUDA's `__hmin`).
     fn min(self, other: Self) -> Self;
-    /// The larger of two numbers; the other one if one is NaN.
+    /// The larger of two numbers; the other one if one is NaN (CUDA's `__hmax`).
     fn max(self, other: Self) -> Self;
-    /// The absolute value.
+    /// The absolute value (CUDA's `__habs`).
     fn abs(self) -> Self;
-    /// `self * a + b` with one rounding (PTX `fma.rn.f16`, `fma.rn.bf16`; on the CPU, and before `sm_80` for `bf16`,
-    /// exactly in two `f64`s).
+    /// `self * a + b` with one rounding (CUDA's `__hfma`, PTX `fma.rn.f16`, `fma.rn.bf16`; on the CPU, and before
+    /// `sm_80` for `bf16`, exactly in two `f64`s).
     ///
     /// ```
     /// use ferrogrid_device::half::{HalfFloat, f16};
@@ -110,41 +135,41 @@ pub trait HalfFloat:
     /// assert_eq!((x * x - f16::ONE).to_f32(), 1.0 / 256.0);
     /// ```
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// The square root, correctly rounded.
+    /// The square root, correctly rounded (CUDA's `hsqrt`).
     fn sqrt(self) -> Self;
-    /// `1 / self.sqrt()`, rounded in `f32` and then once more.
+    /// `1 / self.sqrt()`, rounded in `f32` and then once more (CUDA's `hrsqrt`).
     fn rsqrt(self) -> Self;
-    /// `1 / self`, correctly rounded.
+    /// `1 / self`, correctly rounded (CUDA's `hrcp`).
     fn recip(self) -> Self;
-    /// The largest integer not above this number.
+    /// The largest integer not above this number (CUDA's `hfloor`).
     fn floor(self) -> Self;
-    /// The smallest integer not below this number.
+    /// The smallest integer not below this number (CUDA's `hceil`).
     fn ceil(self) -> Self;
-    /// The integer part, towards zero.
+    /// The integer part, towards zero (CUDA's `htrunc`).
     fn trunc(self) -> Self;
     /// The nearest integer; halves away from zero.
     fn round(self) -> Self;
-    /// The nearest integer; halves to the even one.
+    /// The nearest integer; halves to the even one (CUDA's `hrint`).
     fn round_ties_even(self) -> Self;
     /// This number to the power of `n`.
     fn powf(self, n: Self) -> Self;
-    /// e to the power of this number.
+    /// e to the power of this number (CUDA's `hexp`).
     fn exp(self) -> Self;
-    /// 2 to the power of this number.
+    /// 2 to the power of this number (CUDA's `hexp2`).
     fn exp2(self) -> Self;
-    /// The natural logarithm; NaN below zero.
+    /// The natural logarithm; NaN below zero (CUDA's `hlog`).
     fn ln(self) -> Self;
-    /// The logarithm to base 2.
+    /// The logarithm to base 2 (CUDA's `hlog2`).
     fn log2(self) -> Self;
-    /// The logarithm to base 10.
+    /// The logarithm to base 10 (CUDA's `hlog10`).
     fn log10(self) -> Self;
-    /// The sine of an angle in radians.
+    /// The sine of an angle in radians (CUDA's `hsin`).
     fn sin(self) -> Self;
-    /// The cosine of an angle in radians.
+    /// The cosine of an angle in radians (CUDA's `hcos`).
     fn cos(self) -> Self;
     /// The tangent of an angle in radians.
     fn tan(self) -> Self;
-    /// The hyperbolic tangent.
+    /// The hyperbolic tangent (CUDA's `htanh`).
     fn tanh(self) -> Self;
     /// The error function.
     fn erf(self) -> Self;
@@ -153,8 +178,8 @@ pub trait HalfFloat:
     /// `ex2.approx.f16`, ISA 7.0), for `bf16` 2^-7, with results below 2^-126 being 0 (`ex2.approx.ftz.bf16`, from
     /// `sm_90` on). Elsewhere that of `f32`; on the CPU [`exp2`](HalfFloat::exp2).
     fn fast_exp2(self) -> Self;
-    /// The hyperbolic tangent by one instruction: for `f16` absolute error at most 2^-10.987 (PTX
-    /// `tanh.approx.f16`, ISA 7.0), for `bf16` 2^-8 (`tanh.approx.bf16`, from `sm_90` on). Elsewhere that of `f32`; on
+    /// The hyperbolic tangent by one instruction (CUDA's `htanh_approx`): for `f16` absolute error at most 2^-10.987
+    /// (PTX `tanh.approx.f16`, ISA 7.0), for `bf16` 2^-8 (`tanh.approx.bf16`, from `sm_90` on). Elsewhere that of `f32`; on
     /// the CPU [`tanh`](HalfFloat::tanh).
     fn fast_tanh(self) -> Self;
 }

@@ -49,6 +49,15 @@ macro_rules! packed {
              let (one, two) = (", stringify!($ty), "::from_f32(1.0), ", stringify!($ty), "::from_f32(2.0));\n\
              let pair = ", stringify!($pair), "::new(one, two) + ", stringify!($pair), "::splat(two);\n\
              assert_eq!(pair.to_f32(), [3.0, 4.0]);\nassert_eq!(size_of_val(&pair), 4);\n```\n\n\
+             ```\nuse ferrogrid_device::half::", stringify!($pair), ";\n\
+             let a = ", stringify!($pair), "::from_f32([-1.5, 8.0]);\n\
+             let b = ", stringify!($pair), "::from_f32([2.0, f32::NAN]);\n\
+             assert_eq!(a.abs().to_f32(), [1.5, 8.0]);\n\
+             assert_eq!((a.min(b).to_f32(), a.max(b).to_f32()), ([-1.5, 8.0], [2.0, 8.0])); // NaN loses\n\
+             assert_eq!((a.low().to_f32(), a.high().to_f32(), a.sum().to_f32()), (-1.5, 8.0, 6.5));\n\
+             assert_eq!(a.mul_add(a, a).to_f32(), [0.75, 72.0]);\n\
+             let swapped = ", stringify!($pair), "::from_bits(a.to_bits().rotate_left(16));\n\
+             assert_eq!(swapped.to_array(), [a.high(), a.low()]);\n```\n\n\
              The first number is in the low half, as in a `[", stringify!($ty), "; 2]` in memory; aligned to 4 bytes."
         )]
         #[derive(Clone, Copy, Default)]
@@ -61,13 +70,13 @@ macro_rules! packed {
         unsafe impl Pod for $pair {}
 
         impl $pair {
-            /// The pair of these two.
+            /// The pair of these two (CUDA's `__halves2half2`, `__halves2bfloat162`).
             #[inline(always)]
             pub const fn new(low: $ty, high: $ty) -> Self {
                 $pair((high.to_bits() as u32) << 16 | low.to_bits() as u32)
             }
 
-            /// Twice the same number.
+            /// Twice the same number (CUDA's `__half2half2`, `__bfloat162bfloat162`).
             #[inline(always)]
             pub const fn splat(value: $ty) -> Self {
                 Self::new(value, value)
@@ -85,13 +94,13 @@ macro_rules! packed {
                 self.0
             }
 
-            /// The first number.
+            /// The first number (CUDA's `__low2half`, `__low2bfloat16`).
             #[inline(always)]
             pub const fn low(self) -> $ty {
                 $ty::from_bits(self.0 as u16)
             }
 
-            /// The second number.
+            /// The second number (CUDA's `__high2half`, `__high2bfloat16`).
             #[inline(always)]
             pub const fn high(self) -> $ty {
                 $ty::from_bits((self.0 >> 16) as u16)
@@ -103,7 +112,7 @@ macro_rules! packed {
                 [self.low(), self.high()]
             }
 
-            /// The nearest numbers to two `f32`s.
+            /// The nearest numbers to two `f32`s (CUDA's `__floats2half2_rn`, `__floats2bfloat162_rn`).
             #[inline(always)]
             pub fn from_f32(numbers: [f32; 2]) -> Self {
                 let [low, high] = numbers;
@@ -113,13 +122,13 @@ macro_rules! packed {
                 Self::new($ty::from_f32(low), $ty::from_f32(high))
             }
 
-            /// Both numbers as `f32`.
+            /// Both numbers as `f32` (CUDA's `__half22float2`, `__bfloat1622float2`).
             #[inline(always)]
             pub fn to_f32(self) -> [f32; 2] {
                 [self.low().to_f32(), self.high().to_f32()]
             }
 
-            /// `self * a + b` with one rounding, for both.
+            /// `self * a + b` with one rounding, for both (CUDA's `__hfma2`, PTX `fma.rn.f16x2`, `fma.rn.bf16x2`).
             #[inline(always)]
             pub fn mul_add(self, a: Self, b: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
@@ -128,7 +137,7 @@ macro_rules! packed {
                 each!($pair, $ty, <$ty as HalfFloat>::mul_add, self, a, b)
             }
 
-            /// The smaller numbers of each two; the other one if one is NaN; of two zeros either.
+            /// The smaller numbers of each two; the other one if one is NaN; of two zeros either (CUDA's `__hmin2`).
             #[inline(always)]
             pub fn min(self, other: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
@@ -137,7 +146,7 @@ macro_rules! packed {
                 each!($pair, $ty, $ty::min, self, other)
             }
 
-            /// The larger numbers of each two; the other one if one is NaN; of two zeros either.
+            /// The larger numbers of each two; the other one if one is NaN; of two zeros either (CUDA's `__hmax2`).
             #[inline(always)]
             pub fn max(self, other: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
@@ -146,7 +155,7 @@ macro_rules! packed {
                 each!($pair, $ty, $ty::max, self, other)
             }
 
-            /// The absolute values.
+            /// The absolute values (CUDA's `__habs2`).
             #[inline(always)]
             pub const fn abs(self) -> Self {
                 $pair(self.0 & 0x7FFF_7FFF)

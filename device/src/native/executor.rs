@@ -45,6 +45,82 @@ impl Turn<'_> {
 /// a [`Turn`] notes that `thread`, which runs, waits; the caller gives the turn up at once. It returns `None` where
 /// there is nothing to wait for.
 ///
+/// The threads of blocks of one thread have nobody to wait for. So this runs all that such a block may do, but for
+/// waiting for other blocks:
+///
+/// ```
+/// use core::cell::{Cell, UnsafeCell};
+/// use core::panic::Location;
+/// use ferrogrid_device::native::{Block, Executor, Turn};
+///
+/// #[repr(align(128))]
+/// struct Memory(UnsafeCell<[u8; 1024]>);
+///
+/// struct Alone {
+///     vote: Cell<bool>,
+///     value: Cell<u128>,
+///     memory: Memory,
+/// }
+///
+/// type Site = &'static Location<'static>;
+///
+/// // SAFETY: what a thread waits for is there when it comes; the memory is initialised, aligned, and nobody else's.
+/// unsafe impl Executor for Alone {
+///     fn run_threads(&self, threads: u32, body: &dyn Fn(u32)) {
+///         assert_eq!(threads, 1, "a thread would wait for others");
+///         body(0);
+///     }
+///     fn begins(&self, _thread: u32) {}
+///     fn wait_for_block(&self, _thread: u32, vote: bool, _site: Site) -> Option<Turn<'_>> {
+///         self.vote.set(vote);
+///         None
+///     }
+///     fn votes(&self) -> u32 {
+///         u32::from(self.vote.get())
+///     }
+///     fn bring(&self, _thread: u32, mask: u32, value: u128, site: Site) -> Option<Turn<'_>> {
+///         assert_eq!(mask, 1, "{site}: the warp has no other lanes");
+///         self.value.set(value);
+///         None
+///     }
+///     fn brought(&self, _thread: u32, read: &mut dyn FnMut(&[u128; 32])) {
+///         let mut values = [0; 32];
+///         values[0] = self.value.get();
+///         read(&values);
+///     }
+///     fn wait_for_warp(&self, _thread: u32, _site: Site) -> Option<Turn<'_>> {
+///         None
+///     }
+///     fn active_mask(&self, _thread: u32) -> u32 {
+///         1
+///     }
+///     fn wait_for_grid(&self, _thread: u32, site: Site) -> Option<Turn<'_>> {
+///         panic!("{site}: the grid may have other blocks")
+///     }
+///     fn wait_for_cluster(&self, _thread: u32, site: Site) -> Option<Turn<'_>> {
+///         panic!("{site}: the cluster may have other blocks")
+///     }
+///     fn cluster_shared(&self, _rank: u32) -> *mut u8 {
+///         self.shared().0
+///     }
+///     fn shared(&self) -> (*mut u8, usize) {
+///         (self.memory.0.get().cast(), 1024)
+///     }
+/// }
+///
+/// let (memory, found) = (Memory(UnsafeCell::new([0; 1024])), Cell::new((0, 0)));
+/// let alone = Alone { vote: Cell::new(false), value: Cell::new(0), memory };
+/// let block = Block::with_executor([4, 0, 0], [1, 1, 1], [5, 1, 1], &alone);
+/// // SAFETY: no slices are reached, the block is of a launch of rank 1, and all of its threads come to the barrier.
+/// unsafe {
+///     block.for_each_waiting_thread::<1>(|t| {
+///         let sum = t.warp().reduce(t.index().get() as u32, |a, b| a + b);
+///         found.set((sum, t.sync_threads_count(sum == 4)));
+///     });
+/// }
+/// assert_eq!(found.get(), (4, 1));
+/// ```
+///
 /// # Safety
 /// An implementation promises, for each call of [`run_threads`](Executor::run_threads):
 /// - all calls of `body` are made on the calling CPU thread, at most one for each number; when

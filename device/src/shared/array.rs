@@ -9,6 +9,51 @@ use crate::thread::Thread;
 
 /// An array that shared memory may hold: `[T; N]`, `[[T; W]; H]`, `[[[T; W]; H]; D]`, or a [`Padded`].
 ///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::shared::SharedArray;
+///
+/// /// Sets a region of any shape to 0, and each thread's first element to its number.
+/// fn number<A: SharedArray<Element = u32>, const ID: usize>(t: &Thread<2>, region: &mut Shared<A, ID>) {
+///     region.fill_with(t, |_| 0);
+///     if let Some(element) = region.get_mut(t) {
+///         *element = t.thread_rank();
+///     }
+/// }
+///
+/// #[kernel(block = [4, 2])]
+/// pub fn sum(
+///     t: Thread<2>, mut y: DisjointSlice<u32, 2>, mut a: Shared<[[u32; 4]; 3]>, mut b: Shared<Padded<u32, 3, 2>>,
+/// ) {
+///     let [column, row] = t.thread_idx().map(|place| place as usize);
+///     assert_eq!(<[[u32; 4]; 3]>::own_place(&t, 0), [row, column]); // rows are as wide as the block
+///     number(&t, &mut a);
+///     number(&t, &mut b);
+///     let (a, b) = t.publish((a, b));
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y = a[1][2] * 100 + b[1][2] * 10 + a[2][3];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::device::shared::{Padded, SharedArray};
+///
+/// let mut y = stream.zeros(1)?;
+/// kernels::sum(&stream, Grid::new([1, 1], [4, 2]), y.view_2d_mut(1, 1)?)?;
+/// assert_eq!(stream.download(&y)?, [650]); // `a` has more elements than there are threads, `b` fewer
+/// type Tile = Padded<u32, 3, 2>;
+/// assert_eq!((Tile::LEN, Tile::place(4), <[[[u32; 2]; 3]; 4]>::place(7)), (6, [1, 1], [1, 0, 1]));
+/// let mut array = [[0_u32; 4]; 3];
+/// // SAFETY: it has such a place.
+/// unsafe { *SharedArray::element(&raw mut array, [2, 1]) = 5 };
+/// assert_eq!(array[2], [0, 5, 0, 0]);
+/// # Ok(()) }
+/// ```
+///
 /// # Safety
 /// `element` must give the address of a different element within `Self` for each number below `LEN`.
 #[diagnostic::on_unimplemented(
@@ -173,6 +218,31 @@ impl<T, const W: usize, const H: usize, const P: usize> Index<usize> for Padded<
 /// What the operations of a whole block, such as [`Thread::block_reduce`](crate::Thread::block_reduce), need
 /// of shared memory: a place for each warp (CUB's `TempStorage`). No thread owns any of it, so nothing else
 /// can write there.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Mean and variance of each row, one after the other with the same memory.
+/// #[kernel(block = 64)]
+/// pub fn moments(t: Thread<1>, x: Plane<f32>, mut y: DisjointRows<f32>, mut scratch: Shared<Scratch<f32>>) {
+///     let row = &x[t.block_idx()[0] as usize];
+///     let (own, n) = (t.block_stride(row.len()), row.len() as f32);
+///     let mean = t.block_reduce(&mut scratch, own.map(|i| row[i]).sum(), |a, b| a + b) / n;
+///     let squares = t.block_stride(row.len()).map(|i| (row[i] - mean).powi(2)).sum();
+///     let variance = t.block_reduce(&mut scratch, squares, |a, b| a + b) / n;
+///     y.fill_with(&t, |column| [mean, variance][column]);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..200).map(|i| (i / 100 + i % 2 * 2) as f32).collect::<Vec<_>>())?;
+/// let mut y = stream.zeros(4)?;
+/// kernels::moments(&stream, Grid::new(2, 64), x.view_2d(100, 2)?, y.view_2d_mut(2, 2)?)?;
+/// assert_eq!(stream.download(&y)?, [1.0, 1.0, 2.0, 1.0]);
+/// # Ok(()) }
+/// ```
 #[repr(C)]
 pub struct Scratch<T> {
     places: [T; 32],

@@ -12,6 +12,38 @@ use crate::device_copy::DeviceCopy;
 /// Shared memory starts with arbitrary bits, so they must all be valid. For a type of your own derive
 /// `bytemuck::{Pod, Zeroable}` and say `unsafe impl SharedElement for Mine {}`.
 ///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[derive(Clone, Copy, DeviceCopy)]
+/// #[repr(C)]
+/// pub struct Complex(pub f32, pub f32);
+///
+/// // SAFETY: two numbers, any bits of which are valid, without padding, and without interior mutability.
+/// unsafe impl SharedElement for Complex {}
+///
+/// /// Each number times the next one of its block, whose last has the first for it.
+/// #[kernel(block = 32)]
+/// pub fn times_next(t: Thread<1>, mut x: DisjointSlice<Complex>, mut tile: Shared<[Complex; 32]>) {
+///     let Complex(a, b) = x.get_mut(t.index()).map_or(Complex(0.0, 0.0), |x| *x);
+///     tile.fill_with(&t, |_| Complex(a, b));
+///     let Complex(c, d) = t.publish(tile)[(t.thread_rank() as usize + 1) % 32];
+///     if let Some(x) = x.get_mut(t.index()) {
+///         *x = Complex(a * c - b * d, a * d + b * c);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&[kernels::Complex(0.0, 2.0); 32])?;
+/// kernels::times_next(&stream, Grid::cover(32), &mut x)?;
+/// let kernels::Complex(re, im) = stream.download(&x)?[31];
+/// assert_eq!((re, im), (-4.0, 0.0));
+/// # Ok(()) }
+/// ```
+///
 /// # Safety
 /// Every pattern of bits must be a valid value, dropping it must do nothing, and sharing it among threads
 /// of a block must be sound.

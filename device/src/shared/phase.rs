@@ -7,6 +7,37 @@ use super::element::SharedElement;
 use super::{Published, PublishedSlice, Shared, SharedArray, SharedSlice};
 
 /// Regions that are written, and that a barrier makes readable: [`Shared`], [`SharedSlice`], and tuples.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The product of two matrices of 8 by 8 elements: two regions, one barrier.
+/// #[kernel(block = [8, 8])]
+/// pub fn product(
+///     t: Thread<2>, x: Plane<f32>, y: Plane<f32>, mut z: DisjointSlice<f32, 2>,
+///     mut a: Shared<[[f32; 8]; 8]>, mut b: Shared<[[f32; 8]; 8]>,
+/// ) {
+///     a.fill_with(&t, |[row, column]| x[row][column]);
+///     b.fill_with(&t, |[row, column]| y[row][column]);
+///     let (a, b) = t.publish((a, b));
+///     let [column, row] = t.thread_idx();
+///     if let Some(z) = z.get_mut(t.index()) {
+///         *z = (0..8).map(|k| a[row as usize][k] * b[k][column as usize]).sum();
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..64).map(|i| i as f32).collect::<Vec<_>>())?;
+/// let twice = stream.upload(&(0..64).map(|i| if i % 9 == 0 { 2.0 } else { 0.0 }).collect::<Vec<f32>>())?;
+/// let mut z = stream.zeros(64)?;
+/// let grid = Grid::new([1, 1], [8, 8]);
+/// kernels::product(&stream, grid, x.view_2d(8, 8)?, twice.view_2d(8, 8)?, z.view_2d_mut(8, 8)?)?;
+/// assert_eq!(stream.download(&z)?, (0..64).map(|i| 2.0 * i as f32).collect::<Vec<_>>());
+/// # Ok(()) }
+/// ```
 pub trait Publish: sealed::Region {
     /// The same regions, read.
     type Published;
@@ -17,6 +48,42 @@ pub trait Publish: sealed::Region {
 
 /// Regions that are read, and that a barrier makes writable: [`Published`], [`PublishedSlice`],
 /// [`Retyped`], and tuples.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// In each round every element becomes the sum of the two beside its place in the other region. Both are written,
+/// /// read, and written again, with two barriers for both.
+/// #[kernel(block = 32)]
+/// pub fn rounds(
+///     t: Thread<1>, n: u32, mut y: DisjointSlice<u32>, mut a: Shared<[u32; 32]>, mut b: Shared<[u32; 32]>,
+/// ) {
+///     a.fill_with(&t, |place| u32::from(place == 0));
+///     b.fill_with(&t, |place| u32::from(place == 1));
+///     for _ in 0..n {
+///         let read = t.publish((a, b));
+///         let place = t.thread_rank() as usize;
+///         let beside = |x: &[u32; 32]| x[(place + 31) % 32] + x[(place + 1) % 32];
+///         let sums = [beside(&read.0), beside(&read.1)];
+///         (a, b) = t.reclaim(read);
+///         a.fill_with(&t, |_| sums[1]); // they swap
+///         b.fill_with(&t, |_| sums[0]);
+///     }
+///     let (a, b) = t.publish((a, b));
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y = 10 * a[t.thread_rank() as usize] + b[t.thread_rank() as usize];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut y = stream.zeros(32)?;
+/// kernels::rounds(&stream, Grid::new(1, 32), 2, &mut y)?;
+/// assert_eq!(stream.download(&y)?[..4], [20, 2, 10, 1]);
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what `reclaim` turns back",
     label = "not a published region of shared memory",
@@ -37,6 +104,29 @@ mod sealed {
 
 /// A region that is read, and becomes an array of another type when it is reclaimed; see
 /// [`Published::retype`].
+///
+/// ```
+/// use ferrogrid_device::shared::{Published, Retyped};
+///
+/// /// For bytes, when the numbers have been read.
+/// fn for_bytes<const ID: usize>(numbers: Published<'_, [f32; 64], ID>) -> Retyped<'_, [u8; 256], ID> {
+///     numbers.retype()
+/// }
+/// # let used: for<'b> fn(Published<'b, [f32; 64], 0>) -> Retyped<'b, [u8; 256], 0> = for_bytes;
+/// # assert!(used as usize != 0);
+/// ```
+///
+/// What does not fit does not compile:
+///
+/// ```compile_fail,E0080
+/// use ferrogrid_device::shared::{Published, Retyped};
+///
+/// fn for_doubles<const ID: usize>(numbers: Published<'_, [f32; 64], ID>) -> Retyped<'_, [f64; 64], ID> {
+///     numbers.retype()
+/// }
+/// # let used: for<'b> fn(Published<'b, [f32; 64], 0>) -> Retyped<'b, [f64; 64], 0> = for_doubles;
+/// # assert!(used as usize != 0);
+/// ```
 pub struct Retyped<'b, A: SharedArray, const ID: usize> {
     start: *mut A,
     block: PhantomData<&'b A>,

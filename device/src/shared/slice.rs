@@ -7,7 +7,8 @@ use super::element::SharedElement;
 use crate::thread::Thread;
 
 /// A slice in the shared memory of a block, while each thread writes what is its own: as
-/// [`Shared`](super::Shared), with a length that is an argument of the launch.
+/// [`Shared`](super::Shared), with a length that is an argument of the launch, in elements (CUDA's `extern __shared__`,
+/// and the size in bytes of the launch).
 ///
 /// Element `i` belongs to thread number `i % threads` of the block.
 ///
@@ -35,6 +36,41 @@ use crate::thread::Thread;
 /// assert_eq!(stream.download(&y)?, [3, 2, 1, 6, 5, 4]);
 /// # Ok(()) }
 /// ```
+///
+/// More or fewer elements than threads:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// A histogram of bytes with as many bins as the launch says.
+/// #[kernel]
+/// pub fn histogram(
+///     t: Thread<1>, x: &[u8], counts: &[DeviceAtomic<u32>], mut bins: SharedSlice<DeviceAtomic<u32>>,
+/// ) {
+///     let (bins_in_all, has_none) = (bins.len(), bins.is_empty());
+///     for (_place, bin) in bins.iter_mut(&t) {
+///         *bin = DeviceAtomic::new(0);
+///     }
+///     let bins = t.publish(bins);
+///     for i in t.grid_stride(if has_none { 0 } else { x.len() }) {
+///         bins[usize::from(x[i.get()]) % bins_in_all].fetch_add(1, atomic::Ordering::Relaxed);
+///     }
+///     t.sync_threads();
+///     for bin in t.block_stride(bins_in_all) {
+///         counts[bin].fetch_add(bins[bin].load(atomic::Ordering::Relaxed), atomic::Ordering::Relaxed);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..100).collect::<Vec<u8>>())?;
+/// let mut counts = stream.zeros(3)?;
+/// kernels::histogram(&stream, Grid::new(2, 2), &x, counts.as_atomic(), 3)?;
+/// assert_eq!(stream.download(&counts)?, [34, 33, 33]);
+/// # Ok(()) }
+/// ```
 pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
     pub(crate) start: *mut T,
     pub(crate) length: usize,
@@ -43,8 +79,38 @@ pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
 
 /// A slice in the shared memory of a block, while all threads read it; it dereferences to `[T]`.
 ///
-///
 /// See [`SharedSlice`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::shared::PublishedSlice;
+///
+/// /// What a thread finds `distance` places further, around the end.
+/// fn further<const ID: usize>(t: &Thread<1>, all: &PublishedSlice<u32, ID>, distance: usize) -> u32 {
+///     all[(t.thread_rank() as usize + distance) % all.len()]
+/// }
+///
+/// /// Turns the elements of each block by `distance` places.
+/// #[kernel]
+/// pub fn turn(t: Thread<1>, distance: u32, mut x: DisjointSlice<u32>, mut tile: SharedSlice<u32>) {
+///     let mine = x.get_mut(t.index()).map_or(0, |x| *x);
+///     tile.fill_with(&t, |_| mine);
+///     let tile = t.publish(tile);
+///     if let Some(x) = x.get_mut(t.index()) {
+///         *x = further(&t, &tile, distance as usize);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&[1, 2, 3, 4, 5, 6])?;
+/// kernels::turn(&stream, Grid::new(2, 3), 2, &mut x, 3)?;
+/// assert_eq!(stream.download(&x)?, [3, 1, 2, 6, 4, 5]);
+/// # Ok(()) }
+/// ```
 pub struct PublishedSlice<'b, T: SharedElement, const ID: usize = 0> {
     pub(super) start: *mut T,
     pub(super) length: usize,
@@ -112,7 +178,36 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
         }
     }
 
-    /// The region's address, for what the phases cannot express.
+    /// The region's address, for what the phases cannot express: as [`Shared::as_mut_ptr`](super::Shared::as_mut_ptr).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// What the first thread of a block writes, whichever places they are: here a list that ends with 0.
+    /// #[kernel]
+    /// pub fn divisors(t: Thread<1>, n: u32, mut y: DisjointSlice<u32>, mut list: SharedSlice<u32>) {
+    ///     let (start, room) = (list.as_mut_ptr(), list.len());
+    ///     if t.thread_rank() == 0 {
+    ///         for (k, divisor) in (1..=n).filter(|d| n % d == 0).chain([0]).take(room).enumerate() {
+    ///             // SAFETY: below the length; the other threads come to the barrier without writing.
+    ///             unsafe { start.add(k).write(divisor) };
+    ///         }
+    ///     }
+    ///     let list = t.publish(list);
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = list[t.thread_rank() as usize];
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros(5)?;
+    /// kernels::divisors(&stream, Grid::new(1, 5), 10, &mut y, 5)?;
+    /// assert_eq!(stream.download(&y)?, [1, 2, 5, 10, 0]);
+    /// # Ok(()) }
+    /// ```
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut T {
         self.start
@@ -130,6 +225,35 @@ impl<T: SharedElement, const ID: usize> Deref for PublishedSlice<'_, T, ID> {
 }
 
 /// The elements of a [`SharedSlice`] that are a thread's own, with their places.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::shared::SharedSliceIter;
+///
+/// /// Squares of the places.
+/// fn squares(elements: SharedSliceIter<u32>) {
+///     elements.for_each(|(place, element)| *element = (place * place) as u32);
+/// }
+///
+/// #[kernel]
+/// pub fn sum_of_squares(t: Thread<1>, mut y: DisjointSlice<u32>, mut table: SharedSlice<u32>) {
+///     squares(table.iter_mut(&t));
+///     let table = t.publish(table);
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y = table.iter().sum();
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut y = stream.zeros(4)?;
+/// kernels::sum_of_squares(&stream, Grid::new(1, 4), &mut y, 10)?; // 10 elements, 4 threads
+/// assert_eq!(stream.download(&y)?, [285; 4]);
+/// # Ok(()) }
+/// ```
 pub struct SharedSliceIter<'s, T> {
     start: *mut T,
     next: usize,

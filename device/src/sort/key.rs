@@ -6,6 +6,34 @@ use crate::shared::SharedElement;
 ///
 /// Floating-point numbers are in the order of `total_cmp`: negative NaN, negative infinity, negative numbers, -0.0, 0.0,
 /// positive numbers, infinity, NaN. (CUB takes -0.0 and 0.0 for equal.)
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use sort::RadixKey;
+///
+/// /// The keys of a block in order, whatever they are.
+/// #[kernel(block = 32, K = [i8, f64])]
+/// pub fn in_order<K: RadixKey + DeviceCopy>(
+///     t: Thread<1>, mut x: DisjointRows<K>, keys: &[K], mut scratch: Shared<SortScratch<K, 32, 1>>,
+/// ) {
+///     let key = keys[t.index().get()];
+///     let [sorted] = t.block_radix_sort(&mut scratch, [key], sort::Ascending);
+///     x.fill_with(&t, |_| sorted);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut numbers = [0.0; 32];
+/// numbers[5..8].copy_from_slice(&[f64::NAN, -0.0, -3.0]);
+/// let (keys, mut x) = (stream.upload(&numbers)?, stream.zeros(32)?);
+/// kernels::in_order(&stream, Grid::new(1, 32), x.view_2d_mut(32, 1)?, &keys)?;
+/// let x = stream.download(&x)?;
+/// assert!(x[0] == -3.0 && x[1].is_sign_negative() && x[2].is_sign_positive() && x[31].is_nan());
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a radix sort has no order for `{Self}`",
     label = "not a `RadixKey`",

@@ -35,6 +35,35 @@ impl<const M: usize> Tile<'_, M> {
 
     /// From striped items to items next to each other, the opposite of [`Tile::blocked_to_striped`] (CUB's
     /// `WarpExchange::StripedToBlocked`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Running sums within each 4 elements. Neighbouring threads load and store neighbouring elements; between,
+    /// /// each has four that are next to each other.
+    /// #[kernel(block = 32)]
+    /// pub fn sums_of_four(t: Thread<1>, x: &[u32], y: &[DeviceAtomic<u32>]) {
+    ///     let (warp, rank) = (t.warp(), t.thread_rank() as usize);
+    ///     let mut items: [u32; 4] = warp.striped_to_blocked(core::array::from_fn(|k| x[32 * k + rank]));
+    ///     for k in 1..4 {
+    ///         items[k] += items[k - 1];
+    ///     }
+    ///     let items = warp.blocked_to_striped(items);
+    ///     for k in 0..4 {
+    ///         y[32 * k + rank].store(items[k], atomic::Ordering::Relaxed);
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..128).collect::<Vec<u32>>())?;
+    /// let mut y = stream.zeros(128)?;
+    /// kernels::sums_of_four(&stream, Grid::new(1, 32), &x, y.as_atomic())?;
+    /// assert_eq!(stream.download(&y)?[36..44], [36, 73, 111, 150, 40, 81, 123, 166]);
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn striped_to_blocked<T: Exchange, const N: usize>(&self, items: [T; N]) -> [T; N] {

@@ -180,6 +180,29 @@ impl<const N: usize> Tile<'_, N> {
 
     /// The bits that the values of all threads of the tile have in common; every thread gets them (CUDA's
     /// `__reduce_and_sync()`, PTX `redux.sync.and` where the architecture has it).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The bits that all of a warp's numbers have, that any has, and that an odd number of them has.
+    /// #[kernel(block = 32)]
+    /// pub fn bits(t: Thread<1>, x: &[u32], mut y: DisjointRows<u32>) {
+    ///     let (warp, x) = (t.warp(), x[t.index().get()]);
+    ///     let bits = [warp.reduce_and(x), warp.reduce_or(x), warp.reduce_xor(x)];
+    ///     y.fill_with(&t, |column| bits[column]);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = [0b0011; 32];
+    /// x[7] = 0b1110;
+    /// let (x, mut y) = (stream.upload(&x)?, stream.zeros(3)?);
+    /// kernels::bits(&stream, Grid::cover(32), &x, y.view_2d_mut(3, 1)?)?;
+    /// assert_eq!(stream.download(&y)?, [0b0010, 0b1111, 0b1101]);
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
     #[inline(always)]
     pub fn reduce_and<T: Word32>(&self, value: T) -> T {
@@ -215,6 +238,33 @@ pub(super) enum Redux {
 }
 
 /// A whole number of 32 bits: `u32`, `i32`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::warp::Word32;
+///
+/// /// The least and the greatest of what the threads of a warp hold.
+/// fn range<T: Word32>(warp: &Warp, x: T) -> [T; 2] {
+///     [warp.reduce_min(x), warp.reduce_max(x)]
+/// }
+///
+/// #[kernel(block = 32)]
+/// pub fn ranges(t: Thread<1>, x: &[i32], mut y: DisjointRows<i32>) {
+///     let range = range(&t.warp(), x[t.index().get()]);
+///     y.fill_with(&t, |column| range[column]);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(-20..12).collect::<Vec<i32>>())?;
+/// let mut y = stream.zeros(2)?;
+/// kernels::ranges(&stream, Grid::cover(32), &x, y.view_2d_mut(2, 1)?)?;
+/// assert_eq!(stream.download(&y)?, [-20, 11]);
+/// # Ok(()) }
+/// ```
 pub trait Word32: Exchange + sealed::Word {}
 
 impl Word32 for u32 {}
@@ -317,6 +367,31 @@ impl<const R: usize> Thread<'_, R> {
     /// The values of this thread and those before it in the block combined by `operation`, which must be
     /// associative (CUB's `BlockScan`). `scratch` is a
     /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The greatest element so far, within each block of 64.
+    /// #[kernel(block = 64)]
+    /// pub fn records(t: Thread<1>, x: &[i32], mut y: DisjointSlice<i32>, mut scratch: Shared<Scratch<i32>>) {
+    ///     let i = t.index();
+    ///     let greatest = t.block_inclusive_scan(&mut scratch, x[i.get()], i32::max);
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = greatest;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..64).map(|i| i * 37 % 64).collect::<Vec<i32>>())?; // 0, 37, 10, 47, ...
+    /// let mut y = stream.zeros(64)?;
+    /// kernels::records(&stream, Grid::cover(64), &x, &mut y)?;
+    /// let y = stream.download(&y)?;
+    /// assert_eq!((&y[..7], y[63]), (&[0, 37, 37, 47, 47, 57, 57][..], 63));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// As for [`Thread::block_reduce`].

@@ -7,6 +7,36 @@ use super::{Tile, source};
 
 /// A value that threads of a warp exchange: any `bytemuck::Pod` type of up to 16 bytes, such as numbers,
 /// arrays of them, and `#[repr(C)]` structs that derive it.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use ferrogrid::device::warp::Exchange;
+///
+/// /// What the thread with `rank` holds, and what this one does, whatever that is.
+/// fn with_that_of<T: Exchange>(warp: &Warp, rank: u32, held: T) -> [T; 2] {
+///     [warp.shuffle(held, rank), held]
+/// }
+///
+/// /// The differences of points to the first of their warp.
+/// #[kernel(block = 32)]
+/// pub fn from_first(t: Thread<1>, mut points: DisjointSlice<[f64; 2]>) {
+///     let held = points.get_mut(t.index()).map_or([0.0; 2], |point| *point);
+///     let [first, held] = with_that_of(&t.warp(), 0, held); // 16 bytes: four words
+///     if let Some(point) = points.get_mut(t.index()) {
+///         *point = [held[0] - first[0], held[1] - first[1]];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut points = stream.upload(&(0..32).map(|i| [f64::from(i) + 5.0, 1.0]).collect::<Vec<_>>())?;
+/// kernels::from_first(&stream, Grid::cover(32), &mut points)?;
+/// assert_eq!(stream.download(&points)?[31], [31.0, 0.0]);
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "threads of a warp cannot exchange `{Self}`",
     label = "not `Pod`",
@@ -95,7 +125,7 @@ impl<const N: usize> Tile<'_, N> {
     }
 
     /// What the thread `delta` ranks below holds (CUDA's `__shfl_up_sync()`, PTX `shfl.sync.up`); the
-    /// thread's own value where there is none.
+    /// thread's own value where there is none. [`Tile::shuffle`] shows it.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle_up<T: Exchange>(&self, held: T, delta: u32) -> T {
@@ -103,7 +133,7 @@ impl<const N: usize> Tile<'_, N> {
     }
 
     /// What the thread `delta` ranks above holds (CUDA's `__shfl_down_sync()`, PTX `shfl.sync.down`); the
-    /// thread's own value where there is none.
+    /// thread's own value where there is none. [`Tile::shuffle`] shows it.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle_down<T: Exchange>(&self, held: T, delta: u32) -> T {
@@ -111,7 +141,7 @@ impl<const N: usize> Tile<'_, N> {
     }
 
     /// What the thread holds whose rank is this one's with `bits` flipped (CUDA's `__shfl_xor_sync()`,
-    /// PTX `shfl.sync.bfly`); the thread's own value where there is none.
+    /// PTX `shfl.sync.bfly`); the thread's own value where there is none. [`Tile::shuffle`] shows it.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle_xor<T: Exchange>(&self, held: T, bits: u32) -> T {
