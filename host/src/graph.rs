@@ -37,6 +37,25 @@ use slot::Slots;
 ///
 /// It borrows the buffers for `'b`, or owns them, so nobody can free them, or use what it writes, as long
 /// as it can be launched.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut y = stream.zeros::<u32>(4)?;
+/// let (graph, ()) = stream.capture(|capture| {
+///     let mut y = capture.write(&mut y)?;
+///     capture.fill_into(1, &mut y)?;
+///     capture.fill_into(2, y.view_mut().slice(2..)?)
+/// })?;
+/// assert!(graph.len() == 2 && !graph.is_empty() && graph.device() == stream.device());
+/// for node in graph.nodes() {
+///     println!("{} comes after {:?}", node.index(), graph.dependencies(node)?);
+/// }
+/// graph.instantiate()?.launch(&stream)?;
+/// assert_eq!(stream.download(&y)?, [1, 1, 2, 2]);
+/// # Ok(()) }
+/// ```
 pub struct Graph<'b> {
     id: u64,
     device: Device,
@@ -47,6 +66,21 @@ pub struct Graph<'b> {
 }
 
 /// A node of a graph, and of what it is instantiated as.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut y = stream.zeros::<u8>(4)?;
+/// let (graph, (first, second)) = stream.capture(|capture| {
+///     let mut y = capture.write(&mut y)?;
+///     let first = capture.node(&[], |stream| stream.fill_into(1, &mut y))?;
+///     Ok((first, capture.host_node(&[first], || println!("filled"))?))
+/// })?;
+/// assert_eq!((first.index(), second.index()), (0, 1)); // in the order of recording
+/// assert_eq!(graph.dependencies(second)?, [first]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GraphNode {
     graph: u64,
