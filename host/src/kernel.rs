@@ -79,6 +79,27 @@ const CACHED_DEVICES: usize = 16;
 /// println!("{} is at {}:{}", kernel.name(), kernel.location().0, kernel.location().1);
 /// # }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Pairs of blocks, of at most 128 threads.
+/// #[kernel(max_threads = 128, cluster = 2)]
+/// pub fn paired(_t: Thread<1>) {}
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// let kernel = kernels::paired::kernel();
+/// assert_eq!((kernel.max_threads(), kernel.cluster()), (Some(128), Some([2, 1, 1])));
+/// assert!(kernel.entry().contains("paired")); // the name to look for in a profiler
+///
+/// // The device code that is embedded in the program. This module, for the CPU device alone, has none.
+/// assert!(kernel.architectures().is_empty() && kernel.ptx().is_none());
+/// assert_eq!((kernel.ptx_for("sm_90"), kernel.cubin_for("sm_90")), (None, None));
+/// assert_eq!(kernel.math_library(), None);
+/// # Ok(()) }
+/// ```
 #[repr(C, align(64))]
 pub struct Kernel {
     /// The function that the first device loaded; null until the first launch there. Devices live as long as the

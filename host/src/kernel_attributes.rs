@@ -7,6 +7,24 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 
 /// The attributes of a kernel on a device: CUDA's `cudaFuncAttributes`, from [`Device::attributes`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Each block has 4 KiB.
+/// #[kernel(max_threads = 512)]
+/// pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 1024]>) {}
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// let attributes = Device::cpu().attributes(kernels::tiled::kernel())?;
+/// assert_eq!((attributes.max_threads_per_block, attributes.static_shared_memory), (512, 4096));
+/// // What ptxas found, on a GPU; the CPU device has no such registers.
+/// println!("{} registers, {} bytes of local memory", attributes.registers, attributes.local_memory);
+/// assert_eq!(attributes.binary_version, None);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelAttributes {
@@ -34,6 +52,26 @@ pub struct KernelAttributes {
 }
 
 /// How a kernel would rather divide the memory that the L1 cache and shared memory share.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # #[kernel]
+/// # pub fn gather(t: Thread<1>, table: &[f32], mut y: DisjointSlice<f32>) {
+/// #     if let Some(y) = y.get_mut(t.index()) {
+/// #         *y = table[0];
+/// #     }
+/// # }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::CachePreference;
+///
+/// // It reads a small table again and again, and has no shared memory.
+/// Device::best()?.set_cache_preference(kernels::gather::kernel(), CachePreference::L1)?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CachePreference {
@@ -112,6 +150,24 @@ impl Device {
     /// (`CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`); `None` leaves it to the driver. The
     /// driver rounds up to what the hardware can. Nothing happens on the CPU.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 1024]>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::best()?, kernels::tiled::kernel());
+    /// device.set_shared_memory_carveout(kernel, Some(50))?; // half of it, for a hit rate of the other half
+    /// if device.is_cuda() {
+    ///     assert_eq!(device.attributes(kernel)?.preferred_shared_memory_carveout, Some(50));
+    /// }
+    /// device.set_shared_memory_carveout(kernel, None)?; // as the driver thinks best
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than 100.
     pub fn set_shared_memory_carveout(&self, kernel: &'static Kernel, percent: Option<u32>) -> Result<()> {
@@ -125,6 +181,21 @@ impl Device {
     /// Lets launches of `kernel` have up to `bytes` of dynamic shared memory
     /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`). Launches by this crate do it themselves; it is
     /// for other libraries that launch the same function. Nothing happens on the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn sized(_t: Thread<1>, _tile: SharedSlice<f32>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::best()?, kernels::sized::kernel());
+    /// device.set_max_dynamic_shared_memory(kernel, 64 << 10)?; // before another library launches it with 64 KiB
+    /// assert!(device.attributes(kernel)?.max_dynamic_shared_memory >= 64 << 10);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than the device has.

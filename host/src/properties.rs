@@ -14,6 +14,21 @@ use crate::occupancy::MultiprocessorLimits;
 ///
 /// Sizes are in bytes, clock rates in kHz. The CPU device answers as the virtual CUDA device that it
 /// is for kernels: a multiprocessor is a worker thread, which runs one block at a time.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let properties = device.properties()?;
+/// assert_eq!((&*properties.name, properties.warp_size), (device.name(), 32));
+/// assert!(properties.cooperative_launch && properties.cluster_launch);
+/// assert_eq!(properties.compute_capability, None); // of a GPU, and then Some((9, 0)) for an H200
+/// // For a roofline: bytes per second at most. The CPU's clock is not known.
+/// assert_eq!(properties.peak_memory_bandwidth(), None);
+/// // For occupancy by hand.
+/// assert_eq!(properties.multiprocessor_limits().max_threads_per_block, properties.max_threads_per_block);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceProperties {
@@ -86,6 +101,18 @@ pub struct DeviceProperties {
 }
 
 /// Where a device is on the PCI bus.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// for device in Device::all() {
+///     match device.properties()?.pci {
+///         Some(pci) => println!("{device} is at {pci}"), // 0000:3b:00.0
+///         None => assert!(!device.is_cuda()),
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PciAddress {
@@ -98,6 +125,19 @@ pub struct PciAddress {
 }
 
 /// The identity of a GPU, printed as `nvidia-smi -L` does: `GPU-8f6a0d3e-...`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::DeviceUuid;
+///
+/// let uuid = DeviceUuid([0x8f, 0x6a, 0x0d, 0x3e, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+/// assert_eq!(uuid.to_string(), "GPU-8f6a0d3e-0001-0203-0405-060708090a0b");
+/// // The GPU of that identity, whatever its number is today.
+/// let is_it = |device: &Device| device.properties().is_ok_and(|found| found.uuid == Some(uuid));
+/// let _found = Device::all().into_iter().find(is_it);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceUuid(pub [u8; 16]);
 
@@ -126,6 +166,18 @@ impl Device {
 
     /// One attribute (`cuDeviceGetAttribute`): see [`DeviceAttribute`].
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::DeviceAttribute;
+    ///
+    /// let device = Device::cpu();
+    /// assert_eq!(device.attribute(DeviceAttribute::MAX_THREADS_PER_BLOCK)?, 1024);
+    /// let no_bus = device.attribute(DeviceAttribute::PCI_BUS_ID); // the CPU is on none
+    /// assert!(matches!(no_bus, Err(Error::Unsupported { .. })));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the driver says of an attribute that it does not know. On the CPU device
     /// [`Error::Unsupported`](crate::Error::Unsupported) for an attribute that has no meaning there.
@@ -137,6 +189,16 @@ impl Device {
     }
 
     /// The CUDA version (major, minor) that the installed driver supports (`cuDriverGetVersion`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// match Device::driver_version() {
+    ///     Ok(version) => assert!(version >= (12, 0)), // 13.0 with driver 580
+    ///     Err(error) => println!("no GPU can be used: {error}"), // and says what to do
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoDriver`](crate::Error::NoDriver) and what else keeps the driver from starting.
