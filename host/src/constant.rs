@@ -128,9 +128,10 @@ impl<T> DeviceConstant<T> {
 }
 
 impl<T: DeviceCopy> DeviceConstant<T> {
-    /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read
-    /// it. Returns when `value` is free to be changed. A graph that records this keeps a copy of `value` as it is now;
-    /// to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer of the graph.
+    /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read it
+    /// (`cudaMemcpyToSymbol`). Returns when `value` is free to be changed. A graph that records this keeps a copy of
+    /// `value` as it is now; to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer
+    /// of the graph.
     ///
     /// # Errors
     /// If the module does not load, or a failure of the device.
@@ -161,7 +162,7 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>()) }
     }
 
-    /// What the device of `stream` has, once all work enqueued there so far has run.
+    /// What the device of `stream` has, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
     ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; or as [`set`](DeviceConstant::set).

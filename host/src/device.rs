@@ -67,7 +67,7 @@ pub enum DeviceKind {
     Cpu,
 }
 
-/// The memory of a device in bytes.
+/// The memory of a device in bytes (`cuMemGetInfo`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -187,7 +187,8 @@ impl Device {
         Ok(Device { backend: DeviceBackend::Cpu(CpuDevice::with_options(&options)?) })
     }
 
-    /// All devices: the CUDA GPUs in the driver's order, then the CPU. GPUs are not opened by this.
+    /// All devices: the CUDA GPUs in the driver's order (`cuDeviceGetCount`), then the CPU. GPUs are not opened by
+    /// this.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -221,7 +222,7 @@ impl Device {
         devices.iter().find(|device| device.context().is_ok()).map(Self::from)
     }
 
-    /// The device's name, as its maker calls it.
+    /// The device's name, as its maker calls it (`cuDeviceGetName`).
     pub fn name(&self) -> &str {
         match &self.backend {
             DeviceBackend::Cuda(device) => device.name(),
@@ -250,7 +251,8 @@ impl Device {
         }
     }
 
-    /// The CUDA compute capability (major, minor): (9, 0) for an H200. `None` for the CPU.
+    /// The CUDA compute capability (major, minor): (9, 0) for an H200 (`CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`,
+    /// `_MINOR`). `None` for the CPU.
     pub fn compute_capability(&self) -> Option<(u32, u32)> {
         match &self.backend {
             DeviceBackend::Cuda(device) => Some(device.capability()),
@@ -276,7 +278,7 @@ impl Device {
         }
     }
 
-    /// The most bytes of shared memory that a block can have.
+    /// The most bytes of shared memory that a block can have (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
     #[inline]
     pub fn shared_memory_per_block(&self) -> usize {
         match &self.backend {

@@ -31,7 +31,7 @@ use crate::device::Device;
 use crate::error::Result;
 use slot::Slots;
 
-/// A recorded graph: nodes (kernels, copies, fills, host functions), what each comes after, and the buffers
+/// A recorded graph (`CUgraph`): nodes (kernels, copies, fills, host functions), what each comes after, and the buffers
 /// that they use. Made by [`Stream::capture`](crate::Stream::capture); [`Graph::instantiate`] makes it ready
 /// to be launched.
 ///
@@ -65,7 +65,7 @@ pub struct Graph<'b> {
     kept: Address,
 }
 
-/// A node of a graph, and of what it is instantiated as.
+/// A node of a graph, and of what it is instantiated as (`CUgraphNode`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -115,13 +115,14 @@ impl<'b> Graph<'b> {
         self.nodes.is_empty()
     }
 
-    /// All nodes, in the order of recording.
+    /// All nodes, in the order of recording (as `cuGraphGetNodes`).
     pub fn nodes(&self) -> impl Iterator<Item = GraphNode> + use<> {
         let graph = self.id;
         (0..self.nodes.len()).map(move |index| GraphNode { graph, index })
     }
 
-    /// The nodes that `node` comes after, without those that come before another of them.
+    /// The nodes that `node` comes after, without those that come before another of them (as
+    /// `cuGraphNodeGetDependencies`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

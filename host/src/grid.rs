@@ -419,11 +419,11 @@ impl LaunchShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Threads in a block.
+    /// Threads in a block (`CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK`).
     pub max_threads_per_block: u32,
-    /// Threads in a block along each axis, x first.
+    /// Threads in a block along each axis, x first (`CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X`, `_Y`, `_Z`).
     pub max_block: [u32; 3],
-    /// Blocks in a grid along each axis, x first.
+    /// Blocks in a grid along each axis, x first (`CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X`, `_Y`, `_Z`).
     pub max_grid: [u32; 3],
 }
 

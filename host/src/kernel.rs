@@ -128,17 +128,18 @@ impl Kernel {
         self.descriptor.rank
     }
 
-    /// The shape of a block that `#[kernel(block = ...)]` fixes, x first, 1 above the rank.
+    /// The shape of a block that `#[kernel(block = ...)]` fixes (PTX `.reqntid`), x first, 1 above the rank.
     pub fn block(&self) -> Option<[u32; 3]> {
         self.descriptor.block
     }
 
-    /// The most threads in a block that `#[kernel(max_threads = ...)]` allows.
+    /// The most threads in a block that `#[kernel(max_threads = ...)]` allows (PTX `.maxntid`).
     pub fn max_threads(&self) -> Option<u32> {
         self.descriptor.max_threads
     }
 
-    /// The blocks along each axis that `#[kernel(cluster = ...)]` makes a cluster of, x first, 1 above the rank.
+    /// The blocks along each axis that `#[kernel(cluster = ...)]` makes a cluster of (PTX `.reqnctapercluster`), x
+    /// first, 1 above the rank.
     pub fn cluster(&self) -> Option<[u32; 3]> {
         self.descriptor.cluster
     }
@@ -149,7 +150,7 @@ impl Kernel {
         self.descriptor.shared_bytes
     }
 
-    /// The name of its entry point in the PTX.
+    /// The name of its entry point in the PTX (`.entry`).
     pub fn entry(&self) -> &'static str {
         self.descriptor.entry
     }

@@ -152,7 +152,7 @@ impl Stream {
         Ok(ManagedBuffer { buffer: DeviceBuffer::allocate_managed(self, len, Contents::Zeroed)? })
     }
 
-    /// New managed memory with a copy of `data`.
+    /// New managed memory with a copy of `data` (`cuMemAllocManaged`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

@@ -78,8 +78,8 @@ pub struct PoolStatistics {
 }
 
 impl Device {
-    /// The pool that buffers of this device are allocated from: one of this crate's own, not the device's
-    /// default pool. On the CPU device, and on a GPU without pools, it is the system's allocator.
+    /// The pool that buffers of this device are allocated from: one of this crate's own (`cuMemPoolCreate`), not the
+    /// device's default pool. On the CPU device, and on a GPU without pools, it is the system's allocator.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

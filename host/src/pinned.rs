@@ -273,7 +273,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
         &self.device
     }
 
-    /// The elements in ordinary memory: those that were given to [`Device::pin`], or a copy.
+    /// The elements in ordinary memory: those that were given to [`Device::pin`] (`cuMemHostUnregister`), or a copy.
     pub fn into_vec(self) -> Vec<T> {
         let Origin::Registered { capacity } = self.origin else { return self.to_vec() };
         let buffer = ManuallyDrop::new(self);

@@ -146,6 +146,20 @@ impl Stream {
 impl<T: DeviceCopy> Transfer<T> {
     /// Whether the copy has run.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let ones = stream.fill(1_u8, 1000)?;
+    /// let transfer = stream.download_async(&ones, device.pinned_zeros(1000)?)?;
+    /// while !transfer.is_complete()? {
+    ///     std::thread::yield_now(); // do something else
+    /// }
+    /// assert_eq!(transfer.wait()?[999], 1);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If the device has failed.
     pub fn is_complete(&self) -> Result<bool> {

@@ -70,8 +70,8 @@ pub struct Capture<'scope, 'b> {
 }
 
 impl Stream {
-    /// Records what `work` launches as a graph, and runs nothing of it. Gives the graph, and what `work`
-    /// returned.
+    /// Records what `work` launches as a graph (what `cuStreamBeginCapture` is for), and runs nothing of it. Gives the
+    /// graph, and what `work` returned.
     ///
     /// A node may use buffers that the graph holds: those that it was given by [`Capture::read`],
     /// [`Capture::write`] (borrowed as long as the graph is there) or [`Capture::keep`] (owned by it).

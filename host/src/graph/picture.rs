@@ -15,7 +15,7 @@ const GAP: usize = 36;
 const CHARACTERS: usize = 30;
 
 impl Graph<'_> {
-    /// The graph in the language of Graphviz: `dot -Tsvg` draws it.
+    /// The graph in the language of Graphviz (as `cuGraphDebugDotPrint`): `dot -Tsvg` draws it.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

@@ -65,6 +65,14 @@ impl MultiprocessorLimits {
     }
 
     /// The same by compute capability (major, minor).
+    ///
+    /// ```
+    /// use ferrogrid::MultiprocessorLimits;
+    ///
+    /// let hopper = MultiprocessorLimits::for_compute_capability((9, 0)).unwrap();
+    /// assert_eq!(hopper.shared_memory_per_multiprocessor, 228 << 10); // 228 KiB
+    /// assert!(MultiprocessorLimits::for_compute_capability((99, 0)).is_none());
+    /// ```
     pub fn for_compute_capability(capability: (u32, u32)) -> Option<Self> {
         // Threads, blocks, and KiB of shared memory: per multiprocessor, per block.
         let (threads, blocks, shared, shared_per_block) = match capability {
@@ -94,6 +102,17 @@ impl MultiprocessorLimits {
     }
 
     /// How many blocks with these needs are on the multiprocessor at a time, and why not more.
+    ///
+    /// ```
+    /// use ferrogrid::{BlockResources, MultiprocessorLimits};
+    ///
+    /// // The same kernel on three GPUs: blocks of 256 threads with 64 registers each.
+    /// let block = BlockResources::new(256).with_registers(64);
+    /// let blocks = ["sm_75", "sm_80", "sm_89"].map(|architecture| {
+    ///     MultiprocessorLimits::for_architecture(architecture).unwrap().occupancy(&block).active_blocks
+    /// });
+    /// assert_eq!(blocks, [4, 4, 4]); // by registers, of which each multiprocessor has 65 536
+    /// ```
     pub fn occupancy(&self, block: &BlockResources) -> Occupancy {
         let warps = u64::from(block.threads.div_ceil(self.warp_size));
         let registers = self.registers(block, warps);
