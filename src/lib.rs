@@ -101,6 +101,32 @@ pub use ferrogrid_macros::{constant, kernel, module};
 pub use ferrogrid_host::__private;
 
 /// What a program that launches kernels imports: `use ferrogrid::prelude::*`.
+///
+/// ```
+/// use ferrogrid::prelude::*;
+///
+/// #[derive(Clone, Copy, DeviceCopy)]
+/// #[repr(C)]
+/// struct Particle {
+///     position: [f32; 2],
+///     charge: f32,
+/// }
+///
+/// /// The sum of the charges, computed on the host.
+/// fn charge(stream: &Stream, particles: DeviceView<Particle>) -> Result<f32, Error> {
+///     Ok(stream.download(particles)?.iter().map(|particle| particle.charge).sum())
+/// }
+///
+/// # fn main() -> ferrogrid::Result<()> {
+/// let stream = Device::cpu().new_stream()?;
+/// let one = Particle { position: [0.5, 2.0], charge: 1.0 };
+/// let mut particles: DeviceBuffer<Particle> = stream.upload(&[one; 4])?;
+/// let left: DeviceViewMut<Particle> = particles.slice_mut(..1)?;
+/// stream.upload_into(&[Particle { charge: -3.0, ..one }], left)?;
+/// assert_eq!(charge(&stream, particles.view())?, 0.0);
+/// assert_eq!(Grid::<1>::cover(particles.len()), Grid::cover(4)); // a thread for each
+/// # Ok(()) }
+/// ```
 pub mod prelude {
     pub use crate::device::DeviceCopy;
     pub use crate::{Device, DeviceBuffer, DeviceView, DeviceViewMut, Error, Grid, Stream};

@@ -41,6 +41,27 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// The same memory as groups of `N` elements of 16 bytes together, for a kernel that takes
     /// `DisjointSlice<Aligned16<[T; N]>>`. It is a compile error if `N` elements do not have 16 bytes.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Doubles four elements in each thread, by one load and one store of 16 bytes.
+    /// #[kernel]
+    /// pub fn double(t: Thread<1>, mut x: DisjointSlice<Aligned16<[f32; 4]>>) {
+    ///     if let Some(x) = x.get_mut(t.index()) {
+    ///         *x = x.map(|x| 2.0 * x).into();
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])?;
+    /// kernels::double(&stream, Grid::cover(2), x.view_mut().as_aligned16::<4>()?)?;
+    /// assert_eq!(stream.download(&x)?, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`DeviceView::as_aligned16`].
     pub fn as_aligned16<const N: usize>(self) -> Result<DeviceViewMut<'a, Aligned16<[T; N]>>> {

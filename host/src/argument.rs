@@ -11,6 +11,22 @@ use crate::view::{DeviceView, DeviceViewMut};
 
 /// Device memory to read, in a copy or for a kernel's `&[T]`: `&DeviceBuffer<T>` or a view of one; for
 /// `&[DeviceAtomic<T>]` an atomic view, `buffer.as_atomic()`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::DeviceInput;
+///
+/// /// The sum of a buffer, or of a view of one.
+/// fn sum<'a>(stream: &Stream, x: impl DeviceInput<'a, u32>) -> ferrogrid::Result<u32> {
+///     let x: DeviceView<u32> = x.into_input();
+///     Ok(stream.download(x)?.iter().sum())
+/// }
+/// let buffer = stream.upload(&[1, 2, 3])?;
+/// assert_eq!((sum(&stream, &buffer)?, sum(&stream, buffer.slice(1..)?)?), (6, 5));
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read as `&[{T}]` in device memory",
     label = "expected `{T}` elements of a device buffer",
@@ -24,6 +40,25 @@ pub trait DeviceInput<'a, T>: LaunchInput<'a, T> {
 
 /// Device memory to write, in a copy or for a kernel's `DisjointSlice<T, R>`: in rank 1 `&mut DeviceBuffer<T>`
 /// or a mutable view of one, in rank 2 and 3 a view of that rank.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::DeviceOutput;
+///
+/// /// Numbers the elements of a buffer, or of a view of one.
+/// fn number<'a>(stream: &Stream, y: impl DeviceOutput<'a, usize>) -> ferrogrid::Result<()> {
+///     let y: DeviceViewMut<usize> = y.into_output();
+///     let numbers: Vec<usize> = (0..y.len()).collect();
+///     stream.upload_into(&numbers, y)
+/// }
+/// let mut buffer = stream.zeros(5)?;
+/// number(&stream, &mut buffer)?;
+/// number(&stream, buffer.slice_mut(3..)?)?;
+/// assert_eq!(stream.download(&buffer)?, [0, 1, 2, 0, 1]);
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written as `DisjointSlice<{T}, {R}>` in device memory",
     label = "expected a mutable borrow of `{T}` elements in rank {R}",
@@ -38,6 +73,40 @@ pub trait DeviceOutput<'a, T, const R: usize = 1>: LaunchOutput<'a, T, R> {
 /// What may stand at a launch for a kernel's `&[T]`, or in rank 2 for its `Plane<T>`: device memory
 /// ([`DeviceInput`], [`DeviceView<T, 2>`](DeviceView)), or a slice of the host as [`In`](crate::In); for
 /// `&[DeviceAtomic<T>]` also [`InOut`](crate::InOut) and [`Out`](crate::Out).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # /// y <- a*x + y
+/// # #[kernel]
+/// # pub fn saxpy(t: Thread<1>, a: f32, x: &[f32], mut y: DisjointSlice<f32>) {
+/// #     let i = t.index();
+/// #     if let Some(y) = y.get_mut(i) {
+/// #         *y += a * x[i.get()];
+/// #     }
+/// # }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{In, LaunchInput};
+///
+/// /// `y + 2 x`, wherever `x` is.
+/// fn add_twice<'a>(
+///     stream: &Stream,
+///     x: impl LaunchInput<'a, f32>,
+///     y: &mut DeviceBuffer<f32>,
+/// ) -> ferrogrid::Result<()> {
+///     kernels::saxpy(stream, Grid::cover(y.len()), 2.0, x, y)
+/// }
+/// let x = stream.upload(&[1.0, 2.0])?;
+/// let mut y = stream.zeros(2)?;
+/// add_twice(&stream, &x, &mut y)?; // in device memory
+/// add_twice(&stream, In(&[10.0, 20.0]), &mut y)?; // on the host
+/// assert_eq!(stream.download(&y)?, [22.0, 44.0]);
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read as elements `{T}` of rank {R} in device memory",
     label = "expected `{T}` elements of a device buffer in rank {R}",
@@ -54,6 +123,35 @@ pub trait LaunchInput<'a, T, const R: usize = 1> {
 
 /// What may stand at a launch for a kernel's `DisjointSlice<T, R>`: device memory ([`DeviceOutput`]), or a
 /// slice of the host as [`Out`](crate::Out) or [`InOut`](crate::InOut).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # /// y <- i
+/// # #[kernel]
+/// # pub fn number(t: Thread<1>, mut y: DisjointSlice<u32>) {
+/// #     let i = t.index();
+/// #     if let Some(y) = y.get_mut(i) {
+/// #         *y = i.get() as u32;
+/// #     }
+/// # }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{LaunchOutput, Out};
+///
+/// /// 0, 1, 2, wherever `y` is.
+/// fn number<'a>(stream: &Stream, y: impl LaunchOutput<'a, u32>) -> ferrogrid::Result<()> {
+///     kernels::number(stream, Grid::cover(3), y)
+/// }
+/// let (mut buffer, mut array) = (stream.zeros(3)?, [0; 3]);
+/// number(&stream, &mut buffer)?; // in device memory
+/// number(&stream, Out(&mut array))?; // on the host
+/// assert_eq!((stream.download(&buffer)?, array), (vec![0, 1, 2], [0, 1, 2]));
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written as `DisjointSlice<{T}, {R}>` in device memory",
     label = "expected a mutable borrow of `{T}` elements in rank {R}",

@@ -23,6 +23,31 @@ use crate::view::{DeviceView, resolve};
 /// It borrows the buffer mutably, so that nothing else uses these elements meanwhile, and is `Copy`: it
 /// may be given to several parameters and several launches. Launches on different streams are ordered
 /// as if each wrote the whole buffer.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Counts the elements of `x` by their value.
+/// #[kernel]
+/// pub fn count(t: Thread<1>, x: &[u8], counts: &[DeviceAtomic<u32>]) {
+///     if let Some(&x) = x.get(t.index().get()) {
+///         counts[x as usize].fetch_add(1, atomic::Ordering::Relaxed);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[2_u8, 0, 2, 3])?;
+/// let mut counts = stream.zeros::<u32>(4)?;
+/// let shared = counts.as_atomic();
+/// assert!(shared.len() == 4 && !shared.is_empty() && shared.device() == stream.device());
+/// kernels::count(&stream, Grid::cover(4), &x, shared)?;
+/// kernels::count(&stream, Grid::cover(4), &x, shared)?; // it is `Copy`
+/// assert_eq!(stream.download(&counts)?, [2, 0, 4, 2]);
+/// # Ok(()) }
+/// ```
 pub struct DeviceAtomicView<'a, T> {
     start: *mut T,
     len: usize,

@@ -216,6 +216,12 @@ impl DeviceAttribute {
     }
 
     /// Its number in the driver's interface.
+    ///
+    /// ```
+    /// use ferrogrid::DeviceAttribute;
+    ///
+    /// assert_eq!(DeviceAttribute::MULTIPROCESSOR_COUNT.number(), 16); // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+    /// ```
     pub const fn number(self) -> u32 {
         self.0
     }

@@ -35,6 +35,22 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(stream.download(&buffer)?, [1, 9, 9, 4]);
 /// # Ok(()) }
 /// ```
+///
+/// Its parts, and views of the whole:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut buffer = stream.upload(&[3_u32, 1, 2])?;
+/// assert!(!buffer.is_empty() && buffer.device() == stream.device());
+/// // A view says which elements are used, and how.
+/// let (whole, rest) = (buffer.view(), buffer.slice(1..)?);
+/// assert_eq!((whole.len(), rest.len()), (3, 2));
+/// stream.fill_into(7, buffer.view_mut().slice(..1)?)?;
+/// assert_eq!(stream.download(&buffer)?, [7, 1, 2]);
+/// # Ok(()) }
+/// ```
 #[repr(C)] // The length is next to what else a launch reads.
 pub struct DeviceBuffer<T: DeviceCopy> {
     len: usize,
@@ -189,6 +205,29 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// The first `width * height` elements as `height` rows of `width`, to write by a kernel of
     /// rank 2.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Each element gets 10 times its row, and its column.
+    /// #[kernel]
+    /// pub fn number(t: Thread<2>, mut y: DisjointSlice<u32, 2>) {
+    ///     let i = t.index();
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = (10 * i.y() + i.x()) as u32;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut buffer = stream.zeros::<u32>(6)?;
+    /// kernels::number(&stream, Grid::cover([3, 2]), buffer.view_2d_mut(3, 2)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [0, 1, 2, 10, 11, 12]);
+    /// assert!(buffer.view_2d_mut(4, 2).is_err()); // 8 elements of 6
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::ViewTooLarge`] if that is more than the buffer has.
     pub fn view_2d_mut(&mut self, width: usize, height: usize) -> Result<DeviceViewMut<'_, T, 2>> {
@@ -253,6 +292,30 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     }
 
     /// As [`DeviceBuffer::as_device_ptr`], to write through.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// x[i] <- 2 x[i]
+    /// ///
+    /// /// # Safety
+    /// /// `x` leads to an element for each thread.
+    /// #[kernel]
+    /// pub unsafe fn double(t: Thread<1>, x: *mut u32) {
+    ///     // SAFETY: there is an element for each thread.
+    ///     unsafe { *x.add(t.index().get()) *= 2 };
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&[1, 2, 3])?;
+    /// // SAFETY: three threads, three elements, in a buffer that lives longer than the launch.
+    /// unsafe { kernels::double(&stream, Grid::new(1, 3), x.as_device_ptr_mut())? };
+    /// assert_eq!(stream.download(&x)?, [2, 4, 6]);
+    /// # Ok(()) }
+    /// ```
     pub fn as_device_ptr_mut(&mut self) -> DevicePtrMut<T> {
         DevicePtrMut::new(self.start())
     }

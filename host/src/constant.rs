@@ -57,6 +57,34 @@ pub(crate) use memory::{Enqueueing, Running, begin_launch, enqueue_alone, enqueu
 /// assert_eq!(stream.download(&y)?, [8.0, 0.0]);
 /// # Ok(()) }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// #[constant]
+/// pub static FACTOR: Constant<u32> = Constant::new(2);
+///
+/// #[kernel]
+/// pub fn scale(t: Thread<1>, mut y: DisjointSlice<u32>) {
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y *= *FACTOR;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let factors = stream.upload(&[3, 10])?; // as if a kernel had found them
+/// let mut y = stream.fill(1, 4)?;
+/// for factor in factors.chunks(1)? {
+///     kernels::FACTOR.copy_from(&stream, factor)?; // on the device; nobody waits
+///     kernels::scale(&stream, Grid::cover(4), &mut y)?;
+/// }
+/// assert_eq!(stream.download(&y)?, [30; 4]);
+/// assert!(kernels::FACTOR.name().ends_with("kernels::FACTOR"));
+/// # Ok(()) }
+/// ```
 pub struct DeviceConstant<T> {
     memory: ConstantMemory,
     value: PhantomData<fn() -> T>,
@@ -100,9 +128,10 @@ impl<T> DeviceConstant<T> {
 }
 
 impl<T: DeviceCopy> DeviceConstant<T> {
-    /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read
-    /// it. Returns when `value` is free to be changed. A graph that records this keeps a copy of `value` as it is now;
-    /// to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer of the graph.
+    /// Sets it on the device of `stream`, after all work there so far, and after all launches so far that may read it
+    /// (`cudaMemcpyToSymbol`). Returns when `value` is free to be changed. A graph that records this keeps a copy of
+    /// `value` as it is now; to have each launch take another, record [`copy_from`](DeviceConstant::copy_from) a buffer
+    /// of the graph.
     ///
     /// # Errors
     /// If the module does not load, or a failure of the device.
@@ -133,7 +162,7 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>()) }
     }
 
-    /// What the device of `stream` has, once all work enqueued there so far has run.
+    /// What the device of `stream` has, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
     ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; or as [`set`](DeviceConstant::set).

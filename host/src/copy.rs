@@ -115,7 +115,7 @@ impl Stream {
         self.read_view(target.as_mut_ptr(), source)
     }
 
-    /// A new buffer of `len` elements whose bytes are all 0 (`cuMemsetD8Async`).
+    /// A new buffer of `len` elements whose bytes are all 0 (`cuMemAllocFromPoolAsync`, `cuMemsetD8Async`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -130,7 +130,7 @@ impl Stream {
         DeviceBuffer::allocate(self, len, Contents::Zeroed)
     }
 
-    /// A new buffer of `len` elements of unknown content.
+    /// A new buffer of `len` elements of unknown content (`cuMemAllocFromPoolAsync`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -170,7 +170,7 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Sets existing elements to `value`; see [`Stream::fill`].
+    /// Sets existing elements to `value` (`cuMemsetD8Async`, `D16`, `D32`); see [`Stream::fill`].
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

@@ -14,6 +14,25 @@
 /// assert!(matches!(stream.zeros::<u8>(2 << 20), Err(Error::OutOfMemory { .. })));
 /// # Ok(()) }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # #[kernel]
+/// # pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 20_000]>) {}
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::CpuOptions;
+///
+/// // As on a GPU of compute capability 7.5, whose blocks have 64 KiB of shared memory: does the kernel fit?
+/// let turing = Device::cpu_with(CpuOptions::new().shared_memory_per_block(64 << 10))?;
+/// let refused = kernels::tiled(&turing.new_stream()?, Grid::new(1, 32)); // 80 000 bytes
+/// assert!(matches!(refused, Err(Error::SharedMemoryTooLarge { .. })), "{refused:?}");
+/// kernels::tiled(&Device::cpu().new_stream()?, Grid::new(1, 32))?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuOptions {
     pub(crate) memory: Option<u64>,

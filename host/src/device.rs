@@ -26,6 +26,19 @@ use crate::stream_options::StreamOptions;
 /// # drop(stream);
 /// # Ok(()) }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::DeviceKind;
+///
+/// let device = Device::cpu();
+/// assert_eq!((device.kind(), device.is_cuda()), (DeviceKind::Cpu, false));
+/// assert_eq!((device.ordinal(), device.compute_capability()), (None, None)); // Some(0), Some((9, 0)) for an H200
+/// assert!(device.to_string().contains(device.name()));
+/// assert_eq!(device.shared_memory_per_block(), 227 << 10); // 227 KiB
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Device {
     backend: DeviceBackend,
@@ -54,7 +67,21 @@ pub enum DeviceKind {
     Cpu,
 }
 
-/// The memory of a device in bytes.
+/// The memory of a device in bytes (`cuMemGetInfo`).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{CpuOptions, MemoryInfo};
+///
+/// /// How many `f32` still fit, if a tenth of the memory is left to others.
+/// fn room(memory: MemoryInfo) -> u64 {
+///     memory.free.saturating_sub(memory.total / 10) / 4
+/// }
+/// let device = Device::cpu_with(CpuOptions::new().memory(1000))?;
+/// assert_eq!(device.memory_info()?.map(room), Some(225));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryInfo {
@@ -160,7 +187,8 @@ impl Device {
         Ok(Device { backend: DeviceBackend::Cpu(CpuDevice::with_options(&options)?) })
     }
 
-    /// All devices: the CUDA GPUs in the driver's order, then the CPU. GPUs are not opened by this.
+    /// All devices: the CUDA GPUs in the driver's order (`cuDeviceGetCount`), then the CPU. GPUs are not opened by
+    /// this.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -194,7 +222,7 @@ impl Device {
         devices.iter().find(|device| device.context().is_ok()).map(Self::from)
     }
 
-    /// The device's name, as its maker calls it.
+    /// The device's name, as its maker calls it (`cuDeviceGetName`).
     pub fn name(&self) -> &str {
         match &self.backend {
             DeviceBackend::Cuda(device) => device.name(),
@@ -223,7 +251,8 @@ impl Device {
         }
     }
 
-    /// The CUDA compute capability (major, minor): (9, 0) for an H200. `None` for the CPU.
+    /// The CUDA compute capability (major, minor): (9, 0) for an H200 (`CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`,
+    /// `_MINOR`). `None` for the CPU.
     pub fn compute_capability(&self) -> Option<(u32, u32)> {
         match &self.backend {
             DeviceBackend::Cuda(device) => Some(device.capability()),
@@ -249,7 +278,7 @@ impl Device {
         }
     }
 
-    /// The most bytes of shared memory that a block can have.
+    /// The most bytes of shared memory that a block can have (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
     #[inline]
     pub fn shared_memory_per_block(&self) -> usize {
         match &self.backend {
@@ -282,6 +311,16 @@ impl Device {
     /// `keep` bytes, so that other programs can have it (`cuMemPoolTrimTo`). Buffers in use stay.
     /// The CPU device keeps no such memory.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// drop(stream.zeros::<u8>(1 << 20)?); // the pool keeps the megabyte for the next buffer
+    /// stream.synchronize()?;
+    /// stream.device().trim_memory(0)?; // other programs can have it
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If the device has failed.
     pub fn trim_memory(&self, keep: usize) -> Result<()> {
@@ -293,6 +332,17 @@ impl Device {
 
     /// A new stream: a queue of work that runs in order, and in parallel to other streams
     /// (`cuStreamCreateWithPriority`, non-blocking).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let (a, b) = (device.new_stream()?, device.new_stream()?); // at the same time, but for
+    /// let x = a.fill(1_u32, 1000)?;
+    /// let y = b.duplicate(&x)?; // what uses the same buffer: this comes after the fill
+    /// assert_eq!(b.download(&y)?, [1; 1000]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the device cannot be opened, or has no room for a stream.
@@ -344,6 +394,32 @@ impl Device {
     }
 
     /// Lets what kernels of this device print go to standard output again.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn greet(t: Thread<1>) {
+    /// #     ferrogrid::device::println!("thread {}", t.thread_rank());
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let (device, text) = (Device::cpu(), Arc::new(Mutex::new(String::new())));
+    /// let kept = text.clone();
+    /// device.set_output(move |line| kept.lock().unwrap().push_str(line));
+    /// let stream = device.new_stream()?;
+    /// kernels::greet(&stream, Grid::new(1, 1))?;
+    /// stream.synchronize()?;
+    /// device.clear_output();
+    /// kernels::greet(&stream, Grid::new(1, 1))?; // to standard output
+    /// stream.synchronize()?;
+    /// assert_eq!(*text.lock().unwrap(), "thread 0\n");
+    /// # Ok(()) }
+    /// ```
     pub fn clear_output(&self) {
         self.lead_output(None);
     }

@@ -5,6 +5,39 @@ use std::fmt;
 use std::panic::Location;
 
 /// A place in the source of a kernel.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Waits for the whole grid, which is only there in a cooperative launch.
+/// ///
+/// /// # Safety
+/// /// None: its launch is not cooperative.
+/// #[kernel]
+/// pub unsafe fn wait_for_all(t: Thread<1>) {
+///     // SAFETY: not kept, to see what is said of it.
+///     unsafe { wait(&t) }
+/// }
+///
+/// /// # Safety
+/// /// All threads of the grid make this call together.
+/// #[track_caller]
+/// unsafe fn wait(t: &Thread<1>) {
+///     // SAFETY: passed on.
+///     unsafe { t.sync_grid() }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// // SAFETY: the CPU device reports what the kernel does wrong.
+/// unsafe { kernels::wait_for_all(&stream, Grid::new(1, 32))? };
+/// let Err(Error::NotCooperative { place, .. }) = stream.synchronize() else { panic!() };
+/// assert_eq!(place.file, file!());
+/// assert!(place.line < line!() && place.to_string().starts_with(file!())); // file:line:column
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourcePlace {
@@ -29,6 +62,44 @@ impl fmt::Display for SourcePlace {
 }
 
 /// Whom a barrier waits for.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// # Safety
+/// /// None: block 1 does not reach the barrier.
+/// #[kernel(cooperative)]
+/// pub unsafe fn all_but_one(t: Thread<1>) {
+///     if t.block_idx()[0] == 1 {
+///         return;
+///     }
+///     // SAFETY: not kept, to see what is said of it.
+///     unsafe { wait(&t) }
+/// }
+///
+/// /// # Safety
+/// /// All threads of the grid make this call together.
+/// #[track_caller]
+/// unsafe fn wait(t: &Thread<1>) {
+///     // SAFETY: passed on.
+///     unsafe { t.sync_grid() }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::BarrierReach;
+///
+/// // Its words are those of errors, which name the barrier so.
+/// assert_eq!(BarrierReach::Grid.to_string(), "grid barrier");
+/// // SAFETY: the CPU device reports what the kernel does wrong.
+/// unsafe { kernels::all_but_one(&stream, Grid::new(3, 32))? };
+/// let error = stream.synchronize().unwrap_err();
+/// assert!(error.to_string().contains("wait at the grid barrier at"), "{error}");
+/// assert!(matches!(error, Error::GridBarrierDivergence { waiting_blocks: 2, ended_blocks: 1, .. }));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BarrierReach {
@@ -51,6 +122,43 @@ impl fmt::Display for BarrierReach {
 }
 
 /// Threads of one block that wait at the same barrier of the source.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// # Safety
+/// /// All threads of the block make this call together.
+/// #[track_caller]
+/// unsafe fn wait(t: &Thread<1>) {
+///     // SAFETY: passed on.
+///     unsafe { t.sync_threads() }
+/// }
+///
+/// /// # Safety
+/// /// None: its threads do not all reach the barrier.
+/// #[kernel]
+/// pub unsafe fn some_wait(t: Thread<1>) {
+///     if t.thread_rank() < 3 {
+///         // SAFETY: not kept, to see what is said of it.
+///         unsafe { wait(&t) }
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::BarrierReach;
+///
+/// // SAFETY: the CPU device reports what the kernel does wrong.
+/// unsafe { kernels::some_wait(&stream, Grid::new(1, 64))? };
+/// let Err(Error::BarrierDivergence { waiting, exited, .. }) = stream.synchronize() else { panic!() };
+/// assert_eq!((waiting.len(), waiting[0].reach), (1, BarrierReach::Block));
+/// assert_eq!(waiting[0].threads, [[0, 0, 0], [1, 0, 0], [2, 0, 0]]);
+/// assert_eq!(exited.len(), 61);
+/// println!("{}", waiting[0]); // at the barrier at src/main.rs:14:9 wait 3 threads: (0, 0, 0), ...
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitingThreads {
@@ -76,6 +184,35 @@ impl fmt::Display for WaitingThreads {
 }
 
 /// What keeps a warp operation from going on.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Lane 5 has gone when the others shuffle.
+/// #[kernel]
+/// pub fn too_few(t: Thread<1>, mut y: DisjointSlice<u32>) {
+///     if t.warp().lane() == 5 {
+///         return;
+///     }
+///     let seen = t.warp().shuffle_xor(t.thread_rank(), 1);
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y = seen;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::LaneFault;
+///
+/// let mut y = stream.zeros(32)?;
+/// kernels::too_few(&stream, Grid::new(1, 32), &mut y)?;
+/// let Err(Error::WarpDivergence { lane, fault, mask, .. }) = stream.synchronize() else { panic!() };
+/// assert_eq!((lane, fault, mask), (5, LaneFault::Exited, u32::MAX));
+/// assert_eq!(fault.to_string(), "which has exited");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaneFault {

@@ -29,6 +29,21 @@ use crate::stream::Stream;
 /// println!("{:?}", end.elapsed_since(&start)?);
 /// # Ok(()) }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let (ones, filled) = (stream.fill(1_u32, 1000)?, stream.record()?);
+/// assert_eq!(filled.device(), stream.device());
+/// while !filled.is_complete()? {
+///     std::thread::yield_now(); // the host does something else
+/// }
+/// // For `cudaStreamWaitEvent` of another library; the CPU device has no handles.
+/// assert_eq!(filled.as_raw().is_some(), stream.device().is_cuda());
+/// # drop(ones);
+/// # Ok(()) }
+/// ```
 pub struct Event {
     device: Device,
     backend: EventBackend,
@@ -78,6 +93,19 @@ impl EventOptions {
 
     /// Lets other processes open it: see [`Event::ipc_handle`] (`CU_EVENT_INTERPROCESS`). Such an event has no
     /// timing (`CU_EVENT_DISABLE_TIMING`). On the CPU device there are none.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::EventOptions;
+    ///
+    /// match Device::best()?.new_event(EventOptions::new().interprocess()) {
+    ///     Ok(event) => assert!(event.elapsed_since(&event).is_err()), // it has no time
+    ///     Err(Error::Unsupported { .. }) => println!("events of the CPU device live in one process"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn interprocess(self) -> Self {
         EventOptions { interprocess: true, timing: false, ..self }

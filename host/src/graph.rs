@@ -31,12 +31,31 @@ use crate::device::Device;
 use crate::error::Result;
 use slot::Slots;
 
-/// A recorded graph: nodes (kernels, copies, fills, host functions), what each comes after, and the buffers
+/// A recorded graph (`CUgraph`): nodes (kernels, copies, fills, host functions), what each comes after, and the buffers
 /// that they use. Made by [`Stream::capture`](crate::Stream::capture); [`Graph::instantiate`] makes it ready
 /// to be launched.
 ///
 /// It borrows the buffers for `'b`, or owns them, so nobody can free them, or use what it writes, as long
 /// as it can be launched.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut y = stream.zeros::<u32>(4)?;
+/// let (graph, ()) = stream.capture(|capture| {
+///     let mut y = capture.write(&mut y)?;
+///     capture.fill_into(1, &mut y)?;
+///     capture.fill_into(2, y.view_mut().slice(2..)?)
+/// })?;
+/// assert!(graph.len() == 2 && !graph.is_empty() && graph.device() == stream.device());
+/// for node in graph.nodes() {
+///     println!("{} comes after {:?}", node.index(), graph.dependencies(node)?);
+/// }
+/// graph.instantiate()?.launch(&stream)?;
+/// assert_eq!(stream.download(&y)?, [1, 1, 2, 2]);
+/// # Ok(()) }
+/// ```
 pub struct Graph<'b> {
     id: u64,
     device: Device,
@@ -46,7 +65,22 @@ pub struct Graph<'b> {
     kept: Address,
 }
 
-/// A node of a graph, and of what it is instantiated as.
+/// A node of a graph, and of what it is instantiated as (`CUgraphNode`).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut y = stream.zeros::<u8>(4)?;
+/// let (graph, (first, second)) = stream.capture(|capture| {
+///     let mut y = capture.write(&mut y)?;
+///     let first = capture.node(&[], |stream| stream.fill_into(1, &mut y))?;
+///     Ok((first, capture.host_node(&[first], || println!("filled"))?))
+/// })?;
+/// assert_eq!((first.index(), second.index()), (0, 1)); // in the order of recording
+/// assert_eq!(graph.dependencies(second)?, [first]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GraphNode {
     graph: u64,
@@ -81,13 +115,14 @@ impl<'b> Graph<'b> {
         self.nodes.is_empty()
     }
 
-    /// All nodes, in the order of recording.
+    /// All nodes, in the order of recording (as `cuGraphGetNodes`).
     pub fn nodes(&self) -> impl Iterator<Item = GraphNode> + use<> {
         let graph = self.id;
         (0..self.nodes.len()).map(move |index| GraphNode { graph, index })
     }
 
-    /// The nodes that `node` comes after, without those that come before another of them.
+    /// The nodes that `node` comes after, without those that come before another of them (as
+    /// `cuGraphNodeGetDependencies`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

@@ -49,6 +49,21 @@ enum Size<const R: usize> {
 }
 
 /// The elements that [`Grid::cover`] takes: `usize` for rank 1, `[usize; R]` for any rank.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::Extent;
+///
+/// let image: Vec<f32> = vec![0.0; 640 * 480];
+/// assert_eq!(image.len().extent(), [640 * 480]); // rank 1: the number
+/// assert_eq!([640, 480].extent(), [640, 480]); // rank 2: width, height
+/// let (line, plane): (Grid<1>, Grid<2>) = (Grid::cover(image.len()), Grid::cover([640, 480]));
+/// # assert_ne!(line, Grid::cover(1));
+/// # assert_ne!(plane, Grid::cover([1, 1]));
+/// # Ok(()) }
+/// ```
 pub trait Extent<const R: usize> {
     /// Elements along each axis, x first.
     fn extent(self) -> [usize; R];
@@ -70,6 +85,19 @@ impl<const R: usize> Extent<R> for [usize; R] {
 /// rank; and `i32`, which is what a literal without a type is.
 ///
 /// A number that a device does not take, or that has more than 32 bits, or is negative, is an error of the launch.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::Dimensions;
+///
+/// assert_eq!(256.dimensions(), [256]); // a literal without a type
+/// assert_eq!([32_u32, 8].dimensions(), [32, 8]);
+/// let blocks: usize = 1000_usize.div_ceil(256); // as `div_ceil` gives it, without a conversion
+/// assert_eq!(Grid::<1>::new(blocks, 256), Grid::new(4_u32, 256_u32));
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the number of blocks or threads of this grid",
     label = "expected `u32` or `usize`, or an array of them",
@@ -169,6 +197,26 @@ impl<const R: usize> Grid<R> {
     }
 
     /// The same with blocks of `threads` threads, x first.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn threads(t: Thread<1>, mut y: DisjointSlice<u32>) {
+    /// #     if let Some(y) = y.get_mut(t.index()) {
+    /// #         *y = t.block_dim()[0];
+    /// #     }
+    /// # }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros(3)?;
+    /// kernels::threads(&stream, Grid::cover(3).with_block(64), &mut y)?; // each thread tells how many a block has
+    /// assert_eq!(stream.download(&y)?, [64; 3]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn with_block(self, threads: impl Dimensions<R>) -> Self {
         let (block, unfit) = narrow(threads.dimensions(), Counted::Threads);
@@ -273,6 +321,34 @@ fn fits<const R: usize>(sizes: [u64; R], limits: [u32; 3]) -> bool {
 }
 
 /// What may stand for the grid at the launch of a kernel of rank `R`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # /// y <- i + 1
+/// # #[kernel]
+/// # pub fn number(t: Thread<1>, mut y: DisjointSlice<u32>) {
+/// #     let i = t.index();
+/// #     if let Some(y) = y.get_mut(i) {
+/// #         *y = i.get() as u32 + 1;
+/// #     }
+/// # }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::IntoGrid;
+///
+/// /// A launch function of one's own, that takes what kernels take.
+/// fn number(stream: &Stream, grid: impl IntoGrid<1>) -> ferrogrid::Result<Vec<u32>> {
+///     let mut y = stream.zeros(3)?;
+///     kernels::number(stream, grid.into_grid().with_block(32), &mut y)?;
+///     stream.download(&y)
+/// }
+/// assert_eq!(number(&stream, Grid::cover(3))?, [1, 2, 3]);
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "the kernel runs over a grid of rank {R}, and `{Self}` is not one",
     label = "expected a `Grid<{R}>`",
@@ -325,14 +401,29 @@ impl LaunchShape {
 }
 
 /// What a device takes in one launch.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::Limits;
+///
+/// let device = Device::cpu();
+/// assert_eq!(*device.limits(), Limits::CUDA);
+/// // As many threads as fit, in whole warps of 32, along x:
+/// let threads = 5000.min(device.limits().max_threads_per_block).min(device.limits().max_block[0]);
+/// assert_eq!(threads, 1024);
+/// assert_eq!(device.limits().max_grid, [2_147_483_647, 65_535, 65_535]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Threads in a block.
+    /// Threads in a block (`CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK`).
     pub max_threads_per_block: u32,
-    /// Threads in a block along each axis, x first.
+    /// Threads in a block along each axis, x first (`CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X`, `_Y`, `_Z`).
     pub max_block: [u32; 3],
-    /// Blocks in a grid along each axis, x first.
+    /// Blocks in a grid along each axis, x first (`CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X`, `_Y`, `_Z`).
     pub max_grid: [u32; 3],
 }
 

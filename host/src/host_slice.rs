@@ -48,6 +48,32 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(y, [12.0, 14.0, 16.0]);
 /// # Ok(()) }
 /// ```
+///
+/// With [`In::into_2d`], for a kernel that reads a `Plane<T>`:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The sums of the rows of a plane.
+/// #[kernel]
+/// pub fn sums(t: Thread<1>, x: Plane<u32>, mut y: DisjointSlice<u32>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = (0..x.width()).map(|column| x[i.get()][column]).sum();
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{In, Out};
+///
+/// let mut y = [0; 2];
+/// kernels::sums(&stream, Grid::cover(2), In(&[1, 2, 3, 4, 5, 6]).into_2d(3, 2), Out(&mut y))?;
+/// assert_eq!(y, [6, 15]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct In<'a, T>(pub &'a [T]);
 
@@ -83,6 +109,45 @@ pub struct In<'a, T>(pub &'a [T]);
 /// assert_eq!(y, [0, 1, 4, 9, 16]);
 /// # Ok(()) }
 /// ```
+///
+/// In rank 3 and 2:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- the distance from the corner, counted in steps along the axes.
+/// #[kernel]
+/// pub fn steps(t: Thread<3>, mut y: DisjointSlice<u32, 3>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = i.position().iter().sum::<usize>() as u32;
+///     }
+/// }
+///
+/// /// The same in a plane.
+/// #[kernel]
+/// pub fn steps_2d(t: Thread<2>, mut y: DisjointSlice<u32, 2>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = i.position().iter().sum::<usize>() as u32;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::Out;
+///
+/// let mut y = [0; 8];
+/// kernels::steps(&stream, Grid::cover([2, 2, 2]), Out(&mut y).into_3d(2, 2, 2))?;
+/// assert_eq!(y, [0, 1, 1, 2, 1, 2, 2, 3]);
+/// kernels::steps_2d(&stream, Grid::cover([4, 2]), Out(&mut y).into_2d(4, 2))?;
+/// assert_eq!(y, [0, 1, 2, 3, 1, 2, 3, 4]);
+/// let refused = kernels::steps_2d(&stream, Grid::cover([4, 4]), Out(&mut y).into_2d(4, 4));
+/// assert!(matches!(refused, Err(Error::ViewTooLarge { length: 8, .. }))); // 16 elements of 8
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Out<'a, T>(pub &'a mut [T]);
 
@@ -116,11 +181,69 @@ pub struct Out<'a, T>(pub &'a mut [T]);
 /// assert_eq!(y, [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
 /// # Ok(()) }
 /// ```
+///
+/// In rank 3:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Adds to each element the number of its layer.
+/// #[kernel]
+/// pub fn add_layer(t: Thread<3>, mut y: DisjointSlice<u32, 3>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y += i.z() as u32;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::InOut;
+///
+/// let mut y = [10, 20, 30, 40, 50, 60]; // 3 layers of one row of two
+/// kernels::add_layer(&stream, Grid::cover([2, 1, 3]), InOut(&mut y).into_3d(2, 1, 3))?;
+/// assert_eq!(y, [10, 20, 31, 41, 52, 62]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct InOut<'a, T>(pub &'a mut [T]);
 
 /// An [`In`], [`Out`] or [`InOut`] as the place of rows or layers, for a kernel that reads a `Plane<T>` or writes
 /// a `DisjointSlice<T, R>`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- the transpose of x
+/// #[kernel]
+/// pub fn transpose(t: Thread<2>, x: Plane<u32>, mut y: DisjointSlice<u32, 2>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = x[i.x()][i.y()];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{In, Out};
+///
+/// let mut y = [0; 6];
+/// let x = In(&[1, 2, 3, 4, 5, 6]).into_2d(3, 2); // 2 rows of 3
+/// kernels::transpose(&stream, Grid::cover([2, 3]), x, Out(&mut y).into_2d(2, 3))?;
+/// assert_eq!(y, [1, 4, 2, 5, 3, 6]);
+/// # Ok(()) }
+/// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Shaped<A, const R: usize> {
     slice: A,

@@ -28,6 +28,30 @@ pub use handle::{IpcError, IpcEventHandle, IpcMemoryHandle};
 /// events made with [`EventOptions::interprocess`](crate::EventOptions::interprocess), or by waiting and telling.
 ///
 /// The process that made it keeps it until all others have dropped theirs.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[cfg(not(target_os = "linux"))]
+/// # fn main() {}
+/// # #[cfg(target_os = "linux")]
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{IpcBuffer, IpcMemoryHandle};
+///
+/// let mut made = stream.ipc_zeros::<f32>(4)?;
+/// stream.fill_into(1.0, made.view_mut())?;
+/// stream.fill_into(2.0, made.slice_mut(..2)?)?;
+/// stream.synchronize()?; // before the other process may look
+/// let bytes = made.ipc_handle().to_bytes(); // to it, by a pipe or a file
+///
+/// // There (on the CPU device also here, to try it):
+/// let handle = IpcMemoryHandle::from_bytes(&bytes)?;
+/// assert_eq!(handle.byte_len(), 16);
+/// // SAFETY: they are `f32`; nobody writes them now; `made` is dropped later.
+/// let opened: IpcBuffer<f32> = unsafe { stream.ipc_open(&handle)? };
+/// assert_eq!(stream.download(&opened)?, [2.0, 2.0, 1.0, 1.0]);
+/// # Ok(()) }
+/// ```
 pub struct IpcBuffer<T: DeviceCopy> {
     buffer: DeviceBuffer<T>,
     handle: IpcMemoryHandle,
@@ -67,6 +91,22 @@ impl Stream {
 
     /// The buffer that another process has made and named by `handle` (`cuIpcOpenMemHandle`). Dropping it
     /// closes it here (`cuIpcCloseMemHandle`), after all work that uses it.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::IpcMemoryHandle;
+    ///
+    /// /// The sum of a buffer of `f32` that another process has filled, and now leaves alone.
+    /// fn sum(stream: &Stream, bytes: &[u8]) -> ferrogrid::Result<f32> {
+    ///     let handle = IpcMemoryHandle::from_bytes(bytes)?;
+    ///     // SAFETY: as this function says; its maker keeps it until it has the answer.
+    ///     let theirs = unsafe { stream.ipc_open::<f32>(&handle)? };
+    ///     Ok(stream.download(&theirs)?.iter().sum())
+    /// }
+    /// assert!(sum(&Device::cpu().new_stream()?, b"no handle").is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`IpcError::OtherKind`] if it is of a GPU and this the CPU, or the other way round;
@@ -116,6 +156,21 @@ impl<T: DeviceCopy> IpcBuffer<T> {
 impl Event {
     /// What another process needs to wait for this event, or to record it (`cuIpcGetEventHandle`).
     ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::EventOptions;
+    ///
+    /// let device = Device::cuda(0)?;
+    /// let stream = device.new_stream()?;
+    /// let filled = device.new_event(EventOptions::new().interprocess())?;
+    /// let bytes = filled.ipc_handle()?.to_bytes(); // to the other process, once
+    /// let mut shared = stream.ipc_zeros::<f32>(1000)?;
+    /// stream.fill_into(1.0, &mut shared)?;
+    /// stream.record_into(&filled)?; // what it waits for
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`IpcError::NotInterprocess`] if it was not made with
     /// [`EventOptions::interprocess`](crate::EventOptions::interprocess); [`Error::Unsupported`] on the CPU
@@ -132,6 +187,19 @@ impl Event {
 impl Device {
     /// The event that another process has made and named by `handle` (`cuIpcOpenEventHandle`), to wait for
     /// what that process records. It has no time.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::IpcEventHandle;
+    ///
+    /// let bytes = std::fs::read("event").unwrap(); // from the process that records it
+    /// let device = Device::cuda(0)?;
+    /// let filled = device.ipc_open_event(&IpcEventHandle::from_bytes(&bytes)?)?;
+    /// let stream = device.new_stream()?;
+    /// stream.wait(&filled)?; // what comes here starts after their work
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Unsupported`] on the CPU device; or what the driver says: a process cannot open what it has

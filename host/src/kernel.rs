@@ -79,6 +79,27 @@ const CACHED_DEVICES: usize = 16;
 /// println!("{} is at {}:{}", kernel.name(), kernel.location().0, kernel.location().1);
 /// # }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Pairs of blocks, of at most 128 threads.
+/// #[kernel(max_threads = 128, cluster = 2)]
+/// pub fn paired(_t: Thread<1>) {}
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// let kernel = kernels::paired::kernel();
+/// assert_eq!((kernel.max_threads(), kernel.cluster()), (Some(128), Some([2, 1, 1])));
+/// assert!(kernel.entry().contains("paired")); // the name to look for in a profiler
+///
+/// // The device code that is embedded in the program. This module, for the CPU device alone, has none.
+/// assert!(kernel.architectures().is_empty() && kernel.ptx().is_none());
+/// assert_eq!((kernel.ptx_for("sm_90"), kernel.cubin_for("sm_90")), (None, None));
+/// assert_eq!(kernel.math_library(), None);
+/// # Ok(()) }
+/// ```
 #[repr(C, align(64))]
 pub struct Kernel {
     /// The function that the first device loaded; null until the first launch there. Devices live as long as the
@@ -107,17 +128,18 @@ impl Kernel {
         self.descriptor.rank
     }
 
-    /// The shape of a block that `#[kernel(block = ...)]` fixes, x first, 1 above the rank.
+    /// The shape of a block that `#[kernel(block = ...)]` fixes (PTX `.reqntid`), x first, 1 above the rank.
     pub fn block(&self) -> Option<[u32; 3]> {
         self.descriptor.block
     }
 
-    /// The most threads in a block that `#[kernel(max_threads = ...)]` allows.
+    /// The most threads in a block that `#[kernel(max_threads = ...)]` allows (PTX `.maxntid`).
     pub fn max_threads(&self) -> Option<u32> {
         self.descriptor.max_threads
     }
 
-    /// The blocks along each axis that `#[kernel(cluster = ...)]` makes a cluster of, x first, 1 above the rank.
+    /// The blocks along each axis that `#[kernel(cluster = ...)]` makes a cluster of (PTX `.reqnctapercluster`), x
+    /// first, 1 above the rank.
     pub fn cluster(&self) -> Option<[u32; 3]> {
         self.descriptor.cluster
     }
@@ -128,7 +150,7 @@ impl Kernel {
         self.descriptor.shared_bytes
     }
 
-    /// The name of its entry point in the PTX.
+    /// The name of its entry point in the PTX (`.entry`).
     pub fn entry(&self) -> &'static str {
         self.descriptor.entry
     }

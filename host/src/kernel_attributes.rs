@@ -6,34 +6,76 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
 
-/// The attributes of a kernel on a device: CUDA's `cudaFuncAttributes`, from [`Device::attributes`].
+/// The attributes of a kernel on a device: CUDA's `cudaFuncAttributes`, from [`Device::attributes`]. Capitals name the
+/// driver's attribute, without `CU_FUNC_ATTRIBUTE_`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Each block has 4 KiB.
+/// #[kernel(max_threads = 512)]
+/// pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 1024]>) {}
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// let attributes = Device::cpu().attributes(kernels::tiled::kernel())?;
+/// assert_eq!((attributes.max_threads_per_block, attributes.static_shared_memory), (512, 4096));
+/// // What ptxas found, on a GPU; the CPU device has no such registers.
+/// println!("{} registers, {} bytes of local memory", attributes.registers, attributes.local_memory);
+/// assert_eq!(attributes.binary_version, None);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelAttributes {
-    /// 32-bit registers of each thread. 0 on the CPU.
+    /// 32-bit registers of each thread (`NUM_REGS`). 0 on the CPU.
     pub registers: u32,
     /// Bytes of shared memory whose size is fixed in the kernel: for Rust kernels that of their `Shared`
-    /// parameters.
+    /// parameters (`SHARED_SIZE_BYTES`).
     pub static_shared_memory: u32,
-    /// Bytes of local memory of each thread: its stack, and registers that did not fit. 0 on the CPU.
+    /// Bytes of local memory of each thread: its stack, and registers that did not fit (`LOCAL_SIZE_BYTES`). 0 on the
+    /// CPU.
     pub local_memory: u32,
-    /// Bytes of constant memory for the constants of the user. 0 on the CPU.
+    /// Bytes of constant memory for the constants of the user (`CONST_SIZE_BYTES`). 0 on the CPU.
     pub constant_memory: u32,
-    /// Threads that a block of this kernel may have on this device.
+    /// Threads that a block of this kernel may have on this device (`MAX_THREADS_PER_BLOCK`).
     pub max_threads_per_block: u32,
-    /// Bytes of dynamic shared memory that a launch may have now; launches raise it as they need. That of the
-    /// `Shared` parameters of Rust kernels counts as dynamic here, because the launch passes it.
+    /// Bytes of dynamic shared memory that a launch may have now (`MAX_DYNAMIC_SHARED_SIZE_BYTES`); launches raise it
+    /// as they need. That of the `Shared` parameters of Rust kernels counts as dynamic here, because the launch passes
+    /// it.
     pub max_dynamic_shared_memory: u32,
-    /// The part of the L1 cache preferred for shared memory in per cent; `None` leaves it to the driver.
+    /// The part of the L1 cache preferred for shared memory in per cent (`PREFERRED_SHARED_MEMORY_CARVEOUT`); `None`
+    /// leaves it to the driver.
     pub preferred_shared_memory_carveout: Option<u32>,
-    /// The virtual architecture that its PTX was compiled for: (9, 0) for `compute_90`. `None` on the
+    /// The virtual architecture that its PTX was compiled for: (9, 0) for `compute_90` (`PTX_VERSION`). `None` on the
     /// CPU.
     pub ptx_version: Option<(u32, u32)>,
-    /// The architecture of its machine code: (9, 0) for `sm_90`. `None` on the CPU.
+    /// The architecture of its machine code: (9, 0) for `sm_90` (`BINARY_VERSION`). `None` on the CPU.
     pub binary_version: Option<(u32, u32)>,
 }
 
 /// How a kernel would rather divide the memory that the L1 cache and shared memory share.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # #[kernel]
+/// # pub fn gather(t: Thread<1>, table: &[f32], mut y: DisjointSlice<f32>) {
+/// #     if let Some(y) = y.get_mut(t.index()) {
+/// #         *y = table[0];
+/// #     }
+/// # }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::CachePreference;
+///
+/// // It reads a small table again and again, and has no shared memory.
+/// Device::cpu().set_cache_preference(kernels::gather::kernel(), CachePreference::L1)?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CachePreference {
@@ -112,6 +154,23 @@ impl Device {
     /// (`CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`); `None` leaves it to the driver. The
     /// driver rounds up to what the hardware can. Nothing happens on the CPU.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 1024]>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::cpu(), kernels::tiled::kernel());
+    /// device.set_shared_memory_carveout(kernel, Some(50))?; // half of it, and the other half for the cache
+    /// println!("{:?}", device.attributes(kernel)?.preferred_shared_memory_carveout); // Some(50) on a GPU
+    /// device.set_shared_memory_carveout(kernel, None)?; // as the driver thinks best
+    /// assert_eq!(device.attributes(kernel)?.preferred_shared_memory_carveout, None);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than 100.
     pub fn set_shared_memory_carveout(&self, kernel: &'static Kernel, percent: Option<u32>) -> Result<()> {
@@ -125,6 +184,21 @@ impl Device {
     /// Lets launches of `kernel` have up to `bytes` of dynamic shared memory
     /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`). Launches by this crate do it themselves; it is
     /// for other libraries that launch the same function. Nothing happens on the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn sized(_t: Thread<1>, _tile: SharedSlice<f32>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::cpu(), kernels::sized::kernel());
+    /// device.set_max_dynamic_shared_memory(kernel, 64 << 10)?; // before another library launches it with 64 KiB
+    /// assert!(device.attributes(kernel)?.max_dynamic_shared_memory >= 64 << 10);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than the device has.

@@ -47,12 +47,41 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(values[0], 0);
 /// # Ok(()) }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{Advice, Location};
+///
+/// let mut table = stream.managed_copy(&[1_u32, 2, 3])?;
+/// table.advise(Advice::ReadMostly(true))?; // a copy on each side, until somebody writes
+/// table.advise(Advice::AccessedBy(Location::Device, true))?;
+/// stream.fill_into(0, table.view_mut())?;
+/// stream.prefetch(&table, Location::Host)?; // before the host reads it
+/// assert_eq!(table.read()?, [0, 0, 0]);
+/// # Ok(()) }
+/// ```
 pub struct ManagedBuffer<T: DeviceCopy> {
     /// Of managed memory. Never given away, nor borrowed mutably, so that it stays so.
     buffer: DeviceBuffer<T>,
 }
 
 /// Where managed memory is to be.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::Location;
+///
+/// let numbers = stream.managed_copy(&[1_u32, 2, 3])?;
+/// stream.prefetch(&numbers, Location::Device)?; // kernels will use it
+/// let doubled = stream.duplicate(&numbers)?;
+/// stream.prefetch(&numbers, Location::Host)?; // and then the host
+/// assert_eq!((numbers.read()?, stream.download(&doubled)?), (&[1, 2, 3][..], vec![1, 2, 3]));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Location {
     /// In the memory of the host (`CU_DEVICE_CPU`).
@@ -63,6 +92,20 @@ pub enum Location {
 
 /// What the driver is told of how managed memory will be used (`CUmem_advise`). Results do not depend on
 /// it.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::{Advice, Location};
+///
+/// let results = stream.managed_zeros::<f32>(1000)?;
+/// // They stay on the device, and the host reads them there, over the bus.
+/// results.advise(Advice::PreferredLocation(Some(Location::Device)))?;
+/// results.advise(Advice::AccessedBy(Location::Host, true))?;
+/// assert_eq!(results.read()?[999], 0.0);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Advice {
@@ -109,7 +152,7 @@ impl Stream {
         Ok(ManagedBuffer { buffer: DeviceBuffer::allocate_managed(self, len, Contents::Zeroed)? })
     }
 
-    /// New managed memory with a copy of `data`.
+    /// New managed memory with a copy of `data` (`cuMemAllocManaged`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

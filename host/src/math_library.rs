@@ -4,6 +4,16 @@
 use std::fmt;
 
 /// A library of mathematical functions for device code; see [`Kernel::math_library`](crate::Kernel::math_library).
+///
+/// ```
+/// use ferrogrid::{Kernel, MathLibrary};
+///
+/// /// Whether `sin` and its like give a kernel the results that nvcc's would.
+/// fn agrees_with_nvcc(kernel: &Kernel) -> bool {
+///     kernel.math_library() == Some(MathLibrary::Libdevice)
+/// }
+/// assert_eq!(MathLibrary::Libdevice.to_string(), "libdevice"); // as `cargo ferrogrid inspect` shows it
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MathLibrary {

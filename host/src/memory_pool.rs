@@ -22,6 +22,26 @@ use crate::error::Result;
 /// pool.trim(0)?;
 /// # Ok(()) }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a device of its own, for the figures' sake
+/// let (stream, pool) = (device.new_stream()?, device.memory_pool());
+/// pool.set_release_threshold(64 << 20)?; // on a GPU: up to 64 MiB stay for the next buffers
+/// drop(stream.zeros::<u8>(5000)?);
+/// let kept = stream.zeros::<u8>(1000)?;
+/// stream.synchronize()?;
+/// let statistics = pool.statistics()?;
+/// assert!(statistics.used >= 1000 && statistics.used_high >= 5000);
+///
+/// pool.reset_statistics()?; // how much does the next stage need?
+/// let more = stream.zeros::<u8>(2000)?;
+/// assert!(pool.statistics()?.used_high < 5000);
+/// assert_eq!(pool.limit(), None); // nobody has set one
+/// # drop((kept, more));
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct MemoryPool {
     device: Device,
@@ -29,6 +49,19 @@ pub struct MemoryPool {
 }
 
 /// The figures of a memory pool, in bytes.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let pool = stream.device().memory_pool();
+/// let before = pool.statistics()?;
+/// let _buffer = stream.zeros::<u8>(1 << 16)?;
+/// let now = pool.statistics()?;
+/// println!("{} bytes in use, {} at most so far", now.used, now.used_high);
+/// assert!(now.used <= now.reserved && before.used_high <= now.used_high);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStatistics {
@@ -45,8 +78,17 @@ pub struct PoolStatistics {
 }
 
 impl Device {
-    /// The pool that buffers of this device are allocated from: one of this crate's own, not the device's
-    /// default pool. On the CPU device, and on a GPU without pools, it is the system's allocator.
+    /// The pool that buffers of this device are allocated from: one of this crate's own (`cuMemPoolCreate`), not the
+    /// device's default pool. On the CPU device, and on a GPU without pools, it is the system's allocator.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (stream, pool) = (Device::cpu().new_stream()?, Device::cpu().memory_pool());
+    /// let _buffer = stream.zeros::<u8>(1000)?;
+    /// assert!(pool.statistics()?.used >= 1000); // all streams of a device share it
+    /// # Ok(()) }
+    /// ```
     pub fn memory_pool(&self) -> MemoryPool {
         MemoryPool { device: self.clone(), account: Account::of(self) }
     }

@@ -12,6 +12,23 @@ use crate::error::{Error, Result};
 
 /// What a GPU is doing just now, from [`Device::nvml_figures`]. A figure that this GPU does not have is
 /// `None`.
+///
+/// ```
+/// use ferrogrid_host::{Device, Error, NvmlFigures};
+///
+/// /// The power that is drawn, as a part of what may be.
+/// fn load(figures: NvmlFigures) -> Option<f64> {
+///     Some(f64::from(figures.power_usage?) / f64::from(figures.power_limit?))
+/// }
+/// assert_eq!(load(NvmlFigures::default()), None); // a GPU that does not tell
+/// for gpu in Device::all().iter().filter(|device| device.is_cuda()) {
+///     match gpu.nvml_figures() {
+///         Ok(figures) => println!("{gpu}: {:?} °C, load {:?}", figures.temperature, load(figures)),
+///         Err(Error::Nvml { reason }) => println!("no figures: {reason}"),
+///         Err(error) => println!("{error}"),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct NvmlFigures {

@@ -115,6 +115,17 @@ impl Stream {
     /// A new buffer on this stream's device with a copy of a buffer or view of another; see
     /// [`Stream::copy_peer`].
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (first, second) = (Device::cpu(), Device::cpu_with(ferrogrid::CpuOptions::new())?);
+    /// let theirs = second.new_stream()?.upload(&[1, 2, 3])?;
+    /// let stream = first.new_stream()?;
+    /// let ours = stream.duplicate_peer(&theirs)?;
+    /// assert_eq!((ours.device(), stream.download(&ours)?), (&first, vec![1, 2, 3]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`], or a failure of a device.
     pub fn duplicate_peer<'a, T: DeviceCopy>(

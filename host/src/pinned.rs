@@ -52,6 +52,22 @@ use crate::retired;
 /// assert_eq!(host[0], 0.0);
 /// # Ok(()) }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// let mut frames = device.pinned_zeros_write_combined::<u8>(4)?; // the host only writes there
+/// frames.copy_from_slice(&[1, 2, 3, 4]);
+/// let mut buffer = stream.zeros::<u8>(4)?;
+/// let frames = stream.upload_async(frames, &mut buffer)?.wait()?;
+/// assert_eq!(frames.device(), &device);
+///
+/// let back = stream.download_async(&buffer, device.pinned_copy(&[0; 4])?)?.wait()?;
+/// assert_eq!(back.into_vec(), [1, 2, 3, 4]);
+/// # Ok(()) }
+/// ```
 pub struct PinnedBuffer<T: DeviceCopy> {
     start: NonNull<T>,
     len: usize,
@@ -99,6 +115,19 @@ impl Device {
     /// As [`Device::pinned_zeros`], write-combined (`CU_MEMHOSTALLOC_WRITECOMBINED`): faster for a device to
     /// read, and very slow for the host to read. For memory that the host only writes.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let mut samples = device.pinned_zeros_write_combined::<f32>(3)?;
+    /// samples.copy_from_slice(&[0.5, 1.0, 1.5]); // in order, each once: that is fast
+    /// let mut buffer = stream.zeros(3)?;
+    /// stream.upload_async(samples, &mut buffer)?.wait()?;
+    /// assert_eq!(stream.download(&buffer)?, [0.5, 1.0, 1.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::pinned_zeros`].
     pub fn pinned_zeros_write_combined<T: DeviceCopy + Zeroable>(
@@ -109,6 +138,19 @@ impl Device {
     }
 
     /// Page-locked memory of the host with a copy of `data` (`cuMemHostAlloc`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let weights = device.pinned_copy(&[0.25_f32, 0.5, 0.25])?;
+    /// let mut buffer = stream.zeros(3)?;
+    /// let upload = stream.upload_async(weights, &mut buffer)?; // returns at once
+    /// upload.wait()?;
+    /// assert_eq!(stream.download(&buffer)?, [0.25, 0.5, 0.25]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Device::pinned_zeros`].
@@ -231,7 +273,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
         &self.device
     }
 
-    /// The elements in ordinary memory: those that were given to [`Device::pin`], or a copy.
+    /// The elements in ordinary memory: those that were given to [`Device::pin`] (`cuMemHostUnregister`), or a copy.
     pub fn into_vec(self) -> Vec<T> {
         let Origin::Registered { capacity } = self.origin else { return self.to_vec() };
         let buffer = ManuallyDrop::new(self);

@@ -40,6 +40,20 @@ const ROW_ALIGNMENT: usize = 256;
 ///
 /// Made by [`DeviceView::pitched`], [`DeviceView::step_by`] and [`PitchedBuffer::view`]; taken by [`Stream::copy_2d`] and
 /// [`Stream::download_2d`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let image = stream.upload(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])?; // 3 rows of 4
+/// let inner = image.view().pitched(4, 3, 4)?.slice(1..3, ..2)?; // 2 columns, 2 rows
+/// assert_eq!((inner.width(), inner.height(), inner.pitch()), (2, 2, 4));
+/// let mut rows = [0; 4];
+/// stream.download_2d(inner, &mut rows, 2)?;
+/// assert_eq!(rows, [1, 2, 5, 6]);
+/// assert!(image.view().pitched(4, 4, 4).is_err()); // a row too many
+/// # Ok(()) }
+/// ```
 pub struct PitchedView<'a, T> {
     start: *const T,
     shape: Shape,
@@ -52,6 +66,20 @@ pub struct PitchedView<'a, T> {
 ///
 /// Made by [`DeviceViewMut::pitched`], [`DeviceViewMut::step_by`] and [`PitchedBuffer::view_mut`]; taken by
 /// [`Stream::copy_2d`] and [`Stream::upload_2d`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut image = stream.zeros::<i32>(12)?; // 3 rows of 4
+/// let right = image.view_mut().pitched(4, 3, 4)?.slice(3.., ..)?; // the last column
+/// assert_eq!((right.width(), right.height(), right.pitch()), (1, 3, 4));
+/// stream.upload_2d(&[7, 8, 9], 1, right)?;
+/// let ones = stream.fill(1, 3)?;
+/// stream.copy_2d(ones.view().step_by(1)?, image.view_mut().step_by(4)?)?; // every fourth: the first column
+/// assert_eq!(stream.download(&image)?, [1, 0, 0, 7, 1, 0, 0, 8, 1, 0, 0, 9]);
+/// # Ok(()) }
+/// ```
 pub struct PitchedViewMut<'a, T> {
     start: *mut T,
     shape: Shape,
@@ -128,6 +156,17 @@ impl Shape {
 impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     /// The elements as `height` rows of `width`, each starting `pitch` elements after the one before.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let image = stream.upload(&[1, 2, 0, 3, 4, 0])?; // 2 rows of 2, each followed by one that does not count
+    /// let mut rows = [0; 4];
+    /// stream.download_2d(image.view().pitched(2, 2, 3)?, &mut rows, 2)?;
+    /// assert_eq!(rows, [1, 2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::PitchedView`] if rows overlap, or reach over the end.
     pub fn pitched(self, width: usize, height: usize, pitch: usize) -> Result<PitchedView<'a, T>> {
@@ -156,6 +195,16 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
 impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// The elements as `height` rows of `width`, each starting `pitch` elements after the one before.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut image = stream.zeros::<i32>(6)?;
+    /// stream.upload_2d(&[1, 2, 3, 4], 2, image.view_mut().pitched(2, 2, 3)?)?;
+    /// assert_eq!(stream.download(&image)?, [1, 2, 0, 3, 4, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::PitchedView`] if rows overlap, or reach over the end.
     pub fn pitched(self, width: usize, height: usize, pitch: usize) -> Result<PitchedViewMut<'a, T>> {
@@ -165,6 +214,16 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     }
 
     /// Every `step`-th element, from the first on: rows of one element, for strided copies.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (zeros, mut buffer) = (stream.zeros(3)?, stream.fill(5, 6)?);
+    /// stream.copy_2d(zeros.view().step_by(1)?, buffer.view_mut().step_by(2)?)?; // every second
+    /// assert_eq!(stream.download(&buffer)?, [0, 5, 0, 5, 0, 5]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::PitchedView`] if `step` is 0.
@@ -239,6 +298,30 @@ impl<'a, T: DeviceCopy> PitchedViewMut<'a, T> {
 /// let mut right = [0; 4];
 /// stream.download_2d(image.view().slice(1.., ..)?, &mut right, 2)?; // columns 1 and 2
 /// assert_eq!(right, [2, 3, 5, 6]);
+/// # Ok(()) }
+/// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Numbers the elements of rows that start `pitch` elements apart.
+/// #[kernel]
+/// pub fn number(t: Thread<2>, width: usize, pitch: usize, mut y: DisjointSlice<f32, 2>) {
+///     let i = t.index();
+///     if i.x() < width && let Some(y) = y.get_mut(i) {
+///         *y = (i.y() * pitch + i.x()) as f32;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut image = stream.zeros_pitched::<f32>(3, 2)?;
+/// let pitch = image.view().pitch();
+/// let whole = image.as_view_mut().into_2d(pitch, 2)?; // with what lies between the rows
+/// kernels::number(&stream, Grid::cover([pitch, 2]), 3, pitch, whole)?;
+/// assert_eq!(stream.download(image.as_buffer())?[pitch..pitch + 4], [64.0, 65.0, 66.0, 0.0]);
 /// # Ok(()) }
 /// ```
 pub struct PitchedBuffer<T: DeviceCopy> {
@@ -374,6 +457,17 @@ impl Stream {
 
     /// Copies rows to host memory, where they start `target_pitch` elements apart (`cuMemcpy2DAsync`), once
     /// all work enqueued here so far has run. What lies between the rows is left as it is.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let image = stream.upload(&[1, 2, 3, 4, 5, 6])?; // 2 rows of 3
+    /// let mut host = [0; 8]; // 2 rows of 4
+    /// stream.download_2d(image.view().pitched(3, 2, 3)?, &mut host, 4)?;
+    /// assert_eq!(host, [1, 2, 3, 0, 4, 5, 6, 0]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::PitchedView`] if `target` does not have the rows of `source` at that pitch; or as

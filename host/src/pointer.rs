@@ -4,11 +4,13 @@
 use std::fmt;
 
 macro_rules! device_pointer {
-    ($name:ident, $raw:ty, $doc:literal) => {
+    ($name:ident, $raw:ty, $doc:literal, $(#[$example:meta])*) => {
         #[doc = $doc]
         ///
         /// It is a plain copy of an address: it borrows nothing, and keeps nothing alive. The host must
         /// not read or write through it.
+        ///
+        $(#[$example])*
         #[repr(transparent)]
         pub struct $name<T>($raw);
 
@@ -76,12 +78,68 @@ macro_rules! device_pointer {
 device_pointer!(
     DevicePtr,
     *const T,
-    "An address in device memory to read from: `*const T` as a kernel parameter."
+    "An address in device memory to read from: `*const T` as a kernel parameter.",
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// # Safety
+    /// /// `x` leads to `n` numbers.
+    /// #[kernel]
+    /// pub unsafe fn sum(t: Thread<1>, x: *const u16, n: usize, mut sum: DisjointSlice<u32>) {
+    ///     if let Some(sum) = sum.get_mut(t.index()) {
+    ///         // SAFETY: there are `n` numbers.
+    ///         *sum = (0..n).map(|i| u32::from(unsafe { *x.add(i) })).sum();
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::DevicePtr;
+    ///
+    /// let file = stream.upload(&[0xff_u8, 0xff, 1, 0, 2, 0])?; // a header of two bytes, and two numbers
+    /// let numbers: DevicePtr<u16> = file.as_device_ptr().add(2).cast();
+    /// let mut sum = stream.zeros(1)?;
+    /// // SAFETY: they are there, aligned, in a buffer that lives longer than the launch.
+    /// unsafe { kernels::sum(&stream, Grid::new(1, 1), numbers, 2, &mut sum)? };
+    /// assert_eq!(stream.download(&sum)?, [3]);
+    /// // SAFETY: the same pointer, as another library would hand it on.
+    /// assert_eq!(unsafe { DevicePtr::from_raw(numbers.as_raw()) }, numbers);
+    /// # Ok(()) }
+    /// ```
 );
 device_pointer!(
     DevicePtrMut,
     *mut T,
-    "An address in device memory to write to: `*mut T` as a kernel parameter."
+    "An address in device memory to write to: `*mut T` as a kernel parameter.",
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// # Safety
+    /// /// `x` leads to an element for each thread.
+    /// #[kernel]
+    /// pub unsafe fn negate(t: Thread<1>, x: *mut i32) {
+    ///     // SAFETY: there is an element for each thread.
+    ///     unsafe { *x.add(t.index().get()) *= -1 };
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::DevicePtrMut;
+    ///
+    /// let mut x = stream.upload(&[1_u32, 2, 3, 4])?;
+    /// let right: DevicePtrMut<i32> = x.as_device_ptr_mut().add(2).cast(); // the right half, with a sign
+    /// // SAFETY: two threads, two elements, in a buffer that lives longer than the launch.
+    /// unsafe { kernels::negate(&stream, Grid::new(1, 2), right)? };
+    /// assert_eq!(stream.download(&x)?, [1, 2, -3_i32 as u32, -4_i32 as u32]);
+    /// // SAFETY: the same pointer, as another library would hand it on.
+    /// assert_eq!(unsafe { DevicePtrMut::from_raw(right.as_raw()) }, right);
+    /// assert_eq!(right.cast_const().as_raw(), right.as_raw().cast_const()); // to read from
+    /// # Ok(()) }
+    /// ```
 );
 
 impl<T> DevicePtrMut<T> {

@@ -12,92 +12,135 @@ use crate::occupancy::MultiprocessorLimits;
 
 /// The properties of a device: CUDA's `cudaDeviceProp`, from [`Device::properties`].
 ///
-/// Sizes are in bytes, clock rates in kHz. The CPU device answers as the virtual CUDA device that it
-/// is for kernels: a multiprocessor is a worker thread, which runs one block at a time.
+/// Sizes are in bytes, clock rates in kHz; capitals name the driver's attribute, without `CU_DEVICE_ATTRIBUTE_`. The
+/// CPU device answers as the virtual CUDA device that it is for kernels: a multiprocessor is a worker thread, which
+/// runs one block at a time.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let properties = device.properties()?;
+/// assert_eq!((&*properties.name, properties.warp_size), (device.name(), 32));
+/// assert!(properties.cooperative_launch && properties.cluster_launch);
+/// assert_eq!(properties.compute_capability, None); // of a GPU, and then Some((9, 0)) for an H200
+/// // For a roofline: bytes per second at most. The CPU's clock is not known.
+/// assert_eq!(properties.peak_memory_bandwidth(), None);
+/// // For occupancy by hand.
+/// assert_eq!(properties.multiprocessor_limits().max_threads_per_block, properties.max_threads_per_block);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceProperties {
-    /// The device's name, as its maker calls it.
+    /// The device's name, as its maker calls it (`cuDeviceGetName`).
     pub name: String,
-    /// A number that no other device has, also after a restart. `None` for the CPU.
+    /// A number that no other device has, also after a restart (`cuDeviceGetUuid`). `None` for the CPU.
     pub uuid: Option<DeviceUuid>,
     /// Where the device is on the PCI bus. `None` for the CPU.
     pub pci: Option<PciAddress>,
-    /// CUDA compute capability (major, minor). `None` for the CPU.
+    /// CUDA compute capability (major, minor) (`COMPUTE_CAPABILITY_MAJOR`, `COMPUTE_CAPABILITY_MINOR`). `None` for the
+    /// CPU.
     pub compute_capability: Option<(u32, u32)>,
-    /// Bytes of memory; `None` where the system does not tell.
+    /// Bytes of memory (`cuDeviceTotalMem`); `None` where the system does not tell.
     pub total_memory: Option<u64>,
-    /// Bytes of constant memory for the `__constant__` variables of a module.
+    /// Bytes of constant memory for the `__constant__` variables of a module (`TOTAL_CONSTANT_MEMORY`).
     pub total_constant_memory: u32,
-    /// Multiprocessors; worker threads of the CPU device.
+    /// Multiprocessors (`MULTIPROCESSOR_COUNT`); worker threads of the CPU device.
     pub multiprocessor_count: u32,
-    /// Threads in a warp.
+    /// Threads in a warp (`WARP_SIZE`).
     pub warp_size: u32,
-    /// Threads in a block.
+    /// Threads in a block (`MAX_THREADS_PER_BLOCK`).
     pub max_threads_per_block: u32,
-    /// Threads of a block along each axis, x first.
+    /// Threads of a block along each axis, x first (`MAX_BLOCK_DIM_X`, `_Y`, `_Z`).
     pub max_block: [u32; 3],
-    /// Blocks of a grid along each axis, x first.
+    /// Blocks of a grid along each axis, x first (`MAX_GRID_DIM_X`, `_Y`, `_Z`).
     pub max_grid: [u32; 3],
-    /// Threads on a multiprocessor at a time.
+    /// Threads on a multiprocessor at a time (`MAX_THREADS_PER_MULTIPROCESSOR`).
     pub max_threads_per_multiprocessor: u32,
-    /// Blocks on a multiprocessor at a time.
+    /// Blocks on a multiprocessor at a time (`MAX_BLOCKS_PER_MULTIPROCESSOR`).
     pub max_blocks_per_multiprocessor: u32,
-    /// 32-bit registers of a block; 0 for the CPU, where they limit nothing.
+    /// 32-bit registers of a block (`MAX_REGISTERS_PER_BLOCK`); 0 for the CPU, where they limit nothing.
     pub registers_per_block: u32,
-    /// 32-bit registers of a multiprocessor; 0 for the CPU.
+    /// 32-bit registers of a multiprocessor (`MAX_REGISTERS_PER_MULTIPROCESSOR`); 0 for the CPU.
     pub registers_per_multiprocessor: u32,
-    /// Shared memory of a block that has not opted in to more.
+    /// Shared memory of a block that has not opted in to more (`MAX_SHARED_MEMORY_PER_BLOCK`).
     pub shared_memory_per_block: u32,
-    /// Shared memory of a block that has opted in to more; launches do so by themselves.
+    /// Shared memory of a block that has opted in to more (`MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`); launches do so by
+    /// themselves.
     pub shared_memory_per_block_optin: u32,
-    /// Shared memory of a multiprocessor.
+    /// Shared memory of a multiprocessor (`MAX_SHARED_MEMORY_PER_MULTIPROCESSOR`).
     pub shared_memory_per_multiprocessor: u32,
-    /// Shared memory that the system takes for itself in each block.
+    /// Shared memory that the system takes for itself in each block (`RESERVED_SHARED_MEMORY_PER_BLOCK`).
     pub reserved_shared_memory_per_block: u32,
-    /// Peak clock rate in kHz; `None` where the driver no longer tells.
+    /// Peak clock rate in kHz (`CLOCK_RATE`); `None` where the driver no longer tells.
     pub clock_rate: Option<u32>,
-    /// Peak memory clock rate in kHz; `None` where the driver no longer tells.
+    /// Peak memory clock rate in kHz (`MEMORY_CLOCK_RATE`); `None` where the driver no longer tells.
     pub memory_clock_rate: Option<u32>,
-    /// Width of the memory bus in bits; 0 for the CPU.
+    /// Width of the memory bus in bits (`GLOBAL_MEMORY_BUS_WIDTH`); 0 for the CPU.
     pub memory_bus_width: u32,
-    /// Bytes of L2 cache; 0 for the CPU.
+    /// Bytes of L2 cache (`L2_CACHE_SIZE`); 0 for the CPU.
     pub l2_cache_size: u32,
-    /// Copies that can run beside kernels.
+    /// Copies that can run beside kernels (`ASYNC_ENGINE_COUNT`).
     pub async_engine_count: u32,
-    /// Whether several kernels can run at a time.
+    /// Whether several kernels can run at a time (`CONCURRENT_KERNELS`).
     pub concurrent_kernels: bool,
-    /// Whether memory errors are corrected.
+    /// Whether memory errors are corrected (`ECC_ENABLED`).
     pub ecc_enabled: bool,
-    /// Whether the GPU shares the memory of the processor.
+    /// Whether the GPU shares the memory of the processor (`INTEGRATED`).
     pub integrated: bool,
-    /// Whether host and device addresses are one space.
+    /// Whether host and device addresses are one space (`UNIFIED_ADDRESSING`).
     pub unified_addressing: bool,
-    /// Whether managed memory can be allocated.
+    /// Whether managed memory can be allocated (`MANAGED_MEMORY`).
     pub managed_memory: bool,
-    /// Whether host and GPU may use managed memory at the same time.
+    /// Whether host and GPU may use managed memory at the same time (`CONCURRENT_MANAGED_ACCESS`).
     pub concurrent_managed_access: bool,
-    /// Whether the device takes cooperative launches, with a barrier over the grid.
+    /// Whether the device takes cooperative launches, with a barrier over the grid (`COOPERATIVE_LAUNCH`).
     pub cooperative_launch: bool,
-    /// Whether the device takes launches in clusters of blocks.
+    /// Whether the device takes launches in clusters of blocks (`CLUSTER_LAUNCH`).
     pub cluster_launch: bool,
-    /// Whether memory can be allocated in stream order.
+    /// Whether memory can be allocated in stream order (`MEMORY_POOLS_SUPPORTED`).
     pub memory_pools: bool,
 }
 
 /// Where a device is on the PCI bus.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// for device in Device::all() {
+///     match device.properties()?.pci {
+///         Some(pci) => println!("{device} is at {pci}"), // 0000:3b:00.0
+///         None => assert!(!device.is_cuda()),
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PciAddress {
-    /// The domain.
+    /// The domain (`PCI_DOMAIN_ID`).
     pub domain: u32,
-    /// The bus.
+    /// The bus (`PCI_BUS_ID`).
     pub bus: u32,
-    /// The device on the bus.
+    /// The device on the bus (`PCI_DEVICE_ID`).
     pub device: u32,
 }
 
 /// The identity of a GPU, printed as `nvidia-smi -L` does: `GPU-8f6a0d3e-...`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::DeviceUuid;
+///
+/// let uuid = DeviceUuid([0x8f, 0x6a, 0x0d, 0x3e, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+/// assert_eq!(uuid.to_string(), "GPU-8f6a0d3e-0001-0203-0405-060708090a0b");
+/// // The GPU of that identity, whatever its number is today.
+/// let is_it = |device: &Device| device.properties().is_ok_and(|found| found.uuid == Some(uuid));
+/// let _found = Device::all().into_iter().find(is_it);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceUuid(pub [u8; 16]);
 
@@ -126,6 +169,18 @@ impl Device {
 
     /// One attribute (`cuDeviceGetAttribute`): see [`DeviceAttribute`].
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::DeviceAttribute;
+    ///
+    /// let device = Device::cpu();
+    /// assert_eq!(device.attribute(DeviceAttribute::MAX_THREADS_PER_BLOCK)?, 1024);
+    /// let no_bus = device.attribute(DeviceAttribute::PCI_BUS_ID); // the CPU is on none
+    /// assert!(matches!(no_bus, Err(Error::Unsupported { .. })));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// What the driver says of an attribute that it does not know. On the CPU device
     /// [`Error::Unsupported`](crate::Error::Unsupported) for an attribute that has no meaning there.
@@ -137,6 +192,16 @@ impl Device {
     }
 
     /// The CUDA version (major, minor) that the installed driver supports (`cuDriverGetVersion`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// match Device::driver_version() {
+    ///     Ok(version) => assert!(version >= (12, 0)), // 13.0 with driver 580
+    ///     Err(error) => println!("no GPU can be used: {error}"), // and says what to do
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoDriver`](crate::Error::NoDriver) and what else keeps the driver from starting.

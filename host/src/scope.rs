@@ -12,6 +12,23 @@ use crate::error::Result;
 use crate::stream::Stream;
 
 /// A scope in which copies on a stream borrow memory of the host: see [`Stream::scope`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// let (mut input, mut output) = (device.pinned_copy(&[1_u32, 2, 3])?, device.pinned_zeros::<u32>(3)?);
+/// let mut buffer = stream.zeros::<u32>(3)?;
+/// stream.scope(|scope| {
+///     scope.upload_into(&input, &mut buffer)?;
+///     scope.stream().fill_into(7, buffer.slice_mut(..1)?)?; // or a launch
+///     scope.download_into(&buffer, &mut output)
+/// })??; // all have run
+/// input.fill(0);
+/// assert_eq!(*output, [7, 2, 3]);
+/// # Ok(()) }
+/// ```
 pub struct StreamScope<'scope, 'env: 'scope> {
     stream: &'env Stream,
     scope: PhantomData<&'scope mut &'scope ()>,

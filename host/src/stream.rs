@@ -35,6 +35,17 @@ use crate::retired;
 /// assert_eq!(stream.download(&b)?, [1.0, 2.0]);
 /// # Ok(()) }
 /// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let (stream, other) = (device.new_stream()?, device.new_stream()?);
+/// assert_eq!(stream.device(), &device);
+/// assert_ne!(stream.id(), other.id()); // of a `Track` in a timeline
+/// assert_eq!(stream.priority()?, 0);
+/// # Ok(()) }
+/// ```
 pub struct Stream {
     inner: Arc<StreamInner>,
 }

@@ -14,6 +14,19 @@ use crate::stream_options::StreamOptions;
 impl Device {
     /// A new stream with flags and priority (`cuStreamCreateWithPriority`).
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::StreamOptions;
+    ///
+    /// let device = Device::best()?;
+    /// let (least, greatest) = device.stream_priority_range()?; // (0, -5) on many GPUs
+    /// let _urgent = device.new_stream_with(StreamOptions::new().with_priority(greatest))?;
+    /// let refused = device.new_stream_with(StreamOptions::new().with_priority(least + 1));
+    /// assert!(matches!(refused, Err(Error::PriorityOutOfRange { .. })));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::PriorityOutOfRange`], or as [`Device::new_stream`].
     pub fn new_stream_with(&self, options: StreamOptions) -> Result<Stream> {
@@ -37,6 +50,15 @@ impl Device {
     /// The least and the greatest priority that streams and launches may have (`cuCtxGetStreamPriorityRange`): (0, -5)
     /// on many GPUs; the greater priority is the lower number. (0, 0) where there are no priorities, as on
     /// the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (least, greatest) = Device::best()?.stream_priority_range()?;
+    /// assert!(greatest <= least); // the greater priority is the lower number
+    /// assert_eq!(Device::cpu().stream_priority_range()?, (0, 0));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the device cannot be opened.
@@ -108,6 +130,24 @@ impl Stream {
     /// recorded at the end of its work, and from then on nothing is asked of `raw`, though buffers may
     /// still be freed after that work. The stream itself is not destroyed.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::best()?;
+    /// let theirs = device.new_stream()?; // as if another library had made it
+    /// if let Some(raw) = theirs.as_raw() {
+    ///     // SAFETY: it is a stream of this device, and lives longer.
+    ///     let stream = unsafe { Stream::from_raw(&device, raw)? };
+    ///     let ones = stream.fill(1_u32, 3)?; // in order with the other library's work
+    ///     assert_eq!(stream.download(&ones)?, [1; 3]);
+    /// } else {
+    ///     // SAFETY: the CPU device takes no handle.
+    ///     let refused = unsafe { Stream::from_raw(&device, std::ptr::null_mut()) };
+    ///     assert!(matches!(refused, Err(Error::Unsupported { .. })));
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Unsupported`] on the CPU device; [`Error::ForeignContext`] if the stream is not of the
     /// device's primary context; or what the driver says of the handle (`cuStreamGetCtx`).
@@ -131,11 +171,34 @@ impl Stream {
     ///
     /// It is valid while this stream is. What is enqueued through it is not known here: it is in stream
     /// order, but buffers that it uses are not ordered with other streams, and not kept alive.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let stream = Device::best()?.new_stream()?;
+    /// match stream.as_raw() {
+    ///     Some(stream) => println!("cublasSetStream(handle, {stream:?})"),
+    ///     None => assert!(!stream.device().is_cuda()),
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn as_raw(&self) -> Option<*mut c_void> {
         self.inner().backend().as_raw()
     }
 
     /// The priority (`cuStreamGetPriority`); lower numbers go first. 0 on the CPU device.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::StreamOptions;
+    ///
+    /// let device = Device::best()?;
+    /// let (_, greatest) = device.stream_priority_range()?;
+    /// let urgent = device.new_stream_with(StreamOptions::new().with_priority(greatest))?;
+    /// assert_eq!((urgent.priority()?, device.new_stream()?.priority()?), (greatest, 0));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the device has failed.

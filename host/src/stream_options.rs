@@ -28,6 +28,19 @@ impl StreamOptions {
     /// Orders the stream with the legacy default stream, as `CU_STREAM_DEFAULT` does: work on that one
     /// waits for the work here before it, and work here for the work there before it. For programs
     /// that share the device with code that uses the default stream.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::StreamOptions;
+    ///
+    /// let device = Device::best()?;
+    /// // Waits for what a C++ library does on "stream 0", and that library for it.
+    /// let stream = device.new_stream_with(StreamOptions::new().ordered_with_legacy())?;
+    /// let ones = device.legacy_stream()?.fill(1_u32, 3)?;
+    /// assert_eq!(stream.download(&ones)?, [1; 3]);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub const fn ordered_with_legacy(self) -> Self {
         StreamOptions { ordered_with_legacy: true, ..self }

@@ -39,6 +39,19 @@ impl Stream {
     /// A new stream of this device whose work starts after all that this one holds so far: the fork of
     /// a fork and join.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (mut a, mut b) = (stream.zeros::<u32>(3)?, stream.zeros::<u32>(3)?);
+    /// let branch = stream.fork()?; // comes after both
+    /// stream.fill_into(1, &mut a)?;
+    /// branch.fill_into(2, &mut b)?; // at the same time
+    /// stream.join([&branch])?;
+    /// assert_eq!((stream.download(&a)?, stream.download(&b)?), (vec![1; 3], vec![2; 3]));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::new_stream`](crate::Device::new_stream).
     pub fn fork(&self) -> Result<Stream> {

@@ -56,6 +56,22 @@ impl Stream {
     /// Enqueues a copy of `source` into existing elements of the same number, and returns at once
     /// (`cuMemcpyHtoDAsync`). [`Transfer::wait`] gives `source` back.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let mut buffer = stream.zeros::<u32>(1000)?;
+    /// let transfer = stream.upload_async(device.pinned_copy(&[7; 1000])?, &mut buffer)?;
+    /// while !transfer.is_complete()? {
+    ///     std::thread::yield_now(); // the host does something else
+    /// }
+    /// let mut memory = transfer.wait()?; // which does not wait now
+    /// memory.fill(8); // free for the next part
+    /// assert_eq!(stream.download(&buffer)?, [7; 1000]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or a failure of the device; `source` is
     /// dropped then.
@@ -79,6 +95,19 @@ impl Stream {
 
     /// Enqueues a copy of a buffer or view into `target`, of the same length, and returns at once
     /// (`cuMemcpyDtoHAsync`). [`Transfer::wait`] gives `target` back, filled.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// async fn sum(device: &Device) -> ferrogrid::Result<u32> {
+    ///     let stream = device.new_stream()?;
+    ///     let ones = stream.fill(1_u32, 1000)?;
+    ///     let memory = stream.download_async(&ones, device.pinned_zeros(1000)?)?.await?; // no thread waits
+    ///     Ok(memory.iter().sum())
+    /// }
+    /// assert_eq!(pollster::block_on(sum(&Device::cpu()))?, 1000);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or a failure of the device; `target` is
@@ -116,6 +145,20 @@ impl Stream {
 
 impl<T: DeviceCopy> Transfer<T> {
     /// Whether the copy has run.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let ones = stream.fill(1_u8, 1000)?;
+    /// let transfer = stream.download_async(&ones, device.pinned_zeros(1000)?)?;
+    /// while !transfer.is_complete()? {
+    ///     std::thread::yield_now(); // do something else
+    /// }
+    /// assert_eq!(transfer.wait()?[999], 1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the device has failed.

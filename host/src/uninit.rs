@@ -36,7 +36,7 @@ impl Stream {
         DeviceBuffer::allocate(self, len, Contents::Uninitialised)
     }
 
-    /// A new buffer with a copy of a buffer or view of this device (`cuMemcpyDtoDAsync`).
+    /// A new buffer with a copy of a buffer or view of this device (`cuMemAllocFromPoolAsync`, `cuMemcpyDtoDAsync`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -59,6 +59,23 @@ impl Stream {
     /// A buffer of `len` elements in memory that another library has allocated. It takes part in the order
     /// of work like any other; when it is dropped, `owner` is dropped some time after all work that uses it
     /// has run, by whichever thread, and nothing else is freed.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::DevicePtrMut;
+    ///
+    /// // As if another library had allocated it: memory of the device, and what frees it.
+    /// let mut theirs = vec![1_u32, 2, 3];
+    /// let start = theirs.as_mut_ptr();
+    /// // SAFETY: three elements of the CPU device, which nobody else uses, and which `theirs` keeps.
+    /// let mut buffer = unsafe { stream.adopt(DevicePtrMut::from_raw(start), 3, theirs)? };
+    /// stream.fill_into(9, buffer.slice_mut(1..)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 9, 9]);
+    /// drop(buffer); // and then `theirs`, after the work
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::SizeOverflow`]; [`Error::InvalidPointer`] if `start` is null or not aligned.
@@ -89,6 +106,30 @@ impl Stream {
 
 impl<T: DeviceCopy> DeviceBuffer<MaybeUninit<T>> {
     /// The same buffer, of elements that are known to be written.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// y <- i
+    /// #[kernel]
+    /// pub fn number(t: Thread<1>, mut y: DisjointSlice<core::mem::MaybeUninit<u32>>) {
+    ///     let i = t.index();
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         y.write(i.get() as u32);
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut y = stream.uninit(4)?; // no time for zeros
+    /// kernels::number(&stream, Grid::cover(4), &mut y)?;
+    /// // SAFETY: the kernel has written all four.
+    /// let y: DeviceBuffer<u32> = unsafe { y.assume_init() };
+    /// assert_eq!(stream.download(&y)?, [0, 1, 2, 3]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// Every element has been written, by work that any later use of the buffer comes after.

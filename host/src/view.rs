@@ -30,6 +30,21 @@ use crate::pointer::{DevicePtr, DevicePtrMut};
 /// assert_eq!(stream.download(buffer.view().slice(4..)?)?, [4, 5]);
 /// # Ok(()) }
 /// ```
+///
+/// A view is `Copy`, like `&[T]`, and may be taken apart:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let buffer = stream.upload(&[0_u32, 1, 2, 3, 4, 5])?;
+/// let view = buffer.view();
+/// assert!(view.extent() == [6] && !view.is_empty() && view.device() == stream.device());
+/// let (left, right) = view.split_at(2)?;
+/// assert_eq!((stream.download(left)?, stream.download(right)?), (vec![0, 1], vec![2, 3, 4, 5]));
+/// assert_eq!(right.as_device_ptr(), view.as_device_ptr().add(2));
+/// # Ok(()) }
+/// ```
 pub struct DeviceView<'a, T, const R: usize = 1> {
     start: *const T,
     /// Elements along each axis, x first.
@@ -50,6 +65,27 @@ pub struct DeviceView<'a, T, const R: usize = 1> {
 /// stream.fill_into(1, view.reborrow().slice(..2)?)?;
 /// stream.fill_into(2, view.slice(4..)?)?;
 /// assert_eq!(stream.download(&buffer)?, [1, 1, 0, 0, 2, 2]);
+/// # Ok(()) }
+/// ```
+///
+/// In two dimensions, in independent parts, and for atomic changes:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut buffer = stream.zeros::<u32>(6)?;
+/// let mut rows = buffer.view_mut().into_2d(3, 2)?; // for a kernel that takes `DisjointSlice<u32, 2>`
+/// assert!(rows.extent() == [3, 2] && rows.width() == 3 && rows.height() == 2);
+/// assert!(rows.len() == 6 && !rows.is_empty() && rows.device() == stream.device());
+/// assert!(!rows.as_device_ptr_mut().as_raw().is_null());
+/// assert_eq!(stream.download(rows.view())?, [0; 6]); // to read again, while nobody writes
+///
+/// let (left, right) = buffer.view_mut().split_at(4)?; // to write independently
+/// stream.fill_into(1, left)?;
+/// assert_eq!(right.into_atomic().len(), 2); // for a kernel that takes `&[DeviceAtomic<u32>]`
+/// let error = buffer.view_mut().into_3d(3, 2, 2).unwrap_err(); // 12 elements of 6
+/// assert!(matches!(error, Error::VolumeTooLarge { length: 6, .. }), "{error}");
 /// # Ok(()) }
 /// ```
 pub struct DeviceViewMut<'a, T, const R: usize = 1> {

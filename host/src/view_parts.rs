@@ -11,6 +11,19 @@ use crate::error::{Error, Result};
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// The parts of a view, to read; from [`DeviceView::chunks`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let buffer = stream.upload(&[1, 2, 3, 4, 5])?;
+/// let mut sums = Vec::new();
+/// for part in buffer.chunks(2)? {
+///     sums.push(stream.download(part)?.iter().sum::<i32>());
+/// }
+/// assert_eq!(sums, [3, 7, 5]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Chunks<'a, T> {
     rest: Option<DeviceView<'a, T>>,
@@ -18,6 +31,18 @@ pub struct Chunks<'a, T> {
 }
 
 /// The parts of a view, to write; from [`DeviceViewMut::chunks`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut buffer = stream.zeros::<usize>(5)?;
+/// for (index, part) in buffer.chunks_mut(2)?.enumerate() {
+///     stream.fill_into(index, part)?;
+/// }
+/// assert_eq!(stream.download(&buffer)?, [0, 0, 1, 1, 2]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct ChunksMut<'a, T> {
     rest: Option<DeviceViewMut<'a, T>>,
@@ -26,6 +51,17 @@ pub struct ChunksMut<'a, T> {
 
 impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     /// The first `middle` elements and the rest.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[1, 2, 3])?;
+    /// let (first, rest) = buffer.view().split_at(1)?;
+    /// assert_eq!((stream.download(first)?, stream.download(rest)?), (vec![1], vec![2, 3]));
+    /// assert!(buffer.view().split_at(4).is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if `middle` is greater than the length.
@@ -93,6 +129,19 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
 
     /// The same bytes as elements of another type, both plain data.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut pixels = stream.zeros::<[u8; 4]>(2)?;
+    /// stream.upload_into(&[1, 2, 3, 4, 5, 6, 7, 8], pixels.view_mut().cast::<u8>()?)?;
+    /// assert_eq!(stream.download(&pixels)?, [[1, 2, 3, 4], [5, 6, 7, 8]]);
+    /// // A buffer of bytes as words: only whole ones.
+    /// let mut bytes = stream.zeros::<u8>(6)?;
+    /// assert!(matches!(bytes.view_mut().cast::<u32>(), Err(Error::ViewCast { length: 6, .. })));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`DeviceView::cast`].
     pub fn cast<U: DeviceCopy + Pod>(self) -> Result<DeviceViewMut<'a, U>>
@@ -107,6 +156,17 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
 impl<T: DeviceCopy> DeviceBuffer<T> {
     /// The elements in parts of `size`, to read; see [`DeviceView::chunks`].
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[1, 2, 3, 4, 5])?;
+    /// let parts: Vec<_> = buffer.chunks(3)?.collect();
+    /// assert_eq!(stream.download(parts[1])?, [4, 5]); // the last is shorter
+    /// assert!(matches!(buffer.chunks(0), Err(Error::ZeroChunk)));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::ZeroChunk`] if `size` is 0.
     pub fn chunks(&self, size: usize) -> Result<Chunks<'_, T>> {
@@ -114,6 +174,19 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     }
 
     /// The elements in parts of `size`, to write independently; see [`DeviceViewMut::chunks`].
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let devices_work = [10, 20];
+    /// let mut buffer = stream.zeros::<u32>(4)?;
+    /// for (value, part) in devices_work.into_iter().zip(buffer.chunks_mut(2)?) {
+    ///     stream.fill_into(value, part)?;
+    /// }
+    /// assert_eq!(stream.download(&buffer)?, [10, 10, 20, 20]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::ZeroChunk`] if `size` is 0.

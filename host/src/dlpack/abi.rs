@@ -28,6 +28,12 @@ pub const FLOAT: u8 = 2;
 pub const BOOL: u8 = 6;
 
 /// The version of a tensor's structure.
+///
+/// ```
+/// use ferrogrid::dlpack::abi::VERSION;
+///
+/// assert_eq!((VERSION.major, VERSION.minor), (1, 1)); // tensors of any 1.x are read
+/// ```
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DLPackVersion {
@@ -38,6 +44,19 @@ pub struct DLPackVersion {
 }
 
 /// Where memory is.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::dlpack::DlpackTensor;
+/// use ferrogrid::dlpack::abi::{CPU, DLDevice};
+///
+/// let tensor = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(3)?)?;
+/// // What `__dlpack_device__` of a Python object returns; of a GPU (CUDA, its number).
+/// assert_eq!(tensor.device(), DLDevice { device_type: CPU, device_id: 0 });
+/// # Ok(()) }
+/// ```
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DLDevice {
@@ -48,6 +67,13 @@ pub struct DLDevice {
 }
 
 /// The type of an element.
+///
+/// ```
+/// use ferrogrid::dlpack::DlpackElement;
+/// use ferrogrid::dlpack::abi::{DLDataType, FLOAT};
+///
+/// assert_eq!(f32::TYPE, DLDataType { code: FLOAT, bits: 32, lanes: 1 }); // `float32` of NumPy
+/// ```
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DLDataType {
@@ -60,6 +86,32 @@ pub struct DLDataType {
 }
 
 /// A tensor, without its ownership.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::dlpack::DlpackTensor;
+/// use ferrogrid::dlpack::abi::DLTensor;
+///
+/// /// The number of elements, as another library would count them.
+/// ///
+/// /// # Safety
+/// /// `tensor` has as many lengths as dimensions.
+/// unsafe fn count(tensor: &DLTensor) -> i64 {
+///     // SAFETY: the caller vouches for it.
+///     let shape = unsafe { std::slice::from_raw_parts(tensor.shape, tensor.ndim as usize) };
+///     shape.iter().product()
+/// }
+/// let buffer = stream.zeros::<f32>(6)?;
+/// let raw = DlpackTensor::from_buffer(&stream, buffer)?.with_shape(&[2, 3])?.into_raw();
+/// // SAFETY: it is a live tensor, given to nobody else.
+/// unsafe {
+///     assert_eq!(count(&(*raw).dl_tensor), 6);
+///     drop(DlpackTensor::from_raw(raw)?); // frees it
+/// }
+/// # Ok(()) }
+/// ```
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct DLTensor {
@@ -80,6 +132,22 @@ pub struct DLTensor {
 }
 
 /// A tensor that is owned by whoever holds it, in the form before DLPack 1.0 (a capsule `dltensor`).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::dlpack::DlpackTensor;
+///
+/// let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(6)?)?.into_raw_unversioned();
+/// // What the other library does: it looks at the tensor, and deletes it once.
+/// // SAFETY: it is live, and nobody else has it.
+/// unsafe {
+///     assert_eq!(((*raw).dl_tensor.ndim, (*raw).dl_tensor.dtype.bits), (1, 32));
+///     (*raw).deleter.unwrap()(raw);
+/// }
+/// # Ok(()) }
+/// ```
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
@@ -92,6 +160,23 @@ pub struct DLManagedTensor {
 }
 
 /// A tensor that is owned by whoever holds it (a capsule `dltensor_versioned`).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::dlpack::DlpackTensor;
+/// use ferrogrid::dlpack::abi::{READ_ONLY, VERSION};
+///
+/// let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(6)?)?.into_raw();
+/// // What the other library does: it checks the version, looks at the tensor, and deletes it once.
+/// // SAFETY: it is live, and nobody else has it.
+/// unsafe {
+///     assert_eq!(((*raw).version, (*raw).flags & READ_ONLY), (VERSION, 0));
+///     (*raw).deleter.unwrap()(raw);
+/// }
+/// # Ok(()) }
+/// ```
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {

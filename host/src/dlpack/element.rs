@@ -6,6 +6,22 @@ use super::abi::{BOOL, DLDataType, FLOAT, INT, UINT};
 
 /// A type of elements that DLPack has a name for: integers, floating point numbers, `bool`.
 ///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::dlpack::{DlpackElement, DlpackTensor};
+///
+/// /// A column vector for NumPy.
+/// fn column<T: DlpackElement>(stream: &Stream, data: DeviceBuffer<T>) -> ferrogrid::Result<DlpackTensor> {
+///     let height = data.len();
+///     DlpackTensor::from_buffer(stream, data)?.with_shape(&[height, 1])
+/// }
+/// let tensor = column(&stream, stream.zeros::<i64>(5)?)?;
+/// assert_eq!((tensor.shape(), tensor.element_type()), (&[5, 1][..], i64::TYPE));
+/// # Ok(()) }
+/// ```
+///
 /// # Safety
 /// `TYPE` describes `Self`.
 pub unsafe trait DlpackElement: DeviceCopy + Send {

@@ -3,6 +3,19 @@
 use super::abi::{DLDataType, DLDevice, DLPackVersion};
 
 /// An error about a DLPack tensor.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::dlpack::{DlpackError, DlpackTensor};
+///
+/// let tensor = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(6)?)?;
+/// let Err(Error::Dlpack(error)) = tensor.into_buffer::<i32>(&stream) else { panic!() };
+/// assert!(matches!(error, DlpackError::ElementType { .. }));
+/// assert_eq!(error.to_string(), "the tensor has elements of type float32, expected are int32");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DlpackError {

@@ -16,6 +16,25 @@ use crate::error::{Error, Result};
 use crate::stream::Stream;
 
 /// A tensor that may be shared with other libraries; dropping it frees what it holds.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::dlpack::{DlpackElement, DlpackTensor, abi};
+///
+/// let buffer = stream.upload(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let tensor = DlpackTensor::from_buffer(&stream, buffer)?.with_shape(&[2, 3])?;
+/// assert_eq!((tensor.shape(), tensor.strides()), (&[2, 3][..], &[3, 1][..])); // row after row
+/// assert_eq!((tensor.element_type(), tensor.device().device_type), (f32::TYPE, abi::CPU));
+/// assert!(!tensor.is_read_only());
+///
+/// let raw = tensor.into_raw_unversioned(); // for a library from before DLPack 1.0
+/// // SAFETY: it is a live tensor, and nobody else has it.
+/// let tensor = unsafe { DlpackTensor::from_raw_unversioned(raw)? };
+/// assert_eq!(stream.download(&tensor.into_buffer::<f32>(&stream)?)?[5], 6.0);
+/// # Ok(()) }
+/// ```
 pub struct DlpackTensor {
     start: *mut u8,
     device: DLDevice,

@@ -3,6 +3,25 @@
 use std::fmt;
 
 /// One axis of a grid or a block; x is the fastest.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # #[kernel]
+/// # pub fn empty(_t: Thread<3>) {}
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::Axis;
+///
+/// // 65 threads along z, where a block has at most 64.
+/// let refused = kernels::empty(&stream, Grid::new([1, 1, 1], [2, 2, 65]));
+/// assert!(matches!(refused, Err(Error::BlockTooLarge { axis: Axis::Z, value: 65, limit: 64, .. })));
+/// assert_eq!(Axis::ALL.map(|axis| axis.to_string()), ["x", "y", "z"]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Axis {
     /// The first axis.

@@ -4,6 +4,20 @@ use std::fmt;
 use std::panic::Location;
 
 /// A kernel and the place in the source that launched it (for a graph: where that launch was recorded).
+///
+/// ```
+/// use ferrogrid::Error;
+///
+/// /// Which kernels may have reached memory that is not theirs, of a GPU that has failed.
+/// fn suspects(error: &Error) -> Vec<String> {
+///     match error {
+///         // As `saxpy` at src/main.rs:20:5, oldest first.
+///         Error::LaunchFailed { kernels, .. } => kernels.iter().map(|kernel| kernel.to_string()).collect(),
+///         _ => Vec::new(),
+///     }
+/// }
+/// assert!(suspects(&Error::NoDevice).is_empty());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LaunchedKernel {

@@ -159,6 +159,32 @@ impl<S: Staged> Held for Elements<S> {
 /// is passed as it is, or device memory, whose address is passed: `&buffer`, `&mut buffer`, a view, an
 /// atomic view. The kernel's order with other work on that memory is kept. A raw [`DevicePtr`] is passed
 /// without that. Slices of the host go as [`In`], [`Out`] and [`InOut`].
+///
+/// ```no_run
+/// use ferrogrid::{ForeignFunction, Grid, In, InOut, LaunchArgument, Result, Stream};
+///
+/// /// Calls a kernel `(const float* x, float* y, int n)`, wherever `x` and `y` are.
+/// ///
+/// /// # Safety
+/// /// These are its types, and it reads and writes `n` elements at most.
+/// unsafe fn call(
+///     kernel: &ForeignFunction,
+///     stream: &Stream,
+///     x: impl LaunchArgument,
+///     y: impl LaunchArgument,
+///     n: i32,
+/// ) -> Result<()> {
+///     // SAFETY: passed on.
+///     unsafe { kernel.launch(stream, Grid::cover(n as usize), (x, y, n)) }
+/// }
+///
+/// /// As `call`, for slices of the host of the same length.
+/// fn on_slices(kernel: &ForeignFunction, stream: &Stream, x: &[f32], y: &mut [f32]) -> Result<()> {
+///     let n = x.len().min(y.len()) as i32;
+///     // SAFETY: `saxpy` of our CUDA file, with these types.
+///     unsafe { call(kernel, stream, In(x), InOut(y), n) }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a foreign kernel",
     label = "neither a `DeviceCopy` value nor device memory",
@@ -232,6 +258,24 @@ impl<T: 'static> LaunchArgument for DevicePtrMut<T> {
 }
 
 /// The arguments of a foreign launch: a tuple of up to 24 of [`LaunchArgument`], in the kernel's order.
+///
+/// ```no_run
+/// use ferrogrid::{ForeignArguments, ForeignFunction, Grid, Result, Stream, Timing};
+///
+/// /// The time of a foreign kernel over `n` elements, with the same arguments in ten launches.
+/// ///
+/// /// # Safety
+/// /// As for [`ForeignFunction::launch`].
+/// unsafe fn time<A: ForeignArguments + Copy>(
+///     kernel: &ForeignFunction,
+///     stream: &Stream,
+///     n: usize,
+///     arguments: A,
+/// ) -> Result<Timing> {
+///     // SAFETY: passed on.
+///     stream.time(10, |stream| unsafe { kernel.launch(stream, Grid::cover(n), arguments) })
+/// }
+/// ```
 pub trait ForeignArguments {
     #[doc(hidden)]
     fn with_list(self, stream: &Stream, launch: impl FnOnce(&ParameterList<'_>) -> Result<()>) -> Result<()>;

@@ -14,6 +14,20 @@ impl ForeignFunction {
     /// (`CU_LAUNCH_ATTRIBUTE_COOPERATIVE`), so that they can wait for each other. A grid with more blocks than
     /// the device holds is refused at the launch ([`Error::TooManyResidentBlocks`]).
     ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cuda(0)?;
+    /// let stream = device.new_stream()?;
+    /// // extern "C" __global__ void solve(float* x, int n), which calls cooperative_groups::this_grid().sync()
+    /// let solve = device.load_file("solve.cubin")?.function("solve")?.with_cooperative_launch()?;
+    /// let mut x = stream.zeros::<f32>(1 << 20)?;
+    /// let blocks = solve.max_active_blocks(256)? * device.properties()?.multiprocessor_count; // at most
+    /// // SAFETY: these are its types, and it keeps to `n` elements.
+    /// unsafe { solve.launch(&stream, Grid::new(blocks, 256), (&mut x, 1_i32 << 20))? };
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Unsupported`] if the device has no cooperative launches; or if the driver fails.
     pub fn with_cooperative_launch(self) -> Result<Self> {
@@ -64,6 +78,16 @@ impl ForeignFunction {
 
     /// The same kernel with a priority of its own in its launches (`CU_LAUNCH_ATTRIBUTE_PRIORITY`), whatever
     /// that of the stream is: a lower number goes first.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cuda(0)?;
+    /// let (_, greatest) = device.stream_priority_range()?;
+    /// let urgent = device.load_file("step.ptx")?.function("step")?.with_priority(greatest)?;
+    /// println!("{} goes first", urgent.name());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::PriorityOutOfRange`] outside [`Device::stream_priority_range`](crate::Device::stream_priority_range).

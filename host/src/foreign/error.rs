@@ -1,6 +1,20 @@
 //! What can go wrong with foreign code. It must not know how it is loaded.
 
 /// An error about code that this program did not compile.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{ForeignError, Nvrtc};
+///
+/// match Nvrtc::load() {
+///     Ok(nvrtc) => println!("NVRTC {:?}", nvrtc.version()),
+///     // Its text says where to get it, and which variable names the file.
+///     Err(Error::Foreign(ForeignError::LibraryMissing { package, .. })) => println!("pip install {package}"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForeignError {

@@ -27,6 +27,29 @@ use crate::stream::Stream;
 
 /// A kernel of a [`ForeignModule`](super::ForeignModule) (`CUfunction`), from
 /// [`ForeignModule::function`](super::ForeignModule::function). `Copy`; it lives as long as its module.
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cuda(0)?;
+/// let stream = device.new_stream()?;
+/// // extern "C" __global__ void histogram(const unsigned char* x, int n, unsigned* counts)
+/// let histogram = device.load_file("histogram.ptx")?.function("histogram")?;
+/// for parameter in histogram.parameters().unwrap_or_default() {
+///     println!("{:?}: {} bytes", parameter.name, parameter.size);
+/// }
+/// println!("{}: {} registers", histogram.name(), histogram.attributes()?.registers);
+///
+/// let histogram = histogram.with_dynamic_shared_memory(256 * 4)?; // `extern __shared__ unsigned bins[]`
+/// println!("{}", histogram.occupancy(256)?); // 8 blocks, 64 of 64 warps (100 %), limited by ...
+/// let blocks = histogram.max_active_blocks(256)? * device.properties()?.multiprocessor_count;
+/// let x = stream.upload(&[7_u8; 1000])?;
+/// let mut counts = stream.zeros::<u32>(256)?;
+/// // SAFETY: these are its types, and it keeps to `n` elements and 256 counts.
+/// unsafe { histogram.launch(&stream, Grid::new(blocks, 256), (&x, 1000_i32, &mut counts))? };
+/// assert_eq!(stream.download(&counts)?[7], 1000);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy)]
 pub struct ForeignFunction {
     entry: &'static Entry,
@@ -110,7 +133,8 @@ impl ForeignFunction {
         self.entry.kernel.name()
     }
 
-    /// Its parameters, in order; `None` for machine code under a driver before CUDA 12.4.
+    /// Its parameters, in order (`cuFuncGetParamInfo`, or from the PTX); `None` for machine code under a driver before
+    /// CUDA 12.4.
     pub fn parameters(&self) -> Option<&'static [Parameter]> {
         self.entry.parameters.as_deref()
     }
@@ -213,6 +237,23 @@ impl ForeignFunction {
     }
 
     /// The kernel with its types, which makes launches safe: see [`ForeignKernel`].
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::{ForeignKernel, SliceMut};
+    ///
+    /// let device = Device::cuda(0)?;
+    /// let stream = device.new_stream()?;
+    /// // extern "C" __global__ void scale(float a, float* x, size_t n)
+    /// let scale = device.load_file("scale.ptx")?.function("scale")?;
+    /// // SAFETY: these are its types, and it keeps to the length that it is given.
+    /// let scale: ForeignKernel<1, (f32, SliceMut<f32>)> = unsafe { scale.typed()? };
+    /// let mut x = stream.fill(1.0_f32, 1000)?;
+    /// scale.launch(&stream, Grid::cover(1000), (2.0, &mut x))?; // no `unsafe`, as often as wanted
+    /// assert_eq!(stream.download(&x)?[999], 2.0);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`ForeignError::ParameterCount`] and [`ForeignError::ParameterSize`] if the types cannot be the

@@ -25,6 +25,16 @@ use crate::stream::Stream;
 /// assert_eq!(weights.get(&stream)?, [1.0 / 9.0; 9]);
 /// # Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cuda(0)?;
+/// let counts = device.load_file("events.ptx")?.global::<u64>("counts")?; // __device__ unsigned long long counts[4];
+/// assert!(counts.len() == 4 && !counts.is_empty());
+/// println!("{}: {:?}", counts.name(), counts.get(&device.new_stream()?)?);
+/// # Ok(()) }
+/// ```
 pub struct ForeignGlobal<T> {
     module: ForeignModule,
     name: Box<str>,

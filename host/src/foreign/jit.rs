@@ -9,6 +9,19 @@
 /// let options = JitOptions::new().with_max_registers(64).with_line_info(true);
 /// assert_eq!(options.max_registers, Some(64));
 /// ```
+///
+/// ```
+/// use ferrogrid::{JitCacheMode, JitOptions};
+///
+/// let debug = JitOptions::new()
+///     .with_optimization_level(0)
+///     .with_debug_info(true) // for cuda-gdb
+///     .with_verbose(true); // registers and spills in the log
+/// assert_eq!((debug.optimization_level, debug.debug_info, debug.verbose), (Some(0), true, true));
+///
+/// let streaming = JitOptions::new().with_threads_per_block(256).with_cache_mode(JitCacheMode::Global);
+/// assert_eq!(streaming.threads_per_block, Some(256)); // `None` for what is left to the driver
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct JitOptions {
@@ -29,6 +42,15 @@ pub struct JitOptions {
 }
 
 /// How global loads are cached (`CUjit_cacheMode`).
+///
+/// ```no_run
+/// use ferrogrid::{Device, ForeignModule, JitCacheMode, JitOptions, Result};
+///
+/// /// A kernel that reads each element once: past L1.
+/// fn load_streaming(device: &Device, ptx: &str) -> Result<ForeignModule> {
+///     device.load_image(ptx.as_bytes(), &JitOptions::new().with_cache_mode(JitCacheMode::Global))
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JitCacheMode {

@@ -49,22 +49,89 @@ impl<const R: usize, P> Copy for ForeignKernel<R, P> {}
 
 /// In the parameters of a [`ForeignKernel`]: `const T*` and a 64-bit length, as which the
 /// `&[T]` of a Rust kernel travels too that is declared `#[kernel(wide)]`. The argument is a buffer or view to read.
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{ForeignKernel, Slice, SliceMut};
+///
+/// let device = Device::cuda(0)?;
+/// let stream = device.new_stream()?;
+/// // extern "C" __global__ void gather(
+/// //     const unsigned* at, size_t n_at, const float* x, size_t n_x, float* y, size_t n_y)
+/// let gather = device.load_file("gather.ptx")?.function("gather")?;
+/// // SAFETY: these are its types, and it keeps to the lengths that it is given.
+/// let gather: ForeignKernel<1, (Slice<u32>, Slice<f32>, SliceMut<f32>)> = unsafe { gather.typed()? };
+/// let (at, x) = (stream.upload(&[2_u32, 0])?, stream.upload(&[1.0_f32, 2.0, 3.0])?);
+/// let mut y = stream.zeros::<f32>(2)?;
+/// gather.launch(&stream, Grid::cover(2), (&at, &x, &mut y))?;
+/// assert_eq!(stream.download(&y)?, [3.0, 1.0]);
+/// # Ok(()) }
+/// ```
 pub struct Slice<T>(PhantomData<T>);
 
 /// In the parameters of a [`ForeignKernel`]: `T*` and a 64-bit length. The argument is a buffer or view to
 /// write.
+///
+/// ```no_run
+/// use ferrogrid::{DeviceBuffer, ForeignKernel, Grid, Result, SliceMut, Stream};
+///
+/// /// extern "C" __global__ void clear(float* x, size_t n), of the first half.
+/// fn clear(kernel: ForeignKernel<1, (SliceMut<f32>,)>, stream: &Stream, x: &mut DeviceBuffer<f32>) -> Result<()> {
+///     let half = x.len() / 2;
+///     kernel.launch(stream, Grid::cover(half), (x.slice_mut(..half)?,))
+/// }
+/// ```
 pub struct SliceMut<T>(PhantomData<T>);
 
 /// In the parameters of a [`ForeignKernel`]: `const T*` to at least `N` elements. The argument is a buffer
 /// or view to read, of at least that length.
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{Array, ArrayMut, ForeignKernel, In};
+///
+/// let device = Device::cuda(0)?;
+/// let stream = device.new_stream()?;
+/// // extern "C" __global__ void transform(const float matrix[16], float point[4])
+/// let transform = device.load_file("transform.ptx")?.function("transform")?;
+/// // SAFETY: these are its types and lengths.
+/// let transform: ForeignKernel<1, (Array<f32, 16>, ArrayMut<f32, 4>)> = unsafe { transform.typed()? };
+/// let mut point = stream.upload(&[1.0_f32, 2.0, 3.0, 1.0])?;
+/// transform.launch(&stream, Grid::new(1, 4), (In(&[1.0_f32; 16]), &mut point))?;
+/// let short = stream.zeros::<f32>(9)?;
+/// let refused = transform.launch(&stream, Grid::new(1, 4), (&short, &mut point));
+/// assert!(matches!(refused, Err(Error::OutOfRange { end: 16, length: 9, .. })));
+/// # Ok(()) }
+/// ```
 pub struct Array<T, const N: usize>(PhantomData<T>);
 
 /// In the parameters of a [`ForeignKernel`]: `T*` to at least `N` elements. The argument is a buffer or
 /// view to write, of at least that length.
+///
+/// ```no_run
+/// use ferrogrid::{ArrayMut, DeviceBuffer, ForeignKernel, Grid, Result, Stream};
+///
+/// /// extern "C" __global__ void totals(float sums[3])
+/// fn totals(kernel: ForeignKernel<1, (ArrayMut<f32, 3>,)>, stream: &Stream) -> Result<Vec<f32>> {
+///     let mut sums: DeviceBuffer<f32> = stream.zeros(3)?; // not fewer: that is an error
+///     kernel.launch(stream, Grid::new(1, 32), (&mut sums,))?;
+///     stream.download(&sums)
+/// }
+/// ```
 pub struct ArrayMut<T, const N: usize>(PhantomData<T>);
 
 /// A parameter of a [`ForeignKernel`]: a [`DeviceCopy`] type by value, [`Slice`], [`SliceMut`], [`Array`] or
 /// [`ArrayMut`].
+///
+/// ```
+/// use ferrogrid::{Array, ForeignParameter, Slice};
+///
+/// assert_eq!(<f32 as ForeignParameter>::SIZES, [4]);
+/// assert_eq!(<Slice<f32>>::SIZES, [8, 8]); // pointer, length
+/// assert_eq!(<Array<f32, 9>>::SIZES, [8]); // pointer
+/// ```
 ///
 /// # Safety
 /// `SIZES` has the size in bytes of each parameter of the kernel that this stands for, in order.
@@ -97,6 +164,20 @@ unsafe impl<T, const N: usize> ForeignParameter for ArrayMut<T, N> {
 }
 
 /// What may be an argument for the parameter `P` of a [`ForeignKernel`].
+///
+/// ```no_run
+/// use ferrogrid::{DeviceBuffer, ForeignKernel, Grid, Result, Slice, SliceMut, Stream, TypedArgument};
+///
+/// /// y <- x / 2, where `x` is a buffer, a view, or a slice of the host as `In(&x)`.
+/// fn halve<'a>(
+///     scale: ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)>,
+///     stream: &Stream,
+///     x: impl TypedArgument<'a, Slice<f32>>,
+///     y: &'a mut DeviceBuffer<f32>,
+/// ) -> Result<()> {
+///     scale.launch(stream, Grid::cover(y.len()), (0.5, x, y))
+/// }
+/// ```
 ///
 /// # Safety
 /// What `hold` gives lists parameters of the sizes and meaning of `P`.
@@ -163,12 +244,33 @@ fn at_least(needed: usize, length: usize) -> Result<()> {
 }
 
 /// The parameters of a [`ForeignKernel`]: a tuple of up to 24 of [`ForeignParameter`].
+///
+/// ```
+/// use ferrogrid::{ForeignParameters, Slice, SliceMut};
+///
+/// // __global__ void saxpy(float a, const float* x, size_t nx, float* y, size_t ny)
+/// assert_eq!(<(f32, Slice<f32>, SliceMut<f32>)>::sizes(), [4, 8, 8, 8, 8]);
+/// ```
 pub trait ForeignParameters {
     /// The size of each parameter of the kernel in bytes, in order.
     fn sizes() -> Vec<usize>;
 }
 
 /// Arguments for the parameters `P` of a [`ForeignKernel`]: a tuple of as many of [`TypedArgument`].
+///
+/// ```no_run
+/// use ferrogrid::{ForeignKernel, Grid, Result, Stream, TypedArguments};
+///
+/// /// One thread for each of `n` elements, in blocks of 128.
+/// fn launch<'a, P, A: TypedArguments<'a, P>>(
+///     kernel: ForeignKernel<1, P>,
+///     stream: &Stream,
+///     n: usize,
+///     arguments: A,
+/// ) -> Result<()> {
+///     kernel.launch(stream, Grid::cover(n).with_block(128), arguments)
+/// }
+/// ```
 ///
 /// # Safety
 /// `with_list` gives a list with the parameters that `P` stands for.

@@ -30,11 +30,41 @@ use crate::error::Result;
 /// let module = device.load_cubin(&linked.cubin)?;
 /// # Ok(()) }
 /// ```
+///
+/// Of machine code and libraries:
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{JitOptions, Linker};
+///
+/// let device = Device::cuda(0)?;
+/// let read = |path: &str| std::fs::read(path).unwrap();
+/// let mut linker = Linker::new(&device, &JitOptions::new())?;
+/// linker.add_cubin("kernel.cubin", &read("kernel.cubin"))?; // nvcc -rdc=true -cubin
+/// linker.add_fatbin("helper.fatbin", &read("helper.fatbin"))?;
+/// linker.add_library("libcudadevrt.a", &read("libcudadevrt.a"))?;
+/// let linked = linker.complete()?;
+/// println!("{} bytes; {}", linked.cubin.len(), linked.log);
+/// let module = device.load_cubin(&linked.cubin)?;
+/// # drop(module);
+/// # Ok(()) }
+/// ```
 pub struct Linker {
     cuda: CudaLinker,
 }
 
 /// A program that a linker made.
+///
+/// ```no_run
+/// use ferrogrid::{Device, ForeignModule, LinkedImage, Result};
+///
+/// /// The module of what a linker made, which may have had warnings.
+/// fn load(device: &Device, linked: &LinkedImage) -> Result<ForeignModule> {
+///     eprint!("{}", linked.log);
+///     device.load_cubin(&linked.cubin)
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkedImage {

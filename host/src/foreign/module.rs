@@ -43,6 +43,23 @@ use crate::error::{Error, Result};
 /// assert_eq!(stream.download(&y)?[0], 5.0);
 /// # Ok(()) }
 /// ```
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::JitOptions;
+///
+/// let device = Device::cuda(0)?;
+/// let ptx = std::fs::read("saxpy.ptx").unwrap();
+/// let module = device.load_image(&ptx, &JitOptions::new().with_verbose(true))?;
+/// assert_eq!(module.device(), &device);
+/// println!("{}", module.log()); // registers and spills of each kernel
+/// println!("{:?}", module.kernel_names()); // Some(["saxpy"])
+/// module.global::<f32>("factor")?.set(&device.new_stream()?, &[3.0])?; // __constant__ float factor;
+/// // SAFETY: nothing of it runs, and nothing that came from it is used again.
+/// unsafe { module.unload()? };
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct ForeignModule {
     inner: Arc<Inner>,
@@ -78,6 +95,17 @@ impl Device {
     /// Loads a cubin: machine code for one architecture, which must be this device's
     /// (`cuModuleLoadDataEx`).
     ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cuda(0)?;
+    /// let (major, minor) = device.compute_capability().unwrap();
+    /// let cubin = std::fs::read(format!("saxpy.sm_{major}{minor}.cubin")).unwrap(); // nvcc -cubin -arch=sm_90
+    /// let saxpy = device.load_cubin(&cubin)?.function("saxpy")?;
+    /// println!("machine code for {:?}", saxpy.attributes()?.binary_version);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`ForeignError::InvalidImage`] for bytes that are no whole cubin; [`ForeignError::Load`] if the
     /// driver refuses it; [`Error::Unsupported`] on the CPU.
@@ -87,6 +115,15 @@ impl Device {
 
     /// Loads the best that a fatbin has for this device (`cuModuleLoadDataEx`).
     ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let fatbin = std::fs::read("saxpy.fatbin").unwrap(); // nvcc -fatbin
+    /// let saxpy = Device::cuda(0)?.load_fatbin(&fatbin)?.function("saxpy")?;
+    /// println!("{} registers", saxpy.attributes()?.registers);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::load_cubin`].
     pub fn load_fatbin(&self, bytes: &[u8]) -> Result<ForeignModule> {
@@ -94,6 +131,17 @@ impl Device {
     }
 
     /// Loads PTX, a cubin or a fatbin from a file; its first bytes say which it is.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// match Device::best()?.load_file("no_such_file.ptx") {
+    ///     Err(Error::Foreign(error)) => println!("{error}"), // cannot read `no_such_file.ptx`: ...
+    ///     Err(Error::Unsupported { .. }) => println!("the CPU device runs no PTX"),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`ForeignError::Read`]; else as [`Device::load_ptx`] and [`Device::load_cubin`].
@@ -111,6 +159,18 @@ impl Device {
 
     /// Loads PTX, a cubin or a fatbin from bytes, with options for the driver's compiler
     /// (`cuModuleLoadDataEx`).
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::JitOptions;
+    ///
+    /// let image = std::fs::read("saxpy.ptx").unwrap(); // or a cubin, or a fatbin
+    /// let options = JitOptions::new().with_max_registers(32).with_verbose(true);
+    /// let module = Device::cuda(0)?.load_image(&image, &options)?;
+    /// println!("{}", module.log()); // what 32 registers cost in spills
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Device::load_ptx`] and [`Device::load_cubin`].
@@ -166,6 +226,16 @@ impl ForeignModule {
 
     /// The kernel of that name (`cuModuleGetFunction`), with its parameters by `cuFuncGetParamInfo` or
     /// from the PTX. What belongs to a kernel is kept until the process ends, once for each name.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let module = Device::cuda(0)?.load_file("saxpy.ptx")?;
+    /// let saxpy = module.function("saxpy")?;
+    /// println!("{} takes {} parameters", saxpy.name(), saxpy.parameters().map_or(0, |all| all.len()));
+    /// println!("{}", module.function("saxpi").unwrap_err()); // ... it has `saxpy`
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`ForeignError::NoFunction`], with the names that there are if that is known.

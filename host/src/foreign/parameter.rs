@@ -1,6 +1,16 @@
 //! One parameter of a kernel as its image knows it. It must not know how it was found out.
 
 /// A parameter of a foreign kernel: its size, and its name where the image tells.
+///
+/// ```no_run
+/// use ferrogrid::{ForeignFunction, Parameter};
+///
+/// /// The bytes of all arguments of a launch.
+/// fn argument_bytes(kernel: &ForeignFunction) -> Option<usize> {
+///     let parameters: &[Parameter] = kernel.parameters()?;
+///     Some(parameters.iter().map(|parameter| parameter.size).sum())
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Parameter {

@@ -15,6 +15,25 @@ use crate::view::{DeviceView, DeviceViewMut};
 
 /// A buffer of a graph while it is recorded or updated. Launches take `&buffer` and `&mut buffer`, as of a
 /// [`DeviceBuffer`](crate::DeviceBuffer).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let buffer = stream.upload(&[1_u32, 2, 3, 4])?;
+/// let (graph, key) = stream.capture(|capture| {
+///     let mut buffer = capture.keep(buffer)?;
+///     assert!(buffer.len() == 4 && !buffer.is_empty());
+///     let mut copy = capture.keep(stream.zeros::<u32>(4)?)?;
+///     capture.copy(buffer.view().slice(2..)?, copy.view_mut().slice(..2)?)?;
+///     capture.fill_into(0, &mut buffer)?; // after the copy
+///     Ok(copy.key())
+/// })?;
+/// let mut graph = graph.instantiate()?;
+/// graph.launch(&stream)?;
+/// assert_eq!(stream.download(graph.view(key)?)?, [3, 4, 0, 0]);
+/// # Ok(()) }
+/// ```
 pub struct GraphBuffer<'scope, T> {
     view: DeviceViewMut<'scope, T>,
     key: GraphKey<T>,
@@ -23,6 +42,21 @@ pub struct GraphBuffer<'scope, T> {
 /// Names a buffer of a graph, to look at it, or to use it in an update:
 /// [`ExecutableGraph::view`](crate::ExecutableGraph::view) and
 /// [`GraphUpdate::buffer`](crate::GraphUpdate::buffer).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let (graph, sums) = stream.capture(|capture| Ok(capture.keep(stream.zeros::<f32>(8)?)?.key()))?;
+/// assert!(sums.len() == 8 && !sums.is_empty());
+/// let mut graph = graph.instantiate()?;
+/// stream.fill_into(1.0, graph.view_mut(sums)?)?; // between launches
+/// assert_eq!(stream.download(graph.view(sums)?)?, [1.0; 8]);
+///
+/// let (other, _) = stream.capture(|_| Ok(()))?;
+/// assert!(other.instantiate()?.view(sums).is_err()); // it names a buffer of one graph
+/// # Ok(()) }
+/// ```
 pub struct GraphKey<T> {
     graph: u64,
     slot: usize,

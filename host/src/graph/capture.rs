@@ -30,6 +30,38 @@ use crate::view::DeviceView;
 /// `wait_stream`, `join`, `record` and `wait` work among the streams of the recording, and become
 /// dependencies. What has to wait, allocates, or uses memory of the host gives
 /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// let x = stream.upload(&[1_u32, 2, 3])?;
+/// let mut y = stream.zeros::<u32>(3)?;
+/// let rounds = Arc::new(AtomicU32::new(0));
+/// let counted = rounds.clone();
+/// let (graph, ()) = stream.capture(|capture| {
+///     let x = capture.read(&x)?; // others may read it, too
+///     let mut y = capture.write(&mut y)?; // the graph's alone
+///     let mut scratch = capture.keep(stream.zeros::<u32>(3)?)?; // freed with the graph
+///     capture.copy(x, &mut scratch)?;
+///     capture.copy(&scratch, &mut y)?;
+///     let copies = capture.frontier()?; // what the next node comes after
+///     assert_eq!(copies.len(), 1);
+///     let last = capture.host_fn(move || drop(counted.fetch_add(1, Ordering::Relaxed)))?;
+///     capture.host_node(&[last], || println!("one round more")).map(drop)
+/// })?;
+/// let mut graph = graph.instantiate()?;
+/// graph.launch(&stream)?;
+/// graph.launch(&stream)?;
+/// stream.synchronize()?;
+/// assert_eq!(rounds.load(Ordering::Relaxed), 2);
+/// drop(graph);
+/// assert_eq!(stream.download(&y)?, [1, 2, 3]);
+/// # Ok(()) }
+/// ```
 pub struct Capture<'scope, 'b> {
     stream: Stream,
     recorder: Arc<Recorder>,
@@ -38,8 +70,8 @@ pub struct Capture<'scope, 'b> {
 }
 
 impl Stream {
-    /// Records what `work` launches as a graph, and runs nothing of it. Gives the graph, and what `work`
-    /// returned.
+    /// Records what `work` launches as a graph (what `cuStreamBeginCapture` is for), and runs nothing of it. Gives the
+    /// graph, and what `work` returned.
     ///
     /// A node may use buffers that the graph holds: those that it was given by [`Capture::read`],
     /// [`Capture::write`] (borrowed as long as the graph is there) or [`Capture::keep`] (owned by it).
@@ -249,6 +281,22 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// (`cuGraphAddHostNode`). The rules of [`Stream::host_fn`] hold: it must be quick, and must not use
     /// this crate. A panic is reported by the stream of the graph's last launch.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros::<u32>(3)?;
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// let (graph, _) = stream.capture(|capture| {
+    ///     let mut y = capture.write(&mut y)?;
+    ///     capture.fill_into(1, &mut y)?;
+    ///     capture.host_fn(move || sender.send("filled").unwrap()) // after the fill, at each launch
+    /// })?;
+    /// graph.instantiate()?.launch(&stream)?;
+    /// assert_eq!(receiver.recv(), Ok("filled"));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`GraphError::Ended`](crate::GraphError::Ended) or
     /// [`GraphError::OtherThread`](crate::GraphError::OtherThread).
@@ -271,6 +319,20 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     }
 
     /// The nodes that the next one on this stream comes after.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut y = stream.zeros::<u8>(4)?;
+    /// let (graph, before) = stream.capture(|capture| {
+    ///     let mut y = capture.write(&mut y)?;
+    ///     capture.fill_into(1, &mut y)?;
+    ///     capture.frontier()
+    /// })?;
+    /// assert_eq!(before, graph.nodes().collect::<Vec<_>>()); // the fill
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Capture::host_fn`].

@@ -16,6 +16,27 @@ use crate::stream::Stream;
 
 /// The body of a conditional node that is being recorded: a [`Stream`] on which launches, copies and fills add
 /// nodes to it, from [`Capture::if_node`] and [`Capture::while_node`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let (mut wanted, mut twice) = (stream.upload(&[1_u32])?, stream.upload(&[1_u32])?);
+/// let mut data = stream.zeros::<u8>(3)?;
+/// let (graph, ()) = stream.capture(|capture| {
+///     let (wanted, mut twice) = (capture.write(&mut wanted)?, capture.write(&mut twice)?);
+///     let mut data = capture.write(&mut data)?;
+///     capture.if_node(wanted.key(), |body| {
+///         body.fill_into(1, &mut data)?;
+///         body.if_node(twice.key(), |inner| inner.fill_into(2, data.view_mut().slice(1..)?))?;
+///         body.while_node(twice.key(), |inner| inner.fill_into(0, &mut twice)) // once
+///     })?;
+///     Ok(())
+/// })?;
+/// graph.instantiate()?.launch(&stream)?;
+/// assert_eq!((stream.download(&data)?, stream.download(&twice)?), (vec![1, 2, 2], vec![0]));
+/// # Ok(()) }
+/// ```
 pub struct GraphBody {
     stream: Stream,
     graph: u64,

@@ -1,6 +1,22 @@
 //! What can go wrong while graphs are recorded, updated and launched. It must not know how that is done.
 
 /// An error about a graph.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::GraphError;
+///
+/// let mut y = stream.zeros::<u32>(3)?;
+/// // What waits cannot be a node.
+/// let refused = stream.capture(|capture| capture.synchronize()).unwrap_err();
+/// assert!(matches!(refused, Error::Graph(GraphError::NotRecordable { .. })), "{refused}");
+/// // Nor can work on what the graph does not hold: its owner could free it.
+/// let refused = stream.capture(|capture| capture.fill_into(1, &mut y)).unwrap_err();
+/// assert_eq!(refused, GraphError::UnknownBuffer.into());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {

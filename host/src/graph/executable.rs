@@ -23,6 +23,29 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// A launch is a use of all its buffers: it comes after what uses them on other streams, and what uses
 /// them later comes after it. Launches of one graph run one after the other, on whichever streams.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.zeros::<u32>(2)?;
+/// let (graph, (fill, x)) = stream.capture(|capture| {
+///     let mut x = capture.keep(x)?;
+///     let fill = capture.node(&[], |stream| stream.fill_into(7, x.view_mut().slice(1..)?))?;
+///     Ok((fill, x.key()))
+/// })?;
+/// let mut graph = graph.instantiate()?;
+/// assert_eq!(graph.device(), stream.device());
+/// graph.upload(&stream)?; // so that the first launch is as fast as the others
+/// for input in [3, 4] {
+///     stream.fill_into(input, graph.view_mut(x)?)?;
+///     graph.launch(&stream)?;
+///     assert_eq!(stream.download(graph.view(x)?)?, [input, 7]);
+/// }
+/// graph.set_enabled(fill, false)?;
+/// assert!(!graph.is_enabled(fill)?);
+/// # Ok(()) }
+/// ```
 pub struct ExecutableGraph<'b> {
     pub(super) id: u64,
     pub(super) slots: Slots<'b>,

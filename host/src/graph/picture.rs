@@ -15,7 +15,7 @@ const GAP: usize = 36;
 const CHARACTERS: usize = 30;
 
 impl Graph<'_> {
-    /// The graph in the language of Graphviz: `dot -Tsvg` draws it.
+    /// The graph in the language of Graphviz (as `cuGraphDebugDotPrint`): `dot -Tsvg` draws it.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -37,6 +37,21 @@ impl Graph<'_> {
     }
 
     /// The graph as a picture: a node stands below all that it comes after.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut data = stream.zeros::<u8>(4)?;
+    /// let (graph, ()) = stream.capture(|capture| {
+    ///     let mut data = capture.write(&mut data)?;
+    ///     capture.fill_into(1, &mut data)?;
+    ///     capture.host_fn(|| println!("filled")).map(drop)
+    /// })?;
+    /// let picture = graph.to_svg(); // for `std::fs::write("graph.svg", picture)`
+    /// assert!(picture.starts_with("<svg") && picture.contains("0: fill"), "{picture}");
+    /// # Ok(()) }
+    /// ```
     pub fn to_svg(&self) -> String {
         let places = arrange(&self.nodes);
         let columns = places.iter().map(|place| place.0 + 1).max().unwrap_or(0);

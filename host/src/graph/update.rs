@@ -21,6 +21,38 @@ use crate::stream::Stream;
 
 /// The update of one kernel: a stream to launch it on once, with its new arguments. See
 /// [`ExecutableGraph::update_kernel`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- factor * x
+/// #[kernel]
+/// pub fn scale(t: Thread<1>, factor: u32, x: &[u32], mut y: DisjointSlice<u32>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = factor * x[i.get()];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let (x, y) = (stream.upload(&[1, 2, 3])?, stream.zeros(3)?);
+/// let (graph, (node, y)) = stream.capture(|capture| {
+///     let (x, mut y) = (capture.read(&x)?, capture.keep(y)?);
+///     let node = capture.node(&[], |stream| kernels::scale(stream, Grid::cover(3), 2, x, &mut y))?;
+///     Ok((node, y.key()))
+/// })?;
+/// let mut graph = graph.instantiate()?;
+/// graph.update_kernel(node, |update| {
+///     // What it writes by the key, and what it reads as it is.
+///     kernels::scale(update, Grid::cover(3), 10, &x, &mut update.buffer(y)?)
+/// })?;
+/// graph.launch(&stream)?;
+/// assert_eq!(stream.download(graph.view(y)?)?, [10, 20, 30]);
+/// # Ok(()) }
+/// ```
 pub struct GraphUpdate<'scope, 'b> {
     stream: Stream,
     graph: u64,
@@ -125,6 +157,25 @@ impl<'b> ExecutableGraph<'b> {
     /// Takes over all nodes and buffers of `graph`, which must have nodes of the same kinds, with the same
     /// kernels and dependencies, in the same order (`cuGraphExecUpdate`). Launches that have been enqueued
     /// keep the old ones. Nodes and keys of this graph are then those of `graph`; disabled nodes stay so.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let record = |value: u32| {
+    ///     stream.capture(|capture| {
+    ///         let mut x = capture.keep(stream.zeros::<u32>(3)?)?;
+    ///         capture.fill_into(value, &mut x)?;
+    ///         Ok(x.key())
+    ///     })
+    /// };
+    /// let mut graph = record(1)?.0.instantiate()?;
+    /// let (other, x) = record(2)?; // the same nodes with other values, on other buffers
+    /// graph.update(other)?; // cheaper than to instantiate that
+    /// graph.launch(&stream)?;
+    /// assert_eq!(stream.download(graph.view(x)?)?, [2; 3]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`GraphError::UpdateRefused`] with what differs; [`Error::DeviceMismatch`] if it is of another

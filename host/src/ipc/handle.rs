@@ -6,6 +6,17 @@ use std::fmt;
 const CUDA_HANDLE: usize = 64;
 
 /// What was asked of memory or events of several processes in vain.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{IpcError, IpcMemoryHandle};
+///
+/// let stream = Device::cpu().new_stream()?;
+/// assert!(matches!(stream.ipc_zeros::<f32>(0), Err(Error::Ipc(IpcError::Empty))));
+/// assert!(matches!(IpcMemoryHandle::from_bytes(b"?"), Err(IpcError::NoHandle { length: 1, .. })));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IpcError {
@@ -56,6 +67,22 @@ pub enum IpcError {
 }
 
 /// Names a buffer to another process: made by [`IpcBuffer::ipc_handle`](crate::IpcBuffer::ipc_handle).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[cfg(not(target_os = "linux"))]
+/// # fn main() {}
+/// # #[cfg(target_os = "linux")]
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::IpcMemoryHandle;
+///
+/// let buffer = stream.ipc_zeros::<u32>(100)?;
+/// let bytes = buffer.ipc_handle().to_bytes(); // to another process
+/// let handle = IpcMemoryHandle::from_bytes(&bytes)?; // there
+/// assert_eq!((handle.byte_len(), &handle), (400, buffer.ipc_handle()));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct IpcMemoryHandle {
     origin: IpcMemoryOrigin,
@@ -72,6 +99,19 @@ pub(crate) enum IpcMemoryOrigin {
 }
 
 /// Names an event to another process: made by [`Event::ipc_handle`](crate::Event::ipc_handle).
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{EventOptions, IpcEventHandle};
+///
+/// let device = Device::cuda(0)?;
+/// let event = device.new_event(EventOptions::new().interprocess())?;
+/// let bytes = event.ipc_handle()?.to_bytes(); // to another process
+/// let theirs = device.ipc_open_event(&IpcEventHandle::from_bytes(&bytes)?)?; // there
+/// # drop(theirs);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct IpcEventHandle {
     origin: IpcEventOrigin,
@@ -161,6 +201,13 @@ impl IpcEventHandle {
     }
 
     /// The handle that [`IpcEventHandle::to_bytes`] gave.
+    ///
+    /// ```
+    /// use ferrogrid::{IpcError, IpcEventHandle};
+    ///
+    /// let error = IpcEventHandle::from_bytes(b"something else").unwrap_err();
+    /// assert!(matches!(error, IpcError::NoHandle { length: 14, .. }), "{error}");
+    /// ```
     ///
     /// # Errors
     /// [`IpcError::NoHandle`] for other bytes.

@@ -9,6 +9,28 @@ use crate::kernel::Kernel;
 use crate::occupancy::rules::{BlockResources, Occupancy};
 
 /// A block size that fills the device, from [`Device::max_potential_block_size`].
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # /// x <- 2x
+/// # #[kernel(max_threads = 512)]
+/// # pub fn double(t: Thread<1>, mut x: DisjointSlice<u32>) {
+/// #     if let Some(x) = x.get_mut(t.index()) {
+/// #         *x *= 2;
+/// #     }
+/// # }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let suggested = device.max_potential_block_size(kernels::double::kernel(), |_| 0, None)?;
+/// assert_eq!(suggested.block_size, 512); // the kernel's limit
+/// // One block on each worker at a time: with fewer, some have nothing to do.
+/// assert_eq!(suggested.min_grid_size, device.properties()?.multiprocessor_count);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockSuggestion {
@@ -58,6 +80,22 @@ impl Device {
     /// How many blocks of `threads` threads and `dynamic_shared` bytes of dynamic shared memory a
     /// multiprocessor runs at a time (`cuOccupancyMaxActiveBlocksPerMultiprocessor`); 0 if such a block
     /// cannot be launched. Above 48 KiB it is the answer for a launch that opts in, as launches do.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel(max_threads = 512)]
+    /// # pub fn step(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::cpu(), kernels::step::kernel());
+    /// assert_eq!(device.max_active_blocks(kernel, 256, 0)?, 1); // a worker of the CPU device has one at a time
+    /// assert_eq!(device.max_active_blocks(kernel, 1024, 0)?, 0); // `max_threads = 512`
+    /// assert_eq!(device.max_active_blocks(kernel, 256, 1 << 20)?, 0); // no block has 1 MiB
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
@@ -124,6 +162,22 @@ impl Device {
     /// The bytes of dynamic shared memory that each block may have so that `blocks` blocks of `threads`
     /// threads are still on a multiprocessor at a time (`cuOccupancyAvailableDynamicSMemPerBlock`).
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// 4 KiB of its own, and as much more as the launch gives it.
+    /// #[kernel]
+    /// pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 1024]>, _more: SharedSlice<f32>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let bytes = device.available_dynamic_shared_memory(kernels::tiled::kernel(), 1, 256)?;
+    /// assert_eq!(bytes, device.shared_memory_per_block() - 4096); // for the `SharedSlice`
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If the kernel does not load, as at a launch; if that many blocks do not fit even with none.
     pub fn available_dynamic_shared_memory(
@@ -155,6 +209,22 @@ impl Device {
     ///
     /// The CPU device runs one on each of its workers.
     ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel(cluster = 4)]
+    /// # pub fn clustered(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::cpu(), kernels::clustered::kernel());
+    /// let clusters = device.max_active_clusters(kernel, 4, 256, 0)?;
+    /// assert_eq!(clusters, device.properties()?.multiprocessor_count);
+    /// assert_eq!(device.max_active_clusters(kernel, 17, 256, 0)?, 0); // no device takes 17
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Unsupported`] on GPUs before compute capability 9.0; if the kernel does not load; what the
     /// driver says of a shape that it cannot launch.
@@ -184,6 +254,20 @@ impl Device {
 
     /// The most blocks of `block` threads and `dynamic_shared` bytes that a cluster of `kernel` can have
     /// (`cuOccupancyMaxPotentialClusterSize`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel(cluster = 4)]
+    /// # pub fn clustered(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let size = Device::cpu().max_potential_cluster_size(kernels::clustered::kernel(), 256, 0)?;
+    /// assert_eq!(size, 16); // a GPU may have fewer
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Device::max_active_clusters`].

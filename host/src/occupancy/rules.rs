@@ -65,6 +65,14 @@ impl MultiprocessorLimits {
     }
 
     /// The same by compute capability (major, minor).
+    ///
+    /// ```
+    /// use ferrogrid::MultiprocessorLimits;
+    ///
+    /// let hopper = MultiprocessorLimits::for_compute_capability((9, 0)).unwrap();
+    /// assert_eq!(hopper.shared_memory_per_multiprocessor, 228 << 10); // 228 KiB
+    /// assert!(MultiprocessorLimits::for_compute_capability((99, 0)).is_none());
+    /// ```
     pub fn for_compute_capability(capability: (u32, u32)) -> Option<Self> {
         // Threads, blocks, and KiB of shared memory: per multiprocessor, per block.
         let (threads, blocks, shared, shared_per_block) = match capability {
@@ -94,6 +102,17 @@ impl MultiprocessorLimits {
     }
 
     /// How many blocks with these needs are on the multiprocessor at a time, and why not more.
+    ///
+    /// ```
+    /// use ferrogrid::{BlockResources, MultiprocessorLimits};
+    ///
+    /// // The same kernel on three GPUs: blocks of 256 threads with 64 registers each.
+    /// let block = BlockResources::new(256).with_registers(64);
+    /// let blocks = ["sm_75", "sm_80", "sm_89"].map(|architecture| {
+    ///     MultiprocessorLimits::for_architecture(architecture).unwrap().occupancy(&block).active_blocks
+    /// });
+    /// assert_eq!(blocks, [4, 4, 4]); // by registers, of which each multiprocessor has 65 536
+    /// ```
     pub fn occupancy(&self, block: &BlockResources) -> Occupancy {
         let warps = u64::from(block.threads.div_ceil(self.warp_size));
         let registers = self.registers(block, warps);
@@ -188,6 +207,19 @@ impl MultiprocessorLimits {
 
 /// What one block of a kernel needs of a multiprocessor; the figures that ptxas (`-v`) or
 /// [`KernelAttributes`](crate::KernelAttributes) give.
+///
+/// ```
+/// use ferrogrid::{BlockResources, MultiprocessorLimits};
+///
+/// // As ptxas reports it, "Used 32 registers, used 1 barriers, 1024 bytes smem", launched with 16 KiB more.
+/// let block = BlockResources::new(128)
+///     .with_registers(32)
+///     .with_shared_memory(1024, 16 << 10)
+///     .with_barriers(1)
+///     .with_max_threads(256);
+/// let occupancy = MultiprocessorLimits::for_architecture("sm_90").unwrap().occupancy(&block);
+/// assert_eq!(occupancy.active_blocks, 12); // 18 KiB each, 1 KiB of which the system takes, of 228 KiB
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockResources {
@@ -249,6 +281,17 @@ impl BlockResources {
 }
 
 /// How many blocks of a kernel are on one multiprocessor at a time, and what limits that.
+///
+/// ```
+/// use ferrogrid::{BlockResources, MultiprocessorLimits, OccupancyLimiter};
+///
+/// let ada = MultiprocessorLimits::for_compute_capability((8, 9)).unwrap();
+/// let occupancy = ada.occupancy(&BlockResources::new(512).with_registers(64));
+/// assert_eq!((occupancy.active_blocks, occupancy.active_warps, occupancy.max_warps), (2, 32, 48));
+/// assert!((occupancy.fraction() - 2.0 / 3.0).abs() < 1e-9);
+/// assert_eq!(occupancy.limited_by(), [OccupancyLimiter::Registers]);
+/// assert_eq!(occupancy.to_string(), "2 blocks, 32 of 48 warps (67 %), limited by registers");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Occupancy {
@@ -267,6 +310,17 @@ pub struct Occupancy {
 }
 
 /// How many blocks each resource of a multiprocessor allows; `None` where it limits nothing.
+///
+/// ```
+/// use ferrogrid::{BlockResources, MultiprocessorLimits};
+///
+/// let ampere = MultiprocessorLimits::for_architecture("sm_80").unwrap();
+/// let block = BlockResources::new(256).with_registers(40).with_shared_memory(0, 40 << 10);
+/// let limits = ampere.occupancy(&block).limits;
+/// assert_eq!((limits.warps, limits.blocks), (8, 32));
+/// assert_eq!((limits.registers, limits.shared_memory), (Some(6), Some(4))); // 4 blocks: less shared memory would help
+/// assert_eq!(limits.barriers, None); // they limit nothing before 9.0
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OccupancyLimits {
@@ -283,6 +337,16 @@ pub struct OccupancyLimits {
 }
 
 /// A resource that limits occupancy.
+///
+/// ```
+/// use ferrogrid::{BlockResources, MultiprocessorLimits, OccupancyLimiter};
+///
+/// let turing = MultiprocessorLimits::for_architecture("sm_75").unwrap();
+/// let small = turing.occupancy(&BlockResources::new(32));
+/// assert_eq!(small.limited_by(), [OccupancyLimiter::Blocks]); // 16 blocks of one warp: take larger ones
+/// let large = turing.occupancy(&BlockResources::new(1024));
+/// assert_eq!(large.limited_by(), [OccupancyLimiter::Warps]); // it is full
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OccupancyLimiter {

@@ -7,6 +7,24 @@ use std::time::Instant;
 use super::active;
 
 /// A stage of the program, from [`range`] until this is dropped.
+///
+/// ```
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::Device;
+/// use ferrogrid::profile::{self, Range, SpanKind, Timeline};
+///
+/// /// A stage, counted from 1.
+/// fn stage(name: &str) -> Range<'_> {
+///     profile::range(name)
+/// }
+/// let timeline = Timeline::start(&Device::cpu())?;
+/// let prepare = stage("prepare");
+/// drop(prepare); // it ends here
+/// let trace = timeline.finish();
+/// let span = trace.spans().iter().find(|span| span.kind == SpanKind::Range).unwrap();
+/// assert_eq!(&*span.name, "prepare");
+/// # Ok(()) }
+/// ```
 #[must_use = "the range ends when this is dropped"]
 pub struct Range<'a> {
     name: &'a str,

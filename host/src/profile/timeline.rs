@@ -20,6 +20,23 @@ use crate::error::Result;
 ///
 /// Several timelines of a device may be recorded at the same time. A timeline that is dropped gives nothing.
 /// The nodes of a graph are one span. What is recorded into a graph, and does not run, is no span.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::profile::{SpanKind, Timeline};
+///
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// let timeline = Timeline::start(&device)?;
+/// assert_eq!(timeline.device(), &device);
+/// let ones = stream.fill(1_u32, 1000)?;
+/// let trace = timeline.finish(); // waits for the fill
+/// let fill = trace.device_spans().find(|span| span.kind == SpanKind::Fill).unwrap();
+/// println!("{} bytes in {:?}", fill.bytes.unwrap(), fill.duration);
+/// # drop(ones);
+/// # Ok(()) }
+/// ```
 pub struct Timeline {
     recorder: Arc<Recorder>,
 }

@@ -8,6 +8,32 @@ use std::time::Duration;
 use super::chrome;
 
 /// What ran on a device between the start of a [`Timeline`](super::Timeline) and its end.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use std::time::Duration;
+///
+/// use ferrogrid::profile::{Timeline, Track};
+///
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// let timeline = Timeline::start(&device)?;
+/// let ones = stream.fill(1_u32, 1000)?;
+/// stream.download(&ones)?;
+/// let trace = timeline.finish();
+///
+/// let busy: Duration = trace.device_spans().map(|span| span.duration).sum();
+/// println!("{} was busy for {busy:?}", trace.device());
+/// assert_eq!(trace.lost(), 0); // every piece of work told its time
+/// for span in trace.spans() {
+///     if let Track::Thread(number) = span.track {
+///         println!("{} called {}", trace.thread_name(number).unwrap_or("a thread"), span.name);
+///     }
+/// }
+/// assert!(trace.to_json().contains("traceEvents")); // what `write` writes
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     device: Box<str>,
@@ -17,6 +43,27 @@ pub struct Trace {
 }
 
 /// A piece of work, or the call that asked for it.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::profile::{SpanKind, Timeline, Track};
+///
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// let timeline = Timeline::start(&device)?;
+/// let ones = stream.fill(1_u32, 1000)?;
+/// let trace = timeline.finish();
+///
+/// let fill = trace.device_spans().find(|span| span.kind == SpanKind::Fill).unwrap();
+/// assert_eq!((&*fill.name, fill.bytes), (SpanKind::Fill.name(), Some(4000)));
+/// assert_eq!((fill.track, fill.end()), (Track::Stream(stream.id()), fill.start + fill.duration));
+/// // The call that asked for it has the same number.
+/// let call = trace.spans().iter().find(|span| span.call == fill.call && span.track != fill.track);
+/// assert!(call.is_some());
+/// # drop(ones);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Span {
@@ -55,6 +102,23 @@ impl Span {
 }
 
 /// Where a span ran.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::profile::{Timeline, Track};
+///
+/// let device = Device::cpu();
+/// let (first, second) = (device.new_stream()?, device.new_stream()?);
+/// let timeline = Timeline::start(&device)?;
+/// let work = (first.fill(1_u32, 10)?, second.fill(2_u32, 10)?);
+/// let trace = timeline.finish();
+/// // What ran on one of them, by the device's clock.
+/// let of_second = trace.spans().iter().filter(|span| span.track == Track::Stream(second.id()));
+/// assert_eq!(of_second.count(), 1);
+/// # drop(work);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Track {
@@ -65,6 +129,13 @@ pub enum Track {
 }
 
 /// What a span is.
+///
+/// ```
+/// use ferrogrid::profile::SpanKind;
+///
+/// let copies = [SpanKind::Upload, SpanKind::Download, SpanKind::Copy];
+/// assert_eq!(copies.map(SpanKind::name), ["upload", "download", "copy"]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpanKind {
@@ -111,6 +182,31 @@ impl SpanKind {
 }
 
 /// The shape of a launch.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # #[kernel]
+/// # pub fn step(t: Thread<1>, mut y: DisjointSlice<u32>) {
+/// #     if let Some(y) = y.get_mut(t.index()) {
+/// #         *y += 1;
+/// #     }
+/// # }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::profile::Timeline;
+///
+/// let timeline = Timeline::start(stream.device())?;
+/// let mut y = stream.zeros(1000)?;
+/// kernels::step(&stream, Grid::cover(1000), &mut y)?;
+/// let trace = timeline.finish();
+/// let launch = trace.device_spans().find_map(|span| span.launch).unwrap();
+/// assert_eq!((launch.grid, launch.block, launch.shared_bytes), ([4, 1, 1], [256, 1, 1], 0));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LaunchShape {

@@ -61,6 +61,18 @@ pub struct NvJitLink {
 unsafe impl Send for NvJitLink {}
 
 /// What an input of [`NvJitLink`] is (`nvJitLinkInputType`).
+///
+/// ```no_run
+/// use ferrogrid::{NvJitLink, NvJitLinkInput, Result};
+///
+/// /// A cubin for `sm_90` of PTX and a library of device code.
+/// fn link(ptx: &str, library: &[u8]) -> Result<Vec<u8>> {
+///     let mut link = NvJitLink::new(&["-arch=sm_90"])?;
+///     link.add(NvJitLinkInput::Ptx, "kernel.ptx", ptx.as_bytes())?;
+///     link.add(NvJitLinkInput::Library, "libcudadevrt.a", library)?;
+///     Ok(link.complete()?.cubin)
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NvJitLinkInput {

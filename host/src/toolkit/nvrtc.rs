@@ -63,6 +63,22 @@ pub struct Nvrtc {
 }
 
 /// How to compile a program with [`Nvrtc::compile`].
+///
+/// ```
+/// use ferrogrid::{CompileOptions, Device};
+///
+/// let options = CompileOptions::new()
+///     .with_name("scale.cu") // in messages
+///     .with_architecture("compute_90")
+///     .with_header("factor.h", "#define FACTOR 3.0f")
+///     .with_option("-use_fast_math")
+///     .with_name_expression("scale<float>"); // a template: its mangled name is asked for
+/// assert_eq!((&*options.name, &*options.architecture), ("scale.cu", "compute_90"));
+/// assert_eq!(options.headers[0].0, "factor.h"); // for `#include "factor.h"`
+/// assert_eq!((options.options.len(), options.name_expressions.len()), (1, 1));
+/// // For the GPU at hand; for the CPU device as `new`.
+/// assert_eq!(CompileOptions::for_device(&Device::cpu()), CompileOptions::new());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CompileOptions {
@@ -115,7 +131,7 @@ impl CompileOptions {
         self
     }
 
-    /// The same with one more C++ name whose mangled name is asked for.
+    /// The same with one more C++ name whose mangled name is asked for (`nvrtcAddNameExpression`).
     #[must_use]
     pub fn with_name_expression(mut self, expression: impl Into<String>) -> Self {
         self.name_expressions.push(expression.into());
@@ -131,6 +147,24 @@ impl CompileOptions {
 }
 
 /// What NVRTC made of a program.
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{CompileOptions, Nvrtc};
+///
+/// let device = Device::cuda(0)?;
+/// let nvrtc = Nvrtc::load()?;
+/// println!("NVRTC of CUDA {:?}", nvrtc.version()); // (13, 0)
+/// let source = "template <class T> __global__ void scale(T a, T* x) { x[threadIdx.x] *= a; }";
+/// let options = CompileOptions::for_device(&device).with_name_expression("scale<float>");
+/// let program = nvrtc.compile(source, &options)?;
+/// println!("{}", program.log); // warnings
+/// let name = program.lowered_name("scale<float>").unwrap(); // _Z5scaleIfEvT_PS0_
+/// let scale = device.load_ptx(&program.ptx)?.function(name)?;
+/// # let _ = scale;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompiledProgram {
@@ -147,7 +181,7 @@ pub struct CompiledProgram {
 }
 
 impl CompiledProgram {
-    /// The mangled name of a C++ name that was among [`CompileOptions::name_expressions`]: what
+    /// The mangled name (`nvrtcGetLoweredName`) of a C++ name that was among [`CompileOptions::name_expressions`]: what
     /// [`ForeignModule::function`](crate::ForeignModule::function) takes.
     pub fn lowered_name(&self, expression: &str) -> Option<&str> {
         self.lowered_names.iter().find(|(name, _)| name == expression).map(|(_, lowered)| &**lowered)
@@ -170,6 +204,15 @@ impl Nvrtc {
     }
 
     /// Its version (major, minor), which is that of its CUDA toolkit (`nvrtcVersion`).
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let nvrtc = ferrogrid::Nvrtc::load()?;
+    /// let newest = if nvrtc.version() >= (12, 8) { "compute_120" } else { "compute_90" };
+    /// println!("compiling for {newest}");
+    /// # Ok(()) }
+    /// ```
     pub fn version(&self) -> (u32, u32) {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: both are valid for the call. It cannot fail then, and would leave them 0.
