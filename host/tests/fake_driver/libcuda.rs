@@ -33,11 +33,6 @@ thread_local! {
     static CONTEXT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The calling thread's context.
-pub(crate) fn context() -> usize {
-    CONTEXT.get()
-}
-
 /// The value of `key` in FAKE_CUDA, a list of `key=value` separated by commas.
 pub(crate) fn setting(key: &str) -> Option<String> {
     let settings = std::env::var("FAKE_CUDA").ok()?;
@@ -338,8 +333,8 @@ call! { bound:
         assert_eq!(owner, CONTEXT.get(), "freed on a stream of another device");
         let pointer = pointer as usize;
         with(|state| {
-            let number = state.id();
-            let work = if pool::reuses() { Work::GiveBack { pointer, number } } else { Work::Free { pointer } };
+            let (number, bytes) = (state.id(), state.allocations[&pointer]);
+            let work = if pool::reuses() { Work::GiveBack { pointer, number, bytes, owner } } else { Work::Free { pointer } };
             state.push(stream, work);
         });
         Ok(())

@@ -23,7 +23,6 @@ pub(crate) struct Pool {
     free: Vec<Freed>,
     /// Streams whose work has all run.
     ended: HashSet<usize>,
-    sizes: HashMap<usize, (usize, usize)>,
 }
 
 struct Freed {
@@ -70,11 +69,7 @@ impl Pool {
                     }
                 }
             }
-            Work::Begin { pointer, bytes } => {
-                self.sizes.insert(pointer, (bytes, crate::context()));
-            }
-            Work::GiveBack { pointer, number } => {
-                let (bytes, owner) = self.sizes[&pointer];
+            Work::GiveBack { pointer, number, bytes, owner } => {
                 let freed = Freed { pointer, number, owner, bytes, stream, position, has_run: false };
                 assert!(self.free.iter().all(|other| other.pointer != pointer), "freed twice");
                 self.free.push(freed);
@@ -105,8 +100,7 @@ impl Pool {
     }
 
     /// The free of `pointer` has run. If it has an owner already, its work comes later.
-    pub(crate) fn has_back(&mut self, pointer: usize, number: usize) {
-        let bytes = self.sizes[&pointer].0;
+    pub(crate) fn has_back(&mut self, pointer: usize, number: usize, bytes: usize) {
         unsafe { (pointer as *mut u8).write_bytes(0xdd, bytes) };
         if let Some(freed) = self.free.iter_mut().find(|freed| freed.number == number) {
             freed.has_run = true;

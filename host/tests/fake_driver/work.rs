@@ -83,6 +83,8 @@ pub(crate) enum Work {
     GiveBack {
         pointer: usize,
         number: usize,
+        bytes: usize,
+        owner: usize,
     },
 }
 
@@ -228,7 +230,7 @@ impl State {
             },
             Work::Free { pointer } => self.release(pointer),
             Work::Begin { pointer, bytes } => unsafe { (pointer as *mut u8).write_bytes(0xaa, bytes) },
-            Work::GiveBack { pointer, number } => self.pool.has_back(pointer, number),
+            Work::GiveBack { pointer, number, bytes, .. } => self.pool.has_back(pointer, number, bytes),
             Work::Record { event, version } => {
                 if let Some(event) = self.events.get_mut(&event) {
                     event.1.insert(version);

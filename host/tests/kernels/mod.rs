@@ -73,19 +73,21 @@ pub(crate) static SAXPY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     line: line!(),
 });
 
+/// Launches a kernel of an `f32` and slices of them, or of a `u32` and such: numbers of the size that `SAXPY` states.
 #[track_caller]
-fn saxpy_launch<'a>(
+fn launch_on_slices<'a, T: DeviceCopy>(
     kernel: &'static Kernel,
     stream: &Stream,
     grid: Grid<1>,
-    a: f32,
-    x: impl DeviceInput<'a, f32>,
-    y: impl DeviceOutput<'a, f32>,
+    number: T,
+    x: impl DeviceInput<'a, T>,
+    y: impl DeviceOutput<'a, T>,
 ) -> Result<()> {
+    const { assert!(size_of::<T>() == SAXPY[0].0) };
     let (x, y) = (x.into_input(), y.into_output());
     let ([x0, x1], [y0, y1]) = (x.params(), y.params());
-    let params = [from_ref(&a).cast(), x0, x1, y0, y1];
-    // SAFETY: these are the parameters of `SAXPY`, and the accesses of the views among them.
+    let params = [from_ref(&number).cast(), x0, x1, y0, y1];
+    // SAFETY: these are the parameters of `SAXPY`, of the kernel's types, and the accesses of the views among them.
     unsafe { launch(kernel, stream, grid, &params, &[x.access(), y.access()]) }
 }
 
@@ -97,7 +99,7 @@ pub(crate) fn saxpy<'a>(
     x: impl DeviceInput<'a, f32>,
     y: impl DeviceOutput<'a, f32>,
 ) -> Result<()> {
-    saxpy_launch(&SAXPY_KERNEL, stream, grid, a, x, y)
+    launch_on_slices(&SAXPY_KERNEL, stream, grid, a, x, y)
 }
 
 /// `y <- y*factor + x`.
@@ -134,6 +136,7 @@ static MIX_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     line: line!(),
 });
 
+#[track_caller]
 pub(crate) fn mix<'a>(
     stream: &Stream,
     grid: Grid<1>,
@@ -141,11 +144,7 @@ pub(crate) fn mix<'a>(
     x: impl DeviceInput<'a, u32>,
     y: impl DeviceOutput<'a, u32>,
 ) -> Result<()> {
-    let (x, y) = (x.into_input(), y.into_output());
-    let ([x0, x1], [y0, y1]) = (x.params(), y.params());
-    let params = [from_ref(&factor).cast(), x0, x1, y0, y1];
-    // SAFETY: these are the parameters of `SAXPY`, and the accesses of the views among them.
-    unsafe { launch(&MIX_KERNEL, stream, grid, &params, &[x.access(), y.access()]) }
+    launch_on_slices(&MIX_KERNEL, stream, grid, factor, x, y)
 }
 
 /// A kernel whose entry is in no image that a driver would load.
@@ -171,7 +170,7 @@ pub(crate) fn missing<'a>(
     x: impl DeviceInput<'a, f32>,
     y: impl DeviceOutput<'a, f32>,
 ) -> Result<()> {
-    saxpy_launch(&MISSING_KERNEL, stream, Grid::cover(1), 1.0, x, y)
+    launch_on_slices(&MISSING_KERNEL, stream, Grid::cover(1), 1.0, x, y)
 }
 
 /// Adds 1 to each element, slowly: so that whoever does not wait sees old values.

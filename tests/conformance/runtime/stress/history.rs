@@ -36,14 +36,14 @@ impl History {
     /// Whether `found` is what there must be; else what it is.
     pub(super) fn check(&self, what: &str, found: &[u32]) -> Result<(), String> {
         let differs = |place: &usize| found[*place] != self.now[*place];
-        let mut places = (0..self.now.len()).filter(differs);
-        let Some(first) = places.next() else { return Ok(()) };
-        let (others, last) = places.fold((0, first), |(count, _), place| (count + 1, place));
+        let places: Vec<usize> = (0..self.now.len()).filter(differs).collect();
+        let [first, ..] = places[..] else { return Ok(()) };
+        let last = places[places.len() - 1];
         let (is, expected) = (found[first], self.now[first]);
         Err(format!(
             "{what}: element {first} is {is}, in the model {expected}; {} of {} elements differ, the last is {last}; {}; \
              last operations: {}",
-            others + 1,
+            places.len(),
             found.len(),
             self.explain(found),
             self.operations(),
