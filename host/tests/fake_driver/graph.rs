@@ -169,11 +169,14 @@ graph_calls! {
     fn cuGraphLaunch(instance: usize, stream: Pointer) {
         let nodes = graphs(|graphs| graphs[&instance].nodes.clone());
         let mut calls = false;
+        with(|state| state.launching.insert(stream as usize));
         for node in nodes.into_iter().filter(|node| node.enabled) {
             let Some(work) = node.work else { continue };
             calls |= matches!(work, Work::Call { .. });
             with(|state| state.push(stream, work));
+            std::thread::yield_now();
         }
+        with(|state| state.launching.remove(&(stream as usize)));
         if calls {
             drain_later(stream as usize, || ());
         }

@@ -96,6 +96,8 @@ pub(crate) struct State {
     pub(crate) streams: HashMap<usize, VecDeque<Work>>,
     /// Streams that are in a callback.
     pub(crate) calling: HashSet<usize>,
+    /// Streams that a graph is being launched on.
+    pub(crate) launching: HashSet<usize>,
     /// Times recorded, and which of them have happened.
     pub(crate) events: HashMap<usize, (u64, HashSet<u64>)>,
     pub(crate) allocations: HashMap<usize, usize>,

@@ -73,8 +73,10 @@ impl CudaGraph {
             }
         }
         stream.bind()?;
+        let without_waits = stream.without_waits();
         // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
         let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
+        drop(without_waits);
         self.device.check(code, "cuGraphLaunch", "")?;
         self.launches.iter().for_each(|(kernel, site)| stream.recent().note(kernel, site));
         Ok(())
@@ -82,6 +84,7 @@ impl CudaGraph {
 
     pub(crate) fn upload(&mut self, stream: &CudaStream) -> Result<()> {
         stream.bind()?;
+        let _without_waits = stream.without_waits();
         // SAFETY: both handles are live, and of the bound context.
         let code = unsafe { self.device.driver().graph_upload(self.instance.0, stream.raw()) };
         self.device.check(code, "cuGraphUpload", "")

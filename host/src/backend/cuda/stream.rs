@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use cudarc::driver::sys::{CUcontext, CUevent, CUfunction, CUstream};
 
@@ -50,6 +50,9 @@ pub(crate) struct CudaStream {
     failure: Arc<Failure>,
     /// Whether it was given functions of the host.
     calls: AtomicBool,
+    /// Shared by those who enqueue a wait, held alone to launch a graph: the driver loses a wait that one thread asks for
+    /// while another launches a graph on the same stream (seen with 580.159; `benches/cuda/lost_waits.cu` shows it).
+    waits: RwLock<()>,
 }
 
 /// Who ends a stream.
@@ -130,6 +133,7 @@ impl CudaStream {
             recent: Arc::new(Recent::new()),
             failure: Arc::default(),
             calls: AtomicBool::new(false),
+            waits: RwLock::new(()),
         }
     }
 
@@ -306,9 +310,15 @@ impl CudaStream {
     }
 
     fn wait_raw(&self, stream: CUstream, event: CUevent) -> Result<()> {
+        let _no_graph_meanwhile = self.waits.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: both handles are live.
         let code = self.call(|| unsafe { self.driver.stream_wait(stream, event, 0) })?;
         self.device.check(code, "cuStreamWaitEvent", "")
+    }
+
+    /// To be held while a graph is launched here.
+    pub(super) fn without_waits(&self) -> RwLockWriteGuard<'_, ()> {
+        self.waits.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The function of `kernel` on this device, loaded at the first call.
