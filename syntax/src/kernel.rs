@@ -3,7 +3,8 @@
 
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, FnArg, Ident, ItemFn, PathArguments, Result, ReturnType, Type, Visibility, parse_quote,
+    Attribute, Error, FnArg, Ident, ItemFn, PathArguments, Result, ReturnType, Safety, Type, Visibility,
+    parse_quote,
 };
 
 use crate::arithmetic::Arithmetic;
@@ -50,7 +51,7 @@ impl Kernel {
         let mut function = function.clone();
         let attribute = function.attrs.remove(position);
         check_signature(&function)?;
-        let is_unsafe = function.sig.unsafety.is_some();
+        let is_unsafe = matches!(function.sig.safety, Safety::Unsafe(_));
         let mut parameters = Vec::new();
         for argument in &function.sig.inputs {
             parameters.push(Parameter::parse(argument, is_unsafe)?);
@@ -91,7 +92,7 @@ impl Kernel {
     pub fn body(&self) -> ItemFn {
         let mut function = self.function.clone();
         if self.has_barriers && !self.is_unsafe() {
-            function.sig.unsafety = Some(Default::default());
+            function.sig.safety = Safety::Unsafe(Default::default());
             function.attrs.push(parse_quote!(#[forbid(unsafe_op_in_unsafe_fn)]));
             function.attrs.push(parse_quote!(#[allow(clippy::missing_safety_doc)]));
         }
@@ -118,7 +119,7 @@ impl Kernel {
 
     /// Whether it is an `unsafe fn`, and so its launch.
     pub fn is_unsafe(&self) -> bool {
-        self.function.sig.unsafety.is_some()
+        matches!(self.function.sig.safety, Safety::Unsafe(_))
     }
 
     /// The `cfg` attributes on it, which hold for all that is made from it.

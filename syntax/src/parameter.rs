@@ -3,7 +3,8 @@
 
 use syn::spanned::Spanned;
 use syn::{
-    Error, Expr, ExprLit, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, PathSegment, Result, Type,
+    Error, Expr, ExprLit, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, PathSegment,
+    PointerMutability, Result, Type,
 };
 
 use crate::members::Members;
@@ -157,7 +158,7 @@ pub(crate) fn kind_of(ty: &Type, unsafe_kernel: bool) -> Result<ParameterKind> {
         Type::Reference(reference) => reference_kind(reference),
         Type::Ptr(pointer) if unsafe_kernel => Ok(ParameterKind::Pointer {
             element: (*pointer.elem).clone(),
-            mutable: pointer.mutability.is_some(),
+            mutable: matches!(pointer.mutability, PointerMutability::Mut(_)),
         }),
         Type::Ptr(pointer) => Err(Error::new(
             pointer.span(),

@@ -325,7 +325,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let name = kernel.name();
     let (visibility, rank, chosen) = (&kernel.function.vis, kernel.rank, chosen(kernel));
     let (declared, bounds) = (generic::declared(kernel), launch_bounds(kernel));
-    let unsafety = &kernel.function.sig.unsafety;
+    let unsafety = &kernel.function.sig.safety;
     let attributes =
         kernel.function.attrs.iter().filter(|a| a.path().is_ident("doc") || a.path().is_ident("cfg"));
     let stream = free_name(kernel, "stream");
@@ -356,7 +356,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
         "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
         kernel.bare_name()
     );
-    let safety = unsafety.map(|_| {
+    let safety = kernel.is_unsafe().then(|| {
         quote! {
             #[doc = "\n# Safety\nWhat the kernel itself asks for. Memory behind raw pointers must stay valid, and unused by others, until the stream has run the kernel: no order is kept for it."]
         }

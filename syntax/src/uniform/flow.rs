@@ -4,7 +4,7 @@
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Block, Error, Expr, ExprIf, ExprMatch, Ident, Item, Lifetime, Local, Macro, Pat, Stmt};
+use syn::{Block, Error, Expr, ExprIf, ExprMatch, Ident, Item, Lifetime, Local, Macro, Pat, PatGuard, Stmt};
 
 use super::facts::{Facts, Level, Raised};
 use super::function::Functions;
@@ -299,7 +299,7 @@ impl<'f> Walk<'f> {
                     self.facts.mark_condition(number);
                 }
             }
-            if let Some((_, guard)) = &mut arm.guard {
+            if let Pat::Guard(PatGuard { guard, .. }) = &mut arm.pat {
                 let guarded = self.value(guard);
                 let at = guard.span();
                 let number = self.enter_condition(&guarded, at, CauseKind::Branch);

@@ -8,8 +8,8 @@ use quote::{format_ident, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Error, Expr, ExprCall, FnArg, GenericParam, Ident, Item, ItemFn, Pat, Result, Signature, Token, Type,
-    Visibility, parse_quote, parse_quote_spanned,
+    Error, Expr, ExprCall, FnArg, GenericParam, Ident, Item, ItemFn, Pat, Result, Safety, Signature, Token,
+    Type, Visibility, parse_quote, parse_quote_spanned,
 };
 
 use super::collective::token;
@@ -111,8 +111,9 @@ impl<'i> Candidate<'i> {
     fn of(item: &'i Item) -> Option<Self> {
         let Item::Fn(function) = item else { return None };
         let signature = &function.sig;
-        let is_other =
-            signature.unsafety.is_some() || signature.constness.is_some() || signature.asyncness.is_some();
+        let is_other = matches!(signature.safety, Safety::Unsafe(_))
+            || signature.constness.is_some()
+            || signature.asyncness.is_some();
         if is_other || function.attrs.iter().any(is_kernel_attribute) {
             return None;
         }
@@ -193,7 +194,7 @@ impl<'i> Candidate<'i> {
             });
         }
         let generics = passed(&self.function.sig);
-        function.sig.unsafety = Some(Default::default());
+        function.sig.safety = Safety::Unsafe(Default::default());
         function.attrs.push(parse_quote!(#[doc = "\n# Safety\nAll threads of a block make this call together. In kernels of its module, and in functions like this one, `ferrogrid::module` shows that: no `unsafe` is needed there."]));
         function.attrs.push(parse_quote!(#[allow(dead_code, clippy::too_many_arguments)]));
         function.block = parse_quote!({ self::#checked::<#(#generics),*>(#arguments) });
