@@ -225,7 +225,7 @@ impl StreamInner {
     pub(crate) unsafe fn free_managed(&self, pointer: *mut u8, bytes: usize) {
         match &self.backend {
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.free_managed(pointer) },
+            StreamBackend::Cuda(stream) => unsafe { stream.free_waiting(pointer) },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes) },
             // It has allocated nothing.

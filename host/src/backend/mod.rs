@@ -7,6 +7,7 @@ mod failure;
 mod graph;
 mod host_fn;
 mod params;
+mod payload;
 mod shared_memory;
 mod signal;
 

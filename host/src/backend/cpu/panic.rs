@@ -1,11 +1,11 @@
 //! Panics of kernels on the CPU: caught, located, kept quiet, and put into the words of an error. It
 //! must not know what to do with one.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
+use crate::backend::payload;
 use crate::error::{Error, LaunchSites};
 use crate::kernel::Kernel;
 
@@ -68,7 +68,7 @@ pub(super) fn catch(kernel: impl FnOnce()) -> Result<(), Caught> {
     let outer = IN_KERNEL.replace(true);
     let result = catch_unwind(AssertUnwindSafe(kernel));
     IN_KERNEL.set(outer);
-    result.map_err(|payload| Caught { message: message(payload), location: LOCATION.take() })
+    result.map_err(|payload| Caught { message: payload::text(payload), location: LOCATION.take() })
 }
 
 /// Whether this thread is running a kernel; [`restore`] goes back to it where a kernel was left without
@@ -79,21 +79,6 @@ pub(super) fn in_kernel() -> bool {
 
 pub(super) fn restore(in_kernel: bool) {
     IN_KERNEL.set(in_kernel);
-}
-
-fn message(payload: Box<dyn Any + Send>) -> Box<str> {
-    let payload = match payload.downcast::<String>() {
-        Ok(text) => return text.into_boxed_str(),
-        Err(payload) => payload,
-    };
-    match payload.downcast::<&'static str>() {
-        Ok(text) => (*text).into(),
-        Err(other) => {
-            // Its destructor could panic in turn, on a thread that must go on.
-            std::mem::forget(other);
-            "a panic whose payload is no text".into()
-        }
-    }
 }
 
 #[cfg(test)]

@@ -29,41 +29,49 @@ impl CudaStream {
             // SAFETY: `start` is valid for the call, and the context is bound.
             (unsafe { self.driver().allocate(&mut start, bytes) }, "cuMemAlloc")
         };
+        self.allocated(code, operation, bytes)?;
+        let pointer = with_exposed_provenance_mut(start as usize);
+        // SAFETY: the memory has just been allocated with that many bytes.
+        let initialised = unsafe { self.initialise(pointer, bytes, contents) };
+        // SAFETY: nothing uses it after a fill, which comes before in this stream.
+        initialised.inspect_err(|_| unsafe { self.free(pointer) })?;
+        Ok(pointer)
+    }
+
+    /// Whether an allocation of `bytes` has succeeded.
+    fn allocated(&self, code: Code, operation: &'static str, bytes: usize) -> Result<()> {
         if code == Code::OUT_OF_MEMORY {
             return Err(self.device().out_of_memory(bytes));
         }
-        self.device().check(code, operation, &format!("{bytes} bytes"))?;
-        let pointer = with_exposed_provenance_mut(start as usize);
-        if contents == Contents::Zeroed {
-            // SAFETY: the memory has just been allocated with that many bytes.
-            let zeroed = unsafe { self.fill(pointer, &[0], bytes) };
-            if let Err(error) = zeroed {
-                // SAFETY: nothing uses it after the fill, which comes before in this stream.
-                unsafe { self.free(pointer) };
-                return Err(error);
-            }
+        self.device().check(code, operation, &format!("{bytes} bytes"))
+    }
+
+    /// Gives fresh memory its contents.
+    ///
+    /// # Safety
+    /// `pointer` leads to `bytes` of memory that nothing uses yet.
+    unsafe fn initialise(&self, pointer: *mut u8, bytes: usize, contents: Contents) -> Result<()> {
+        match contents {
+            Contents::Uninitialised => Ok(()),
+            // SAFETY: passed on.
+            Contents::Zeroed => unsafe { self.fill(pointer, &[0], bytes) },
         }
-        Ok(pointer)
     }
 
     /// # Safety
     /// As for `StreamInner::free`.
     pub(crate) unsafe fn free(&self, pointer: *mut u8) {
+        if !self.device().has_pools() {
+            // SAFETY: passed on.
+            return unsafe { self.free_waiting(pointer) };
+        }
         // A failure means that the context is gone, and its memory with it.
         if self.bind().is_err() {
             return;
         }
         let Ok(stream) = self.hold() else { return };
-        if self.device().has_pools() {
-            // SAFETY: the caller vouches for the memory, and that its uses come before on this stream.
-            let _ = unsafe { self.driver().free_async(address(pointer), stream.raw) };
-            return;
-        }
-        // SAFETY: the stream is live; after it has been waited for, nothing uses the memory.
-        let _ = unsafe {
-            let waited = self.driver().stream_synchronize(stream.raw);
-            if waited.is_success() { self.driver().free(address(pointer)) } else { waited }
-        };
+        // SAFETY: the caller vouches for the memory, and that its uses come before on this stream.
+        let _ = unsafe { self.driver().free_async(address(pointer), stream.raw) };
     }
 
     /// `bytes` (not 0) of managed memory.
@@ -73,28 +81,21 @@ impl CudaStream {
         let mut start = 0;
         // SAFETY: `start` is valid for the call, and the context is bound.
         let code = unsafe { self.driver().allocate_managed(&mut start, bytes, ATTACH_GLOBAL) };
-        if code == Code::OUT_OF_MEMORY {
-            return Err(self.device().out_of_memory(bytes));
-        }
-        self.device().check(code, "cuMemAllocManaged", &format!("{bytes} bytes"))?;
+        self.allocated(code, "cuMemAllocManaged", bytes)?;
         let pointer = with_exposed_provenance_mut(start as usize);
-        if contents == Contents::Zeroed {
-            // SAFETY: the memory has just been allocated with that many bytes.
-            let zeroed = unsafe { self.fill(pointer, &[0], bytes) };
-            if let Err(error) = zeroed {
-                // SAFETY: nothing uses it after the fill, which comes before in this stream.
-                unsafe { self.free_managed(pointer) };
-                return Err(error);
-            }
-        }
+        // SAFETY: the memory has just been allocated with that many bytes.
+        let initialised = unsafe { self.initialise(pointer, bytes, contents) };
+        // SAFETY: nothing uses it after a fill, which comes before in this stream.
+        initialised.inspect_err(|_| unsafe { self.free_waiting(pointer) })?;
         Ok(pointer)
     }
 
-    /// Frees managed memory, which waits for all work here.
+    /// Frees memory that is not of a pool, which waits for all work here.
     ///
     /// # Safety
     /// As for `StreamInner::free`.
-    pub(crate) unsafe fn free_managed(&self, pointer: *mut u8) {
+    pub(crate) unsafe fn free_waiting(&self, pointer: *mut u8) {
+        // As in `free`.
         if self.bind().is_err() {
             return;
         }
