@@ -14,7 +14,7 @@ use bytemuck::Pod;
 use crate::aligned::Aligned16;
 use crate::atomic::{AtomicValue, Device, DeviceAtomic, System};
 use crate::device_copy::DeviceCopy;
-use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
+use crate::shared::{ByCluster, Publish, Reclaim, Shared, SharedArray, SharedElement, SharedSlice, sealed};
 use crate::thread::{Thread, first};
 
 /// Where a block is in its cluster. In a launch without clusters each block is a cluster of its own.
@@ -151,7 +151,7 @@ impl<const R: usize> Thread<'_, R> {
     /// the same regions.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn publish_cluster<P: PublishToCluster>(&self, regions: P) -> P::Published {
+    pub unsafe fn publish_cluster<P: Publish<ByCluster>>(&self, regions: P) -> P::Published {
         // SAFETY: passed on.
         unsafe { source::sync(self) };
         regions.published()
@@ -196,7 +196,7 @@ impl<const R: usize> Thread<'_, R> {
     /// As for [`Thread::sync_cluster`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn reclaim_cluster<P: ReclaimFromCluster>(&self, regions: P) -> P::Reclaimed {
+    pub unsafe fn reclaim_cluster<P: Reclaim<ByCluster>>(&self, regions: P) -> P::Reclaimed {
         // SAFETY: passed on.
         unsafe { source::sync(self) };
         regions.reclaimed()
@@ -406,56 +406,7 @@ impl<T: SharedElement, const ID: usize> Deref for ClusterPublishedSlice<'_, T, I
     }
 }
 
-/// Regions that are written, and that a barrier of the cluster makes readable to all of its blocks:
-/// [`Shared`], [`SharedSlice`], and tuples.
-///
-/// Their elements must be [`ClusterElement`]s, which counters for the threads of one block are not:
-///
-/// ```compile_fail,E0277
-/// use ferrogrid_device::{PublishToCluster, atomic, prelude::*};
-///
-/// fn is_published<P: PublishToCluster>() {}
-/// is_published::<Shared<[DeviceAtomic<u32>; 8]>>(); // for all threads of the device
-/// is_published::<(Shared<[f32; 8]>, SharedSlice<f32, 1>)>();
-/// is_published::<Shared<[DeviceAtomic<u32, atomic::Block>; 8]>>();
-/// ```
-pub trait PublishToCluster: sealed::Region {
-    /// The same regions, read.
-    type Published;
-
-    #[doc(hidden)]
-    fn published(self) -> Self::Published;
-}
-
-/// Regions that the blocks of a cluster read, and that its barrier makes writable: [`ClusterPublished`],
-/// [`ClusterPublishedSlice`], and tuples.
-///
-/// What other blocks read, a barrier of the own block cannot take back:
-///
-/// ```compile_fail,E0277
-/// use ferrogrid_device::shared::Reclaim;
-/// use ferrogrid_device::{ClusterPublished, ReclaimFromCluster};
-///
-/// fn by_barrier_of_cluster<P: ReclaimFromCluster>() {}
-/// fn by_barrier_of_block<P: Reclaim>() {}
-/// by_barrier_of_cluster::<ClusterPublished<[f32; 8]>>();
-/// by_barrier_of_block::<ClusterPublished<[f32; 8]>>();
-/// ```
-pub trait ReclaimFromCluster: sealed::Region {
-    /// The same regions, written.
-    type Reclaimed;
-
-    #[doc(hidden)]
-    fn reclaimed(self) -> Self::Reclaimed;
-}
-
-mod sealed {
-    /// Only what this file names takes part in a barrier.
-    pub trait Region {}
-}
-
-impl<A: SharedArray<Element: ClusterElement>, const ID: usize> sealed::Region for Shared<'_, A, ID> {}
-impl<'b, A: SharedArray<Element: ClusterElement>, const ID: usize> PublishToCluster for Shared<'b, A, ID> {
+impl<'b, A: SharedArray<Element: ClusterElement>, const ID: usize> Publish<ByCluster> for Shared<'b, A, ID> {
     type Published = ClusterPublished<'b, A, ID>;
 
     #[inline(always)]
@@ -465,7 +416,7 @@ impl<'b, A: SharedArray<Element: ClusterElement>, const ID: usize> PublishToClus
 }
 
 impl<A: SharedArray, const ID: usize> sealed::Region for ClusterPublished<'_, A, ID> {}
-impl<'b, A: SharedArray, const ID: usize> ReclaimFromCluster for ClusterPublished<'b, A, ID> {
+impl<'b, A: SharedArray, const ID: usize> Reclaim<ByCluster> for ClusterPublished<'b, A, ID> {
     type Reclaimed = Shared<'b, A, ID>;
 
     #[inline(always)]
@@ -474,8 +425,7 @@ impl<'b, A: SharedArray, const ID: usize> ReclaimFromCluster for ClusterPublishe
     }
 }
 
-impl<T: ClusterElement, const ID: usize> sealed::Region for SharedSlice<'_, T, ID> {}
-impl<'b, T: ClusterElement, const ID: usize> PublishToCluster for SharedSlice<'b, T, ID> {
+impl<'b, T: ClusterElement, const ID: usize> Publish<ByCluster> for SharedSlice<'b, T, ID> {
     type Published = ClusterPublishedSlice<'b, T, ID>;
 
     #[inline(always)]
@@ -485,7 +435,7 @@ impl<'b, T: ClusterElement, const ID: usize> PublishToCluster for SharedSlice<'b
 }
 
 impl<T: SharedElement, const ID: usize> sealed::Region for ClusterPublishedSlice<'_, T, ID> {}
-impl<'b, T: SharedElement, const ID: usize> ReclaimFromCluster for ClusterPublishedSlice<'b, T, ID> {
+impl<'b, T: SharedElement, const ID: usize> Reclaim<ByCluster> for ClusterPublishedSlice<'b, T, ID> {
     type Reclaimed = SharedSlice<'b, T, ID>;
 
     #[inline(always)]
@@ -493,38 +443,6 @@ impl<'b, T: SharedElement, const ID: usize> ReclaimFromCluster for ClusterPublis
         SharedSlice { start: self.start, length: self.length, block: PhantomData }
     }
 }
-
-macro_rules! tuple {
-    ($($region:ident)*) => {
-        impl<$($region: sealed::Region),*> sealed::Region for ($($region,)*) {}
-
-        #[allow(non_snake_case)]
-        impl<$($region: PublishToCluster),*> PublishToCluster for ($($region,)*) {
-            type Published = ($($region::Published,)*);
-
-            #[inline(always)]
-            fn published(self) -> Self::Published {
-                let ($($region,)*) = self;
-                ($($region.published(),)*)
-            }
-        }
-
-        #[allow(non_snake_case)]
-        impl<$($region: ReclaimFromCluster),*> ReclaimFromCluster for ($($region,)*) {
-            type Reclaimed = ($($region::Reclaimed,)*);
-
-            #[inline(always)]
-            fn reclaimed(self) -> Self::Reclaimed {
-                let ($($region,)*) = self;
-                ($($region.reclaimed(),)*)
-            }
-        }
-    };
-}
-
-tuple!(A B);
-tuple!(A B C);
-tuple!(A B C D);
 
 /// Waits at the end of a kernel for all threads of the cluster, so that no block's shared memory goes while
 /// another reads it. (Threads that have panicked are not waited for. If all threads of a block have, what

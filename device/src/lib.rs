@@ -96,9 +96,7 @@ pub use atomic::DeviceAtomic;
 pub use barrier::fence;
 #[doc(hidden)]
 pub use cluster::leave_cluster;
-pub use cluster::{
-    ClusterElement, ClusterPublished, ClusterPublishedSlice, PublishToCluster, ReclaimFromCluster,
-};
+pub use cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
 pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
 pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};

@@ -15,7 +15,8 @@ use core::ops::Deref;
 pub use address::{ALIGNMENT, offset_after, region};
 pub use array::{Padded, Scratch, SharedArray};
 pub use element::SharedElement;
-pub use phase::{Publish, Reclaim, Retyped};
+pub(crate) use phase::sealed;
+pub use phase::{ByBlock, ByCluster, Publish, Reclaim, Retyped};
 pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
 
 use crate::thread::Thread;

@@ -2,9 +2,8 @@
 //! are the language's and cannot tell threads apart; and that all threads come to it together. It must not know how
 //! either was found out.
 
-use crate::cluster::{PublishToCluster, ReclaimFromCluster};
 use crate::exchange::ExchangeScratch;
-use crate::shared::{Publish, Reclaim, Scratch, Shared, SharedArray, SharedElement};
+use crate::shared::{ByCluster, Publish, Reclaim, Scratch, Shared, SharedArray, SharedElement};
 use crate::sort::{RadixKey, RadixOrder, SortScratch};
 use crate::thread::Thread;
 use crate::warp::Exchange;
@@ -126,11 +125,11 @@ impl<'a, 't, const R: usize> Together<&'a Thread<'t, R>> {
 }
 
 macro_rules! barriers {
-    ($(fn $name:ident $(<$($bound:ident: $trait:ident $(+ $more:ident)?),* $(; const $($id:ident),*)?>)? ($($argument:ident: $ty:ty),*) $(-> $result:ty)?;)*) => {
+    ($(fn $name:ident $(<$($bound:ident: $trait:ident $(<$readers:ident>)? $(+ $more:ident)?),* $(; const $($id:ident),*)?>)? ($($argument:ident: $ty:ty),*) $(-> $result:ty)?;)*) => {
         impl<const R: usize> Together<&Thread<'_, R>> { $(
             #[track_caller]
             #[inline(always)]
-            pub fn $name $(<$($bound: $trait $(+ $more)?,)* $($(const $id: usize),*)?>)? (self, $($argument: $ty),*) $(-> $result)? {
+            pub fn $name $(<$($bound: $trait $(<$readers>)? $(+ $more)?,)* $($(const $id: usize),*)?>)? (self, $($argument: $ty),*) $(-> $result)? {
                 // SAFETY: all threads make the call together: for that `self` stands.
                 unsafe { self.0.$name($($argument),*) }
             }
@@ -159,7 +158,7 @@ barriers! {
     fn block_radix_sort_pairs<K: RadixKey, V: SharedElement + Copy, O: RadixOrder; const ID, B, N>(scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>, keys: [K; N], values: [V; N], order: O) -> ([K; N], [V; N]);
     fn block_radix_sort_pairs_to_striped<K: RadixKey, V: SharedElement + Copy, O: RadixOrder; const ID, B, N>(scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>, keys: [K; N], values: [V; N], order: O) -> ([K; N], [V; N]);
     fn sync_cluster();
-    fn publish_cluster<P: PublishToCluster>(regions: P) -> P::Published;
-    fn reclaim_cluster<P: ReclaimFromCluster>(regions: P) -> P::Reclaimed;
+    fn publish_cluster<P: Publish<ByCluster> >(regions: P) -> P::Published;
+    fn reclaim_cluster<P: Reclaim<ByCluster> >(regions: P) -> P::Reclaimed;
     fn sync_grid();
 }

@@ -1,10 +1,40 @@
 //! What a barrier makes of regions of shared memory: written ones into read ones, and back. The barrier
-//! itself is not its business.
+//! itself is not its business, nor how regions are read.
 
 use core::marker::PhantomData;
 
 use super::element::SharedElement;
 use super::{Published, PublishedSlice, Shared, SharedArray, SharedSlice};
+
+/// Regions are read by the threads of the block: the barrier is `publish` or `reclaim`.
+pub struct ByBlock;
+
+/// Regions are read by the threads of all blocks of the cluster: the barrier is `publish_cluster` or
+/// `reclaim_cluster`.
+///
+/// Elements must be [`ClusterElement`](crate::ClusterElement)s, which counters for the threads of one block are not:
+///
+/// ```compile_fail,E0277
+/// use ferrogrid_device::shared::{ByCluster, Publish};
+/// use ferrogrid_device::{atomic, prelude::*};
+///
+/// fn is_published<P: Publish<ByCluster>>() {}
+/// is_published::<Shared<[DeviceAtomic<u32>; 8]>>(); // for all threads of the device
+/// is_published::<(Shared<[f32; 8]>, SharedSlice<f32, 1>)>();
+/// is_published::<Shared<[DeviceAtomic<u32, atomic::Block>; 8]>>();
+/// ```
+///
+/// What other blocks read, a barrier of the own block cannot take back:
+///
+/// ```compile_fail,E0277
+/// use ferrogrid_device::ClusterPublished;
+/// use ferrogrid_device::shared::{ByBlock, ByCluster, Reclaim};
+///
+/// fn is_taken_back_by<Readers, P: Reclaim<Readers>>() {}
+/// is_taken_back_by::<ByCluster, ClusterPublished<[f32; 8]>>();
+/// is_taken_back_by::<ByBlock, ClusterPublished<[f32; 8]>>();
+/// ```
+pub struct ByCluster;
 
 /// Regions that are written, and that a barrier makes readable: [`Shared`], [`SharedSlice`], and tuples.
 ///
@@ -38,7 +68,7 @@ use super::{Published, PublishedSlice, Shared, SharedArray, SharedSlice};
 /// assert_eq!(stream.download(&z)?, (0..64).map(|i| 2.0 * i as f32).collect::<Vec<_>>());
 /// # Ok(()) }
 /// ```
-pub trait Publish: sealed::Region {
+pub trait Publish<Readers = ByBlock>: sealed::Region {
     /// The same regions, read.
     type Published;
 
@@ -47,7 +77,8 @@ pub trait Publish: sealed::Region {
 }
 
 /// Regions that are read, and that a barrier makes writable: [`Published`], [`PublishedSlice`],
-/// [`Retyped`], and tuples.
+/// [`Retyped`], and tuples; or [`ClusterPublished`](crate::ClusterPublished),
+/// [`ClusterPublishedSlice`](crate::ClusterPublishedSlice), and tuples.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -85,11 +116,11 @@ pub trait Publish: sealed::Region {
 /// # Ok(()) }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not what `reclaim` turns back",
-    label = "not a published region of shared memory",
+    message = "`{Self}` is not what this barrier turns back",
+    label = "not a region of shared memory that it has published",
     note = "`reclaim` takes what `publish` gave; what `publish_cluster` gave, other blocks read: `reclaim_cluster` takes that"
 )]
-pub trait Reclaim: sealed::Region {
+pub trait Reclaim<Readers = ByBlock>: sealed::Region {
     /// The same regions, written.
     type Reclaimed;
 
@@ -97,8 +128,8 @@ pub trait Reclaim: sealed::Region {
     fn reclaimed(self) -> Self::Reclaimed;
 }
 
-mod sealed {
-    /// Only what this file names takes part in a barrier.
+pub(crate) mod sealed {
+    /// Only what this crate names takes part in a barrier.
     pub trait Region {}
 }
 
@@ -195,7 +226,7 @@ macro_rules! tuple {
         impl<$($region: sealed::Region),*> sealed::Region for ($($region,)*) {}
 
         #[allow(non_snake_case)]
-        impl<$($region: Publish),*> Publish for ($($region,)*) {
+        impl<Readers, $($region: Publish<Readers>),*> Publish<Readers> for ($($region,)*) {
             type Published = ($($region::Published,)*);
 
             #[inline(always)]
@@ -206,7 +237,7 @@ macro_rules! tuple {
         }
 
         #[allow(non_snake_case)]
-        impl<$($region: Reclaim),*> Reclaim for ($($region,)*) {
+        impl<Readers, $($region: Reclaim<Readers>),*> Reclaim<Readers> for ($($region,)*) {
             type Reclaimed = ($($region::Reclaimed,)*);
 
             #[inline(always)]
