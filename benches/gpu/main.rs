@@ -9,6 +9,7 @@ mod launches;
 mod matmul;
 mod memory;
 mod reduction;
+mod sorting;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,7 @@ const BENCHES: &[Bench] = &[
     ("mandelbrot", arithmetic::mandelbrot),
     ("softmax", reduction::softmax),
     ("philox", arithmetic::philox),
+    ("block_sort", sorting::block_sort),
 ];
 
 fn main() -> Outcome<()> {

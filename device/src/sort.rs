@@ -500,45 +500,74 @@ impl<const R: usize> Thread<'_, R> {
         let bits = const { bits::<O>(<K::Bits as Bits>::BITS) };
         expect_threads::<R, B>(self);
         let start = scratch.as_mut_ptr();
-        // SAFETY: within the region; nothing is read or written here.
-        let (counts, totals, items) = unsafe {
-            (
-                Counts::<B>::new((&raw mut (*start).turns).cast(), self),
-                (&raw mut (*start).totals).cast::<u32>(),
-                &raw mut (*start).turns,
-            )
-        };
-        // SAFETY: that is what the memory is in turn, `K::Bits` is as large as `K`, and the block has `B` threads.
-        let (key_places, value_places) = unsafe {
-            (Places::<K::Bits, B, N>::new(items.cast(), self), Places::<V, B, N>::new(items.cast(), self))
+        // SAFETY: within the region; nothing is read or written here. That is what the memory is in turn, `K::Bits` is as
+        // large as `K`, and the block has `B` threads.
+        let memory = unsafe {
+            let turns = &raw mut (*start).turns;
+            Memory::<K::Bits, V, B, N> {
+                counts: Counts::new(turns.cast(), self),
+                totals: (&raw mut (*start).totals).cast(),
+                keys: Places::new(turns.cast(), self),
+                values: Places::new(turns.cast(), self),
+            }
         };
         let mut keys = keys.map(|key| flipped_if::<K::Bits>(O::DESCENDING, key.into_bits()));
+        // The last pass apart where it ends in another arrangement: chosen in the loop, all addresses of both would be
+        // kept in registers.
+        let blocked =
+            if STRIPED { (bits.end - 1 - bits.start) / DIGIT * DIGIT + bits.start } else { bits.end };
         let mut begin = bits.start;
-        while begin < bits.end {
-            let width = if bits.end - begin < DIGIT { bits.end - begin } else { DIGIT };
-            let digits = keys.map(|key| key.digit(begin, (1 << width) - 1));
-            begin += DIGIT;
-            let to_striped = STRIPED && begin >= bits.end;
-            // SAFETY: all threads come here together, as the caller vouches, with the same bits, which are in a type. Each
-            // barrier is between a use of the memory as one thing and the next; the one of the last sort is the last
-            // here. Ranks are those of all items of the block, in order, so they are different and below `B * N`.
-            unsafe {
-                let ranks = self.ranks::<B, N>(counts, totals, digits);
-                self.sync_threads();
-                key_places.scatter_unchecked(keys, ranks);
-                self.sync_threads();
-                keys = if to_striped { key_places.read_striped() } else { key_places.read_blocked() };
-                self.sync_threads();
-                if PAIRS && let Some(values) = &mut values {
-                    value_places.scatter_unchecked(*values, ranks);
-                    self.sync_threads();
-                    *values =
-                        if to_striped { value_places.read_striped() } else { value_places.read_blocked() };
-                    self.sync_threads();
-                }
+        // SAFETY: all threads come here together, as the caller vouches, with the same bits, which are in a type. The memory
+        // is as said above, and the last sort ended with a barrier.
+        unsafe {
+            while begin < blocked {
+                let mask = (1 << (bits.end - begin).min(DIGIT)) - 1;
+                let digits = keys.map(|key| key.digit(begin, mask));
+                self.pass::<_, V, PAIRS, false, B, N>(memory, digits, &mut keys, &mut values);
+                begin += DIGIT;
+            }
+            if STRIPED {
+                let mask = (1 << (bits.end - begin)) - 1;
+                let digits = keys.map(|key| key.digit(begin, mask));
+                self.pass::<_, V, PAIRS, true, B, N>(memory, digits, &mut keys, &mut values);
             }
         }
         (keys.map(|key| K::of(flipped_if::<K::Bits>(O::DESCENDING, key))), values)
+    }
+
+    /// Puts keys, and values if there are `PAIRS`, in the order of the keys' digits.
+    ///
+    /// # Safety
+    /// All threads of the block make this call together; `memory` is of its own, and of a sort of `B` threads with `N`
+    /// items each; nobody has used it since the last barrier.
+    #[track_caller]
+    #[inline(always)]
+    unsafe fn pass<K, V, const PAIRS: bool, const STRIPED: bool, const B: usize, const N: usize>(
+        &self,
+        memory: Memory<K, V, B, N>,
+        digits: [u32; N],
+        keys: &mut [K; N],
+        values: &mut Option<[V; N]>,
+    ) where
+        K: Copy,
+        V: Copy,
+    {
+        // SAFETY: each barrier is between a use of the memory as one thing and the next; and one is the last here. Ranks
+        // are those of all items of the block, in order, so they are different and below `B * N`.
+        unsafe {
+            let ranks = self.ranks::<B, N>(memory.counts, memory.totals, digits);
+            self.sync_threads();
+            memory.keys.scatter_unchecked(*keys, ranks);
+            self.sync_threads();
+            *keys = if STRIPED { memory.keys.read_striped() } else { memory.keys.read_blocked() };
+            self.sync_threads();
+            if PAIRS && let Some(values) = values {
+                memory.values.scatter_unchecked(*values, ranks);
+                self.sync_threads();
+                *values = if STRIPED { memory.values.read_striped() } else { memory.values.read_blocked() };
+                self.sync_threads();
+            }
+        }
     }
 
     /// Where each of the thread's items goes, in the order of their digits.
@@ -589,6 +618,23 @@ impl<const R: usize> Thread<'_, R> {
         }
     }
 }
+
+/// The memory of a sort, as one of the block's threads uses it: all but the totals in turn.
+struct Memory<K, V, const B: usize, const N: usize> {
+    counts: Counts<B>,
+    totals: *mut u32,
+    keys: Places<K, B, N>,
+    values: Places<V, B, N>,
+}
+
+impl<K: Copy, V: Copy, const B: usize, const N: usize> Clone for Memory<K, V, B, N> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Copy, V: Copy, const B: usize, const N: usize> Copy for Memory<K, V, B, N> {}
 
 /// The bits of a key of `all` that an order looks at.
 const fn bits<O: RadixOrder>(all: u32) -> Range<u32> {
