@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmodule, CUstream};
 
@@ -40,6 +40,8 @@ pub(crate) struct CudaDevice {
     modules: Mutex<HashMap<u128, Handle<CUmodule>>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
+    /// Keeps waits from launches of graphs on all streams that were not made here.
+    waits_of_others: RwLock<()>,
     /// Streams for callbacks that nobody uses now.
     spare_watchers: Mutex<Vec<Handle<CUstream>>>,
     /// Does what is left to do on foreign streams that may be gone.
@@ -122,6 +124,7 @@ impl CudaDevice {
             pool: OnceLock::new(),
             modules: Mutex::new(HashMap::new()),
             spare_events: Mutex::new(Vec::new()),
+            waits_of_others: RwLock::new(()),
             spare_watchers: Mutex::new(Vec::new()),
             stand_in: OnceLock::new(),
             recents: Mutex::new(Vec::new()),
@@ -364,6 +367,10 @@ impl CudaDevice {
 
     pub(super) fn spare_events(&self) -> MutexGuard<'_, Vec<Handle<CUevent>>> {
         lock(&self.spare_events)
+    }
+
+    pub(super) fn waits_of_others(&self) -> &RwLock<()> {
+        &self.waits_of_others
     }
 
     /// The launches last made on any stream since it was waited for.

@@ -52,6 +52,7 @@ pub(crate) struct CudaStream {
     calls: AtomicBool,
     /// Shared by those who enqueue a wait, held alone to launch a graph: the driver loses a wait that one thread asks for
     /// while another launches a graph on the same stream (seen with 580.159; `benches/cuda/lost_waits.cu` shows it).
+    /// Streams that we have not made have the device's instead: there may be several of us for one.
     waits: RwLock<()>,
 }
 
@@ -310,7 +311,7 @@ impl CudaStream {
     }
 
     fn wait_raw(&self, stream: CUstream, event: CUevent) -> Result<()> {
-        let _no_graph_meanwhile = self.waits.read().unwrap_or_else(PoisonError::into_inner);
+        let _no_graph_meanwhile = self.waits().read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: both handles are live.
         let code = self.call(|| unsafe { self.driver.stream_wait(stream, event, 0) })?;
         self.device.check(code, "cuStreamWaitEvent", "")
@@ -318,7 +319,14 @@ impl CudaStream {
 
     /// To be held while a graph is launched here.
     pub(super) fn without_waits(&self) -> RwLockWriteGuard<'_, ()> {
-        self.waits.write().unwrap_or_else(PoisonError::into_inner)
+        self.waits().write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waits(&self) -> &RwLock<()> {
+        match self.owner {
+            Owner::Us => &self.waits,
+            Owner::Context | Owner::Foreign(_) => self.device.waits_of_others(),
+        }
     }
 
     /// The function of `kernel` on this device, loaded at the first call.
