@@ -7,7 +7,7 @@ mod scenario;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ const SCENARIOS: &[Scenario] = &[
     ("foreign_context", foreign_context),
     ("foreign_end", foreign_end),
     ("foreign_both_ways", foreign_both_ways),
+    ("graphs_and_waits", graphs_and_waits),
     ("pinned", pinned),
     ("dropped_copies", dropped_copies),
     ("dropped_copy", dropped_copy),
@@ -183,6 +184,53 @@ fn foreign_both_ways() -> Result<()> {
         waits(&one, &two)?;
         other.join().unwrap()
     })
+}
+
+/// The fake driver loses a wait that comes in the middle of a graph's launch, as CUDA's does.
+#[test]
+fn graphs_on_a_stream_lose_no_wait_of_another_handle_of_it() {
+    run("graphs_and_waits", "");
+}
+
+fn graphs_and_waits() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let owner = device.new_stream()?;
+    // SAFETY: the owner is dropped after it.
+    let foreign = || unsafe { Stream::from_raw(&device, owner.as_raw().unwrap()) };
+    for handles in [[device.legacy_stream()?, device.legacy_stream()?], [foreign()?, foreign()?]] {
+        graphs_beside_waits(&device, &handles)?;
+    }
+    Ok(())
+}
+
+/// One thread launches graphs on `first`, the other has what comes later on `second` wait for work elsewhere: the same
+/// stream both times.
+fn graphs_beside_waits(device: &Device, [first, second]: &[Stream; 2]) -> Result<()> {
+    const TURNS: u32 = 100;
+    let (elsewhere, ended) = (device.new_stream()?, AtomicBool::new(false));
+    let (mut filled, mut other) = (elsewhere.zeros::<u32>(8)?, elsewhere.zeros::<u32>(8)?);
+    let (graph, ()) = elsewhere.capture(|capture| {
+        let mut other = capture.write(&mut other)?;
+        (0..8).try_for_each(|value| capture.fill_into(value, &mut other))
+    })?;
+    let mut graph = graph.instantiate()?;
+    let arrived = std::thread::scope(|scope| {
+        let launches = scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                graph.launch(first)?;
+            }
+            Ok(())
+        });
+        let arrived = (1..=TURNS).map(|turn| {
+            elsewhere.fill_into(turn, &mut filled)?;
+            Ok(second.download(&filled)? == [turn; 8])
+        });
+        let arrived = arrived.collect::<Result<Vec<bool>>>();
+        ended.store(true, Ordering::Relaxed);
+        launches.join().unwrap().and(arrived)
+    })?;
+    assert!(arrived.iter().all(|arrived| *arrived), "waits for fills were lost");
+    Ok(())
 }
 
 #[test]
