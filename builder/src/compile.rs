@@ -300,6 +300,21 @@ fn hint(diagnostics: &str) -> String {
 /// What a diagnostic has, and what is said of it.
 const HINTS: &[(&[&str], &str)] = &[
     (
+        &[
+            "the `half` feature",
+            "the type `f16` is unstable",
+            "cannot find type `bf16`",
+            "a crate named `half`",
+        ],
+        "half precision is a feature of `ferrogrid` in Cargo.toml, `features = [\"half\"]`; then, in the module: `use \
+         ferrogrid::device::half::{f16, bf16};`",
+    ),
+    (
+        &["behind a `&` reference"],
+        "a kernel only reads what it takes as `&[T]`: an output is a `DisjointSlice<T>`, and what threads change together a \
+         `&[DeviceAtomic<T>]`",
+    ),
+    (
         &["E0412", "E0425", "E0432", "E0433", "cannot find macro"],
         "kernels see annotated modules and no_std crates; the rest of this crate is not there on the device: what kernels call \
          of it, move into the module",
@@ -342,6 +357,10 @@ mod tests {
         assert!(hint(indexed).contains("`x[i.get()]` reads"));
         let made_up = "expected `Index<'_, 1>`, found `[u32; 1]`";
         assert!(hint(made_up).contains("`DisjointRows`"));
+        let half = hint("error[E0658]: the type `f16` is unstable");
+        assert!(half.contains("`features = [\"half\"]`") && !half.contains("annotated"), "{half}");
+        let written = "error[E0594]: cannot assign to `x[_]`, which is behind a `&` reference";
+        assert!(hint(written).contains("`DisjointSlice<T>`"));
         assert_eq!(hint("error[E0308]: mismatched types"), "");
     }
 }
