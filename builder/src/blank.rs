@@ -12,7 +12,10 @@ pub(crate) fn blank(text: &str, kept: &[Kept]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for part in kept {
-        push_blank(&mut out, &text[at..part.range.start]);
+        let before = &text[at..part.range.start];
+        let ends_line = part.replacement.is_none() && text[part.range.clone()].starts_with(['\n', '\r']);
+        let before = if ends_line { &before[..before.rfind('\n').map_or(0, |at| at + 1)] } else { before };
+        push_blank(&mut out, before);
         match &part.replacement {
             None => out.push_str(&text[part.range.clone()]),
             Some(replacement) => {

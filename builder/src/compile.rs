@@ -1,6 +1,7 @@
 //! Runs rustc on a device crate: to PTX, or to an rlib that other device crates link. Unchanged
 //! input runs nothing. It must not know where the crate or its dependencies came from.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,16 +16,18 @@ use crate::core_atomics;
 use crate::core_cache::CoreEntry;
 use crate::dependencies::Externs;
 use crate::device_crate::DeviceCrate;
+use crate::diagnostics;
 use crate::error::Error;
 use crate::feedback;
 use crate::inner;
+use crate::kept::{Inputs, Kept};
 use crate::launch_bounds;
+use crate::layout;
 use crate::line_info;
 use crate::math::Math;
 use crate::options::Options;
 use crate::peephole;
 use crate::ptx::{Ptx, remap_files};
-use crate::shared_sizes;
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 
 /// What all device crates of a package have in common for one architecture.
@@ -52,6 +55,10 @@ pub(crate) struct Image {
     pub(crate) file: PathBuf,
     pub(crate) text: String,
     pub(crate) ptx: Ptx,
+    /// What its entry points say of layouts.
+    pub(crate) layouts: BTreeMap<String, Vec<u64>>,
+    /// What it was made of besides the device crate.
+    pub(crate) inputs: Inputs,
     /// Its machine code, if that was made.
     pub(crate) cubin: Option<PathBuf>,
     /// Why it was not, though it was wanted.
@@ -67,7 +74,8 @@ pub(crate) struct OwnLibrary {
 }
 
 impl Compiler<'_> {
-    /// The PTX of `device_crate`, checked against its modules.
+    /// The PTX of `device_crate`, checked against its modules. What was made of the same input before, in whatever
+    /// order, is not made again.
     pub(crate) fn image(
         &self,
         device_crate: &DeviceCrate,
@@ -79,25 +87,23 @@ impl Compiler<'_> {
         if self.math == Math::Libdevice {
             command.args(self.reflection());
         }
-        command.args(["--crate-type=cdylib", "--emit=asm,link", "-Clinker=true", "-Clto=fat"]);
+        let assembly = work.join(format!("{}.s", device_crate.crate_name));
+        let read_files = work.join(format!("{}.d", device_crate.crate_name));
+        command.args(["--crate-type=cdylib", "--emit=asm,link,dep-info", "-Clinker=true", "-Clto=fat"]);
         command.arg("--out-dir").arg(&work);
-        let stamp = self.stamp(&command, device_crate, library);
-        let stamp_file = work.join("stamp");
-        let is_fresh = file.is_file() && cache::read(&stamp_file).is_ok_and(|old| old == stamp);
-        if !is_fresh {
-            // A failure on the way must not leave an old stamp on a new file.
-            let _ = fs::remove_file(&stamp_file);
+        let key = self.key(&command, device_crate, library);
+        let variables = inner::variables(&command);
+        let value = |name: &str| variables.get(name).cloned();
+        let made = Kept::in_folder(self.folder).find_or_make(&key, &value, || {
             self.run(&mut command, device_crate, &work)?;
-            let assembly = work.join(format!("{}.s", device_crate.crate_name));
             let text = self.finished(&cache::read(&assembly)?, device_crate);
-            cache::write(&file, &text)?;
-        }
-        let text = cache::read(&file)?;
-        let ptx = self.check(&file, &text, device_crate)?;
-        if !is_fresh {
-            cache::write(&stamp_file, &stamp)?;
-        }
-        Ok(Image { file, text, ptx, cubin: None, refusal: None })
+            self.check(&assembly, &text, device_crate)?;
+            Ok((text, Inputs::from_dep_info(&cache::read(&read_files)?, self.folder)))
+        })?;
+        cache::write(&file, &made.text)?;
+        let ptx = self.check(&file, &made.text, device_crate)?;
+        let layouts = layout::read(&made.text);
+        Ok(Image { file, text: made.text, ptx, layouts, inputs: made.inputs, cubin: None, refusal: None })
     }
 
     /// What libdevice asks its compiler (`__nvvm_reflect`): LLVM answers the rest itself, or with 0.
@@ -112,14 +118,14 @@ impl Compiler<'_> {
 
     /// The compiler's PTX with what rustc has no option for.
     fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
-        let (assembly, shared_sizes) = shared_sizes::take(&constants::place(assembly));
+        let (assembly, layouts) = layout::take(&constants::place(assembly));
         let text = core_atomics::order(&peephole::rewrite(&feedback::adapt(&assembly)));
         let bounds = bounds(device_crate, self.options.max_registers, self.arch.has_clusters());
         let text = launch_bounds::declare(&text, bounds);
         let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
         let wants_lines = self.options.line_info != Some(false);
         let text = if wants_lines { self.readable(&text) } else { line_info::strip(&text) };
-        format!("// Mathematics: {}\n{shared_sizes}{text}", self.math)
+        format!("// Mathematics: {}\n{layouts}{text}", self.math)
     }
 
     /// The rlib of the package's library, without entry points.
@@ -127,7 +133,7 @@ impl Compiler<'_> {
         let work = self.work(&format!("{}-library", device_crate.slug));
         let mut command = self.rustc(device_crate, None, "device-library");
         command.args(["--crate-type=rlib", "-Clinker-plugin-lto"]).arg("--out-dir").arg(&work);
-        let stamp = self.stamp(&command, device_crate, None);
+        let stamp = self.key(&command, device_crate, None);
         let stamp_file = work.join("stamp");
         let rlib = work.join(format!("lib{}.rlib", device_crate.crate_name));
         let is_fresh = rlib.is_file() && cache::read(&stamp_file).is_ok_and(|old| old == stamp);
@@ -160,7 +166,11 @@ impl Compiler<'_> {
         command.arg("-Cllvm-args=-unroll-partial-threshold=200");
         let overflow_checks = self.options.overflow_checks == Some(true);
         command.arg(format!("-Coverflow-checks={}", if overflow_checks { "on" } else { "off" }));
-        command.args(["--cap-lints=allow", "--color=never", "-Zcrate-attr=no_std"]);
+        let debug_assertions = self.options.debug_assertions == Some(true);
+        command.arg(format!("-Cdebug-assertions={}", if debug_assertions { "on" } else { "off" }));
+        // Those of the standard library cost what they cost on the host, and more.
+        command.arg("-Zub-checks=no");
+        command.args(["--cap-lints=allow", "--error-format=json", "-Zcrate-attr=no_std"]);
         command.arg(format!("-Cmetadata={}-{expand}", device_crate.slug));
         command.arg(format!("-Zcrate-attr=feature({})", features(device_crate)));
         for cfg in &device_crate.cfgs {
@@ -179,8 +189,8 @@ impl Compiler<'_> {
         command
     }
 
-    /// Changes when the result of the command could.
-    fn stamp(&self, command: &Command, device_crate: &DeviceCrate, library: Option<&OwnLibrary>) -> String {
+    /// Changes when the result of the command could, but for files that the code includes.
+    fn key(&self, command: &Command, device_crate: &DeviceCrate, library: Option<&OwnLibrary>) -> String {
         let line = inner::command_line(command);
         let keys = [cache::program_key(), &self.toolchain.key, &device_crate.text_key, &self.externs.key];
         let library = library.map_or("", |library| &library.key);
@@ -197,12 +207,13 @@ impl Compiler<'_> {
         if output.status.success() {
             return Ok(());
         }
-        let diagnostics = without_summary(&String::from_utf8_lossy(&output.stderr));
+        let found = diagnostics::read(&String::from_utf8_lossy(&output.stderr), self.workspace_root, &hint);
         Err(Error::Device {
             target: device_crate.target.clone(),
             arch: self.arch.to_string(),
-            hint: hint(&diagnostics),
-            diagnostics,
+            hint: hint(&found.text),
+            diagnostics: found.text,
+            places: found.places,
         })
     }
 
@@ -277,15 +288,6 @@ fn arithmetic_of_kernels(device_crate: &DeviceCrate) -> impl Iterator<Item = (&s
 pub(crate) fn expected(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, (usize, usize))> {
     let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
     kernels.map(|kernel| (kernel.entry.as_str(), kernel.parameters))
-}
-
-/// rustc's diagnostics without its closing remarks, which our own line replaces.
-fn without_summary(stderr: &str) -> String {
-    let remarks =
-        ["error: aborting due to", "For more information about this error", "Some errors have detailed"];
-    let is_remark = |line: &&str| remarks.iter().any(|remark| line.starts_with(remark));
-    let lines: Vec<&str> = stderr.lines().filter(|line| !is_remark(line)).collect();
-    lines.join("\n").trim_end().to_owned()
 }
 
 /// Advice for errors that come from how device crates are made, and from habits of other languages: a line each.

@@ -54,7 +54,7 @@ impl<'a> Plan<'a> {
         let mut named = BTreeMap::new();
         for name in names {
             if let Some((name, dependency)) = package.dependencies.get_key_value(name)
-                && !is_ferrogrid(dependency)
+                && !dependency.is_ferrogrid()
             {
                 named.insert(name.clone(), dependency);
             }
@@ -238,11 +238,6 @@ pub use ferrogrid_device as device;
 pub use ferrogrid_device::DeviceCopy;
 pub use ferrogrid_macros::{constant, kernel, module};
 ";
-
-/// The crates that the facade stands for.
-fn is_ferrogrid(dependency: &Dependency) -> bool {
-    ["ferrogrid", "ferrogrid-macros"].contains(&dependency.package.as_str())
-}
 
 fn dependency_line(name: &str, dependency: &Dependency) -> String {
     let mut fields = vec![format!("package = {:?}", dependency.package)];

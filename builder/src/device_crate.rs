@@ -3,6 +3,7 @@
 //! not know how the crate is compiled.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::blank::{Kept, blank};
@@ -31,20 +32,27 @@ pub(crate) struct DeviceCrate {
     pub(crate) modules: Vec<FoundModule>,
 }
 
+/// What of a module tree a device crate is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Portion<'a> {
+    /// All of it.
+    Whole,
+    /// The kernels of these modules, and what they may call of the others.
+    Kernels(&'a [usize]),
+}
+
 /// Writes the mirrored files of `tree` below `folder`; files whose text is as before are not
 /// written. `None` if the tree has no annotated module.
 pub(crate) fn lay_out(
     target: &Target,
-    test: bool,
-    tree: ModuleTree,
-    cfgs: Vec<String>,
+    slug: String,
+    tree: &ModuleTree,
+    portion: Portion<'_>,
+    cfgs: &[String],
     workspace_root: &Path,
     folder: &Path,
 ) -> Result<Option<DeviceCrate>, Error> {
     let Some(root) = tree.root else { return Ok(None) };
-    let kind = target.kind.name();
-    let suffix = if test { "-test" } else { "" };
-    let slug = format!("{kind}-{}{suffix}", target.name);
     check_unique(&target_name(target), &tree.modules)?;
 
     let mirror = folder.join("source").join(&slug);
@@ -55,23 +63,29 @@ pub(crate) fn lay_out(
         remaps.extend(remap);
         places.push(place);
     }
+    let only_entries = tree.only_entries();
+    let left_out = |module: usize| match portion {
+        Portion::Kernels(modules) if !modules.contains(&module) => only_entries[module].as_slice(),
+        _ => &[],
+    };
     let mut all = String::new();
     for (file, place) in tree.files.iter().zip(&places) {
-        let text = mirrored_text(file, &places);
+        let text = mirrored_text(file, &places, &left_out);
         cache::write(place, &text)?;
         all.push_str(&format!("{}\n{text}\n", place.display()));
     }
+    let is_in = |module: &usize| !matches!(portion, Portion::Kernels(modules) if !modules.contains(module));
     Ok(Some(DeviceCrate {
         slug,
         target: target_name(target),
         crate_name: target.name.replace('-', "_"),
         edition: target.edition.clone(),
         root: places[root].clone(),
-        cfgs,
-        features: tree.features,
+        cfgs: cfgs.to_vec(),
+        features: tree.features.clone(),
         remaps,
         text_key: cache::key(all.as_bytes()),
-        modules: tree.modules,
+        modules: (0..tree.modules.len()).filter(is_in).map(|at| tree.modules[at].clone()).collect(),
     }))
 }
 
@@ -109,22 +123,34 @@ fn mirrored(file: &Path, workspace_root: &Path, mirror: &Path) -> (PathBuf, Opti
     (outside.join(file.file_name().unwrap_or_default()), Some(remap))
 }
 
-fn mirrored_text(file: &SourceFile, places: &[PathBuf]) -> String {
-    let kept: Vec<Kept> = file
-        .parts
-        .iter()
-        .map(|part| Kept {
-            range: part.range.clone(),
-            replacement: match &part.content {
-                Content::Same => None,
-                Content::Text(text) => Some(text.clone()),
-                Content::File { declaration, file } => {
-                    Some(format!("#[path = {:?}] {declaration}", places[*file].to_string_lossy()))
-                }
-            },
-        })
-        .collect();
+fn mirrored_text<'t>(
+    file: &SourceFile,
+    places: &[PathBuf],
+    left_out: &impl Fn(usize) -> &'t [Range<usize>],
+) -> String {
+    let mut kept: Vec<Kept> = Vec::new();
+    for part in &file.parts {
+        let replacement = match &part.content {
+            Content::Same => None,
+            Content::Text(text) => Some(text.clone()),
+            Content::File { declaration, file } => {
+                Some(format!("#[path = {:?}] {declaration}", places[*file].to_string_lossy()))
+            }
+            Content::Module(number) => {
+                kept.extend(without(part.range.clone(), left_out(*number)));
+                continue;
+            }
+        };
+        kept.push(Kept { range: part.range.clone(), replacement });
+    }
     blank(&file.source.text, &kept)
+}
+
+/// The parts of `range` that are in none of `left_out`, which are in order.
+fn without(range: Range<usize>, left_out: &[Range<usize>]) -> impl Iterator<Item = Kept> {
+    let starts = std::iter::once(range.start).chain(left_out.iter().map(|it| it.end));
+    let ends = left_out.iter().map(|it| it.start).chain(std::iter::once(range.end));
+    starts.zip(ends).map(|(start, end)| Kept { range: start..end, replacement: None })
 }
 
 #[cfg(test)]
@@ -136,7 +162,7 @@ mod tests {
     use crate::metadata::TargetKind;
     use crate::module_tree::{Sources, walk};
 
-    fn lay_out_files(folder: &Path, files: &[(&str, &str)]) -> DeviceCrate {
+    fn lay_out_files(folder: &Path, files: &[(&str, &str)], portion: Portion<'_>) -> DeviceCrate {
         for (path, text) in files {
             let path = folder.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -149,7 +175,9 @@ mod tests {
             edition: "2024".to_owned(),
         };
         let tree = walk(&target.source, &Cfgs::default(), &mut Sources::default()).unwrap();
-        lay_out(&target, false, tree, Vec::new(), &folder.join("w"), &folder.join("out")).unwrap().unwrap()
+        let slug = "example-show-it".to_owned();
+        let (root, out) = (folder.join("w"), folder.join("out"));
+        lay_out(&target, slug, &tree, portion, &[], &root, &out).unwrap().unwrap()
     }
 
     const ROOT: &str =
@@ -160,8 +188,11 @@ mod tests {
     fn mirrored_files_lead_to_each_other_and_keep_their_lines() {
         let dir = tempfile::tempdir().unwrap();
         let far = NEAR.replace("mod k", "mod l");
-        let made =
-            lay_out_files(dir.path(), &[("w/src/lib.rs", ROOT), ("w/src/near.rs", NEAR), ("far.rs", &far)]);
+        let made = lay_out_files(
+            dir.path(),
+            &[("w/src/lib.rs", ROOT), ("w/src/near.rs", NEAR), ("far.rs", &far)],
+            Portion::Whole,
+        );
         let mirror = dir.path().join("out/source/example-show-it");
         assert_eq!(made.root, mirror.join("src/lib.rs"));
         let near = fs::read_to_string(mirror.join("src/near.rs")).unwrap();
@@ -184,11 +215,47 @@ mod tests {
     fn the_key_changes_with_what_is_kept_and_with_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let key = |near: &str| {
-            lay_out_files(dir.path(), &[("w/src/lib.rs", ROOT), ("w/src/near.rs", near), ("far.rs", "")])
-                .text_key
+            let files = [("w/src/lib.rs", ROOT), ("w/src/near.rs", near), ("far.rs", "")];
+            lay_out_files(dir.path(), &files, Portion::Whole).text_key
         };
         let first = key(NEAR);
         assert_eq!(key(&NEAR.replace("use x", "use yy")), first);
         assert_ne!(key(&NEAR.replace("fn f", "fn g")), first);
+    }
+    #[test]
+    fn of_modules_whose_kernels_are_not_wanted_what_others_call_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = |name: &str, body: &str| {
+            format!("/// Doc.\n#[kernel]\npub fn {name}(t: Thread<1>) {{ {body} }}\n")
+        };
+        let one = format!(
+            "#[ferrogrid::module] pub mod one {{ {}{}{} fn helper() {{ called(); }} }}\n",
+            kernel("alone", "alone_body()"),
+            kernel("called", "called_body()"),
+            kernel("called_from_two", "third_body()"),
+        );
+        let two =
+            format!("#[ferrogrid::module] mod two {{ {} }}\n", kernel("k", "super::one::called_from_two()"));
+        let text = format!("{one}{two}");
+        let made = |portion| {
+            let made = lay_out_files(dir.path(), &[("w/src/lib.rs", &text)], portion);
+            (fs::read_to_string(&made.root).unwrap(), made.text_key, made.modules.len())
+        };
+        let (first, _, _) = made(Portion::Kernels(&[0]));
+        assert!(
+            first.contains("alone_body") && first.contains("mod two") && !first.contains("fn k("),
+            "{first}"
+        );
+        let (second, key, modules) = made(Portion::Kernels(&[1]));
+        assert!(!second.contains("alone_body") && !second.contains("fn alone") && modules == 1, "{second}");
+        for kept in ["called_body", "third_body", "fn k(", "fn helper"] {
+            assert!(second.contains(kept), "{kept}: {second}");
+        }
+        let line = |text: &str, part: &str| text[..text.find(part).unwrap()].matches('\n').count();
+        assert_eq!(line(&second, "fn k("), line(&text, "fn k("));
+
+        let edited = text.replace("alone_body()", "other()");
+        let made = lay_out_files(dir.path(), &[("w/src/lib.rs", &edited)], Portion::Kernels(&[1]));
+        assert_eq!(made.text_key, key, "an edit of a kernel that is left out changes nothing");
     }
 }

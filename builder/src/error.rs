@@ -4,6 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ferrogrid_syntax::compiled::Diagnostic;
+
 use crate::toolchain::Discovery;
 
 /// Why the build step, the discovery of a toolchain or the set-up failed.
@@ -139,6 +141,8 @@ pub enum Error {
         diagnostics: String,
         /// Advice that fits the diagnostics, or nothing.
         hint: String,
+        /// The diagnostics by their places in the user's files.
+        places: Vec<(PathBuf, Diagnostic)>,
     },
 
     /// A crate that kernels name does not compile for the device.
@@ -150,6 +154,27 @@ pub enum Error {
         crates: String,
         /// What cargo printed.
         diagnostics: String,
+    },
+
+    /// Two targets that cargo's variables do not tell apart have the same annotated module.
+    #[error(
+        "{first} and {second} both have the kernels of module `{module}`, and cargo does not say which of the two is being \
+         compiled: give one of them another name"
+    )]
+    AmbiguousTarget {
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+        /// The module.
+        module: String,
+    },
+
+    /// The package's library, which other targets' kernels use, could not be compiled.
+    #[error("the library that these kernels use: {problem}")]
+    Library {
+        /// Why.
+        problem: String,
     },
 
     /// libdevice was asked for and is not installed.
@@ -232,6 +257,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a library, for each target that uses it.
+    pub(crate) fn for_others(&self) -> Error {
+        match self {
+            Error::Device { target, arch, diagnostics, hint, places } => Error::Device {
+                target: target.clone(),
+                arch: arch.clone(),
+                diagnostics: diagnostics.clone(),
+                hint: hint.clone(),
+                places: places.clone(),
+            },
+            other => Error::Library { problem: other.to_string() },
+        }
+    }
+
     /// For `map_err` on file operations: `Error::io("read", path)`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();

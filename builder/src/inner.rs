@@ -1,6 +1,7 @@
 //! Commands for inner compilers and cargos, with an environment that carries nothing over from the
 //! build around us. It must not know what is run.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -90,6 +91,21 @@ pub(crate) fn run_checked(what: &str, command: &mut Command) -> Result<String, E
         command: command_line(command),
         output: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
     })
+}
+
+/// The variables that a command's process has, but for those that are no text.
+pub(crate) fn variables(command: &Command) -> BTreeMap<String, String> {
+    let text = |value: &OsStr| value.to_str().map(str::to_owned);
+    let inherited = std::env::vars_os().filter_map(|(name, value)| Some((text(&name)?, text(&value)?)));
+    let mut variables: BTreeMap<String, String> = inherited.collect();
+    for (name, value) in command.get_envs() {
+        let Some(name) = text(name) else { continue };
+        match value.and_then(text) {
+            Some(value) => variables.insert(name, value),
+            None => variables.remove(&name),
+        };
+    }
+    variables
 }
 
 /// Changes when the program at `path` does.

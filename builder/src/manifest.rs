@@ -1,44 +1,185 @@
-//! Writes the manifest of an annotated module: what the host half of the macro includes. It must
-//! not know how the images were made. The format is described in `docs/src/internals.md`.
+//! Writes what the macros read of each target: its images, its modules, and what the device compiler refused.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use ferrogrid_syntax::compiled::{
+    ArchCode, CompiledEntry, CompiledImage, CompiledModule, CompiledTarget, Diagnostic, NO_DEVICE_CODE,
+    file_name,
+};
 
 use crate::cache;
 use crate::compile::Image;
 use crate::error::Error;
-use crate::module_tree::FoundModule;
+use crate::module_tree::{FoundModule, ModulePlace, holders};
+use crate::scan::Unit;
 
-/// The name of the variable through which the macro finds a module's manifest.
-pub(crate) fn variable(module: &FoundModule) -> String {
-    format!("FERROGRID_MODULE_{}", module.fingerprint)
+/// What became of the parts of a target: the images of each, by architecture, or why there are none.
+pub(crate) type Outcomes = Vec<Result<Vec<Image>, Error>>;
+
+/// Writes a file for each target into `folder`, and removes those of earlier builds. Returns the file of each unit.
+///
+/// # Errors
+/// If a file cannot be written, or two targets cannot be told apart while they are compiled.
+pub(crate) fn write(
+    units: &[(&Unit, &Outcomes)],
+    debug_assertions: bool,
+    folder: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    let mut targets: BTreeMap<String, (CompiledTarget, &Unit)> = BTreeMap::new();
+    let mut files = Vec::new();
+    for (unit, outcomes) in units {
+        let name = file_name(unit.class(), &unit.crate_name, unit.is_tested);
+        let target = compiled(unit, outcomes, debug_assertions);
+        match targets.remove(&name) {
+            Some((other, first)) => {
+                targets.insert(name.clone(), (joined(other, target, first, unit)?, first));
+            }
+            None => {
+                targets.insert(name.clone(), (target, unit));
+            }
+        }
+        files.push(folder.join(name));
+    }
+    for (name, (target, _)) in &targets {
+        cache::write(&folder.join(name), &target.to_text())?;
+    }
+    remove_all_but(&targets.keys().cloned().collect(), folder)?;
+    Ok(files)
 }
 
-/// Writes the manifest of `module`, whose code is in each of `images`, and returns its path.
-pub(crate) fn write(module: &FoundModule, images: &[Image], folder: &Path) -> Result<PathBuf, Error> {
-    let file = folder.join("modules").join(format!("{}.rs", module.fingerprint));
-    cache::write(&file, &text(module, images))?;
-    Ok(file)
+/// Says in `folder` that nothing was compiled, and why.
+pub(crate) fn write_reason(reason: &str, folder: &Path) -> Result<(), Error> {
+    cache::write(&folder.join(NO_DEVICE_CODE), reason)?;
+    remove_all_but(&BTreeSet::from([NO_DEVICE_CODE.to_owned()]), folder)
 }
 
-fn text(module: &FoundModule, images: &[Image]) -> String {
+fn remove_all_but(names: &BTreeSet<String>, folder: &Path) -> Result<(), Error> {
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        if !names.contains(&*entry.file_name().to_string_lossy()) {
+            cache::remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn compiled(unit: &Unit, outcomes: &Outcomes, debug_assertions: bool) -> CompiledTarget {
+    let mut target = CompiledTarget { debug_assertions, ..CompiledTarget::default() };
+    let mut modules: Vec<(&FoundModule, CompiledModule)> = Vec::new();
+    for (device_crate, outcome) in unit.device_crates.iter().zip(outcomes) {
+        match outcome {
+            Ok(images) => {
+                let image = target.images.len();
+                target.images.push(of_archs(images));
+                modules.extend(device_crate.modules.iter().map(|it| (it, module(it, image, images))));
+            }
+            Err(error) => {
+                let first = modules.len();
+                modules.extend(device_crate.modules.iter().map(|it| (it, module(it, 0, &[]))));
+                refuse(&mut modules, first, error);
+            }
+        }
+    }
+    let places: Vec<&ModulePlace> = modules.iter().map(|(found, _)| &found.place).collect();
+    let holders = holders(&places);
+    let names: Vec<String> = holders
+        .iter()
+        .map(|&holder| {
+            let (found, _) = &modules[holder];
+            format!("{}::__ferrogrid_code_{}", found.place.parent(), found.fingerprint.short())
+        })
+        .collect();
+    for (at, (_, mut module)) in modules.into_iter().enumerate() {
+        module.holds_images = holders[at] == at;
+        module.holder = names[at].clone();
+        target.modules.push(module);
+    }
+    target
+}
+
+fn of_archs(images: &[Image]) -> CompiledImage {
     let all: String = images.iter().map(|image| image.text.as_str()).collect();
-    let mut out = format!("(\n    0x{:032x}_u128,\n    &[\n", xxhash_rust::xxh3::xxh3_128(all.as_bytes()));
-    for image in images {
-        let (major, minor) = image.ptx.version;
-        let file = image.file.to_string_lossy();
-        let cubin = image.cubin.as_ref().map_or("&[]".to_owned(), |file| format!("include_bytes!({file:?})"));
-        out.push_str(&format!(
-            "        ({:?}, {major}, {minor}, include_str!({file:?}), {cubin}),\n",
-            image.ptx.target
-        ));
+    let code = |image: &Image| ArchCode {
+        arch: image.ptx.target.clone(),
+        version: image.ptx.version,
+        ptx: image.file.clone(),
+        cubin: image.cubin.clone(),
+    };
+    CompiledImage {
+        id: xxhash_rust::xxh3::xxh3_128(all.as_bytes()),
+        codes: images.iter().map(code).collect(),
     }
-    out.push_str("    ],\n    &[\n");
-    for kernel in &module.kernels {
-        let Some(entry) = images.first().and_then(|image| image.ptx.entry(&kernel.entry)) else { continue };
-        let params: Vec<(usize, usize)> =
-            entry.params.iter().map(|param| (param.size, param.align)).collect();
-        out.push_str(&format!("        ({:?}, &{params:?}),\n", entry.name));
+}
+
+fn module(found: &FoundModule, image: usize, images: &[Image]) -> CompiledModule {
+    let entry = |name: &String| {
+        let image = images.first()?;
+        let params = &image.ptx.entry(name)?.params;
+        Some(CompiledEntry {
+            name: name.clone(),
+            params: params.iter().map(|param| (param.size as u64, param.align as u64)).collect(),
+            layout: image.layouts.get(name).cloned().unwrap_or_default(),
+        })
+    };
+    let entries = found.kernels.iter().filter_map(|kernel| entry(&kernel.entry)).collect();
+    CompiledModule { fingerprint: found.fingerprint, image, entries, ..CompiledModule::default() }
+}
+
+/// Says in the modules from number `first` on, those of a part that was not compiled, why it was not: each error
+/// once, in the module that it stands in, or in the first, for want of another place.
+fn refuse(modules: &mut [(&FoundModule, CompiledModule)], first: usize, error: &Error) {
+    let places = match error {
+        Error::Device { places, .. } => places.as_slice(),
+        _ => &[],
+    };
+    let found: Vec<&FoundModule> = modules.iter().map(|(found, _)| *found).collect();
+    let mut add = |at: usize, diagnostic: Diagnostic| {
+        let diagnostics = &mut modules[at].1.diagnostics;
+        if !diagnostics.contains(&diagnostic) {
+            diagnostics.push(diagnostic);
+        }
+    };
+    for (file, diagnostic) in places {
+        let line = diagnostic.start.0;
+        match found.iter().position(|it| it.file == *file && (it.line..=it.last_line).contains(&line)) {
+            Some(at) => add(at, diagnostic.clone()),
+            None => add(first, elsewhere(found[first], file, diagnostic)),
+        }
     }
-    out.push_str("    ],\n)\n");
-    out
+    if places.is_empty() {
+        let start = (found[first].line, 1);
+        add(first, Diagnostic { start, end: start, message: error.to_string() });
+    }
+}
+
+/// An error outside of all modules, as one of `module`.
+fn elsewhere(module: &FoundModule, file: &Path, diagnostic: &Diagnostic) -> Diagnostic {
+    let ((line, column), start) = (diagnostic.start, (module.line, 1));
+    let message = format!("{}\n  at {}:{line}:{column}", diagnostic.message, file.display());
+    Diagnostic { start, end: start, message }
+}
+
+/// Two targets for which cargo sets the same variables: a binary and an example of one name, say. Their modules tell
+/// them apart.
+fn joined(
+    mut one: CompiledTarget,
+    other: CompiledTarget,
+    first: &Unit,
+    second: &Unit,
+) -> Result<CompiledTarget, Error> {
+    let shared = other.modules.iter().find(|module| one.module(module.fingerprint).is_some());
+    if let Some(shared) = shared {
+        let name = |unit: &Unit| unit.device_crates.first().map(|it| it.target.clone()).unwrap_or_default();
+        let modules = second.device_crates.iter().flat_map(|it| &it.modules);
+        let module = modules.into_iter().find(|it| it.fingerprint == shared.fingerprint);
+        return Err(Error::AmbiguousTarget {
+            first: name(first),
+            second: name(second),
+            module: module.map(|it| it.name.clone()).unwrap_or_default(),
+        });
+    }
+    let images = one.images.len();
+    one.images.extend(other.images);
+    one.modules.extend(other.modules.into_iter().map(|it| CompiledModule { image: it.image + images, ..it }));
+    Ok(one)
 }

@@ -110,11 +110,23 @@ pub(crate) enum Source {
     },
 }
 
+impl Dependency {
+    /// Whether it is what every kernel uses: on the device a facade stands for both.
+    pub(crate) fn is_ferrogrid(&self) -> bool {
+        ["ferrogrid", "ferrogrid-macros"].contains(&self.package.as_str())
+    }
+}
+
 impl Package {
     /// Asks cargo, or the memory of its last answer if nothing it depends on has changed.
     pub(crate) fn load(environment: &Environment) -> Result<Self, Error> {
         let metadata = query::metadata(environment)?;
         Self::from_metadata(&metadata, environment)
+    }
+
+    /// Whether `name` is a crate besides Ferrogrid.
+    pub(crate) fn names_crate(&self, name: &str) -> bool {
+        self.dependencies.get(name).is_some_and(|dependency| !dependency.is_ferrogrid())
     }
 
     fn from_metadata(metadata: &Value, environment: &Environment) -> Result<Self, Error> {

@@ -3,6 +3,7 @@
 
 mod names;
 mod paths;
+mod place;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,8 @@ use crate::cfg::Cfgs;
 use crate::error::Error;
 use paths::Place;
 
+use place::Segment;
+pub(crate) use place::{ModulePlace, holders};
 pub(crate) use sources::Sources;
 use sources::{Parsed, Source};
 
@@ -51,14 +54,14 @@ pub(crate) struct SourceFile {
 }
 
 /// A part of a file that stays.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) range: Range<usize>,
     pub(crate) content: Content,
 }
 
 /// What stands in the place of a part.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
     /// The text itself.
     Same,
@@ -66,22 +69,46 @@ pub(crate) enum Content {
     Text(String),
     /// A declaration (`pub mod x;`) of the module in another file.
     File { declaration: String, file: usize },
+    /// The annotated module with this number.
+    Module(usize),
 }
 
 /// An annotated module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FoundModule {
     pub(crate) name: String,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) file: PathBuf,
-    /// Counted from 1.
+    /// That of its name, and the last, counted from 1.
     pub(crate) line: usize,
+    pub(crate) last_line: usize,
     /// The kernels whose `cfg`s hold.
     pub(crate) kernels: Vec<FoundKernel>,
     /// Whether something inside depends on `cfg(test)`.
     pub(crate) depends_on_test: bool,
     /// The names at the start of paths in it: the crates that it may use.
     pub(crate) names: BTreeSet<String>,
+    /// Whether it has variables that kernels of several modules could share.
+    pub(crate) has_statics: bool,
+    /// Its kernels' functions: their names, and where they stand.
+    pub(crate) functions: Vec<(String, Range<usize>)>,
+    /// The names of kernels of the crate that it mentions besides their definitions.
+    pub(crate) mentions: BTreeSet<String>,
+    /// Where it is in the crate.
+    pub(crate) place: ModulePlace,
+}
+
+impl ModuleTree {
+    /// The parts of kernels' functions that nothing but their entry points calls: where these are not wanted, the
+    /// functions need not be there.
+    pub(crate) fn only_entries(&self) -> Vec<Vec<Range<usize>>> {
+        let mentioned = |name: &String| self.modules.iter().any(|module| module.mentions.contains(name));
+        let of_module = |module: &FoundModule| {
+            let unused = module.functions.iter().filter(|(name, _)| !mentioned(name));
+            unused.map(|(_, range)| range.clone()).collect()
+        };
+        self.modules.iter().map(of_module).collect()
+    }
 }
 
 /// An instance of a kernel as the PTX must have it.
@@ -107,7 +134,8 @@ pub(crate) struct FoundKernel {
 /// If a file that exists cannot be read. Missing files and syntax errors are left to the compiler
 /// of the host half, which reports them better.
 pub(crate) fn walk(root: &Path, cfgs: &Cfgs, sources: &mut Sources) -> Result<ModuleTree, Error> {
-    let mut walker = Walker { cfgs, sources, tree: ModuleTree::default(), entered: Vec::new() };
+    let mut walker =
+        Walker { cfgs, sources, tree: ModuleTree::default(), entered: Vec::new(), path: Vec::new() };
     walker.tree.root = walker.file(root, Place::of_root(root))?;
     Ok(walker.tree)
 }
@@ -118,6 +146,8 @@ struct Walker<'a> {
     tree: ModuleTree,
     /// The files on the way here, against cycles.
     entered: Vec<PathBuf>,
+    /// The modules on the way here.
+    path: Vec<Segment>,
 }
 
 impl Walker<'_> {
@@ -161,6 +191,20 @@ impl Walker<'_> {
             self.annotated(module, attribute, path, parts);
             return Ok(());
         }
+        self.path.push(Segment::of(module));
+        let walked = self.module(module, path, place, parts);
+        self.path.pop();
+        walked
+    }
+
+    /// Walks a module that is not annotated itself.
+    fn module(
+        &mut self,
+        module: &ItemMod,
+        path: &Path,
+        place: &Place,
+        parts: &mut Vec<Part>,
+    ) -> Result<(), Error> {
         let redirect = path_attribute(&module.attrs, self.cfgs);
         match &module.content {
             Some((brace, items)) => {
@@ -206,7 +250,8 @@ impl Walker<'_> {
         let to = attribute.bracket_token.span.close().byte_range().end;
         let content = Content::Text("#[::ferrogrid::module]".to_owned());
         parts.push(Part { range: from..to, content });
-        parts.push(same(start(item)..brace.span.close().byte_range().end));
+        let range = start(item)..brace.span.close().byte_range().end;
+        parts.push(Part { range, content: Content::Module(self.tree.modules.len()) });
         let kernels = module.kernels.iter().filter(|kernel| self.cfgs.hold(&kernel.function.attrs));
         let kernels = kernels.flat_map(|kernel| {
             let function = &kernel.function;
@@ -223,15 +268,20 @@ impl Walker<'_> {
             })
         });
         let kernels = kernels.collect();
-        let tokens = names::content(item);
+        let names = names::of(item);
         self.tree.modules.push(FoundModule {
             name: module.name.to_string(),
             fingerprint: module.fingerprint,
             file: path.to_owned(),
             line: item.ident.span().start().line,
+            last_line: brace.span.close().end().line,
             kernels,
-            depends_on_test: names::mentions_cfg_test(&tokens),
-            names: names::path_starts(&tokens),
+            depends_on_test: names.cfg_test,
+            names: names.path_starts,
+            has_statics: names.has_statics,
+            functions: names.functions,
+            mentions: names.mentions,
+            place: ModulePlace::new(&self.path, item),
         });
     }
 }

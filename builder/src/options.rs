@@ -21,11 +21,13 @@ pub(crate) struct Options {
     pub(crate) math: Option<Math>,
     /// `name` or `name="value"`.
     pub(crate) cfgs: Vec<String>,
+    /// Whether `debug_assertions` holds, as it does in the host's half.
+    pub(crate) debug_assertions: Option<bool>,
 }
 
 impl Options {
     /// The keys that [`from_metadata`](Options::from_metadata) reads.
-    pub(crate) const KEYS: [&str; 12] = [
+    pub(crate) const KEYS: [&str; 13] = [
         "panic",
         "overflow-checks",
         "line-info",
@@ -38,6 +40,7 @@ impl Options {
         "cubin",
         "math",
         "cfg",
+        "debug-assertions",
     ];
 
     /// Reads `package.metadata.ferrogrid`.
@@ -61,6 +64,7 @@ impl Options {
             cubin: flag(table, "cubin")?,
             math: (!math.is_null()).then(|| Math::parse(&written(math))).transpose()?,
             cfgs: cfgs(&table["cfg"])?,
+            debug_assertions: flag(table, "debug-assertions")?,
         })
     }
 
@@ -78,6 +82,7 @@ impl Options {
             "cubin": self.cubin,
             "math": self.math.map(|math| math.to_string()),
             "cfg": self.cfgs,
+            "debug-assertions": self.debug_assertions,
         })
     }
 
@@ -94,6 +99,7 @@ impl Options {
             cubin: self.cubin.or(general.cubin),
             math: self.math.or(general.math),
             cfgs,
+            debug_assertions: self.debug_assertions.or(general.debug_assertions),
         }
     }
 
@@ -183,6 +189,7 @@ mod tests {
             max_registers: Some(40),
             cubin: Some(true),
             math: Some(Math::Libdevice),
+            debug_assertions: Some(true),
             cfgs: vec!["a".to_owned(), "b=\"c\"".to_owned()],
         };
         for options in [options, Options::default()] {

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::cache;
 use crate::compile::Image;
+use crate::device_crate::DeviceCrate;
 use crate::error::Error;
 use crate::metadata::Source;
-use crate::scan::Unit;
 use crate::step::Step;
 
 /// Changes when the file's form does: another version of this crate may have written the file.
@@ -22,12 +22,11 @@ pub(crate) fn file(out_dir: &Path) -> PathBuf {
 }
 
 /// A device crate and its PTX.
-pub(crate) fn unit(unit: &Unit, images: &[Image]) -> Value {
-    let of_crate = &unit.device_crate;
+pub(crate) fn unit(of_crate: &DeviceCrate, images: &[Image]) -> Value {
     let images: Vec<Value> =
         images.iter().map(|image| json!({ "arch": image.ptx.target, "file": image.file })).collect();
     let mut kernels = Vec::new();
-    for module in unit.provides.iter().map(|&at| &of_crate.modules[at]) {
+    for module in &of_crate.modules {
         for kernel in &module.kernels {
             kernels.push(json!({
                 "name": kernel.name,

@@ -1,28 +1,35 @@
-//! Finds what there is to compile: walks the module trees of all targets, and lays out a device crate for each
-//! that has annotated modules. It must not know how it is compiled.
+//! Finds what there is to compile: walks the module trees of all targets, and lays out device crates for those that
+//! have annotated modules.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use ferrogrid_syntax::compiled::TargetClass;
 
 use crate::cfg::Cfgs;
-use crate::device_crate::{self, DeviceCrate};
+use crate::device_crate::{self, DeviceCrate, Portion};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::metadata::{Package, TargetKind};
-use crate::module_tree::{self, Sources};
+use crate::metadata::{Package, Target, TargetKind};
+use crate::module_tree::{self, ModuleTree, Sources};
 use crate::options::Options;
 
-/// A device crate, and which of its modules take their code from it.
+/// The device code of a cargo target, in one of its variants.
 pub(crate) struct Unit {
-    pub(crate) device_crate: DeviceCrate,
     pub(crate) kind: TargetKind,
-    /// Indices into the crate's modules.
-    pub(crate) provides: Vec<usize>,
+    /// As rustc calls the crate.
+    pub(crate) crate_name: String,
+    /// Whether it is what `cargo test` makes of the target, besides what everybody else makes of it.
+    pub(crate) is_tested: bool,
+    /// Its modules, in parts that are compiled each by itself.
+    pub(crate) device_crates: Vec<DeviceCrate>,
 }
 
 #[derive(Default)]
 pub(crate) struct Scan {
     pub(crate) units: Vec<Unit>,
+    /// The package's library as a whole, if other targets' kernels use it.
+    pub(crate) library: Option<DeviceCrate>,
     pub(crate) visited: BTreeSet<PathBuf>,
     pub(crate) warnings: Vec<String>,
 }
@@ -31,14 +38,26 @@ impl Unit {
     /// Whether its modules use the package's own library, called `library`.
     pub(crate) fn names_library(&self, library: &str) -> bool {
         self.kind != TargetKind::Lib
-            && self.device_crate.modules.iter().any(|module| module.names.contains(library))
+            && self
+                .device_crates
+                .iter()
+                .flat_map(|it| &it.modules)
+                .any(|module| module.names.contains(library))
     }
 
-    /// Whether it is the package's library as other targets see it.
-    pub(crate) fn is_library(&self) -> bool {
-        self.kind == TargetKind::Lib && !self.device_crate.cfgs.iter().any(|cfg| cfg == "test")
+    /// What the macros can tell of the target while they run for it.
+    pub(crate) fn class(&self) -> TargetClass {
+        match self.kind {
+            TargetKind::Lib => TargetClass::Library,
+            TargetKind::Bin | TargetKind::Example => TargetClass::Program,
+            TargetKind::Test | TargetKind::Bench => TargetClass::Test,
+        }
     }
 }
+
+/// How many entry points are compiled at once. An edit compiles all that is in the same part: fewer are faster then,
+/// and slower altogether, since each part reads the libraries anew.
+const ENTRIES_AT_ONCE: usize = 48;
 
 /// Walks the trees of all targets and lays out their device crates.
 pub(crate) fn scan(
@@ -47,52 +66,166 @@ pub(crate) fn scan(
     chosen: &Options,
     device: &Cfgs,
 ) -> Result<Scan, Error> {
-    let folder = environment.out_dir.join("ferrogrid");
     let mut options: Vec<String> =
         environment.features.iter().map(|feature| format!("feature=\"{feature}\"")).collect();
     options.extend(environment.cfgs.iter().chain(&chosen.cfgs).cloned());
-    let device = device.with(options.iter().map(String::as_str));
-    let mut scan = Scan::default();
-    let mut sources = Sources::default();
-    let mut known = BTreeSet::new();
-    for target in &package.targets {
-        // `cargo test` compiles these with `cfg(test)`, and nothing compiles them without.
-        let only_test = matches!(target.kind, TargetKind::Test | TargetKind::Bench);
-        for test in [false, true] {
-            if only_test && !test {
-                continue;
-            }
-            let mut cfgs = options.clone();
-            let held = if test {
-                cfgs.push("test".to_owned());
-                device.with(["test"])
-            } else {
-                device.clone()
-            };
-            let mut tree = module_tree::walk(&target.source, &held, &mut sources)?;
-            scan.visited.append(&mut tree.visited);
-            for warning in tree.unreadable.drain(..) {
-                if !scan.warnings.contains(&warning) {
-                    scan.warnings.push(warning);
-                }
-            }
-            let tested = test && !only_test;
-            let provides: Vec<usize> = tree
-                .modules
-                .iter()
-                .enumerate()
-                .filter(|(_, module)| tested || !module.depends_on_test || only_test)
-                .filter(|(_, module)| !known.contains(&module.fingerprint))
-                .map(|(at, _)| at)
-                .collect();
-            if provides.is_empty() && (test || tree.modules.is_empty()) {
-                continue;
-            }
-            known.extend(provides.iter().map(|&at| tree.modules[at].fingerprint));
-            let root = &package.workspace_root;
-            let made = device_crate::lay_out(target, tested, tree, cfgs, root, &folder)?;
-            scan.units.extend(made.map(|device_crate| Unit { device_crate, kind: target.kind, provides }));
-        }
+    let debug_assertions = chosen.debug_assertions == Some(true);
+    let mut device = device.with(options.iter().map(String::as_str));
+    if debug_assertions {
+        device = device.with(["debug_assertions"]);
     }
+    let folder = environment.out_dir.join("ferrogrid");
+    let (sources, scan) = (Sources::default(), Scan::default());
+    let mut scanner = Scanner { package, options, device, folder, sources, scan, library: None };
+    // The others may use the library.
+    let (libraries, others): (Vec<_>, Vec<_>) =
+        package.targets.iter().partition(|target| target.kind == TargetKind::Lib);
+    for target in libraries.into_iter().chain(others) {
+        scanner.target(target)?;
+    }
+    let mut scan = scanner.scan;
+    let is_used =
+        |library: &DeviceCrate| scan.units.iter().any(|unit| unit.names_library(&library.crate_name));
+    // In the package `ferrogrid` itself that name is the facade, there as everywhere.
+    scan.library = scan.library.take().filter(|it| it.crate_name != "ferrogrid" && is_used(it));
     Ok(scan)
+}
+
+struct Scanner<'a> {
+    package: &'a Package,
+    /// `--cfg` options of all device crates.
+    options: Vec<String>,
+    device: Cfgs,
+    folder: PathBuf,
+    sources: Sources,
+    scan: Scan,
+    library: Option<Library>,
+}
+
+/// What matters of the package's library to those that use it.
+struct Library {
+    crate_name: String,
+    depends_on_test: bool,
+    has_statics: bool,
+}
+
+impl Scanner<'_> {
+    fn target(&mut self, target: &Target) -> Result<(), Error> {
+        let tested = self.walk(target, true)?;
+        // `cargo test` compiles these with `cfg(test)`, and nothing compiles them without.
+        if matches!(target.kind, TargetKind::Test | TargetKind::Bench) {
+            return self.unit(target, &tested, false, true);
+        }
+        let plain = self.walk(target, false)?;
+        if target.kind == TargetKind::Lib && !plain.modules.is_empty() {
+            self.library = Some(Library {
+                crate_name: target.name.replace('-', "_"),
+                depends_on_test: plain.modules.iter().any(|module| module.depends_on_test),
+                has_statics: plain.modules.iter().any(|module| module.has_statics),
+            });
+            let slug = format!("{}-{}-library", target.kind.name(), target.name);
+            self.scan.library = self.lay_out(target, slug, &plain, Portion::Whole, false)?;
+        }
+        self.unit(target, &plain, false, false)?;
+        if self.may_differ(&plain, &tested) {
+            self.unit(target, &tested, true, true)?;
+        }
+        Ok(())
+    }
+
+    fn walk(&mut self, target: &Target, test: bool) -> Result<ModuleTree, Error> {
+        let cfgs = if test { self.device.with(["test"]) } else { self.device.clone() };
+        let mut tree = module_tree::walk(&target.source, &cfgs, &mut self.sources)?;
+        self.scan.visited.append(&mut tree.visited);
+        for warning in tree.unreadable.drain(..) {
+            if !self.scan.warnings.contains(&warning) {
+                self.scan.warnings.push(warning);
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Whether a target's device code may be another under `cfg(test)`. What a macro of another crate makes of it,
+    /// nobody sees here.
+    fn may_differ(&self, plain: &ModuleTree, tested: &ModuleTree) -> bool {
+        let parts = |tree: &ModuleTree| -> Vec<_> {
+            tree.files.iter().map(|file| (file.path.clone(), file.parts.clone())).collect()
+        };
+        parts(plain) != parts(tested)
+            || plain.features != tested.features
+            || tested.modules.iter().any(|module| module.depends_on_test)
+            || self.names_crates(tested)
+            || self.used_library(tested).is_some_and(|library| library.depends_on_test)
+    }
+
+    /// Whether modules use a crate besides Ferrogrid and the package's own library.
+    fn names_crates(&self, tree: &ModuleTree) -> bool {
+        tree.modules.iter().flat_map(|module| &module.names).any(|name| self.package.names_crate(name))
+    }
+
+    fn used_library(&self, tree: &ModuleTree) -> Option<&Library> {
+        let library = self.library.as_ref()?;
+        tree.modules.iter().any(|module| module.names.contains(&library.crate_name)).then_some(library)
+    }
+
+    fn unit(
+        &mut self,
+        target: &Target,
+        tree: &ModuleTree,
+        is_tested: bool,
+        cfg_test: bool,
+    ) -> Result<(), Error> {
+        if tree.modules.is_empty() {
+            return Ok(());
+        }
+        let suffix = if is_tested { "-test" } else { "" };
+        let slug = format!("{}-{}{suffix}", target.kind.name(), target.name);
+        let mut device_crates = Vec::new();
+        for (number, modules) in self.portions(tree).iter().enumerate() {
+            let slug = if number == 0 { slug.clone() } else { format!("{slug}-{}", number + 1) };
+            device_crates.extend(self.lay_out(target, slug, tree, Portion::Kernels(modules), cfg_test)?);
+        }
+        let crate_name = target.name.replace('-', "_");
+        self.scan.units.push(Unit { kind: target.kind, crate_name, is_tested, device_crates });
+        Ok(())
+    }
+
+    /// The numbers of the modules that are compiled together. All are, if they could share a variable: parts have
+    /// one each. Crates may have some that no text here shows.
+    fn portions(&self, tree: &ModuleTree) -> Vec<Vec<usize>> {
+        let entries = |at: usize| tree.modules[at].kernels.len();
+        let all: usize = (0..tree.modules.len()).map(entries).sum();
+        let shares = tree.modules.iter().any(|module| module.has_statics)
+            || self.names_crates(tree)
+            || self.used_library(tree).is_some_and(|library| library.has_statics);
+        if shares || all <= ENTRIES_AT_ONCE {
+            return vec![(0..tree.modules.len()).collect()];
+        }
+        let mut portions = vec![Vec::new()];
+        let mut count = 0;
+        let each = all.div_ceil(all.div_ceil(ENTRIES_AT_ONCE));
+        for at in 0..tree.modules.len() {
+            if count > 0 && count + entries(at) > each {
+                portions.push(Vec::new());
+                count = 0;
+            }
+            count += entries(at);
+            portions.last_mut().expect("it begins with one").push(at);
+        }
+        portions
+    }
+
+    fn lay_out(
+        &self,
+        target: &Target,
+        slug: String,
+        tree: &ModuleTree,
+        portion: Portion<'_>,
+        cfg_test: bool,
+    ) -> Result<Option<DeviceCrate>, Error> {
+        let mut cfgs = self.options.clone();
+        cfgs.extend(cfg_test.then(|| "test".to_owned()));
+        let root: &Path = &self.package.workspace_root;
+        device_crate::lay_out(target, slug, tree, portion, &cfgs, root, &self.folder)
+    }
 }

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use ferrogrid_syntax::Arithmetic;
+use ferrogrid_syntax::compiled::TARGETS_VARIABLE;
 
 use crate::arch::Arch;
 use crate::cfg::Cfgs;
@@ -14,9 +15,11 @@ use crate::compile::{Compiler, Image, OwnLibrary};
 use crate::core_cache::CoreEntry;
 use crate::cubin::{self, Cubins};
 use crate::dependencies::Plan;
+use crate::device_crate::DeviceCrate;
 use crate::directives::{directives, rerun_if_changed};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::manifest::Outcomes;
 use crate::math::Math;
 use crate::metadata::Package;
 use crate::options::Options;
@@ -214,13 +217,22 @@ impl Build {
         self
     }
 
-    /// Runs the step and tells cargo the result; on failure prints the reason to standard error and
-    /// ends the process with status 1.
+    /// Whether `debug_assertions` holds in device code. Unless this or `package.metadata.ferrogrid.debug-assertions`
+    /// says otherwise, it does where it holds in this crate, to which cargo gives the profile of the build; if the
+    /// host's half of a module has it otherwise, the module does not compile and says so.
+    pub fn debug_assertions(mut self, on: bool) -> Self {
+        self.options.debug_assertions = Some(on);
+        self
+    }
+
+    /// Runs the step and tells cargo the result. Kernels that do not compile for the device are errors of the modules
+    /// that they are in, which the macros show when the target is compiled; on any other failure this prints the
+    /// reason to standard error and ends the process with status 1.
     #[track_caller]
     pub fn run(&self) {
-        let result = Environment::from_process().and_then(|environment| self.try_run(&environment));
+        let result = Environment::from_process().and_then(|environment| self.outcome(&environment));
         match result {
-            Ok(output) => output.directives.iter().for_each(|directive| println!("{directive}")),
+            Ok(outcome) => outcome.output.directives.iter().for_each(|directive| println!("{directive}")),
             Err(error) => {
                 eprintln!("{}", described(&error));
                 std::process::exit(1);
@@ -234,9 +246,15 @@ impl Build {
     /// # Errors
     /// See [`Error`]; a device compile error carries rustc's diagnostics.
     pub fn try_run(&self, environment: &Environment) -> Result<Output, Error> {
+        let outcome = self.outcome(environment)?;
+        outcome.refusal.map_or(Ok(outcome.output), Err)
+    }
+
+    fn outcome(&self, environment: &Environment) -> Result<Outcome, Error> {
         let package = Package::load(environment)?;
         let archs = self.archs(environment, &package)?;
         let mut options = self.options.clone().or(package.options.clone());
+        options.debug_assertions.get_or_insert(cfg!(debug_assertions));
         // What a tool builds for itself (`only`) has no program that would load it.
         if self.only.is_none() {
             options.cubin = cubin::asked(environment)?.or(options.cubin);
@@ -303,16 +321,23 @@ pub(crate) struct Step<'a> {
     cache_root: PathBuf,
 }
 
+/// What a step has come to.
+struct Outcome {
+    output: Output,
+    /// Why some kernels have no device code.
+    refusal: Option<Error>,
+}
+
 impl Step<'_> {
-    fn run(&self, archs: &[Arch], cores: Vec<CoreEntry>) -> Result<Output, Error> {
+    fn run(&self, archs: &[Arch], cores: Vec<CoreEntry>) -> Result<Outcome, Error> {
         let mut scan =
             scan(self.environment, self.package, &self.options, &Cfgs::from_rustc(&cores[0].cfgs))?;
         if let Some(only) = self.only {
-            // Others may take code from the library.
-            scan.units.retain(|unit| unit.device_crate.slug == only || unit.is_library());
+            scan.units.iter_mut().for_each(|unit| unit.device_crates.retain(|it| it.slug == only));
         }
-        let modules = scan.units.iter().flat_map(|unit| &unit.device_crate.modules);
-        let names: BTreeSet<&String> = modules.flat_map(|module| &module.names).collect();
+        let modules = scan.units.iter().flat_map(|unit| &unit.device_crates).flat_map(|it| &it.modules);
+        let library = scan.library.iter().flat_map(|it| &it.modules);
+        let names: BTreeSet<&String> = modules.chain(library).flat_map(|module| &module.names).collect();
         let plan = Plan::new(
             self.package,
             self.toolchain,
@@ -323,23 +348,47 @@ impl Step<'_> {
         let directives = self.directives(&scan, &plan);
         let mut output = Output { directives, math: Some(self.math()), ..Output::default() };
         if scan.units.is_empty() {
+            manifest::write(&[], false, &self.targets())?;
             record::write(self, &[], Vec::new())?;
             self.remove_stale(&output)?;
-            return Ok(output);
+            return Ok(Outcome { output, refusal: None });
         }
         let compilers = self.compilers(archs, cores, &plan)?;
-        let libraries = self.libraries(&scan.units, &compilers)?;
-        let images = compile_all(&scan.units, &compilers, &libraries, &self.cubins)?;
-        output.directives.extend(self.cubins.warnings(images.iter().flatten()));
+        let mut outcomes = compile_all(&scan, &compilers, &self.cubins);
+        for (unit, outcomes) in scan.units.iter().zip(&mut outcomes) {
+            for (device_crate, outcome) in unit.device_crates.iter().zip(outcomes) {
+                if let Some(problem) =
+                    outcome.as_ref().ok().and_then(|images| disagreement(device_crate, images))
+                {
+                    *outcome = Err(problem);
+                }
+            }
+        }
+        let pairs: Vec<(&Unit, &Outcomes)> = scan.units.iter().zip(&outcomes).collect();
+        let files = manifest::write(&pairs, self.options.debug_assertions == Some(true), &self.targets())?;
+        output.directives.push(format!("cargo::rustc-env={TARGETS_VARIABLE}={}", self.targets().display()));
+        let images = || outcomes.iter().flatten().flatten().flatten();
+        output.directives.extend(self.cubins.warnings(images()));
+        let inputs: BTreeSet<String> = images().flat_map(|image| image.inputs.directives()).collect();
+        output.directives.extend(inputs);
         let mut records = Vec::new();
-        for (unit, images) in scan.units.iter().zip(images) {
-            self.finish(unit, &images, &mut output)?;
-            records.push(record::unit(unit, &images));
+        for ((unit, outcomes), file) in pairs.into_iter().zip(files) {
+            for (device_crate, images) in unit.device_crates.iter().zip(outcomes) {
+                let Ok(images) = images else { continue };
+                finish(device_crate, images, &file, &mut output);
+                records.push(record::unit(device_crate, images));
+            }
         }
         self.remove_stale(&output)?;
         self.cubins.remove_stale(&output.cubins)?;
         record::write(self, &compilers[0].local_folders, records)?;
-        Ok(output)
+        let refusal = outcomes.into_iter().flatten().find_map(Result::err);
+        Ok(Outcome { output, refusal })
+    }
+
+    /// The folder in which the macros find what was made.
+    fn targets(&self) -> PathBuf {
+        self.folder.join("targets")
     }
 
     fn math(&self) -> Math {
@@ -383,50 +432,6 @@ impl Step<'_> {
         Ok(compilers)
     }
 
-    /// The package's own library for each architecture, if another target's modules name it.
-    fn libraries(&self, units: &[Unit], compilers: &[Compiler<'_>]) -> Result<Vec<OwnLibrary>, Error> {
-        let library = units.iter().find(|unit| unit.is_library());
-        let Some(library) = library.map(|unit| &unit.device_crate) else { return Ok(Vec::new()) };
-        // In the package `ferrogrid` itself that name is the facade, there as everywhere.
-        if library.crate_name == "ferrogrid" {
-            return Ok(Vec::new());
-        }
-        if !units.iter().any(|unit| unit.names_library(&library.crate_name)) {
-            return Ok(Vec::new());
-        }
-        compilers.iter().map(|compiler| compiler.library(library)).collect()
-    }
-
-    /// Writes the manifests of a compiled unit.
-    fn finish(&self, unit: &Unit, images: &[Image], output: &mut Output) -> Result<(), Error> {
-        for image in images {
-            if let Err(problem) = image.ptx.agrees_with(&images[0].ptx) {
-                return Err(Error::Ptx {
-                    target: unit.device_crate.target.clone(),
-                    arch: image.ptx.target.clone(),
-                    problem,
-                    file: image.file.clone(),
-                });
-            }
-            output.ptx.push(image.file.clone());
-            output.cubins.extend(image.cubin.clone());
-        }
-        for &at in &unit.provides {
-            let module = &unit.device_crate.modules[at];
-            let file = manifest::write(module, images, &self.folder)?;
-            let variable = manifest::variable(module);
-            output.directives.push(format!("cargo::rustc-env={variable}={}", file.display()));
-            output.modules.push(CompiledModule {
-                name: module.name.clone(),
-                target: unit.device_crate.target.clone(),
-                file: module.file.clone(),
-                entries: module.kernels.iter().map(|kernel| kernel.entry.clone()).collect(),
-                manifest: file,
-            });
-        }
-        Ok(())
-    }
-
     /// When cargo must run the step again: also when what the kernels are compiled with changes.
     /// A trap where nobody chose, and messages could not be read.
     fn panic_strategy(&self) -> PanicStrategy {
@@ -464,21 +469,64 @@ impl Step<'_> {
     }
 }
 
-/// What is left of the step where no device code can be compiled: nothing, if the package has none.
+/// What is left of the step where no device code can be compiled: kernels run on CPU devices, and CUDA launches say why.
 ///
 /// # Errors
-/// `missing`, if the package has kernels to compile.
+/// `missing`, if `FERROGRID_DEVICE_RUSTC` names a compiler that cannot do it.
 fn without_toolchain(
     environment: &Environment,
     package: &Package,
     options: &Options,
     missing: Error,
-) -> Result<Output, Error> {
+) -> Result<Outcome, Error> {
     let scan = scan(environment, package, options, &Cfgs::nvptx64())?;
-    if !scan.units.is_empty() {
+    let mut output =
+        Output { directives: directives(environment, package, options, &scan), ..Output::default() };
+    if scan.units.is_empty() {
+        return Ok(Outcome { output, refusal: None });
+    }
+    if std::env::var_os("FERROGRID_DEVICE_RUSTC").is_some() {
         return Err(missing);
     }
-    Ok(Output { directives: directives(environment, package, options, &scan), ..Output::default() })
+    let targets = environment.out_dir.join("ferrogrid/targets");
+    manifest::write_reason(&missing.to_string(), &targets)?;
+    output.directives.push(format!("cargo::rustc-env={TARGETS_VARIABLE}={}", targets.display()));
+    output.directives.push(
+        "cargo::warning=no rustc on this machine compiles device code: kernels run on the CPU device only; \
+         `cargo ferrogrid setup` provides one, `cargo ferrogrid doctor` says what is missing"
+            .to_owned(),
+    );
+    // Cargo runs the script again as long as the file is not there, so that a toolchain is noticed.
+    output.directives.push(rerun_if_changed(&targets.join("no-such-file")));
+    Ok(Outcome { output, refusal: None })
+}
+
+/// Adds what was made of a device crate.
+fn finish(device_crate: &DeviceCrate, images: &[Image], manifest: &Path, output: &mut Output) {
+    for image in images {
+        output.ptx.push(image.file.clone());
+        output.cubins.extend(image.cubin.clone());
+    }
+    output.modules.extend(device_crate.modules.iter().map(|module| CompiledModule {
+        name: module.name.clone(),
+        target: device_crate.target.clone(),
+        file: module.file.clone(),
+        entries: module.kernels.iter().map(|kernel| kernel.entry.clone()).collect(),
+        manifest: manifest.to_owned(),
+    }));
+}
+
+/// The error if architectures do not have the same entry points.
+fn disagreement(device_crate: &DeviceCrate, images: &[Image]) -> Option<Error> {
+    images.iter().find_map(|image| {
+        let problem = image.ptx.agrees_with(&images[0].ptx).err()?;
+        Some(Error::Ptx {
+            target: device_crate.target.clone(),
+            arch: image.ptx.target.clone(),
+            problem,
+            file: image.file.clone(),
+        })
+    })
 }
 
 /// A folder, and its name as the beginning of a path.
@@ -487,26 +535,23 @@ fn named(folder: &Path) -> Option<(PathBuf, String)> {
     Some((folder.to_owned(), format!("{name}/")))
 }
 
-/// Compiles every unit for every architecture, as many at once as there are processors. Returns the
-/// images by unit, in the order of the architectures.
-fn compile_all(
-    units: &[Unit],
-    compilers: &[Compiler<'_>],
-    libraries: &[OwnLibrary],
-    cubins: &Cubins,
-) -> Result<Vec<Vec<Image>>, Error> {
-    let jobs: Vec<(usize, usize)> =
-        (0..units.len()).flat_map(|unit| (0..compilers.len()).map(move |arch| (unit, arch))).collect();
+/// Compiles every part of every unit for every architecture, as many at once as there are processors.
+fn compile_all(scan: &Scan, compilers: &[Compiler<'_>], cubins: &Cubins) -> Vec<Outcomes> {
+    let libraries: Vec<Option<OnceLock<Result<OwnLibrary, Error>>>> =
+        compilers.iter().map(|_| scan.library.as_ref().map(|_| OnceLock::new())).collect();
+    let mut jobs = Vec::new();
+    for (number, unit) in scan.units.iter().enumerate() {
+        for part in 0..unit.device_crates.len() {
+            jobs.extend((0..compilers.len()).map(|arch| (number, part, arch)));
+        }
+    }
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<(usize, usize), Result<Image, Error>>> = Mutex::default();
+    let done: Mutex<BTreeMap<(usize, usize, usize), Result<Image, Error>>> = Mutex::default();
     let work = || {
-        while let Some(&(unit, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let library = libraries.get(arch).filter(|library| units[unit].names_library(&library.name));
-            let mut image = compilers[arch].image(&units[unit].device_crate, library);
-            if let Ok(image) = &mut image {
-                cubins.add_to(image, compilers[arch].arch);
-            }
-            done.lock().unwrap_or_else(|it| it.into_inner()).insert((unit, arch), image);
+        while let Some(&(number, part, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let unit = &scan.units[number];
+            let image = compile_one(scan, unit, part, &compilers[arch], libraries[arch].as_ref(), cubins);
+            done.lock().unwrap_or_else(|it| it.into_inner()).insert((number, part, arch), image);
         }
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -516,10 +561,36 @@ fn compile_all(
         }
         work();
     });
-    let done = done.into_inner().unwrap_or_else(|it| it.into_inner());
-    let mut images: Vec<Vec<Image>> = units.iter().map(|_| Vec::new()).collect();
-    for ((unit, _), image) in done {
-        images[unit].push(image?);
+    let mut outcomes: Vec<Outcomes> =
+        scan.units.iter().map(|unit| unit.device_crates.iter().map(|_| Ok(Vec::new())).collect()).collect();
+    for ((unit, part, _), image) in done.into_inner().unwrap_or_else(|it| it.into_inner()) {
+        let outcome = &mut outcomes[unit][part];
+        match (outcome.as_mut(), image) {
+            (Ok(images), Ok(image)) => images.push(image),
+            (Ok(_), Err(error)) => *outcome = Err(error),
+            (Err(_), _) => {}
+        }
     }
-    Ok(images)
+    outcomes
+}
+
+fn compile_one(
+    scan: &Scan,
+    unit: &Unit,
+    part: usize,
+    compiler: &Compiler<'_>,
+    compiled_library: Option<&OnceLock<Result<OwnLibrary, Error>>>,
+    cubins: &Cubins,
+) -> Result<Image, Error> {
+    let used = scan.library.as_ref().filter(|library| unit.names_library(&library.crate_name));
+    let library = match used.zip(compiled_library) {
+        Some((library, once)) => match once.get_or_init(|| compiler.library(library)) {
+            Ok(library) => Some(library),
+            Err(error) => return Err(error.for_others()),
+        },
+        None => None,
+    };
+    let mut image = compiler.image(&unit.device_crates[part], library)?;
+    cubins.add_to(&mut image, compiler.arch);
+    Ok(image)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ferrogrid_build::{Build, CompiledModule, Environment, Error, Output};
+use ferrogrid_syntax::compiled::CompiledTarget;
 
 /// A package in a temporary folder, outside any workspace.
 struct Package {
@@ -114,13 +115,20 @@ fn kernels_become_ptx_and_a_manifest() {
     assert!(ptx.contains(&format!(".visible .entry {entry}(")), "{ptx}");
     assert!(ptx.contains(".target sm_75"), "{ptx}");
 
-    let manifest = text(&kernels.manifest);
-    let image = format!("(\"sm_75\", 6, 3, include_str!({:?}), &[]),", output.ptx[0]);
-    assert!(manifest.contains(&image), "{manifest}");
-    let parameters = format!("({entry:?}, &[(4, 4), (8, 8), (4, 4), (8, 8), (4, 4)]),");
-    assert!(manifest.contains(&parameters), "{manifest}");
-    let fingerprint = kernels.manifest.file_stem().unwrap().to_str().unwrap();
-    let variable = format!("cargo::rustc-env=FERROGRID_MODULE_{fingerprint}={}", kernels.manifest.display());
+    let target = CompiledTarget::from_text(&text(&kernels.manifest)).unwrap();
+    let [image] = target.images.as_slice() else { panic!("{target:?}") };
+    assert_eq!((image.codes[0].arch.as_str(), image.codes[0].version), ("sm_75", (6, 3)));
+    assert_eq!(image.codes[0].ptx, output.ptx[0]);
+    let [module] = target.modules.as_slice() else { panic!("{target:?}") };
+    assert!(module.holds_images && module.holder.starts_with("crate::__ferrogrid_code_"), "{module:?}");
+    assert_eq!((&module.entries[0].name, module.entries.len()), (entry, 1));
+    assert_eq!(module.entries[0].params, [(4, 4), (8, 8), (4, 4), (8, 8), (4, 4)]);
+    // No shared memory, the layout of `f32`; size, alignment and layout of the elements of both slices.
+    let layout = &module.entries[0].layout;
+    assert_eq!((layout[0], &layout[2..4], &layout[5..7]), (0, [4, 4].as_slice(), [4, 4].as_slice()));
+    assert_eq!([layout[1], layout[4], layout[7]], [layout[1]; 3]);
+    let folder = kernels.manifest.parent().unwrap();
+    let variable = format!("cargo::rustc-env=FERROGRID_TARGETS={}", folder.display());
     assert!(output.directives.contains(&variable), "{:?}", output.directives);
 }
 
@@ -200,9 +208,176 @@ fn nothing_is_compiled_again_unless_a_kernel_changes() {
     assert_ne!(edited.modules, first.modules);
     assert_ne!(text(&edited.ptx[0]), content);
 
+    // Back to a state that was compiled before.
+    let made = modified(&assembly);
     package.edit("src/main.rs", "a - x", "a * x");
     assert_eq!(package.built().modules, first.modules);
-    assert_eq!(text(ptx), content);
+    assert_eq!((text(ptx), modified(&assembly)), (content, made));
+}
+
+/// The code of module `name` in the target whose file in the folder of targets is `file`, and its layouts.
+fn code_of(output: &Output, file: &str, name: &str) -> (String, Vec<u64>) {
+    let of_module = module(output, name);
+    let file = of_module.manifest.with_file_name(file);
+    let target = CompiledTarget::from_text(&text(&file)).unwrap_or_else(|| panic!("{}", file.display()));
+    let entry = &of_module.entries[0];
+    let compiled = target.modules.iter().find(|it| it.entries.iter().any(|it| it.name == *entry)).unwrap();
+    let layout = compiled.entries.iter().find(|it| it.name == *entry).unwrap().layout.clone();
+    (text(&target.images[compiled.image].codes[0].ptx), layout)
+}
+
+#[test]
+fn equal_modules_of_two_binaries_have_the_code_of_their_own_siblings() {
+    let main = |operator: &str| {
+        format!(
+            "#[ferrogrid::module]\nmod math {{ pub fn combine(a: u32, b: u32) -> u32 {{ a {operator} b }} }}
+            #[ferrogrid::module]\nmod kernels {{
+                use ferrogrid::device::prelude::*;
+                #[kernel]
+                pub fn combine(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>) {{
+                    let i = t.index();
+                    if let Some(y) = y.get_mut(i) {{ *y = super::math::combine(*y, x[i.get()]); }}
+                }}
+            }}\nfn main() {{}}\n"
+        )
+    };
+    let package = Package::new("", &[("src/bin/sum.rs", &main("+")), ("src/bin/product.rs", &main("*"))]);
+    let output = package.built();
+    let (sum, product) =
+        (code_of(&output, "bin-sum.txt", "kernels").0, code_of(&output, "bin-product.txt", "kernels").0);
+    assert!(sum.contains("add.s32") && !sum.contains("mul.lo"), "{sum}");
+    assert!(product.contains("mul.lo.s32"), "{product}");
+}
+
+#[test]
+fn a_library_and_its_tests_have_code_of_their_own_where_it_differs() {
+    let library = "#[ferrogrid::module]
+pub mod kernels {
+    use ferrogrid::device::prelude::*;
+    pub const N: usize = if cfg!(test) { 16 } else { 4096 };
+    #[kernel]
+    pub fn k(t: Thread<1>, mut y: DisjointSlice<[u32; N]>, mut s: Shared<[u32; N]>) {
+        s.fill_with(&t, |i| i as u32);
+        let s = t.publish(s);
+        if let Some(y) = y.get_mut(t.index()) { y[N - 1] = s[N - 1]; }
+    }
+}
+";
+    let package = Package::new("", &[("src/lib.rs", library)]);
+    let output = package.built();
+    // The bytes of shared memory, and the size of an element of `y`.
+    let numbers = |file: &str| {
+        let layout = code_of(&output, file, "kernels").1;
+        (layout[0], layout[1])
+    };
+    assert_eq!(numbers("lib-app.txt"), (16384, 16384));
+    assert_eq!(numbers("lib-app.cfg-test.txt"), (64, 64));
+
+    let same = Package::new("", &[("src/lib.rs", &library.replace("cfg!(test)", "false"))]);
+    let output = same.built();
+    assert_eq!(output.ptx.len(), 1, "code that does not depend on it is compiled once");
+    assert!(!module(&output, "kernels").manifest.with_file_name("lib-app.cfg-test.txt").exists());
+}
+
+#[test]
+fn a_binary_and_an_example_of_one_name_with_the_same_kernels_are_refused() {
+    let files = [("src/main.rs", SAXPY), ("examples/app.rs", SAXPY)];
+    let error = Package::new("", &files).failure();
+    assert!(
+        error.contains("bin `app` and example `app` both have the kernels of module `kernels`"),
+        "{error}"
+    );
+    let other = SAXPY.replace("a * x", "a - x");
+    Package::new("", &[("src/main.rs", SAXPY), ("examples/app.rs", &other)]).built();
+}
+
+#[test]
+fn a_file_that_a_kernel_includes_is_part_of_its_code() {
+    let package = Package::new("", &[("src/main.rs", SAXPY)]);
+    let data = package.path("data.bin");
+    fs::write(&data, [3]).unwrap();
+    package.edit("src/main.rs", "a * x", &format!("a * f32::from(include_bytes!({data:?})[0]) * x"));
+    let first = package.built();
+    let directive = format!("cargo::rerun-if-changed={}", data.display());
+    assert!(first.directives.contains(&directive), "{:?}", first.directives);
+    let before = text(&first.ptx[0]);
+    fs::write(&data, [5]).unwrap();
+    assert_ne!(text(&package.built().ptx[0]), before);
+    fs::write(&data, [3]).unwrap();
+    assert_eq!(text(&package.built().ptx[0]), before);
+}
+
+#[test]
+fn debug_assertions_hold_on_the_device_where_they_hold_on_the_host() {
+    let kernel = SAXPY.replace("*y += a", "if cfg!(debug_assertions) { *y *= 77.0 } *y += a");
+    let package = Package::new("", &[("src/main.rs", &kernel)]);
+    let built = |build: Build| text(&build.try_run(&package.environment).unwrap().ptx[0]);
+    let has = |ptx: &str| ptx.contains("0f429A0000");
+    assert!(has(&built(Build::new().debug_assertions(true))));
+    assert!(!has(&built(Build::new().debug_assertions(false))));
+    assert_eq!(has(&built(Build::new())), cfg!(debug_assertions));
+}
+
+#[test]
+fn an_unsafe_operation_needs_an_unsafe_block_also_beside_a_barrier() {
+    let kernel = SAXPY.replace("let i = t.index();", "t.sync_threads(); let i = t.index(); BODY");
+    let package = Package::new("", &[("src/main.rs", &kernel.replace("BODY", "*(8 as *mut u32) = 7;"))]);
+    let error = package.failure();
+    assert!(error.contains("dereference of raw pointer is unsafe"), "{error}");
+    package.write("src/main.rs", &kernel.replace("BODY", ""));
+    package.built();
+}
+
+/// Twenty modules of ten kernels, of which one has `edited` in its body.
+fn many_kernels(edited: &str, extra: &str) -> String {
+    let kernel = |module: usize, number: usize| {
+        let edit = if (module, number) == (7, 3) { edited } else { "" };
+        format!(
+            "#[kernel] pub fn k{number}(t: Thread<1>, mut y: DisjointSlice<f32>) {{
+                if let Some(y) = y.get_mut(t.index()) {{ *y = *y * {module}.0 + {number}.0 {edit}; }} }}\n"
+        )
+    };
+    let module = |number: usize| {
+        let kernels: String = (0..10).map(|kernel_number| kernel(number, kernel_number)).collect();
+        format!(
+            "#[ferrogrid::module]\nmod m{number} {{ use ferrogrid::device::prelude::*;\n{extra}{kernels}}}\n"
+        )
+    };
+    (0..20).map(module).collect::<String>() + "fn main() {}\n"
+}
+
+#[test]
+fn many_kernels_are_compiled_in_parts_and_an_edit_compiles_one() {
+    let package = Package::new("", &[("src/main.rs", &many_kernels("", ""))]);
+    let first = package.built();
+    assert!(first.ptx.len() > 3 && first.modules.len() == 20, "{:?}", first.ptx);
+    let times = |output: &Output| output.ptx.iter().map(|ptx| modified(ptx)).collect::<Vec<_>>();
+    let before = times(&first);
+    package.write("src/main.rs", &many_kernels("* 2.0", ""));
+    let changed = times(&package.built()).iter().zip(&before).filter(|(new, old)| new != old).count();
+    assert_eq!(changed, 1);
+}
+
+#[test]
+fn kernels_that_could_share_a_variable_are_compiled_together() {
+    let shared = "use core::sync::atomic::AtomicU32; pub static COUNT: AtomicU32 = AtomicU32::new(0);\n";
+    let text = many_kernels("", "").replacen("mod m0 {", &format!("mod m0 {{ {shared}"), 1);
+    assert_eq!(Package::new("", &[("src/main.rs", &text)]).built().ptx.len(), 1);
+}
+
+#[test]
+fn an_error_in_one_targets_kernels_leaves_the_others_as_they_are() {
+    let package = Package::new("", &[("src/lib.rs", SAXPY), ("examples/broken.rs", SAXPY)]);
+    package.edit("examples/broken.rs", "a * x[i.get()]", "a * x[i]");
+    assert!(package.failure().contains("the kernels of example `broken` do not compile"));
+    let targets = package.environment.out_dir.join("ferrogrid/targets");
+    let target = |file: &str| CompiledTarget::from_text(&text(&targets.join(file))).unwrap();
+    let [broken] = target("bin-broken.txt").modules.try_into().unwrap();
+    let [error] = broken.diagnostics.as_slice() else { panic!("{broken:?}") };
+    assert_eq!((error.start, error.end), ((12, 25), (12, 26)), "{error:?}");
+    assert!(error.message.contains("`x[i.get()]` reads"), "{error:?}");
+    let library = target("lib-app.txt");
+    assert!(library.modules[0].diagnostics.is_empty() && !library.images.is_empty(), "{library:?}");
 }
 
 #[test]
@@ -313,6 +488,8 @@ fn every_kind_of_target_can_hold_kernels_and_use_the_library() {
             "in_library_tests in lib `app`",
             "in_test in test `all`",
             "math in lib `app`",
+            // That of `cargo test`, which has a module more.
+            "math in lib `app`",
         ]
     );
     let names: Vec<_> = output.ptx.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
@@ -329,8 +506,9 @@ fn several_architectures_are_compiled_and_agree() {
     let mut package = Package::new("", &[("src/main.rs", SAXPY)]);
     package.environment.arch = Some("sm_75,sm_90".to_owned());
     let output = package.built();
-    let manifest = text(&module(&output, "kernels").manifest);
-    assert!(manifest.find("(\"sm_75\", 6, 3,") < manifest.find("(\"sm_90\", "), "{manifest}");
+    let target = CompiledTarget::from_text(&text(&module(&output, "kernels").manifest)).unwrap();
+    let archs: Vec<&str> = target.images[0].codes.iter().map(|code| code.arch.as_str()).collect();
+    assert_eq!(archs, ["sm_75", "sm_90"]);
     assert_eq!(output.ptx.len(), 2);
     assert!(text(&output.ptx[1]).contains(".target sm_90"));
     package.environment.arch = None;

@@ -72,7 +72,9 @@ pub struct Aligned16<T: DeviceCopy> {
 
 // SAFETY: transparent over 16 bytes aligned to 16 on every 64-bit host and on nvptx64, which are those of
 // a `T`, which is `DeviceCopy`.
-unsafe impl<T: DeviceCopy> DeviceCopy for Aligned16<T> {}
+unsafe impl<T: DeviceCopy> DeviceCopy for Aligned16<T> {
+    const LAYOUT: u64 = T::LAYOUT;
+}
 
 impl<T: DeviceCopy> Aligned16<T> {
     const FITS: () = {

@@ -4,6 +4,8 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::num::Wrapping;
 
+use crate::layout;
+
 /// A type whose values mean the same on the host and on every device, bit for bit.
 ///
 /// Scalars passed to kernels and elements of device buffers are `DeviceCopy`. Derive it for your own
@@ -60,24 +62,37 @@ use core::num::Wrapping;
     label = "not `DeviceCopy`",
     note = "kernel parameters and buffer elements are numbers, arrays of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; tuples are parameters only, since each compiler lays them out as it likes: as an element or a field write such a `struct Pair(f32, u32);`; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
-pub unsafe trait DeviceCopy: Copy + 'static {}
+pub unsafe trait DeviceCopy: Copy + 'static {
+    /// Stands for names, order and types of the fields, as far as they are known: the build compares it between host
+    /// and device.
+    #[doc(hidden)]
+    const LAYOUT: u64 = 0;
+}
 
 macro_rules! device_copy {
     ($($ty:ty),* $(,)?) => { $(
         // SAFETY: a primitive whose size, alignment and encoding are the same on every 64-bit host
         // and on nvptx64 (sizes and alignments of kernel parameters are checked again at build).
-        unsafe impl DeviceCopy for $ty {}
+        unsafe impl DeviceCopy for $ty {
+            const LAYOUT: u64 = layout::of_type(stringify!($ty), &[]);
+        }
     )* };
 }
 
 device_copy!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, bool, char, ());
 
 // SAFETY: an array is its elements, one after the other, on both sides.
-unsafe impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {}
+unsafe impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {
+    const LAYOUT: u64 = layout::of_type("array", &[("", N as u64), ("", T::LAYOUT)]);
+}
 // SAFETY: transparent over `T`.
-unsafe impl<T: DeviceCopy> DeviceCopy for MaybeUninit<T> {}
+unsafe impl<T: DeviceCopy> DeviceCopy for MaybeUninit<T> {
+    const LAYOUT: u64 = T::LAYOUT;
+}
 // SAFETY: transparent over `T`.
-unsafe impl<T: DeviceCopy> DeviceCopy for Wrapping<T> {}
+unsafe impl<T: DeviceCopy> DeviceCopy for Wrapping<T> {
+    const LAYOUT: u64 = T::LAYOUT;
+}
 // SAFETY: has no bytes.
 unsafe impl<T: 'static> DeviceCopy for PhantomData<T> {}
 
@@ -129,11 +144,17 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
     label = "neither `DeviceCopy` nor atomic",
     note = "elements of `&[T]` are numbers, arrays of them, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]` (write a tuple as such a `struct Pair(f32, u32);`), `DeviceAtomic` numbers, or `AtomicU32` and the like; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
-pub unsafe trait SliceElement {}
+pub unsafe trait SliceElement {
+    /// As [`DeviceCopy`]'s.
+    #[doc(hidden)]
+    const LAYOUT: u64 = 0;
+}
 
 // SAFETY: `DeviceCopy` asks for the layout; what is `Copy` has no interior mutability, so threads that
 // share a value only read it.
-unsafe impl<T: DeviceCopy> SliceElement for T {}
+unsafe impl<T: DeviceCopy> SliceElement for T {
+    const LAYOUT: u64 = T::LAYOUT;
+}
 
 macro_rules! core_atomics {
     ($($atomic:ident),*) => { $(

@@ -58,7 +58,9 @@ use crate::shared::SharedElement;
 macro_rules! travels {
     ($($ty:ty),*) => { $(
         // SAFETY: transparent over a `u16` or a `u32`.
-        unsafe impl DeviceCopy for $ty {}
+        unsafe impl DeviceCopy for $ty {
+            const LAYOUT: u64 = crate::layout::of_type(stringify!($ty), &[]);
+        }
         // SAFETY: any bits are a number, or two; nothing in it changes while it is shared.
         unsafe impl SharedElement for $ty {}
     )* };

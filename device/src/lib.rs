@@ -72,6 +72,8 @@ pub mod half;
 mod index;
 mod indexing;
 pub mod integer;
+#[doc(hidden)]
+pub mod layout;
 pub mod math;
 #[cfg(target_arch = "nvptx64")]
 mod memcmp;

@@ -752,11 +752,14 @@ pub enum Error {
     },
     /// A kernel of a module without device code was launched on a CUDA device.
     #[error(
-        "kernel `{kernel}` has no device code: its module is `host_only`; launch it on the CPU device, or drop `host_only` and build with build.rs"
+        "kernel `{kernel}` has no device code, and runs on CPU devices only: {}",
+        reason.unwrap_or("its module is `host_only`; drop that, and build with build.rs")
     )]
     NoDeviceCode {
         /// The kernel's name.
         kernel: &'static str,
+        /// Why the build step could not compile it; none if it was not asked to.
+        reason: Option<&'static str>,
     },
     /// None of the compiled architectures runs on the device.
     #[error(

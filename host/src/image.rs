@@ -5,21 +5,37 @@ use ferrogrid_device::constant::LIMIT;
 
 use crate::memory::ALIGNMENT;
 
-/// What the build step writes for a module, as an expression of literals: the image's number, its
-/// PTX texts as (architecture, PTX ISA major, minor, text, the machine code made of it or nothing), and its entries as
-/// (name, (size, alignment) of each parameter).
+/// What the build step says of a module's entry points: name, (size, alignment) of each parameter, and the numbers of
+/// their layouts.
 #[doc(hidden)]
-pub type Manifest = (
-    u128,
-    &'static [(&'static str, u32, u32, &'static str, &'static [u8])],
-    &'static [(&'static str, &'static [(usize, usize)])],
-);
+pub type Entries = &'static [(&'static str, &'static [(usize, usize)], &'static [u64])];
+
+/// The kernels of one or several modules, compiled: (architecture, PTX ISA major, minor, text, the machine code made of
+/// it or nothing) for each architecture.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct EmbeddedImage {
+    /// Differs between images whose code differs.
+    pub id: u128,
+    /// The code.
+    pub codes: &'static [(&'static str, u32, u32, &'static str, &'static [u8])],
+}
 
 /// The device code of one annotated module, if it has any.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ModuleImage {
-    manifest: Option<Manifest>,
+    source: ImageSource,
+}
+
+#[derive(Debug)]
+enum ImageSource {
+    /// The image with this number.
+    Embedded(&'static [EmbeddedImage], usize),
+    /// None was wanted.
+    HostOnly,
+    /// None could be built, for this reason.
+    Unbuilt(&'static str),
 }
 
 /// One PTX text of an image.
@@ -45,25 +61,45 @@ impl Ptx {
 }
 
 impl ModuleImage {
-    /// The image that a manifest describes.
-    pub const fn from_manifest(manifest: Manifest) -> Self {
-        ModuleImage { manifest: Some(manifest) }
+    /// Image number `number` of a target.
+    pub const fn embedded(images: &'static [EmbeddedImage], number: usize) -> Self {
+        ModuleImage { source: ImageSource::Embedded(images, number) }
     }
 
     /// The image of a `host_only` module: none.
     pub const fn host_only() -> Self {
-        ModuleImage { manifest: None }
+        ModuleImage { source: ImageSource::HostOnly }
+    }
+
+    /// None, since the build step could not compile for a device.
+    pub const fn unbuilt(reason: &'static str) -> Self {
+        ModuleImage { source: ImageSource::Unbuilt(reason) }
+    }
+
+    /// Why there is no device code, though it was wanted.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        match self.source {
+            ImageSource::Unbuilt(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    fn image(&self) -> Option<&'static EmbeddedImage> {
+        match self.source {
+            ImageSource::Embedded(images, number) => images.get(number),
+            _ => None,
+        }
     }
 
     /// The number by which equal images are known; `None` if there is no device code.
     pub(crate) fn id(&self) -> Option<u128> {
-        self.manifest.map(|(id, ..)| id)
+        self.image().map(|image| image.id)
     }
 
     /// All PTX texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = Ptx> {
-        let texts = self.manifest.into_iter().flat_map(|(_, texts, _)| texts);
-        texts.map(|&(arch, major, minor, text, cubin)| Ptx { arch, version: (major, minor), text, cubin })
+        let codes = self.image().into_iter().flat_map(|image| image.codes);
+        codes.map(|&(arch, major, minor, text, cubin)| Ptx { arch, version: (major, minor), text, cubin })
     }
 
     /// The texts that run on a device of `capability`, best first.
@@ -91,20 +127,8 @@ fn rank(ptx: Ptx, device: u32) -> Option<(u32, bool, Ptx)> {
 /// # Panics
 /// At compile time, if they differ: the entry is missing, or the count, a size or an alignment.
 #[doc(hidden)]
-pub const fn check_params(manifest: &Manifest, entry: &str, params: &[(usize, usize)]) {
-    let entries = manifest.2;
-    let mut at = 0;
-    while at < entries.len() && !equal(entries[at].0, entry) {
-        at += 1;
-    }
-    if at == entries.len() {
-        Text::new()
-            .str("the device image has no kernel entry `")
-            .str(entry)
-            .str("`: does a `cfg` that holds on the host not hold on the device?")
-            .panic();
-    }
-    let device = entries[at].1;
+pub const fn check_params(entries: Entries, entry: &str, params: &[(usize, usize)]) {
+    let device = entries[find(entries, entry)].1;
     if device.len() != params.len() {
         Text::new()
             .str("kernel entry `")
@@ -138,6 +162,66 @@ pub const fn check_params(manifest: &Manifest, entry: &str, params: &[(usize, us
         }
         index += 1;
     }
+}
+
+/// Compares what the two halves say of layouts: each number with what it is, and whether it stands for something else.
+///
+/// # Panics
+/// At compile time, if they differ.
+#[doc(hidden)]
+pub const fn check_layout(entries: Entries, entry: &str, host: &[(&str, u64, bool)]) {
+    let device = entries[find(entries, entry)].2;
+    if device.len() != host.len() {
+        Text::new().str("kernel entry `").str(entry).str("` has other parameters on the device").panic();
+    }
+    let mut index = 0;
+    while index < host.len() {
+        let ((what, host, is_hash), device) = (host[index], device[index]);
+        if host != device {
+            let text = Text::new().str("kernel entry `").str(entry).str("`: ").str(what);
+            let text = if is_hash {
+                text.str(" differs between host and device")
+            } else {
+                text.str(" is ")
+                    .number(host as usize)
+                    .str(" on the host, but ")
+                    .number(device as usize)
+                    .str(" on the device")
+            };
+            text.str(": does a `cfg` in its type hold on one side only?").panic();
+        }
+        index += 1;
+    }
+}
+
+/// Compares whether `debug_assertions` holds in both halves.
+///
+/// # Panics
+/// At compile time, if it does not.
+#[doc(hidden)]
+pub const fn check_debug_assertions(host: bool, device: bool) {
+    assert!(
+        host == device,
+        "`debug_assertions` holds in one half of this module only: the build step goes by the profile that \
+         ferrogrid-build is compiled with; say `debug-assertions = true` or `false` in \
+         [package.metadata.ferrogrid], or `ferrogrid_build::Build::new().debug_assertions(..)` in build.rs"
+    );
+}
+
+/// The number of an entry point.
+const fn find(entries: Entries, entry: &str) -> usize {
+    let mut at = 0;
+    while at < entries.len() && !equal(entries[at].0, entry) {
+        at += 1;
+    }
+    if at == entries.len() {
+        Text::new()
+            .str("the device image has no kernel entry `")
+            .str(entry)
+            .str("`: does a `cfg` that holds on the host not hold on the device?")
+            .panic();
+    }
+    at
 }
 
 /// The bytes of constants up to the one called `name`, of that size and alignment, after `before` bytes.
@@ -234,19 +318,20 @@ impl Text {
 mod tests {
     use super::*;
 
-    const MANIFEST: Manifest = (
-        7,
-        &[
+    static IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
+        id: 7,
+        codes: &[
             ("sm_75", 6, 3, "seventy-five", b"code"),
             ("sm_90", 7, 8, "ninety", b"code"),
             ("sm_90a", 8, 0, "ninety-a", b"code"),
             ("sm_100", 8, 6, "hundred", &[]),
         ],
-        &[("saxpy_0", &[(4, 4), (8, 8)])],
-    );
+    }];
+
+    const ENTRIES: Entries = &[("saxpy_0", &[(4, 4), (8, 8)], &[1024, 4, 0xabcd])];
 
     fn archs(capability: (u32, u32)) -> Vec<&'static str> {
-        ModuleImage::from_manifest(MANIFEST).candidates(capability).iter().map(|ptx| ptx.arch).collect()
+        ModuleImage::embedded(IMAGES, 0).candidates(capability).iter().map(|ptx| ptx.arch).collect()
     }
 
     #[test]
@@ -261,7 +346,7 @@ mod tests {
     #[test]
     fn machine_code_is_for_its_own_capability_only() {
         let machine_code = |capability| {
-            let image = ModuleImage::from_manifest(MANIFEST);
+            let image = ModuleImage::embedded(IMAGES, 0);
             let fit = |ptx: &Ptx| ptx.machine_code(capability).is_some();
             image.candidates(capability).iter().filter(|ptx| fit(ptx)).map(|ptx| ptx.arch).collect::<Vec<_>>()
         };
@@ -279,11 +364,11 @@ mod tests {
 
     #[test]
     fn equal_parameters_pass_at_compile_time() {
-        const { check_params(&MANIFEST, "saxpy_0", &[(4, 4), (8, 8)]) };
+        const { check_params(ENTRIES, "saxpy_0", &[(4, 4), (8, 8)]) };
     }
 
     fn refusal(entry: &str, params: &[(usize, usize)]) -> String {
-        let hook = std::panic::catch_unwind(|| check_params(&MANIFEST, entry, params));
+        let hook = std::panic::catch_unwind(|| check_params(ENTRIES, entry, params));
         *hook.unwrap_err().downcast::<String>().unwrap()
     }
 
@@ -294,5 +379,31 @@ mod tests {
         let text = refusal("saxpy_0", &[(4, 4), (16, 8)]);
         assert!(text.contains("parameter 2"), "{text}");
         assert!(text.contains("size 16 and alignment 8 on the host, but size 8 and alignment 8"), "{text}");
+    }
+
+    #[test]
+    fn layouts_that_differ_are_named_with_both_numbers() {
+        const HOST: [(&str, u64, bool); 3] =
+            [("the bytes", 1024, false), ("the size of `x`", 4, false), ("the layout of `x`", 0xabcd, true)];
+        const { check_layout(ENTRIES, "saxpy_0", &HOST) };
+        let refusal = |at: usize| {
+            let mut host = HOST;
+            host[at].1 = 8;
+            let refused = std::panic::catch_unwind(|| check_layout(ENTRIES, "saxpy_0", &host));
+            *refused.unwrap_err().downcast::<String>().unwrap()
+        };
+        assert!(
+            refusal(1).contains("the size of `x` is 8 on the host, but 4 on the device"),
+            "{}",
+            refusal(1)
+        );
+        assert!(refusal(2).contains("the layout of `x` differs between host and device"), "{}", refusal(2));
+    }
+
+    #[test]
+    fn an_image_that_was_not_built_says_why() {
+        let image = ModuleImage::unbuilt("no compiler");
+        assert_eq!((image.reason(), image.id()), (Some("no compiler"), None));
+        assert_eq!(ModuleImage::host_only().reason(), None);
     }
 }

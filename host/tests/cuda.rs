@@ -305,7 +305,10 @@ fn a_host_only_kernel_does_not_run_on_a_gpu() {
 fn no_code() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
     let mut y = stream.upload(&[1_u32])?;
-    assert_eq!(unlucky(&stream, Grid::cover(1), &mut y), Err(Error::NoDeviceCode { kernel: "unlucky" }));
+    assert_eq!(
+        unlucky(&stream, Grid::cover(1), &mut y),
+        Err(Error::NoDeviceCode { kernel: "unlucky", reason: None })
+    );
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::ptr::from_ref;
 
 use ferrogrid_host::__private::device::native::Block;
-use ferrogrid_host::__private::{Kernel, KernelDescriptor, Manifest, ModuleImage, launch};
+use ferrogrid_host::__private::{EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, launch};
 use ferrogrid_host::{Device, DeviceBuffer, Error, Grid, Result, Stream};
 use scenario::{Scenario, count, run, run_requested};
 
@@ -36,18 +36,17 @@ const fn cubin(arch: &[u8]) -> [u8; 80] {
 const CODE_75: &[u8] = &cubin(b"sm_75");
 const CODE_90: &[u8] = &cubin(b"sm_90");
 
-const MANIFEST: Manifest = (
-    0xc0de,
-    &[
+static IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
+    id: 0xc0de,
+    codes: &[
         ("sm_75", 6, 3, ".version 6.3\n.target sm_75\n", CODE_75),
         ("sm_80", 7, 0, ".version 7.0\n.target sm_80\n", &[]),
         ("sm_90", 7, 8, ".version 7.8\n.target sm_90\n", CODE_90),
     ],
-    &[("saxpy_c0de", PARAMS)],
-);
+}];
 const PARAMS: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
 
-static IMAGE: ModuleImage = ModuleImage::from_manifest(MANIFEST);
+static IMAGE: ModuleImage = ModuleImage::embedded(IMAGES, 0);
 
 unsafe fn on_gpus_only(_: &Block, _: *const *const c_void) {
     unreachable!("this test has no CPU device");

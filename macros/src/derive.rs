@@ -4,11 +4,12 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Fields, Result, parse_quote};
+use syn::{Attribute, Data, DeriveInput, Error, Field, Fields, Result, parse_quote};
 
 /// The impl, or the reason why there can be none.
 pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
     let representation = Representation::of(input)?;
+    let layout = layout(input);
     let checks = match &input.data {
         Data::Struct(data) => {
             if !representation.c_or_transparent {
@@ -39,10 +40,10 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
             ));
         }
     };
-    Ok(implementation(input, &checks))
+    Ok(implementation(input, &checks, &layout))
 }
 
-fn implementation(input: &DeriveInput, checks: &TokenStream) -> TokenStream {
+fn implementation(input: &DeriveInput, checks: &TokenStream, layout: &TokenStream) -> TokenStream {
     let name = &input.ident;
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
@@ -52,7 +53,9 @@ fn implementation(input: &DeriveInput, checks: &TokenStream) -> TokenStream {
     quote! {
         // SAFETY: the layout is fixed by the `repr` that the derive asked for, and every field is
         // `DeviceCopy`, which the function below makes the compiler check.
-        unsafe impl #impl_generics ::ferrogrid::device::DeviceCopy for #name #type_generics #where_clause {}
+        unsafe impl #impl_generics ::ferrogrid::device::DeviceCopy for #name #type_generics #where_clause {
+            const LAYOUT: u64 = #layout;
+        }
         const _: () = {
             #[allow(dead_code)]
             fn fields_are_device_copy #impl_generics () #where_clause {
@@ -69,6 +72,41 @@ fn field_checks(fields: &Fields) -> TokenStream {
         quote_spanned!(ty.span()=> is_device_copy::<#ty>();)
     });
     quote!(#(#checks)*)
+}
+
+/// The number of the type's layout: fields in their order, with the numbers of their types. Variants count as fields,
+/// too.
+fn layout(input: &DeriveInput) -> TokenStream {
+    let name = input.ident.to_string();
+    let entries: Vec<TokenStream> = match &input.data {
+        Data::Struct(data) => fields(&data.fields),
+        Data::Enum(data) => data
+            .variants
+            .iter()
+            .flat_map(|variant| {
+                let (cfgs, name) = (cfgs(&variant.attrs), variant.ident.to_string());
+                let inside = fields(&variant.fields);
+                std::iter::once(quote!(#cfgs (#name, 0)))
+                    .chain(inside.into_iter().map(move |it| quote!(#cfgs #it)))
+            })
+            .collect(),
+        Data::Union(_) => Vec::new(),
+    };
+    quote!(::ferrogrid::device::layout::of_type(#name, &[#(#entries),*]))
+}
+
+fn fields(fields: &Fields) -> Vec<TokenStream> {
+    let entry = |(number, field): (usize, &Field)| {
+        let (cfgs, ty) = (cfgs(&field.attrs), &field.ty);
+        let name = field.ident.as_ref().map_or_else(|| number.to_string(), ToString::to_string);
+        quote!(#cfgs (#name, <#ty as ::ferrogrid::device::DeviceCopy>::LAYOUT))
+    };
+    fields.iter().enumerate().map(entry).collect()
+}
+
+fn cfgs(attributes: &[Attribute]) -> TokenStream {
+    let cfgs = attributes.iter().filter(|it| it.path().is_ident("cfg"));
+    quote!(#(#cfgs)*)
 }
 
 #[derive(Default)]

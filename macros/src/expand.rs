@@ -1,19 +1,22 @@
-//! Expansion of a module: reads it, then makes the half that was asked for. It must not know the
-//! grammar (that is `ferrogrid-syntax`) nor what either half looks like.
+//! Expansion of a module: reads it, then makes the half that was asked for.
 
 mod bodies;
+mod code;
 mod constants;
 mod device;
 mod generic;
 mod host;
 mod instances;
+mod layout;
+mod refused;
 mod shared;
 
+use code::{Code, Variants};
 use ferrogrid_syntax::{Kernel, Module, ModuleOptions};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::punctuated::Punctuated;
-use syn::{ItemMod, Meta, Result, Token};
+use syn::{Attribute, ItemMod, Meta, Result, Token, parse_quote};
 
 /// Which half of a module this compilation is for.
 enum Half {
@@ -37,9 +40,36 @@ pub(crate) fn module(options: &Punctuated<Meta, Token![,]>, item: ItemMod) -> Re
     let options = ModuleOptions::parse(options)?;
     let module = Module::parse(item)?;
     Ok(match Half::wanted() {
-        Half::Host => host::module(&module, options),
+        Half::Host => on_host(&module, options)?,
         Half::Device { entries } => device::module(&module, entries),
     })
+}
+
+/// The host's half, once for each variant of the target that differs from the others.
+fn on_host(module: &Module, options: ModuleOptions) -> Result<TokenStream> {
+    if options.host_only {
+        return Ok(host::module(module, &Code::HostOnly, None));
+    }
+    let variants = Variants::of(module.fingerprint);
+    let Some(tested) = &variants.tested else { return variant(module, &variants.plain, None) };
+    let plain = variant(module, &variants.plain, Some(&parse_quote!(#[cfg(not(test))])))?;
+    let tested = variant(module, tested, Some(&parse_quote!(#[cfg(test)])))?;
+    Ok(quote!(#plain #tested))
+}
+
+/// The host's half with this device code, where `cfg` holds.
+fn variant(module: &Module, code: &Code, cfg: Option<&Attribute>) -> Result<TokenStream> {
+    let Code::Refused(diagnostics) = code else { return Ok(host::module(module, code, cfg)) };
+    let errors = refused::errors(&module.item, diagnostics);
+    let rest = Module::parse(refused::without_bodies(&module.item, diagnostics))?;
+    let (half, conditions) = (host::module(&rest, code, cfg), conditions(module, cfg));
+    Ok(quote!(#half #(#conditions)* const _: () = { #errors };))
+}
+
+/// The `cfg`s that hold for all that is made of a module.
+fn conditions<'m>(module: &'m Module, cfg: Option<&'m Attribute>) -> impl Iterator<Item = &'m Attribute> {
+    let own = module.item.attrs.iter().filter(|it| it.path().is_ident("cfg"));
+    cfg.into_iter().chain(own)
 }
 
 /// The type in which a length or an extent comes to the kernel: 32 bits wide, which makes indices of them 32

@@ -88,7 +88,7 @@ impl Constant {
 pub const SYMBOL_PREFIX: &str = "__ferrogrid_constant_";
 
 /// Whether `attribute` is `#[constant]` or a path that ends in it.
-fn is_constant_attribute(attribute: &Attribute) -> bool {
+pub fn is_constant_attribute(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "constant")
 }
 

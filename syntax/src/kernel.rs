@@ -1,10 +1,12 @@
 //! One `#[kernel]` function: its signature, checked as far as its text allows. It must not know
 //! how it is expanded or compiled.
 
+use proc_macro2::Span;
+use quote::format_ident;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, FnArg, Ident, ItemFn, PathArguments, Result, ReturnType, Safety, Type, Visibility,
-    parse_quote,
+    Attribute, Error, Expr, FnArg, Ident, ItemFn, PathArguments, Result, ReturnType, Safety, Type,
+    Visibility, parse_quote,
 };
 
 use crate::arithmetic::Arithmetic;
@@ -14,7 +16,7 @@ use crate::instance::Instance;
 use crate::options::KernelOptions;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::same_shape::Shapes;
-use crate::uniform::{self, Functions};
+use crate::uniform::{self, Functions, passed};
 
 /// A kernel as written, with its parameters read.
 pub struct Kernel {
@@ -87,15 +89,38 @@ impl Kernel {
         self.name().to_string().trim_start_matches("r#").to_owned()
     }
 
-    /// The function that the entry points call. With barriers in it, other code of the module can call it
-    /// only as all threads of a block together, so it is `unsafe`, though its body is checked as a safe one.
-    pub fn body(&self) -> ItemFn {
+    /// The function that the entry points call, under the name `name`.
+    pub fn body(&self, name: &Ident) -> ItemFn {
         let mut function = self.function.clone();
-        if self.has_barriers && !self.is_unsafe() {
-            function.sig.safety = Safety::Unsafe(Default::default());
-            function.attrs.push(parse_quote!(#[forbid(unsafe_op_in_unsafe_fn)]));
-            function.attrs.push(parse_quote!(#[allow(clippy::missing_safety_doc)]));
+        function.sig.ident = name.clone();
+        function.vis = Visibility::Inherited;
+        function.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+        function
+    }
+
+    /// What other code of the module may call as the kernel: a function `name` that calls its body. With barriers in
+    /// it, all threads of a block must make such a call together, so then it is `unsafe`, though the body is not.
+    pub fn callable(&self, name: &Ident, body: &Ident) -> ItemFn {
+        let mut function = self.function.clone();
+        function.sig.ident = name.clone();
+        let mut arguments = Vec::new();
+        for (number, input) in function.sig.inputs.iter_mut().enumerate() {
+            let FnArg::Typed(input) = input else { continue };
+            let name = format_ident!("__argument{number}", span = Span::mixed_site());
+            *input.pat = parse_quote!(#name);
+            arguments.push(name);
         }
+        if self.has_barriers {
+            function.sig.safety = Safety::Unsafe(Default::default());
+        }
+        function
+            .attrs
+            .push(parse_quote!(#[allow(dead_code, clippy::missing_safety_doc, clippy::too_many_arguments)]));
+        let generics = passed(&self.function.sig);
+        let call: Expr = parse_quote!(self::#body::<#(#generics),*>(#(#arguments),*));
+        // SAFETY of the `unsafe` block: the conditions of an unsafe kernel are those of this function.
+        function.block =
+            if self.is_unsafe() { parse_quote!({ unsafe { #call } }) } else { parse_quote!({ #call }) };
         function
     }
 
@@ -129,7 +154,7 @@ impl Kernel {
 }
 
 /// Whether `attribute` is `#[kernel]` or a path that ends in it.
-pub(crate) fn is_kernel_attribute(attribute: &Attribute) -> bool {
+pub fn is_kernel_attribute(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "kernel")
 }
 

@@ -7,6 +7,7 @@
 
 mod arithmetic;
 mod bounds;
+pub mod compiled;
 mod constant;
 mod fingerprint;
 mod instance;
@@ -20,10 +21,10 @@ mod uniform;
 
 pub use arithmetic::Arithmetic;
 pub use bounds::LaunchBounds;
-pub use constant::{Constant, SYMBOL_PREFIX as CONSTANT_PREFIX};
+pub use constant::{Constant, SYMBOL_PREFIX as CONSTANT_PREFIX, is_constant_attribute};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use instance::{Argument, Instance};
-pub use kernel::Kernel;
+pub use kernel::{Kernel, is_kernel_attribute};
 pub use members::Members;
 pub use module::{Module, ModuleOptions, Part, is_module_attribute};
 pub use parameter::{Division, Parameter, ParameterKind};

@@ -31,7 +31,7 @@ use facts::{Facts, Level};
 use flow::Walk;
 
 pub use function::FunctionForms;
-pub(crate) use function::Functions;
+pub(crate) use function::{Functions, passed};
 
 /// `function`, a kernel, with every barrier that all threads reach together called as one that is shown to be safe.
 ///

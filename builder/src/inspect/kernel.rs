@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Listing, Sources};
 use crate::arch::Arch;
 use crate::error::Error;
-use crate::{cache, shared_sizes};
+use crate::{cache, layout};
 
 /// An entry point of the program: a kernel, or an instance of a generic one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl CompiledKernel {
     /// # Errors
     /// If the PTX cannot be read.
     pub fn shared_bytes(&self, image: &ImageFile) -> Result<u64, Error> {
-        Ok(shared_sizes::of(&cache::read(&image.file)?, &self.entry))
+        Ok(layout::shared_bytes(&cache::read(&image.file)?, &self.entry))
     }
 
     /// Its PTX beside the source.

@@ -1,25 +1,89 @@
-//! What the tokens of a module say without being understood: the names that may be crates, and
-//! whether `cfg(test)` matters. It must not resolve anything.
+//! What the tokens of a module say without being understood: the names that may be crates, whether `cfg(test)`
+//! matters, and which kernels are mentioned besides their definitions.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
+use ferrogrid_syntax::{is_constant_attribute, is_kernel_attribute};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::ItemMod;
+use syn::spanned::Spanned;
+use syn::{Item, ItemFn, ItemMod};
 
-/// The tokens between the braces of a module.
-pub(super) fn content(module: &ItemMod) -> TokenStream {
-    let items = module.content.iter().flat_map(|(_, items)| items);
-    items.map(ToTokens::to_token_stream).collect()
+/// What the tokens of a module say.
+#[derive(Default)]
+pub(super) struct Names {
+    /// Whether `cfg(test)` stands somewhere.
+    pub(super) cfg_test: bool,
+    /// Every name that begins a path or is imported.
+    pub(super) path_starts: BTreeSet<String>,
+    /// Whether it declares a variable that is no `#[constant]`.
+    pub(super) has_statics: bool,
+    /// Name and place of each kernel's function.
+    pub(super) functions: Vec<(String, Range<usize>)>,
+    /// All names, but those that kernels have in their own functions alone.
+    pub(super) mentions: BTreeSet<String>,
 }
 
-/// Every name that begins a path (`name::...`, `::name::...`) or is imported (`use name;`).
-pub(super) fn path_starts(tokens: &TokenStream) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    collect(tokens, false, &mut names);
+/// Reads what stands between the braces of `module`.
+pub(super) fn of(module: &ItemMod) -> Names {
+    let mut names = Names::default();
+    for item in module.content.iter().flat_map(|(_, items)| items) {
+        let tokens = item.to_token_stream();
+        names.cfg_test |= mentions_cfg_test(&tokens);
+        collect(&tokens, false, &mut names.path_starts);
+        let mut mentioned = BTreeSet::new();
+        identifiers(&tokens, &mut mentioned);
+        match item {
+            Item::Fn(function) if function.attrs.iter().any(is_kernel_attribute) => {
+                let name = function.sig.ident.to_string();
+                mentioned.remove(&name);
+                names.functions.push((name, start(function)..function.block.span().byte_range().end));
+                names.has_statics |= has_static(&tokens);
+            }
+            Item::Static(constant) if constant.attrs.iter().any(is_constant_attribute) => {}
+            _ => names.has_statics |= has_static(&tokens),
+        }
+        names.mentions.append(&mut mentioned);
+    }
     names
 }
 
+/// Where a function begins, with its attributes.
+fn start(function: &ItemFn) -> usize {
+    let span = function.attrs.first().map_or_else(|| function.vis.span(), |first| first.pound_token.span);
+    let signature = function.sig.span().byte_range().start;
+    // An inherited visibility has no place of its own.
+    if span.byte_range().is_empty() { signature } else { span.byte_range().start.min(signature) }
+}
+
+fn identifiers(tokens: &TokenStream, found: &mut BTreeSet<String>) {
+    for tree in tokens.clone() {
+        match tree {
+            TokenTree::Ident(ident) => {
+                found.insert(ident.to_string());
+            }
+            TokenTree::Group(group) => identifiers(&group.stream(), found),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a `static` is declared; the lifetime `'static` is none.
+fn has_static(tokens: &TokenStream) -> bool {
+    let mut after_quote = false;
+    tokens.clone().into_iter().any(|tree| {
+        let found = match &tree {
+            TokenTree::Ident(ident) => ident == "static" && !after_quote,
+            TokenTree::Group(group) => has_static(&group.stream()),
+            _ => false,
+        };
+        after_quote = matches!(&tree, TokenTree::Punct(punct) if punct.as_char() == '\'');
+        found
+    })
+}
+
+/// Adds every name that begins a path (`name::...`, `::name::...`) or is imported (`use name;`).
 fn collect(tokens: &TokenStream, mut importing: bool, names: &mut BTreeSet<String>) {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     for (at, tree) in trees.iter().enumerate() {
@@ -72,7 +136,7 @@ fn separator(trees: &[TokenTree], at: usize) -> bool {
 }
 
 /// Whether `test` stands inside a `cfg(...)` or `cfg_attr(...)`.
-pub(super) fn mentions_cfg_test(tokens: &TokenStream) -> bool {
+fn mentions_cfg_test(tokens: &TokenStream) -> bool {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     trees.iter().enumerate().any(|(at, tree)| {
         let TokenTree::Group(group) = tree else { return false };
@@ -99,7 +163,9 @@ mod tests {
     use super::*;
 
     fn starts(text: &str) -> Vec<String> {
-        path_starts(&text.parse().unwrap()).into_iter().collect()
+        let mut names = BTreeSet::new();
+        collect(&text.parse().unwrap(), false, &mut names);
+        names.into_iter().collect()
     }
 
     #[test]

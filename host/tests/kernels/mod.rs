@@ -8,26 +8,29 @@ use std::ptr::from_ref;
 
 use ferrogrid_host::__private::device::native::Block;
 use ferrogrid_host::__private::device::prelude::*;
-use ferrogrid_host::__private::{Kernel, KernelDescriptor, Manifest, ModuleImage, check_params, launch};
+use ferrogrid_host::__private::{
+    EmbeddedImage, Entries, Kernel, KernelDescriptor, ModuleImage, check_params, launch,
+};
 use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream};
 
-const MANIFEST: Manifest = (
-    0x5eed,
-    &[
+static IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
+    id: 0x5eed,
+    codes: &[
         ("sm_75", 6, 3, "// PTX for sm_75\n.version 6.3\n.target sm_75\n", &[]),
         ("sm_90", 7, 8, "// PTX for sm_90\n.version 7.8\n.target sm_90\n", &[]),
         ("sm_90a", 8, 0, "// PTX for sm_90a\n.version 8.0\n.target sm_90a\n", &[]),
     ],
-    &[("saxpy_5eed", SAXPY), ("mix_5eed", SAXPY), ("missing_5eed", SAXPY)],
-);
+}];
+const ENTRIES: Entries =
+    &[("saxpy_5eed", SAXPY, &[]), ("mix_5eed", SAXPY, &[]), ("missing_5eed", SAXPY, &[])];
 const SAXPY: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
 const OUTPUT: &[(usize, usize)] = &[(8, 8), (8, 8)];
 const OUTPUT_2D: &[(usize, usize)] = &[(8, 8), (8, 8), (8, 8)];
 
-static IMAGE: ModuleImage = ModuleImage::from_manifest(MANIFEST);
+static IMAGE: ModuleImage = ModuleImage::embedded(IMAGES, 0);
 static HOST_ONLY: ModuleImage = ModuleImage::host_only();
 
-const _: () = check_params(&MANIFEST, "saxpy_5eed", SAXPY);
+const _: () = check_params(ENTRIES, "saxpy_5eed", SAXPY);
 
 /// Reads parameter `index` as a `T`.
 ///

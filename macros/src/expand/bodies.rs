@@ -16,11 +16,16 @@ pub(super) fn body_name(kernel: &Kernel) -> Ident {
     format_ident!("__ferrogrid_body_{}", name.trim_start_matches("r#"), span = kernel.name().span())
 }
 
-/// A module of aliases, from each kernel's name to its body.
+/// The name under which other code of the module calls a kernel's body.
+fn callable_name(kernel: &Kernel) -> Ident {
+    format_ident!("__ferrogrid_call_{}", kernel.bare_name(), span = kernel.name().span())
+}
+
+/// A module of aliases, from each kernel's name to what calls its body.
 pub(super) fn aliases(module: &Module) -> TokenStream {
     let uses = module.kernels.iter().map(|kernel| {
-        let (name, body, cfgs) = (kernel.name(), body_name(kernel), kernel.cfgs());
-        quote!(#(#cfgs)* #[allow(unused_imports)] pub(super) use super::#body as #name;)
+        let (name, callable, cfgs) = (kernel.name(), callable_name(kernel), kernel.cfgs());
+        quote!(#(#cfgs)* #[allow(unused_imports)] pub(super) use super::#callable as #name;)
     });
     quote! {
         #[doc(hidden)]
@@ -68,17 +73,20 @@ fn on_host(module: &Module, part: &Part, kernels: &[String]) -> TokenStream {
 }
 
 fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
-    let mut function = kernel.body();
+    let mut function = kernel.body(&body_name(kernel));
     constants::name_values(module, kernel.name(), &mut function.block);
-    function.sig.ident = body_name(kernel);
-    function.vis = syn::Visibility::Inherited;
-    function.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+    let mut callable = kernel.callable(&callable_name(kernel), &function.sig.ident);
+    callable.vis = syn::Visibility::Inherited;
+    callable.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
     name_bodies(&function.sig, &mut function.block, kernels);
     quote! {
         #[doc(hidden)]
         #[inline]
         #[allow(clippy::too_many_arguments)]
         #function
+        #[doc(hidden)]
+        #[inline]
+        #callable
     }
 }
 

@@ -6,7 +6,8 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
 
-use super::{constants, extent_type, generic, shared};
+use super::bodies::body_name;
+use super::{constants, extent_type, generic, layout, shared};
 
 /// The module with its entry points, or without them for a library's device crate.
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
@@ -31,9 +32,10 @@ pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
 fn on_device(module: &Module, part: &Part) -> TokenStream {
     match part {
         Part::Kernel(kernel) => {
-            let mut function = kernel.body();
+            let mut function = kernel.body(&body_name(kernel));
             constants::name_values(module, kernel.name(), &mut function.block);
-            quote!(#[inline] #function)
+            let callable = kernel.callable(kernel.name(), &function.sig.ident);
+            quote!(#[inline] #function #[inline] #callable)
         }
         Part::Together(FunctionForms { checked, unchecked }) => {
             let mut checked = checked.clone();
@@ -53,7 +55,7 @@ fn on_device(module: &Module, part: &Part) -> TokenStream {
 /// The entry point of one instance. The module gets names for the instance's arguments, and the
 /// entry's signature uses them in place of the generic parameters.
 fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
-    let name = kernel.name();
+    let (name, body) = (kernel.name(), body_name(kernel));
     let entry = format_ident!("{}", kernel.entry(instance, module.fingerprint), span = name.span());
     let alias = |parameter: &Ident| format_ident!("__{entry}_{parameter}", span = parameter.span());
     let generics = generic::names(kernel);
@@ -70,13 +72,13 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let regions =
         generic::renamed(shared::regions(kernel, &quote!(::ferrogrid::device), &quote!(current)), &rename);
     let parameters = generic::renamed(quote!(#(#parameters)*), &rename);
-    let size = shared_size(kernel, &entry, &rename);
+    let layout = layout(module, kernel, &entry, &rename);
     // SAFETY of the `unsafe` block below: the launch passes what each `from_raw_parts` needs, on a
     // grid of the kernel's rank; and an unsafe kernel's own conditions, its launch function's caller
     // has vouched for.
     quote! {
         #aliases
-        #size
+        #layout
         #(#cfgs)*
         #[unsafe(no_mangle)]
         // Of slices with the same shape, the first one's extents serve all.
@@ -85,27 +87,27 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
             unsafe {
                 let current = #thread;
                 #regions
-                #name::<#chosen>(#(#arguments),*);
+                self::#body::<#chosen>(#(#arguments),*);
                 #leave
             }
         }
     }
 }
 
-/// How many bytes its regions of shared memory take together: a variable that the builder takes out of the PTX,
-/// for tools that look at code without running it.
-fn shared_size(kernel: &Kernel, entry: &Ident, rename: &impl Fn(&Ident) -> Option<Ident>) -> TokenStream {
-    let has_regions = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::Shared { .. }));
-    if !has_regions {
-        return TokenStream::new();
-    }
-    let name = format_ident!("__ferrogrid_shared_{entry}");
-    let bytes = generic::renamed(shared::bytes(kernel, &quote!(::ferrogrid::device)), rename);
+/// What this half says of layouts: a variable that the builder takes out of the PTX.
+fn layout(
+    module: &Module,
+    kernel: &Kernel,
+    entry: &Ident,
+    rename: &impl Fn(&Ident) -> Option<Ident>,
+) -> TokenStream {
+    let name = format_ident!("__ferrogrid_layout_{entry}");
+    let numbers = generic::renamed(layout::numbers(module, kernel), rename);
     let cfgs = kernel.cfgs();
     quote! {
         #(#cfgs)*
         #[unsafe(no_mangle)]
-        static #name: usize = #bytes;
+        static #name: [u64; [#numbers].len()] = [#numbers];
     }
 }
 

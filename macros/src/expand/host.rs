@@ -2,29 +2,32 @@
 //! function by which the CPU device runs a block of it, and a companion module. It must not know
 //! the device half, only what the two agree on: entry names and flattened parameters.
 
-use ferrogrid_syntax::{Division, Instance, Kernel, Module, ModuleOptions, Parameter, ParameterKind};
+use ferrogrid_syntax::{Division, Instance, Kernel, Module, Parameter, ParameterKind};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Ident, Lifetime, Type};
 
 use super::bodies::{self, body_name};
+use super::code::Code;
 use super::instances::{
     chosen, instance_marker, instance_name, instance_trait, instances, launch_bounds, static_name,
 };
-use super::{constants, extent_type, generic, shared};
+use super::{constants, extent_type, generic, layout, shared};
 
-/// The module with launch functions in place of its kernels.
-pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
+/// The module with launch functions in place of its kernels, where `cfg` holds.
+pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStream {
     let written = &module.item;
     let (attributes, visibility, name) = (&written.attrs, &written.vis, &written.ident);
     let items = bodies::items(module);
     let aliases = bodies::aliases(module);
-    let image = image(module, options);
+    let (image, embedded) = (image(module, code), embedded(module, code, cfg));
     let constants = module.constants.iter().map(|it| constants::on_host(module, it));
     let limit = constants::limit(module);
-    let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, options));
+    let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, code));
     quote! {
+        #embedded
+        #cfg
         // `Float` has methods that std has under the same names but not yet on stable (`x.erf()`).
         #[allow(unstable_name_collisions)]
         #(#attributes)*
@@ -39,35 +42,88 @@ pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
     }
 }
 
-/// The compiled module, found by its fingerprint.
-fn image(module: &Module, options: ModuleOptions) -> TokenStream {
-    if options.host_only {
-        return quote! {
-            #[doc(hidden)]
-            static __FERROGRID_IMAGE: ::ferrogrid::__private::ModuleImage =
-                ::ferrogrid::__private::ModuleImage::host_only();
-        };
+/// The images of the target, if they are embedded beside this module; others name them by their path.
+fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStream {
+    let Code::Compiled { module: compiled, images, .. } = code else { return TokenStream::new() };
+    if images.is_empty() {
+        return TokenStream::new();
     }
-    let variable = format!("FERROGRID_MODULE_{}", module.fingerprint);
-    let missing = format!(
+    let name = compiled.holder.rsplit("::").next().unwrap_or_default();
+    let name = Ident::new(name, Span::call_site());
+    let conditions = super::conditions(module, cfg);
+    let images = images.iter().map(|image| {
+        let id = image.id;
+        let codes = image.codes.iter().map(|code| {
+            let ((major, minor), arch) = (code.version, &code.arch);
+            let ptx = code.ptx.to_string_lossy();
+            let cubin = code.cubin.as_ref().map(|file| file.to_string_lossy());
+            let cubin = cubin.map_or_else(|| quote!(&[]), |file| quote!(::core::include_bytes!(#file)));
+            quote!((#arch, #major, #minor, ::core::include_str!(#ptx), #cubin))
+        });
+        quote!(::ferrogrid::__private::EmbeddedImage { id: #id, codes: &[#(#codes),*] })
+    });
+    quote! {
+        #(#conditions)*
+        #[doc(hidden)]
+        #[allow(dead_code, unreachable_pub)]
+        pub(crate) mod #name {
+            pub static IMAGES: &[::ferrogrid::__private::EmbeddedImage] = &[#(#images),*];
+        }
+    }
+}
+
+/// The compiled module: where its image is, and what its entry points are.
+fn image(module: &Module, code: &Code) -> TokenStream {
+    let image = match code {
+        Code::HostOnly => quote!(host_only()),
+        Code::Refused(_) => quote!(unbuilt("the device compiler refused it")),
+        Code::Unbuilt(reason) => quote!(unbuilt(#reason)),
+        Code::Unknown => quote!(host_only()),
+        Code::Compiled { module: compiled, debug_assertions, .. } => {
+            let holder: syn::Path = syn::parse_str(&compiled.holder).expect("the builder writes a path");
+            let image = compiled.image;
+            let entries = compiled.entries.iter().map(|entry| {
+                let (name, layout) = (&entry.name, &entry.layout);
+                let params = entry.params.iter().map(|&(size, align)| {
+                    let (size, align) = (size as usize, align as usize);
+                    quote!((#size, #align))
+                });
+                quote!((#name, &[#(#params),*], &[#(#layout),*]))
+            });
+            return quote! {
+                #[doc(hidden)]
+                const __FERROGRID_ENTRIES: ::ferrogrid::__private::Entries = &[#(#entries),*];
+                const _: () =
+                    ::ferrogrid::__private::check_debug_assertions(cfg!(debug_assertions), #debug_assertions);
+                #[doc(hidden)]
+                static __FERROGRID_IMAGE: ::ferrogrid::__private::ModuleImage =
+                    ::ferrogrid::__private::ModuleImage::embedded(#holder::IMAGES, #image);
+            };
+        }
+    };
+    let unknown = (*code == Code::Unknown)
+        .then(|| syn::Error::new(Span::call_site(), unknown(module)).to_compile_error());
+    quote! {
+        #unknown
+        #[doc(hidden)]
+        static __FERROGRID_IMAGE: ::ferrogrid::__private::ModuleImage =
+            ::ferrogrid::__private::ModuleImage::#image;
+    }
+}
+
+fn unknown(module: &Module) -> String {
+    format!(
         "the kernels of module `{}` were not compiled for the device: this package needs a `build.rs` with \
          `fn main() {{ ferrogrid_build::compile() }}` and `ferrogrid-build` in its [build-dependencies]; if it has \
          them, the build step did not see this module: it must stand in a file of the package, not in the output \
          of another macro or in a doctest (`#[ferrogrid::module(host_only)]` needs no build step and runs on the \
          CPU device only)",
         module.name
-    );
-    quote! {
-        #[doc(hidden)]
-        const __FERROGRID_MANIFEST: ::ferrogrid::__private::Manifest = include!(env!(#variable, #missing));
-        #[doc(hidden)]
-        static __FERROGRID_IMAGE: ::ferrogrid::__private::ModuleImage =
-            ::ferrogrid::__private::ModuleImage::from_manifest(__FERROGRID_MANIFEST);
-    }
+    )
 }
 
-fn host_kernel(module: &Module, kernel: &Kernel, options: ModuleOptions) -> TokenStream {
-    let descriptors = kernel.instances.iter().map(|instance| descriptor(module, kernel, instance, options));
+fn host_kernel(module: &Module, kernel: &Kernel, code: &Code) -> TokenStream {
+    let descriptors = kernel.instances.iter().map(|instance| descriptor(module, kernel, instance, code));
     let instances = instances(kernel);
     let cpu_entry = cpu_entry(kernel);
     let launch = launch(kernel);
@@ -80,7 +136,7 @@ fn cpu_entry_name(kernel: &Kernel) -> Ident {
 }
 
 /// The static that says all that is known of an instance, and the checks made at compile time.
-fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: ModuleOptions) -> TokenStream {
+fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code) -> TokenStream {
     let (name, entry) = (instance_name(kernel, instance), kernel.entry(instance, module.fingerprint));
     let (static_name, cpu, rank) = (static_name(kernel, instance), cpu_entry_name(kernel), kernel.rank);
     let (aliases, arguments) = (generic::aliases(instance, Ident::clone), generic::passed(kernel));
@@ -93,12 +149,14 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, options: Mo
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
     let shapes = shapes(kernel);
     let travels = kernel.parameters.iter().map(travels);
-    let agree = (!options.host_only).then(|| {
+    let agree = matches!(code, Code::Compiled { .. }).then(|| {
+        let layout = layout::named(module, kernel);
         quote! {
             #(#cfgs)*
             const _: () = {
                 #aliases
-                ::ferrogrid::__private::check_params(&__FERROGRID_MANIFEST, #entry, #shapes)
+                ::ferrogrid::__private::check_params(__FERROGRID_ENTRIES, #entry, #shapes);
+                ::ferrogrid::__private::check_layout(__FERROGRID_ENTRIES, #entry, &#layout)
             };
         }
     });

@@ -222,7 +222,7 @@ fn promises(candidates: &[Option<Candidate>], walks: &[Option<Walked>]) -> Vec<P
 }
 
 /// The type and const parameters, as arguments.
-fn passed(signature: &Signature) -> Vec<&Ident> {
+pub(crate) fn passed(signature: &Signature) -> Vec<&Ident> {
     let parameters = signature.generics.params.iter().filter_map(|parameter| match parameter {
         GenericParam::Type(parameter) => Some(&parameter.ident),
         GenericParam::Const(parameter) => Some(&parameter.ident),

@@ -101,7 +101,7 @@ impl CudaDevice {
 
 /// The module of `image`, loaded once; `name` is the kernel or constant that is wanted of it.
 fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) -> Result<CUmodule> {
-    let id = image.id().ok_or(Error::NoDeviceCode { kernel: name })?;
+    let id = image.id().ok_or(Error::NoDeviceCode { kernel: name, reason: image.reason() })?;
     let mut modules = device.modules();
     if let Some(module) = modules.get(&id) {
         return Ok(module.0);

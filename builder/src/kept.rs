@@ -1,0 +1,227 @@
+//! PTX that was made before, by the content of all that it was made of: a state of the source that was built once is
+//! not built again, and neither is one that differs only in what kernels do not see.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::cache;
+use crate::directives::rerun_if_changed;
+use crate::error::Error;
+
+/// How much is kept, in bytes.
+const LIMIT: u64 = 64 << 20;
+
+/// The folder of what is kept.
+pub(crate) struct Kept {
+    folder: PathBuf,
+}
+
+/// A text, and what it was made of.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) text: String,
+    pub(crate) inputs: Inputs,
+}
+
+/// What a compiler read besides the sources that it was given: the dep-info of rustc.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Inputs {
+    /// Files that the code includes.
+    pub(crate) files: Vec<PathBuf>,
+    /// Variables that it reads, and their values.
+    pub(crate) variables: BTreeMap<String, Option<String>>,
+}
+
+impl Inputs {
+    /// Reads rustc's dep-info. Files below `own` are written by the build step itself, which knows their content.
+    pub(crate) fn from_dep_info(text: &str, own: &Path) -> Self {
+        let mut inputs = Inputs::default();
+        for line in text.lines() {
+            if let Some(variable) = line.strip_prefix("# env-dep:") {
+                let (name, value) = match variable.split_once('=') {
+                    Some((name, value)) => (name, Some(unescaped(value))),
+                    None => (variable, None),
+                };
+                inputs.variables.insert(name.to_owned(), value);
+            } else if let Some(file) = line.strip_suffix(':').filter(|it| !it.starts_with('#')) {
+                // rustc repeats each file as a rule without prerequisites.
+                inputs.files.push(PathBuf::from(file.replace("\\ ", " ")));
+            }
+        }
+        inputs.files.retain(|file| !file.starts_with(own));
+        inputs
+    }
+
+    /// What cargo must be told, to run the step again when one of them changes.
+    pub(crate) fn directives(&self) -> Vec<String> {
+        let files = self.files.iter().map(|file| rerun_if_changed(file));
+        let variables = self.variables.keys().map(|name| format!("cargo::rerun-if-env-changed={name}"));
+        files.chain(variables).collect()
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in &self.variables {
+            let value = value.as_ref().map_or(String::new(), |value| format!("={}", escaped(value)));
+            text.push_str(&format!("# env-dep:{name}{value}\n"));
+        }
+        for file in &self.files {
+            text.push_str(&format!("{}:\n", file.to_string_lossy().replace(' ', "\\ ")));
+        }
+        text
+    }
+
+    /// Changes with the content of the files, and with what `value` says that the variables are now.
+    fn key(&self, value: &impl Fn(&str) -> Option<String>) -> String {
+        let mut content = Vec::new();
+        for name in self.variables.keys() {
+            content.extend(format!("{name} {:?}\n", value(name)).into_bytes());
+        }
+        for file in &self.files {
+            content.extend(file.to_string_lossy().as_bytes());
+            content.extend(
+                fs::read(file).map_or_else(|_| b"missing".to_vec(), |it| cache::key(&it).into_bytes()),
+            );
+        }
+        cache::key(&content)
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r")
+}
+
+fn unescaped(value: &str) -> String {
+    value.replace("\\n", "\n").replace("\\r", "\r").replace("\\\\", "\\")
+}
+
+impl Kept {
+    /// What is kept of a package whose output is in `folder`.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Kept { folder: folder.join("kept") }
+    }
+
+    /// What `make` makes of the input that `key` stands for, and of the files and variables that it names; `value` is
+    /// the value that a variable has for the compiler.
+    ///
+    /// # Errors
+    /// Those of `make`, or if the folder cannot be written.
+    pub(crate) fn find_or_make(
+        &self,
+        key: &str,
+        value: &impl Fn(&str) -> Option<String>,
+        make: impl FnOnce() -> Result<(String, Inputs), Error>,
+    ) -> Result<Made, Error> {
+        let inputs_file = self.folder.join(format!("{key}.d"));
+        if let Ok(text) = cache::read(&inputs_file) {
+            let inputs = Inputs::from_dep_info(&text, &self.folder);
+            let file = self.file(key, &inputs, value);
+            if let Ok(text) = cache::read(&file) {
+                touch(&file);
+                return Ok(Made { text, inputs });
+            }
+        }
+        let (text, inputs) = make()?;
+        cache::write(&inputs_file, &inputs.to_text())?;
+        cache::write(&self.file(key, &inputs, value), &text)?;
+        self.forget_oldest();
+        Ok(Made { text, inputs })
+    }
+
+    fn file(&self, key: &str, inputs: &Inputs, value: &impl Fn(&str) -> Option<String>) -> PathBuf {
+        self.folder.join(format!("{key}-{}.txt", inputs.key(value)))
+    }
+
+    /// Removes what was not used for the longest time, until the rest is within the limit.
+    fn forget_oldest(&self) {
+        let files = self.folder.read_dir().into_iter().flatten().flatten();
+        let mut files: Vec<(SystemTime, u64, PathBuf)> = files
+            .filter_map(|entry| {
+                let metadata = entry.metadata().ok()?;
+                Some((metadata.modified().ok()?, metadata.len(), entry.path()))
+            })
+            .collect();
+        files.sort();
+        let mut total: u64 = files.iter().map(|(_, length, _)| length).sum();
+        // What was just made stays, however large.
+        files.pop();
+        for (_, length, file) in files {
+            if total <= LIMIT {
+                return;
+            }
+            // Another build may have removed it.
+            let _ = fs::remove_file(file);
+            total -= length;
+        }
+    }
+}
+
+/// Notes that a file was used now.
+fn touch(file: &Path) {
+    if let Ok(file) = fs::File::options().append(true).open(file) {
+        // Without it the file is only forgotten earlier.
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn dep_info_names_included_files_and_variables() {
+        let text = "/o/app.s: /o/ferrogrid/source/main.rs /p/data\\ 1.bin\n\n/o/ferrogrid/source/main.rs:\n/p/data\\ 1.bin:\n\n\
+                    # env-dep:CARGO_PKG_NAME=app\n# env-dep:UNSET\n# env-dep:TWO=a\\nb\\\\c\n";
+        let inputs = Inputs::from_dep_info(text, Path::new("/o/ferrogrid"));
+        assert_eq!(inputs.files, [PathBuf::from("/p/data 1.bin")]);
+        let value = |name: &str| inputs.variables[name].clone();
+        assert_eq!((value("CARGO_PKG_NAME").as_deref(), value("UNSET")), (Some("app"), None));
+        assert_eq!(value("TWO").as_deref(), Some("a\nb\\c"));
+        assert_eq!(Inputs::from_dep_info(&inputs.to_text(), Path::new("/q")), inputs);
+    }
+
+    fn unset(_: &str) -> Option<String> {
+        None
+    }
+
+    #[test]
+    fn what_was_made_is_found_again_until_a_file_or_variable_that_it_includes_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (kept, data) = (Kept::in_folder(dir.path()), dir.path().join("data"));
+        let (made, mode) = (Cell::new(0), Cell::new("fast"));
+        let ask = |key: &str| {
+            let variables = BTreeMap::from([("MODE".to_owned(), Some("fast".to_owned()))]);
+            let inputs = Inputs { files: vec![data.clone()], variables };
+            let make = || {
+                made.set(made.get() + 1);
+                Ok((format!("{key} {}", fs::read_to_string(&data).unwrap()), inputs))
+            };
+            kept.find_or_make(key, &|_| Some(mode.get().to_owned()), make).unwrap().text
+        };
+        fs::write(&data, "one").unwrap();
+        assert_eq!((ask("a"), ask("b"), ask("a")), ("a one".into(), "b one".into(), "a one".into()));
+        assert_eq!(made.get(), 2);
+        fs::write(&data, "two").unwrap();
+        assert_eq!((ask("a"), made.get()), ("a two".into(), 3));
+        fs::write(&data, "one").unwrap();
+        assert_eq!((ask("a"), made.get()), ("a one".into(), 3), "the state before is still there");
+        mode.set("exact");
+        assert_eq!((ask("a"), made.get()), ("a one".into(), 4));
+    }
+
+    #[test]
+    fn a_failure_keeps_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = Kept::in_folder(dir.path());
+        let failed = kept.find_or_make("a", &unset, || Err(Error::Metadata("x".to_owned())));
+        assert!(failed.is_err());
+        assert_eq!(
+            kept.find_or_make("a", &unset, || Ok(("new".to_owned(), Inputs::default()))).unwrap().text,
+            "new"
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! A number for the layout of a type, computed in both halves of a module by the same rule, so that the build notices
+//! where fields differ though sizes do not.
+
+/// A number for a type with these fields: the name of each, with the number of its type, its offset or the like.
+#[doc(hidden)]
+pub const fn of_type(name: &str, fields: &[(&str, u64)]) -> u64 {
+    // FNV-1a with 64 bits: it is short, and works in constants.
+    let mut hash = text(0xcbf2_9ce4_8422_2325, name);
+    let mut at = 0;
+    while at < fields.len() {
+        let (field, number) = fields[at];
+        hash = bytes(text(hash, field), &number.to_le_bytes());
+        at += 1;
+    }
+    hash
+}
+
+const fn text(hash: u64, text: &str) -> u64 {
+    // A byte that is in no text keeps neighbours apart.
+    bytes(bytes(hash, text.as_bytes()), &[0xff])
+}
+
+const fn bytes(mut hash: u64, bytes: &[u8]) -> u64 {
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceCopy;
+
+    #[test]
+    fn names_order_and_types_of_fields_count() {
+        let base = of_type("P", &[("x", 1), ("y", 2)]);
+        for other in [
+            of_type("P", &[("y", 1), ("x", 2)]),
+            of_type("P", &[("x", 2), ("y", 1)]),
+            of_type("P", &[("x", 1)]),
+            of_type("P", &[("xy", 1), ("", 2)]),
+            of_type("Px", &[("", 1), ("y", 2)]),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn numbers_of_the_same_size_differ() {
+        assert_ne!(<u32 as DeviceCopy>::LAYOUT, <f32 as DeviceCopy>::LAYOUT);
+        assert_ne!(<[u32; 2] as DeviceCopy>::LAYOUT, <[u32; 3] as DeviceCopy>::LAYOUT);
+    }
+}

@@ -1,0 +1,89 @@
+//! Which device code a module has: finds what the build step left for the target that is being compiled.
+
+use std::path::Path;
+
+use ferrogrid_syntax::Fingerprint;
+use ferrogrid_syntax::compiled::{
+    CompiledImage, CompiledModule, CompiledTarget, Diagnostic, NO_DEVICE_CODE, TARGETS_VARIABLE, TargetClass,
+    file_name,
+};
+
+/// The device code of a module.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Code {
+    /// None is wanted: `host_only`.
+    HostOnly,
+    /// The build step has compiled nothing, for this reason.
+    Unbuilt(String),
+    /// The build step has not seen the module.
+    Unknown,
+    /// The device compiler refused kernels of the target, for these reasons in this module.
+    Refused(Vec<Diagnostic>),
+    /// It is in an image.
+    Compiled {
+        module: CompiledModule,
+        /// All images of the target, if they are embedded beside this module.
+        images: Vec<CompiledImage>,
+        /// Whether `debug_assertions` holds in it.
+        debug_assertions: bool,
+    },
+}
+
+/// The device code of a module in the variants of the target: as everybody builds it, and, if that is another, as
+/// `cargo test` does.
+pub(super) struct Variants {
+    pub(super) plain: Code,
+    pub(super) tested: Option<Code>,
+}
+
+impl Variants {
+    /// Those of the module with this fingerprint, in the target that rustc compiles now.
+    pub(super) fn of(fingerprint: Fingerprint) -> Self {
+        let Some(folder) = std::env::var_os(TARGETS_VARIABLE) else {
+            return Variants { plain: Code::Unknown, tested: None };
+        };
+        let folder = Path::new(&folder);
+        if let Ok(reason) = std::fs::read_to_string(folder.join(NO_DEVICE_CODE)) {
+            return Variants { plain: Code::Unbuilt(reason), tested: None };
+        }
+        // An editor may run macros without saying for which target: the module's content will do.
+        let Ok(name) = std::env::var("CARGO_CRATE_NAME") else {
+            return Variants { plain: anywhere(folder, fingerprint), tested: None };
+        };
+        let read = |test| read(&folder.join(file_name(class(), &name, test)));
+        let plain = read(false).map_or(Code::Unknown, |target| of_target(target, fingerprint));
+        let tested = read(true).map(|target| of_target(target, fingerprint));
+        Variants { tested: tested.filter(|tested| *tested != plain), plain }
+    }
+}
+
+/// What cargo's variables say of the target.
+fn class() -> TargetClass {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    if is_set("CARGO_BIN_NAME") {
+        TargetClass::Program
+    } else if is_set("CARGO_TARGET_TMPDIR") {
+        TargetClass::Test
+    } else {
+        TargetClass::Library
+    }
+}
+
+fn read(file: &Path) -> Option<CompiledTarget> {
+    CompiledTarget::from_text(&std::fs::read_to_string(file).ok()?)
+}
+
+fn of_target(target: CompiledTarget, fingerprint: Fingerprint) -> Code {
+    let Some(module) = target.module(fingerprint).cloned() else { return Code::Unknown };
+    if target.modules.iter().any(|module| !module.diagnostics.is_empty()) {
+        return Code::Refused(module.diagnostics);
+    }
+    let images = if module.holds_images { target.images } else { Vec::new() };
+    Code::Compiled { module, images, debug_assertions: target.debug_assertions }
+}
+
+fn anywhere(folder: &Path, fingerprint: Fingerprint) -> Code {
+    let files = folder.read_dir().into_iter().flatten().flatten();
+    let mut codes = files.filter_map(|entry| Some(of_target(read(&entry.path())?, fingerprint)));
+    codes.find(|code| *code != Code::Unknown).unwrap_or(Code::Unknown)
+}

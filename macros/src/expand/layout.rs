@@ -1,0 +1,96 @@
+//! What both halves say of the layouts that they share, in the same order: the device half in a variable of each
+//! entry point, which the build step reads; the host half compares it with its own.
+
+use ferrogrid_syntax::{Kernel, Module, Parameter, ParameterKind};
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::Type;
+
+use super::shared;
+
+/// A number that both halves compute, with what it is for the user.
+struct Fact {
+    /// Where it is there.
+    cfgs: TokenStream,
+    what: String,
+    value: TokenStream,
+    /// Whether it stands for something else, and so is not shown.
+    is_hash: bool,
+}
+
+impl Fact {
+    fn number(what: String, value: TokenStream) -> Self {
+        Fact { cfgs: TokenStream::new(), what, value, is_hash: false }
+    }
+}
+
+/// All facts of a kernel; `device` is the path of the device crate.
+fn facts(module: &Module, kernel: &Kernel, device: &TokenStream) -> Vec<Fact> {
+    let shared = shared::bytes(kernel, device);
+    let total = Fact::number("the number of bytes of its shared memory".to_owned(), quote!((#shared) as u64));
+    let parameters = kernel.parameters.iter().flat_map(|it| of_parameter(it, device));
+    let constants = module.constants_of(kernel).flat_map(|constant| {
+        let (what, cfgs) = (format!("the constant `{}`", constant.bare_name()), constant.cfgs());
+        let cfgs = quote!(#(#cfgs)*);
+        let facts = value(&constant.value, &what, &quote!(#device::DeviceCopy));
+        facts.into_iter().map(move |fact| Fact { cfgs: cfgs.clone(), ..fact })
+    });
+    std::iter::once(total).chain(parameters).chain(constants).collect()
+}
+
+fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {
+    let name = &parameter.name;
+    let copy = quote!(#device::DeviceCopy);
+    match &parameter.kind {
+        ParameterKind::Thread { .. } => Vec::new(),
+        // Their sizes are those of the entry point's parameters.
+        ParameterKind::Scalar => vec![fields(&parameter.ty, &format!("`{name}`"), &copy)],
+        ParameterKind::Tuple { members } => {
+            members.values().into_iter().map(|ty| fields(ty, &format!("`{name}`"), &copy)).collect()
+        }
+        ParameterKind::Input { element, .. } => {
+            value(element, &format!("an element of `{name}`"), &quote!(#device::SliceElement))
+        }
+        ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
+            value(element, &format!("an element of `{name}`"), &copy)
+        }
+        ParameterKind::Shared { array } => size(array, &format!("the shared memory `{name}`")),
+        ParameterKind::SharedSlice { element } => {
+            size(element, &format!("an element of the shared memory `{name}`"))
+        }
+    }
+}
+
+/// All that is known of a type whose values both sides see.
+fn value(ty: &Type, what: &str, bound: &TokenStream) -> Vec<Fact> {
+    let mut facts = size(ty, what);
+    facts.push(fields(ty, what, bound));
+    facts
+}
+
+fn size(ty: &Type, what: &str) -> Vec<Fact> {
+    vec![
+        Fact::number(format!("the size of {what}"), quote!(::core::mem::size_of::<#ty>() as u64)),
+        Fact::number(format!("the alignment of {what}"), quote!(::core::mem::align_of::<#ty>() as u64)),
+    ]
+}
+
+fn fields(ty: &Type, what: &str, bound: &TokenStream) -> Fact {
+    let value = quote!(<#ty as #bound>::LAYOUT);
+    Fact { is_hash: true, ..Fact::number(format!("the layout of the fields of {what}"), value) }
+}
+
+/// The numbers, as the elements of an array of `u64`.
+pub(super) fn numbers(module: &Module, kernel: &Kernel) -> TokenStream {
+    let facts = facts(module, kernel, &quote!(::ferrogrid::device));
+    let values = facts.iter().map(|Fact { cfgs, value, .. }| quote!(#cfgs #value));
+    quote!(#(#values),*)
+}
+
+/// The numbers with their meanings.
+pub(super) fn named(module: &Module, kernel: &Kernel) -> TokenStream {
+    let facts = facts(module, kernel, &quote!(::ferrogrid::__private::device));
+    let facts =
+        facts.iter().map(|Fact { cfgs, what, value, is_hash }| quote!(#cfgs (#what, #value, #is_hash)));
+    quote!([#(#facts),*])
+}

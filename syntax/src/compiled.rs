@@ -1,0 +1,290 @@
+//! What the build step tells the macros of a cargo target's device code, and its form as a text file. The builder
+//! writes it, the macros read it when they expand a module, so both use this one type.
+
+use std::path::PathBuf;
+
+use crate::fingerprint::Fingerprint;
+
+/// The variable that names the folder in which the build step leaves a file for each target.
+pub const TARGETS_VARIABLE: &str = "FERROGRID_TARGETS";
+
+/// The file in that folder that says why nothing could be compiled, where that is so.
+pub const NO_DEVICE_CODE: &str = "no-device-code.txt";
+
+/// The device code of one cargo target, in one variant of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompiledTarget {
+    /// Whether its device code was compiled with `debug_assertions`.
+    pub debug_assertions: bool,
+    /// Its images; each module's kernels are in one of them.
+    pub images: Vec<CompiledImage>,
+    /// Its annotated modules.
+    pub modules: Vec<CompiledModule>,
+}
+
+/// The same kernels for each architecture.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompiledImage {
+    /// Differs between images whose code differs.
+    pub id: u128,
+    /// The code for each architecture.
+    pub codes: Vec<ArchCode>,
+}
+
+/// An image for one architecture.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ArchCode {
+    /// `sm_75`.
+    pub arch: String,
+    /// The version of PTX, major and minor.
+    pub version: (u32, u32),
+    /// The file with the PTX.
+    pub ptx: PathBuf,
+    /// The file with the machine code, if there is one.
+    pub cubin: Option<PathBuf>,
+}
+
+/// An annotated module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompiledModule {
+    /// Its fingerprint.
+    pub fingerprint: Fingerprint,
+    /// The number of its image.
+    pub image: usize,
+    /// Whether the images of the target are embedded beside this module.
+    pub holds_images: bool,
+    /// The module, `crate::a::b`, beside whose item the images are embedded.
+    pub holder: String,
+    /// Its entry points.
+    pub entries: Vec<CompiledEntry>,
+    /// What the device compiler refused in it; if any module has some, the images are incomplete.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// An entry point as the device compiler made it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompiledEntry {
+    /// Its name in the PTX.
+    pub name: String,
+    /// Size and alignment of each parameter.
+    pub params: Vec<(u64, u64)>,
+    /// What the device half knows of the layouts behind them; see the macros' `layout`.
+    pub layout: Vec<u64>,
+}
+
+/// An error of the device compiler's, at a place in the file of its module.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Diagnostic {
+    /// Line and column, counted from 1, of the first character.
+    pub start: (usize, usize),
+    /// The same of the character behind the last.
+    pub end: (usize, usize),
+    /// The message, with its notes on lines of their own.
+    pub message: String,
+}
+
+/// The file name for a target, by what the macros can tell of the one that they run for: what cargo calls its crate,
+/// and whether it is a library, a program (`bin`, `example`) or a test (`test`, `bench`).
+pub fn file_name(kind: TargetClass, crate_name: &str, test: bool) -> String {
+    let suffix = if test { ".cfg-test" } else { "" };
+    format!("{}-{crate_name}{suffix}.txt", kind.name())
+}
+
+/// The kinds of cargo targets that cargo's variables tell apart while rustc runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TargetClass {
+    /// The library.
+    Library,
+    /// A binary or an example.
+    Program,
+    /// An integration test or a bench.
+    Test,
+}
+
+impl TargetClass {
+    fn name(self) -> &'static str {
+        match self {
+            TargetClass::Library => "lib",
+            TargetClass::Program => "bin",
+            TargetClass::Test => "test",
+        }
+    }
+}
+
+impl CompiledTarget {
+    /// The module with this content.
+    pub fn module(&self, fingerprint: Fingerprint) -> Option<&CompiledModule> {
+        self.modules.iter().find(|module| module.fingerprint == fingerprint)
+    }
+
+    /// The text of the file: one fact a line, its fields separated by tabs.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |fields: &[String]| {
+            text.push_str(&fields.iter().map(|field| escaped(field)).collect::<Vec<_>>().join("\t"));
+            text.push('\n');
+        };
+        line(&["debug_assertions".to_owned(), u8::from(self.debug_assertions).to_string()]);
+        for image in &self.images {
+            line(&["image".to_owned(), image.id.to_string()]);
+            for code in &image.codes {
+                let cubin = code.cubin.as_ref().map(path).unwrap_or_default();
+                let (major, minor) = (code.version.0.to_string(), code.version.1.to_string());
+                line(&["code".to_owned(), code.arch.clone(), major, minor, path(&code.ptx), cubin]);
+            }
+        }
+        for module in &self.modules {
+            let holds = u8::from(module.holds_images).to_string();
+            let (fingerprint, image) = (module.fingerprint.to_string(), module.image.to_string());
+            line(&["module".to_owned(), fingerprint, image, holds, module.holder.clone()]);
+            for entry in &module.entries {
+                let params: Vec<String> =
+                    entry.params.iter().map(|(size, align)| format!("{size}:{align}")).collect();
+                let layout: Vec<String> = entry.layout.iter().map(u64::to_string).collect();
+                line(&["entry".to_owned(), entry.name.clone(), params.join(" "), layout.join(" ")]);
+            }
+            for it in &module.diagnostics {
+                let [a, b, c, d] =
+                    [it.start.0, it.start.1, it.end.0, it.end.1].map(|number| number.to_string());
+                line(&["error".to_owned(), a, b, c, d, it.message.clone()]);
+            }
+        }
+        text
+    }
+
+    /// Reads what [`to_text`](Self::to_text) has written; `None` if it is something else.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let mut target = CompiledTarget::default();
+        for line in text.lines() {
+            let fields: Vec<String> = line.split('\t').map(unescaped).collect();
+            let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+            target.add(&fields)?;
+        }
+        Some(target)
+    }
+
+    fn add(&mut self, fields: &[&str]) -> Option<()> {
+        match *fields {
+            ["debug_assertions", on] => self.debug_assertions = on == "1",
+            ["image", id] => self.images.push(CompiledImage { id: id.parse().ok()?, codes: Vec::new() }),
+            ["code", arch, major, minor, ptx, cubin] => self.images.last_mut()?.codes.push(ArchCode {
+                arch: arch.to_owned(),
+                version: (major.parse().ok()?, minor.parse().ok()?),
+                ptx: PathBuf::from(ptx),
+                cubin: (!cubin.is_empty()).then(|| PathBuf::from(cubin)),
+            }),
+            ["module", fingerprint, image, holds, holder] => self.modules.push(CompiledModule {
+                fingerprint: Fingerprint(u128::from_str_radix(fingerprint, 16).ok()?),
+                image: image.parse().ok()?,
+                holds_images: holds == "1",
+                holder: holder.to_owned(),
+                ..CompiledModule::default()
+            }),
+            ["entry", name, params, layout] => self.modules.last_mut()?.entries.push(CompiledEntry {
+                name: name.to_owned(),
+                params: params.split_whitespace().map(pair).collect::<Option<_>>()?,
+                layout: layout.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?,
+            }),
+            ["error", l1, c1, l2, c2, message] => self.modules.last_mut()?.diagnostics.push(Diagnostic {
+                start: (l1.parse().ok()?, c1.parse().ok()?),
+                end: (l2.parse().ok()?, c2.parse().ok()?),
+                message: message.to_owned(),
+            }),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn pair(text: &str) -> Option<(u64, u64)> {
+    let (size, align) = text.split_once(':')?;
+    Some((size.parse().ok()?, align.parse().ok()?))
+}
+
+fn path(path: &PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn escaped(field: &str) -> String {
+    field.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
+}
+
+fn unescaped(field: &str) -> String {
+    let mut text = String::with_capacity(field.len());
+    let mut chars = field.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            text.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('t') => text.push('\t'),
+            Some('n') => text.push('\n'),
+            Some('r') => text.push('\r'),
+            Some(other) => text.push(other),
+            None => {}
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_read_as_it_was_written() {
+        let code = |arch: &str, cubin: Option<&str>| ArchCode {
+            arch: arch.to_owned(),
+            version: (7, 8),
+            ptx: PathBuf::from("/a b/x\\y.ptx"),
+            cubin: cubin.map(PathBuf::from),
+        };
+        let target = CompiledTarget {
+            debug_assertions: true,
+            images: vec![
+                CompiledImage { id: u128::MAX, codes: vec![code("sm_75", None), code("sm_90", Some("/c"))] },
+                CompiledImage { id: 7, codes: Vec::new() },
+            ],
+            modules: vec![CompiledModule {
+                fingerprint: Fingerprint(0xabc),
+                image: 1,
+                holds_images: true,
+                holder: "crate::a".to_owned(),
+                entries: vec![
+                    CompiledEntry {
+                        name: "f_0".to_owned(),
+                        params: vec![(8, 8), (4, 4)],
+                        layout: vec![1, 2],
+                    },
+                    CompiledEntry { name: "empty".to_owned(), ..CompiledEntry::default() },
+                ],
+                diagnostics: vec![Diagnostic {
+                    start: (1, 2),
+                    end: (3, 4),
+                    message: "mismatched\n\ttypes \\n \u{e9}\r".to_owned(),
+                }],
+            }],
+        };
+        assert_eq!(CompiledTarget::from_text(&target.to_text()), Some(target));
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in ["image\tx", "code\tsm_75\t7\t0\t/p\t", "entry\ta\t\t", "module\tzz\t0\t0\t", "nonsense"]
+        {
+            assert_eq!(CompiledTarget::from_text(text), None, "{text}");
+        }
+        assert_eq!(CompiledTarget::from_text(""), Some(CompiledTarget::default()));
+    }
+
+    #[test]
+    fn targets_that_the_macros_can_tell_apart_have_different_files() {
+        let classes = [TargetClass::Library, TargetClass::Program, TargetClass::Test];
+        let names = classes.map(|class| [false, true].map(|test| file_name(class, "app", test)));
+        let mut all: Vec<String> = names.into_iter().flatten().collect();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 6);
+    }
+}
