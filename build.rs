@@ -1,4 +1,4 @@
-//! Compiles the kernels of this package (library, examples, tests and benches) to PTX.
+//! Compiles the kernels of this package (library, tests and benches) to PTX.
 
 fn main() {
     ferrogrid_build::compile()

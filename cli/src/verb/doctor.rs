@@ -13,6 +13,7 @@ use crate::Failure;
 use crate::cargo::Package;
 use crate::finding::{Finding, is_well, report};
 use crate::output;
+use crate::selection::Members;
 use crate::verb::setup;
 
 /// What `doctor` is told.
@@ -25,9 +26,9 @@ pub(crate) struct Options {
 
 /// Prints all findings; fails if something is wrong.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let package = Package::find();
-    let mut findings = Vec::new();
-    findings.extend(package.as_ref().map(package_finding));
+    let packages = Members::find().map(|members| members.at_hand()).unwrap_or_default();
+    let mut findings: Vec<Finding> = packages.iter().map(package_finding).collect();
+    let target_folder = packages.first().and_then(Package::target_folder);
     let architectures = match setup::architectures() {
         Ok(architectures) => architectures,
         Err(error) => {
@@ -43,8 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     findings.push(mathematics());
     findings.push(driver());
     findings.extend(Device::all().iter().map(|it| device(it, &architectures)));
-    findings
-        .extend(CudaTool::ALL.map(|tool| cuda_tool(tool, package.as_ref().and_then(Package::target_folder))));
+    findings.extend(CudaTool::ALL.map(|tool| cuda_tool(tool, target_folder)));
     findings.extend([nvrtc(), nvjitlink()]);
     if options.json {
         output::line(format_args!("{:#}", report(&findings)))?;

@@ -19,6 +19,7 @@ use ferrogrid_build::inspect::{
 use crate::Failure;
 use crate::cargo::{self, Package};
 use crate::output;
+use crate::selection::Selection;
 use crate::verb::setup;
 use occupancy::{BlockNeeds, Row};
 
@@ -48,6 +49,8 @@ pub(crate) struct Options {
     json: bool,
     #[command(flatten)]
     features: Features,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// The cargo target that is looked at; all of the package if none is named.
@@ -132,7 +135,7 @@ struct Workplace {
 
 /// Builds, looks, prints.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let package = Package::current()?;
+    let package = package(options)?;
     setup::ensure()?;
     let record = Record::load(&cargo::out_dir(&package, &options.features.arguments())?)?;
     let target = options.target.named(&package);
@@ -158,6 +161,19 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         output::line(text::report(&inspections, &place.sources, place.package.target_folder()).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The package that is looked at: where an example is named, the one that has it.
+fn package(options: &Options) -> Result<Package, Failure> {
+    if let Some(example) = &options.target.example {
+        let has = |it: &Package| it.sources("example").iter().any(|(name, _)| name == example);
+        let mut having = options.selection.with_example_packages()?;
+        having.retain(has);
+        if let [package] = having.as_slice() {
+            return Ok(package.clone());
+        }
+    }
+    options.selection.one("a build step for kernels", |it| it.depends_on("ferrogrid-build", Some("build")))
 }
 
 /// Of kernels in several targets those of the library, or of the program if there is only one, as these two are what

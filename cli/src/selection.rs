@@ -1,0 +1,121 @@
+//! Which packages a verb is about: the one named by `--package`, else the one whose folder we are in, else, in the
+//! folder of a virtual workspace, all of its members.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::Failure;
+use crate::cargo::{self, Package};
+
+/// The option that names a package.
+#[derive(clap::Args)]
+pub(crate) struct Selection {
+    /// The package of the workspace that is meant [default: the one in this folder].
+    #[arg(short, long, value_name = "NAME")]
+    package: Option<String>,
+}
+
+impl Selection {
+    /// The packages that are meant.
+    ///
+    /// # Errors
+    /// If this is no folder of a package or workspace, and for names of no member.
+    pub(crate) fn packages(&self) -> Result<Vec<Package>, Failure> {
+        self.of(&Members::current()?)
+    }
+
+    /// The same, with the members in the folders `examples` of these packages: a package may have its examples in
+    /// packages of their own, which spares its tests their dependencies, and them those of its tests.
+    ///
+    /// # Errors
+    /// As for [`packages`](Selection::packages).
+    pub(crate) fn with_example_packages(&self) -> Result<Vec<Package>, Failure> {
+        let members = Members::current()?;
+        let selected = self.of(&members)?;
+        let is_selected = |it: &Package| selected.iter().any(|other| other.manifest == it.manifest);
+        let is_of = |it: &Package| {
+            selected.iter().any(|other| it.folder().starts_with(other.folder().join("examples")))
+        };
+        Ok(members.all.into_iter().filter(|it| is_selected(it) || is_of(it)).collect())
+    }
+
+    /// The one package that is meant; in a virtual workspace the only one with what the verb needs, which `has`
+    /// says and `what` names.
+    ///
+    /// # Errors
+    /// As for [`packages`](Selection::packages), and if none or several members have it.
+    pub(crate) fn one(&self, what: &str, has: impl Fn(&Package) -> bool) -> Result<Package, Failure> {
+        let members = Members::current()?;
+        let mut selected = self.of(&members)?;
+        if selected.len() > 1 {
+            selected.retain(has);
+        }
+        match selected.len() {
+            1 => Ok(selected.remove(0)),
+            0 => {
+                Err(format!("no package of this workspace has {what}; there are: {}", members.names()).into())
+            }
+            _ => Err(format!(
+                "several packages of this workspace have {what}; choose one with --package: {}",
+                names(&selected)
+            )
+            .into()),
+        }
+    }
+
+    fn of(&self, members: &Members) -> Result<Vec<Package>, Failure> {
+        let Some(name) = &self.package else { return Ok(members.at_hand()) };
+        match members.all.iter().find(|member| member.name() == name) {
+            Some(member) => Ok(vec![member.clone()]),
+            None => {
+                Err(format!("this workspace has no package `{name}`; there are: {}", members.names()).into())
+            }
+        }
+    }
+
+    /// The name that was given.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.package.as_deref()
+    }
+}
+
+/// The members of the workspace at hand; a package without a workspace is one of its own.
+pub(crate) struct Members {
+    /// The `Cargo.toml` of the package or virtual workspace that we are in.
+    manifest: PathBuf,
+    all: Vec<Package>,
+}
+
+impl Members {
+    fn current() -> Result<Self, Failure> {
+        let (manifest, all) = cargo::workspace(Stdio::inherit)?;
+        if all.is_empty() {
+            return Err(format!("the workspace of {} has no packages", manifest.display()).into());
+        }
+        Ok(Members { manifest, all })
+    }
+
+    /// The same where there need not be any.
+    pub(crate) fn find() -> Option<Self> {
+        let (manifest, all) = cargo::workspace(Stdio::null).ok()?;
+        Some(Members { manifest, all })
+    }
+
+    /// The package whose folder, or a folder below it, we are in; else all.
+    pub(crate) fn at_hand(&self) -> Vec<Package> {
+        let here = |member: &&Package| is_same(&member.manifest, &self.manifest);
+        self.all.iter().find(here).map_or_else(|| self.all.clone(), |package| vec![package.clone()])
+    }
+
+    fn names(&self) -> String {
+        names(&self.all)
+    }
+}
+
+fn names(packages: &[Package]) -> String {
+    packages.iter().map(Package::name).collect::<Vec<_>>().join(", ")
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
