@@ -165,8 +165,14 @@ pub(crate) fn build(command: &mut Command) -> Result<Vec<Executable>, Failure> {
 /// options that choose the package's features.
 pub(crate) fn out_dir(package: &Package, features: &[String]) -> Result<PathBuf, Failure> {
     let mut command = command();
-    command.args(["check", "--quiet", "--message-format=json-render-diagnostics", "--manifest-path"]);
-    command.arg(&package.manifest).args(features).stderr(Stdio::inherit());
+    command.args([
+        "check",
+        "--quiet",
+        "--message-format=json-render-diagnostics",
+        "--package",
+        package.name(),
+    ]);
+    command.arg("--manifest-path").arg(&package.manifest).args(features).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| cannot_start(&command, &error))?;
     if !output.status.success() {
         return Err("the build failed".into());

@@ -7,6 +7,9 @@ use std::process::Stdio;
 use crate::Failure;
 use crate::cargo::{self, Package};
 
+/// Where a package has its targets, or packages with them.
+const TARGET_FOLDERS: [&str; 3] = ["examples", "tests", "benches"];
+
 /// The option that names a package.
 #[derive(clap::Args)]
 pub(crate) struct Selection {
@@ -24,42 +27,41 @@ impl Selection {
         self.of(&Members::current()?)
     }
 
-    /// The same, with the members in the folders `examples` of these packages: a package may have its examples in
-    /// packages of their own, which spares its tests their dependencies, and them those of its tests.
+    /// The same, with the members in folders `examples`, `tests` and `benches` of these packages: a package may have such
+    /// targets in packages of their own, which spares who depends on it the compilation of their kernels.
     ///
     /// # Errors
     /// As for [`packages`](Selection::packages).
-    pub(crate) fn with_example_packages(&self) -> Result<Vec<Package>, Failure> {
+    pub(crate) fn family(&self) -> Result<Vec<Package>, Failure> {
         let members = Members::current()?;
-        let selected = self.of(&members)?;
-        let is_selected = |it: &Package| selected.iter().any(|other| other.manifest == it.manifest);
-        let is_of = |it: &Package| {
-            selected.iter().any(|other| it.folder().starts_with(other.folder().join("examples")))
-        };
-        Ok(members.all.into_iter().filter(|it| is_selected(it) || is_of(it)).collect())
+        Ok(members.family(&self.of(&members)?))
     }
 
-    /// The one package that is meant; in a virtual workspace the only one with what the verb needs, which `has`
-    /// says and `what` names.
+    /// The one package that is meant: the package at hand, if it has what the verb needs, which `has` says and `what`
+    /// names; else the only one of its family, or of a virtual workspace, that has it.
     ///
     /// # Errors
     /// As for [`packages`](Selection::packages), and if none or several members have it.
     pub(crate) fn one(&self, what: &str, has: impl Fn(&Package) -> bool) -> Result<Package, Failure> {
         let members = Members::current()?;
-        let mut selected = self.of(&members)?;
-        if selected.len() > 1 {
-            selected.retain(has);
+        let selected = self.of(&members)?;
+        if let [package] = selected.as_slice()
+            && has(package)
+        {
+            return Ok(package.clone());
         }
-        match selected.len() {
-            1 => Ok(selected.remove(0)),
+        let mut having = members.family(&selected);
+        having.retain(has);
+        match having.len() {
+            1 => Ok(having.remove(0)),
             0 => {
-                Err(format!("no package of this workspace has {what}; there are: {}", members.names()).into())
+                Err(format!("{what} are in none of the packages {}", names(&members.family(&selected)))
+                    .into())
             }
-            _ => Err(format!(
-                "several packages of this workspace have {what}; choose one with --package: {}",
-                names(&selected)
-            )
-            .into()),
+            _ => {
+                Err(format!("{what} are in several packages; choose one with --package: {}", names(&having))
+                    .into())
+            }
         }
     }
 
@@ -105,6 +107,18 @@ impl Members {
     pub(crate) fn at_hand(&self) -> Vec<Package> {
         let here = |member: &&Package| is_same(&member.manifest, &self.manifest);
         self.all.iter().find(here).map_or_else(|| self.all.clone(), |package| vec![package.clone()])
+    }
+
+    /// `packages`, and the members in their folders of targets.
+    pub(crate) fn family(&self, packages: &[Package]) -> Vec<Package> {
+        let belongs = |it: &&Package| {
+            packages.iter().any(|package| {
+                let folders = TARGET_FOLDERS.map(|folder| package.folder().join(folder));
+                package.manifest == it.manifest
+                    || folders.iter().any(|folder| it.folder().starts_with(folder))
+            })
+        };
+        self.all.iter().filter(belongs).cloned().collect()
     }
 
     fn names(&self) -> String {

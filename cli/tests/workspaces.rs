@@ -95,9 +95,9 @@ fn in_a_virtual_workspace_all_members_are_meant() {
     let text = error(&run(folder.path(), &["run"]));
     assert!(text.contains("there are the examples alone, show, show and the programs a, b"), "{text}");
     let text = error(&run(folder.path(), &["inspect", "kernel"]));
-    assert!(text.contains("no package of this workspace has a build step for kernels"), "{text}");
+    assert!(text.contains("kernels are in none of the packages a, b"), "{text}");
     let text = error(&run(folder.path(), &["bench"]));
-    assert!(text.contains("no package of this workspace has benches; there are: a, b"), "{text}");
+    assert!(text.contains("benches are in none of the packages a, b"), "{text}");
 }
 
 #[test]

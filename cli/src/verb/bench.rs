@@ -77,7 +77,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 fn build(package: &Package, options: &Options) -> Result<Vec<Executable>, Failure> {
     let known: Vec<String> = package.sources("bench").into_iter().map(|(name, _)| name).collect();
     let mut command = cargo::command();
-    command.args(["bench", "--no-run", "--manifest-path"]).arg(&package.manifest);
+    command.args(["bench", "--no-run", "--package", package.name()]);
+    command.arg("--manifest-path").arg(&package.manifest);
     match &options.bench {
         Some(name) if !known.contains(name) => {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -34,7 +34,7 @@ const MARK: &str = "ferrogrid-bundle.txt";
 
 /// Builds all, copies all, writes the script.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let packages = options.selection.with_example_packages()?;
+    let packages = options.selection.family()?;
     setup::ensure()?;
     let mut skip = options.skip.clone();
     skip.extend(packages.iter().flat_map(|package| package.setting("bundle.skip")));
@@ -67,7 +67,8 @@ fn folder(executable: &Executable) -> Option<&'static str> {
 fn build(package: &Package) -> Result<Vec<Executable>, Failure> {
     let release = |arguments: &[&str]| {
         let mut command = cargo::command();
-        command.args(arguments).args(["--release", "--manifest-path"]).arg(&package.manifest);
+        command.args(arguments).args(["--release", "--package", package.name()]);
+        command.arg("--manifest-path").arg(&package.manifest);
         cargo::build(command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols"))
     };
     let mut executables = release(&["test", "--no-run", "--tests", "--benches"])?;

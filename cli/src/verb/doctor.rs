@@ -26,7 +26,7 @@ pub(crate) struct Options {
 
 /// Prints all findings; fails if something is wrong.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let packages = Members::find().map(|members| members.at_hand()).unwrap_or_default();
+    let packages = Members::find().map(|it| it.family(&it.at_hand())).unwrap_or_default();
     let mut findings: Vec<Finding> = packages.iter().map(package_finding).collect();
     let target_folder = packages.first().and_then(Package::target_folder);
     let architectures = match setup::architectures() {
@@ -58,7 +58,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 fn package_finding(package: &Package) -> Finding {
     let place = package.manifest.display();
     let has_script = package.has_build_script();
-    match (package.depends_on("ferrogrid", None), package.depends_on("ferrogrid-build", Some("build"))) {
+    if package.name() == "ferrogrid" {
+        return Finding::ok("package", format!("{place} is Ferrogrid"));
+    }
+    match (uses(package), package.depends_on("ferrogrid-build", Some("build"))) {
         (false, false) => Finding::note("package", format!("{place} does not use Ferrogrid"), None),
         (true, true) if has_script => Finding::ok("package", format!("{place} compiles kernels")),
         (true, true) => Finding::wrong(
@@ -77,6 +80,11 @@ fn package_finding(package: &Package) -> Finding {
             "cargo add ferrogrid",
         ),
     }
+}
+
+/// Whether anything of the package depends on Ferrogrid: tests, examples and benches may alone.
+fn uses(package: &Package) -> bool {
+    package.depends_on("ferrogrid", None) || package.depends_on("ferrogrid", Some("dev"))
 }
 
 /// The compilers that were looked at, and what the one that is used has for each architecture.

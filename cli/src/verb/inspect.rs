@@ -163,17 +163,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The package that is looked at: where an example is named, the one that has it.
+/// The package that is looked at: that with the target which is named, else one with a build step.
 fn package(options: &Options) -> Result<Package, Failure> {
-    if let Some(example) = &options.target.example {
-        let has = |it: &Package| it.sources("example").iter().any(|(name, _)| name == example);
-        let mut having = options.selection.with_example_packages()?;
-        having.retain(has);
-        if let [package] = having.as_slice() {
-            return Ok(package.clone());
-        }
-    }
-    options.selection.one("a build step for kernels", |it| it.depends_on("ferrogrid-build", Some("build")))
+    let target = &options.target;
+    let named = [("example", &target.example), ("test", &target.test), ("bench", &target.bench)];
+    let named = named.into_iter().find_map(|(kind, name)| Some((kind, name.as_deref()?)));
+    let has_build_step = |it: &Package| it.depends_on("ferrogrid-build", Some("build"));
+    options.selection.one("kernels", |it| {
+        let has = |(kind, name)| it.sources(kind).iter().any(|(target, _)| target == name);
+        has_build_step(it) && named.is_none_or(has)
+    })
 }
 
 /// Of kernels in several targets those of the library, or of the program if there is only one, as these two are what

@@ -32,7 +32,7 @@ pub(crate) struct Options {
 
 /// Lists, or sets up, builds, runs.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let packages = options.selection.with_example_packages()?;
+    let packages = options.selection.family()?;
     if options.all || options.list {
         let examples = Example::all(&packages)?;
         if examples.is_empty() {
@@ -48,7 +48,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     setup::ensure()?;
     let mut command = cargo::command();
     command.args(["run", "--release", "--manifest-path"]).arg(&program.package.manifest);
-    command.args([program.kind, &program.name, "--"]).args(&options.arguments);
+    command
+        .args(["--package", program.package.name(), program.kind, &program.name, "--"])
+        .args(&options.arguments);
     cargo::run(&mut command)
 }
 

@@ -29,7 +29,8 @@ pub(super) fn run(packages: &[Package], examples: &[Example]) -> Result<ExitCode
     let mut executables = BTreeMap::new();
     for package in packages.iter().filter(|it| examples.iter().any(|example| example.package == it.name())) {
         let mut command = cargo::command();
-        command.args(["build", "--release", "--examples", "--manifest-path"]).arg(&package.manifest);
+        command.args(["build", "--release", "--examples", "--package", package.name()]);
+        command.arg("--manifest-path").arg(&package.manifest);
         executables.insert(package.name(), cargo::build(&mut command)?);
     }
     let mut runs = Vec::new();
