@@ -1,5 +1,5 @@
 //! The examples as a reader and a user meet them: each tells its place in the learning order, stays short,
-//! and passes on the CPU device. It must not know what any of them does. `cargo test` builds them before.
+//! and passes on the CPU device. `cargo test --workspace` builds them before.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ fn main() -> std::process::ExitCode {
 fn sources() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let files = std::fs::read_dir(folder).expect("the examples").map(|entry| entry.expect("a file").path());
+    // Beside them are the package's own Cargo.toml and build.rs.
+    let files =
+        files.filter(|path| path.extension().is_some_and(|it| it == "rs") && !path.ends_with("build.rs"));
     let name = |path: &PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
     let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a text");
     let mut sources: Vec<_> = files.map(|path| (name(&path), read(&path))).collect();
@@ -73,7 +76,11 @@ fn passes(name: &str) -> Result<(), Failed> {
     let profile = this.ancestors().nth(2).ok_or("this test is not in a target folder")?;
     let program = profile.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
     if !program.exists() {
-        return Err(format!("{} is not built: cargo build --examples", program.display()).into());
+        return Err(format!(
+            "{} is not built: cargo build -p ferrogrid-examples --examples",
+            program.display()
+        )
+        .into());
     }
     let mut command = Command::new(program);
     command.current_dir(env!("CARGO_MANIFEST_DIR")).env("FERROGRID_DEVICE", "cpu");

@@ -1,5 +1,5 @@
-//! Calls to cargo: the package at hand, its targets, and builds whose executables are wanted. It
-//! must not know verbs.
+//! Calls to cargo: the targets of packages, and builds whose executables are wanted. Which packages a verb is
+//! about, `selection.rs` says.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,12 @@ pub(crate) fn command() -> Command {
 pub(crate) fn pass_through<S: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = S>,
 ) -> Result<ExitCode, Failure> {
-    let mut command = command();
-    let status = command.args(arguments).status().map_err(|error| cannot_start(&command, &error))?;
+    run(command().args(arguments))
+}
+
+/// Runs a command, its output going where ours goes.
+pub(crate) fn run(command: &mut Command) -> Result<ExitCode, Failure> {
+    let status = command.status().map_err(|error| cannot_start(command, &error))?;
     Ok(exit_code(status))
 }
 
@@ -35,7 +39,8 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// The package whose folder, or a folder below it, we are in.
+/// A package of the workspace at hand.
+#[derive(Clone)]
 pub(crate) struct Package {
     /// Its `Cargo.toml`.
     pub(crate) manifest: PathBuf,
@@ -44,31 +49,9 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// Asks cargo.
-    pub(crate) fn current() -> Result<Self, Failure> {
-        let located = output(command().args(["locate-project", "--message-format=plain"]))?;
-        Self::at(PathBuf::from(located.trim()))
-    }
-
-    /// The same where there need not be one.
-    pub(crate) fn find() -> Option<Self> {
-        let located = command().args(["locate-project", "--message-format=plain"]).output().ok()?;
-        let manifest = String::from_utf8(located.stdout).ok()?;
-        located.status.success().then(|| Self::at(PathBuf::from(manifest.trim())).ok())?
-    }
-
-    fn at(manifest: PathBuf) -> Result<Self, Failure> {
-        let text = output(
-            command().args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"]).arg(&manifest),
-        )?;
-        let all: Value = serde_json::from_str(&text)?;
-        let packages = all["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let ours = packages
-            .iter()
-            .find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest));
-        let metadata = ours.cloned().ok_or_else(|| format!("{} has no package", manifest.display()))?;
-        let target_folder = all["target_directory"].as_str().map(PathBuf::from);
-        Ok(Package { manifest, metadata, target_folder })
+    /// The folder of its `Cargo.toml`.
+    pub(crate) fn folder(&self) -> &Path {
+        self.manifest.parent().unwrap_or(Path::new(""))
     }
 
     /// Its name.
@@ -104,9 +87,11 @@ impl Package {
     }
 
     /// Its targets of `kind` (`example`, `test`, `bench`, `bin`): their names, and their first source files.
+    /// Examples that are libraries (`crate-type = ["cdylib"]`) are left out: nobody can run them.
     pub(crate) fn sources(&self, kind: &str) -> Vec<(String, PathBuf)> {
         let targets = self.metadata["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let of_kind = targets.iter().filter(|target| target_kind(target) == Some(kind));
+        let is_program = |target: &Value| kind != "example" || target["crate_types"][0] == "bin";
+        let of_kind = targets.iter().filter(|target| target_kind(target) == Some(kind) && is_program(target));
         let text = |target: &Value, key| target[key].as_str().map(str::to_owned);
         of_kind.filter_map(|it| Some((text(it, "name")?, text(it, "src_path")?.into()))).collect()
     }
@@ -122,12 +107,37 @@ fn target_kind(target: &Value) -> Option<&str> {
     target["kind"].get(0).and_then(Value::as_str)
 }
 
-fn output(command: &mut Command) -> Result<String, Failure> {
-    let output = command.stderr(Stdio::inherit()).output().map_err(|error| cannot_start(command, &error))?;
-    if !output.status.success() {
-        return Err("cargo could not tell what package this is".into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
+/// The `Cargo.toml` of the package or virtual workspace that we are in, and what cargo says of its workspace;
+/// what cargo has to say against it goes to `errors`.
+pub(crate) fn workspace(errors: impl Fn() -> Stdio) -> Result<(PathBuf, Vec<Package>), Failure> {
+    let ask = |command: &mut Command| -> Result<String, Failure> {
+        let output = command.stderr(errors()).output().map_err(|error| cannot_start(command, &error))?;
+        if !output.status.success() {
+            return Err("cargo could not tell what package this is".into());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let located = ask(command().args(["locate-project", "--message-format=plain"]))?;
+    let manifest = PathBuf::from(located.trim());
+    let mut query = command();
+    query.args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"]).arg(&manifest);
+    let all: Value = serde_json::from_str(&ask(&mut query)?)?;
+    Ok((manifest, members(&all)))
+}
+
+/// The packages of a workspace, by name.
+fn members(all: &Value) -> Vec<Package> {
+    let package = |metadata: &Value| {
+        Some(Package {
+            manifest: metadata["manifest_path"].as_str()?.into(),
+            metadata: metadata.clone(),
+            target_folder: all["target_directory"].as_str().map(PathBuf::from),
+        })
+    };
+    let packages = all["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut members: Vec<Package> = packages.iter().filter_map(package).collect();
+    members.sort_by(|a, b| a.name().cmp(b.name()));
+    members
 }
 
 /// An executable that a build made.
@@ -155,8 +165,14 @@ pub(crate) fn build(command: &mut Command) -> Result<Vec<Executable>, Failure> {
 /// options that choose the package's features.
 pub(crate) fn out_dir(package: &Package, features: &[String]) -> Result<PathBuf, Failure> {
     let mut command = command();
-    command.args(["check", "--quiet", "--message-format=json-render-diagnostics", "--manifest-path"]);
-    command.arg(&package.manifest).args(features).stderr(Stdio::inherit());
+    command.args([
+        "check",
+        "--quiet",
+        "--message-format=json-render-diagnostics",
+        "--package",
+        package.name(),
+    ]);
+    command.arg("--manifest-path").arg(&package.manifest).args(features).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| cannot_start(&command, &error))?;
     if !output.status.success() {
         return Err("the build failed".into());

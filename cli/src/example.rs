@@ -2,7 +2,7 @@
 //! learning order that follows. It must not know how examples are built or run.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::Failure;
 use crate::cargo::Package;
@@ -12,6 +12,8 @@ use crate::cargo::Package;
 pub(crate) struct Example {
     /// The target's name.
     pub(crate) name: String,
+    /// The package that it is of.
+    pub(crate) package: String,
     /// Its place in the learning order, `1.2`; empty if it has none.
     pub(crate) number: String,
     /// The rest of the first line of its documentation; empty if there is none.
@@ -19,30 +21,34 @@ pub(crate) struct Example {
 }
 
 impl Example {
-    /// The examples of `package` in learning order; those without a number follow, by name.
+    /// The examples of `packages` in learning order; those without a number follow, by name.
     ///
     /// # Errors
     /// For a source that cannot be read.
-    pub(crate) fn all(package: &Package) -> Result<Vec<Example>, Failure> {
-        let read = |(name, source): (String, PathBuf)| Self::read(name, &source);
-        let mut examples = package.sources("example").into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    pub(crate) fn all(packages: &[Package]) -> Result<Vec<Example>, Failure> {
+        let mut examples = Vec::new();
+        for package in packages {
+            for (name, source) in package.sources("example") {
+                examples.push(Self::read(package.name(), name, &source)?);
+            }
+        }
         examples.sort_by_cached_key(Example::place);
         Ok(examples)
     }
 
-    fn read(name: String, source: &Path) -> Result<Self, Failure> {
+    fn read(package: &str, name: String, source: &Path) -> Result<Self, Failure> {
         let text = fs::read_to_string(source).map_err(|error| format!("{}: {error}", source.display()))?;
-        Ok(Self::parse(name, &text))
+        Ok(Self::parse(package, name, &text))
     }
 
-    fn parse(name: String, text: &str) -> Self {
+    fn parse(package: &str, name: String, text: &str) -> Self {
         let header = text.lines().find_map(|line| line.strip_prefix("//!")).unwrap_or_default().trim();
         let (first, rest) = header.split_once(' ').unwrap_or((header, ""));
         let is_number = first.split('.').all(|part| part.parse::<u32>().is_ok());
         let (number, title) = if is_number { (first, rest.trim_start()) } else { ("", header) };
         let of_itself = title.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix(':'));
         let summary = of_itself.unwrap_or(title).trim_start().to_owned();
-        Example { number: number.to_owned(), summary, name }
+        Example { number: number.to_owned(), summary, package: package.to_owned(), name }
     }
 
     /// What the order goes by: 1.9 comes before 1.10, and a number before none.
@@ -57,7 +63,7 @@ mod tests {
     use super::*;
 
     fn parsed(name: &str, text: &str) -> (String, String) {
-        let example = Example::parse(name.to_owned(), text);
+        let example = Example::parse("p", name.to_owned(), text);
         (example.number, example.summary)
     }
 
@@ -80,6 +86,7 @@ mod tests {
         let mut examples = [("d", ""), ("b", "1.10"), ("c", "2.1"), ("a", "1.9"), ("e", "1"), ("a2", "")]
             .map(|(name, number)| Example {
                 name: name.to_owned(),
+                package: String::new(),
                 number: number.to_owned(),
                 summary: String::new(),
             });

@@ -5,6 +5,7 @@ mod cargo;
 mod example;
 mod finding;
 mod output;
+mod selection;
 mod verb;
 
 use std::process::ExitCode;

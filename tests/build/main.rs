@@ -123,18 +123,42 @@ fn of_a_path_dependency_only_the_librarys_kernels_are_compiled() {
     let outside = Outside::new();
     let output = outside.cargo(&["build", "--message-format=json"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
+    let messages = std::str::from_utf8(&output.stdout).unwrap().lines();
+    let steps: Vec<tinyjson::JsonValue> = messages
+        .filter(|line| line.contains("\"build-script-executed\""))
+        .map(|line| line.parse().unwrap())
+        .collect();
     let of_step = |package: &str| {
-        let messages = std::str::from_utf8(&output.stdout).unwrap().lines();
-        let mut steps = messages.filter(|line| line.contains("\"build-script-executed\""));
-        let step = steps.find(|line| line.contains(package)).unwrap();
-        let message: tinyjson::JsonValue = step.parse().unwrap();
-        let folder = message["out_dir"].get::<String>().unwrap();
+        let is_it = |step: &&tinyjson::JsonValue| {
+            package_name(step["package_id"].get::<String>().unwrap()) == package
+        };
+        let step = steps.iter().find(is_it).unwrap_or_else(|| panic!("{package} has no build step"));
+        let folder = step["out_dir"].get::<String>().unwrap();
         let files = fs::read_dir(Path::new(folder).join("ferrogrid")).unwrap();
         let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name.ends_with(".ptx")).collect::<Vec<_>>()
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".ptx")).collect();
+        names.sort();
+        names
     };
-    assert_eq!(of_step("#outside@"), ["bin-outside.sm_75.ptx"]);
-    assert_eq!(of_step("#ferrogrid@"), Vec::<String>::new(), "its library has no kernels");
+    assert_eq!(of_step("outside"), ["bin-outside.sm_75.ptx"]);
+    assert_eq!(of_step("with-kernels"), ["lib-with_kernels.sm_75.ptx"]);
+}
+
+/// The name in a package id of cargo's: `path+file:///folder#name@0.1.0`, or `path+file:///name#0.1.0` where the folder
+/// has the package's name.
+fn package_name(id: &str) -> &str {
+    let (source, package) = id.rsplit_once('#').unwrap();
+    match package.split_once('@') {
+        Some((name, _)) => name,
+        None => source.rsplit('/').next().unwrap(),
+    }
+}
+
+#[test]
+fn package_ids_of_both_forms_are_read() {
+    assert_eq!(package_name("path+file:///a/main#ferrogrid@0.1.0"), "ferrogrid");
+    assert_eq!(package_name("path+file:///a/ferrogrid#0.1.0"), "ferrogrid");
+    assert_eq!(package_name("registry+https://host/index#half@2.4.0"), "half");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::Failure;
 use crate::cargo::{self, Executable, Package};
 use crate::output;
+use crate::selection::Selection;
 use crate::verb::setup;
 
 /// What `bench` is told.
@@ -34,6 +35,8 @@ pub(crate) struct Options {
     /// Print the results as JSON instead of tables.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// Stands in programs with the harness (`MARK` in `ferrogrid-bench`).
@@ -41,7 +44,7 @@ const MARK: &[u8] = b"ferrogrid-bench harness, interface 1";
 
 /// Sets up, builds, runs, sums up; fails if a bench fails.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let package = Package::current()?;
+    let package = options.selection.one("benches", |it| !it.sources("bench").is_empty())?;
     setup::ensure()?;
     let benches = build(&package, options)?;
     let target = package.target_folder().unwrap_or(Path::new("target"));
@@ -74,7 +77,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 fn build(package: &Package, options: &Options) -> Result<Vec<Executable>, Failure> {
     let known: Vec<String> = package.sources("bench").into_iter().map(|(name, _)| name).collect();
     let mut command = cargo::command();
-    command.args(["bench", "--no-run", "--manifest-path"]).arg(&package.manifest);
+    command.args(["bench", "--no-run", "--package", package.name()]);
+    command.arg("--manifest-path").arg(&package.manifest);
     match &options.bench {
         Some(name) if !known.contains(name) => {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use crate::Failure;
 use crate::cargo::{self, Executable, Package};
 use crate::example::Example;
+use crate::selection::Selection;
 use crate::verb::setup;
 
 /// What `bundle` is told.
@@ -20,6 +21,8 @@ pub(crate) struct Options {
     /// A target to leave out; also `skip` in `[package.metadata.ferrogrid.bundle]`.
     #[arg(long, value_name = "NAME")]
     skip: Vec<String>,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// The folder of each kind of target, and whether the script runs what is in it.
@@ -31,17 +34,21 @@ const MARK: &str = "ferrogrid-bundle.txt";
 
 /// Builds all, copies all, writes the script.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let package = Package::current()?;
+    let packages = options.selection.family()?;
     setup::ensure()?;
-    let skip = [options.skip.clone(), package.setting("bundle.skip")].concat();
-    let mut executables = build(&package)?;
+    let mut skip = options.skip.clone();
+    skip.extend(packages.iter().flat_map(|package| package.setting("bundle.skip")));
+    let mut executables = Vec::new();
+    for package in &packages {
+        executables.extend(build(package)?);
+    }
     executables.retain(|executable| !skip.contains(&executable.name) && folder(executable).is_some());
     if executables.is_empty() {
         return Err("this package has no tests, examples or benches to bundle".into());
     }
     clear(&options.out)?;
     let size = copy(&executables, &options.out)?;
-    fs::write(options.out.join("run.sh"), script(&programs(&executables, &Example::all(&package)?)))?;
+    fs::write(options.out.join("run.sh"), script(&programs(&executables, &Example::all(&packages)?)))?;
     println!(
         "{} executables, {:.1} MiB, in {}; there: sh run.sh",
         executables.len(),
@@ -60,7 +67,8 @@ fn folder(executable: &Executable) -> Option<&'static str> {
 fn build(package: &Package) -> Result<Vec<Executable>, Failure> {
     let release = |arguments: &[&str]| {
         let mut command = cargo::command();
-        command.args(arguments).args(["--release", "--manifest-path"]).arg(&package.manifest);
+        command.args(arguments).args(["--release", "--package", package.name()]);
+        command.arg("--manifest-path").arg(&package.manifest);
         cargo::build(command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols"))
     };
     let mut executables = release(&["test", "--no-run", "--tests", "--benches"])?;
@@ -184,8 +192,12 @@ mod tests {
             fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
             Executable { kind: kind.to_owned(), name: name.to_owned(), path }
         };
-        let example =
-            |name: &str| Example { number: "1".to_owned(), summary: String::new(), name: name.to_owned() };
+        let example = |name: &str| Example {
+            number: "1".to_owned(),
+            summary: String::new(),
+            package: String::new(),
+            name: name.to_owned(),
+        };
         let executables = [
             executable("example", "later", "exit 3"),
             executable("example", "first", "echo 'device  NVIDIA H200'"),

@@ -13,6 +13,7 @@ use crate::Failure;
 use crate::cargo::Package;
 use crate::finding::{Finding, is_well, report};
 use crate::output;
+use crate::selection::Members;
 use crate::verb::setup;
 
 /// What `doctor` is told.
@@ -25,9 +26,9 @@ pub(crate) struct Options {
 
 /// Prints all findings; fails if something is wrong.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let package = Package::find();
-    let mut findings = Vec::new();
-    findings.extend(package.as_ref().map(package_finding));
+    let packages = Members::find().map(|it| it.family(&it.at_hand())).unwrap_or_default();
+    let mut findings: Vec<Finding> = packages.iter().map(package_finding).collect();
+    let target_folder = packages.first().and_then(Package::target_folder);
     let architectures = match setup::architectures() {
         Ok(architectures) => architectures,
         Err(error) => {
@@ -43,8 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     findings.push(mathematics());
     findings.push(driver());
     findings.extend(Device::all().iter().map(|it| device(it, &architectures)));
-    findings
-        .extend(CudaTool::ALL.map(|tool| cuda_tool(tool, package.as_ref().and_then(Package::target_folder))));
+    findings.extend(CudaTool::ALL.map(|tool| cuda_tool(tool, target_folder)));
     findings.extend([nvrtc(), nvjitlink()]);
     if options.json {
         output::line(format_args!("{:#}", report(&findings)))?;
@@ -58,7 +58,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 fn package_finding(package: &Package) -> Finding {
     let place = package.manifest.display();
     let has_script = package.has_build_script();
-    match (package.depends_on("ferrogrid", None), package.depends_on("ferrogrid-build", Some("build"))) {
+    if package.name() == "ferrogrid" {
+        return Finding::ok("package", format!("{place} is Ferrogrid"));
+    }
+    match (uses(package), package.depends_on("ferrogrid-build", Some("build"))) {
         (false, false) => Finding::note("package", format!("{place} does not use Ferrogrid"), None),
         (true, true) if has_script => Finding::ok("package", format!("{place} compiles kernels")),
         (true, true) => Finding::wrong(
@@ -77,6 +80,11 @@ fn package_finding(package: &Package) -> Finding {
             "cargo add ferrogrid",
         ),
     }
+}
+
+/// Whether anything of the package depends on Ferrogrid: tests, examples and benches may alone.
+fn uses(package: &Package) -> bool {
+    package.depends_on("ferrogrid", None) || package.depends_on("ferrogrid", Some("dev"))
 }
 
 /// The compilers that were looked at, and what the one that is used has for each architecture.

@@ -19,6 +19,7 @@ use ferrogrid_build::inspect::{
 use crate::Failure;
 use crate::cargo::{self, Package};
 use crate::output;
+use crate::selection::Selection;
 use crate::verb::setup;
 use occupancy::{BlockNeeds, Row};
 
@@ -48,6 +49,8 @@ pub(crate) struct Options {
     json: bool,
     #[command(flatten)]
     features: Features,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// The cargo target that is looked at; all of the package if none is named.
@@ -132,7 +135,7 @@ struct Workplace {
 
 /// Builds, looks, prints.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let package = Package::current()?;
+    let package = package(options)?;
     setup::ensure()?;
     let record = Record::load(&cargo::out_dir(&package, &options.features.arguments())?)?;
     let target = options.target.named(&package);
@@ -158,6 +161,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         output::line(text::report(&inspections, &place.sources, place.package.target_folder()).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The package that is looked at: that with the target which is named, else one with a build step.
+fn package(options: &Options) -> Result<Package, Failure> {
+    let target = &options.target;
+    let named = [("example", &target.example), ("test", &target.test), ("bench", &target.bench)];
+    let named = named.into_iter().find_map(|(kind, name)| Some((kind, name.as_deref()?)));
+    let has_build_step = |it: &Package| it.depends_on("ferrogrid-build", Some("build"));
+    options.selection.one("kernels", |it| {
+        let has = |(kind, name)| it.sources(kind).iter().any(|(target, _)| target == name);
+        has_build_step(it) && named.is_none_or(has)
+    })
 }
 
 /// Of kernels in several targets those of the library, or of the program if there is only one, as these two are what

@@ -68,7 +68,7 @@ fn sources(cli: &Path) -> Option<&Path> {
 fn alias(root: &Path) -> String {
     let manifest = root.join("Cargo.toml").display().to_string();
     format!(
-        "# `cargo ferrogrid`, by the sources that this package depends on.\n[alias]\nferrogrid = [\n    \"run\", \
+        "# `cargo ferrogrid`, by the sources that this package depends on.\n[alias]\nferrogrid = [\n    \"run\", \"--release\", \
          \"--manifest-path\", {manifest:?},\n    \"--package\", \"cargo-ferrogrid\", \"--bin\", \
          \"cargo-ferrogrid\", \"--\",\n]\n"
     )

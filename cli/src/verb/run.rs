@@ -1,5 +1,5 @@
-//! `cargo ferrogrid run`: an example of the package at hand, optimised; or the list of them; or all of
-//! them, and how each went. It must not know what an example does.
+//! `cargo ferrogrid run`: an example of the package at hand, or its program, optimised; or the list of examples; or
+//! all of them, and how each went.
 
 mod all;
 
@@ -8,20 +8,23 @@ use std::process::ExitCode;
 use crate::Failure;
 use crate::cargo::{self, Package};
 use crate::example::Example;
+use crate::selection::Selection;
 use crate::verb::setup;
 
 /// What `run` is told.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The example's name.
-    #[arg(required_unless_present_any = ["list", "all"], conflicts_with_all = ["list", "all"])]
-    example: Option<String>,
+    /// The name of the example, or of a program of the package [default: the only program].
+    #[arg(conflicts_with_all = ["list", "all"])]
+    name: Option<String>,
     /// Show the examples there are, in learning order, and run none.
     #[arg(long, conflicts_with = "all")]
     list: bool,
     /// Run all examples in learning order, each with nothing told, and sum up.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    selection: Selection,
     /// What the example itself is told.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -29,28 +32,85 @@ pub(crate) struct Options {
 
 /// Lists, or sets up, builds, runs.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let package = Package::current()?;
-    let examples = Example::all(&package)?;
-    if options.all {
-        return all::run(&package, &examples);
-    }
-    let Some(wanted) = &options.example else {
+    let packages = options.selection.family()?;
+    if options.all || options.list {
+        let examples = Example::all(&packages)?;
+        if examples.is_empty() {
+            return Err(no_examples(&packages).into());
+        }
+        if options.all {
+            return all::run(&packages, &examples);
+        }
         list(&examples);
         return Ok(ExitCode::SUCCESS);
-    };
-    if !examples.iter().any(|example| example.name == *wanted) {
-        let names: Vec<&str> = examples.iter().map(|example| example.name.as_str()).collect();
-        return Err(format!("there is no example `{wanted}`; there are: {}", names.join(", ")).into());
     }
+    let program = program(options.name.as_deref(), &packages)?;
     setup::ensure()?;
-    let fixed = ["run", "--release", "--example", wanted, "--"].map(str::to_owned);
-    cargo::pass_through(fixed.iter().chain(&options.arguments))
+    let mut command = cargo::command();
+    command.args(["run", "--release", "--manifest-path"]).arg(&program.package.manifest);
+    command
+        .args(["--package", program.package.name(), program.kind, &program.name, "--"])
+        .args(&options.arguments);
+    cargo::run(&mut command)
+}
+
+/// Something that cargo can run.
+struct Program<'a> {
+    package: &'a Package,
+    /// The option of cargo that names it.
+    kind: &'static str,
+    name: String,
+}
+
+/// The targets of `packages` of a kind, which `--KIND NAME` chooses.
+fn programs<'a>(packages: &'a [Package], kind: &str, option: &'static str) -> Vec<Program<'a>> {
+    let of_package = |package: &'a Package| {
+        let names = package.sources(kind).into_iter().map(|(name, _)| name);
+        names.map(move |name| Program { package, kind: option, name })
+    };
+    packages.iter().flat_map(of_package).collect()
+}
+
+/// The example or program that is meant.
+fn program<'a>(wanted: Option<&str>, packages: &'a [Package]) -> Result<Program<'a>, Failure> {
+    let (examples, bins) = (programs(packages, "example", "--example"), programs(packages, "bin", "--bin"));
+    let names =
+        |programs: &[Program<'_>]| programs.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
+    let there_are = match (names(&examples), names(&bins)) {
+        (examples, bins) if examples.is_empty() && bins.is_empty() => "there are none".to_owned(),
+        (examples, bins) if bins.is_empty() => format!("there are the examples {examples}"),
+        (examples, bins) if examples.is_empty() => format!("there are the programs {bins}"),
+        (examples, bins) => format!("there are the examples {examples} and the programs {bins}"),
+    };
+    let (mut found, what) = match wanted {
+        Some(wanted) => {
+            let is_it = |it: &Program<'_>| it.name == wanted;
+            let found: Vec<_> = if examples.iter().any(is_it) { examples } else { bins };
+            (found.into_iter().filter(is_it).collect::<Vec<_>>(), format!("example or program `{wanted}`"))
+        }
+        None => (bins, "program that is the only one, so a name is needed".to_owned()),
+    };
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(format!("there is no {what}; {there_are}").into()),
+        _ if wanted.is_none() => Err(format!("there is no {what}; {there_are}").into()),
+        _ => {
+            let packages: Vec<&str> = found.iter().map(|it| it.package.name()).collect();
+            let packages = packages.join(", ");
+            Err(format!("several packages have an {what}; choose one with --package: {packages}").into())
+        }
+    }
+}
+
+fn no_examples(packages: &[Package]) -> String {
+    let names: Vec<&str> = packages.iter().map(Package::name).collect();
+    format!("no examples in {}; `cargo ferrogrid run` without a name runs its program", names.join(", "))
 }
 
 fn list(examples: &[Example]) {
     let width = |text: fn(&Example) -> &str| examples.iter().map(|it| text(it).len()).max().unwrap_or(0);
     let (number_width, name_width) = (width(|it| &it.number), width(|it| &it.name));
-    for Example { number, name, summary } in examples {
+    for Example { number, name, summary, .. } in examples {
         let line = format!("{number:<number_width$}  {name:<name_width$}  {summary}");
         println!("{}", line.trim());
     }

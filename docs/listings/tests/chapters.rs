@@ -5,7 +5,7 @@ mod markdown;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use markdown::{Block, chapter, docs, files, listing, pages, parse, renewed};
 
@@ -127,7 +127,11 @@ fn every_chapter_is_in_the_summary_once() {
 fn the_gallery_has_every_example_in_learning_order() {
     let number = |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>();
     let root = docs().parent().unwrap().to_owned();
-    let sources = fs::read_dir(root.join("examples")).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(root.join("examples")).unwrap().map(|entry| entry.unwrap().path());
+    // Beside them are the package's own Cargo.toml and build.rs.
+    let is_example =
+        |path: &PathBuf| path.extension().is_some_and(|it| it == "rs") && !path.ends_with("build.rs");
+    let sources = files.filter(is_example);
     let mut examples: Vec<(Vec<u32>, String)> = sources
         .map(|path| {
             let text = fs::read_to_string(&path).unwrap();

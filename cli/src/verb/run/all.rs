@@ -1,6 +1,7 @@
 //! `cargo ferrogrid run --all`: every example, one after the other, and a table of how each went. It must
 //! not know what an example does, but that a line `device NAME` of its output names its device.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -23,18 +24,20 @@ struct Run {
 const PASS: &str = "PASS";
 
 /// Sets up, builds all, runs each; fails if one fails.
-pub(super) fn run(package: &Package, examples: &[Example]) -> Result<ExitCode, Failure> {
-    if examples.is_empty() {
-        return Err("this package has no examples".into());
-    }
+pub(super) fn run(packages: &[Package], examples: &[Example]) -> Result<ExitCode, Failure> {
     setup::ensure()?;
-    let mut command = cargo::command();
-    command.args(["build", "--release", "--examples", "--manifest-path"]).arg(&package.manifest);
-    let executables = cargo::build(&mut command)?;
+    let mut executables = BTreeMap::new();
+    for package in packages.iter().filter(|it| examples.iter().any(|example| example.package == it.name())) {
+        let mut command = cargo::command();
+        command.args(["build", "--release", "--examples", "--package", package.name()]);
+        command.arg("--manifest-path").arg(&package.manifest);
+        executables.insert(package.name(), cargo::build(&mut command)?);
+    }
     let mut runs = Vec::new();
     for example in examples {
         println!("\n== {} {}", example.number, example.name);
-        runs.push((example.name.as_str(), run_one(example, &executables)?));
+        let of_package = executables.get(example.package.as_str()).map_or(&[][..], Vec::as_slice);
+        runs.push((example.name.as_str(), run_one(example, of_package)?));
     }
     println!("\n{}", table(&runs));
     let passed = runs.iter().filter(|(_, run)| run.result == PASS).count();

@@ -1,0 +1,3 @@
+fn main() {
+    ferrogrid_build::compile()
+}
