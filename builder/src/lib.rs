@@ -52,6 +52,7 @@ pub mod setup;
 mod shared_sizes;
 mod step;
 pub mod toolchain;
+mod watch;
 
 pub use arch::Arch;
 pub use environment::Environment;

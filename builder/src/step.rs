@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ferrogrid_syntax::Arithmetic;
 
 use crate::arch::Arch;
+use crate::cache::Caches;
 use crate::cfg::Cfgs;
 use crate::compile::{Compiler, Image, OwnLibrary};
 use crate::core_cache::CoreEntry;
@@ -24,7 +25,7 @@ use crate::panic_strategy::PanicStrategy;
 use crate::record;
 use crate::scan::{Scan, Unit, scan};
 use crate::toolchain::{self, Toolchain};
-use crate::{cache, core_cache, libdevice, manifest, message_layout};
+use crate::{core_cache, libdevice, manifest, message_layout};
 
 /// Compiles the kernels of the package whose build script calls this, with the default options; on
 /// failure prints the reason and ends the build script.
@@ -246,11 +247,11 @@ impl Build {
             Ok(toolchain) => toolchain,
             Err(missing) => return without_toolchain(environment, &package, &options, missing),
         };
-        let cache_root = cache::root();
+        let caches = Caches::of_build(environment);
         let mut cores = Vec::new();
         for arch in &archs {
             let mut progress = |line: &str| eprintln!("ferrogrid: {line}");
-            cores.push(core_cache::ensure(&cache_root, &toolchain, arch, &mut progress)?);
+            cores.push(caches.keep(|root| core_cache::ensure(root, &toolchain, arch, &mut progress))?);
         }
         let folder = environment.out_dir.join("ferrogrid");
         let target = package.workspace_root.join("target");
@@ -263,7 +264,7 @@ impl Build {
             package: &package,
             toolchain: &toolchain,
             folder,
-            cache_root,
+            caches,
         };
         step.run(&archs, cores)
     }
@@ -300,7 +301,7 @@ pub(crate) struct Step<'a> {
     /// `OUT_DIR/ferrogrid`.
     pub(crate) folder: PathBuf,
     cubins: Cubins,
-    cache_root: PathBuf,
+    caches: Caches,
 }
 
 impl Step<'_> {
@@ -320,7 +321,7 @@ impl Step<'_> {
             self.libdevice.as_deref(),
             names.iter().copied(),
         );
-        let directives = self.directives(&scan, &plan);
+        let directives = self.directives(&scan, &plan)?;
         let mut output = Output { directives, math: Some(self.math()), ..Output::default() };
         if scan.units.is_empty() {
             record::write(self, &[], Vec::new())?;
@@ -328,6 +329,8 @@ impl Step<'_> {
             return Ok(output);
         }
         let compilers = self.compilers(archs, cores, &plan)?;
+        output.directives.extend(self.caches.warning());
+        output.directives.extend(compilers[0].externs.inputs.directives());
         let libraries = self.libraries(&scan.units, &compilers)?;
         let images = compile_all(&scan.units, &compilers, &libraries, &self.cubins)?;
         output.directives.extend(self.cubins.warnings(images.iter().flatten()));
@@ -367,7 +370,7 @@ impl Step<'_> {
         let mut compilers = Vec::new();
         for (arch, core) in archs.iter().zip(cores) {
             let place = self.folder.join("externs").join(arch.as_str());
-            let externs = plan.build(arch, &core, &self.cache_root, &place)?;
+            let externs = self.caches.keep(|root| plan.build(arch, &core, root, &place))?;
             compilers.push(Compiler {
                 toolchain: self.toolchain,
                 arch,
@@ -449,18 +452,14 @@ impl Step<'_> {
         })
     }
 
-    fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Vec<String> {
-        let mut directives = directives(self.environment, self.package, &self.options, scan);
+    fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Result<Vec<String>, Error> {
+        let mut directives = directives(self.environment, self.package, &self.options, scan)?;
         directives.extend(self.message_warning().filter(|_| !scan.units.is_empty()));
-        let own = &self.environment.manifest_dir;
-        let folders = plan.local_folders().filter(|folder| *folder != own);
-        let mut files: BTreeSet<PathBuf> =
-            folders.flat_map(|folder| ["src", "Cargo.toml"].map(|name| folder.join(name))).collect();
-        files.retain(|file| file.exists());
+        let mut files = plan.manifests();
         files.insert(self.toolchain.rustc.clone());
         files.extend(self.libdevice.clone());
         directives.extend(files.iter().map(|file| rerun_if_changed(file)));
-        directives
+        Ok(directives)
     }
 }
 
@@ -478,7 +477,7 @@ fn without_toolchain(
     if !scan.units.is_empty() {
         return Err(missing);
     }
-    Ok(Output { directives: directives(environment, package, options, &scan), ..Output::default() })
+    Ok(Output { directives: directives(environment, package, options, &scan)?, ..Output::default() })
 }
 
 /// A folder, and its name as the beginning of a path.
