@@ -4,10 +4,12 @@
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
+use std::time::SystemTime;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::environment::Environment;
 use crate::error::Error;
 
 /// The directory for all that is shared between projects: `FERROGRID_CACHE` if set, else
@@ -18,6 +20,48 @@ pub fn root() -> PathBuf {
         return PathBuf::from(root);
     }
     dirs::cache_dir().unwrap_or_else(std::env::temp_dir).join("ferrogrid")
+}
+
+/// Where a build keeps what it shares with others: in the user's cache, or in its own `OUT_DIR` where that cannot be
+/// written (a read-only home, a container without one, files of another user).
+#[derive(Debug)]
+pub(crate) struct Caches {
+    shared: PathBuf,
+    own: PathBuf,
+    /// Why the shared one was not used.
+    refusal: Mutex<Option<Error>>,
+}
+
+impl Caches {
+    pub(crate) fn of_build(environment: &Environment) -> Self {
+        Caches::new(root(), environment.out_dir.join("ferrogrid/cache"))
+    }
+
+    fn new(shared: PathBuf, own: PathBuf) -> Self {
+        Caches { shared, own, refusal: Mutex::default() }
+    }
+
+    /// What `make` makes in the folder that it is given, or finds there.
+    pub(crate) fn keep<T>(&self, mut make: impl FnMut(&Path) -> Result<T, Error>) -> Result<T, Error> {
+        let refusal = match make(&self.shared) {
+            Err(error @ Error::Io { .. }) if error.is_below(&self.shared) => error,
+            other => return other,
+        };
+        let made = make(&self.own)?;
+        self.refusal.lock().unwrap_or_else(|it| it.into_inner()).get_or_insert(refusal);
+        Ok(made)
+    }
+
+    /// What cargo shows if the shared cache was of no use.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let refusal = self.refusal.lock().unwrap_or_else(|it| it.into_inner());
+        let reason = refusal.as_ref()?.to_string();
+        Some(format!(
+            "cargo::warning=Ferrogrid's cache in {} is not usable, so this package builds `core` and device crates for \
+             itself, some 30 s once: {reason}; FERROGRID_CACHE names another folder",
+            self.shared.display()
+        ))
+    }
 }
 
 /// A short name for a content: 16 hexadecimal digits.
@@ -35,9 +79,24 @@ pub(crate) fn program_key() -> &'static str {
     })
 }
 
+/// Changes when the file is replaced or gone.
+pub(crate) fn file_key(path: &Path) -> String {
+    let Ok(metadata) = path.metadata() else { return "gone".to_owned() };
+    let modified = metadata.modified().ok().and_then(|it| it.duration_since(SystemTime::UNIX_EPOCH).ok());
+    format!("{}-{}", metadata.len(), modified.map_or(0, |it| it.as_nanos()))
+}
+
 /// Creates a directory and its parents.
 pub(crate) fn create_dir(path: &Path) -> Result<(), Error> {
     fs::create_dir_all(path).map_err(Error::io("create the directory", path))
+}
+
+/// Creates a directory, unless it is there, and makes sure that files can be written into it.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
+    create_dir(path)?;
+    let file = partial_name(&path.join("written"));
+    fs::write(&file, "").map_err(Error::io("write", &file))?;
+    remove(&file)
 }
 
 /// Removes a file, or a directory with all that is in it, if it is there.
@@ -131,6 +190,39 @@ mod tests {
         write(&path, "two").unwrap();
         assert_eq!(read(&path).unwrap(), "two");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no partial file is left");
+    }
+
+    #[test]
+    fn a_build_keeps_things_for_itself_where_the_shared_cache_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (shared, own) = (dir.path().join("file/cache"), dir.path().join("out"));
+        let caches = Caches::new(shared.clone(), own.clone());
+        let keep = || {
+            caches.keep(|root| {
+                write(&root.join("core"), "core")?;
+                Ok(root.to_owned())
+            })
+        };
+        assert_eq!(keep().unwrap(), shared);
+        assert_eq!(caches.warning(), None);
+        fs::remove_dir_all(dir.path().join("file")).unwrap();
+        fs::write(dir.path().join("file"), "no folder").unwrap();
+        assert_eq!(keep().unwrap(), own);
+        let warning = caches.warning().unwrap();
+        assert!(warning.starts_with("cargo::warning=") && warning.contains("file/cache"), "{warning}");
+        assert!(!warning.contains('\n'), "{warning}");
+    }
+
+    #[test]
+    fn other_failures_are_not_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let caches = Caches::new(dir.path().join("shared"), dir.path().join("own"));
+        let mut tried = 0;
+        let failed = caches.keep(|_| {
+            tried += 1;
+            read(&dir.path().join("elsewhere")).map(drop)
+        });
+        assert!(failed.is_err() && tried == 1 && caches.warning().is_none(), "{tried}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! Each entry is a directory `core/<compiler>/<arch>` in the cache: a sysroot (for rustc's
 //! `--sysroot`) and the `cfg`s of the device. An entry appears under its name only when it is
-//! complete, and one process at a time builds it.
+//! complete, and one process at a time builds it. It lists its files, so that one which was damaged is built again.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -57,20 +57,70 @@ fn fill(
     progress: &mut dyn FnMut(&str),
     build: impl FnOnce(&Path, &mut dyn FnMut(&str)) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    if place.is_dir() {
+    if is_whole(place) {
         return Ok(());
     }
     let lock = place.with_extension("lock");
     let _lock = Lock::exclusive(&lock, || progress("waiting for another build of core to finish"))?;
-    if place.is_dir() {
+    if is_whole(place) {
         return Ok(());
+    }
+    if place.exists() {
+        progress(&format!("{} is damaged: building it again", place.display()));
+        cache::remove(place)?;
     }
     remove_unfinished(place)?;
     // A name of our own: what an interrupted build started may still be writing to its place.
     let staging = place.with_extension(format!("{UNFINISHED}{}", std::process::id()));
     cache::create_dir(&staging)?;
     build(&staging, progress)?;
+    cache::write(&staging.join(LIST), &list(&staging)?)?;
     fs::rename(&staging, place).map_err(Error::io("create", place))
+}
+
+/// The file of an entry that lists the others.
+const LIST: &str = "files";
+
+/// Whether the entry at `place` has all of its files as they were made.
+pub(crate) fn is_whole(place: &Path) -> bool {
+    let Ok(text) = fs::read_to_string(place.join(LIST)) else { return is_whole_without_list(place) };
+    !text.is_empty() && text.lines().all(|line| is_unchanged(place, line).unwrap_or(false))
+}
+
+/// The same for entries of versions that wrote no list.
+fn is_whole_without_list(place: &Path) -> bool {
+    let has_content = |file: &Path| fs::metadata(file).is_ok_and(|it| it.is_file() && it.len() > 0);
+    let libraries = place.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
+    let rlibs =
+        libraries.read_dir().map_or(0, |files| files.flatten().filter(|it| has_content(&it.path())).count());
+    has_content(&place.join("cfg")) && (rlibs == 2 || !place.join("sysroot").exists())
+}
+
+/// A line for each file below `place`: length, time and hash of its content, and its name.
+fn list(place: &Path) -> Result<String, Error> {
+    let mut lines = Vec::new();
+    let mut open = vec![place.to_owned()];
+    while let Some(folder) = open.pop() {
+        for file in folder.read_dir().map_err(Error::io("read", &folder))?.flatten().map(|it| it.path()) {
+            if file.is_dir() {
+                open.push(file);
+                continue;
+            }
+            let content = fs::read(&file).map_err(Error::io("read", &file))?;
+            let name = file.strip_prefix(place).unwrap_or(&file).display();
+            lines.push(format!("{} {} {name}\n", cache::file_key(&file), cache::key(&content)));
+        }
+    }
+    lines.sort();
+    Ok(lines.concat())
+}
+
+/// Whether a file is as a line of the list says. One whose time is another may still be the same: of a copied cache.
+fn is_unchanged(place: &Path, line: &str) -> Option<bool> {
+    let mut fields = line.splitn(3, ' ');
+    let (state, hash, name) = (fields.next()?, fields.next()?, fields.next()?);
+    let file = place.join(name);
+    Some(cache::file_key(&file) == state || fs::read(&file).is_ok_and(|content| cache::key(&content) == hash))
 }
 
 /// How the extension of an unfinished entry begins.
@@ -211,7 +261,7 @@ mod tests {
 
         fill(&place, &mut silent(), |staging, _| {
             assert!(!staging.join("half").exists(), "leftovers are removed first");
-            fs::write(staging.join("whole"), "").map_err(Error::io("write", staging))
+            fs::write(staging.join("whole"), "x").map_err(Error::io("write", staging))
         })
         .unwrap();
         assert!(place.join("whole").exists());
@@ -235,7 +285,7 @@ mod tests {
                     fill(&place, &mut progress, |staging, _| {
                         builds.fetch_add(1, Ordering::SeqCst);
                         std::thread::sleep(Duration::from_millis(200));
-                        fs::write(staging.join("whole"), "").map_err(Error::io("write", staging))
+                        fs::write(staging.join("whole"), "x").map_err(Error::io("write", staging))
                     })
                     .unwrap();
                     assert!(place.join("whole").exists());
@@ -246,10 +296,65 @@ mod tests {
         assert!(waits.load(Ordering::SeqCst) <= 3);
     }
 
+    /// An entry with this content.
+    fn filled(place: &Path, content: &str) {
+        fill(place, &mut silent(), |staging, _| {
+            cache::write(&staging.join("cfg"), "panic=\"abort\"\n")?;
+            cache::write(&staging.join("sysroot/lib/libcore-1.rlib"), content)
+        })
+        .unwrap();
+    }
+
     #[test]
     fn a_finished_entry_is_not_touched() {
         let dir = tempfile::tempdir().unwrap();
-        fill(dir.path(), &mut silent(), |_, _| panic!("built again")).unwrap();
+        let place = dir.path().join("sm_75");
+        filled(&place, "core");
+        fill(&place, &mut silent(), |_, _| panic!("built again")).unwrap();
+        // As in a cache that was copied without times.
+        let file = fs::File::options().write(true).open(place.join("sysroot/lib/libcore-1.rlib")).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        fill(&place, &mut silent(), |_, _| panic!("built again")).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_entry_is_built_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("sm_75");
+        let rlib = place.join("sysroot/lib/libcore-1.rlib");
+        let damages: [&dyn Fn(); 5] = [
+            &|| fs::remove_file(&rlib).unwrap(),
+            &|| fs::write(&rlib, "").unwrap(),
+            &|| fs::write(&rlib, "c0re").unwrap(),
+            &|| fs::remove_dir_all(place.join("sysroot")).unwrap(),
+            &|| {
+                fs::remove_dir_all(&place).unwrap();
+                fs::write(&place, "a file").unwrap();
+            },
+        ];
+        for (number, damage) in damages.into_iter().enumerate() {
+            filled(&place, "core");
+            damage();
+            assert!(!is_whole(&place), "{number}");
+            filled(&place, "core");
+            assert_eq!(fs::read_to_string(&rlib).unwrap(), "core", "{number}");
+        }
+    }
+
+    #[test]
+    fn an_entry_of_a_version_that_wrote_no_list_needs_its_libraries() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("sm_75");
+        fs::create_dir(&place).unwrap();
+        assert!(!is_whole(&place));
+        fs::write(place.join("cfg"), "panic=\"abort\"\n").unwrap();
+        assert!(is_whole(&place), "of a prebuilt core there is nothing else");
+        let libraries = place.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
+        fs::create_dir_all(&libraries).unwrap();
+        fs::write(libraries.join("libcore-1.rlib"), "core").unwrap();
+        assert!(!is_whole(&place));
+        fs::write(libraries.join("libcompiler_builtins-1.rlib"), "builtins").unwrap();
+        assert!(is_whole(&place));
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::cubin;
 use crate::environment::Environment;
+use crate::error::Error;
 use crate::libdevice;
 use crate::metadata::Package;
 use crate::options::Options;
 use crate::scan::Scan;
+use crate::watch;
 
 /// When cargo must run the step again, whatever it compiles; and what it shall print.
 pub(crate) fn directives(
@@ -16,12 +18,17 @@ pub(crate) fn directives(
     package: &Package,
     options: &Options,
     scan: &Scan,
-) -> Vec<String> {
+) -> Result<Vec<String>, Error> {
     let mut files: BTreeSet<PathBuf> = scan.visited.clone();
     files.extend(["build.rs", "Cargo.toml"].map(|name| environment.manifest_dir.join(name)));
     files.extend(["Cargo.toml", "Cargo.lock"].map(|name| package.workspace_root.join(name)));
-    files.extend(package.discovered.iter().cloned());
     files.retain(|file| scan.visited.contains(file) || file.exists());
+    let (there, missing): (Vec<PathBuf>, _) = package.discovered.iter().cloned().partition(|it| it.exists());
+    files.extend(there);
+    let folder = environment.out_dir.join("ferrogrid/watch");
+    if watch::for_the_missing(&missing, &folder)? {
+        files.insert(folder);
+    }
     let mut directives: Vec<String> = files.iter().map(|file| rerun_if_changed(file)).collect();
     // Cargo itself runs the script again for another compiler; its variables would differ between
     // a shell and an editor, and each would undo the other's work.
@@ -35,7 +42,7 @@ pub(crate) fn directives(
     }
     let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
     directives.extend(scan.warnings.iter().map(warning));
-    directives
+    Ok(directives)
 }
 
 /// `cfg(name, values("value"))` for `name="value"`.

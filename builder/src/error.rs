@@ -271,6 +271,11 @@ impl Error {
         }
     }
 
+    /// Whether it is about a file or directory in `folder`, or about the folders above it.
+    pub(crate) fn is_below(&self, folder: &Path) -> bool {
+        matches!(self, Error::Io { path, .. } if path.starts_with(folder) || folder.starts_with(path))
+    }
+
     /// For `map_err` on file operations: `Error::io("read", path)`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();

@@ -54,6 +54,7 @@ mod settings;
 pub mod setup;
 mod step;
 pub mod toolchain;
+mod watch;
 
 pub use arch::Arch;
 pub use environment::Environment;

@@ -12,15 +12,21 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::settings::Settings;
 
+mod patches;
 pub(crate) mod query;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use patches::Patches;
+pub(crate) use query::is_in_cargo_home;
 
 /// The package that is being built.
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) workspace_root: PathBuf,
+    /// The Cargo.lock with the versions that this build has.
+    pub(crate) lock: PathBuf,
     pub(crate) targets: Vec<Target>,
     /// What its code can name, by the name that it has there.
     pub(crate) dependencies: BTreeMap<String, Dependency>,
@@ -30,8 +36,10 @@ pub(crate) struct Package {
     pub(crate) archs: Vec<String>,
     /// The rest of `package.metadata.ferrogrid`.
     pub(crate) options: Options,
-    /// The folders in which cargo looks for targets: a new file there is a new target.
+    /// The files and folders in which cargo looks for targets: what appears there is a new target.
     pub(crate) discovered: Vec<PathBuf>,
+    /// What is taken from elsewhere than it was asked for, among all that kernels may be made of.
+    pub(crate) patches: Patches,
     /// Folders of the path dependencies of each package, itself included, by package id.
     local: BTreeMap<String, BTreeSet<PathBuf>>,
     /// The ids of all that each package is made of, itself included, by its own id: those that kernels may name.
@@ -138,22 +146,31 @@ impl Package {
         let members = list(metadata, "workspace_members");
         let workspace_root = PathBuf::from(text(metadata, "workspace_root")?);
         // With a target folder elsewhere, a package is asked for its own workspace, though another's is being built.
-        let is_own_build = !query::downloaded(&environment.manifest_dir)
+        let is_own_build = !query::fetched(&environment.manifest_dir)
             && BuildRoot::of(environment).can_be(&workspace_root, environment);
         let is_member = is_own_build && members.iter().any(|member| member.as_str() == Some(id));
+        let built = match is_member {
+            true => Built::All,
+            false if metadata["is_installed"] == true => Built::Programs,
+            false => Built::Library,
+        };
         let graph = Graph::new(metadata);
         let settings = Settings::read(&own["metadata"]["ferrogrid"], &manifest)?;
         let dependencies = dependencies(own, &environment.features, &graph);
         let ferrogrid = graph.ferrogrid(id);
         let made_of = dependencies.values().chain(ferrogrid.iter().flatten());
-        let made_of = made_of.map(|it| (it.id.clone(), graph.made_of(&it.id))).collect();
+        let made_of: BTreeMap<_, _> = made_of.map(|it| (it.id.clone(), graph.made_of(&it.id))).collect();
+        let within: BTreeSet<&str> = made_of.values().flatten().map(String::as_str).collect();
+        let patches = patches::patches(&graph, graph.nodes.keys().copied().filter(|id| within.contains(id)));
         Ok(Package {
             name: text(own, "name")?.to_owned(),
+            lock: metadata["lock"].as_str().map_or_else(|| workspace_root.join("Cargo.lock"), PathBuf::from),
             workspace_root,
-            targets: targets(own, &environment.features, is_member),
+            targets: targets(own, &environment.features, built),
             dependencies,
             ferrogrid,
             made_of,
+            patches,
             archs: settings.archs,
             options: settings.options,
             discovered: discovered(&environment.manifest_dir),
@@ -180,17 +197,33 @@ fn own_package<'a>(metadata: &'a Value, manifest: &Path) -> Option<&'a Value> {
     })
 }
 
-/// The targets whose required features are on. Of a package outside the workspace, cargo compiles
-/// the library only.
-fn targets(package: &Value, features: &[String], is_member: bool) -> Vec<Target> {
+/// What cargo compiles of a package.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Built {
+    /// A member of the workspace: whatever is asked for.
+    All,
+    /// One that is installed: its programs, or examples if it has no other.
+    Programs,
+    /// A dependency.
+    Library,
+}
+
+/// The targets whose required features are on.
+fn targets(package: &Value, features: &[String], built: Built) -> Vec<Target> {
     let mut targets = Vec::new();
+    let has_programs = list(package, "targets").iter().any(|it| it["kind"][0] == "bin");
+    let is_built = |kind| match (built, kind) {
+        (Built::All, _) | (_, TargetKind::Lib) | (Built::Programs, TargetKind::Bin) => true,
+        (Built::Programs, TargetKind::Example) => !has_programs,
+        _ => false,
+    };
     for target in list(package, "targets") {
         let Some(kind) = TargetKind::parse(&target["kind"]) else { continue };
         let required = strings(&target["required-features"]);
         if !required.iter().all(|feature| features.contains(feature)) {
             continue;
         }
-        if kind != TargetKind::Lib && !is_member {
+        if !is_built(kind) {
             continue;
         }
         targets.push(Target {
@@ -212,6 +245,8 @@ fn discovered(folder: &Path) -> Vec<PathBuf> {
         value.is_some_and(|value| value.trim().starts_with("false"))
     };
     let places = [
+        ("autolib", "src/lib.rs"),
+        ("autobins", "src/main.rs"),
         ("autobins", "src/bin"),
         ("autoexamples", "examples"),
         ("autotests", "tests"),

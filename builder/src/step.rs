@@ -10,6 +10,7 @@ use ferrogrid_syntax::Arithmetic;
 use ferrogrid_syntax::compiled::TARGETS_VARIABLE;
 
 use crate::arch::Arch;
+use crate::cache::Caches;
 use crate::cfg::Cfgs;
 use crate::compile::{Compiler, Image, OwnLibrary};
 use crate::core_cache::CoreEntry;
@@ -27,7 +28,7 @@ use crate::panic_strategy::PanicStrategy;
 use crate::record;
 use crate::scan::{Scan, Unit, scan};
 use crate::toolchain::{self, Toolchain};
-use crate::{cache, core_cache, libdevice, manifest, message_layout};
+use crate::{core_cache, libdevice, manifest, message_layout};
 
 /// Compiles the kernels of the package whose build script calls this, with the default options; on
 /// failure prints the reason and ends the build script.
@@ -264,11 +265,11 @@ impl Build {
             Ok(toolchain) => toolchain,
             Err(missing) => return without_toolchain(environment, &package, &options, missing),
         };
-        let cache_root = cache::root();
+        let caches = Caches::of_build(environment);
         let mut cores = Vec::new();
         for arch in &archs {
             let mut progress = |line: &str| eprintln!("ferrogrid: {line}");
-            cores.push(core_cache::ensure(&cache_root, &toolchain, arch, &mut progress)?);
+            cores.push(caches.keep(|root| core_cache::ensure(root, &toolchain, arch, &mut progress))?);
         }
         let folder = environment.out_dir.join("ferrogrid");
         let target = package.workspace_root.join("target");
@@ -281,7 +282,7 @@ impl Build {
             package: &package,
             toolchain: &toolchain,
             folder,
-            cache_root,
+            caches,
         };
         step.run(&archs, cores)
     }
@@ -318,7 +319,7 @@ pub(crate) struct Step<'a> {
     /// `OUT_DIR/ferrogrid`.
     pub(crate) folder: PathBuf,
     cubins: Cubins,
-    cache_root: PathBuf,
+    caches: Caches,
 }
 
 /// What a step has come to.
@@ -345,7 +346,7 @@ impl Step<'_> {
             self.libdevice.as_deref(),
             names.iter().copied(),
         );
-        let directives = self.directives(&scan, &plan);
+        let directives = self.directives(&scan, &plan)?;
         let mut output = Output { directives, math: Some(self.math()), ..Output::default() };
         if scan.units.is_empty() {
             manifest::write(&[], false, &self.targets())?;
@@ -354,6 +355,8 @@ impl Step<'_> {
             return Ok(Outcome { output, refusal: None });
         }
         let compilers = self.compilers(archs, cores, &plan)?;
+        output.directives.extend(self.caches.warning());
+        output.directives.extend(compilers[0].externs.inputs.directives());
         let mut outcomes = compile_all(&scan, &compilers, &self.cubins);
         for (unit, outcomes) in scan.units.iter().zip(&mut outcomes) {
             for (device_crate, outcome) in unit.device_crates.iter().zip(outcomes) {
@@ -416,7 +419,7 @@ impl Step<'_> {
         let mut compilers = Vec::new();
         for (arch, core) in archs.iter().zip(cores) {
             let place = self.folder.join("externs").join(arch.as_str());
-            let externs = plan.build(arch, &core, &self.cache_root, &place)?;
+            let externs = self.caches.keep(|root| plan.build(arch, &core, root, &place))?;
             compilers.push(Compiler {
                 toolchain: self.toolchain,
                 arch,
@@ -454,18 +457,14 @@ impl Step<'_> {
         })
     }
 
-    fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Vec<String> {
-        let mut directives = directives(self.environment, self.package, &self.options, scan);
+    fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Result<Vec<String>, Error> {
+        let mut directives = directives(self.environment, self.package, &self.options, scan)?;
         directives.extend(self.message_warning().filter(|_| !scan.units.is_empty()));
-        let own = &self.environment.manifest_dir;
-        let folders = plan.local_folders().filter(|folder| *folder != own);
-        let mut files: BTreeSet<PathBuf> =
-            folders.flat_map(|folder| ["src", "Cargo.toml"].map(|name| folder.join(name))).collect();
-        files.retain(|file| file.exists());
+        let mut files = plan.manifests();
         files.insert(self.toolchain.rustc.clone());
         files.extend(self.libdevice.clone());
         directives.extend(files.iter().map(|file| rerun_if_changed(file)));
-        directives
+        Ok(directives)
     }
 }
 
@@ -481,7 +480,7 @@ fn without_toolchain(
 ) -> Result<Outcome, Error> {
     let scan = scan(environment, package, options, &Cfgs::nvptx64())?;
     let mut output =
-        Output { directives: directives(environment, package, options, &scan), ..Output::default() };
+        Output { directives: directives(environment, package, options, &scan)?, ..Output::default() };
     if scan.units.is_empty() {
         return Ok(Outcome { output, refusal: None });
     }

@@ -172,7 +172,8 @@ fn core_origin(probe: &probe::Probe, root: &Path, archs: &[Arch]) -> Result<Core
         return Ok(CoreOrigin::Sources(library));
     }
     let key = probe.key();
-    let cached = |arch: &Arch| crate::core_cache::location(root, &key, arch.as_str()).is_dir();
+    let cached =
+        |arch: &Arch| crate::core_cache::is_whole(&crate::core_cache::location(root, &key, arch.as_str()));
     if !archs.is_empty() && archs.iter().all(cached) {
         return Ok(CoreOrigin::Cached);
     }

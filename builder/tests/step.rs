@@ -414,9 +414,14 @@ fn modules_in_other_files_and_crates_without_std_can_be_used() {
     let output = package.built();
     assert_eq!(module(&output, "math").entries, Vec::<String>::new());
     assert_eq!(module(&output, "kernels").file, package.path("src/gpu.rs"));
-    for watched in
-        ["src/main.rs", "src/gpu.rs", "src/gpu/shared.rs", "small-crate/src", "Cargo.toml", "Cargo.lock"]
-    {
+    for watched in [
+        "src/main.rs",
+        "src/gpu.rs",
+        "src/gpu/shared.rs",
+        "small-crate/src/lib.rs",
+        "Cargo.toml",
+        "Cargo.lock",
+    ] {
         let directive = format!("cargo::rerun-if-changed={}", package.path(watched).display());
         assert!(output.directives.contains(&directive), "{directive} is not in {:#?}", output.directives);
     }

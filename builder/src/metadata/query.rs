@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -23,55 +24,92 @@ pub(super) fn metadata(environment: &Environment) -> Result<Value, Error> {
     {
         return Ok(remembered);
     }
-    let mut metadata = reduce(&ask_for_build(environment)?, &environment.manifest_dir.join("Cargo.toml"));
+    let answer = ask_for_build(environment)?;
+    let mut metadata = reduce(&answer.metadata, &environment.manifest_dir.join("Cargo.toml"));
+    metadata["is_installed"] = Value::Bool(answer.is_installed);
+    metadata["lock"] = json!(answer.lock);
     metadata["stamp"] = Value::String(stamp(environment, &manifests(&metadata)));
     cache::write(&memory, &metadata.to_string())?;
     Ok(metadata)
 }
 
+/// What cargo says, and how it came to it.
+struct Answer {
+    metadata: Value,
+    /// The Cargo.lock with the versions.
+    lock: PathBuf,
+    /// Whether no workspace is being built in which the package is a dependency, though it was fetched: by
+    /// `cargo install`, or by a build that writes elsewhere.
+    is_installed: bool,
+}
+
 /// The answer for the workspace whose build this is: where the package itself says, unless it is a
 /// dependency in another workspace's build; then the versions of that one count.
-fn ask_for_build(environment: &Environment) -> Result<Value, Error> {
+fn ask_for_build(environment: &Environment) -> Result<Answer, Error> {
     let own = environment.manifest_dir.join("Cargo.toml");
+    let is_fetched = fetched(&environment.manifest_dir);
     let root = BuildRoot::of(environment);
-    let outer = match &root {
-        BuildRoot::At(root) => Some(root.clone()),
-        _ => outer_workspace(&environment.out_dir),
-    };
-    let outer = outer.map(|root| root.join("Cargo.toml"));
-    let Some(outer) = outer.filter(|outer| *outer != own) else { return ask(&own, &environment.features) };
-    if downloaded(&environment.manifest_dir) {
-        return ask(&outer, &[]);
+    if !is_fetched && is_of_own_workspace(&root, environment) {
+        return Question::of_package(environment).answer();
     }
-    let metadata = ask(&own, &environment.features)?;
-    if is_of_own_workspace(&root, &metadata, environment) {
-        return Ok(metadata);
+    for outer in outer_workspaces(&root, &environment.out_dir) {
+        let outer = outer.join("Cargo.toml");
+        if outer == own {
+            continue;
+        }
+        let question = Question { manifest: outer, features: &[], environment };
+        if let Ok(answer) = question.answer()
+            && super::own_package(&answer.metadata, &own).is_some()
+        {
+            return Ok(answer);
+        }
     }
-    let Ok(of_outer) = ask(&outer, &[]) else { return Ok(metadata) };
-    let listed = super::own_package(&of_outer, &own).is_some();
-    Ok(if listed { of_outer } else { metadata })
+    if !is_fetched {
+        return Question::of_package(environment).answer();
+    }
+    let answer = Question::of_package(environment).answer_as_installed()?;
+    Ok(Answer { is_installed: true, ..answer })
 }
 
 /// Whether the build is that of the workspace which the package says that it is in.
-fn is_of_own_workspace(root: &BuildRoot, metadata: &Value, environment: &Environment) -> bool {
+fn is_of_own_workspace(root: &BuildRoot, environment: &Environment) -> bool {
+    let own = &environment.manifest_dir;
+    if *root == BuildRoot::At(own.clone()) {
+        return true;
+    }
+    // Nothing is resolved for this answer, so that nothing is written.
+    let Ok(metadata) = members(&own.join("Cargo.toml")) else { return false };
     let path = |field: &str| Path::new(metadata[field].as_str().unwrap_or_default());
     let in_its_target = || environment.out_dir.starts_with(path("target_directory"));
     root.can_be(path("workspace_root"), environment) && (matches!(root, BuildRoot::At(_)) || in_its_target())
 }
 
-/// The nearest folder above `OUT_DIR` with a Cargo.lock: the workspace that is being built, where
-/// its target folder is in the usual place.
-fn outer_workspace(out_dir: &Path) -> Option<PathBuf> {
-    let mut above = out_dir.ancestors();
-    above
-        .find(|folder| folder.join("Cargo.lock").is_file() && folder.join("Cargo.toml").is_file())
-        .map(Path::to_owned)
+/// The workspaces that may be the one that is being built: the one that the build script's path says; else those
+/// above `OUT_DIR`, where its target folder is in the usual place, and above the folder that cargo was called in.
+fn outer_workspaces(root: &BuildRoot, out_dir: &Path) -> Vec<PathBuf> {
+    if let BuildRoot::At(root) = root {
+        return vec![root.clone()];
+    }
+    let called_in = std::env::var_os("PWD").map(PathBuf::from);
+    let places = [Some(out_dir.to_owned()), called_in].into_iter().flatten();
+    let is_root = |folder: &&Path| folder.join("Cargo.lock").is_file() && folder.join("Cargo.toml").is_file();
+    let mut roots: Vec<PathBuf> =
+        places.filter_map(|place| Some(place.ancestors().find(is_root)?.to_owned())).collect();
+    roots.dedup();
+    roots
 }
 
-/// Whether the package is one that cargo has fetched.
-pub(super) fn downloaded(folder: &Path) -> bool {
-    let home = cargo_home();
-    home.is_some_and(|home| folder.starts_with(home.join("registry")) || folder.starts_with(home.join("git")))
+/// Whether cargo has fetched the package: into its own folders, or into one of vendored sources.
+pub(super) fn fetched(folder: &Path) -> bool {
+    folder.join(".cargo-checksum.json").is_file() || is_in_cargo_home(folder)
+}
+
+/// Whether a file or folder is among those that cargo has fetched, and which nobody edits.
+pub(crate) fn is_in_cargo_home(file: &Path) -> bool {
+    let is_below = |place: PathBuf| {
+        file.starts_with(&place) || place.canonicalize().is_ok_and(|place| file.starts_with(place))
+    };
+    cargo_home().is_some_and(|home| ["registry", "git"].iter().any(|name| is_below(home.join(name))))
 }
 
 pub(super) fn cargo_home() -> Option<PathBuf> {
@@ -79,10 +117,80 @@ pub(super) fn cargo_home() -> Option<PathBuf> {
     home.or_else(|| dirs::home_dir().map(|home| home.join(".cargo")))
 }
 
-/// Runs `cargo metadata`; without the network first, since the build around us has just resolved
-/// and fetched what it needs.
-fn ask(manifest: &Path, features: &[String]) -> Result<Value, Error> {
-    let run = |extra: &[&str]| {
+/// What cargo is asked: what a manifest resolves to.
+struct Question<'a> {
+    manifest: PathBuf,
+    features: &'a [String],
+    environment: &'a Environment,
+}
+
+/// Where the versions come from.
+#[derive(Clone, Copy)]
+enum Versions {
+    /// Cargo.lock as it is.
+    Locked,
+    /// Cargo.lock where it has them, without writing into the workspace.
+    Seeded,
+    /// The newest, as `cargo install` takes them without `--locked`.
+    Newest,
+}
+
+impl<'a> Question<'a> {
+    fn of_package(environment: &'a Environment) -> Self {
+        let manifest = environment.manifest_dir.join("Cargo.toml");
+        Question { manifest, features: &environment.features, environment }
+    }
+
+    /// Without the network first, since the build around us has just resolved and fetched what it needs. The
+    /// workspace stays as it is: its sources may be read-only, or another's.
+    fn answer(&self) -> Result<Answer, Error> {
+        let offline = ["--offline"].as_slice();
+        let newest = || self.ask(Versions::Newest, offline);
+        let locked = self.ask(Versions::Locked, offline).or_else(|_| self.ask(Versions::Seeded, offline));
+        let agreed = match locked {
+            Ok(answer) if is_in_use(&answer.metadata) => return Ok(answer),
+            // `cargo install` without `--locked` takes other versions than Cargo.lock has.
+            Ok(answer) => Ok(newest().ok().filter(|newest| is_in_use(&newest.metadata)).unwrap_or(answer)),
+            Err(error) => newest().map_err(|_| error),
+        };
+        agreed.or_else(|_| self.ask(Versions::Seeded, &[]))
+    }
+
+    /// The same for a package that was fetched to be installed: what only its tests need may not have been.
+    fn answer_as_installed(&self) -> Result<Answer, Error> {
+        let offline = [Versions::Locked, Versions::Seeded, Versions::Newest];
+        for versions in offline {
+            if let Ok(answer) = self.ask(versions, &["--offline"])
+                && is_in_use(&answer.metadata)
+            {
+                return Ok(answer);
+            }
+        }
+        self.ask_as_dependency(&["--offline"]).or_else(|_| self.answer())
+    }
+
+    /// The package as the only dependency of another, since cargo looks for no tests there.
+    fn ask_as_dependency(&self, extra: &[&str]) -> Result<Answer, Error> {
+        let own = &self.environment.manifest_dir;
+        let package = super::text(&members(&self.manifest)?["packages"][0], "name")?.to_owned();
+        let folder = self.environment.out_dir.join("ferrogrid/resolved");
+        let features: Vec<&String> = self.features.iter().filter(|name| *name != "default").collect();
+        let manifest = format!(
+            "[package]\nname = \"ferrogrid-resolved\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n\
+             [dependencies.installed]\npackage = {package:?}\npath = {own:?}\nfeatures = {features:?}\n\
+             default-features = {}\n",
+            features.len() < self.features.len(),
+        );
+        cache::write(&folder.join("Cargo.toml"), &manifest)?;
+        cache::write(&folder.join("src/lib.rs"), "")?;
+        let question = Question { manifest: folder.join("Cargo.toml"), features: &[], ..*self };
+        let mut answer = question.ask(Versions::Newest, extra)?;
+        answer.metadata["workspace_root"] = json!(own);
+        Ok(answer)
+    }
+
+    /// Runs `cargo metadata`.
+    fn ask(&self, versions: Versions, extra: &[&str]) -> Result<Answer, Error> {
         let mut command = inner::command(&inner_cargo::cargo());
         // These two decide where the build writes, which tells whose build this is.
         for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"] {
@@ -97,17 +205,59 @@ fn ask(manifest: &Path, features: &[String]) -> Result<Value, Error> {
         // What only other platforms need may never have been fetched. Outside of a build, it is for this machine.
         let platform = std::env::var_os("TARGET").unwrap_or_else(|| "host-tuple".into());
         command.arg("--filter-platform").arg(platform);
-        if !features.is_empty() {
-            command.arg("--features").arg(features.join(","));
+        if !self.features.is_empty() {
+            command.arg("--features").arg(self.features.join(","));
         }
-        command.arg("--manifest-path").arg(manifest);
-        if let Some(folder) = manifest.parent() {
+        command.arg("--manifest-path").arg(&self.manifest);
+        if let Some(folder) = self.manifest.parent() {
             command.current_dir(folder);
         }
-        inner::run_checked("cargo metadata", &mut command)
-    };
-    let text = run(&["--offline"]).or_else(|_| run(&[]))?;
-    serde_json::from_str(&text).map_err(|error| Error::Metadata(error.to_string()))
+        let elsewhere = match versions {
+            Versions::Locked => {
+                command.arg("--locked");
+                None
+            }
+            Versions::Seeded | Versions::Newest => Some(self.lock_elsewhere(versions, &mut command)?),
+        };
+        let text = inner::run_checked("cargo metadata", &mut command)?;
+        let metadata: Value =
+            serde_json::from_str(&text).map_err(|error| Error::Metadata(error.to_string()))?;
+        let root = Path::new(metadata["workspace_root"].as_str().unwrap_or_default());
+        let lock = elsewhere.unwrap_or_else(|| root.join("Cargo.lock"));
+        Ok(Answer { metadata, lock, is_installed: false })
+    }
+
+    /// Lets cargo keep its Cargo.lock in `OUT_DIR`, stable cargos included.
+    fn lock_elsewhere(&self, versions: Versions, command: &mut Command) -> Result<PathBuf, Error> {
+        let lock = self.environment.out_dir.join("ferrogrid/Cargo.lock");
+        cache::remove(&lock)?;
+        let folders = self.manifest.ancestors().skip(1);
+        let seed = folders.map(|folder| folder.join("Cargo.lock")).find(|lock| lock.is_file());
+        match seed {
+            Some(seed) if matches!(versions, Versions::Seeded) => cache::write(&lock, &cache::read(&seed)?)?,
+            _ => cache::create_dir(&self.environment.out_dir.join("ferrogrid"))?,
+        }
+        command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_UNSTABLE_LOCKFILE_PATH", "true");
+        command.env("CARGO_RESOLVER_LOCKFILE_PATH", &lock);
+        Ok(lock)
+    }
+}
+
+/// Whether the answer has the very `ferrogrid-build` that runs here, if it has one: else the build around us took other
+/// versions.
+fn is_in_use(metadata: &Value) -> bool {
+    let mut steps =
+        list(metadata, "packages").iter().filter(|it| it["name"] == env!("CARGO_PKG_NAME")).peekable();
+    steps.peek().is_none()
+        || steps.any(|step| step["version"] == env!("CARGO_PKG_VERSION") && has_sources(step))
+}
+
+/// Whether its sources are those that this crate was compiled from, unless these have gone meanwhile.
+fn has_sources(step: &Value) -> bool {
+    let compiled = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let Ok(compiled) = compiled.canonicalize() else { return true };
+    let listed = Path::new(step["manifest_path"].as_str().unwrap_or_default());
+    listed.canonicalize().is_ok_and(|listed| listed == compiled)
 }
 
 /// The packages of the workspace of `manifest`, without what they depend on.
@@ -131,8 +281,14 @@ fn reduce(metadata: &Value, own: &Path) -> Value {
             let mut fields = vec!["id", "name", "version", "source", "manifest_path"];
             if package["source"].is_null() || Some(&package["id"]) == own {
                 fields.extend(["targets", "dependencies", "features", "metadata"]);
+                return Value::Object(pick(package, &fields));
             }
-            Value::Object(pick(package, &fields))
+            // Enough to see which of them are patched.
+            let declared = list(package, "dependencies").iter().filter(|it| it["kind"].is_null());
+            let declared = declared.map(|it| Value::Object(pick(it, &["name", "source"])));
+            let mut picked = pick(package, &fields);
+            picked.insert("dependencies".to_owned(), declared.collect());
+            Value::Object(picked)
         })
         .collect();
     let nodes: Vec<Value> = list(&metadata["resolve"], "nodes")
@@ -156,6 +312,7 @@ fn manifests(metadata: &Value) -> BTreeSet<PathBuf> {
     let local = list(metadata, "packages").iter().filter(|package| package["source"].is_null());
     let paths = local.filter_map(|package| package["manifest_path"].as_str());
     let mut manifests: BTreeSet<PathBuf> = paths.map(PathBuf::from).collect();
+    manifests.extend(metadata["lock"].as_str().map(PathBuf::from));
     if let Some(root) = metadata["workspace_root"].as_str() {
         manifests.insert(Path::new(root).join("Cargo.toml"));
         manifests.insert(Path::new(root).join("Cargo.lock"));
@@ -169,7 +326,7 @@ fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
     // A target folder may have been copied from another checkout.
     let own = environment.manifest_dir.display();
     let caller = environment.caller.as_deref().unwrap_or(Path::new(""));
-    let mut content = format!("4\n{own}\n{}\n{}\n", caller.display(), environment.features.join(","));
+    let mut content = format!("6\n{own}\n{}\n{}\n", caller.display(), environment.features.join(","));
     for manifest in manifests {
         content.push_str(&format!("{}\n", manifest.display()));
         content.push_str(&std::fs::read_to_string(manifest).unwrap_or_default());

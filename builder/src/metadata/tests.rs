@@ -170,5 +170,44 @@ fn folders_that_cargo_does_not_look_into_are_not_watched() {
     std::fs::write(dir.path().join("Cargo.toml"), "[package]\nautotests = false\nautobins=true\n").unwrap();
     let names: Vec<_> =
         discovered(dir.path()).iter().map(|it| it.strip_prefix(dir.path()).unwrap().to_owned()).collect();
-    assert_eq!(names, ["src/bin", "examples", "benches"].map(PathBuf::from));
+    assert_eq!(names, ["src/lib.rs", "src/main.rs", "src/bin", "examples", "benches"].map(PathBuf::from));
+}
+
+#[test]
+fn what_is_patched_is_taken_from_where_the_workspace_takes_it() {
+    let mut metadata = metadata();
+    let registry = "registry+https://github.com/rust-lang/crates.io-index";
+    let git = "git+https://g/half?branch=main";
+    for (at, name, source) in
+        [(2, "libm", registry), (2, "ferrogrid-macros", git), (1, "ferrogrid-device", registry)]
+    {
+        let declared = &mut metadata["packages"][at]["dependencies"];
+        if declared.is_null() {
+            *declared = json!([]);
+        }
+        declared.as_array_mut().unwrap().push(json!({ "name": name, "source": source }));
+    }
+    metadata["resolve"]["nodes"][2]["deps"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "name": "libm", "pkg": "libm" }));
+    metadata["packages"][5]["source"] = json!(null);
+    let patches = package(&metadata).patches;
+    let of = |source: &str| patches[source].iter().map(|it| it.source.clone()).collect::<Vec<_>>();
+    assert_eq!(of("crates-io"), [Source::Path("/g/libm".into()), Source::Path("/fg/device".into())]);
+    assert_eq!(of("https://g/half"), [Source::Path("/fg/macros".into())]);
+    assert_eq!(patches.len(), 2);
+}
+
+#[test]
+fn what_is_taken_from_where_it_was_asked_for_is_no_patch() {
+    let mut metadata = metadata();
+    let source = "git+https://g/libm?branch=main";
+    metadata["packages"][2]["dependencies"] =
+        json!([{ "name": "libm", "source": source }, { "name": "ferrogrid-macros" }]);
+    metadata["resolve"]["nodes"][2]["deps"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "name": "libm", "pkg": "libm" }));
+    assert!(package(&metadata).patches.is_empty());
 }

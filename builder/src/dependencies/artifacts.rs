@@ -1,0 +1,167 @@
+//! What the inner cargo says that it has built, and what rustc and build scripts say that they have read for it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::directives::rerun_if_changed;
+use crate::error::Error;
+use crate::metadata::is_in_cargo_home;
+use crate::toolchain::DEVICE_TARGET;
+
+/// What crates were compiled from.
+#[derive(Debug, Default)]
+pub(crate) struct Inputs {
+    /// Files that can change: not those of packages that cargo keeps.
+    pub(crate) files: BTreeSet<PathBuf>,
+    /// Environment variables.
+    pub(crate) variables: BTreeSet<String>,
+}
+
+impl Inputs {
+    /// From cargo's messages: the dep-info of each crate, build scripts and proc macros included, and what build
+    /// scripts told cargo to watch. Paths in them are relative to `folder`, where cargo ran.
+    pub(super) fn of(messages: &str, folder: &Path) -> Self {
+        let mut inputs = Inputs::default();
+        for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            match message["reason"].as_str() {
+                Some("compiler-artifact") => {
+                    let files =
+                        message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                    files
+                        .filter_map(|file| dep_info(Path::new(file)))
+                        .for_each(|it| inputs.read(&it, folder));
+                }
+                Some("build-script-executed") => {
+                    let out = Path::new(message["out_dir"].as_str().unwrap_or_default());
+                    let package = manifest_folder(message["package_id"].as_str().unwrap_or_default());
+                    let told = fs::read_to_string(out.with_file_name("output")).unwrap_or_default();
+                    inputs.watch(&told, package.as_deref().unwrap_or(folder));
+                }
+                _ => {}
+            }
+        }
+        inputs.files.retain(|file| !is_in_cargo_home(file));
+        inputs
+    }
+
+    /// What makes cargo run the build step again when one of them changes.
+    pub(crate) fn directives(&self) -> impl Iterator<Item = String> {
+        let files = self.files.iter().map(|file| rerun_if_changed(file));
+        files.chain(self.variables.iter().map(|name| format!("cargo::rerun-if-env-changed={name}")))
+    }
+
+    /// `target: file file` and `# env-dep:NAME=value`.
+    fn read(&mut self, dep_info: &str, folder: &Path) {
+        for line in dep_info.lines() {
+            if let Some(variable) = line.strip_prefix("# env-dep:") {
+                let name = variable.split('=').next().unwrap_or(variable);
+                // cargo's own follow from what is watched in any case.
+                if !name.starts_with("CARGO") && name != "OUT_DIR" {
+                    self.variables.insert(name.to_owned());
+                }
+            } else if let Some((_, files)) = line.split_once(": ") {
+                self.files.extend(split_escaped(files).map(|file| folder.join(file)));
+            }
+        }
+    }
+
+    fn watch(&mut self, told: &str, folder: &Path) {
+        for line in told.lines() {
+            let Some(directive) = line.strip_prefix("cargo::").or_else(|| line.strip_prefix("cargo:")) else {
+                continue;
+            };
+            if let Some(file) = directive.strip_prefix("rerun-if-changed=") {
+                self.files.insert(folder.join(file));
+            } else if let Some(name) = directive.strip_prefix("rerun-if-env-changed=") {
+                self.variables.insert(name.to_owned());
+            }
+        }
+    }
+}
+
+/// The dep-info beside the library or build script `file`.
+fn dep_info(file: &Path) -> Option<String> {
+    let stem = file.file_stem()?.to_str()?;
+    let beside = |name: &str| fs::read_to_string(file.with_file_name(format!("{name}.d"))).ok();
+    if file.file_name()? != "build-script-build" {
+        return beside(stem.strip_prefix("lib").unwrap_or(stem));
+    }
+    // cargo names it without the hash that its dep-info has.
+    let entries = file.parent()?.read_dir().ok()?.flatten().map(|entry| entry.path());
+    let texts = entries.filter(|it| it.extension().is_some_and(|it| it == "d"));
+    Some(texts.filter_map(|it| fs::read_to_string(it).ok()).collect())
+}
+
+/// The words of a line, in which `\ ` is a space that belongs to a word.
+fn split_escaped(line: &str) -> impl Iterator<Item = String> {
+    const SPACE: &str = "\u{0}";
+    let words = line.replace("\\ ", SPACE);
+    let words: Vec<String> = words.split_whitespace().map(|word| word.replace(SPACE, " ")).collect();
+    words.into_iter()
+}
+
+/// The folder of a package by its id, `path+file:///x/half#2.0.0`.
+fn manifest_folder(id: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(id.strip_prefix("path+file://")?.split('#').next()?))
+}
+
+/// A crate that cargo reports.
+pub(super) struct Artifact {
+    pub(super) package: String,
+    pub(super) is_macro: bool,
+    files: Vec<PathBuf>,
+}
+
+/// The libraries and proc macros among cargo's messages.
+pub(super) fn artifacts(messages: &str) -> Vec<Artifact> {
+    let mut artifacts = Vec::new();
+    for line in messages.lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+        if message["reason"] != "compiler-artifact" {
+            continue;
+        }
+        let kinds = message["target"]["kind"].as_array();
+        let is = |wanted: &str| kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == wanted));
+        if !(is("lib") || is("rlib") || is("proc-macro")) {
+            continue;
+        }
+        let files = message["filenames"].as_array().into_iter().flatten();
+        artifacts.push(Artifact {
+            package: package_name(message["package_id"].as_str().unwrap_or_default()),
+            is_macro: is("proc-macro"),
+            files: files.filter_map(Value::as_str).map(PathBuf::from).collect(),
+        });
+    }
+    artifacts
+}
+
+/// The name in a package id: `path+file:///x/half#2.0.0` and `registry+https://i#half@2.0.0`.
+pub(super) fn package_name(id: &str) -> String {
+    let (url, fragment) = id.rsplit_once('#').unwrap_or((id, ""));
+    if let Some((name, _)) = fragment.split_once('@') {
+        return name.to_owned();
+    }
+    url.split('?').next().unwrap_or(url).rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// What rustc links for a package: its rlib for the device (it may be built for the host too), or
+/// the library of a proc macro.
+pub(super) fn built(artifacts: &[Artifact], package: &str) -> Result<PathBuf, Error> {
+    let found = artifacts.iter().rev().filter(|artifact| artifact.package == package).find_map(library);
+    found.ok_or_else(|| Error::Metadata(format!("cargo reported no library of `{package}` for the device")))
+}
+
+/// The file of an artifact that rustc links; `None` if it was built for the host.
+pub(super) fn library(artifact: &Artifact) -> Option<PathBuf> {
+    let is_device_rlib = |file: &&PathBuf| {
+        file.extension().is_some_and(|it| it == "rlib")
+            && file.components().any(|part| part.as_os_str() == DEVICE_TARGET)
+    };
+    let is_library =
+        |file: &&PathBuf| file.extension().is_some_and(|it| it == std::env::consts::DLL_EXTENSION);
+    let mut files = artifact.files.iter();
+    if artifact.is_macro { files.find(is_library).cloned() } else { files.find(is_device_rlib).cloned() }
+}
