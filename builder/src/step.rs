@@ -484,12 +484,18 @@ fn without_toolchain(
     if scan.units.is_empty() {
         return Ok(Outcome { output, refusal: None });
     }
-    if std::env::var_os("FERROGRID_DEVICE_RUSTC").is_some() {
-        return Err(missing);
-    }
+    let named = std::env::var("FERROGRID_DEVICE_RUSTC").ok().filter(|it| !it.is_empty());
+    let reason = match named.as_deref() {
+        Some(toolchain::NO_DEVICE_CODE) => "it was built with FERROGRID_DEVICE_RUSTC=none".to_owned(),
+        Some(_) => return Err(missing),
+        None => format!("when it was built, {missing}"),
+    };
     let targets = environment.out_dir.join("ferrogrid/targets");
-    manifest::write_reason(&missing.to_string(), &targets)?;
+    manifest::write_reason(&reason, &targets)?;
     output.directives.push(format!("cargo::rustc-env={TARGETS_VARIABLE}={}", targets.display()));
+    if named.is_some() {
+        return Ok(Outcome { output, refusal: None });
+    }
     output.directives.push(
         "cargo::warning=no rustc on this machine compiles device code: kernels run on the CPU device only; \
          `cargo ferrogrid setup` provides one, `cargo ferrogrid doctor` says what is missing"

@@ -110,6 +110,9 @@ impl Discovery {
     }
 }
 
+/// The value of `FERROGRID_DEVICE_RUSTC` for builds without device code, whatever toolchains there are.
+pub(crate) const NO_DEVICE_CODE: &str = "none";
+
 /// Looks at every candidate: for reports such as `cargo ferrogrid doctor`.
 pub fn discover(archs: &[Arch]) -> Discovery {
     let root = cache::root();

@@ -214,6 +214,121 @@ fn an_error_in_a_kernel_is_shown_once_with_file_and_line() {
     assert!(text.contains(&format!("src/main.rs:{line}:")), "{text}");
 }
 
+/// Cargo's messages with a level, as (text, line, column, all that rustc prints).
+fn compiler_messages(output: &Output, level: &str) -> Vec<(String, f64, f64, String)> {
+    let lines = std::str::from_utf8(&output.stdout).unwrap().lines();
+    let messages = lines.filter(|line| line.contains("\"compiler-message\""));
+    let messages = messages.map(|line| line.parse::<tinyjson::JsonValue>().unwrap());
+    let of_level = messages.filter(|it| it["message"]["level"].get::<String>().unwrap() == level);
+    let with_place = of_level.filter_map(|it| {
+        let text = |name: &str| it["message"][name].get::<String>().unwrap().clone();
+        let spans: &Vec<tinyjson::JsonValue> = it["message"]["spans"].get().unwrap();
+        let first = spans.first()?;
+        let number = |name: &str| *first[name].get::<f64>().unwrap();
+        Some((text("message"), number("line_start"), number("column_start"), text("rendered")))
+    });
+    with_place.collect()
+}
+
+/// The line of `part` in a file, counted from 1, and its column.
+fn place_of(outside: &Outside, file: &str, part: &str) -> (f64, f64) {
+    let text = fs::read_to_string(outside.path(file)).unwrap();
+    let (number, line) = text.lines().enumerate().find(|(_, line)| line.contains(part)).unwrap();
+    ((number + 1) as f64, (line.find(part).unwrap() + 1) as f64)
+}
+
+#[test]
+fn errors_in_kernels_reach_editors_once_and_beside_the_hosts() {
+    let outside = Outside::new();
+    outside.edit("src/main.rs", "* factor + 0", "* factor + 1.5");
+    outside.edit("src/main.rs", "\"plain {}\", plain::answer()", "\"plain {}\", plain::answers()");
+    let output = outside.cargo(&["check", "--message-format=json"]).output().unwrap();
+    let errors = compiler_messages(&output, "error");
+    let texts: Vec<&String> = errors.iter().map(|(text, ..)| text).collect();
+    let in_kernel: Vec<_> = errors.iter().filter(|(text, ..)| text.contains("cannot add `{float}` to `u32`")).collect();
+    let [(text, line, column, _)] = in_kernel.as_slice() else { panic!("{texts:#?}\n{}", stderr(&output)) };
+    assert_eq!((*line, *column), place_of(&outside, "src/main.rs", "+ 1.5"), "{text}");
+    assert_eq!(texts.iter().filter(|text| text.contains("cannot find function `answers`")).count(), 1);
+    assert_eq!(errors.len(), 2, "{texts:#?}");
+}
+
+#[test]
+fn an_error_that_only_the_device_has_is_the_modules_too() {
+    let outside = Outside::new();
+    outside.edit(
+        "src/main.rs",
+        "use ferrogrid::device::prelude::*;\n\n    #[kernel]\n    pub fn scale",
+        "use ferrogrid::device::prelude::*;\n    use std::vec::Vec;\n\n    #[kernel]\n    pub fn scale",
+    );
+    let output = outside.cargo(&["check", "--message-format=json"]).output().unwrap();
+    let errors = compiler_messages(&output, "error");
+    let place = place_of(&outside, "src/main.rs", "std::vec");
+    assert!(errors.iter().any(|(_, line, column, _)| (*line, *column) == place), "{errors:#?}");
+    assert!(!output.status.success());
+}
+
+#[test]
+fn a_broken_example_leaves_the_program_as_it_is() {
+    let outside = Outside::new();
+    let broken = fs::read_to_string(outside.path("src/physics/force_fields.rs")).unwrap();
+    fs::create_dir(outside.path("examples")).unwrap();
+    let broken = format!("{}\nfn main() {{}}\n", broken.replace("0.5", "missing"));
+    fs::write(outside.path("examples/broken.rs"), broken).unwrap();
+    let output = outside.cargo(&["build", "--bins"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let output = outside.cargo(&["build", "--examples"]).output().unwrap();
+    assert!(!output.status.success());
+    assert_eq!(stderr(&output).matches("cannot find value `missing`").count(), 1, "{}", stderr(&output));
+}
+
+#[test]
+fn layouts_that_differ_between_host_and_device_do_not_compile() {
+    let outside = Outside::new();
+    let kernels = "#[ferrogrid::module]
+        mod layouts {
+            use ferrogrid::device::prelude::*;
+            #[derive(Clone, Copy, DeviceCopy)]
+            #[repr(C)]
+            pub struct Pair {
+                FIELDS
+            }
+            const N: usize = ELEMENTS;
+            #[kernel]
+            pub fn pairs(t: Thread<1>, mut y: DisjointSlice<Pair>, mut s: Shared<[u32; N]>) {
+                s.fill_with(&t, |i| i as u32);
+                if let Some(y) = y.get_mut(t.index()) {
+                    y.first = N as f32;
+                }
+            }
+        }\n";
+    let main = fs::read_to_string(outside.path("src/main.rs")).unwrap();
+    let case = |fields: &str, elements: &str| {
+        let kernels = kernels.replace("FIELDS", fields).replace("ELEMENTS", elements);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        fs::write(outside.path("src/main.rs"), format!("{main}{kernels}")).unwrap();
+        let output = outside.cargo(&["check"]).output().unwrap();
+        (output.status.success(), stderr(&output))
+    };
+    let (passes, text) = case("pub first: f32, pub second: f32,", "64");
+    assert!(passes, "{text}");
+    let (passes, text) = case("pub first: f32, #[cfg(target_arch = \"nvptx64\")] pub second: f32,", "64");
+    assert!(
+        !passes && text.contains("the size of an element of `y` is 4 on the host, but 8 on the device"),
+        "{text}"
+    );
+    let (passes, text) = case(
+        "#[cfg(target_arch = \"nvptx64\")] pub second: f32, pub first: f32, #[cfg(not(target_arch = \"nvptx64\"))] pub second: f32,",
+        "64",
+    );
+    assert!(!passes && text.contains("the layout of the fields of an element of `y` differs"), "{text}");
+    let (passes, text) =
+        case("pub first: f32, pub second: f32,", "if cfg!(target_arch = \"nvptx64\") { 4096 } else { 16 }");
+    assert!(
+        !passes && text.contains("the number of bytes of its shared memory is 64 on the host, but 16384"),
+        "{text}"
+    );
+}
+
 #[test]
 fn std_in_a_kernel_is_an_error_at_its_line() {
     let outside = Outside::new();
@@ -244,11 +359,26 @@ fn without_a_build_script_the_compiler_says_what_to_add() {
 }
 
 #[test]
-fn without_a_device_toolchain_the_build_says_what_to_do() {
+fn a_compiler_that_was_named_and_is_not_there_is_an_error() {
     let outside = Outside::new();
     outside.edit("src/main.rs", "* factor + 0", "* factor + 6");
     let output = outside.cargo(&["build"]).env("FERROGRID_DEVICE_RUSTC", "/nowhere/rustc").output().unwrap();
     let text = stderr(&output);
     assert!(!output.status.success());
     assert!(text.contains("/nowhere/rustc") && text.contains("cargo ferrogrid setup"), "{text}");
+}
+
+#[test]
+fn without_a_device_toolchain_everything_works_on_the_cpu() {
+    let outside = Outside::new();
+    for arguments in [["check"].as_slice(), &["doc", "--no-deps"], &["clippy"]] {
+        let output = outside.cargo(arguments).env("FERROGRID_DEVICE_RUSTC", "none").output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    }
+    let output = outside.cargo(&["run"]).env("FERROGRID_DEVICE_RUSTC", "none").output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("scaled [10, 20, 30, 40]"),
+        "{}",
+        stderr(&output)
+    );
 }

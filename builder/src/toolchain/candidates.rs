@@ -50,6 +50,9 @@ impl Search {
 
     /// The candidates in order, each once.
     pub(super) fn list(&self) -> impl Iterator<Item = Found> + '_ {
+        if self.explicit.as_ref().is_some_and(|it| it == super::NO_DEVICE_CODE) {
+            return Vec::new().into_iter();
+        }
         if let Some(explicit) = &self.explicit {
             let found = Found { origin: Origin::Variable, rustc: PathBuf::from(explicit) };
             return vec![found].into_iter();
