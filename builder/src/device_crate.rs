@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::blank::{Kept, blank};
 use crate::cache;
 use crate::error::Error;
+use crate::included;
 use crate::metadata::Target;
 use crate::module_tree::{Content, FoundModule, ModuleTree, SourceFile};
 
@@ -61,6 +62,7 @@ pub(crate) fn lay_out(
         cache::write(place, &text)?;
         all.push_str(&format!("{}\n{text}\n", place.display()));
     }
+    all.push_str(&included::mirror(&tree, &places, &mirror)?);
     Ok(Some(DeviceCrate {
         slug,
         target: target_name(target),
@@ -118,6 +120,9 @@ fn mirrored_text(file: &SourceFile, places: &[PathBuf]) -> String {
             replacement: match &part.content {
                 Content::Same => None,
                 Content::Text(text) => Some(text.clone()),
+                Content::Include { file } => {
+                    Some(format!("include!({:?});", places[*file].to_string_lossy()))
+                }
                 Content::File { declaration, file } => {
                     Some(format!("#[path = {:?}] {declaration}", places[*file].to_string_lossy()))
                 }
