@@ -116,7 +116,12 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
 /// Writes a file so that a reader sees the old or the new content, never a part. A file that has
 /// this content already is left alone, with its time stamp.
 pub(crate) fn write(path: &Path, content: &str) -> Result<(), Error> {
-    if fs::read(path).is_ok_and(|old| old == content.as_bytes()) {
+    write_bytes(path, content.as_bytes())
+}
+
+/// [`write`] for any content.
+pub(crate) fn write_bytes(path: &Path, content: &[u8]) -> Result<(), Error> {
+    if fs::read(path).is_ok_and(|old| old == content) {
         return Ok(());
     }
     if let Some(parent) = path.parent() {

@@ -11,14 +11,43 @@ use syn::{Attribute, Expr, ExprLit, Lit, LitBool, Meta, MetaList, Token};
 pub(crate) struct Cfgs {
     /// `name` or `name="value"`, as `rustc --print cfg` writes them.
     set: BTreeSet<String>,
+    /// Those of the host's half, if they are known.
+    host: Option<BTreeSet<String>>,
+}
+
+/// For which half of a program something is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// For the host: what is launched there has a device half, whatever the device's own options say.
+    Host,
+    /// For the device alone.
+    DeviceOnly,
 }
 
 impl Cfgs {
     /// Reads what `rustc --print cfg` prints.
     pub(crate) fn from_rustc(text: &str) -> Self {
-        Cfgs {
-            set: text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect(),
+        let set = text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
+        Cfgs { set, host: None }
+    }
+
+    /// The same with what holds on the host, one option a line; nothing is known of it if there is none.
+    pub(crate) fn beside_host(self, text: &str) -> Self {
+        let host = Cfgs::from_rustc(text).set;
+        Cfgs { host: (!host.is_empty()).then_some(host), ..self }
+    }
+
+    /// Those of the half that decides which files there are.
+    pub(crate) fn of_host(&self) -> Self {
+        Cfgs { set: self.host.clone().unwrap_or_else(|| self.set.clone()), host: None }
+    }
+
+    /// Where a module with these attributes is.
+    pub(crate) fn presence(&self, attributes: &[Attribute]) -> Option<Presence> {
+        if self.host.is_some() && self.of_host().hold(attributes) {
+            return Some(Presence::Host);
         }
+        self.hold(attributes).then_some(Presence::DeviceOnly)
     }
 
     /// What holds for the device whatever compiles for it: enough to tell whether a package has
@@ -32,9 +61,14 @@ impl Cfgs {
 
     /// The same with further options, written in the same way.
     pub(crate) fn with<'a>(&self, options: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut set = self.set.clone();
-        set.extend(options.into_iter().map(str::to_owned));
-        Cfgs { set }
+        let mut all = self.clone();
+        for option in options {
+            all.set.insert(option.to_owned());
+            all.host.iter_mut().for_each(|host| {
+                host.insert(option.to_owned());
+            });
+        }
+        all
     }
 
     /// Whether all `cfg` attributes hold, those inside `cfg_attr` included.

@@ -39,6 +39,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) externs: Externs,
     /// What the build chose.
     pub(crate) options: &'a Options,
+    /// What cargo sets for the package's crates.
+    pub(crate) variables: &'a [(String, String)],
     /// Where its mathematics comes from.
     pub(crate) math: Math,
     /// `OUT_DIR/ferrogrid`.
@@ -152,6 +154,8 @@ impl Compiler<'_> {
     fn rustc(&self, device_crate: &DeviceCrate, library: Option<&OwnLibrary>, expand: &str) -> Command {
         let mut command = inner::command(&self.toolchain.rustc);
         command.env("RUSTC_BOOTSTRAP", "1").env("FERROGRID_EXPAND", expand);
+        command.envs(self.variables.iter().cloned()).envs(&self.options.variables);
+        command.env("CARGO_CRATE_NAME", &device_crate.crate_name);
         command.current_dir(self.workspace_root);
         command.arg(&device_crate.root).args(["--crate-name", &device_crate.crate_name]);
         command.args(["--edition", &device_crate.edition, "--target", DEVICE_TARGET]);
@@ -198,7 +202,10 @@ impl Compiler<'_> {
             expected(device_crate).map(|(name, (least, most))| format!("{name} {least} {most}")).collect();
         // Machine code is made of the PTX, which does not depend on whether it is.
         let options = Options { cubin: None, ..self.options.clone() };
-        cache::key(format!("{line}\n{keys:?}\n{library}\n{expected:?}\n{options:?}").as_bytes())
+        cache::key(
+            format!("{line}\n{keys:?}\n{library}\n{expected:?}\n{options:?}\n{:?}", self.variables)
+                .as_bytes(),
+        )
     }
 
     fn run(&self, command: &mut Command, device_crate: &DeviceCrate, work: &Path) -> Result<(), Error> {
@@ -310,6 +317,11 @@ const HINTS: &[(&[&str], &str)] = &[
         ],
         "half precision is a feature of `ferrogrid` in Cargo.toml, `features = [\"half\"]`; then, in the module: `use \
          ferrogrid::device::half::{f16, bf16};`",
+    ),
+    (
+        &["not defined at compile time"],
+        "kernels see the variables that cargo sets for every crate of the package; what the build script sets, let it set by \
+         `ferrogrid_build::Build::new().env(\"NAME\", value).run()`, for both sides",
     ),
     (
         &["behind a `&` reference"],

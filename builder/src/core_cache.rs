@@ -89,11 +89,26 @@ pub(crate) fn is_whole(place: &Path) -> bool {
 
 /// The same for entries of versions that wrote no list.
 fn is_whole_without_list(place: &Path) -> bool {
-    let has_content = |file: &Path| fs::metadata(file).is_ok_and(|it| it.is_file() && it.len() > 0);
     let libraries = place.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
-    let rlibs =
-        libraries.read_dir().map_or(0, |files| files.flatten().filter(|it| has_content(&it.path())).count());
-    has_content(&place.join("cfg")) && (rlibs == 2 || !place.join("sysroot").exists())
+    let files = libraries.read_dir().into_iter().flatten().flatten();
+    let rlibs = files.filter(|file| is_archive(&file.path()).unwrap_or(false)).count();
+    let has_cfgs = fs::read_to_string(place.join("cfg")).is_ok_and(|cfgs| !cfgs.trim().is_empty());
+    has_cfgs && (rlibs == 2 || !place.join("sysroot").exists())
+}
+
+/// Whether the members of an archive end where the file does.
+fn is_archive(file: &Path) -> Option<bool> {
+    const MAGIC: &[u8] = b"!<arch>\n";
+    let content = fs::read(file).ok()?;
+    let mut rest = content.strip_prefix(MAGIC)?;
+    while !rest.is_empty() {
+        let header = rest.get(..60)?;
+        let length: usize = std::str::from_utf8(&header[48..58]).ok()?.trim().parse().ok()?;
+        // Members begin at even places; the last one need not be filled up.
+        let end = 60 + length;
+        rest = rest.get((end + length % 2).min(rest.len().max(end))..)?;
+    }
+    Some(true)
 }
 
 /// A line for each file below `place`: length, time and hash of its content, and its name.
@@ -351,9 +366,12 @@ mod tests {
         assert!(is_whole(&place), "of a prebuilt core there is nothing else");
         let libraries = place.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
         fs::create_dir_all(&libraries).unwrap();
-        fs::write(libraries.join("libcore-1.rlib"), "core").unwrap();
+        let archive = format!("!<arch>\n{:<48}{:<10}`\nabc\n{:<48}{:<10}`\nabc", "one/", 3, "two/", 3);
+        fs::write(libraries.join("libcore-1.rlib"), &archive).unwrap();
         assert!(!is_whole(&place));
-        fs::write(libraries.join("libcompiler_builtins-1.rlib"), "builtins").unwrap();
+        fs::write(libraries.join("libcompiler_builtins-1.rlib"), &archive[..archive.len() - 1]).unwrap();
+        assert!(!is_whole(&place));
+        fs::write(libraries.join("libcompiler_builtins-1.rlib"), &archive).unwrap();
         assert!(is_whole(&place));
     }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::blank::{Kept, blank};
 use crate::cache;
 use crate::error::Error;
+use crate::included;
 use crate::metadata::Target;
 use crate::module_tree::{Content, FoundModule, ModuleTree, SourceFile};
 
@@ -75,6 +76,7 @@ pub(crate) fn lay_out(
         all.push_str(&format!("{}\n{text}\n", place.display()));
     }
     let is_in = |module: &usize| !matches!(portion, Portion::Kernels(modules) if !modules.contains(module));
+    all.push_str(&included::mirror(tree, &places, &mirror)?);
     Ok(Some(DeviceCrate {
         slug,
         target: target_name(target),
@@ -136,6 +138,7 @@ fn mirrored_text<'t>(
             Content::File { declaration, file } => {
                 Some(format!("#[path = {:?}] {declaration}", places[*file].to_string_lossy()))
             }
+            Content::Include { file } => Some(format!("include!({:?});", places[*file].to_string_lossy())),
             Content::Module(number) => {
                 kept.extend(without(part.range.clone(), left_out(*number)));
                 continue;

@@ -40,6 +40,8 @@ pub(crate) fn directives(
         directives.push(format!("cargo::rustc-check-cfg={}", check_cfg(cfg)));
         directives.push(format!("cargo::rustc-cfg={cfg}"));
     }
+    directives
+        .extend(options.variables.iter().map(|(name, value)| format!("cargo::rustc-env={name}={value}")));
     let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
     directives.extend(scan.warnings.iter().map(warning));
     Ok(directives)

@@ -25,6 +25,10 @@ pub struct Environment {
     pub cubin: Option<String>,
     /// ptxas, if `FERROGRID_PTXAS` names it.
     pub ptxas: Option<PathBuf>,
+    /// What holds for the host's half, as `rustc --print cfg` writes it (`CARGO_CFG_*`); empty if it is not known.
+    pub(crate) host_cfgs: String,
+    /// The variables that cargo sets for the package's crates, for `env!` in kernels.
+    pub(crate) crate_variables: Vec<(String, String)>,
     /// The file that called the build step, as rustc was told it; `None` if its path says nothing.
     pub(crate) caller: Option<PathBuf>,
 }
@@ -50,6 +54,8 @@ impl Environment {
             arch: env::var("FERROGRID_ARCH").ok().filter(|it| !it.trim().is_empty()),
             cubin: env::var("FERROGRID_CUBIN").ok().filter(|it| !it.trim().is_empty()),
             ptxas: env::var_os("FERROGRID_PTXAS").filter(|it| !it.is_empty()).map(PathBuf::from),
+            host_cfgs: host_cfgs(env::vars()),
+            crate_variables: env::vars().filter(|(name, _)| is_of_crates(name)).collect(),
             caller: (!flags.contains("remap-")).then(|| caller.file().into()),
         })
     }
@@ -62,6 +68,26 @@ impl Environment {
             ..Environment::default()
         }
     }
+}
+
+/// The options in `CARGO_CFG_*`: `CARGO_CFG_TARGET_FEATURE=sse,sse2`, and `CARGO_CFG_UNIX` without a value.
+fn host_cfgs(variables: impl Iterator<Item = (String, String)>) -> String {
+    let mut cfgs = String::new();
+    for (name, values) in variables {
+        let Some(name) = name.strip_prefix("CARGO_CFG_").map(str::to_lowercase) else { continue };
+        if values.is_empty() {
+            cfgs.push_str(&format!("{name}\n"));
+        }
+        for value in values.split(',').filter(|value| !value.is_empty()) {
+            cfgs.push_str(&format!("{name}=\"{value}\"\n"));
+        }
+    }
+    cfgs
+}
+
+/// Whether cargo sets the variable for the crates of a package as it does for its build script.
+fn is_of_crates(name: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|group| name.starts_with(group)) || name == "OUT_DIR"
 }
 
 /// The values of `--cfg` among rustc flags that are separated as cargo separates them.
@@ -81,6 +107,21 @@ fn cfg_options(flags: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_the_host_are_read_from_cargos_variables() {
+        let variables = [
+            ("CARGO_CFG_TARGET_OS", "linux"),
+            ("CARGO_CFG_UNIX", ""),
+            ("CARGO_CFG_TARGET_HAS_ATOMIC", "8,ptr"),
+            ("HOME", "/h"),
+        ];
+        let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(
+            host_cfgs(variables),
+            "target_os=\"linux\"\nunix\ntarget_has_atomic=\"8\"\ntarget_has_atomic=\"ptr\"\n"
+        );
+    }
 
     #[test]
     fn cfgs_are_taken_out_of_the_flags_around_them() {

@@ -130,6 +130,19 @@ pub enum Error {
         second: String,
     },
 
+    /// A kernel includes a file outside of the workspace by a relative path.
+    #[error(
+        "{from} includes {path:?} in a module of kernels, a file outside of the workspace: name it from the package's \
+         folder, `concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/..\")`",
+        from = from.display()
+    )]
+    IncludedOutside {
+        /// The file with the module.
+        from: PathBuf,
+        /// What it includes.
+        path: String,
+    },
+
     /// rustc refused the device code; its diagnostics name the user's files.
     #[error("{diagnostics}\nerror: the kernels of {target} do not compile for the device ({arch}){hint}")]
     Device {

@@ -31,6 +31,7 @@ mod directives;
 mod environment;
 mod error;
 mod feedback;
+mod included;
 mod inner;
 mod inner_cargo;
 pub mod inspect;

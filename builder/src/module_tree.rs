@@ -1,6 +1,7 @@
 //! The real module tree of a cargo target: from its root file through every `mod x;` that exists on
 //! the device, to the annotated modules. It must not know where the result is written.
 
+mod includes;
 mod names;
 mod paths;
 mod place;
@@ -16,9 +17,10 @@ use std::rc::Rc;
 use ferrogrid_syntax::{
     Argument, Arithmetic, Fingerprint, LaunchBounds, Module, ModuleOptions, is_module_attribute,
 };
-use syn::{Attribute, Item, ItemMod, Meta, Token, Visibility};
+use syn::spanned::Spanned;
+use syn::{Attribute, Item, ItemMacro, ItemMod, Meta, Token, Visibility};
 
-use crate::cfg::Cfgs;
+use crate::cfg::{Cfgs, Presence};
 use crate::error::Error;
 use paths::Place;
 
@@ -38,10 +40,19 @@ pub(crate) struct ModuleTree {
     pub(crate) modules: Vec<FoundModule>,
     /// Every file that was read, or looked for and not found.
     pub(crate) visited: BTreeSet<PathBuf>,
+    /// Files that annotated modules include.
+    pub(crate) included: Vec<Included>,
     /// Nightly features that the crate asks for in its root file.
     pub(crate) features: BTreeSet<String>,
     /// What could not be read, each with its place; the host's compiler says the same.
     pub(crate) unreadable: Vec<String>,
+}
+
+/// A file that is included by a path from the file where that stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Included {
+    pub(crate) from: PathBuf,
+    pub(crate) path: String,
 }
 
 /// A file, and what of it stays in the device crate.
@@ -71,6 +82,8 @@ pub(crate) enum Content {
     File { declaration: String, file: usize },
     /// The annotated module with this number.
     Module(usize),
+    /// `include!` of another file.
+    Include { file: usize },
 }
 
 /// An annotated module.
@@ -171,9 +184,7 @@ impl Walker<'_> {
         }
         self.entered.push(path.to_owned());
         let mut parts = Vec::new();
-        for item in &file.items {
-            self.item(item, path, &place, &mut parts)?;
-        }
+        self.items(&file.items, path, &place, &mut parts)?;
         self.entered.pop();
         if parts.is_empty() {
             return Ok(None);
@@ -182,11 +193,60 @@ impl Walker<'_> {
         Ok(Some(self.tree.files.len() - 1))
     }
 
-    fn item(&mut self, item: &Item, path: &Path, place: &Place, parts: &mut Vec<Part>) -> Result<(), Error> {
-        let Item::Mod(module) = item else { return Ok(()) };
-        if !self.cfgs.hold(&module.attrs) {
+    /// The items of a file or of an inline module. A module for the device alone gives way to one of that name which the
+    /// host has, too: each half would have one of the two.
+    fn items(
+        &mut self,
+        items: &[Item],
+        path: &Path,
+        place: &Place,
+        parts: &mut Vec<Part>,
+    ) -> Result<(), Error> {
+        let presence = |item: &Item| match item {
+            Item::Mod(module) => self.cfgs.presence(&module.attrs),
+            Item::Macro(call) => self.cfgs.presence(&call.attrs),
+            _ => None,
+        };
+        let present: Vec<Option<Presence>> = items.iter().map(presence).collect();
+        let mut of_host = BTreeSet::new();
+        for (item, presence) in items.iter().zip(&present) {
+            if let (Item::Mod(module), Some(Presence::Host)) = (item, presence) {
+                of_host.insert(module.ident.to_string());
+            }
+        }
+        for (item, presence) in items.iter().zip(present) {
+            match (item, presence) {
+                (_, None) => {}
+                (Item::Mod(module), Some(Presence::DeviceOnly))
+                    if of_host.contains(&module.ident.to_string()) => {}
+                (Item::Mod(module), Some(_)) => self.item(module, path, place, parts)?,
+                (Item::Macro(call), Some(_)) => self.include(call, path, parts)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// `include!` of a file with items, of which some may be modules of kernels.
+    fn include(&mut self, call: &ItemMacro, path: &Path, parts: &mut Vec<Part>) -> Result<(), Error> {
+        let Some(file) = includes::file_of(&call.mac, path) else { return Ok(()) };
+        if !file.is_file() {
             return Ok(());
         }
+        if let Some(index) = self.file(&file, Place::of_root(&file))? {
+            let range = call.mac.path.span().byte_range().start..end_of(call);
+            parts.push(Part { range, content: Content::Include { file: index } });
+        }
+        Ok(())
+    }
+
+    fn item(
+        &mut self,
+        module: &ItemMod,
+        path: &Path,
+        place: &Place,
+        parts: &mut Vec<Part>,
+    ) -> Result<(), Error> {
         if let Some(attribute) = module.attrs.iter().find(|attribute| is_module_attribute(attribute)) {
             self.annotated(module, attribute, path, parts);
             return Ok(());
@@ -205,14 +265,12 @@ impl Walker<'_> {
         place: &Place,
         parts: &mut Vec<Part>,
     ) -> Result<(), Error> {
-        let redirect = path_attribute(&module.attrs, self.cfgs);
+        let redirect = path_attribute(&module.attrs, &self.cfgs.of_host());
         match &module.content {
             Some((brace, items)) => {
                 let inner = place.inline(&module.ident, redirect.as_deref());
                 let mut inside = Vec::new();
-                for item in items {
-                    self.item(item, path, &inner, &mut inside)?;
-                }
+                self.items(items, path, &inner, &mut inside)?;
                 if !inside.is_empty() {
                     let open = brace.span.open().byte_range();
                     parts.push(same(start(module)..open.end));
@@ -269,6 +327,13 @@ impl Walker<'_> {
         });
         let kernels = kernels.collect();
         let names = names::of(item);
+        for included in names.tokens.iter().flat_map(includes::within) {
+            let original = path.with_file_name(&included);
+            if original.is_file() {
+                self.tree.visited.insert(original);
+                self.tree.included.push(Included { from: path.to_owned(), path: included });
+            }
+        }
         self.tree.modules.push(FoundModule {
             name: module.name.to_string(),
             fingerprint: module.fingerprint,
@@ -284,6 +349,12 @@ impl Walker<'_> {
             place: ModulePlace::new(&self.path, item),
         });
     }
+}
+
+/// Where a call of a macro ends, its semicolon included.
+fn end_of(call: &ItemMacro) -> usize {
+    let group = call.mac.delimiter.span().close();
+    call.semi_token.map_or(group, |semi| semi.span).byte_range().end
 }
 
 fn same(range: Range<usize>) -> Part {

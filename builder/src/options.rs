@@ -1,6 +1,8 @@
 //! What a build can choose besides its architectures, as Cargo.toml says it and as the build script says
 //! it: what is not chosen stays open here. It must not know what the choices do.
 
+use std::collections::BTreeMap;
+
 use ferrogrid_syntax::Arithmetic;
 use serde_json::{Value, json};
 
@@ -23,11 +25,13 @@ pub(crate) struct Options {
     pub(crate) cfgs: Vec<String>,
     /// Whether `debug_assertions` holds, as it does in the host's half.
     pub(crate) debug_assertions: Option<bool>,
+    /// Environment variables for `env!`.
+    pub(crate) variables: BTreeMap<String, String>,
 }
 
 impl Options {
     /// The keys that [`from_metadata`](Options::from_metadata) reads.
-    pub(crate) const KEYS: [&str; 13] = [
+    pub(crate) const KEYS: [&str; 14] = [
         "panic",
         "overflow-checks",
         "line-info",
@@ -41,6 +45,7 @@ impl Options {
         "math",
         "cfg",
         "debug-assertions",
+        "env",
     ];
 
     /// Reads `package.metadata.ferrogrid`.
@@ -65,6 +70,7 @@ impl Options {
             math: (!math.is_null()).then(|| Math::parse(&written(math))).transpose()?,
             cfgs: cfgs(&table["cfg"])?,
             debug_assertions: flag(table, "debug-assertions")?,
+            variables: variables(&table["env"])?,
         })
     }
 
@@ -83,13 +89,16 @@ impl Options {
             "math": self.math.map(|math| math.to_string()),
             "cfg": self.cfgs,
             "debug-assertions": self.debug_assertions,
+            "env": self.variables,
         })
     }
 
-    /// These choices, and where nothing is chosen, those of `general`; `cfg`s add up.
+    /// These choices, and where nothing is chosen, those of `general`; `cfg`s and variables add up.
     pub(crate) fn or(self, general: Options) -> Self {
         let mut cfgs = self.cfgs;
         cfgs.extend(general.cfgs.into_iter().filter(|cfg| !cfgs.contains(cfg)).collect::<Vec<_>>());
+        let mut variables = general.variables;
+        variables.extend(self.variables);
         Options {
             panic: self.panic.or(general.panic),
             overflow_checks: self.overflow_checks.or(general.overflow_checks),
@@ -100,6 +109,7 @@ impl Options {
             math: self.math.or(general.math),
             cfgs,
             debug_assertions: self.debug_assertions.or(general.debug_assertions),
+            variables,
         }
     }
 
@@ -112,6 +122,11 @@ impl Options {
         }
         for cfg in &self.cfgs {
             check_cfg(cfg)?;
+        }
+        for (name, value) in &self.variables {
+            if name.is_empty() || name.contains(['=', '\n', '\0']) || value.contains(['\n', '\0']) {
+                return Err(wrong("env", &Value::from(format!("{name}={value}")), VARIABLES));
+            }
         }
         Ok(())
     }
@@ -148,6 +163,18 @@ fn cfgs(value: &Value) -> Result<Vec<String>, Error> {
     };
     list.iter().map(|it| it.as_str().map(str::to_owned).ok_or_else(|| wrong("cfg", it, CFG))).collect()
 }
+
+fn variables(value: &Value) -> Result<BTreeMap<String, String>, Error> {
+    let table = match value {
+        Value::Null => return Ok(BTreeMap::new()),
+        Value::Object(table) => table,
+        other => return Err(wrong("env", other, VARIABLES)),
+    };
+    let text = |it: &Value| it.as_str().map(str::to_owned).ok_or_else(|| wrong("env", it, VARIABLES));
+    table.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
+}
+
+const VARIABLES: &str = "a table of names and texts of one line, such as { NAME = \"value\" }";
 
 const CFG: &str = "a name or `name=\"value\"`, as after rustc's `--cfg`";
 
@@ -191,6 +218,7 @@ mod tests {
             math: Some(Math::Libdevice),
             debug_assertions: Some(true),
             cfgs: vec!["a".to_owned(), "b=\"c\"".to_owned()],
+            variables: BTreeMap::from([("N".to_owned(), "1".to_owned())]),
         };
         for options in [options, Options::default()] {
             assert_eq!(Options::from_metadata(&options.to_metadata()).unwrap(), options);
@@ -206,6 +234,8 @@ mod tests {
             (json!({ "cfg": ["ok", "not ok"] }), "ferrogrid.cfg` in Cargo.toml is \"not ok\""),
             (json!({ "cfg": ["mode=fast"] }), "ferrogrid.cfg` in Cargo.toml is \"mode=fast\""),
             (json!({ "cfg": [7] }), "ferrogrid.cfg` in Cargo.toml is 7"),
+            (json!({ "env": ["N"] }), "ferrogrid.env` in Cargo.toml is [\"N\"]"),
+            (json!({ "env": { "N": "a\nb" } }), "one line"),
             (json!({ "math": "cuda" }), "ferrogrid.math` in Cargo.toml is \"cuda\""),
         ] {
             let options =

@@ -64,6 +64,8 @@ pub(crate) fn write(
         "manifest_dir": environment.manifest_dir,
         "features": environment.features,
         "cfgs": environment.cfgs,
+        "host_cfgs": environment.host_cfgs,
+        "crate_variables": environment.crate_variables,
         "libdevice": environment.libdevice,
         "options": step.options.to_metadata(),
         "device_crate": device,

@@ -209,6 +209,19 @@ impl Build {
         self
     }
 
+    /// Sets an environment variable for the package's crates, for `env!` on both sides: in place of the build script's own
+    /// `println!("cargo::rustc-env=NAME=value")`, which this crate cannot see. Adds to those of
+    /// `package.metadata.ferrogrid.env`.
+    ///
+    /// ```no_run
+    /// // in `fn main` of build.rs
+    /// ferrogrid_build::Build::new().env("TABLE_SIZE", "64").run()
+    /// ```
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.variables.insert(name.into(), value.into());
+        self
+    }
+
     /// Where mathematical functions of device code come from. This wins over
     /// `package.metadata.ferrogrid.math` (`"libm"` or `"libdevice"`). If neither is set, it is libdevice where
     /// that is found and `libm` elsewhere, so that the same program may give other last bits when it is
@@ -331,8 +344,8 @@ struct Outcome {
 
 impl Step<'_> {
     fn run(&self, archs: &[Arch], cores: Vec<CoreEntry>) -> Result<Outcome, Error> {
-        let mut scan =
-            scan(self.environment, self.package, &self.options, &Cfgs::from_rustc(&cores[0].cfgs))?;
+        let device = Cfgs::from_rustc(&cores[0].cfgs).beside_host(&self.environment.host_cfgs);
+        let mut scan = scan(self.environment, self.package, &self.options, &device)?;
         if let Some(only) = self.only {
             scan.units.iter_mut().for_each(|unit| unit.device_crates.retain(|it| it.slug == only));
         }
@@ -426,6 +439,7 @@ impl Step<'_> {
                 core,
                 externs,
                 options: &self.options,
+                variables: &self.environment.crate_variables,
                 math: self.math(),
                 folder: &self.folder,
                 workspace_root: &self.package.workspace_root,
@@ -478,7 +492,8 @@ fn without_toolchain(
     options: &Options,
     missing: Error,
 ) -> Result<Outcome, Error> {
-    let scan = scan(environment, package, options, &Cfgs::nvptx64())?;
+    let device = Cfgs::nvptx64().beside_host(&environment.host_cfgs);
+    let scan = scan(environment, package, options, &device)?;
     let mut output =
         Output { directives: directives(environment, package, options, &scan)?, ..Output::default() };
     if scan.units.is_empty() {

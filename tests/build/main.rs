@@ -245,7 +245,8 @@ fn errors_in_kernels_reach_editors_once_and_beside_the_hosts() {
     let output = outside.cargo(&["check", "--message-format=json"]).output().unwrap();
     let errors = compiler_messages(&output, "error");
     let texts: Vec<&String> = errors.iter().map(|(text, ..)| text).collect();
-    let in_kernel: Vec<_> = errors.iter().filter(|(text, ..)| text.contains("cannot add `{float}` to `u32`")).collect();
+    let in_kernel: Vec<_> =
+        errors.iter().filter(|(text, ..)| text.contains("cannot add `{float}` to `u32`")).collect();
     let [(text, line, column, _)] = in_kernel.as_slice() else { panic!("{texts:#?}\n{}", stderr(&output)) };
     assert_eq!((*line, *column), place_of(&outside, "src/main.rs", "+ 1.5"), "{text}");
     assert_eq!(texts.iter().filter(|text| text.contains("cannot find function `answers`")).count(), 1);

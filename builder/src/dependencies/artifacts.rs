@@ -36,9 +36,11 @@ impl Inputs {
                 }
                 Some("build-script-executed") => {
                     let out = Path::new(message["out_dir"].as_str().unwrap_or_default());
-                    let package = manifest_folder(message["package_id"].as_str().unwrap_or_default());
+                    // Of other packages than local ones nothing changes but the version.
+                    let package = message["package_id"].as_str().and_then(manifest_folder);
+                    let Some(package) = package else { continue };
                     let told = fs::read_to_string(out.with_file_name("output")).unwrap_or_default();
-                    inputs.watch(&told, package.as_deref().unwrap_or(folder));
+                    inputs.watch(&told, &package);
                 }
                 _ => {}
             }

@@ -162,6 +162,8 @@ fn reported(folder: &Path) -> String {
         serde_json::json!({ "reason": "compiler-artifact", "filenames": [file("t/release/build/helper-2/build-script-build")] }),
         serde_json::json!({ "reason": "build-script-executed", "out_dir": file("t/release/build/helper-3/out"),
                             "package_id": "path+file:///h/helper#0.1.0" }),
+        serde_json::json!({ "reason": "build-script-executed", "out_dir": file("t/release/build/helper-3/out"),
+                            "package_id": "registry+https://github.com/rust-lang/crates.io-index#libm@0.2.16" }),
     ]
     .map(|message| format!("{message}\n"))
     .concat()

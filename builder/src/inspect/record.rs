@@ -123,6 +123,9 @@ impl Record {
             cfgs: texts(&self.content["cfgs"]),
             libdevice: path(&self.content["libdevice"]),
             arch: None,
+            host_cfgs: self.content["host_cfgs"].as_str().unwrap_or_default().to_owned(),
+            crate_variables: serde_json::from_value(self.content["crate_variables"].clone())
+                .unwrap_or_default(),
             caller: None,
         };
         let options = Options::from_metadata(&self.content["options"])?;

@@ -169,23 +169,52 @@ impl<'a> Question<'a> {
         self.ask_as_dependency(&["--offline"]).or_else(|_| self.answer())
     }
 
-    /// The package as the only dependency of another, since cargo looks for no tests there.
+    /// The package as the only dependency of another, since cargo looks for no tests there: by its version, which gives
+    /// it the source that cargo knows it by, or by its folder.
     fn ask_as_dependency(&self, extra: &[&str]) -> Result<Answer, Error> {
         let own = &self.environment.manifest_dir;
-        let package = super::text(&members(&self.manifest)?["packages"][0], "name")?.to_owned();
+        let (package, version) = identity_of(own)?;
+        let by_version = format!("version = \"={version}\"");
+        let by_folder = format!("path = {own:?}");
+        let ways = [(&by_version, false), (&by_version, true), (&by_folder, false), (&by_folder, true)];
+        let mut last = None;
+        for (source, as_program) in ways {
+            let answer = self.ask_for_dependent(&package, source, as_program, extra);
+            let is_listed = |answer: &Answer| super::own_package(&answer.metadata, &self.manifest).is_some();
+            match answer {
+                Ok(answer) if is_listed(&answer) => return Ok(answer),
+                other => last = other.err().or(last),
+            }
+        }
+        Err(last.unwrap_or_else(|| {
+            Error::Metadata(format!("cargo does not list a package at {}", own.display()))
+        }))
+    }
+
+    /// The same for the source as it stands in Cargo.toml. A package without a library can be a dependency as a program
+    /// only, which stable cargos take if they are asked.
+    fn ask_for_dependent(
+        &self,
+        package: &str,
+        source: &str,
+        as_program: bool,
+        extra: &[&str],
+    ) -> Result<Answer, Error> {
         let folder = self.environment.out_dir.join("ferrogrid/resolved");
         let features: Vec<&String> = self.features.iter().filter(|name| *name != "default").collect();
         let manifest = format!(
             "[package]\nname = \"ferrogrid-resolved\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n\
-             [dependencies.installed]\npackage = {package:?}\npath = {own:?}\nfeatures = {features:?}\n\
-             default-features = {}\n",
+             [dependencies.installed]\npackage = {package:?}\n{source}\nfeatures = {features:?}\n\
+             default-features = {}\n{}",
             features.len() < self.features.len(),
+            if as_program { "artifact = \"bin\"\n" } else { "" },
         );
         cache::write(&folder.join("Cargo.toml"), &manifest)?;
         cache::write(&folder.join("src/lib.rs"), "")?;
         let question = Question { manifest: folder.join("Cargo.toml"), features: &[], ..*self };
-        let mut answer = question.ask(Versions::Newest, extra)?;
-        answer.metadata["workspace_root"] = json!(own);
+        let unstable: &[&str] = if as_program { &["-Zbindeps"] } else { &[] };
+        let mut answer = question.ask(Versions::Newest, &[extra, unstable].concat())?;
+        answer.metadata["workspace_root"] = json!(self.environment.manifest_dir);
         Ok(answer)
     }
 
@@ -241,6 +270,20 @@ impl<'a> Question<'a> {
         command.env("CARGO_RESOLVER_LOCKFILE_PATH", &lock);
         Ok(lock)
     }
+}
+
+/// Name and version of the package in `folder`. cargo says them to build scripts, and vendored packages may be the
+/// roots of workspaces whose members are not there.
+fn identity_of(folder: &Path) -> Result<(String, String), Error> {
+    let is_running =
+        std::env::var_os("CARGO_MANIFEST_DIR").is_some_and(|running| running == folder.as_os_str());
+    let variable = |name: &str| std::env::var(name).ok().filter(|_| is_running);
+    if let (Some(name), Some(version)) = (variable("CARGO_PKG_NAME"), variable("CARGO_PKG_VERSION")) {
+        return Ok((name, version));
+    }
+    let metadata = members(&folder.join("Cargo.toml"))?;
+    let field = |name: &str| super::text(&metadata["packages"][0], name).map(str::to_owned);
+    Ok((field("name")?, field("version")?))
 }
 
 /// Whether the answer has the very `ferrogrid-build` that runs here, if it has one: else the build around us took other

@@ -13,6 +13,8 @@ use syn::{Item, ItemFn, ItemMod};
 /// What the tokens of a module say.
 #[derive(Default)]
 pub(super) struct Names {
+    /// The tokens of each item.
+    pub(super) tokens: Vec<TokenStream>,
     /// Whether `cfg(test)` stands somewhere.
     pub(super) cfg_test: bool,
     /// Every name that begins a path or is imported.
@@ -45,6 +47,7 @@ pub(super) fn of(module: &ItemMod) -> Names {
             _ => names.has_statics |= has_static(&tokens),
         }
         names.mentions.append(&mut mentioned);
+        names.tokens.push(tokens);
     }
     names
 }

@@ -1,0 +1,315 @@
+//! The ways in which people build: by `cargo install`, as a dependency of another workspace, with folders that appear
+//! later, without a usable cache. By cargo itself; the kernels are there on the device only, so that the host's half of
+//! Ferrogrid need not be built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A folder for packages; one at a time, since they share a target folder.
+struct Folder {
+    dir: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn rooms() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// A module with a kernel that fills with `value`.
+fn module(value: u32) -> String {
+    format!(
+        "#[cfg(target_os = \"cuda\")]\n#[ferrogrid::module]\npub mod kernels {{
+    use ferrogrid::device::prelude::*;
+    #[kernel]
+    pub fn fill(t: Thread<1>, mut y: DisjointSlice<u32>) {{
+        if let Some(y) = y.get_mut(t.index()) {{ *y = {value}; }}
+    }}
+}}\n"
+    )
+}
+
+impl Folder {
+    fn new() -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Folder { dir: tempfile::tempdir().unwrap(), _alone: alone }
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(relative)
+    }
+
+    fn write(&self, relative: &str, text: &str) {
+        fs::create_dir_all(self.path(relative).parent().unwrap()).unwrap();
+        fs::write(self.path(relative), text).unwrap();
+    }
+
+    /// A package with a build step, whose Ferrogrid is at `source`, a line of Cargo.toml with `{}` for the crate.
+    fn package(&self, name: &str, rest: &str, source: &str) {
+        let of = |room: &str| source.replace("{}", room);
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[dependencies]\n\
+             ferrogrid-device = {{ {} }}\nferrogrid-macros = {{ {} }}\n{rest}\n[build-dependencies]\n\
+             ferrogrid-build = {{ {} }}\n",
+            of("device"),
+            of("macros"),
+            of("builder")
+        );
+        self.write(&format!("{name}/Cargo.toml"), &manifest);
+        self.write(&format!("{name}/build.rs"), "fn main() { ferrogrid_build::compile() }\n");
+    }
+
+    /// The same with the sources of this workspace.
+    fn local_package(&self, name: &str, rest: &str) {
+        self.package(name, rest, &format!("path = \"{}/{{}}\"", rooms().display()));
+    }
+
+    /// The versions of the workspace, so that nothing is looked up.
+    fn lock(&self, package: &str) {
+        fs::copy(rooms().join("Cargo.lock"), self.path(package).join("Cargo.lock")).unwrap();
+    }
+
+    fn cargo(&self, package: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(arguments).current_dir(self.path(package)).env("PWD", self.path(package));
+        command.env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_COLOR", "never").env_remove("RUSTFLAGS");
+        command
+    }
+}
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("ways")
+}
+
+/// Runs it to its end; returns what it prints to standard error.
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}\n{text}");
+    text
+}
+
+/// The PTX files of the last build of `package`, by name.
+fn ptx_of(package: &str) -> Vec<(String, String)> {
+    let builds = target().join("debug/build").read_dir().unwrap().flatten();
+    let is_own = |name: &str| name.strip_prefix(package).is_some_and(|rest| rest.starts_with('-'));
+    let own = builds.filter(|build| is_own(&build.file_name().to_string_lossy()));
+    let outputs = own.map(|build| build.path().join("out/ferrogrid")).filter(|folder| folder.is_dir());
+    let last =
+        outputs.max_by_key(|folder| folder.join("metadata.json").metadata().unwrap().modified().unwrap());
+    let files = last.unwrap().read_dir().unwrap().flatten().map(|file| file.path());
+    let mut found: Vec<_> = files
+        .filter(|file| file.extension().is_some_and(|it| it == "ptx"))
+        .map(|file| {
+            (file.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(&file).unwrap())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn names(ptx: &[(String, String)]) -> Vec<&str> {
+    ptx.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+/// A repository with everything that is in `folder`.
+fn commit(folder: &Path) {
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(folder).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
+        succeed(&mut git);
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "--all", "--force"]);
+    git(&["commit", "--quiet", "--message", "x"]);
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_file() {
+        fs::copy(from, to).unwrap();
+        return;
+    }
+    fs::create_dir_all(to).unwrap();
+    for entry in from.read_dir().unwrap().flatten() {
+        copy(&entry.path(), &to.join(entry.file_name()));
+    }
+}
+
+#[test]
+fn a_program_that_is_installed_from_git_has_its_kernels() {
+    let folder = Folder::new();
+    for room in ["device", "macros", "syntax", "builder"] {
+        copy(&rooms().join(room), &folder.path("sources").join(room));
+    }
+    let manifest = fs::read_to_string(rooms().join("Cargo.toml")).unwrap();
+    let (workspace, _) = manifest.split_once("\n[package]").unwrap();
+    let members = workspace.lines().find(|line| line.starts_with("members")).unwrap();
+    let workspace = workspace.replace(members, "members = [\"device\", \"macros\", \"syntax\", \"builder\"]");
+    // The tests of `device` need the crates that are left out here.
+    let device = folder.path("sources/device/Cargo.toml");
+    let text = fs::read_to_string(&device).unwrap();
+    fs::write(&device, text.split("[dev-dependencies]").next().unwrap()).unwrap();
+    folder.write("sources/Cargo.toml", &workspace);
+    commit(&folder.path("sources"));
+
+    let git = format!("git = \"file://{}\"", folder.path("sources").display());
+    folder.package("installed", "[workspace]\n", &git);
+    folder.write(
+        "installed/src/main.rs",
+        &format!(
+            "{}fn main() {{ print!(\"{{}}\", include_str!(concat!(env!(\"OUT_DIR\"), \"/ferrogrid/bin-installed.sm_75.ptx\"))) }}\n",
+            module(4711)
+        ),
+    );
+    folder.lock("installed");
+    // As cargo itself keeps what it has fetched, but without leaving this folder's there.
+    let home = folder.path("home");
+    fs::create_dir(&home).unwrap();
+    let registry = std::env::home_dir().unwrap().join(".cargo/registry");
+    let registry = std::env::var_os("CARGO_HOME").map_or(registry, |home| Path::new(&home).join("registry"));
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(registry, home.join("registry")).unwrap();
+    succeed(
+        folder
+            .cargo("installed", &["metadata", "--format-version=1", "--filter-platform=host-tuple"])
+            .env("CARGO_HOME", &home),
+    );
+    commit(&folder.path("installed"));
+
+    let url = format!("file://{}", folder.path("installed").display());
+    let install = ["install", "--git", &url, "--debug", "--locked", "--force", "--root"];
+    // Once where cargo builds in a folder of its own, once with a target folder.
+    for (own_target, bin) in [(true, "first"), (false, "second")] {
+        let root = folder.path(bin);
+        let mut command = folder.cargo("home", &install);
+        command.arg(&root).env("CARGO_HOME", &home);
+        if own_target {
+            command.env_remove("CARGO_TARGET_DIR");
+        }
+        succeed(&mut command);
+        let output = Command::new(root.join("bin/installed")).output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains(", 4711;"), "{bin}");
+    }
+}
+
+#[test]
+fn a_package_that_another_workspace_builds_is_left_as_it_is() {
+    let folder = Folder::new();
+    folder.local_package("borrowed", "[workspace]\n");
+    folder.write("borrowed/src/lib.rs", &module(815));
+    folder.write("borrowed/examples/show.rs", &format!("{}fn main() {{}}\n", module(816)));
+    folder.write(
+        "user/Cargo.toml",
+        "[package]\nname = \"user\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
+         [dependencies]\nborrowed = { path = \"../borrowed\" }\n",
+    );
+    folder.write("user/src/main.rs", "fn main() {}\n");
+    folder.lock("user");
+    succeed(&mut folder.cargo("user", &["build", "--offline"]));
+    let ptx = ptx_of("borrowed");
+    assert_eq!(names(&ptx), ["lib-borrowed.sm_75.ptx"]);
+    assert!(ptx[0].1.contains(", 815;"));
+    let left: Vec<_> =
+        folder.path("borrowed").read_dir().unwrap().flatten().map(|it| it.file_name()).collect();
+    assert_eq!(left.len(), 4, "{left:?}");
+}
+
+#[test]
+fn the_first_file_of_a_new_folder_is_seen() {
+    let folder = Folder::new();
+    folder.local_package("growing", "[workspace]\n");
+    folder.write("growing/src/lib.rs", &module(1));
+    folder.lock("growing");
+    let build =
+        || succeed(&mut folder.cargo("growing", &["build", "--offline", "--verbose", "--all-targets"]));
+    build();
+    let fresh = |text: String| assert!(!text.contains("Dirty"), "nothing has changed:\n{text}");
+    fresh(build());
+    let mut expected = vec!["lib-growing.sm_75.ptx".to_owned()];
+    for (number, (file, name)) in [
+        ("examples/show.rs", "example-show"),
+        ("tests/all.rs", "test-all"),
+        ("benches/speed.rs", "bench-speed"),
+        ("src/bin/tool.rs", "bin-tool"),
+        ("src/main.rs", "bin-growing"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // Cargo sees edits by their time.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        folder.write(&format!("growing/{file}"), &format!("{}fn main() {{}}\n", module(10 + number as u32)));
+        build();
+        expected.push(format!("{name}.sm_75.ptx"));
+        expected.sort();
+        assert_eq!(names(&ptx_of("growing")), expected, "{file}");
+    }
+    fresh(build());
+}
+
+/// The cache that tests of the build step fill.
+fn filled_cache() -> PathBuf {
+    let named = std::env::var_os("FERROGRID_CACHE").map(PathBuf::from);
+    named.unwrap_or_else(|| dirs::cache_dir().unwrap().join("ferrogrid"))
+}
+
+#[test]
+fn without_a_usable_cache_a_package_builds_for_itself() {
+    let folder = Folder::new();
+    folder.local_package("homeless", "[workspace]\n");
+    folder.write("homeless/src/lib.rs", &module(5));
+    folder.lock("homeless");
+    folder.write("file", "no folder");
+    let mut command = folder.cargo("homeless", &["build", "--offline"]);
+    let text = succeed(command.env("FERROGRID_CACHE", folder.path("file/cache")));
+    assert!(text.contains("file/cache is not usable") && text.contains("FERROGRID_CACHE"), "{text}");
+    assert_eq!(names(&ptx_of("homeless")), ["lib-homeless.sm_75.ptx"]);
+}
+
+#[test]
+fn a_damaged_cache_is_filled_again() {
+    let folder = Folder::new();
+    folder.local_package("careful", "[workspace]\n");
+    folder.write("careful/src/lib.rs", &module(20));
+    folder.lock("careful");
+    let cache = folder.path("cache");
+    let build = || succeed(folder.cargo("careful", &["build", "--offline"]).env("FERROGRID_CACHE", &cache));
+    // Some toolchain's: that of this machine is among them, or is built.
+    if filled_cache().join("core").is_dir() {
+        copy(&filled_cache().join("core"), &cache.join("core"));
+    }
+    build();
+    for (number, (below, damage)) in
+        [("core", "libcore-"), ("crates", "libferrogrid_device-")].into_iter().enumerate()
+    {
+        let mut damaged = Vec::new();
+        overwrite(&cache.join(below), damage, &mut damaged);
+        assert!(!damaged.is_empty(), "{below}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        folder.write("careful/src/lib.rs", &module(21 + number as u32));
+        build();
+        assert!(ptx_of("careful")[0].1.contains(&format!(", {};", 21 + number)), "{below}");
+        assert!(
+            damaged.iter().all(|file| !file.exists() || file.metadata().unwrap().len() > 100),
+            "{damaged:?}"
+        );
+    }
+}
+
+/// Writes nonsense over each library whose name begins so.
+fn overwrite(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
+    for entry in folder.read_dir().unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            overwrite(&path, name, found);
+        } else if entry.file_name().to_string_lossy().starts_with(name)
+            && path.extension().is_some_and(|it| it == "rlib")
+        {
+            fs::write(&path, "damaged").unwrap();
+            found.push(path);
+        }
+    }
+}
