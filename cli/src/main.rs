@@ -5,6 +5,7 @@ mod cargo;
 mod example;
 mod finding;
 mod output;
+mod progress;
 mod selection;
 mod verb;
 

@@ -1,14 +1,18 @@
-//! `cargo ferrogrid setup`: what kernels are compiled with, and a first kernel compiled with it. It must not
-//! know how that is found or provided, only how to say what happens.
+//! `cargo ferrogrid setup`: what kernels are compiled with, and a first kernel compiled with it.
 
 use std::fs;
 use std::process::ExitCode;
 
-use ferrogrid_build::{Arch, Build, Environment, cache, core_cache, setup, toolchain};
+use ferrogrid_build::setup::{self, Progress};
+use ferrogrid_build::{Arch, Build, Environment, cache, core_cache, toolchain};
 
 use crate::Failure;
 use crate::cargo;
+use crate::progress::{Stderr, Steps};
 use crate::verb::new;
+
+/// Before each line about a step.
+const TITLE: &str = "setup";
 
 /// Provides all, and says so.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
@@ -30,9 +34,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
 /// Compiles the kernel of a package such as `new` makes: it shows that all is there, and leaves the crates
 /// beneath kernels in the cache, where the first build of such a package finds them.
 fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
-    eprintln!(
-        "setup: compiling a first kernel (building the crates beneath kernels, once, takes about half a minute)"
-    );
+    let mut steps = Steps::new(TITLE, Stderr);
+    steps.step("compiling a first kernel, and the crates beneath kernels: once, about 30 s");
     let folder = cache::root().join(format!("setup-{}", std::process::id()));
     let package = folder.join("first-kernel");
     let compile = || -> Result<(), Failure> {
@@ -61,7 +64,12 @@ pub(crate) fn ensure() -> Result<(), Failure> {
 }
 
 fn provide() -> Result<(), Failure> {
-    setup::setup(&architectures()?, &mut |line| eprintln!("setup: {line}"))?;
+    let mut steps = Steps::new(TITLE, Stderr);
+    setup::setup(&architectures()?, &mut |progress| match progress {
+        Progress::Step(text) => steps.step(text),
+        Progress::Note(text) => steps.note(text),
+        Progress::Failed(printed) => steps.failed(printed),
+    })?;
     Ok(())
 }
 
