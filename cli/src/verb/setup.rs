@@ -4,12 +4,13 @@ use std::fs;
 use std::process::ExitCode;
 
 use ferrogrid_build::setup::{self, Progress};
-use ferrogrid_build::{Arch, Build, Environment, cache, core_cache, toolchain};
+use ferrogrid_build::toolchain::{self, Toolchain};
+use ferrogrid_build::{Arch, Build, Environment, cache, cache_size, core_cache, variables};
 
 use crate::Failure;
 use crate::cargo;
 use crate::progress::{Stderr, Steps};
-use crate::verb::new;
+use crate::verb::{clean, new};
 
 /// Before each line about a step.
 const TITLE: &str = "setup";
@@ -53,14 +54,24 @@ fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
     result
 }
 
-/// Provides what is missing; says nothing where nothing is.
+/// Provides what is missing; says nothing where nothing is. Keeps the cache below its limit.
 pub(crate) fn ensure() -> Result<(), Failure> {
+    variables::unknown().iter().for_each(|text| eprintln!("warning: {text}"));
     let architectures = architectures()?;
     let Ok(toolchain) = toolchain::find(&architectures) else {
         return provide();
     };
+    trim_cache(&toolchain)?;
     let is_there = |arch: &Arch| core_cache::location(&cache::root(), &toolchain.key, arch.as_str()).is_dir();
     if architectures.iter().all(is_there) { Ok(()) } else { provide() }
+}
+
+fn trim_cache(used: &Toolchain) -> Result<(), Failure> {
+    for entry in cache_size::trim(&cache::root(), cache_size::limit()?, Some(&used.key))? {
+        let (size, path) = (clean::size(entry.bytes), entry.path.display());
+        eprintln!("the cache was above {}: removed {size}, {path}", cache_size::LIMIT_VARIABLE);
+    }
+    Ok(())
 }
 
 fn provide() -> Result<(), Failure> {
