@@ -10,6 +10,7 @@ use crate::libdevice;
 use crate::metadata::Package;
 use crate::options::Options;
 use crate::scan::Scan;
+use crate::variables;
 use crate::watch;
 
 /// When cargo must run the step again, whatever it compiles; and what it shall print.
@@ -36,6 +37,7 @@ pub(crate) fn directives(
         ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC", cubin::VARIABLE, "FERROGRID_PTXAS"];
     let variables = variables.into_iter().chain(libdevice::variables());
     directives.extend(variables.map(|name| format!("cargo::rerun-if-env-changed={name}")));
+    directives.extend(variables::unknown().iter().map(|text| format!("cargo::warning={text}")));
     for cfg in &options.cfgs {
         directives.push(format!("cargo::rustc-check-cfg={}", check_cfg(cfg)));
         directives.push(format!("cargo::rustc-cfg={cfg}"));

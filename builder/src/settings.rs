@@ -32,8 +32,7 @@ impl Settings {
         if table.is_null() {
             return Ok(Settings::default());
         }
-        let known: Vec<&'static str> =
-            ["arch"].into_iter().chain(Options::KEYS).chain(TABLES.map(|(name, _)| name)).collect();
+        let known = manifest_keys();
         check_keys(table, "", &known, manifest)?;
         for (name, keys) in TABLES {
             if !table[name].is_null() {
@@ -42,6 +41,11 @@ impl Settings {
         }
         Ok(Settings { archs: archs(&table["arch"])?, options: Options::from_metadata(table)? })
     }
+}
+
+/// The keys of `[package.metadata.ferrogrid]`, tables among them.
+pub fn manifest_keys() -> Vec<&'static str> {
+    ["arch"].into_iter().chain(Options::KEYS).chain(TABLES.map(|(name, _)| name)).collect()
 }
 
 fn check_keys(

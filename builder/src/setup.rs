@@ -1,8 +1,7 @@
 //! Provides a device toolchain where there is none: a rustup component, else the distribution's
 //! package; then fills the core cache. It asks nothing, says what it runs, and does nothing twice.
-//! It must not know how device code is compiled.
 
-use std::io::{BufRead, BufReader};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -14,25 +13,33 @@ use crate::{cache, core_cache, inner};
 /// The packages of Debian and Ubuntu that bring a rustc and its sources.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
+/// How far a set-up is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// A step begins, and the one before it is done.
+    Step(&'a str),
+    /// Something was found out; there is nothing to wait for.
+    Note(&'a str),
+    /// The step failed, and this is all that its program printed. Another way may still lead on.
+    Failed(&'a str),
+}
+
 /// Makes sure that device code can be compiled for `archs` on this machine: finds or provides a
-/// toolchain and builds `core` for each architecture. `progress` gets one line for each step and
-/// each line that a program prints meanwhile.
+/// toolchain and builds `core` for each architecture. `progress` hears of each step; what programs print, only where
+/// they fail.
 ///
 /// # Errors
 /// [`Error::Setup`] with all that was tried, if no toolchain can be provided; else as
 /// [`core_cache::ensure`].
-pub fn setup(archs: &[Arch], progress: &mut dyn FnMut(&str)) -> Result<Toolchain, Error> {
+pub fn setup(archs: &[Arch], progress: &mut dyn FnMut(Progress<'_>)) -> Result<Toolchain, Error> {
     let toolchain = match toolchain::find(archs) {
         Ok(toolchain) => toolchain,
         Err(error) => provide(archs, error, progress)?,
     };
-    progress(&format!(
-        "device toolchain: {} at {} ({})",
-        toolchain.version,
-        toolchain.rustc.display(),
-        toolchain.origin
-    ));
+    let found = format!("{} at {} ({})", toolchain.version, toolchain.rustc.display(), toolchain.origin);
+    progress(Progress::Note(&format!("device toolchain: {found}")));
     for arch in archs {
+        let progress = &mut |line: &str| progress(Progress::Step(line));
         core_cache::ensure(&cache::root(), &toolchain, arch, progress)?;
     }
     Ok(toolchain)
@@ -47,7 +54,7 @@ struct Way {
     commands: Vec<Vec<String>>,
 }
 
-fn provide(archs: &[Arch], none: Error, progress: &mut dyn FnMut(&str)) -> Result<Toolchain, Error> {
+fn provide(archs: &[Arch], none: Error, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Toolchain, Error> {
     if std::env::var_os("FERROGRID_DEVICE_RUSTC").is_some_and(|value| !value.is_empty()) {
         return Err(none);
     }
@@ -125,35 +132,49 @@ fn apt_way(update: bool) -> Way {
 }
 
 /// Runs the commands of a way; the reason of the first failure is the error.
-fn take(way: &Way, progress: &mut dyn FnMut(&str)) -> Result<(), String> {
+fn take(way: &Way, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), String> {
     for command in &way.commands {
         let line = command.join(" ");
-        progress(&format!("running: {line}"));
-        stream(command, progress).map_err(|reason| format!("`{line}` {reason}"))?;
+        progress(Progress::Step(&line));
+        run(command).map_err(|failure| {
+            progress(Progress::Failed(&failure.printed));
+            format!("`{line}` {}", failure.reason)
+        })?;
     }
     Ok(())
 }
 
-/// Runs a command and passes on each line that it prints, as it prints it.
-fn stream(command: &[String], progress: &mut dyn FnMut(&str)) -> Result<(), String> {
-    let (program, arguments) = command.split_first().ok_or("is empty")?;
-    let (reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
-    let errors = writer.try_clone().map_err(|error| error.to_string())?;
+/// Why a command failed, and what it printed before.
+struct CommandFailure {
+    reason: String,
+    printed: String,
+}
+
+/// Runs a command and keeps what it prints.
+fn run(command: &[String]) -> Result<(), CommandFailure> {
+    let silent = |reason: String| CommandFailure { reason, printed: String::new() };
+    let (program, arguments) = command.split_first().ok_or_else(|| silent("is empty".to_owned()))?;
+    let (mut reader, writer) = std::io::pipe().map_err(|error| silent(error.to_string()))?;
+    let errors = writer.try_clone().map_err(|error| silent(error.to_string()))?;
     let mut child = {
         // The command keeps the pipe's writing end; it goes with it, or reading would never end.
         let mut command = inner::command(Path::new(program));
         command.args(arguments).stdin(Stdio::null()).stdout(writer).stderr(errors);
-        command.spawn().map_err(|error| format!("does not start: {error}"))?
+        command.spawn().map_err(|error| silent(format!("does not start: {error}")))?
     };
-    let mut last = String::new();
-    for line in BufReader::new(reader).lines().map_while(Result::ok) {
-        progress(&line);
-        if !line.trim().is_empty() {
-            last = line;
+    let mut printed = Vec::new();
+    let read = reader.read_to_end(&mut printed);
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    let failure = |reason: String| CommandFailure { reason, printed: printed.clone() };
+    let status = child.wait().and_then(|status| read.map(|_| status));
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => {
+            let last = printed.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
+            Err(failure(format!("failed ({status}): {last}")))
         }
+        Err(error) => Err(failure(error.to_string())),
     }
-    let status = child.wait().map_err(|error| error.to_string())?;
-    if status.success() { Ok(()) } else { Err(format!("failed ({status}): {last}")) }
 }
 
 /// Whether apt's lists name versions of the packages that are new enough.
@@ -202,19 +223,28 @@ mod tests {
         words(&["sh", "-c", script])
     }
 
-    #[test]
-    fn every_line_of_a_program_is_passed_on() {
-        let mut lines = Vec::new();
-        let way =
-            Way { name: "test", barred: None, commands: vec![shell("echo one; echo two >&2; echo three")] };
-        take(&way, &mut |line| lines.push(line.to_owned())).unwrap();
-        assert_eq!(lines, ["running: sh -c echo one; echo two >&2; echo three", "one", "two", "three"]);
+    /// What is said while these commands run, and the reason of a failure.
+    fn said(commands: &[&str]) -> (Vec<String>, Option<String>) {
+        let commands = commands.iter().map(|script| shell(script)).collect();
+        let way = Way { name: "test", barred: None, commands };
+        let mut said = Vec::new();
+        let outcome = take(&way, &mut |progress| said.push(format!("{progress:?}")));
+        (said, outcome.err())
     }
 
     #[test]
-    fn a_failure_names_the_command_and_its_last_words() {
-        let way = Way { name: "test", barred: None, commands: vec![shell("echo why not; exit 7")] };
-        let reason = take(&way, &mut |_| {}).unwrap_err();
+    fn a_step_is_named_and_what_its_program_prints_is_not_shown() {
+        let (said, failure) = said(&["echo one; echo two >&2", "exit 0"]);
+        let steps = [r#"Step("sh -c echo one; echo two >&2")"#, r#"Step("sh -c exit 0")"#];
+        assert_eq!((said.as_slice(), failure), (&steps.map(str::to_owned)[..], None));
+    }
+
+    #[test]
+    fn all_that_a_program_printed_is_shown_where_it_fails() {
+        let (said, failure) = said(&["echo some; echo why not >&2; exit 7", "echo never"]);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert_eq!(said[1], r#"Failed("some\nwhy not\n")"#);
+        let reason = failure.unwrap();
         assert!(reason.contains("sh -c") && reason.contains("why not") && reason.contains('7'), "{reason}");
     }
 

@@ -96,6 +96,11 @@ impl Package {
         of_kind.filter_map(|it| Some((text(it, "name")?, text(it, "src_path")?.into()))).collect()
     }
 
+    /// The table `package.metadata.ferrogrid` of its `Cargo.toml`.
+    pub(crate) fn settings(&self) -> Option<&serde_json::Map<String, Value>> {
+        self.metadata["metadata"]["ferrogrid"].as_object()
+    }
+
     /// The strings of the list at `package.metadata.ferrogrid.<path>` of its `Cargo.toml`.
     pub(crate) fn setting(&self, path: &str) -> Vec<String> {
         let list = path.split('.').fold(&self.metadata["metadata"]["ferrogrid"], |value, key| &value[key]);

@@ -5,12 +5,13 @@ mod cargo;
 mod example;
 mod finding;
 mod output;
+mod progress;
 mod selection;
 mod verb;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Build, run and test GPU kernels written in Rust.
 #[derive(Parser)]
@@ -39,6 +40,10 @@ enum Verb {
     Bench(verb::bench::Options),
     /// Pack tests, examples and benches to run on a GPU machine that has no Rust.
     Bundle(verb::bundle::Options),
+    /// Empty the cache of crates for the device, which all builds of this user share.
+    Clean(verb::clean::Options),
+    /// Print what a shell completes this command by.
+    Completions(verb::completions::Options),
 }
 
 /// What goes wrong in a verb: a text for the user.
@@ -54,6 +59,8 @@ fn main() -> ExitCode {
         Verb::Inspect(options) => verb::inspect::run(&options),
         Verb::Bench(options) => verb::bench::run(&options),
         Verb::Bundle(options) => verb::bundle::run(&options),
+        Verb::Clean(options) => verb::clean::run(&options),
+        Verb::Completions(options) => verb::completions::run(&options, CommandLine::command()),
     };
     match outcome {
         Ok(code) => code,

@@ -2,6 +2,8 @@
 
 pub(crate) mod bench;
 pub(crate) mod bundle;
+pub(crate) mod clean;
+pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod inspect;
 pub(crate) mod new;

@@ -97,3 +97,20 @@ fn outside_of_packages_it_says_the_rest() {
     assert!(of(&report, "package").is_empty());
     assert!(of(&report, "core")[0].1.starts_with("sm_75 "));
 }
+
+#[test]
+fn settings_in_force_are_shown_and_misspelt_variables_told_apart() {
+    let asks = package("[package.metadata.ferrogrid]\nftz = true\narch = [\"sm_80\"]");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-ferrogrid"));
+    command.args(["doctor", "--json"]).current_dir(asks.path()).env_remove("FERROGRID_ARCH");
+    command.env("FERROGRID_CPU_THREADS", "2").env("FERROGRID_DEVISE", "cpu");
+    let report = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let settings = of(&report, "setting");
+    let text: Vec<&str> = settings.iter().map(|(_, text, _)| text.as_str()).collect();
+    assert!(text.iter().any(|it| it.starts_with("ftz = true in ")), "{text:?}");
+    assert!(text.iter().any(|it| it.starts_with("arch = [\"sm_80\"] in ")), "{text:?}");
+    assert!(text.contains(&"FERROGRID_CPU_THREADS=2"), "{text:?}");
+    let misspelt = settings.iter().find(|(status, _, _)| status == "note").unwrap();
+    assert!(misspelt.1.contains("FERROGRID_DEVISE is set"), "{misspelt:?}");
+    assert!(misspelt.1.ends_with("did you mean FERROGRID_DEVICE?"), "{misspelt:?}");
+}

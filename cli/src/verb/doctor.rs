@@ -6,8 +6,10 @@ use std::process::ExitCode;
 
 use ferrogrid_build::cuda_toolkit::{self, CudaTool};
 use ferrogrid_build::toolchain::{self, Candidate, Toolchain};
-use ferrogrid_build::{Arch, cache, core_cache, libdevice};
+use ferrogrid_build::{Arch, cache, core_cache, libdevice, variables};
 use ferrogrid_host::{Device, Error, NEEDED_DRIVER, NvJitLink, Nvrtc};
+
+use serde_json::Value;
 
 use crate::Failure;
 use crate::cargo::Package;
@@ -29,6 +31,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let packages = Members::find().map(|it| it.family(&it.at_hand())).unwrap_or_default();
     let mut findings: Vec<Finding> = packages.iter().map(package_finding).collect();
     let target_folder = packages.first().and_then(Package::target_folder);
+    findings.extend(packages.iter().flat_map(manifest_settings));
+    findings.extend(variable_settings());
     let architectures = match setup::architectures() {
         Ok(architectures) => architectures,
         Err(error) => {
@@ -80,6 +84,24 @@ fn package_finding(package: &Package) -> Finding {
             "cargo add ferrogrid",
         ),
     }
+}
+
+/// What the package's Cargo.toml sets.
+fn manifest_settings(package: &Package) -> Vec<Finding> {
+    let settings = package.settings();
+    let one = |(key, value): (&String, &Value)| {
+        Finding::ok("setting", format!("{key} = {value} in {}", package.manifest.display()))
+    };
+    settings.into_iter().flatten().map(one).collect()
+}
+
+/// What variables set, and those that set nothing.
+fn variable_settings() -> Vec<Finding> {
+    let in_force = variables::in_force();
+    let in_force =
+        in_force.into_iter().map(|(name, value)| Finding::ok("setting", format!("{name}={value}")));
+    let unknown = variables::unknown().into_iter().map(|text| Finding::note("setting", text, None));
+    in_force.chain(unknown).collect()
 }
 
 /// Whether anything of the package depends on Ferrogrid: tests, examples and benches may alone.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::Failure;
+use crate::{Failure, cargo};
 
 /// What `new` is told.
 #[derive(clap::Args)]
@@ -36,13 +36,14 @@ pub(crate) fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))?;
     fs::create_dir(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     fs::create_dir(folder.join("src"))?;
-    let mut manifest = manifest(&name, cli);
-    if is_below_a_package(folder) {
-        manifest.push_str(WORKSPACE);
-    }
-    fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::write(folder.join("build.rs"), BUILD)?;
     fs::write(folder.join("src/main.rs"), MAIN)?;
+    let manifest = manifest(&name, cli);
+    fs::write(folder.join("Cargo.toml"), &manifest)?;
+    if !is_member(folder) {
+        let workspace = if is_below_a_package(folder) { WORKSPACE } else { "" };
+        fs::write(folder.join("Cargo.toml"), format!("{manifest}{PROFILE}{workspace}"))?;
+    }
     Ok(fs::write(folder.join(".gitignore"), "/target\n")?)
 }
 
@@ -82,13 +83,44 @@ fn package_name(folder: &Path) -> Result<String, Failure> {
     // The package would be found where its dependency is meant.
     let is_free = !["ferrogrid", "ferrogrid-build", "test", "core", "std"].contains(&name);
     if starts_well && goes_on_well && is_free {
-        return Ok(name.to_owned());
+        return match refusal_of_cargo(name) {
+            None => Ok(name.to_owned()),
+            Some(reason) => Err(format!("{name:?} is no name for a package: {reason}").into()),
+        };
     }
     Err(format!(
         "{name:?} is no name for a package: it has letters, digits, `-` and `_`, begins with a letter, and is not \
          that of a crate it needs"
     )
     .into())
+}
+
+/// Why cargo would not make a package of this name: it knows keywords, names of its own folders and what else the
+/// system does not take. It is asked to make one elsewhere, so that nothing has to be taken back.
+fn refusal_of_cargo(name: &str) -> Option<String> {
+    let folder = std::env::temp_dir().join(format!("ferrogrid-new-{}-{name}", std::process::id()));
+    let mut command = cargo::command();
+    command.args(["new", "--quiet", "--vcs", "none", "--name", name]).arg(&folder);
+    let output = command.output().ok()?;
+    // It is empty but for what cargo made; who cannot remove it here could not have made it.
+    let _ = fs::remove_dir_all(&folder);
+    if output.status.success() {
+        return None;
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let reason = said.lines().find_map(|line| line.strip_prefix("error: "))?;
+    // Anything else, such as a full disk, is said where the package itself is made.
+    reason.contains("name").then(|| reason.to_owned())
+}
+
+/// Whether the package in `folder` is a member of a workspace above; what cargo says decides, as globs and exclusions do.
+fn is_member(folder: &Path) -> bool {
+    let mut command = cargo::command();
+    command.args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"]);
+    let Ok(output) = command.arg(folder.join("Cargo.toml")).output() else { return false };
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let root = metadata["workspace_root"].as_str().map(Path::new);
+    output.status.success() && root.is_some_and(|root| root.canonicalize().ok() != folder.canonicalize().ok())
 }
 
 /// Whether a folder above holds a package or a workspace, which cargo would look for this package in.
@@ -108,7 +140,7 @@ fn manifest(name: &str, cli: &Path) -> String {
     };
     format!(
         "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nferrogrid = {}\n\n\
-         [build-dependencies]\nferrogrid-build = {}\n{PROFILE}",
+         [build-dependencies]\nferrogrid-build = {}\n",
         dependency(""),
         dependency("builder")
     )
@@ -215,6 +247,21 @@ mod tests {
     }
 
     #[test]
+    fn a_member_of_a_workspace_leaves_profiles_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n";
+        fs::write(folder.path().join("Cargo.toml"), root).unwrap();
+        let manifest = |package: &str| {
+            create(&folder.path().join(package), Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+            fs::read_to_string(folder.path().join(package).join("Cargo.toml")).unwrap()
+        };
+        let member = manifest("crates/member");
+        assert!(!member.contains("[workspace]") && !member.contains("[profile"), "{member}");
+        let beside = manifest("beside");
+        assert!(beside.ends_with("[workspace]\n") && beside.contains("[profile"), "{beside}");
+    }
+
+    #[test]
     fn without_the_sources_the_published_version_is_named() {
         let text = manifest("x", Path::new("/nowhere/cli"));
         assert!(text.contains(&format!("ferrogrid = {:?}", env!("CARGO_PKG_VERSION"))), "{text}");
@@ -231,7 +278,7 @@ mod tests {
     #[test]
     fn names_that_cargo_would_refuse_are_refused_before_anything_is_made() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["3d", "a b", "ferrogrid", "ö"] {
+        for name in ["3d", "a b", "ferrogrid", "ö", "fn", "struct", "test", "deps", "self"] {
             assert!(create(&folder.path().join(name), Path::new("/x")).is_err(), "{name}");
         }
         assert!(fs::read_dir(folder.path()).unwrap().next().is_none());

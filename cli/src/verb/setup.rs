@@ -1,14 +1,19 @@
-//! `cargo ferrogrid setup`: what kernels are compiled with, and a first kernel compiled with it. It must not
-//! know how that is found or provided, only how to say what happens.
+//! `cargo ferrogrid setup`: what kernels are compiled with, and a first kernel compiled with it.
 
 use std::fs;
 use std::process::ExitCode;
 
-use ferrogrid_build::{Arch, Build, Environment, cache, core_cache, setup, toolchain};
+use ferrogrid_build::setup::{self, Progress};
+use ferrogrid_build::toolchain::{self, Toolchain};
+use ferrogrid_build::{Arch, Build, Environment, cache, cache_size, core_cache, variables};
 
 use crate::Failure;
 use crate::cargo;
-use crate::verb::new;
+use crate::progress::{Stderr, Steps};
+use crate::verb::{clean, new};
+
+/// Before each line about a step.
+const TITLE: &str = "setup";
 
 /// Provides all, and says so.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
@@ -30,9 +35,8 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
 /// Compiles the kernel of a package such as `new` makes: it shows that all is there, and leaves the crates
 /// beneath kernels in the cache, where the first build of such a package finds them.
 fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
-    eprintln!(
-        "setup: compiling a first kernel (building the crates beneath kernels, once, takes about half a minute)"
-    );
+    let mut steps = Steps::new(TITLE, Stderr);
+    steps.step("compiling a first kernel, and the crates beneath kernels: once, about 30 s");
     let folder = cache::root().join(format!("setup-{}", std::process::id()));
     let package = folder.join("first-kernel");
     let compile = || -> Result<(), Failure> {
@@ -50,18 +54,33 @@ fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
     result
 }
 
-/// Provides what is missing; says nothing where nothing is.
+/// Provides what is missing; says nothing where nothing is. Keeps the cache below its limit.
 pub(crate) fn ensure() -> Result<(), Failure> {
+    variables::unknown().iter().for_each(|text| eprintln!("warning: {text}"));
     let architectures = architectures()?;
     let Ok(toolchain) = toolchain::find(&architectures) else {
         return provide();
     };
+    trim_cache(&toolchain)?;
     let is_there = |arch: &Arch| core_cache::location(&cache::root(), &toolchain.key, arch.as_str()).is_dir();
     if architectures.iter().all(is_there) { Ok(()) } else { provide() }
 }
 
+fn trim_cache(used: &Toolchain) -> Result<(), Failure> {
+    for entry in cache_size::trim(&cache::root(), cache_size::limit()?, Some(&used.key))? {
+        let (size, path) = (clean::size(entry.bytes), entry.path.display());
+        eprintln!("the cache was above {}: removed {size}, {path}", cache_size::LIMIT_VARIABLE);
+    }
+    Ok(())
+}
+
 fn provide() -> Result<(), Failure> {
-    setup::setup(&architectures()?, &mut |line| eprintln!("setup: {line}"))?;
+    let mut steps = Steps::new(TITLE, Stderr);
+    setup::setup(&architectures()?, &mut |progress| match progress {
+        Progress::Step(text) => steps.step(text),
+        Progress::Note(text) => steps.note(text),
+        Progress::Failed(printed) => steps.failed(printed),
+    })?;
     Ok(())
 }
 

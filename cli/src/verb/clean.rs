@@ -1,0 +1,37 @@
+//! `cargo ferrogrid clean`: empties the cache that the builds of a user share, or shows what is in it.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use ferrogrid_build::{cache, cache_size};
+
+use crate::{Failure, output};
+
+/// What `clean` is told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Show what is in the cache, and remove nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Removes, or shows.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let root = cache::root();
+    if options.dry_run {
+        for entry in cache_size::entries(&root) {
+            let days = SystemTime::now().duration_since(entry.built).unwrap_or_default().as_secs() / 86400;
+            let path = entry.path.strip_prefix(&root).unwrap_or(&entry.path).display();
+            output::line(format_args!("{:>10}  built {days} days ago  {path}", size(entry.bytes)))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let bytes = cache_size::clear(&root)?;
+    output::line(format_args!("removed {} from {}; builds fill it again", size(bytes), root.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// For people.
+pub(crate) fn size(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}

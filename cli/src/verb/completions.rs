@@ -1,0 +1,23 @@
+//! `cargo ferrogrid completions`: what a shell completes the command by.
+
+use std::process::ExitCode;
+
+use clap_complete::Shell;
+
+use crate::{Failure, output};
+
+/// What `completions` is told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The shell.
+    shell: Shell,
+}
+
+/// Prints the script for the shell.
+pub(crate) fn run(options: &Options, mut command: clap::Command) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    // The program's own name: cargo's completion asks the one of its subcommand.
+    clap_complete::generate(options.shell, &mut command, "cargo-ferrogrid", &mut script);
+    output::line(String::from_utf8(script)?.trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
