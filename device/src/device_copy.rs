@@ -13,7 +13,8 @@ use crate::layout;
 /// `#[repr(u8)]` or the like; those with data in their variants may have `#[repr(C)]`. Tuples have no layout that
 /// two compilers agree on: a kernel takes them by value (each member travels by itself), but elements and fields
 /// are structs, which may be `struct Pair(f32, u32);`.
-/// References and pointers are not: an address of the host means nothing on a device.
+/// References and pointers are not: an address of the host means nothing on a device. Nor are types that are not
+/// `Send + Sync`: the CPU device runs kernels on threads of its own, and any thread may download a buffer.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -62,7 +63,7 @@ use crate::layout;
     label = "not `DeviceCopy`",
     note = "kernel parameters and buffer elements are numbers, arrays of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; tuples are parameters only, since each compiler lays them out as it likes: as an element or a field write such a `struct Pair(f32, u32);`; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
-pub unsafe trait DeviceCopy: Copy + 'static {
+pub unsafe trait DeviceCopy: Copy + Send + Sync + 'static {
     /// Stands for names, order and types of the fields, as far as they are known: the build compares it between host
     /// and device.
     #[doc(hidden)]
@@ -93,8 +94,8 @@ unsafe impl<T: DeviceCopy> DeviceCopy for MaybeUninit<T> {
 unsafe impl<T: DeviceCopy> DeviceCopy for Wrapping<T> {
     const LAYOUT: u64 = T::LAYOUT;
 }
-// SAFETY: has no bytes.
-unsafe impl<T: 'static> DeviceCopy for PhantomData<T> {}
+// SAFETY: has no bytes; what its type says of threads is kept, by the bounds.
+unsafe impl<T: Send + Sync + 'static> DeviceCopy for PhantomData<T> {}
 
 const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: devices are 64-bit");
 
@@ -144,13 +145,13 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
     label = "neither `DeviceCopy` nor atomic",
     note = "elements of `&[T]` are numbers, arrays of them, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]` (write a tuple as such a `struct Pair(f32, u32);`), `DeviceAtomic` numbers, or `AtomicU32` and the like; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
-pub unsafe trait SliceElement {
+pub unsafe trait SliceElement: Send + Sync + 'static {
     /// As [`DeviceCopy`]'s.
     #[doc(hidden)]
     const LAYOUT: u64 = 0;
 }
 
-// SAFETY: `DeviceCopy` asks for the layout; what is `Copy` has no interior mutability, so threads that
+// SAFETY: `DeviceCopy` asks for the layout, and for `Sync`; what is `Copy` has no interior mutability, so threads that
 // share a value only read it.
 unsafe impl<T: DeviceCopy> SliceElement for T {
     const LAYOUT: u64 = T::LAYOUT;

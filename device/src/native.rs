@@ -2,6 +2,7 @@
 //! code that the macros generate. It must not know how blocks are scheduled, nor how threads wait.
 
 mod executor;
+mod loan;
 mod wait;
 
 use core::cell::Cell;
@@ -10,6 +11,7 @@ use core::mem;
 use crate::thread::{self as place, Coordinates, Thread};
 
 pub use executor::{Executor, Turn};
+pub use loan::{Lent, Loan};
 
 /// One block of a launch that runs natively.
 ///

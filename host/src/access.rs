@@ -10,11 +10,15 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::StreamInner;
+use crate::writers::Effect;
 
 /// The bits of the address that tell the use; an allocation's record is aligned, so they are 0 there.
 const USE: usize = 3;
 
-const _: () = assert!(align_of::<Memory>() > USE);
+/// The bit that tells whether the whole allocation is used.
+const WHOLE: usize = 4;
+
+const _: () = assert!(align_of::<Memory>() > USE | WHOLE);
 
 /// One use of one allocation by a launch: what, and how.
 #[doc(hidden)]
@@ -44,7 +48,7 @@ impl<'a> Access<'a> {
 
     #[inline]
     pub(crate) fn memory(&self) -> &'a Memory {
-        let untagged = self.tagged.as_ptr().map_addr(|address| address & !USE);
+        let untagged = self.tagged.as_ptr().map_addr(|address| address & !(USE | WHOLE));
         // SAFETY: made from a `&'a Memory`, whose address has none of these bits.
         unsafe { &*untagged }
     }
@@ -55,6 +59,37 @@ impl<'a> Access<'a> {
             0 => Use::Read,
             1 => Use::Write,
             _ => Use::WritePart,
+        }
+    }
+
+    /// The same use, of the whole allocation if `bytes` are as many as that has.
+    #[inline]
+    pub(crate) fn of_bytes(self, bytes: usize) -> Self {
+        let whole = if bytes == self.memory().bytes() { WHOLE } else { 0 };
+        Access { tagged: self.tagged.map_addr(|address| address | whole), ..self }
+    }
+
+    /// Whether it is known to use the whole allocation.
+    pub(crate) fn is_whole(&self) -> bool {
+        NonZero::get(self.tagged.addr()) & WHOLE != 0
+    }
+
+    /// What a launch with it does to the results that the memory holds.
+    pub(crate) fn effect(&self) -> Effect<'a> {
+        (self.memory().writers(), self.usage(), self.is_whole())
+    }
+
+    /// To be called when the host's data, or a fill, have been enqueued for what is used.
+    pub(crate) fn overwrite(&self, stream: &StreamInner) {
+        if stream.recording().is_none() {
+            self.memory().writers().overwrite(self.is_whole());
+        }
+    }
+
+    /// To be called when a copy of `source` has been enqueued for what is used.
+    pub(crate) fn receive(&self, source: &Memory, stream: &StreamInner) {
+        if stream.recording().is_none() {
+            self.memory().writers().receive(source.writers().sources(), self.is_whole());
         }
     }
 

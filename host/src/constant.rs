@@ -159,7 +159,11 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         resident.begin(stream.inner(), Use::Write)?;
         // SAFETY: both are a `T` of this device, ordered here for their use: nobody else enqueues a use of the
         // constant meanwhile. They do not overlap: no view leads to constants.
-        unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>()) }
+        unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>())? };
+        if stream.inner().recording().is_none() {
+            resident.writers().receive(source.memory().writers().sources(), true);
+        }
+        Ok(())
     }
 
     /// What the device of `stream` has, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
@@ -176,6 +180,7 @@ impl<T: DeviceCopy> DeviceConstant<T> {
             // SAFETY: both are a `T` of this device; the copy is used by nothing yet, and nobody enqueues a write of
             // the constant meanwhile.
             unsafe { stream.inner().copy(target, resident.start(), size_of::<T>())? };
+            copy.memory().writers().receive(resident.writers().sources(), true);
         }
         let mut value = stream.download(&copy)?;
         Ok(value.swap_remove(0))

@@ -65,7 +65,9 @@ impl Stream {
             return Ok(());
         }
         // SAFETY: the view is as many elements of this device as `source` has, ordered for writing here.
-        unsafe { self.inner().copy_from_host(target.start().cast(), source.as_ptr().cast(), bytes) }
+        unsafe { self.inner().copy_from_host(target.start().cast(), source.as_ptr().cast(), bytes)? };
+        target.access().overwrite(self.inner());
+        Ok(())
     }
 
     /// The elements of a buffer or view, once all work enqueued here so far has run
@@ -197,7 +199,9 @@ impl Stream {
         let pattern = bytemuck::bytes_of(&value);
         // SAFETY: the view is `len` elements of this device, ordered for writing here, of which
         // `pattern` is one.
-        unsafe { self.inner().fill(target.start().cast(), pattern, target.len()) }
+        unsafe { self.inner().fill(target.start().cast(), pattern, target.len())? };
+        access.overwrite(self.inner());
+        Ok(())
     }
 
     /// Enqueues a copy between buffers or views of this device, of the same length
@@ -230,7 +234,9 @@ impl Stream {
         }
         // SAFETY: both views are that many bytes of this device, ordered here for their use; they do
         // not overlap, because one is borrowed mutably.
-        unsafe { self.inner().copy(target.start().cast(), source.start().cast(), bytes) }
+        unsafe { self.inner().copy(target.start().cast(), source.start().cast(), bytes)? };
+        target.access().receive(source.memory(), self.inner());
+        Ok(())
     }
 
     /// Fills `target`, which has room for all elements of `source`.
@@ -240,9 +246,11 @@ impl Stream {
         if bytes == 0 {
             return self.synchronize();
         }
+        let sources = source.memory().writers().sources();
         // SAFETY: `target` has room for the elements of the view, which are of this device and ordered
         // for reading here.
-        unsafe { self.inner().copy_to_host(target.cast(), source.start().cast(), bytes) }
+        unsafe { self.inner().copy_to_host(target.cast(), source.start().cast(), bytes)? };
+        sources.check()
     }
 }
 

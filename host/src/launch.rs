@@ -110,7 +110,7 @@ unsafe fn enqueue(
     }
     // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
     // this device; `shape` is within the device's limits; `prepared` is this kernel on this stream.
-    unsafe { stream.launch(prepared, kernel, shape, params) }
+    unsafe { stream.launch(prepared, kernel, shape, params, accesses) }
 }
 
 /// The end of `enqueue` for a kernel that may read constants: enters that into their order first.
@@ -132,7 +132,7 @@ unsafe fn enqueue_with_constants(
         access.begin(stream)?;
     }
     // SAFETY: passed on; the memory has been ordered, on this device.
-    unsafe { stream.launch_otherwise(prepared, kernel, *shape, params) }
+    unsafe { stream.launch_otherwise(prepared, kernel, *shape, params, accesses) }
 }
 
 #[cold]

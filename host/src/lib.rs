@@ -94,6 +94,7 @@ mod transfer;
 mod uninit;
 mod view;
 mod view_parts;
+mod writers;
 
 pub use argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 pub use atomic_view::DeviceAtomicView;

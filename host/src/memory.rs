@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::order::{Order, Use};
 use crate::retired::retire;
 use crate::stream::StreamInner;
+use crate::writers::Writers;
 
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;
@@ -35,6 +36,7 @@ pub(crate) struct Memory {
     bytes: usize,
     device: Device,
     origin: Origin,
+    writers: Writers,
 }
 
 /// Where memory is from, and so how it is freed.
@@ -92,18 +94,23 @@ impl Memory {
             None => Order::new(stream.clone()),
             Some(_) => Order::of_guest(stream.clone()),
         };
-        Memory { pointer, order, bytes, device: stream.device().clone(), origin }
+        Memory { pointer, order, bytes, device: stream.device().clone(), origin, writers: Writers::default() }
     }
 
     /// Waits for what the host's own use must come after.
     ///
     /// # Errors
-    /// If that has failed, or the device does.
+    /// If the device fails.
     pub(crate) fn wait_on_host(&self, usage: Use) -> Result<()> {
         for stream in self.order.earlier(usage) {
-            stream.finish(&stream.tail()?)?;
+            stream.tail()?.synchronize()?;
         }
         Ok(())
+    }
+
+    /// The work that wrote what it holds.
+    pub(crate) fn writers(&self) -> &Writers {
+        &self.writers
     }
 
     /// The first byte; if there is none, an address that is aligned and not null.

@@ -3,6 +3,7 @@
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::access::Access;
 use crate::argument::{DeviceInput, DeviceOutput};
 use crate::backend::{DeviceBackend, StreamBackend};
 use crate::buffer::DeviceBuffer;
@@ -183,11 +184,18 @@ impl PeerCopy<'_> {
             (StreamBackend::Cuda(cuda), DeviceBackend::Cuda(target), DeviceBackend::Cuda(source)) => {
                 // SAFETY: passed on; both have been ordered for their use here.
                 let copy = || unsafe { cuda.copy_peer((to, target), (from, source), self.bytes) };
-                profile::observe(stream.inner(), Work::Copy { bytes: self.bytes }, copy)
+                profile::observe(stream.inner(), Work::Copy { bytes: self.bytes }, copy)?;
             }
             // SAFETY: as above; the memory of all CPU devices is that of the host.
-            _ => unsafe { stream.inner().copy(to, from, self.bytes) },
+            _ => unsafe { stream.inner().copy(to, from, self.bytes)? },
         }
+        self.target_access().receive(source, stream.inner());
+        Ok(())
+    }
+
+    fn target_access(&self) -> Access<'_> {
+        let (_, target, usage) = self.target;
+        Access::new(target, usage).of_bytes(self.bytes)
     }
 
     /// Copies from a GPU to the CPU device, and waits for that.
@@ -201,7 +209,9 @@ impl PeerCopy<'_> {
             source.begin(stream.inner(), Use::Read)?;
             // SAFETY: passed on. Nothing else uses the target: what did has run, and it is borrowed.
             unsafe { stream.inner().copy_to_host(to, from, self.bytes) }
-        })
+        })?;
+        self.target_access().overwrite(stream.inner());
+        Ok(())
     }
 
     /// Copies from the CPU device to a GPU, and waits for that.
@@ -211,6 +221,7 @@ impl PeerCopy<'_> {
     unsafe fn host_to_gpu(&self, stream: &Stream) -> Result<()> {
         let ((to, target, usage), (from, source)) = (self.target, self.source);
         source.wait_on_host(Use::Read)?;
+        source.writers().sources().check()?;
         on_device_of(target, stream, |stream| {
             target.begin(stream.inner(), usage)?;
             // SAFETY: passed on. What wrote the source has run, and it is borrowed.

@@ -8,6 +8,7 @@ use std::ops::RangeBounds;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
+use crate::access::Access;
 use crate::buffer::DeviceBuffer;
 use crate::error::{Error, Result};
 use crate::memory::Memory;
@@ -417,7 +418,9 @@ impl Stream {
         let places = (Place::Device, Place::Device);
         // SAFETY: both have these rows in memory of this device, ordered here for their use; they do not
         // overlap, because one is borrowed mutably.
-        unsafe { self.inner().copy_rows(target.start.cast(), source.start.cast(), rows, places) }
+        unsafe { self.inner().copy_rows(target.start.cast(), source.start.cast(), rows, places)? };
+        Access::new(target.memory, target.usage).receive(source.memory, self.inner());
+        Ok(())
     }
 
     /// Copies rows of host memory that start `source_pitch` elements apart (`cuMemcpy2DAsync`). Returns
@@ -481,13 +484,15 @@ impl Stream {
         let shape = source.shape;
         let to = Shape::within(shape.width, shape.height, target_pitch, target.len())?;
         source.memory.begin(self.inner(), Use::Read)?;
+        let sources = source.memory.writers().sources();
         if let Some(rows) = shape.rows::<T>(to) {
             let (start, places) = (target.as_mut_ptr().cast(), (Place::Host, Place::Device));
             // SAFETY: both have these rows, the source's ordered for reading here; `target` is borrowed
             // until the copy has been waited for.
             unsafe { self.inner().copy_rows(start, source.start.cast(), rows, places)? };
         }
-        self.synchronize()
+        self.synchronize()?;
+        sources.check()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
 
 use ferrogrid_device::DeviceCopy;
 
@@ -10,6 +11,7 @@ use crate::argument::{DeviceInput, DeviceOutput};
 use crate::copy::agree;
 use crate::error::Result;
 use crate::stream::Stream;
+use crate::writers::Sources;
 
 /// A scope in which copies on a stream borrow memory of the host: see [`Stream::scope`].
 ///
@@ -31,6 +33,8 @@ use crate::stream::Stream;
 /// ```
 pub struct StreamScope<'scope, 'env: 'scope> {
     stream: &'env Stream,
+    /// What wrote what is downloaded.
+    sources: Mutex<Vec<Sources>>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -40,7 +44,8 @@ struct Wait<'a>(&'a Stream);
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let _unwinding = self.0.synchronize();
+        // What has failed is left to whoever waits next.
+        let _unwinding = self.0.inner().drain();
     }
 }
 
@@ -101,9 +106,14 @@ impl Stream {
         work: impl for<'scope> FnOnce(&'scope StreamScope<'scope, 'env>) -> R,
     ) -> Result<R> {
         let wait = Wait(self);
-        let result = work(&StreamScope { stream: self, scope: PhantomData, env: PhantomData });
+        let sources = Mutex::default();
+        let scope = StreamScope { stream: self, sources, scope: PhantomData, env: PhantomData };
+        let result = work(&scope);
         std::mem::forget(wait);
         self.synchronize()?;
+        for sources in scope.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            sources.check()?;
+        }
         Ok(result)
     }
 }
@@ -127,7 +137,9 @@ impl<'scope> StreamScope<'scope, '_> {
         }
         // SAFETY: the view is as many elements of this device as `source` has, ordered for writing here;
         // `source` is borrowed until the scope has waited for the stream.
-        unsafe { stream.start_copy_from_host(target.start().cast(), source.as_ptr().cast(), bytes) }
+        unsafe { stream.start_copy_from_host(target.start().cast(), source.as_ptr().cast(), bytes)? };
+        target.access().overwrite(stream);
+        Ok(())
     }
 
     /// Enqueues a copy of a buffer or view into `target`, of the same length (`cuMemcpyDtoHAsync`); it is
@@ -147,6 +159,8 @@ impl<'scope> StreamScope<'scope, '_> {
         if bytes == 0 {
             return Ok(());
         }
+        let sources = source.memory().writers().sources();
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(sources);
         // SAFETY: the view is as many elements of this device as `target` has, ordered for reading here;
         // `target` is borrowed until the scope has waited for the stream.
         unsafe { stream.start_copy_to_host(target.as_mut_ptr().cast(), source.start().cast(), bytes) }

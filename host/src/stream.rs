@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::access::Access;
 use crate::account::Account;
 use crate::backend::{EventBackend, Prepared, StreamBackend, cpu};
 use crate::device::Device;
@@ -18,6 +19,7 @@ use crate::order::OrderedStream;
 use crate::pitched::{Place, Rows};
 use crate::profile::{self, Work};
 use crate::retired;
+use crate::writers::Flow;
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
 /// on different streams may run at the same time, except where it uses the same buffer.
@@ -181,16 +183,22 @@ impl StreamInner {
         Ok(event)
     }
 
-    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does.
+    /// Waits for all work enqueued so far, and tells nobody of what has failed.
+    pub(crate) fn drain(&self) -> Result<()> {
+        match &self.backend {
+            StreamBackend::Cuda(stream) => stream.drain(),
+            StreamBackend::Cpu(stream) => stream.drain(),
+            StreamBackend::Recording(_) => Err(waiting("to synchronise")),
+        }
+    }
+
+    /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
+    /// later is left to those who wait for it.
     pub(crate) fn finish(&self, event: &EventBackend) -> Result<()> {
-        match event.failure() {
-            // An event of a GPU does not know of host functions; one of the CPU device knows all.
-            None if self.device.is_cuda() => self.backend.report(),
-            None => Ok(()),
-            Some(failure) => {
-                let _reported = self.backend.report();
-                Err(failure)
-            }
+        match (&self.backend, event) {
+            (StreamBackend::Cpu(stream), EventBackend::Cpu(event)) => stream.finish(event),
+            // An event does not know of host functions.
+            (backend, event) => event.synchronize().and_then(|()| backend.report()),
         }
     }
 
@@ -443,6 +451,7 @@ impl StreamInner {
         kernel: &'static Kernel,
         shape: &LaunchShape,
         params: &[*const c_void],
+        accesses: &[Access<'_>],
     ) -> Result<()> {
         match &self.backend {
             StreamBackend::Cuda(stream) if !profile::is_observed() => {
@@ -450,8 +459,17 @@ impl StreamInner {
                 unsafe { stream.launch(prepared.0, kernel, shape, params) }
             }
             // SAFETY: passed on.
-            _ => unsafe { self.launch_otherwise(prepared, kernel, *shape, params) },
+            _ => unsafe { self.launch_otherwise(prepared, kernel, *shape, params, accesses) },
         }
+    }
+
+    /// What a launch of `kernel` rests on, and what rests on it.
+    fn flow(&self, kernel: &'static Kernel, accesses: &[Access<'_>]) -> Result<Flow> {
+        let mut flow = Flow::of_accesses(accesses);
+        for constant in kernel.descriptor().constants {
+            flow = flow.reading(constant.resident(&self.device)?.writers());
+        }
+        Ok(flow)
     }
 
     /// As `launch`, whoever observes it, and whatever runs it.
@@ -465,12 +483,15 @@ impl StreamInner {
         kernel: &'static Kernel,
         shape: LaunchShape,
         params: &[*const c_void],
+        accesses: &[Access<'_>],
     ) -> Result<()> {
         profile::observe(self, Work::Kernel { kernel, shape }, || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.launch(prepared.0, kernel, &shape, params) },
             // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.launch(kernel, shape, params) },
+            StreamBackend::Cpu(stream) => unsafe {
+                stream.launch(kernel, shape, params, self.flow(kernel, accesses)?)
+            },
             // SAFETY: passed on.
             StreamBackend::Recording(stream) => unsafe { stream.launch(prepared, kernel, shape, params) },
         })

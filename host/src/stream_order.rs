@@ -33,7 +33,7 @@ impl Stream {
         if self.inner().id() == other.inner().id() {
             return Ok(());
         }
-        self.inner().backend().run_after(other.inner().backend())
+        self.inner().backend().join(other.inner().backend())
     }
 
     /// A new stream of this device whose work starts after all that this one holds so far: the fork of

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::pinned::PinnedBuffer;
 use crate::retired;
 use crate::stream::Stream;
+use crate::writers::Sources;
 
 /// A copy that is under way, and the memory of the host that it uses: made by
 /// [`Stream::upload_async`] and [`Stream::download_async`].
@@ -41,6 +42,8 @@ pub struct Transfer<T: DeviceCopy> {
     /// `None` once it has been given back.
     buffer: Option<PinnedBuffer<T>>,
     completion: Option<Completion<'static>>,
+    /// What wrote what is downloaded.
+    sources: Sources,
 }
 
 /// Page-locked memory that is only there to be freed, by whichever thread.
@@ -89,8 +92,9 @@ impl Stream {
             // SAFETY: the view is as many elements of this device as `source` has, ordered for writing
             // here; `source` is kept, and out of reach, until the copy has run.
             unsafe { self.inner().start_copy_from_host(target.start().cast(), from, bytes)? };
+            target.access().overwrite(self.inner());
         }
-        self.transfer(source)
+        self.transfer(source, Sources::default())
     }
 
     /// Enqueues a copy of a buffer or view into `target`, of the same length, and returns at once
@@ -121,19 +125,20 @@ impl Stream {
         agree("download_async", source.len(), target.len())?;
         source.access().begin(self.inner())?;
         let bytes = size_of_val::<[T]>(&target);
+        let sources = source.memory().writers().sources();
         if bytes > 0 {
             let to = target.as_mut_ptr().cast();
             // SAFETY: the view is as many elements of this device as `target` has, ordered for reading
             // here; `target` is kept, and out of reach, until the copy has run.
             unsafe { self.inner().start_copy_to_host(to, source.start().cast(), bytes)? };
         }
-        self.transfer(target)
+        self.transfer(target, sources)
     }
 
     /// The transfer that ends with what has been enqueued just now.
-    fn transfer<T: DeviceCopy>(&self, buffer: PinnedBuffer<T>) -> Result<Transfer<T>> {
+    fn transfer<T: DeviceCopy>(&self, buffer: PinnedBuffer<T>, sources: Sources) -> Result<Transfer<T>> {
         match self.completed() {
-            Ok(completion) => Ok(Transfer { buffer: Some(buffer), completion: Some(completion) }),
+            Ok(completion) => Ok(Transfer { buffer: Some(buffer), completion: Some(completion), sources }),
             Err(error) => {
                 // The copy may be under way, and nothing tells when it ends.
                 std::mem::forget(buffer);
@@ -182,6 +187,7 @@ impl<T: DeviceCopy> Transfer<T> {
         let buffer = self.buffer.take();
         retired::collect();
         result?;
+        self.sources.check()?;
         Ok(buffer.expect("a transfer is not polled after it has given its memory back"))
     }
 }

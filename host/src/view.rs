@@ -256,7 +256,7 @@ impl<T, const R: usize> DeviceViewMut<'_, T, R> {
     /// What a launch with this view uses.
     #[doc(hidden)]
     pub fn access(&self) -> Access<'_> {
-        self.access
+        self.access.of_bytes(self.extent.iter().product::<usize>() * size_of::<T>())
     }
 
     pub(crate) fn extents(&self) -> &[usize; R] {

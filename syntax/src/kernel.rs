@@ -4,9 +4,10 @@
 use proc_macro2::Span;
 use quote::format_ident;
 use syn::spanned::Spanned;
+use syn::visit::Visit;
 use syn::{
-    Attribute, Error, Expr, FnArg, Ident, ItemFn, PathArguments, Result, ReturnType, Safety, Type,
-    Visibility, parse_quote,
+    Attribute, Error, Expr, FnArg, Ident, ItemFn, Lifetime, PathArguments, Result, ReturnType, Safety,
+    Signature, Type, Visibility, parse_quote,
 };
 
 use crate::arithmetic::Arithmetic;
@@ -181,6 +182,12 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     if let Some(lifetime) = signature.generics.lifetimes().next() {
         return Err(Error::new(lifetime.span(), "a kernel needs no lifetimes: leave them out"));
     }
+    if let Some(lifetime) = named_lifetime(signature) {
+        return Err(Error::new(
+            lifetime.span(),
+            format!("a kernel's parameters are lent for one launch: leave `{lifetime}` out"),
+        ));
+    }
     if let ReturnType::Type(_, ty) = &signature.output {
         let unit = matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.is_empty());
         if !unit {
@@ -199,6 +206,21 @@ fn check_signature(function: &ItemFn) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The first lifetime with a name among the parameters, `'static` for instance.
+fn named_lifetime(signature: &Signature) -> Option<Lifetime> {
+    struct Named(Option<Lifetime>);
+    impl<'ast> Visit<'ast> for Named {
+        fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
+            if lifetime.ident != "_" && self.0.is_none() {
+                self.0 = Some(lifetime.clone());
+            }
+        }
+    }
+    let mut named = Named(None);
+    signature.inputs.iter().for_each(|input| named.visit_fn_arg(input));
+    named.0
 }
 
 /// Gives each region of shared memory a type of its own, `Shared<[T; N], 0>`, `Shared<[T; N], 1>`, so

@@ -6,7 +6,7 @@
 /// Threads beyond the scope may lose each other's updates; so a narrow scope is for memory that only
 /// the threads within it use at the time. On the CPU device every scope is the whole system.
 /// [The module](crate::atomic) has an example.
-pub trait Scope: sealed::Scope + 'static {
+pub trait Scope: sealed::Scope + Send + Sync + 'static {
     /// The scope as a value.
     #[doc(hidden)]
     const REACH: Reach;

@@ -1,29 +1,182 @@
-//! The first failure of a stream since anyone asked. It must not know what failed, or on which backend.
+//! What has failed on a stream and nobody has been told of.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use crate::error::Error;
 
-/// The first failure of a stream since it was last reported; shared with whoever runs the work.
+/// The most failures that a stream remembers one by one. Of more, the last stands for those after it.
+const KEPT: usize = 64;
+
+/// One failure, shared by the streams and the memory that it concerns.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    error: Error,
+    /// The streams that have noted it.
+    noted_by: Mutex<Vec<u64>>,
+    /// The threads that have been told of it.
+    told: Mutex<Vec<ThreadId>>,
+    /// Whether a synchronisation of the device has told of it.
+    told_by_device: AtomicBool,
+}
+
+impl Fault {
+    fn new(error: Error) -> Self {
+        let (noted_by, told) = Default::default();
+        Fault { error, noted_by, told, told_by_device: AtomicBool::new(false) }
+    }
+
+    /// The error, which the caller hands to the user on this thread.
+    pub(crate) fn tell(&self) -> Error {
+        let (mut told, here) = (lock(&self.told), thread::current().id());
+        if !told.contains(&here) {
+            told.push(here);
+        }
+        self.error.clone()
+    }
+
+    /// As `tell`, once for all synchronisations of the device.
+    pub(super) fn tell_device(&self) -> Option<Error> {
+        (!self.told_by_device.swap(true, Ordering::Relaxed)).then(|| self.tell())
+    }
+
+    /// Whether the calling thread has been told of it.
+    pub(crate) fn is_known_here(&self) -> bool {
+        lock(&self.told).contains(&thread::current().id())
+    }
+}
+
+/// The failures of a stream that nobody has been told of, in order; shared with whoever runs the work.
+pub(crate) struct Failure {
+    id: u64,
+    pending: Mutex<Pending>,
+}
+
 #[derive(Default)]
-pub(crate) struct Failure(Mutex<Option<Error>>);
+struct Pending {
+    /// How many have been noted so far.
+    noted: u64,
+    /// Each with its number, from 1.
+    faults: VecDeque<(u64, Arc<Fault>)>,
+}
+
+impl Pending {
+    fn push(&mut self, fault: Arc<Fault>) {
+        self.noted += 1;
+        if self.faults.len() < KEPT {
+            self.faults.push_back((self.noted, fault));
+        } else if let Some((number, _)) = self.faults.back_mut() {
+            *number = self.noted;
+        }
+    }
+}
+
+impl Default for Failure {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Failure { id: NEXT.fetch_add(1, Ordering::Relaxed), pending: Mutex::default() }
+    }
+}
 
 impl Failure {
-    /// Keeps `failure`, unless there is an earlier one.
-    pub(super) fn note(&self, failure: Error) {
-        self.lock().get_or_insert(failure);
+    /// Keeps `error`, of work of this stream.
+    pub(super) fn note(&self, error: Error) -> Arc<Fault> {
+        let fault = Arc::new(Fault::new(error));
+        self.note_shared(&fault);
+        fault
     }
 
-    pub(super) fn get(&self) -> Option<Error> {
-        self.lock().clone()
+    /// Keeps a failure of other work that this stream's came after, unless it has been noted here before.
+    pub(crate) fn note_shared(&self, fault: &Arc<Fault>) {
+        let mut noted_by = lock(&fault.noted_by);
+        if noted_by.contains(&self.id) {
+            return;
+        }
+        noted_by.push(self.id);
+        drop(noted_by);
+        self.lock().push(fault.clone());
     }
 
-    /// Reports the failure, once.
+    /// How many have been noted so far: what has failed before a point, if this is asked there.
+    pub(super) fn position(&self) -> u64 {
+        self.lock().noted
+    }
+
+    /// Those that nobody has been told of.
+    pub(super) fn pending(&self) -> Vec<Arc<Fault>> {
+        self.lock().faults.iter().map(|(_, fault)| fault.clone()).collect()
+    }
+
+    /// Tells of those up to `position`: the first stands for those after it, which may come of it.
+    pub(super) fn take_until(&self, position: u64) -> Option<Error> {
+        let mut pending = self.lock();
+        let count = pending.faults.partition_point(|(number, _)| *number <= position);
+        let taken: Vec<_> = pending.faults.drain(..count).collect();
+        drop(pending);
+        taken.iter().map(|(_, fault)| fault.tell()).reduce(|first, _| first)
+    }
+
+    /// Tells of all.
     pub(super) fn take(&self) -> Option<Error> {
-        self.lock().take()
+        self.take_until(u64::MAX)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Error>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        lock(&self.pending)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(number: usize) -> Error {
+        Error::WorkerThread { reason: number.to_string().into() }
+    }
+
+    #[test]
+    fn a_waiter_takes_what_failed_before_its_point_and_leaves_the_rest() {
+        let failures = Failure::default();
+        let first = failures.note(error(1));
+        let point = failures.position();
+        failures.note(error(2));
+        assert!(!first.is_known_here());
+        assert_eq!(failures.take_until(point), Some(error(1)));
+        assert!(first.is_known_here());
+        assert_eq!(failures.take_until(point), None);
+        assert_eq!(failures.take(), Some(error(2)));
+        assert_eq!(failures.take(), None);
+    }
+
+    #[test]
+    fn a_stream_notes_the_failure_of_another_once() {
+        let (own, other) = (Failure::default(), Failure::default());
+        let fault = other.note(error(1));
+        own.note_shared(&fault);
+        assert_eq!(own.take(), Some(error(1)));
+        own.note_shared(&fault);
+        assert_eq!(own.take(), None);
+        assert_eq!((fault.tell_device(), fault.tell_device()), (Some(error(1)), None));
+        assert_eq!(other.take(), Some(error(1)));
+    }
+
+    #[test]
+    fn of_very_many_failures_none_goes_untold() {
+        let failures = Failure::default();
+        for number in 0..3 * KEPT {
+            failures.note(error(number));
+        }
+        let end = failures.position();
+        for number in 0..KEPT as u64 - 1 {
+            assert_eq!(failures.take_until(number + 1), Some(error(number as usize)));
+        }
+        assert_eq!(failures.take_until(end - 1), None);
+        assert_eq!(failures.take_until(end), Some(error(KEPT - 1)));
     }
 }

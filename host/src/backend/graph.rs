@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
 use crate::error::Result;
 use crate::graph::{Address, KernelNode, Node};
+use crate::writers::Flow;
 
 /// An instantiated graph of either backend.
 pub(crate) enum GraphBackend {
@@ -26,14 +27,19 @@ impl GraphBackend {
     /// # Safety
     /// The memory of all nodes is ordered there for their uses, and the functions of host nodes stay until
     /// they have run.
-    pub(crate) unsafe fn launch(&mut self, stream: &StreamBackend, nodes: &[Node]) -> Result<()> {
+    pub(crate) unsafe fn launch(
+        &mut self,
+        stream: &StreamBackend,
+        nodes: &[Node],
+        flow: impl FnOnce() -> Flow,
+    ) -> Result<()> {
         match (self, stream) {
             // SAFETY: passed on.
             (GraphBackend::Cuda(graph), StreamBackend::Cuda(stream)) => unsafe {
                 graph.launch(stream, nodes)
             },
             // SAFETY: passed on.
-            (GraphBackend::Cpu(graph), StreamBackend::Cpu(stream)) => unsafe { graph.launch(stream) },
+            (GraphBackend::Cpu(graph), StreamBackend::Cpu(stream)) => unsafe { graph.launch(stream, flow()) },
             _ => unreachable!("the graph is of the stream's device"),
         }
     }

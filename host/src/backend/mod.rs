@@ -17,7 +17,7 @@ use std::ptr::{addr_eq, from_ref, null_mut};
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(crate) use failure::Failure;
+pub(crate) use failure::{Failure, Fault};
 pub(crate) use graph::GraphBackend;
 pub(crate) use host_fn::HostFn;
 pub(crate) use params::CopiedParams;
@@ -147,8 +147,17 @@ impl StreamBackend {
                 "order with another stream",
                 "only the streams of the recording take part",
             )),
-            (_, StreamBackend::Cuda(earlier)) => earlier.synchronize(),
-            (_, StreamBackend::Cpu(earlier)) => earlier.synchronize(),
+            // Failures are left to those who wait for that stream.
+            (_, StreamBackend::Cuda(earlier)) => earlier.drain(),
+            (_, StreamBackend::Cpu(earlier)) => earlier.drain(),
+        }
+    }
+
+    /// As `run_after`, where the user has asked for it: what has failed there has failed here, too.
+    pub(crate) fn join(&self, earlier: &StreamBackend) -> Result<()> {
+        match (self, earlier) {
+            (StreamBackend::Cpu(stream), StreamBackend::Cpu(earlier)) => stream.join(earlier),
+            _ => self.run_after(earlier),
         }
     }
 
@@ -181,12 +190,11 @@ impl StreamBackend {
         }
     }
 
-    /// The first failure that is reported by streams since anyone asked.
+    /// The failures of functions of the host that nobody has been told of.
     pub(crate) fn report(&self) -> Result<()> {
         match self {
             StreamBackend::Cuda(stream) => stream.report(),
-            StreamBackend::Cpu(stream) => stream.report(),
-            StreamBackend::Recording(_) => Ok(()),
+            StreamBackend::Cpu(_) | StreamBackend::Recording(_) => Ok(()),
         }
     }
 
@@ -254,15 +262,6 @@ impl EventBackend {
                 Ok(())
             }
             EventBackend::Recorded(_) => Err(waiting("to wait for an event")),
-        }
-    }
-
-    /// Waits; tells what had failed by then.
-    pub(crate) fn failure(&self) -> Option<Error> {
-        match self {
-            EventBackend::Cuda(event) => event.synchronize().err(),
-            EventBackend::Cpu(event) => event.wait(),
-            EventBackend::Recorded(_) => Some(waiting("to wait for an event")),
         }
     }
 

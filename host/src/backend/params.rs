@@ -11,8 +11,8 @@ pub(crate) struct CopiedParams {
     addresses: Vec<*const c_void>,
 }
 
-// SAFETY: the values are only read, byte for byte as given; kernel parameters are `DeviceCopy`, or
-// pointers in launches whose `unsafe` covers them.
+// SAFETY: the values are only read, byte for byte as given, by the threads that run blocks; kernel parameters are
+// `DeviceCopy` and so `Send + Sync`, views of elements that are, or pointers in launches whose `unsafe` covers them.
 unsafe impl Send for CopiedParams {}
 // SAFETY: as above.
 unsafe impl Sync for CopiedParams {}

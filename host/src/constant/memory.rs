@@ -17,6 +17,7 @@ use crate::image::ModuleImage;
 use crate::memory::{Contents, Memory};
 use crate::order::Use;
 use crate::stream::StreamInner;
+use crate::writers::Writers;
 
 /// A constant of this program, on all devices.
 #[doc(hidden)]
@@ -125,6 +126,11 @@ impl ConstantMemory {
 impl Resident {
     pub(super) fn start(&self) -> *mut u8 {
         self.memory.pointer()
+    }
+
+    /// The work that wrote its value.
+    pub(crate) fn writers(&self) -> &Writers {
+        self.memory.writers()
     }
 
     /// Enters a use by what `stream` is about to be given; the caller holds [`Enqueueing`] until it has been.

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::StreamInner;
+use crate::writers::Flow;
 
 /// One buffer of a graph.
 pub(crate) struct Slot<'b> {
@@ -97,6 +98,12 @@ impl<'b> Slots<'b> {
     /// after.
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
         self.0.iter().try_for_each(|slot| slot.memory().begin(stream, slot.usage))
+    }
+
+    /// What a launch of the graph rests on, and what rests on it. A buffer that it may write counts as written as a
+    /// whole.
+    pub(crate) fn flow(&self) -> Flow {
+        Flow::of(self.0.iter().map(|slot| (slot.memory().writers(), slot.usage, true)))
     }
 
     /// The buffer with that number, to write.

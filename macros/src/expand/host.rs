@@ -284,14 +284,14 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             ParameterKind::Thread { .. } => arguments.push(quote!(__thread)),
             ParameterKind::Shared { .. } => {
                 let region = shared::region(number);
-                arguments.push(quote!(#region));
+                arguments.push(lent(&quote!(#region)));
             }
             ParameterKind::SharedSlice { .. } => {
                 let (offset, length, region) =
                     (shared::offset(number), shared::length(number), shared::region(number));
                 let (start, count) = (read(quote!(usize)), read(quote!(usize)));
                 reads.push(quote!(let (#offset, #length): (usize, usize) = (#start, #count);));
-                arguments.push(quote!(#region));
+                arguments.push(lent(&quote!(#region)));
             }
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
                 let ty = &parameter.ty;
@@ -314,7 +314,7 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                     let plane = quote!(::ferrogrid::__private::device::Plane);
                     quote!(let #local: #plane<#element> = #plane::from_raw_parts(#start, [#(#extents as usize),*]);)
                 });
-                arguments.push(quote!(#local));
+                arguments.push(lent(&quote!(#local)));
             }
             ParameterKind::Output { element, rank, division } => {
                 let ty = format_ident!("{}", division.type_name());
@@ -323,8 +323,8 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 reads.push(
                     quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents as usize),*]);),
                 );
-                arguments
-                    .push(quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1)));
+                let output = quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1));
+                arguments.push(lent(&output));
             }
         }
     }
@@ -347,6 +347,7 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             unsafe {
                 let mut __next = 0_usize;
                 #(#reads)*
+                let __loan = &::ferrogrid::__private::device::native::Loan::begin();
                 __block.#each::<#rank>(#inside |__thread| {
                     #regions
                     #body::<#passed>(#(#arguments),*)
@@ -354,6 +355,11 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
             }
         }
     }
+}
+
+/// `value`, an argument of the body, lent while the block runs.
+fn lent(value: &TokenStream) -> TokenStream {
+    quote!(__loan.lend(#value))
 }
 
 /// Whether a block that ends at `__ends` lies inside of all that its threads may index by their own place: outputs

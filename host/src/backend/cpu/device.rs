@@ -1,18 +1,21 @@
 //! A CPU device: its name, its threads, its streams, its limits. It must not know how kernels run.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::block::BlockExecutor;
+use super::event::CpuMark;
 use super::executors;
 use super::overflow;
 use super::stack::stack_size;
 use super::stream::{CpuStream, Queue};
+use crate::backend::failure::Fault;
 use crate::cpu_options::CpuOptions;
 use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
@@ -20,6 +23,9 @@ use crate::grid::Limits;
 
 /// The environment variable that sets the number of threads that run blocks.
 const VARIABLE: &str = "FERROGRID_CPU_THREADS";
+
+/// The most failures of dropped streams that are kept until the device is synchronised.
+const KEPT_FAULTS: usize = 64;
 
 /// The most threads that can be asked to run blocks.
 const MAX_THREADS: usize = 65_535;
@@ -45,8 +51,10 @@ pub(crate) struct CpuDevice {
     queues: Mutex<Vec<Weak<Queue>>>,
     /// The numbers of the devices whose memory kernels here may use.
     peers: Mutex<Vec<u64>>,
-    /// The first failure on a stream that was dropped before anyone asked.
-    orphaned: Mutex<Option<Error>>,
+    /// The ends of streams that were dropped with work in their queues.
+    ends: Mutex<Vec<CpuMark>>,
+    /// The failures of streams that were dropped before anyone asked.
+    orphaned: Mutex<VecDeque<Arc<Fault>>>,
 }
 
 impl CpuDevice {
@@ -83,7 +91,8 @@ impl CpuDevice {
             pool: OnceLock::new(),
             queues: Mutex::new(Vec::new()),
             peers: Mutex::new(Vec::new()),
-            orphaned: Mutex::new(None),
+            ends: Mutex::new(Vec::new()),
+            orphaned: Mutex::new(VecDeque::new()),
         }
     }
 
@@ -100,38 +109,51 @@ impl CpuDevice {
         self.threads.clone()?;
         self.stack_size.clone()?;
         let stream = CpuStream::new(self);
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = lock(&self.queues);
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(stream.queue()));
         Ok(stream)
     }
 
-    /// Waits for all streams; tells the first failure among them, which stays with its stream.
+    /// Waits for all streams, those that are gone among them; tells a failure that it has not told before. Those of
+    /// live streams stay with them.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        let queues: Vec<Arc<Queue>> = {
-            let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-            queues.iter().filter_map(Weak::upgrade).collect()
-        };
+        let queues: Vec<Arc<Queue>> = lock(&self.queues).iter().filter_map(Weak::upgrade).collect();
         for queue in &queues {
             queue.drain()?;
         }
-        let orphaned = self.orphaned.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let failure = orphaned.or_else(|| queues.iter().find_map(|queue| queue.failure()));
-        failure.map_or(Ok(()), Err)
+        let ends = lock(&self.ends).clone();
+        for end in ends {
+            end.wait();
+        }
+        let told =
+            std::iter::from_fn(|| lock(&self.orphaned).pop_front()).find_map(|fault| fault.tell_device());
+        let live = || queues.iter().flat_map(|queue| queue.failures()).find_map(|fault| fault.tell_device());
+        told.or_else(live).map_or(Ok(()), Err)
+    }
+
+    /// Lets `synchronize` wait for `end`, of a stream that is gone.
+    pub(super) fn await_end(&self, end: CpuMark) {
+        let mut ends = lock(&self.ends);
+        ends.retain(|end| !end.is_reached());
+        ends.push(end);
     }
 
     /// Lets kernels here use the memory of `peer`.
     pub(crate) fn enable_peer_access(&self, peer: &CpuDevice) {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner).push(peer.number);
+        lock(&self.peers).push(peer.number);
     }
 
     pub(crate) fn has_peer(&self, peer: &CpuDevice) -> bool {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner).contains(&peer.number)
+        lock(&self.peers).contains(&peer.number)
     }
 
     /// Keeps the failure of a stream that is gone.
-    pub(super) fn adopt(&self, failure: Error) {
-        self.orphaned.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+    pub(super) fn adopt(&self, fault: Arc<Fault>) {
+        let mut orphaned = lock(&self.orphaned);
+        if orphaned.len() < KEPT_FAULTS {
+            orphaned.push_back(fault);
+        }
     }
 
     /// The threads that run blocks; `None` if there is only one, or none can be started.
@@ -229,6 +251,10 @@ impl fmt::Display for CpuDevice {
             number => write!(f, "virtual CPU device {number} ({})", self.name),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn option(option: &'static str, value: usize, expected: &'static str) -> Error {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::mark::Mark;
+use crate::backend::failure::{Failure, Fault};
 use crate::backend::signal::Signal;
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
@@ -23,7 +24,10 @@ pub(crate) struct CpuMark(Mark<Reached>);
 #[derive(Clone)]
 struct Reached {
     at: Instant,
-    failure: Option<Error>,
+    /// How many failures there had been.
+    failed: u64,
+    /// Those of them that nobody had been told of.
+    faults: Vec<Arc<Fault>>,
 }
 
 impl CpuEvent {
@@ -41,9 +45,11 @@ impl CpuEvent {
         self.lock().clone()
     }
 
-    /// Waits for the work before the event; tells what its stream had failed with by then.
-    pub(crate) fn wait(&self) -> Option<Error> {
-        self.mark()?.wait()
+    /// Waits for the work before the event.
+    pub(crate) fn wait(&self) {
+        if let Some(mark) = self.mark() {
+            mark.wait();
+        }
     }
 
     /// Whether the work before the event has run; so it has if the event was never recorded.
@@ -97,14 +103,24 @@ impl CpuMark {
         CpuMark(Mark::new())
     }
 
-    /// Notes that the mark has been reached; `failure` is what the stream had failed with by then.
-    pub(super) fn reach(&self, failure: Option<Error>) {
-        self.0.reach(Reached { at: Instant::now(), failure });
+    /// Notes that the mark has been reached; `failure` is what the stream has failed with.
+    pub(super) fn reach(&self, failure: &Failure) {
+        let (failed, faults) = (failure.position(), failure.pending());
+        self.0.reach(Reached { at: Instant::now(), failed, faults });
     }
 
-    /// Waits for the mark; tells what the stream had failed with by then.
-    pub(super) fn wait(&self) -> Option<Error> {
-        self.0.wait().failure
+    /// Waits for the mark; tells how many failures its stream had had by then.
+    pub(super) fn wait(&self) -> u64 {
+        self.0.wait().failed
+    }
+
+    /// Waits for the mark; tells the failures that its stream had had by then, and that nobody had been told of.
+    pub(super) fn faults(&self) -> Vec<Arc<Fault>> {
+        self.0.wait().faults
+    }
+
+    pub(super) fn is_reached(&self) -> bool {
+        self.0.reached().is_some()
     }
 
     fn reached(&self) -> Option<Reached> {

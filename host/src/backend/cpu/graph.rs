@@ -11,6 +11,7 @@ use crate::backend::failure::Failure;
 use crate::backend::host_fn;
 use crate::error::Result;
 use crate::graph::{ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
+use crate::writers::Flow;
 
 /// An instantiated graph. Launches that have not run keep the steps that they were given.
 pub(crate) struct CpuGraph {
@@ -32,9 +33,9 @@ impl CpuGraph {
 
     /// # Safety
     /// As for `GraphBackend::launch`.
-    pub(crate) unsafe fn launch(&self, stream: &CpuStream) -> Result<()> {
+    pub(crate) unsafe fn launch(&self, stream: &CpuStream, flow: Flow) -> Result<()> {
         // SAFETY: passed on.
-        unsafe { stream.replay(self.steps.clone()) }
+        unsafe { stream.replay(self.steps.clone(), flow) }
     }
 
     pub(crate) fn set_operation(&mut self, index: usize, operation: Arc<Operation>) {
@@ -96,7 +97,8 @@ unsafe fn run_conditional(node: &ConditionalNode, device: &CpuDevice, failure: &
             unsafe { run_operation(device, &inner.operation, &of_body) };
         }
         if let Some(error) = of_body.take() {
-            return failure.note(error);
+            failure.note(error);
+            return;
         }
         if node.repeat == Repeat::Once {
             return;

@@ -14,7 +14,7 @@ use super::graph::{self, Step};
 use super::legacy::{self, Role};
 use super::memory;
 use super::spin;
-use crate::backend::failure::Failure;
+use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
 use crate::error::{Error, Result};
@@ -22,6 +22,7 @@ use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::pitched::Rows;
+use crate::writers::Flow;
 
 /// A stream of the CPU device. Dropping it leaves the queue to be run to its end.
 pub(crate) struct CpuStream {
@@ -49,15 +50,34 @@ struct Entry {
 
 /// Work in a queue. Its pointers are valid until it has run: memory is freed by an operation, too.
 enum Operation {
-    Launch(Launch),
-    Copy { target: Address, source: Address, bytes: usize },
-    CopyRows { target: Address, source: Address, rows: Rows },
-    Fill { target: Address, pattern: Box<[u8]>, count: usize },
-    Free { pointer: Address, bytes: usize },
+    Launch(Launch, Flow),
+    Copy {
+        target: Address,
+        source: Address,
+        bytes: usize,
+    },
+    CopyRows {
+        target: Address,
+        source: Address,
+        rows: Rows,
+    },
+    Fill {
+        target: Address,
+        pattern: Box<[u8]>,
+        count: usize,
+    },
+    Free {
+        pointer: Address,
+        bytes: usize,
+    },
     Call(HostFn),
-    Replay(Arc<[Step]>),
+    Replay(Arc<[Step]>, Flow),
     Reach(CpuMark),
+    /// The last one.
+    End(CpuMark),
     Wait(CpuMark),
+    /// Waits, and takes over what has failed there.
+    Join(CpuMark),
 }
 
 /// An address that travels to the worker thread.
@@ -84,22 +104,34 @@ impl CpuStream {
         &self.queue
     }
 
+    /// Waits until all that was enqueued so far has run; tells what of it has failed.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.drain()?;
-        self.report()
+        let failed = self.drain_to_failures()?;
+        self.report(failed)
     }
 
     /// Waits until all that was enqueued so far has run; reports no failure.
     pub(crate) fn drain(&self) -> Result<()> {
-        let ordered = legacy::order(&self.queue, self.role);
-        // In any case: what the queue holds may borrow memory of the caller.
-        self.queue.drain()?;
-        ordered
+        self.drain_to_failures().map(|_| ())
     }
 
-    /// The first failure since anyone asked, as an error.
-    pub(crate) fn report(&self) -> Result<()> {
-        self.queue.failure.take().map_or(Ok(()), Err)
+    /// Waits for `event`, recorded here; tells what of the work before it has failed.
+    pub(crate) fn finish(&self, event: &CpuEvent) -> Result<()> {
+        let failed = event.mark().map_or(0, |mark| mark.wait());
+        self.report(failed)
+    }
+
+    /// Waits until all that was enqueued so far has run; how many failures there had been by then.
+    fn drain_to_failures(&self) -> Result<u64> {
+        let ordered = legacy::order(&self.queue, self.role);
+        // In any case: what the queue holds may borrow memory of the caller.
+        let failed = self.queue.drain()?;
+        ordered.map(|()| failed)
+    }
+
+    /// The first of the stream's first failures that nobody has been told of.
+    fn report(&self, failed: u64) -> Result<()> {
+        self.queue.failure.take_until(failed).map_or(Ok(()), Err)
     }
 
     /// Whether all that was enqueued so far has run.
@@ -115,11 +147,16 @@ impl CpuStream {
     }
 
     pub(crate) fn wait(&self, event: &CpuEvent) -> Result<()> {
-        event.mark().map_or(Ok(()), |mark| self.push(Operation::Wait(mark)))
+        event.mark().map_or(Ok(()), |mark| self.push(Operation::Join(mark)))
     }
 
     pub(crate) fn run_after(&self, earlier: &CpuStream) -> Result<()> {
         self.queue.run_after(&earlier.queue)
+    }
+
+    /// As `run_after`; what has failed there has failed here, too.
+    pub(crate) fn join(&self, earlier: &CpuStream) -> Result<()> {
+        self.queue.enqueue_after(&earlier.queue, Operation::Join)
     }
 
     pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
@@ -197,19 +234,20 @@ impl CpuStream {
         kernel: &'static Kernel,
         shape: LaunchShape,
         params: &[*const c_void],
+        flow: Flow,
     ) -> Result<()> {
         check_resources(kernel, &shape, self.device)?;
         // SAFETY: the caller vouches for the parameters.
         let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
-        self.push(Operation::Launch(Launch { kernel, shape, params }))
+        self.push(Operation::Launch(Launch { kernel, shape, params }, flow))
     }
 
     /// Enqueues a graph.
     ///
     /// # Safety
     /// The memory of its nodes is ordered here for their uses.
-    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>) -> Result<()> {
-        self.push(Operation::Replay(steps))
+    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>, flow: Flow) -> Result<()> {
+        self.push(Operation::Replay(steps, flow))
     }
 
     fn push(&self, operation: Operation) -> Result<()> {
@@ -218,18 +256,27 @@ impl CpuStream {
     }
 }
 
-impl Queue {
-    /// Waits until all that was enqueued so far has run.
-    pub(super) fn drain(&self) -> Result<()> {
-        if self.is_started() {
-            self.record()?.wait();
+/// The stream is gone: the device waits for what is still in the queue, and keeps its failures.
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let entry = self.entry.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = entry.take() else { return };
+        let end = CpuMark::new();
+        if entry.sender.send(Operation::End(end.clone())).is_ok() {
+            self.device.await_end(end);
         }
-        Ok(())
+    }
+}
+
+impl Queue {
+    /// Waits until all that was enqueued so far has run; how many failures there had been by then.
+    pub(super) fn drain(&self) -> Result<u64> {
+        if self.is_started() { Ok(self.record()?.wait()) } else { Ok(0) }
     }
 
-    /// The first failure since anyone took it.
-    pub(super) fn failure(&self) -> Option<Error> {
-        self.failure.get()
+    /// The failures that nobody has been told of.
+    pub(super) fn failures(&self) -> Vec<Arc<Fault>> {
+        self.failure.pending()
     }
 
     pub(super) fn has_device_of(&self, other: &Queue) -> bool {
@@ -238,10 +285,15 @@ impl Queue {
 
     /// Makes later work here start after all that `earlier` holds so far.
     pub(super) fn run_after(&self, earlier: &Queue) -> Result<()> {
+        self.enqueue_after(earlier, Operation::Wait)
+    }
+
+    /// As `run_after`, by an operation that waits for a mark.
+    fn enqueue_after(&self, earlier: &Queue, wait: impl FnOnce(CpuMark) -> Operation) -> Result<()> {
         if std::ptr::eq(self, earlier) || !earlier.is_started() {
             return Ok(());
         }
-        self.push(Operation::Wait(earlier.record()?))
+        self.push(wait(earlier.record()?))
     }
 
     fn record(&self) -> Result<CpuMark> {
@@ -269,12 +321,7 @@ impl Queue {
     fn start(&self) -> Result<Sender<Operation>> {
         let (sender, receiver) = channel();
         let (device, done, failure) = (self.device, self.done.clone(), self.failure.clone());
-        let work = move || {
-            run(device, &receiver, &done, &failure);
-            if let Some(failure) = failure.take() {
-                device.adopt(failure);
-            }
-        };
+        let work = move || run(device, &receiver, &done, &failure);
         let spawned = thread::Builder::new().name("ferrogrid-stream".into()).spawn(work);
         spawned.map_err(|error| Error::WorkerThread { reason: error.to_string().into() })?;
         Ok(sender)
@@ -298,12 +345,11 @@ fn next(operations: &Receiver<Operation>) -> Option<Operation> {
 fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, failure: &Failure) {
     while let Some(operation) = next(operations) {
         match operation {
-            Operation::Launch(launch) => {
+            Operation::Launch(launch, flow) => {
                 // SAFETY: whoever enqueued it vouched for it; its memory is ordered by this queue and
                 // the waits in it.
-                if let Err(error) = unsafe { launch.run(device) } {
-                    failure.note(error);
-                }
+                let failed = unsafe { launch.run(device) }.err();
+                flow.end(failed.map(|error| failure.note(error)), failure);
             }
             // SAFETY: as above; the two do not overlap.
             Operation::Copy { target, source, bytes } => unsafe {
@@ -320,8 +366,14 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
             Operation::CopyRows { target, source, rows } => unsafe {
                 memory::copy_rows(target.0, source.0, rows);
             },
-            // SAFETY: as above, for the memory of all nodes.
-            Operation::Replay(steps) => unsafe { graph::run(device, &steps, failure) },
+            Operation::Replay(steps, flow) => {
+                let of_graph = Failure::default();
+                // SAFETY: as above, for the memory of all nodes.
+                unsafe { graph::run(device, &steps, &of_graph) };
+                let faults = of_graph.pending();
+                faults.iter().for_each(|fault| failure.note_shared(fault));
+                flow.end(faults.into_iter().next(), failure);
+            }
             Operation::Call(function) => {
                 if let Some(error) = host_fn::run(function) {
                     failure.note(error);
@@ -330,15 +382,17 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
             Operation::Reach(mark) => {
                 // Counted first: whoever waits for the mark is to find the queue done.
                 done.fetch_add(1, Ordering::Release);
-                mark.reach(failure.get());
+                mark.reach(failure);
                 continue;
             }
-            Operation::Wait(mark) => {
-                // What came before has failed, so what comes after works on wrong data.
-                if let Some(error) = mark.wait() {
-                    failure.note(error);
-                }
+            Operation::End(mark) => {
+                failure.pending().into_iter().for_each(|fault| device.adopt(fault));
+                return mark.reach(failure);
             }
+            Operation::Wait(mark) => {
+                mark.wait();
+            }
+            Operation::Join(mark) => mark.faults().iter().for_each(|fault| failure.note_shared(fault)),
         }
         done.fetch_add(1, Ordering::Release);
     }

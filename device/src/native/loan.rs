@@ -1,0 +1,34 @@
+//! What a launch lends its kernel: memory that the body may use while its block runs, and no longer.
+
+use crate::disjoint::{DisjointRows, DisjointSlice, DisjointTiles};
+use crate::plane::Plane;
+use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
+
+/// What the parameters of a block's threads borrow. It lives while the block runs.
+#[derive(Debug)]
+pub struct Loan(());
+
+impl Loan {
+    /// The loan of a block that is about to run. Not `const`: the compiler would lend a constant for ever.
+    #[inline(always)]
+    pub fn begin() -> Self {
+        Loan(())
+    }
+
+    /// `parameter`, for as long as `self` is borrowed: a body that takes it for ever (`&'static [T]`) does not compile.
+    #[inline(always)]
+    pub fn lend<'l, P: Lent<'l>>(&'l self, parameter: P) -> P {
+        parameter
+    }
+}
+
+/// A parameter that is lent for `'l`, exactly.
+pub trait Lent<'l> {}
+
+impl<'l, T> Lent<'l> for &'l [T] {}
+impl<'l, T> Lent<'l> for Plane<'l, T> {}
+impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}
+impl<'l, T> Lent<'l> for DisjointRows<'l, T> {}
+impl<'l, T, const W: usize, const H: usize> Lent<'l> for DisjointTiles<'l, T, W, H> {}
+impl<'l, A: SharedArray, const ID: usize> Lent<'l> for Shared<'l, A, ID> {}
+impl<'l, T: SharedElement, const ID: usize> Lent<'l> for SharedSlice<'l, T, ID> {}
