@@ -9,6 +9,7 @@ use ferrogrid_device::DeviceCopy;
 use crate::argument::{DeviceInput, DeviceOutput};
 use crate::copy::agree;
 use crate::error::Result;
+use crate::graph::Announcing;
 use crate::stream::Stream;
 
 /// A scope in which copies on a stream borrow memory of the host: see [`Stream::scope`].
@@ -120,6 +121,7 @@ impl<'scope> StreamScope<'scope, '_> {
     ) -> Result<()> {
         let (stream, target) = (self.stream.inner(), target.into_output());
         agree("upload_into", source.len(), target.len())?;
+        let _announcing = Announcing::on(stream);
         target.access().begin(stream)?;
         let bytes = size_of_val(source);
         if bytes == 0 {
@@ -142,6 +144,7 @@ impl<'scope> StreamScope<'scope, '_> {
     ) -> Result<()> {
         let (stream, source) = (self.stream.inner(), source.into_input());
         agree("download_into", source.len(), target.len())?;
+        let _announcing = Announcing::on(stream);
         source.access().begin(stream)?;
         let bytes = size_of_val(target);
         if bytes == 0 {

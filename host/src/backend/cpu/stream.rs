@@ -7,13 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::device::CpuDevice;
+use super::device::{CpuDevice, DeviceUse};
 use super::event::{CpuEvent, CpuMark};
 use super::execute::{Launch, check_resources};
 use super::graph::{self, Step};
 use super::legacy::{self, Role};
 use super::memory;
 use super::spin;
+use crate::account::Account;
 use crate::backend::failure::Failure;
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
@@ -38,6 +39,8 @@ pub(super) struct Queue {
     /// How many operations have run.
     done: Arc<AtomicU64>,
     failure: Arc<Failure>,
+    /// The device keeps its threads for it.
+    _use: DeviceUse,
 }
 
 /// Where operations enter a queue.
@@ -50,14 +53,33 @@ struct Entry {
 /// Work in a queue. Its pointers are valid until it has run: memory is freed by an operation, too.
 enum Operation {
     Launch(Launch),
-    Copy { target: Address, source: Address, bytes: usize },
-    CopyRows { target: Address, source: Address, rows: Rows },
-    Fill { target: Address, pattern: Box<[u8]>, count: usize },
-    Free { pointer: Address, bytes: usize },
+    Copy {
+        target: Address,
+        source: Address,
+        bytes: usize,
+    },
+    CopyRows {
+        target: Address,
+        source: Address,
+        rows: Rows,
+    },
+    Fill {
+        target: Address,
+        pattern: Box<[u8]>,
+        count: usize,
+    },
+    Free {
+        pointer: Address,
+        bytes: usize,
+        account: Arc<Account>,
+    },
     Call(HostFn),
-    Replay(Arc<[Step]>),
+    /// A graph, and its end.
+    Replay(Arc<[Step]>, CpuMark),
     Reach(CpuMark),
     Wait(CpuMark),
+    /// Waits; failures of what came before are no matter of this stream.
+    Follow(CpuMark),
 }
 
 /// An address that travels to the worker thread.
@@ -69,7 +91,8 @@ unsafe impl Send for Address {}
 impl CpuStream {
     pub(super) fn new(device: &'static CpuDevice) -> Self {
         let (done, failure) = (Arc::default(), Arc::default());
-        let queue = Arc::new(Queue { device, entry: Mutex::new(None), done, failure });
+        let queue = Queue { device, entry: Mutex::new(None), done, failure, _use: DeviceUse::begin(device) };
+        let queue = Arc::new(queue);
         CpuStream { device, queue, role: Role::Independent }
     }
 
@@ -133,16 +156,18 @@ impl CpuStream {
         memory::allocate(self.device, bytes, contents).inspect_err(|_| self.device.release(bytes))
     }
 
+    /// Frees memory in the order of the stream, and only then enters that in `account`.
+    ///
     /// # Safety
     /// As for `StreamInner::free`.
-    pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize) {
+    pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
         if !self.queue.is_started() {
-            self.device.release(bytes);
             // SAFETY: nothing was ever enqueued here, and all uses elsewhere come before.
-            return unsafe { memory::free(pointer, bytes) };
+            return unsafe { free(self.device, pointer, bytes, account) };
         }
         // If the worker thread is gone, the memory is given up.
-        let _ = self.push(Operation::Free { pointer: Address(pointer), bytes });
+        let (pointer, account) = (Address(pointer), account.clone());
+        let _ = self.push(Operation::Free { pointer, bytes, account });
     }
 
     /// # Safety
@@ -204,12 +229,19 @@ impl CpuStream {
         self.push(Operation::Launch(Launch { kernel, shape, params }))
     }
 
-    /// Enqueues a graph.
+    /// Enqueues a graph; its end.
     ///
     /// # Safety
     /// The memory of its nodes is ordered here for their uses.
-    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>) -> Result<()> {
-        self.push(Operation::Replay(steps))
+    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>) -> Result<CpuMark> {
+        let end = CpuMark::new();
+        self.push(Operation::Replay(steps, end.clone()))?;
+        Ok(end)
+    }
+
+    /// Makes later work here start after `end`, whether that failed or not.
+    pub(super) fn follow(&self, end: CpuMark) -> Result<()> {
+        self.push(Operation::Follow(end))
     }
 
     fn push(&self, operation: Operation) -> Result<()> {
@@ -269,7 +301,9 @@ impl Queue {
     fn start(&self) -> Result<Sender<Operation>> {
         let (sender, receiver) = channel();
         let (device, done, failure) = (self.device, self.done.clone(), self.failure.clone());
+        let in_use = DeviceUse::begin(device);
         let work = move || {
+            let _in_use = in_use;
             run(device, &receiver, &done, &failure);
             if let Some(failure) = failure.take() {
                 device.adopt(failure);
@@ -283,6 +317,15 @@ impl Queue {
     fn entry(&self) -> MutexGuard<'_, Option<Entry>> {
         self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// # Safety
+/// As for `memory::free`, with memory that is counted on `device` and in `account`.
+unsafe fn free(device: &CpuDevice, pointer: *mut u8, bytes: usize, account: &Account) {
+    // SAFETY: passed on.
+    unsafe { memory::free(pointer, bytes) };
+    device.release(bytes);
+    account.give_back(bytes);
 }
 
 /// The next operation; `None` if there will be none.
@@ -311,17 +354,21 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
             },
             // SAFETY: as above.
             Operation::Fill { target, pattern, count } => unsafe { memory::fill(target.0, &pattern, count) },
-            Operation::Free { pointer, bytes } => {
-                device.release(bytes);
-                // SAFETY: as above; all uses come before.
-                unsafe { memory::free(pointer.0, bytes) }
-            }
+            // SAFETY: as above; all uses come before.
+            Operation::Free { pointer, bytes, account } => unsafe {
+                free(device, pointer.0, bytes, &account);
+            },
             // SAFETY: as above; the two do not overlap.
             Operation::CopyRows { target, source, rows } => unsafe {
                 memory::copy_rows(target.0, source.0, rows);
             },
-            // SAFETY: as above, for the memory of all nodes.
-            Operation::Replay(steps) => unsafe { graph::run(device, &steps, failure) },
+            Operation::Replay(steps, end) => {
+                // SAFETY: as above, for the memory of all nodes.
+                unsafe { graph::run(device, &steps, failure) };
+                graph::let_go(steps, failure);
+                end.reach(None);
+            }
+            Operation::Follow(end) => drop(end.wait()),
             Operation::Call(function) => {
                 if let Some(error) = host_fn::run(function) {
                     failure.note(error);
