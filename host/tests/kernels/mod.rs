@@ -11,12 +11,23 @@ use ferrogrid_host::__private::device::prelude::*;
 use ferrogrid_host::__private::{Kernel, KernelDescriptor, Manifest, ModuleImage, check_params, launch};
 use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream};
 
+/// The PTX of kernels that may panic and print.
+macro_rules! variables {
+    ($text:literal) => {
+        concat!(
+            $text,
+            ".visible .global .align 8 .u64 __ferrogrid_failure = 0;\n",
+            ".visible .global .align 8 .u64 __ferrogrid_output = 0;\n"
+        )
+    };
+}
+
 const MANIFEST: Manifest = (
     0x5eed,
     &[
-        ("sm_75", 6, 3, "// PTX for sm_75\n.version 6.3\n.target sm_75\n", &[]),
-        ("sm_90", 7, 8, "// PTX for sm_90\n.version 7.8\n.target sm_90\n", &[]),
-        ("sm_90a", 8, 0, "// PTX for sm_90a\n.version 8.0\n.target sm_90a\n", &[]),
+        ("sm_75", 6, 3, variables!("// PTX for sm_75\n.version 6.3\n.target sm_75\n"), &[]),
+        ("sm_90", 7, 8, variables!("// PTX for sm_90\n.version 7.8\n.target sm_90\n"), &[]),
+        ("sm_90a", 8, 0, variables!("// PTX for sm_90a\n.version 8.0\n.target sm_90a\n"), &[]),
     ],
     &[("saxpy_5eed", SAXPY), ("mix_5eed", SAXPY), ("missing_5eed", SAXPY)],
 );
@@ -24,6 +35,11 @@ const SAXPY: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
 const OUTPUT: &[(usize, usize)] = &[(8, 8), (8, 8)];
 const OUTPUT_2D: &[(usize, usize)] = &[(8, 8), (8, 8), (8, 8)];
 
+/// Of a kernel that does neither.
+const SILENT: Manifest =
+    (0x51e7, &[("sm_75", 6, 3, ".version 6.3\n.target sm_75\n", &[])], &[("saxpy_51e7", SAXPY)]);
+
+static SILENT_IMAGE: ModuleImage = ModuleImage::from_manifest(SILENT);
 static IMAGE: ModuleImage = ModuleImage::from_manifest(MANIFEST);
 static HOST_ONLY: ModuleImage = ModuleImage::host_only();
 
@@ -73,6 +89,23 @@ pub(crate) static SAXPY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     line: line!(),
 });
 
+static SILENT_SAXPY: Kernel = Kernel::new(KernelDescriptor {
+    name: "silent_saxpy",
+    entry: "saxpy_51e7",
+    rank: 1,
+    block: None,
+    max_threads: None,
+    cluster: None,
+    shared_bytes: 0,
+    uses_shared_memory: false,
+    params: SAXPY,
+    image: &SILENT_IMAGE,
+    constants: &[],
+    cpu: saxpy_cpu,
+    file: file!(),
+    line: line!(),
+});
+
 /// Launches a kernel of an `f32` and slices of them, or of a `u32` and such: numbers of the size that `SAXPY` states.
 #[track_caller]
 fn launch_on_slices<'a, T: DeviceCopy>(
@@ -100,6 +133,18 @@ pub(crate) fn saxpy<'a>(
     y: impl DeviceOutput<'a, f32>,
 ) -> Result<()> {
     launch_on_slices(&SAXPY_KERNEL, stream, grid, a, x, y)
+}
+
+/// The same of a module that cannot panic or print.
+#[track_caller]
+pub(crate) fn silent_saxpy<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    a: f32,
+    x: impl DeviceInput<'a, f32>,
+    y: impl DeviceOutput<'a, f32>,
+) -> Result<()> {
+    launch_on_slices(&SILENT_SAXPY, stream, grid, a, x, y)
 }
 
 /// `y <- y*factor + x`.
