@@ -15,6 +15,28 @@ pub(crate) struct Account {
     limit: AtomicU64,
 }
 
+/// Bytes that are entered in the account of a device until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    account: Arc<Account>,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Enters `bytes`, if the limit allows it.
+    pub(crate) fn take(device: &Device, bytes: usize) -> Result<Self> {
+        let account = Account::of(device);
+        account.take(bytes, device)?;
+        Ok(Charge { account, bytes })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.account.give_back(self.bytes);
+    }
+}
+
 impl Account {
     fn new() -> Self {
         Account { used: AtomicU64::new(0), high: AtomicU64::new(0), limit: AtomicU64::new(u64::MAX) }

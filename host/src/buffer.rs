@@ -11,6 +11,7 @@ use ferrogrid_device::atomic::AtomicValue;
 use crate::atomic_view::DeviceAtomicView;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::graph::not_recordable;
 use crate::memory::{ALIGNMENT, Contents, Memory};
 use crate::pointer::{DevicePtr, DevicePtrMut};
 use crate::stream::Stream;
@@ -63,6 +64,17 @@ unsafe impl<T: DeviceCopy + Send> Send for DeviceBuffer<T> {}
 // SAFETY: `&DeviceBuffer<T>` gives read access to elements, like `&Vec<T>`.
 unsafe impl<T: DeviceCopy + Sync> Sync for DeviceBuffer<T> {}
 
+/// Memory is not taken over while nothing runs: a graph could not use it, and would have to be told when it is free.
+pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
+    match stream.inner().recording() {
+        None => Ok(()),
+        Some(_) => Err(not_recordable(
+            "to take over memory of another owner",
+            "make the buffer on an ordinary stream before, and give it to the graph",
+        )),
+    }
+}
+
 impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Allocates `len` elements in the order of `stream`.
     pub(crate) fn allocate(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
@@ -86,6 +98,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         len: usize,
         owner: Box<dyn Send>,
     ) -> Result<Self> {
+        refuse_recording(stream)?;
         let bytes = Self::bytes_of(len)?;
         // SAFETY: passed on.
         let memory = unsafe { Memory::foreign(stream.inner(), start.cast(), bytes, owner) };

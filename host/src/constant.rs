@@ -12,6 +12,7 @@ use crate::argument::DeviceInput;
 use crate::buffer::DeviceBuffer;
 use crate::copy::agree;
 use crate::error::Result;
+use crate::graph::Announcing;
 use crate::image::ModuleImage;
 use crate::memory::Contents;
 use crate::order::Use;
@@ -140,6 +141,8 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         let Some(recording) = stream.inner().recording() else {
             return self.copy_from(stream, &stream.upload(value)?);
         };
+        // First: what fails later would leave its value in the graph.
+        self.memory.resident(stream.device())?;
         let kept = recording.keep(stream.device(), |stream| Ok(stream.upload(value)?.into_memory()))?;
         self.copy_from(stream, DeviceView::whole(kept.pointer().cast_const().cast(), 1, &kept))
     }
@@ -155,6 +158,7 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         agree("DeviceConstant::copy_from", source.len(), 1)?;
         let resident = self.memory.resident(stream.device())?;
         let _enqueueing = enqueue_alone();
+        let _announcing = Announcing::on(stream.inner());
         source.access().begin(stream.inner())?;
         resident.begin(stream.inner(), Use::Write)?;
         // SAFETY: both are a `T` of this device, ordered here for their use: nobody else enqueues a use of the

@@ -7,6 +7,7 @@ use ferrogrid_device::DeviceCopy;
 use crate::argument::{DeviceInput, DeviceOutput};
 use crate::buffer::DeviceBuffer;
 use crate::error::{Error, Result};
+use crate::graph::Announcing;
 use crate::memory::Contents;
 use crate::stream::Stream;
 use crate::view::DeviceView;
@@ -59,6 +60,7 @@ impl Stream {
     ) -> Result<()> {
         let target = target.into_output();
         agree("upload_into", source.len(), target.len())?;
+        let _announcing = Announcing::on(self.inner());
         target.access().begin(self.inner())?;
         let bytes = size_of_val(source);
         if bytes == 0 {
@@ -83,10 +85,11 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// A failure of the work before, as [`Stream::synchronize`]; or of the device.
+    /// A failure of the work before, as [`Stream::synchronize`]; or of the device. [`Error::OutOfMemory`] of
+    /// `the host` if that has no room for the elements.
     pub fn download<'a, T: DeviceCopy>(&self, source: impl DeviceInput<'a, T>) -> Result<Vec<T>> {
         let source = source.into_input();
-        let mut data = Vec::with_capacity(source.len());
+        let mut data = room_for(source.len())?;
         self.read_view(data.as_mut_ptr(), source)?;
         // SAFETY: `read_view` has filled all `source.len()` elements.
         unsafe { data.set_len(source.len()) };
@@ -191,8 +194,8 @@ impl Stream {
         target: impl DeviceOutput<'a, T>,
     ) -> Result<()> {
         let target = target.into_output();
-        let access = target.access();
-        access.begin(self.inner())?;
+        let _announcing = Announcing::on(self.inner());
+        target.access().begin(self.inner())?;
         if target.is_empty() || size_of::<T>() == 0 {
             return Ok(());
         }
@@ -200,7 +203,7 @@ impl Stream {
         // SAFETY: the view is `len` elements of this device, ordered for writing here, of which
         // `pattern` is one.
         unsafe { self.inner().fill(target.start().cast(), pattern, target.len())? };
-        access.overwrite(self.inner());
+        target.access().overwrite(self.inner());
         Ok(())
     }
 
@@ -226,6 +229,7 @@ impl Stream {
     ) -> Result<()> {
         let (source, target) = (source.into_input(), target.into_output());
         agree("copy", source.len(), target.len())?;
+        let _announcing = Announcing::on(self.inner());
         source.access().begin(self.inner())?;
         target.access().begin(self.inner())?;
         let bytes = source.len() * size_of::<T>();
@@ -241,6 +245,7 @@ impl Stream {
 
     /// Fills `target`, which has room for all elements of `source`.
     fn read_view<T: DeviceCopy>(&self, target: *mut T, source: DeviceView<'_, T>) -> Result<()> {
+        let _announcing = Announcing::on(self.inner());
         source.access().begin(self.inner())?;
         let bytes = source.len() * size_of::<T>();
         if bytes == 0 {
@@ -259,4 +264,18 @@ pub(crate) fn agree(operation: &'static str, source_length: usize, target_length
         return Ok(());
     }
     Err(Error::LengthMismatch { operation, source_length, target_length })
+}
+
+/// Room for `len` elements on the host.
+pub(crate) fn room_for<T>(len: usize) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    match room.try_reserve_exact(len) {
+        Ok(()) => Ok(room),
+        Err(_) => Err(Error::OutOfMemory {
+            device: "the host".into(),
+            requested: len.saturating_mul(size_of::<T>()) as u64,
+            free: None,
+            total: None,
+        }),
+    }
 }

@@ -46,8 +46,8 @@ impl CpuOptions {
         Self::default()
     }
 
-    /// At most `bytes` of memory in its buffers at a time; more is
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory). Buffers that are dropped count until the work
+    /// At most `bytes` of memory in its buffers at a time, managed ones and those for several processes
+    /// counted; more is [`Error::OutOfMemory`](crate::Error::OutOfMemory). Buffers that are dropped count until the work
     /// before that has run.
     #[must_use]
     pub fn memory(self, bytes: u64) -> Self {

@@ -5,6 +5,7 @@
 //! what cannot be recorded is refused before the driver sees it, and no real stream is ever left in a
 //! broken state.
 
+mod announcing;
 mod buffer;
 mod capture;
 mod condition;
@@ -18,13 +19,16 @@ mod update;
 
 use std::fmt;
 
+pub(crate) use announcing::Announcing;
 pub use buffer::{GraphBuffer, GraphKey};
 pub use capture::Capture;
 pub use condition::GraphBody;
 pub use error::GraphError;
 pub use executable::ExecutableGraph;
 pub(crate) use node::{Address, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
-pub(crate) use recorder::{RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, waiting};
+pub(crate) use recorder::{
+    RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, other_stream, waiting,
+};
 pub use update::GraphUpdate;
 
 use crate::device::Device;

@@ -11,7 +11,7 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::backend::{DeviceBackend, SharedMemory, cuda};
-use crate::buffer::DeviceBuffer;
+use crate::buffer::{DeviceBuffer, refuse_recording};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -77,6 +77,7 @@ impl Stream {
     /// [`IpcError::Empty`] for 0 bytes; [`Error::SizeOverflow`], [`Error::OutOfMemory`];
     /// [`Error::Unsupported`] on the CPU device of other systems than Linux; or a failure of the device.
     pub fn ipc_zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<IpcBuffer<T>> {
+        refuse_recording(self)?;
         let bytes = DeviceBuffer::<T>::bytes_of(len)?;
         if bytes == 0 {
             return Err(IpcError::Empty.into());
@@ -119,6 +120,7 @@ impl Stream {
     ///   in work that is enqueued nor by a borrow.
     /// - The process that made it keeps it until this buffer is dropped and the work that uses it has run.
     pub unsafe fn ipc_open<T: DeviceCopy>(&self, handle: &IpcMemoryHandle) -> Result<IpcBuffer<T>> {
+        refuse_recording(self)?;
         let bytes = handle.byte_len();
         let len = bytes.checked_div(size_of::<T>()).unwrap_or(0);
         if len == 0 || len * size_of::<T>() != bytes {

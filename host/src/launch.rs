@@ -9,6 +9,7 @@ use crate::access::Access;
 use crate::backend::Prepared;
 use crate::constant;
 use crate::error::{Axis, Error, Result};
+use crate::graph::Announcing;
 use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
 use crate::stream::{Stream, StreamInner};
@@ -105,12 +106,20 @@ unsafe fn enqueue(
         // SAFETY: passed on; `prepared` is this kernel on this stream.
         return unsafe { enqueue_with_constants(prepared, kernel, stream, shape, params, accesses) };
     }
-    for access in accesses {
-        access.begin(stream)?;
-    }
+    let begun = accesses.iter().try_for_each(|access| access.begin(stream));
     // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
     // this device; `shape` is within the device's limits; `prepared` is this kernel on this stream.
-    unsafe { stream.launch(prepared, kernel, shape, params, accesses) }
+    let launched = begun.and_then(|()| unsafe { stream.launch(prepared, kernel, shape, params, accesses) });
+    if launched.is_err() {
+        retract(stream);
+    }
+    launched
+}
+
+/// After a launch that was refused: it leaves no trace in a recording.
+#[cold]
+fn retract(stream: &StreamInner) {
+    drop(Announcing::on(stream));
 }
 
 /// The end of `enqueue` for a kernel that may read constants: enters that into their order first.
@@ -127,6 +136,7 @@ unsafe fn enqueue_with_constants(
     accesses: &[Access<'_>],
 ) -> Result<()> {
     // Held until the launch is enqueued.
+    let _announcing = Announcing::on(stream);
     let _enqueueing = constant::begin_launch(kernel.descriptor().constants, stream)?;
     for access in accesses {
         access.begin(stream)?;

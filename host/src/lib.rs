@@ -52,6 +52,8 @@ mod error;
 mod event;
 mod extent;
 mod foreign;
+#[cfg(test)]
+mod fuzz;
 mod graph;
 mod grid;
 mod host_fn;

@@ -11,7 +11,7 @@ use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::backend::{DeviceBackend, StreamBackend};
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
-use crate::graph::not_recordable;
+use crate::graph::{Announcing, not_recordable};
 use crate::memory::Contents;
 use crate::order::Use;
 use crate::profile::{self, Work};
@@ -189,6 +189,7 @@ impl Stream {
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch), or a failure of the device.
     pub fn prefetch<T: DeviceCopy>(&self, data: &ManagedBuffer<T>, to: Location) -> Result<()> {
         let bytes = data.byte_len();
+        let _announcing = Announcing::on(self.inner());
         data.memory().begin(self.inner(), Use::Read)?;
         match self.inner().backend() {
             StreamBackend::Cuda(stream) if bytes > 0 => {

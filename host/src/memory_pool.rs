@@ -149,8 +149,12 @@ impl MemoryPool {
     }
 
     /// Sets the most bytes that buffers of this device may use in this process: an allocation over it is
-    /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). Buffers that are there stay. A buffer that is
-    /// dropped no longer counts here.
+    /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). Managed buffers and those for several processes
+    /// count as well. Buffers that are there stay.
+    ///
+    /// On the CPU device a buffer that is dropped counts until the work before that has run: to have its room for
+    /// sure, synchronise first. On a GPU it no longer counts, because the pool gives its memory to the next
+    /// allocation on that stream without waiting.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

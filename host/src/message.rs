@@ -31,6 +31,12 @@ const LOWER_EXP: u8 = 6;
 const UPPER_EXP: u8 = 7;
 const POINTER: u8 = 8;
 
+/// The greatest width and precision that `core::fmt` knows: with a greater one it panics.
+const WIDEST: usize = u16::MAX as usize;
+
+/// A message as long as this ends, but for the value that it is at: device code that has gone wrong may ask for any widths.
+const LONGEST: usize = 1 << 22;
+
 /// Formatting options, as the template has them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Options {
@@ -44,7 +50,7 @@ pub(crate) fn format(template: &[u8], items: &[Item]) -> String {
     let mut out = String::new();
     let mut reader = Reader { bytes: template, at: 0 };
     let mut next = 0;
-    while let Some(code) = reader.byte() {
+    while let Some(code) = reader.byte().filter(|_| out.len() < LONGEST) {
         let done = match code {
             0 => return out,
             1..0x80 => reader.text(usize::from(code), &mut out),
@@ -71,7 +77,7 @@ fn placeholder(
     }
     let count = |value: usize, indirect: bool| match (indirect, items.get(value)) {
         (false, _) => Some(value),
-        (true, Some(Item::Count(count))) => Some(*count),
+        (true, Some(Item::Count(count))) => Some((*count).min(WIDEST)),
         (true, _) => None,
     };
     if code & 2 != 0 {
@@ -249,6 +255,9 @@ fn list(elements: &[Argument], options: Options, out: &mut String) {
     let lines = options.alternate() && !elements.is_empty();
     out.push('[');
     for (number, element) in elements.iter().enumerate() {
+        if out.len() >= LONGEST {
+            break;
+        }
         match (lines, number) {
             (true, _) => out.push_str("\n    "),
             (false, 0) => {}

@@ -11,6 +11,7 @@ use ferrogrid_device::DeviceCopy;
 use crate::access::Access;
 use crate::buffer::DeviceBuffer;
 use crate::error::{Error, Result};
+use crate::graph::Announcing;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
@@ -142,15 +143,18 @@ impl Shape {
     /// The copy from this shape to `target`, of elements of type `T`; `None` if there is nothing to copy.
     fn rows<T>(self, target: Shape) -> Option<Rows> {
         let size = size_of::<T>();
+        // Extents of what is empty are not bounded by any memory: nothing may be computed from them.
+        if size == 0 || self.width == 0 || self.height == 0 {
+            return None;
+        }
         // The pitch of a single row means nothing, and may be more than a device takes.
         let pitch = |shape: Shape| if shape.height == 1 { shape.width } else { shape.pitch };
-        let rows = Rows {
+        Some(Rows {
             width: self.width * size,
             height: self.height,
             source_pitch: pitch(self) * size,
             target_pitch: pitch(target) * size,
-        };
-        (rows.width > 0 && rows.height > 0).then_some(rows)
+        })
     }
 }
 
@@ -412,6 +416,7 @@ impl Stream {
         target: PitchedViewMut<'_, T>,
     ) -> Result<()> {
         source.shape.agree("copy_2d", target.shape)?;
+        let _announcing = Announcing::on(self.inner());
         source.memory.begin(self.inner(), Use::Read)?;
         target.memory.begin(self.inner(), target.usage)?;
         let Some(rows) = source.shape.rows::<T>(target.shape) else { return Ok(()) };
@@ -449,6 +454,7 @@ impl Stream {
     ) -> Result<()> {
         let shape = target.shape;
         let from = Shape::within(shape.width, shape.height, source_pitch, source.len())?;
+        let _announcing = Announcing::on(self.inner());
         target.memory.begin(self.inner(), target.usage)?;
         let Some(rows) = from.rows::<T>(shape) else { return Ok(()) };
         let (start, places) = (source.as_ptr().cast(), (Place::Device, Place::Host));
@@ -483,6 +489,7 @@ impl Stream {
     ) -> Result<()> {
         let shape = source.shape;
         let to = Shape::within(shape.width, shape.height, target_pitch, target.len())?;
+        let _announcing = Announcing::on(self.inner());
         source.memory.begin(self.inner(), Use::Read)?;
         let sources = source.memory.writers().sources();
         if let Some(rows) = shape.rows::<T>(to) {
@@ -511,5 +518,25 @@ debug_of_shape!(PitchedView, PitchedViewMut);
 impl<T: DeviceCopy> fmt::Debug for PitchedBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PitchedBuffer").field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+
+    /// Another thread may write the other half at the same time.
+    #[test]
+    fn rows_of_a_half_are_a_part() -> Result<()> {
+        let stream = Device::cpu().new_stream()?;
+        let mut buffer = stream.zeros::<u32>(8)?;
+        assert_eq!(buffer.view_mut().pitched(2, 2, 4)?.usage, Use::Write);
+        let (left, right) = buffer.split_at_mut(4)?;
+        assert_eq!([left.usage(), right.usage()], [Use::WritePart; 2]);
+        let (left, right) = (left.pitched(2, 2, 2)?, right.step_by(2)?);
+        assert_eq!([left.usage, right.usage], [Use::WritePart; 2]);
+        assert_eq!(right.slice(.., 1..)?.usage, Use::WritePart);
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use ferrogrid_device::DeviceCopy;
 use crate::argument::{DeviceInput, DeviceOutput};
 use crate::copy::agree;
 use crate::error::Result;
+use crate::graph::Announcing;
 use crate::stream::Stream;
 use crate::writers::Sources;
 
@@ -130,6 +131,7 @@ impl<'scope> StreamScope<'scope, '_> {
     ) -> Result<()> {
         let (stream, target) = (self.stream.inner(), target.into_output());
         agree("upload_into", source.len(), target.len())?;
+        let _announcing = Announcing::on(stream);
         target.access().begin(stream)?;
         let bytes = size_of_val(source);
         if bytes == 0 {
@@ -154,6 +156,7 @@ impl<'scope> StreamScope<'scope, '_> {
     ) -> Result<()> {
         let (stream, source) = (self.stream.inner(), source.into_input());
         agree("download_into", source.len(), target.len())?;
+        let _announcing = Announcing::on(stream);
         source.access().begin(stream)?;
         let bytes = size_of_val(target);
         if bytes == 0 {

@@ -212,18 +212,17 @@ impl StreamInner {
             StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
             StreamBackend::Recording(_) => Err(allocation()),
         };
-        if allocated.is_err() {
-            self.account.give_back(bytes);
-        }
-        allocated
+        allocated.inspect_err(|_| self.account.give_back(bytes))
     }
 
     pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        match &self.backend {
+        self.account.take(bytes, &self.device)?;
+        let allocated = match &self.backend {
             StreamBackend::Cuda(stream) => stream.allocate_managed(bytes, contents),
             StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
             StreamBackend::Recording(_) => Err(allocation()),
-        }
+        };
+        allocated.inspect_err(|_| self.account.give_back(bytes))
     }
 
     /// Frees managed memory, once all work enqueued here has run.
@@ -233,9 +232,12 @@ impl StreamInner {
     pub(crate) unsafe fn free_managed(&self, pointer: *mut u8, bytes: usize) {
         match &self.backend {
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.free_waiting(pointer) },
+            StreamBackend::Cuda(stream) => unsafe {
+                stream.free_waiting(pointer);
+                self.account.give_back(bytes);
+            },
             // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes) },
+            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes, &self.account) },
             // It has allocated nothing.
             StreamBackend::Recording(_) => {}
         }
@@ -247,12 +249,15 @@ impl StreamInner {
     /// `pointer` is from `allocate` of `bytes` on this device, is freed once, and work enqueued here
     /// runs after all work that uses it.
     pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize) {
-        self.account.give_back(bytes);
         match &self.backend {
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.free(pointer) },
+            StreamBackend::Cuda(stream) => unsafe {
+                // At once: the pool gives it to whoever allocates next here, without waiting.
+                self.account.give_back(bytes);
+                stream.free(pointer);
+            },
             // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes) },
+            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes, &self.account) },
             // It has allocated nothing.
             StreamBackend::Recording(_) => {}
         }

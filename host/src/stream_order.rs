@@ -3,6 +3,7 @@
 
 use crate::backend::StreamBackend;
 use crate::error::Result;
+use crate::graph::other_stream;
 use crate::order::OrderedStream;
 use crate::stream::Stream;
 
@@ -77,6 +78,14 @@ impl Stream {
     /// # Ok(()) }
     /// ```
     pub fn join<'a>(&self, others: impl IntoIterator<Item = &'a Stream>) -> Result<()> {
-        others.into_iter().try_for_each(|other| self.wait_stream(other))
+        let mut others = others.into_iter();
+        let Some(recording) = self.inner().recording() else {
+            return others.try_for_each(|other| self.wait_stream(other));
+        };
+        // All or none: a recording keeps no trace of a call that is refused.
+        let others = others.filter(|other| other.inner().id() != self.inner().id());
+        let others: Result<Vec<_>> =
+            others.map(|other| other.inner().recording().ok_or_else(other_stream)).collect();
+        recording.run_after(&others?)
     }
 }

@@ -12,6 +12,7 @@ use crate::argument::{DeviceInput, DeviceOutput};
 use crate::completion::Completion;
 use crate::copy::agree;
 use crate::error::Result;
+use crate::graph::Announcing;
 use crate::pinned::PinnedBuffer;
 use crate::retired;
 use crate::stream::Stream;
@@ -85,6 +86,7 @@ impl Stream {
     ) -> Result<Transfer<T>> {
         let target = target.into_output();
         agree("upload_async", source.len(), target.len())?;
+        let _announcing = Announcing::on(self.inner());
         target.access().begin(self.inner())?;
         let bytes = size_of_val::<[T]>(&source);
         if bytes > 0 {
@@ -123,6 +125,7 @@ impl Stream {
     ) -> Result<Transfer<T>> {
         let source = source.into_input();
         agree("download_async", source.len(), target.len())?;
+        let _announcing = Announcing::on(self.inner());
         source.access().begin(self.inner())?;
         let bytes = size_of_val::<[T]>(&target);
         let sources = source.memory().writers().sources();

@@ -22,6 +22,17 @@ fn devices_are_told_apart_and_each_has_buffers_of_its_own() -> Result<()> {
     Ok(())
 }
 
+/// Nothing runs, but a program is wrong or right whatever the number of elements is.
+#[test]
+fn an_empty_launch_refuses_a_buffer_of_another_device() -> Result<()> {
+    let (a, b) = (Device::cpu_with(CpuOptions::new())?, Device::cpu_with(CpuOptions::new())?);
+    let mut buffer = a.new_stream()?.zeros::<u32>(1)?;
+    let nothing = Grid::cover([0, 1, 1]);
+    let refused = enqueue(&b.new_stream()?, nothing, resources(0, false), &mut buffer, |_| ());
+    assert!(matches!(refused, Err(Error::DeviceMismatch { .. })), "{refused:?}");
+    enqueue(&a.new_stream()?, nothing, resources(0, false), &mut buffer, |_| ())
+}
+
 #[test]
 fn memory_runs_out_at_the_limit_and_comes_back() -> Result<()> {
     let device = Device::cpu_with(CpuOptions::new().memory(4096))?;

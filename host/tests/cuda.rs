@@ -14,7 +14,7 @@ use std::path::Path;
 
 use ferrogrid_host::profile::Timeline;
 use ferrogrid_host::{Device, DeviceKind, Error, Grid, NEEDED_DRIVER, Result};
-use kernels::{missing, saxpy, unlucky};
+use kernels::{missing, saxpy, silent_saxpy, unlucky};
 use scenario::{Scenario, count, fake_driver, run, run_with};
 
 /// Counts allocations of the calling thread.
@@ -192,12 +192,12 @@ fn arithmetic() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
     let x = stream.upload(&[1.0_f32, 2.0, 3.0])?;
     let mut y = stream.zeros::<f32>(3)?;
-    saxpy(&stream, Grid::cover(3), 2.0, &x, &mut y)?;
+    silent_saxpy(&stream, Grid::cover(3), 2.0, &x, &mut y)?;
     assert_eq!(stream.download(&y)?, [2.0, 4.0, 6.0]);
     assert_eq!(stream.download(&stream.fill([1_u64, 2], 3)?)?, [[1, 2]; 3]);
     assert_eq!(stream.download(&stream.fill(5_u16, 3)?)?, [5; 3]);
     let mut empty = stream.upload::<f32>(&[])?;
-    saxpy(&stream, Grid::cover(0), 2.0, &x, &mut empty)?;
+    silent_saxpy(&stream, Grid::cover(0), 2.0, &x, &mut empty)?;
     assert_eq!(stream.download(&empty)?, []);
     std::thread::spawn(move || drop((x, y))).join().unwrap();
     stream.synchronize()

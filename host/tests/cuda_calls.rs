@@ -7,8 +7,8 @@ mod scenario;
 
 use std::io::Write;
 
-use ferrogrid_host::{Device, EventOptions, Grid, Result};
-use kernels::saxpy;
+use ferrogrid_host::{Device, EventOptions, Grid, Result, Stream};
+use kernels::{saxpy, silent_saxpy};
 use scenario::{Scenario, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[
@@ -16,6 +16,8 @@ const SCENARIOS: &[Scenario] = &[
     ("two_streams", two_streams),
     ("bare_thread", bare_thread),
     ("legacy", legacy),
+    ("ended_handle", ended_handle),
+    ("variables", variables),
 ];
 
 #[test]
@@ -144,6 +146,51 @@ fn bare_thread() -> Result<()> {
     })?;
     assert_eq!(stream.download(&y)?, [2.0; 10]);
     Ok(())
+}
+
+/// `cuModuleGetGlobal` fails for what is not there, and tools that watch the driver report that.
+#[test]
+fn a_module_is_asked_for_the_variables_that_it_has() {
+    let calls = run("variables", "");
+    let asked = |what| after(&calls, what).iter().filter(|call| **call == "cuModuleGetGlobal_v2").count();
+    assert_eq!((asked("load silent"), asked("load")), (0, 2));
+    assert!(!calls.iter().any(|call| call.starts_with("refused symbol")));
+}
+
+fn variables() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let x = stream.upload(&[1.0_f32; 10])?;
+    let mut y = stream.zeros::<f32>(10)?;
+    mark("load silent");
+    silent_saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    mark("load");
+    saxpy(&stream, Grid::cover(10), 1.0, &x, &mut y)?;
+    mark("end");
+    assert_eq!(stream.download(&y)?, [2.0; 10]);
+    Ok(())
+}
+
+/// The buffer was last used by a stream that may be gone, so another frees it, after that use.
+#[test]
+fn memory_of_an_ended_handle_is_freed_after_its_work() {
+    let calls = run("ended_handle", "");
+    let freed = after(&calls, "free");
+    let place = |name: &str| freed.iter().position(|call| *call == name);
+    let (wait, free) = (place("cuStreamWaitEvent"), place("cuMemFreeAsync"));
+    assert!(wait.is_some() && free.is_some() && wait < free, "{freed:?}");
+}
+
+fn ended_handle() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let owner = device.new_stream()?;
+    // SAFETY: `owner` is dropped after it.
+    let borrowed = unsafe { Stream::from_raw(&device, owner.as_raw().unwrap())? };
+    let buffer = borrowed.fill(1_u32, 100)?;
+    drop(borrowed);
+    mark("free");
+    drop(buffer);
+    mark("end");
+    device.synchronize()
 }
 
 #[test]

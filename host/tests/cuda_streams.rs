@@ -12,7 +12,8 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use ferrogrid_host::{
-    Advice, Device, Error, EventOptions, Location, PinnedBuffer, Result, Stream, StreamOptions,
+    Advice, Device, Error, EventOptions, ExecutableGraph, Location, PinnedBuffer, Result, Stream,
+    StreamOptions,
 };
 use scenario::{count, run};
 
@@ -198,14 +199,19 @@ fn graphs_and_waits() -> Result<()> {
     // SAFETY: the owner is dropped after it.
     let foreign = || unsafe { Stream::from_raw(&device, owner.as_raw().unwrap()) };
     for handles in [[device.legacy_stream()?, device.legacy_stream()?], [foreign()?, foreign()?]] {
-        graphs_beside_waits(&device, &handles)?;
+        graphs_beside_waits(&device, &handles, |graph, stream| graph.launch(stream))?;
+        graphs_beside_waits(&device, &handles, |graph, stream| graph.upload(stream))?;
     }
     Ok(())
 }
 
-/// One thread launches graphs on `first`, the other has what comes later on `second` wait for work elsewhere: the same
-/// stream both times.
-fn graphs_beside_waits(device: &Device, [first, second]: &[Stream; 2]) -> Result<()> {
+/// One thread launches or uploads graphs on `first`, the other has what comes later on `second` wait for work elsewhere:
+/// the same stream both times.
+fn graphs_beside_waits(
+    device: &Device,
+    [first, second]: &[Stream; 2],
+    send: fn(&mut ExecutableGraph<'_>, &Stream) -> Result<()>,
+) -> Result<()> {
     const TURNS: u32 = 100;
     let (elsewhere, ended) = (device.new_stream()?, AtomicBool::new(false));
     let (mut filled, mut other) = (elsewhere.zeros::<u32>(8)?, elsewhere.zeros::<u32>(8)?);
@@ -217,7 +223,7 @@ fn graphs_beside_waits(device: &Device, [first, second]: &[Stream; 2]) -> Result
     let arrived = std::thread::scope(|scope| {
         let launches = scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
-                graph.launch(first)?;
+                send(&mut graph, first)?;
             }
             Ok(())
         });

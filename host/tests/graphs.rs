@@ -39,6 +39,22 @@ fn kernels_are_replayed(device: &Device) -> Result<()> {
     Ok(())
 }
 
+/// It had announced that it reads `x`.
+fn a_refused_launch_leaves_no_trace(device: &Device) -> Result<()> {
+    let stream = device.new_stream()?;
+    let (x, z) = (stream.zeros::<f32>(LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let mut unknown = stream.zeros::<f32>(LENGTH)?;
+    let (graph, last) = stream.capture(|capture| {
+        let (mut x, mut z) = (capture.keep(x)?, capture.keep(z)?);
+        let refused = saxpy(capture, Grid::cover(LENGTH), 2.0, &x, &mut unknown);
+        assert_eq!(refused, Err(Error::Graph(GraphError::UnknownBuffer)));
+        capture.fill_into(1.0, &mut z)?;
+        capture.node(&[], |other| other.fill_into(2.0, &mut x))
+    })?;
+    assert_eq!(graph.dependencies(last)?, [], "the fill of `z` does not read `x`");
+    Ok(())
+}
+
 fn arguments_of_a_kernel_can_be_changed(device: &Device) -> Result<()> {
     let stream = device.new_stream()?;
     let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
@@ -102,8 +118,9 @@ fn an_update_that_would_race_is_refused(device: &Device) -> Result<()> {
     Ok(())
 }
 
-const CASES: [fn(&Device) -> Result<()>; 4] = [
+const CASES: [fn(&Device) -> Result<()>; 5] = [
     kernels_are_replayed,
+    a_refused_launch_leaves_no_trace,
     arguments_of_a_kernel_can_be_changed,
     an_update_that_is_no_such_launch_is_refused,
     an_update_that_would_race_is_refused,
@@ -119,7 +136,11 @@ fn graphs_of_kernels_work_on_the_cpu() {
 #[ignore = "the other tests run it, in a process with a fake driver"]
 fn scenario() {
     let all = || CASES.iter().try_for_each(|case| case(&Device::cuda(0)?));
-    scenario::run_requested(&[("graphs", all), ("no_conditions", no_conditions)]);
+    scenario::run_requested(&[
+        ("graphs", all),
+        ("no_conditions", no_conditions),
+        ("refused_update", refused_update),
+    ]);
 }
 
 #[cfg(target_os = "linux")]
@@ -137,6 +158,39 @@ fn no_conditions() -> Result<()> {
         "{error}"
     );
     assert!(error.to_string().contains("CUDA 12.3"), "{error}");
+    Ok(())
+}
+
+/// What the driver has refused is not what later updates are judged by.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_update_that_the_driver_refuses_changes_nothing() {
+    scenario::run("refused_update", "fail=cuGraphExecKernelNodeSetParams_v2:1");
+}
+
+#[cfg(target_os = "linux")]
+fn refused_update() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let x = stream.fill(1.0_f32, LENGTH)?;
+    let zeros = || stream.zeros::<f32>(LENGTH);
+    let (y, z, w) = (zeros()?, zeros()?, zeros()?);
+    let (graph, (nodes, w)) = stream.capture(|capture| {
+        let x = capture.read(&x)?;
+        let (mut y, mut z) = (capture.keep(y)?, capture.keep(z)?);
+        let first = capture.node(&[], |line| saxpy(line, Grid::cover(LENGTH), 1.0, x, &mut y))?;
+        let second = capture.node(&[], |line| saxpy(line, Grid::cover(LENGTH), 1.0, x, &mut z))?;
+        Ok(([first, second], capture.keep(w)?.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    // Either may write `w`, which the other does not use.
+    for node in nodes {
+        let refused = graph.update_kernel(node, |update| {
+            saxpy(update, Grid::cover(LENGTH), 1.0, &x, &mut update.buffer(w)?)
+        });
+        let by_driver =
+            matches!(refused, Err(Error::Driver { operation: "cuGraphExecKernelNodeSetParams", .. }));
+        assert!(by_driver, "{refused:?}");
+    }
     Ok(())
 }
 

@@ -26,7 +26,7 @@ pub(crate) use signal::Signal;
 
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
-use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, waiting};
+use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
 use crate::stream_options::StreamOptions;
 
 /// A device of either backend; devices live as long as the process.
@@ -141,12 +141,9 @@ impl StreamBackend {
             (StreamBackend::Cuda(stream), StreamBackend::Cuda(earlier)) => stream.run_after(earlier),
             (StreamBackend::Cpu(stream), StreamBackend::Cpu(earlier)) => stream.run_after(earlier),
             (StreamBackend::Recording(stream), StreamBackend::Recording(earlier)) => {
-                stream.run_after(earlier)
+                stream.run_after(&[earlier])
             }
-            (StreamBackend::Recording(_), _) | (_, StreamBackend::Recording(_)) => Err(not_recordable(
-                "order with another stream",
-                "only the streams of the recording take part",
-            )),
+            (StreamBackend::Recording(_), _) | (_, StreamBackend::Recording(_)) => Err(other_stream()),
             // Failures are left to those who wait for that stream.
             (_, StreamBackend::Cuda(earlier)) => earlier.drain(),
             (_, StreamBackend::Cpu(earlier)) => earlier.drain(),

@@ -2,13 +2,20 @@
 //! must not know what uses it.
 
 use super::{DeviceBackend, cpu, cuda};
+use crate::account::Charge;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ipc::{IpcError, IpcMemoryOrigin};
 
 /// Memory that other processes may use; freed or closed when dropped, which must be after all work that uses
 /// it.
-pub(crate) enum SharedMemory {
+pub(crate) struct SharedMemory {
+    mapped: Mapped,
+    /// What the device's account has of it, given back after the memory; nothing where another process allocated.
+    _charge: Option<Charge>,
+}
+
+enum Mapped {
     Cuda(cuda::IpcMemory),
     Cpu(cpu::IpcMemory),
 }
@@ -16,16 +23,18 @@ pub(crate) enum SharedMemory {
 impl SharedMemory {
     /// `bytes` (not 0) of new memory, all 0, and what names it.
     pub(crate) fn allocate(device: &Device, bytes: usize) -> Result<(Self, IpcMemoryOrigin)> {
-        match device.backend() {
+        let charge = Charge::take(device, bytes)?;
+        let (mapped, origin) = match device.backend() {
             DeviceBackend::Cuda(device) => {
                 let (memory, handle) = cuda::IpcMemory::allocate(device, bytes)?;
-                Ok((SharedMemory::Cuda(memory), IpcMemoryOrigin::Cuda(handle)))
+                (Mapped::Cuda(memory), IpcMemoryOrigin::Cuda(handle))
             }
-            DeviceBackend::Cpu(_) => {
-                let (memory, origin) = cpu::IpcMemory::allocate(device, bytes)?;
-                Ok((SharedMemory::Cpu(memory), origin))
+            DeviceBackend::Cpu(cpu) => {
+                let (memory, origin) = cpu::IpcMemory::allocate(device, cpu, bytes)?;
+                (Mapped::Cpu(memory), origin)
             }
-        }
+        };
+        Ok((SharedMemory { mapped, _charge: Some(charge) }, origin))
     }
 
     /// The `bytes` that another process has named.
@@ -33,23 +42,24 @@ impl SharedMemory {
         let other_kind = |made_on| {
             Err::<Self, Error>(IpcError::OtherKind { made_on, device: device.to_string().into() }.into())
         };
-        match (device.backend(), origin) {
+        let mapped = match (device.backend(), origin) {
             (DeviceBackend::Cuda(device), IpcMemoryOrigin::Cuda(handle)) => {
-                cuda::IpcMemory::open(device, handle).map(SharedMemory::Cuda)
+                Mapped::Cuda(cuda::IpcMemory::open(device, handle)?)
             }
             (DeviceBackend::Cpu(_), IpcMemoryOrigin::Cpu { process, file, inode }) => {
-                cpu::IpcMemory::open(device, *process, *file, *inode, bytes).map(SharedMemory::Cpu)
+                Mapped::Cpu(cpu::IpcMemory::open(device, *process, *file, *inode, bytes)?)
             }
-            (_, IpcMemoryOrigin::Cuda(_)) => other_kind("a CUDA device"),
-            (_, IpcMemoryOrigin::Cpu { .. }) => other_kind("the CPU device"),
-        }
+            (_, IpcMemoryOrigin::Cuda(_)) => return other_kind("a CUDA device"),
+            (_, IpcMemoryOrigin::Cpu { .. }) => return other_kind("the CPU device"),
+        };
+        Ok(SharedMemory { mapped, _charge: None })
     }
 
     /// The first byte.
     pub(crate) fn start(&self) -> *mut u8 {
-        match self {
-            SharedMemory::Cuda(memory) => memory.start(),
-            SharedMemory::Cpu(memory) => memory.start(),
+        match &self.mapped {
+            Mapped::Cuda(memory) => memory.start(),
+            Mapped::Cpu(memory) => memory.start(),
         }
     }
 }

@@ -13,6 +13,7 @@ use super::export;
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::graph::Announcing;
 use crate::stream::Stream;
 
 /// A tensor that may be shared with other libraries; dropping it frees what it holds.
@@ -86,6 +87,7 @@ impl DlpackTensor {
     /// # Errors
     /// A failure of that work, as [`Stream::synchronize`]; a stream of another device.
     pub fn from_buffer<T: DlpackElement>(stream: &Stream, mut buffer: DeviceBuffer<T>) -> Result<Self> {
+        let _announcing = Announcing::on(stream.inner());
         buffer.view_mut().access().begin(stream.inner())?;
         stream.synchronize()?;
         let start = buffer.as_device_ptr_mut().as_raw().cast();
@@ -109,10 +111,12 @@ impl DlpackTensor {
     /// The same elements in another shape, row after row: `&[height, width]`.
     ///
     /// # Errors
-    /// [`DlpackError::Shape`] if the shape has another number of elements; [`DlpackError::NotContiguous`].
+    /// [`DlpackError::Shape`] if the shape has another number of elements, or a dimension over `i64::MAX`, which DLPack
+    /// cannot say; [`DlpackError::NotContiguous`].
     pub fn with_shape(self, shape: &[usize]) -> Result<Self> {
         let length = self.contiguous_len()?;
-        if product(shape) != Some(length) {
+        let is_sayable = shape.iter().all(|&length| i64::try_from(length).is_ok());
+        if !is_sayable || product(shape) != Some(length) {
             return Err(DlpackError::Shape { shape: shape.to_vec(), length }.into());
         }
         Ok(DlpackTensor { strides: row_major(shape), shape: shape.to_vec(), ..self })
@@ -335,5 +339,101 @@ impl fmt::Debug for DlpackTensor {
             .field("element_type", &self.dtype)
             .field("device", &self.device)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::abi::DLPackVersion;
+    use super::*;
+
+    /// The most dimensions of a tensor here; the lists are as long.
+    const RANK: usize = 4;
+
+    /// A tensor as another library may have made it, with any numbers, and addresses that are good or null.
+    struct Other {
+        shape: [i64; RANK],
+        strides: [i64; RANK],
+        raw: DLManagedTensorVersioned,
+    }
+
+    impl Other {
+        fn new(bytes: &[u8]) -> Box<Self> {
+            static DATA: [u64; 64] = [0; 64];
+            let mut words = bytes.chunks(8).map(|chunk| {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                u64::from_le_bytes(word)
+            });
+            let mut next = || words.next().unwrap_or(0);
+            let (presence, numbers) = (next(), [next(), next(), next()]);
+            let lengths = std::array::from_fn(|_| next() as i64);
+            let mut other = Box::new(Other {
+                shape: lengths,
+                strides: std::array::from_fn(|_| next() as i64),
+                raw: DLManagedTensorVersioned {
+                    version: DLPackVersion { major: numbers[0] as u32 & 0xff, minor: 0 },
+                    manager_ctx: std::ptr::null_mut(),
+                    deleter: None,
+                    flags: numbers[1],
+                    dl_tensor: DLTensor {
+                        data: std::ptr::null_mut(),
+                        device: DLDevice {
+                            device_type: numbers[2] as i32,
+                            device_id: (numbers[2] >> 32) as i32,
+                        },
+                        ndim: (presence >> 8 & 0xff) as i8 as i32,
+                        dtype: DLDataType {
+                            code: (presence >> 16) as u8,
+                            bits: (presence >> 24) as u8,
+                            lanes: (presence >> 32) as u16,
+                        },
+                        shape: std::ptr::null_mut(),
+                        strides: std::ptr::null_mut(),
+                        byte_offset: next(),
+                    },
+                },
+            });
+            let (shape, strides) = (other.shape.as_mut_ptr(), other.strides.as_mut_ptr());
+            let tensor = &mut other.raw.dl_tensor;
+            // Lists are as long as a live tensor says.
+            tensor.ndim = tensor.ndim.min(RANK as i32);
+            let given = |bit: u32| presence >> bit & 1 != 0;
+            if given(0) {
+                tensor.data = DATA.as_ptr().cast_mut().cast();
+            }
+            if given(1) {
+                tensor.shape = shape;
+            }
+            if given(2) {
+                tensor.strides = strides;
+            }
+            other
+        }
+    }
+
+    /// The words of [`Other`]: what is given, rank and type; version, flags and device; lengths; steps; the offset.
+    fn tensor(given: u64, lengths: [u64; RANK], steps: [u64; RANK]) -> Vec<u8> {
+        let f32 = 2 << 16 | 32 << 24 | 1 << 32;
+        let head = [given | 2 << 8 | f32, u64::from(VERSION.major), 0, 1];
+        [&head[..], &lengths, &steps, &[0]].concat().iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn fuzz_tensors() {
+        let stream = Device::cpu().new_stream().unwrap();
+        let seeds = [tensor(0b111, [2, 3, 1, 1], [3, 1, 1, 1]), tensor(0b011, [0, 5, 1, 1], [0; 4])];
+        crate::fuzz::survive(&seeds, |bytes| {
+            let mut other = Other::new(bytes);
+            // SAFETY: live, with lists as long as they are said to be; nothing reads the elements.
+            let Ok(tensor) = (unsafe { DlpackTensor::from_raw(&raw mut other.raw) }) else { return };
+            let (len, text) = (product(tensor.shape()), format!("{tensor:?}"));
+            assert!(len.is_some() && tensor.strides().len() == tensor.shape().len() && text.len() < 1000);
+            let shaped = tensor.with_shape(&[len.unwrap_or(0), 1]);
+            let Ok(tensor) = shaped else { return };
+            if let Ok(buffer) = tensor.into_buffer::<f32>(&stream) {
+                assert_eq!(Some(buffer.len()), len);
+            }
+        });
     }
 }

@@ -16,6 +16,7 @@ use crate::backend::cuda::LoadedFunction;
 use crate::backend::{Prepared, StreamBackend};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::graph::Announcing;
 use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
 use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
@@ -82,7 +83,9 @@ impl ForeignFunction {
     ) -> Result<Self> {
         let attributes = loaded.attributes()?;
         let shared_limit = device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let parameters = merge(loaded.parameter_sizes()?, declared);
+        let sizes: Option<Vec<usize>> =
+            declared.map(|declared| declared.iter().map(|parameter| parameter.size).collect());
+        let parameters = merge(loaded.parameter_sizes(sizes.as_deref())?, declared);
         let name: &'static str = String::from(name).leak();
         let kernel = Kernel::new(KernelDescriptor {
             name,
@@ -314,6 +317,7 @@ impl ForeignFunction {
         check_clusters(self.name(), shape.grid, cluster)?;
         let shared_bytes = self.dynamic_shared as usize;
         let shape = LaunchShape { shared_bytes, cluster, site, ..shape };
+        let _announcing = Announcing::on(inner);
         for access in list.accesses() {
             access.begin(inner)?;
         }

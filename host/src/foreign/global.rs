@@ -7,6 +7,7 @@ use bytemuck::Pod;
 
 use super::error::ForeignError;
 use super::module::ForeignModule;
+use crate::copy::room_for;
 use crate::error::{Error, Result};
 use crate::stream::Stream;
 
@@ -81,7 +82,8 @@ impl<T: Pod> ForeignGlobal<T> {
     /// A failure of the work before, as [`Stream::synchronize`]; a stream of another device.
     pub fn get(&self, stream: &Stream) -> Result<Vec<T>> {
         self.check_device(stream)?;
-        let mut values = vec![T::zeroed(); self.len];
+        let mut values = room_for(self.len)?;
+        values.resize(self.len, T::zeroed());
         let target: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
         if !target.is_empty() {
             // SAFETY: the variable has as many bytes, of this device, for as long as the module is loaded.

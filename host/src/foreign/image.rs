@@ -240,11 +240,73 @@ mod tests {
     }
 
     #[test]
+    fn program_headers_that_reach_over_the_end_are_refused() {
+        // One program header of 56 bytes at `start`.
+        let with_program = |start: u64| {
+            let mut bytes = elf(190, 8);
+            bytes[32..40].copy_from_slice(&start.to_le_bytes());
+            bytes[54..58].copy_from_slice(&[56, 0, 1, 0]);
+            bytes
+        };
+        let last = elf(190, 8).len() as u64 - 56;
+        assert!(Image::cubin(&with_program(last)).is_ok());
+        for start in [last + 1, last + 56, u64::MAX] {
+            assert!(refusal(Image::cubin(&with_program(start))).contains("header tables"), "from {start}");
+        }
+        let mut small = with_program(64);
+        small[54] = 55;
+        assert!(refusal(Image::cubin(&small)).contains("too small"));
+    }
+
+    #[test]
     fn other_files_are_refused_by_what_they_are() {
         assert!(refusal(Image::any(&elf(62, 8))).contains("machine 62"));
         assert!(refusal(Image::ptx("a\0b")).contains("byte 1 is 0"));
         assert!(refusal(Image::any(&[0xff, 0xfe])).contains("no text"));
         assert!(refusal(Image::any(&0x4662_43b1_u32.to_le_bytes())).contains("wrapper"));
         assert!(refusal(Image::fatbin(b"PK..")).starts_with("this is no fatbin: it starts with"));
+    }
+
+    /// Whether all that the headers of an ELF file name lies in it; numbers as wide as they need to be.
+    fn lies_within(bytes: &[u8]) -> bool {
+        let field = |at: u128, size: usize| {
+            let word = &bytes[at as usize..at as usize + size];
+            word.iter().rev().fold(0_u128, |value, byte| value << 8 | u128::from(*byte))
+        };
+        let table = |at: u128, size: u128, count: u128| at + size * count <= bytes.len() as u128;
+        let (programs, sections) = (field(32, 8), field(40, 8));
+        let section = |index: u128| {
+            let header = sections + index * field(58, 2);
+            field(header + 4, 4) == 8 || table(field(header + 24, 8), field(header + 32, 8), 1)
+        };
+        table(programs, field(54, 2), field(56, 2))
+            && table(sections, field(58, 2), field(60, 2))
+            && (0..field(60, 2)).all(section)
+    }
+
+    #[test]
+    fn fuzz_elf() {
+        let mut two = elf(190, 8);
+        two[54..58].copy_from_slice(&[56, 0, 1, 0]);
+        two[32] = 72;
+        crate::fuzz::survive(&[elf(190, 8), two], |bytes| {
+            if let Ok(image) = Image::cubin(bytes) {
+                assert!(lies_within(bytes) && image.len() == bytes.len());
+            }
+            drop(Image::any(bytes));
+        });
+    }
+
+    #[test]
+    fn fuzz_fatbin() {
+        crate::fuzz::survive(&[fatbin(5, 5), fatbin(0, 0), fatbin(64, 80)], |bytes| {
+            if let Ok(image) = Image::fatbin(bytes) {
+                let [_, _, _, _, _, _, a, b, size @ ..] = bytes else { unreachable!() };
+                let header = u128::from(u16::from_le_bytes([*a, *b]));
+                let size = u128::from(u64::from_le_bytes(*size.first_chunk().unwrap()));
+                assert!(header + size <= bytes.len() as u128 && image.len() == bytes.len());
+            }
+            drop(Image::any(bytes));
+        });
     }
 }

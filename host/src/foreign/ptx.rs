@@ -111,4 +111,20 @@ mod tests {
         assert!(entries(".entry x(.param .b64 p[18446744073709551615]) {}").is_empty());
         assert!(entries("/* unfinished .entry x() {}").is_empty());
     }
+
+    #[test]
+    fn fuzz_parameter_tables() {
+        let seeds = [
+            ".visible .entry a( // x\n.param .u32 p,\n.param .align 8 .b8 q[24] /* y */\n)\n{ ret; }".into(),
+            ".entry b { } .entry c() .maxntid 1, 1, 1 { } .entry d(.param .u64 .ptr .global .align 4 p) { }"
+                .into(),
+        ];
+        crate::fuzz::survive(&seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            for (name, parameters) in entries(&text) {
+                let names = parameters.iter().flat_map(|parameter| &parameter.name);
+                assert!(names.map(|name| name.len()).sum::<usize>() + name.len() <= text.len());
+            }
+        });
+    }
 }

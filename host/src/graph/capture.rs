@@ -265,11 +265,11 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     ///
     /// # Errors
     /// What `work` returns; [`GraphError::OtherGraph`](crate::GraphError::OtherGraph) if `after` has a node
-    /// of another graph.
+    /// of another graph. What `work` had recorded before it failed does nothing then: each of those nodes is an empty one.
     pub fn node(&self, after: &[GraphNode], work: impl FnOnce(&Stream) -> Result<()>) -> Result<GraphNode> {
         let before = self.recorder.count()?;
         let stream = Stream::new(self.device(), StreamBackend::Recording(self.line(after)?));
-        work(&stream)?;
+        work(&stream).inspect_err(|_| self.recorder.empty_from(before))?;
         let line = recording(&stream);
         match line.tail()?[..] {
             [last] if last >= before => Ok(self.name(last)),

@@ -72,6 +72,7 @@ impl Capture<'_, '_> {
     ///
     /// # Errors
     /// What `work` returns; [`GraphError::NoCondition`](crate::GraphError::NoCondition) for an empty buffer;
+    /// [`GraphError::TooDeep`](crate::GraphError::TooDeep) for the 33rd of conditional nodes inside of each other;
     /// [`GraphError::OtherGraph`](crate::GraphError::OtherGraph) for a key of another graph. In the body,
     /// [`GraphError::OtherBody`](crate::GraphError::OtherBody) for work on `self` or another stream of it.
     pub fn if_node(

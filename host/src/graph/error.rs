@@ -107,6 +107,12 @@ pub enum GraphError {
         /// What differs.
         reason: Box<str>,
     },
+    /// Conditional nodes are nested too deep.
+    #[error("conditional nodes of a graph can be nested {limit} deep, and this one would be deeper")]
+    TooDeep {
+        /// The most levels.
+        limit: usize,
+    },
     /// The condition of a conditional node is not there.
     #[error("a condition is the first element of a buffer of the graph, and this buffer has none")]
     NoCondition,

@@ -36,6 +36,9 @@ const PARAMETER_ALIGNMENT: usize = 16;
 /// The most words in the value of a fill: each becomes a node.
 const MANY_WORDS: usize = 16;
 
+/// How deep conditional nodes are nested at most: to run and to drop them takes stack for each level.
+const MANY_LEVELS: usize = 32;
+
 /// A buffer that nobody has given the graph, but that a node uses.
 pub(crate) enum Adopted {
     Constant(&'static Memory),
@@ -63,6 +66,8 @@ pub(crate) struct Recorder {
 struct State {
     /// The graph is number 0, and each body has a number of its own.
     body: u64,
+    /// How many conditional nodes it is inside of.
+    depth: usize,
     /// What it is the body of.
     outer: Option<Box<State>>,
     nodes: Vec<Node>,
@@ -151,6 +156,16 @@ impl Recorder {
         self.with(GRAPH, |state| Ok(state.nodes.len()))
     }
 
+    /// Makes the nodes from number `first` on empty ones: what recorded them has failed. They stay as such, because
+    /// they may have been named.
+    pub(crate) fn empty_from(&self, first: usize) {
+        // The recording may have ended meanwhile; then there is nothing to do.
+        let _ended = self.with(GRAPH, |state| {
+            state.empty_from(first);
+            Ok(())
+        });
+    }
+
     /// The number of conditional nodes so far, in bodies as well.
     pub(crate) fn conditions(&self) -> usize {
         self.conditions.load(Ordering::Relaxed)
@@ -181,10 +196,14 @@ impl Recorder {
         static NEXT: AtomicU64 = AtomicU64::new(GRAPH + 1);
         let body = NEXT.fetch_add(1, Ordering::Relaxed);
         self.with(outer, |state| {
+            let depth = state.depth + 1;
+            if depth > MANY_LEVELS {
+                return Err(GraphError::TooDeep { limit: MANY_LEVELS }.into());
+            }
             let unused = |buffer: &BufferUses| BufferUses { writer: None, readers: Vec::new(), ..*buffer };
             let buffers = state.buffers.iter().map(unused).collect();
             let outer = Some(Box::new(std::mem::take(state)));
-            *state = State { body, outer, buffers, ..State::default() };
+            *state = State { body, depth, outer, buffers, ..State::default() };
             Ok(())
         })?;
         Ok(body)
@@ -245,7 +264,15 @@ impl State {
                 after.extend(&buffer.readers);
             }
         }
-        for &(buffer, usage) in &uses {
+        let after = self.without_implied(after);
+        self.nodes.push(Node { operation: Arc::new(operation), after, uses });
+        self.enter_uses(node);
+        node
+    }
+
+    /// Enters the uses of the last node, number `node`, with the buffers.
+    fn enter_uses(&mut self, node: usize) {
+        for &(buffer, usage) in &self.nodes[node].uses {
             let buffer = &mut self.buffers[buffer];
             if usage == Use::Read {
                 buffer.readers.push(node);
@@ -254,9 +281,17 @@ impl State {
                 buffer.readers.clear();
             }
         }
-        let after = self.without_implied(after);
-        self.nodes.push(Node { operation: Arc::new(operation), after, uses });
-        node
+    }
+
+    fn empty_from(&mut self, first: usize) {
+        for node in self.nodes.iter_mut().skip(first) {
+            node.operation = Arc::new(Operation::Empty);
+            node.uses.clear();
+        }
+        for buffer in &mut self.buffers {
+            (buffer.writer, buffer.readers) = (None, Vec::new());
+        }
+        (0..self.nodes.len()).for_each(|node| self.enter_uses(node));
     }
 
     /// `after` in order, without what comes before another of them anyway.
@@ -330,6 +365,15 @@ impl RecordingStream {
         self.with(|state| state.note_use(self.line, memory, usage))
     }
 
+    /// Takes back what has been announced of the next node here.
+    pub(crate) fn retract(&self) {
+        // Whoever may not announce has not.
+        let _refused = self.with(|state| {
+            state.announced[self.line].clear();
+            Ok(())
+        });
+    }
+
     /// Announces a use of a constant by the next node here.
     pub(crate) fn note_constant(&self, memory: &'static Memory, usage: Use) -> Result<()> {
         self.with(|state| {
@@ -375,14 +419,19 @@ impl RecordingStream {
         })
     }
 
-    pub(crate) fn run_after(&self, earlier: &RecordingStream) -> Result<()> {
-        if !Arc::ptr_eq(&self.recorder, &earlier.recorder) {
-            return Err(GraphError::OtherGraph { what: "stream" }.into());
+    /// Makes the next node here come after all that `earlier` have so far; after nothing if one of them is refused.
+    pub(crate) fn run_after(&self, earlier: &[&RecordingStream]) -> Result<()> {
+        let mut nodes = Vec::new();
+        for earlier in earlier {
+            if !Arc::ptr_eq(&self.recorder, &earlier.recorder) {
+                return Err(GraphError::OtherGraph { what: "stream" }.into());
+            }
+            if self.body != earlier.body {
+                return Err(GraphError::OtherBody.into());
+            }
+            nodes.extend(earlier.tail()?);
         }
-        if self.body != earlier.body {
-            return Err(GraphError::OtherBody.into());
-        }
-        self.come_after(&earlier.tail()?)
+        self.come_after(&nodes)
     }
 
     pub(crate) fn record(&self, event: &RecordedEvent) -> Result<()> {
@@ -528,6 +577,12 @@ fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
 #[cold]
 pub(crate) fn not_recordable(operation: &'static str, reason: &'static str) -> crate::error::Error {
     GraphError::NotRecordable { operation, reason }.into()
+}
+
+/// The error of an order between a stream of a recording and one that is none.
+#[cold]
+pub(crate) fn other_stream() -> crate::error::Error {
+    not_recordable("order with another stream", "only the streams of the recording take part")
 }
 
 #[cold]

@@ -254,4 +254,20 @@ mod tests {
         let event = IpcEventHandle::new([3; CUDA_HANDLE]);
         assert_eq!(IpcEventHandle::from_bytes(&event.to_bytes()), Ok(event));
     }
+
+    #[test]
+    fn fuzz_handles() {
+        let cuda = IpcMemoryHandle::new(IpcMemoryOrigin::Cuda([7; CUDA_HANDLE]), 1 << 33);
+        let cpu = IpcMemoryHandle::new(IpcMemoryOrigin::Cpu { process: 7, file: 3, inode: 9 }, 4096);
+        let event = IpcEventHandle::new([3; CUDA_HANDLE]);
+        crate::fuzz::survive(&[cuda.to_bytes(), cpu.to_bytes(), event.to_bytes()], |bytes| {
+            match IpcMemoryHandle::from_bytes(bytes) {
+                Ok(handle) => assert_eq!(handle.to_bytes(), bytes),
+                Err(error) => assert!(error.to_string().len() < 1000),
+            }
+            if let Ok(handle) = IpcEventHandle::from_bytes(bytes) {
+                assert_eq!(handle.to_bytes(), bytes);
+            }
+        });
+    }
 }

@@ -162,8 +162,11 @@ graph_calls! {
         });
         Ok(())
     }
-    fn cuGraphUpload(instance: usize, _stream: Pointer) {
+    fn cuGraphUpload(instance: usize, stream: Pointer) {
         assert!(graphs(|graphs| graphs.contains_key(&instance)));
+        with(|state| state.launching.insert(stream as usize));
+        (0..8).for_each(|_| std::thread::yield_now());
+        with(|state| state.launching.remove(&(stream as usize)));
         Ok(())
     }
     fn cuGraphLaunch(instance: usize, stream: Pointer) {

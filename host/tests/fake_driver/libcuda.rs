@@ -450,6 +450,7 @@ call! { bound:
         }
         unsafe { loading::report_options(count, options, values) };
         unsafe { *module = with(State::id) };
+        loading::note_text(unsafe { *module }, text);
         Ok(())
     }
     fn cuModuleGetFunction(function: *mut usize, _module: usize, name: *const c_char) {

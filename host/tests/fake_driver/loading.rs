@@ -73,6 +73,19 @@ pub(crate) fn function_attribute(attribute: u32) -> i32 {
     }
 }
 
+/// The texts of modules that were loaded as PTX.
+static TEXTS: Mutex<Option<HashMap<usize, String>>> = Mutex::new(None);
+
+pub(crate) fn note_text(module: usize, text: String) {
+    TEXTS.lock().unwrap().get_or_insert_default().insert(module, text);
+}
+
+/// Whether the text of `module` defines such a variable. Machine code is not read here.
+fn has_variable(module: usize, name: &str) -> bool {
+    let definition = format!(".visible .global .align 8 .u64 {name} = 0;\n");
+    TEXTS.lock().unwrap().get_or_insert_default().get(&module).is_none_or(|text| text.contains(&definition))
+}
+
 fn words(target: usize, text: &CStr) {
     let bytes = text.to_bytes_with_nul();
     unsafe { (target as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -168,14 +181,18 @@ call! { bound:
         with(|state| state.push(stream as Pointer, work));
         Ok(())
     }
-    fn cuModuleGetGlobal_v2(pointer: *mut u64, bytes: *mut usize, _module: usize, name: *const c_char) {
+    fn cuModuleGetGlobal_v2(pointer: *mut u64, bytes: *mut usize, module: usize, name: *const c_char) {
         let weights = || WEIGHTS.lock().unwrap().as_mut_ptr() as u64;
-        let variable = match unsafe { CStr::from_ptr(name) }.to_bytes() {
-            b"weights" => (weights(), 40),
-            b"odd" => (weights(), 7),
-            b"__ferrogrid_failure" if setting("panic").is_some() => (FAILURE.as_ptr() as u64, 8),
-            b"__ferrogrid_output" if setting("print").is_some() => (OUTPUT.as_ptr() as u64, 8),
-            _ => return Err(500),
+        let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
+        let variable = match name {
+            "weights" => (weights(), 40),
+            "odd" => (weights(), 7),
+            "__ferrogrid_failure" if has_variable(module, name) => (FAILURE.as_ptr() as u64, 8),
+            "__ferrogrid_output" if has_variable(module, name) => (OUTPUT.as_ptr() as u64, 8),
+            _ => {
+                log(&format!("refused symbol {name}"));
+                return Err(500);
+            }
         };
         unsafe { (*pointer, *bytes) = variable };
         Ok(())

@@ -13,12 +13,23 @@ use ferrogrid_host::__private::{
 };
 use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream};
 
+/// The PTX of kernels that may panic and print.
+macro_rules! variables {
+    ($text:literal) => {
+        concat!(
+            $text,
+            ".visible .global .align 8 .u64 __ferrogrid_failure = 0;\n",
+            ".visible .global .align 8 .u64 __ferrogrid_output = 0;\n"
+        )
+    };
+}
+
 static IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
     id: 0x5eed,
     codes: &[
-        ("sm_75", 6, 3, "// PTX for sm_75\n.version 6.3\n.target sm_75\n", &[]),
-        ("sm_90", 7, 8, "// PTX for sm_90\n.version 7.8\n.target sm_90\n", &[]),
-        ("sm_90a", 8, 0, "// PTX for sm_90a\n.version 8.0\n.target sm_90a\n", &[]),
+        ("sm_75", 6, 3, variables!("// PTX for sm_75\n.version 6.3\n.target sm_75\n"), &[]),
+        ("sm_90", 7, 8, variables!("// PTX for sm_90\n.version 7.8\n.target sm_90\n"), &[]),
+        ("sm_90a", 8, 0, variables!("// PTX for sm_90a\n.version 8.0\n.target sm_90a\n"), &[]),
     ],
 }];
 const ENTRIES: Entries =
@@ -27,6 +38,11 @@ const SAXPY: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
 const OUTPUT: &[(usize, usize)] = &[(8, 8), (8, 8)];
 const OUTPUT_2D: &[(usize, usize)] = &[(8, 8), (8, 8), (8, 8)];
 
+/// Of a kernel that does neither.
+static SILENT_IMAGES: &[EmbeddedImage] =
+    &[EmbeddedImage { id: 0x51e7, codes: &[("sm_75", 6, 3, ".version 6.3\n.target sm_75\n", &[])] }];
+
+static SILENT_IMAGE: ModuleImage = ModuleImage::embedded(SILENT_IMAGES, 0);
 static IMAGE: ModuleImage = ModuleImage::embedded(IMAGES, 0);
 static HOST_ONLY: ModuleImage = ModuleImage::host_only();
 
@@ -76,6 +92,23 @@ pub(crate) static SAXPY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     line: line!(),
 });
 
+static SILENT_SAXPY: Kernel = Kernel::new(KernelDescriptor {
+    name: "silent_saxpy",
+    entry: "saxpy_51e7",
+    rank: 1,
+    block: None,
+    max_threads: None,
+    cluster: None,
+    shared_bytes: 0,
+    uses_shared_memory: false,
+    params: SAXPY,
+    image: &SILENT_IMAGE,
+    constants: &[],
+    cpu: saxpy_cpu,
+    file: file!(),
+    line: line!(),
+});
+
 /// Launches a kernel of an `f32` and slices of them, or of a `u32` and such: numbers of the size that `SAXPY` states.
 #[track_caller]
 fn launch_on_slices<'a, T: DeviceCopy>(
@@ -103,6 +136,18 @@ pub(crate) fn saxpy<'a>(
     y: impl DeviceOutput<'a, f32>,
 ) -> Result<()> {
     launch_on_slices(&SAXPY_KERNEL, stream, grid, a, x, y)
+}
+
+/// The same of a module that cannot panic or print.
+#[track_caller]
+pub(crate) fn silent_saxpy<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    a: f32,
+    x: impl DeviceInput<'a, f32>,
+    y: impl DeviceOutput<'a, f32>,
+) -> Result<()> {
+    launch_on_slices(&SILENT_SAXPY, stream, grid, a, x, y)
 }
 
 /// `y <- y*factor + x`.

@@ -64,6 +64,10 @@ pub(crate) fn run_with(scenario: &str, settings: &str, driver: &Path) -> Vec<Str
     assert!(output.status.success(), "{scenario} with {settings:?}:\n{text}");
     let calls = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(&log).unwrap();
+    assert!(
+        !calls.contains("refused symbol __ferrogrid"),
+        "asked for what no module of {scenario} has:\n{calls}"
+    );
     calls.lines().map(str::to_owned).collect()
 }
 

@@ -10,6 +10,7 @@ mod host_memory;
 mod legacy;
 mod peers;
 mod pitched;
+mod recording;
 mod soak;
 mod streams;
 pub(crate) mod stress;
@@ -31,6 +32,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     streams::CASES,
     events::CASES,
     graphs::CASES,
+    recording::CASES,
     host_memory::CASES,
     buffers::CASES,
     pitched::CASES,
@@ -41,7 +43,7 @@ pub(crate) const CASES: &[&[Case]] = &[
 ];
 
 /// What needs a device whose streams run by themselves.
-pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES];
+pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES, recording::LIVE_CASES];
 
 /// Set to 1 where every launch and copy waits for its end, as under compute-sanitizer's initcheck. A case that
 /// holds a stream would then wait for itself.

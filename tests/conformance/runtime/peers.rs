@@ -10,6 +10,7 @@ pub(crate) const CASES: &[Case] = &[
     ("copies_between_devices_arrive", copies_between_devices_arrive),
     ("copies_between_devices_are_in_order", copies_between_devices_are_in_order),
     ("buffers_of_other_devices_may_be_dropped_at_once", buffers_of_other_devices_may_be_dropped_at_once),
+    ("a_copy_lets_no_other_work_use_the_buffer", a_copy_lets_no_other_work_use_the_buffer),
     ("peer_access_lets_streams_use_other_buffers", peer_access_lets_streams_use_other_buffers),
     ("wrong_copies_between_devices_are_refused", wrong_copies_between_devices_are_refused),
     ("random_work_on_two_devices_comes_out_in_order", random_work_on_two_devices_comes_out_in_order),
@@ -95,6 +96,30 @@ fn buffers_of_other_devices_may_be_dropped_at_once(device: &Device) -> Outcome {
             partner.synchronize()?;
             assert_eq!(used()?, before, "{device} and {partner}");
         }
+    }
+    Ok(())
+}
+
+/// The stream has used it, but only as that copy may.
+fn a_copy_lets_no_other_work_use_the_buffer(device: &Device) -> Outcome {
+    for partner in partners(device)? {
+        let (here, there) = (device.new_stream()?, partner.new_stream()?);
+        let (mut ours, mut theirs) = (here.zeros::<u32>(100)?, there.fill(1_u32, 100)?);
+        // Another case may have let GPUs use each other's memory.
+        if here.fill_into(1, &mut theirs).is_ok() || there.fill_into(1, &mut ours).is_ok() {
+            continue;
+        }
+        for copying in [&here, &there] {
+            copying.copy_peer(&theirs, &mut ours)?;
+            copying.copy_peer(&ours, &mut theirs)?;
+        }
+        for refused in [here.fill_into(2, &mut theirs), there.fill_into(2, &mut ours)] {
+            assert!(
+                matches!(refused, Err(Error::DeviceMismatch { .. })),
+                "{device} and {partner}: {refused:?}"
+            );
+        }
+        assert_eq!(here.download(&ours)?, [1; 100]);
     }
     Ok(())
 }

@@ -46,8 +46,7 @@ pub(crate) struct CpuDevice {
     /// The bytes that it may allocate, and has allocated; `None` for as much as the machine has.
     memory: Option<u64>,
     allocated: AtomicU64,
-    /// Started by the first kernel that is worth sharing out; `None` if it runs without.
-    pool: OnceLock<Option<ThreadPool>>,
+    threads_of_pool: Mutex<Pool>,
     queues: Mutex<Vec<Weak<Queue>>>,
     /// The numbers of the devices whose memory kernels here may use.
     peers: Mutex<Vec<u64>>,
@@ -55,6 +54,38 @@ pub(crate) struct CpuDevice {
     ends: Mutex<Vec<CpuMark>>,
     /// The failures of streams that were dropped before anyone asked.
     orphaned: Mutex<VecDeque<Arc<Fault>>>,
+}
+
+/// The threads of a device that run blocks.
+#[derive(Default)]
+struct Pool {
+    /// How many streams and worker threads of streams there are.
+    uses: usize,
+    /// Started by the first kernel that is worth sharing out; `None` inside if there are to be none.
+    started: Option<Option<Arc<ThreadPool>>>,
+}
+
+/// A stream of a device, or the thread that runs one. While there is any, the device keeps the threads that run blocks; a
+/// virtual device lets them end with the last, since it lives as long as the process and may never be used again.
+pub(super) struct DeviceUse(&'static CpuDevice);
+
+impl DeviceUse {
+    pub(super) fn begin(device: &'static CpuDevice) -> Self {
+        device.lock_pool().uses += 1;
+        DeviceUse(device)
+    }
+}
+
+impl Drop for DeviceUse {
+    fn drop(&mut self) {
+        let mut pool = self.0.lock_pool();
+        pool.uses -= 1;
+        let is_idle = pool.uses == 0 && self.0.number != 0;
+        let ended = if is_idle { pool.started.take() } else { None };
+        // Without the lock: to end them takes a moment.
+        drop(pool);
+        drop(ended);
+    }
 }
 
 impl CpuDevice {
@@ -88,7 +119,7 @@ impl CpuDevice {
             shared_memory_per_block: options.shared_memory_per_block.unwrap_or(SHARED_MEMORY_PER_BLOCK),
             memory: options.memory,
             allocated: AtomicU64::new(0),
-            pool: OnceLock::new(),
+            threads_of_pool: Mutex::default(),
             queues: Mutex::new(Vec::new()),
             peers: Mutex::new(Vec::new()),
             ends: Mutex::new(Vec::new()),
@@ -157,14 +188,21 @@ impl CpuDevice {
     }
 
     /// The threads that run blocks; `None` if there is only one, or none can be started.
-    pub(super) fn pool(&self) -> Option<&ThreadPool> {
+    pub(super) fn pool(&self) -> Option<Arc<ThreadPool>> {
+        let threads = self.workers();
+        if threads == 1 {
+            return None;
+        }
         let start = || {
-            let threads = self.workers();
             let name = |index| format!("ferrogrid-cpu-{index}");
             let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(name);
-            if threads == 1 { None } else { builder.build().ok() }
+            builder.build().ok().map(Arc::new)
         };
-        self.pool.get_or_init(start).as_ref()
+        self.lock_pool().started.get_or_insert_with(start).clone()
+    }
+
+    fn lock_pool(&self) -> MutexGuard<'_, Pool> {
+        self.threads_of_pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many threads run blocks.

@@ -74,7 +74,7 @@ impl Launch {
             // SAFETY: passed on.
             Some(pool) => unsafe {
                 let tasks = self.tasks(pool.current_num_threads() as u64, may_wait);
-                self.run_shared(pool, tasks, rest, device, &failure);
+                self.run_shared(&pool, tasks, rest, device, &failure);
             },
             // SAFETY: passed on.
             None => unsafe {

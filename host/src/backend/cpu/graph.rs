@@ -1,21 +1,25 @@
 //! Graphs on the CPU device: their nodes one after the other, in the order of recording, which is one that
 //! dependencies allow. It must not know what orders the memory that nodes use.
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
 
 use super::device::CpuDevice;
+use super::event::CpuMark;
 use super::execute::Launch;
 use super::memory;
-use super::stream::CpuStream;
+use super::stream::{CpuStream, Queue};
 use crate::backend::failure::Failure;
-use crate::backend::host_fn;
-use crate::error::Result;
+use crate::backend::{host_fn, payload};
+use crate::error::{Error, Result};
 use crate::graph::{ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
 use crate::writers::Flow;
 
 /// An instantiated graph. Launches that have not run keep the steps that they were given.
 pub(crate) struct CpuGraph {
     steps: Arc<[Step]>,
+    /// The last launch: its queue, and its end.
+    last: Option<(Weak<Queue>, CpuMark)>,
 }
 
 /// One node.
@@ -28,14 +32,22 @@ pub(super) struct Step {
 impl CpuGraph {
     pub(crate) fn new(nodes: &[Node]) -> Self {
         let step = |node: &Node| Step { operation: node.operation.clone(), enabled: true };
-        CpuGraph { steps: nodes.iter().map(step).collect() }
+        CpuGraph { steps: nodes.iter().map(step).collect(), last: None }
     }
 
+    /// Enqueues it, after its last launch: as in CUDA, launches of one graph never run at the same time.
+    ///
     /// # Safety
     /// As for `GraphBackend::launch`.
-    pub(crate) unsafe fn launch(&self, stream: &CpuStream, flow: Flow) -> Result<()> {
+    pub(crate) unsafe fn launch(&mut self, stream: &CpuStream, flow: Flow) -> Result<()> {
+        let queue = Arc::downgrade(stream.queue());
+        if let Some((_, end)) = self.last.as_ref().filter(|(last, _)| !Weak::ptr_eq(last, &queue)) {
+            stream.follow(end.clone())?;
+        }
         // SAFETY: passed on.
-        unsafe { stream.replay(self.steps.clone(), flow) }
+        let end = unsafe { stream.replay(self.steps.clone(), flow)? };
+        self.last = Some((queue, end));
+        Ok(())
     }
 
     pub(crate) fn set_operation(&mut self, index: usize, operation: Arc<Operation>) {
@@ -65,6 +77,14 @@ pub(super) unsafe fn run(device: &CpuDevice, steps: &[Step], failure: &Failure) 
     for step in steps.iter().filter(|step| step.enabled) {
         // SAFETY: passed on.
         unsafe { run_operation(device, &step.operation, failure) };
+    }
+}
+
+/// Drops what a launch was given. If nobody else has it, that drops what functions of the host have captured, which may
+/// panic; the stream goes on.
+pub(super) fn let_go(steps: Arc<[Step]>, failure: &Failure) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(steps))) {
+        failure.note(Error::HostFnPanic { message: payload::text(payload) });
     }
 }
 

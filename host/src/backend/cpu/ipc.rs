@@ -13,6 +13,8 @@ mod linux {
     use std::os::unix::fs::MetadataExt;
     use std::ptr::null_mut;
 
+    use super::super::device::CpuDevice;
+    use super::super::memory::out_of_memory;
     use crate::device::Device;
     use crate::error::{Error, Result};
     use crate::ipc::{IpcError, IpcMemoryOrigin};
@@ -22,19 +24,35 @@ mod linux {
         start: *mut u8,
         bytes: usize,
         _file: File,
+        reserved: Option<Reserved>,
+    }
+
+    /// Bytes that are counted as allocated on a device until this is dropped.
+    struct Reserved {
+        device: &'static CpuDevice,
+        bytes: usize,
+    }
+
+    impl Drop for Reserved {
+        fn drop(&mut self) {
+            self.device.release(self.bytes);
+        }
     }
 
     // SAFETY: a mapping, which only its owner ends; it may be used from any thread.
     unsafe impl Send for IpcMemory {}
 
     impl IpcMemory {
-        pub(crate) fn allocate(device: &Device, bytes: usize) -> Result<(Self, IpcMemoryOrigin)> {
-            let out_of_memory = || Error::OutOfMemory {
-                device: device.to_string().into(),
-                requested: bytes as u64,
-                free: None,
-                total: None,
-            };
+        pub(crate) fn allocate(
+            _: &Device,
+            device: &'static CpuDevice,
+            bytes: usize,
+        ) -> Result<(Self, IpcMemoryOrigin)> {
+            let out_of_memory = || out_of_memory(device, bytes);
+            if !device.reserve(bytes) {
+                return Err(out_of_memory());
+            }
+            let reserved = Reserved { device, bytes };
             // SAFETY: the name ends in 0.
             let raw = unsafe {
                 libc::memfd_create(c"ferrogrid".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
@@ -54,7 +72,8 @@ mod linux {
             let inode = file.metadata().map_err(|_| out_of_memory())?.ino();
             let origin =
                 IpcMemoryOrigin::Cpu { process: std::process::id(), file: raw.unsigned_abs(), inode };
-            let memory = IpcMemory::map(file, bytes).map_err(|_| out_of_memory())?;
+            let mut memory = IpcMemory::map(file, bytes).map_err(|_| out_of_memory())?;
+            memory.reserved = Some(reserved);
             Ok((memory, origin))
         }
 
@@ -77,7 +96,7 @@ mod linux {
             if start == libc::MAP_FAILED {
                 return Err(std::io::Error::last_os_error());
             }
-            Ok(IpcMemory { start: start.cast(), bytes, _file: file })
+            Ok(IpcMemory { start: start.cast(), bytes, _file: file, reserved: None })
         }
 
         pub(crate) fn start(&self) -> *mut u8 {
@@ -103,7 +122,11 @@ mod nowhere {
     pub(crate) enum IpcMemory {}
 
     impl IpcMemory {
-        pub(crate) fn allocate(device: &Device, _: usize) -> Result<(Self, IpcMemoryOrigin)> {
+        pub(crate) fn allocate(
+            device: &Device,
+            _: &'static CpuDevice,
+            _: usize,
+        ) -> Result<(Self, IpcMemoryOrigin)> {
             Err(unsupported(device))
         }
 

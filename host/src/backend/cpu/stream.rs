@@ -7,13 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::device::CpuDevice;
+use super::device::{CpuDevice, DeviceUse};
 use super::event::{CpuEvent, CpuMark};
 use super::execute::{Launch, check_resources};
 use super::graph::{self, Step};
 use super::legacy::{self, Role};
 use super::memory;
 use super::spin;
+use crate::account::Account;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
@@ -39,6 +40,8 @@ pub(super) struct Queue {
     /// How many operations have run.
     done: Arc<AtomicU64>,
     failure: Arc<Failure>,
+    /// The device keeps its threads for it.
+    _use: DeviceUse,
 }
 
 /// Where operations enter a queue.
@@ -69,9 +72,11 @@ enum Operation {
     Free {
         pointer: Address,
         bytes: usize,
+        account: Arc<Account>,
     },
     Call(HostFn),
-    Replay(Arc<[Step]>, Flow),
+    /// A graph, and its end.
+    Replay(Arc<[Step]>, Flow, CpuMark),
     Reach(CpuMark),
     /// The last one.
     End(CpuMark),
@@ -89,7 +94,8 @@ unsafe impl Send for Address {}
 impl CpuStream {
     pub(super) fn new(device: &'static CpuDevice) -> Self {
         let (done, failure) = (Arc::default(), Arc::default());
-        let queue = Arc::new(Queue { device, entry: Mutex::new(None), done, failure });
+        let queue = Queue { device, entry: Mutex::new(None), done, failure, _use: DeviceUse::begin(device) };
+        let queue = Arc::new(queue);
         CpuStream { device, queue, role: Role::Independent }
     }
 
@@ -170,16 +176,18 @@ impl CpuStream {
         memory::allocate(self.device, bytes, contents).inspect_err(|_| self.device.release(bytes))
     }
 
+    /// Frees memory in the order of the stream, and only then enters that in `account`.
+    ///
     /// # Safety
     /// As for `StreamInner::free`.
-    pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize) {
+    pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize, account: &Arc<Account>) {
         if !self.queue.is_started() {
-            self.device.release(bytes);
             // SAFETY: nothing was ever enqueued here, and all uses elsewhere come before.
-            return unsafe { memory::free(pointer, bytes) };
+            return unsafe { free(self.device, pointer, bytes, account) };
         }
         // If the worker thread is gone, the memory is given up.
-        let _ = self.push(Operation::Free { pointer: Address(pointer), bytes });
+        let (pointer, account) = (Address(pointer), account.clone());
+        let _ = self.push(Operation::Free { pointer, bytes, account });
     }
 
     /// # Safety
@@ -242,12 +250,19 @@ impl CpuStream {
         self.push(Operation::Launch(Launch { kernel, shape, params }, flow))
     }
 
-    /// Enqueues a graph.
+    /// Enqueues a graph; its end.
     ///
     /// # Safety
     /// The memory of its nodes is ordered here for their uses.
-    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>, flow: Flow) -> Result<()> {
-        self.push(Operation::Replay(steps, flow))
+    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>, flow: Flow) -> Result<CpuMark> {
+        let end = CpuMark::new();
+        self.push(Operation::Replay(steps, flow, end.clone()))?;
+        Ok(end)
+    }
+
+    /// Makes later work here start after `end`, whether that failed or not.
+    pub(super) fn follow(&self, end: CpuMark) -> Result<()> {
+        self.push(Operation::Wait(end))
     }
 
     fn push(&self, operation: Operation) -> Result<()> {
@@ -321,7 +336,11 @@ impl Queue {
     fn start(&self) -> Result<Sender<Operation>> {
         let (sender, receiver) = channel();
         let (device, done, failure) = (self.device, self.done.clone(), self.failure.clone());
-        let work = move || run(device, &receiver, &done, &failure);
+        let in_use = DeviceUse::begin(device);
+        let work = move || {
+            let _in_use = in_use;
+            run(device, &receiver, &done, &failure);
+        };
         let spawned = thread::Builder::new().name("ferrogrid-stream".into()).spawn(work);
         spawned.map_err(|error| Error::WorkerThread { reason: error.to_string().into() })?;
         Ok(sender)
@@ -330,6 +349,15 @@ impl Queue {
     fn entry(&self) -> MutexGuard<'_, Option<Entry>> {
         self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// # Safety
+/// As for `memory::free`, with memory that is counted on `device` and in `account`.
+unsafe fn free(device: &CpuDevice, pointer: *mut u8, bytes: usize, account: &Account) {
+    // SAFETY: passed on.
+    unsafe { memory::free(pointer, bytes) };
+    device.release(bytes);
+    account.give_back(bytes);
 }
 
 /// The next operation; `None` if there will be none.
@@ -357,19 +385,20 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
             },
             // SAFETY: as above.
             Operation::Fill { target, pattern, count } => unsafe { memory::fill(target.0, &pattern, count) },
-            Operation::Free { pointer, bytes } => {
-                device.release(bytes);
-                // SAFETY: as above; all uses come before.
-                unsafe { memory::free(pointer.0, bytes) }
-            }
+            // SAFETY: as above; all uses come before.
+            Operation::Free { pointer, bytes, account } => unsafe {
+                free(device, pointer.0, bytes, &account);
+            },
             // SAFETY: as above; the two do not overlap.
             Operation::CopyRows { target, source, rows } => unsafe {
                 memory::copy_rows(target.0, source.0, rows);
             },
-            Operation::Replay(steps, flow) => {
+            Operation::Replay(steps, flow, end) => {
                 let of_graph = Failure::default();
                 // SAFETY: as above, for the memory of all nodes.
                 unsafe { graph::run(device, &steps, &of_graph) };
+                graph::let_go(steps, &of_graph);
+                end.reach(&of_graph);
                 let faults = of_graph.pending();
                 faults.iter().for_each(|fault| failure.note_shared(fault));
                 flow.end(faults.into_iter().next(), failure);

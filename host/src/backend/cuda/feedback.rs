@@ -19,7 +19,6 @@ use ferrogrid_device::output::OUTPUT_SYMBOL;
 use self::panic::PanicRecord;
 use self::print::PrintBuffer;
 use super::device::CudaDevice;
-use super::driver::Code;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::output::Output;
@@ -86,13 +85,16 @@ impl Feedback {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells a freshly loaded module of `device`, whose context is bound, where to write. Modules that
-    /// neither panic with a message nor print have no such variables.
-    pub(super) fn connect(&self, device: &CudaDevice, module: CUmodule) -> Result<()> {
-        if let Some(variable) = variable(device, module, FAILURE_SYMBOL)? {
+    /// Tells a freshly loaded module of `device`, whose context is bound, where to write. `ptx` is the module's text, or
+    /// that of which its machine code was made. Modules that neither panic with a message nor print have no such
+    /// variables, and are not asked for them: to tools that watch the driver that would be an error of the program.
+    pub(super) fn connect(&self, device: &CudaDevice, module: CUmodule, ptx: &str) -> Result<()> {
+        if defines(ptx, FAILURE_SYMBOL) {
+            let variable = variable(device, module, FAILURE_SYMBOL)?;
             set(device, variable, self.record(device)?.address())?;
         }
-        if let Some(variable) = variable(device, module, OUTPUT_SYMBOL)? {
+        if defines(ptx, OUTPUT_SYMBOL) {
+            let variable = variable(device, module, OUTPUT_SYMBOL)?;
             let make = || PrintBuffer::new(device, self.capacity.load(Ordering::Relaxed));
             let buffer = self.buffer.get_or_init(make).as_ref();
             set(device, variable, buffer.map_err(Error::clone)?.address())?;
@@ -144,17 +146,25 @@ impl Feedback {
     }
 }
 
-/// The address of a module's variable, if it has it.
-fn variable(device: &CudaDevice, module: CUmodule, name: &str) -> Result<Option<u64>> {
+/// Whether `ptx` defines the variable `symbol`, in the words of the build step, which writes each definition on a line of
+/// its own.
+fn defines(ptx: &str, symbol: &str) -> bool {
+    ptx.match_indices(symbol).any(|(at, _)| {
+        let line = &ptx[ptx[..at].rfind('\n').map_or(0, |end| end + 1)..];
+        let rest = line.strip_prefix(".visible .global .align 8 .u64 ");
+        rest.and_then(|rest| rest.strip_prefix(symbol)).is_some_and(|rest| rest.starts_with([' ', ';']))
+    })
+}
+
+/// The address of a module's variable, which is a `u64`.
+fn variable(device: &CudaDevice, module: CUmodule, name: &str) -> Result<u64> {
     let symbol = CString::new(name).unwrap_or_default();
     let (mut address, mut bytes) = (0, 0);
     // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
     let code = unsafe { device.driver().module_global(&mut address, &mut bytes, module, symbol.as_ptr()) };
-    if code == Code::NOT_FOUND {
-        return Ok(None);
-    }
     device.check(code, "cuModuleGetGlobal", name)?;
-    Ok((bytes == size_of::<u64>()).then_some(address))
+    debug_assert_eq!(bytes, size_of::<u64>(), "{name}");
+    Ok(address)
 }
 
 fn set(device: &CudaDevice, variable: u64, value: u64) -> Result<()> {
@@ -183,3 +193,25 @@ impl Mapped {
 
 /// The record is written as whole by the device.
 const _: () = assert!(size_of::<FailureRecord>().is_multiple_of(16));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_found_where_they_are_defined() {
+        const DEFINED: &str = ".visible .global .align 8 .u64 __ferrogrid_failure = 0;\n";
+        let with = |line: &str| format!(".version 7.0\n{line}.visible .entry k()\n{{\n\tret;\n}}\n");
+        assert!(defines(&with(DEFINED), FAILURE_SYMBOL));
+        assert!(defines(DEFINED, FAILURE_SYMBOL) && !defines(DEFINED, OUTPUT_SYMBOL));
+        for other in [
+            "",
+            ".extern .global .align 8 .u64 __ferrogrid_failure;\n",
+            "// .visible .global .align 8 .u64 __ferrogrid_failure = 0;\n",
+            ".visible .global .align 8 .u64 __ferrogrid_failures = 0;\n",
+            "\tld.global.b64 \t%rd1, [__ferrogrid_failure];\n",
+        ] {
+            assert!(!defines(&with(other), FAILURE_SYMBOL), "{other}");
+        }
+    }
+}

@@ -107,10 +107,16 @@ impl LoadedFunction {
     }
 
     /// The size of each parameter; `None` where the driver cannot tell.
-    pub(crate) fn parameter_sizes(self) -> Result<Option<Vec<usize>>> {
+    ///
+    /// It tells how many there are only by refusing the next. Tools that watch the driver report that, so it is not asked
+    /// where the text has `declared` the very sizes that were found so far.
+    pub(crate) fn parameter_sizes(self, declared: Option<&[usize]>) -> Result<Option<Vec<usize>>> {
         self.device.bind()?;
         let mut sizes = Vec::new();
         loop {
+            if declared == Some(&sizes) {
+                return Ok(Some(sizes));
+            }
             let (mut offset, mut size) = (0, 0);
             // SAFETY: both are valid for the call, and the function is loaded.
             let code = unsafe {

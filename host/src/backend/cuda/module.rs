@@ -115,26 +115,30 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
             capability: device.capability(),
         });
     }
-    let module = load_best(device, name, &candidates)?;
-    device.feedback().connect(device, module)?;
+    let (module, ptx) = load_best(device, name, &candidates)?;
+    device.feedback().connect(device, module, ptx.text)?;
     modules.insert(id, Handle(module));
     Ok(module)
 }
 
-/// The first of `candidates` that loads. A driver may be older than the PTX version of the best.
-fn load_best(device: &CudaDevice, name: &'static str, candidates: &[Ptx]) -> Result<CUmodule> {
+/// The first of `candidates` that loads, and which it is. A driver may be older than the PTX version of the best.
+fn load_best<'a>(
+    device: &CudaDevice,
+    name: &'static str,
+    candidates: &'a [Ptx],
+) -> Result<(CUmodule, &'a Ptx)> {
     let mut refusals = String::new();
     for ptx in candidates {
         // A driver older than the ptxas may refuse it; then it compiles the PTX.
         match ptx.machine_code(device.capability()).map(|cubin| load_cubin(device, cubin)) {
-            Some(Ok(module)) => return Ok(module),
+            Some(Ok(module)) => return Ok((module, ptx)),
             Some(Err(refusal)) => {
                 let _ = writeln!(refusals, "{} (machine code): {refusal}", ptx.arch);
             }
             None => {}
         }
         match load(device, ptx) {
-            Ok(module) => return Ok(module),
+            Ok(module) => return Ok((module, ptx)),
             Err(refusal) => {
                 let (major, minor) = ptx.version;
                 let _ = writeln!(refusals, "{} (PTX {major}.{minor}): {refusal}", ptx.arch);

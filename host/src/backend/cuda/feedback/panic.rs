@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use ferrogrid_device::failure::{BOUNDS, COMPLETE, FREE, FailureRecord, MESSAGE, MESSAGE_BYTES};
 
 use super::super::device::CudaDevice;
-use super::{Mapped, addresses, set};
+use super::addresses::{self, Source};
+use super::{Mapped, set};
 use crate::error::Result;
 
 /// The record of a device, in memory that its threads write to.
@@ -73,6 +74,15 @@ impl PanicRecord {
         // SAFETY: a complete record is written by nobody until its state is `FREE`; all of its bits are
         // numbers.
         let record = unsafe { &*self.record() };
+        let panic = Panic::read(record, device);
+        self.state().store(FREE, Ordering::Release);
+        Some(panic)
+    }
+}
+
+impl Panic {
+    /// What `record` says; its addresses are those of `device`.
+    fn read(record: &FailureRecord, device: &impl Source) -> Self {
         let message = match record.kind {
             BOUNDS => {
                 format!("index out of bounds: the len is {} but the index is {}", record.second, record.first)
@@ -83,16 +93,14 @@ impl PanicRecord {
             }
             _ => addresses::text(device, record.first, record.second),
         };
-        let panic = Panic {
+        Panic {
             message,
             file: addresses::text(device, record.file, record.file_length),
             line: record.line,
             column: record.column,
             block: record.block,
             thread: record.thread,
-        };
-        self.state().store(FREE, Ordering::Release);
-        Some(panic)
+        }
     }
 }
 
@@ -104,4 +112,55 @@ fn counter(device: &CudaDevice) -> Result<u64> {
     device.check(code, "cuMemAlloc", "8 bytes")?;
     set(device, address, 0)?;
     Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::addresses::tests::{START, memory, split, words};
+    use super::*;
+
+    /// The bytes of a record with `kind`, and values of its message, without the device's words at its end.
+    fn record(kind: u32, first: u64, second: u64, message: &[u64]) -> FailureRecord {
+        let mut all = [0; MESSAGE_BYTES / 8];
+        all[..message.len()].copy_from_slice(message);
+        let [block, thread] = [[1, 0, 0], [2, 0, 0]];
+        let (state, line, column, file, file_length, alarm) = (COMPLETE, 3, 9, START + 1, 3, 0);
+        FailureRecord {
+            state,
+            kind,
+            block,
+            thread,
+            line,
+            column,
+            file,
+            file_length,
+            first,
+            second,
+            alarm,
+            message: all,
+        }
+    }
+
+    #[test]
+    fn fuzz_panic_records() {
+        let seed = |kind: u64, first: u64, second: u64| {
+            let numbers = [kind, first, second, START + 1, 3];
+            let words: Vec<u64> = numbers.into_iter().chain(words()).collect();
+            [memory(), words.iter().flat_map(|word| word.to_le_bytes()).collect()].concat()
+        };
+        let bytes = 8 * words().len() as u64;
+        let seeds = [seed(MESSAGE.into(), 0, bytes), seed(BOUNDS.into(), 7, 5), seed(0, START, 9)];
+        crate::fuzz::survive(&seeds, |bytes| {
+            let (memory, words) = split(bytes);
+            let [kind, first, second, file, file_length, message @ ..] = words.as_slice() else { return };
+            let message = &message[..message.len().min(MESSAGE_BYTES / 8)];
+            let record = FailureRecord {
+                file: *file,
+                file_length: *file_length,
+                ..record(*kind as u32, *first, *second, message)
+            };
+            let panic = Panic::read(&record, &memory);
+            assert_eq!((panic.line, panic.column, panic.block, panic.thread), (3, 9, [1, 0, 0], [2, 0, 0]));
+        });
+    }
 }
