@@ -229,7 +229,7 @@ impl<'a> Plan<'a> {
         }
         // The facade as cargo names it is that of the package built last; it is kept above.
         let others = artifacts.iter().filter(|artifact| artifact.package != FACADE_NAME);
-        let mut inputs = Inputs::of(&messages, &self.package.workspace_root);
+        let mut inputs = Inputs::of(&messages);
         inputs.files.remove(&folder.join("lib.rs"));
         Ok(Libraries { crates, beneath: others.filter_map(library).collect(), inputs })
     }

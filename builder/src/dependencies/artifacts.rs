@@ -22,17 +22,15 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// From cargo's messages: the dep-info of each crate, build scripts and proc macros included, and what build
-    /// scripts told cargo to watch. Paths in them are relative to `folder`, where cargo ran.
-    pub(super) fn of(messages: &str, folder: &Path) -> Self {
+    /// scripts told cargo to watch. Relative paths are the facade's own, which the build step writes itself.
+    pub(super) fn of(messages: &str) -> Self {
         let mut inputs = Inputs::default();
         for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             match message["reason"].as_str() {
                 Some("compiler-artifact") => {
                     let files =
                         message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                    files
-                        .filter_map(|file| dep_info(Path::new(file)))
-                        .for_each(|it| inputs.read(&it, folder));
+                    files.filter_map(|file| dep_info(Path::new(file))).for_each(|it| inputs.read(&it));
                 }
                 Some("build-script-executed") => {
                     let out = Path::new(message["out_dir"].as_str().unwrap_or_default());
@@ -56,7 +54,7 @@ impl Inputs {
     }
 
     /// `target: file file` and `# env-dep:NAME=value`.
-    fn read(&mut self, dep_info: &str, folder: &Path) {
+    fn read(&mut self, dep_info: &str) {
         for line in dep_info.lines() {
             if let Some(variable) = line.strip_prefix("# env-dep:") {
                 let name = variable.split('=').next().unwrap_or(variable);
@@ -65,7 +63,7 @@ impl Inputs {
                     self.variables.insert(name.to_owned());
                 }
             } else if let Some((_, files)) = line.split_once(": ") {
-                self.files.extend(split_escaped(files).map(|file| folder.join(file)));
+                self.files.extend(split_escaped(files).map(PathBuf::from).filter(|file| file.is_absolute()));
             }
         }
     }
