@@ -25,9 +25,10 @@ pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
     let limit = constants::limit(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, options));
     quote! {
-        // `Float` has methods that std has under the same names but not yet on stable (`x.erf()`). Parameters are written
-        // without lifetimes, `t: Thread<1>`: whose they are, the expansion decides.
-        #[allow(unstable_name_collisions, elided_lifetimes_in_paths)]
+        // `Float` has methods that std has under the same names but not yet on stable (`x.erf()`).
+        #[allow(unstable_name_collisions)]
+        // Parameters are written without lifetimes, `t: Thread<1>`: whose they are, the expansion decides.
+        #[allow(elided_lifetimes_in_paths)]
         #(#attributes)*
         #visibility mod #name {
             #items
