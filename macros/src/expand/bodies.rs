@@ -82,7 +82,8 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     quote! {
         #[doc(hidden)]
         #[inline]
-        #[allow(clippy::too_many_arguments)]
+        // A kernel takes what a launch gives: by value, and as many as it likes.
+        #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
         #function
         #[doc(hidden)]
         #[inline]

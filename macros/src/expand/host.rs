@@ -30,6 +30,8 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
         #cfg
         // `Float` has methods that std has under the same names but not yet on stable (`x.erf()`).
         #[allow(unstable_name_collisions)]
+        // Parameters are written without lifetimes, `t: Thread<1>`: whose they are, the expansion decides.
+        #[allow(elided_lifetimes_in_paths)]
         #(#attributes)*
         #visibility mod #name {
             #items

@@ -103,7 +103,6 @@ pub(super) fn token(thread: &Expr) -> TokenStream {
     // SAFETY of the `unsafe` block: this room has shown that all threads come here together.
     quote_spanned! {span=>
         ::ferrogrid::device::uniform::Together::new(&#thread, {
-            #[allow(unsafe_code)]
             const SHOWN: #shown = unsafe { #shown::new() };
             SHOWN
         })
