@@ -1,6 +1,7 @@
 //! Expansion of a module: reads it, then makes the half that was asked for. It must not know the
 //! grammar (that is `ferrogrid-syntax`) nor what either half looks like.
 
+mod abort;
 mod bodies;
 mod constants;
 mod device;

@@ -12,7 +12,7 @@ use super::bodies::{self, body_name};
 use super::instances::{
     chosen, instance_marker, instance_name, instance_trait, instances, launch_bounds, static_name,
 };
-use super::{constants, extent_type, generic, shared};
+use super::{abort, constants, extent_type, generic, shared};
 
 /// The module with launch functions in place of its kernels.
 pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
@@ -23,6 +23,7 @@ pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
     let image = image(module, options);
     let constants = module.constants.iter().map(|it| constants::on_host(module, it));
     let limit = constants::limit(module);
+    let warning = abort::warning(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, options));
     quote! {
         // `Float` has methods that std has under the same names but not yet on stable (`x.erf()`).
@@ -34,6 +35,7 @@ pub(super) fn module(module: &Module, options: ModuleOptions) -> TokenStream {
             #image
             #(#constants)*
             #limit
+            #warning
             #(#kernels)*
         }
     }
