@@ -72,6 +72,13 @@ impl Completion<'_> {
         self.event.get().is_complete()
     }
 
+    /// Hands on what kernels have printed, if it is of a stream.
+    pub(crate) fn deliver_output(&self) {
+        if let Some(stream) = &self.stream {
+            stream.device().deliver_output();
+        }
+    }
+
     /// Reports as the future does; waits, if this is the future of a stream.
     pub(crate) fn finish(&self) -> Result<()> {
         match &self.stream {

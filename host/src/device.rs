@@ -9,7 +9,7 @@ use crate::backend::cuda::{self, CudaDevice};
 use crate::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
 use crate::grid::Limits;
-use crate::output::{self, Sink};
+use crate::output::Sink;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
 use crate::stream_options::StreamOptions;
@@ -161,7 +161,6 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn cpu() -> Device {
-        output::connect_cpu();
         Device { backend: DeviceBackend::Cpu(CpuDevice::get()) }
     }
 
@@ -375,8 +374,10 @@ impl Device {
     /// Hands what kernels of this device print to `sink` from now on, one call for each `println!` or
     /// `print!`, with its line end. Without this it goes to standard output.
     ///
-    /// Text of a GPU arrives while some thread waits for the device (`synchronize`, `download`), on that
-    /// thread. Text of the CPU device arrives at once, on the threads that run kernels.
+    /// Text arrives while some thread waits for the device or asks whether its work has run (`synchronize`, `download`,
+    /// `is_complete`), on that thread, and never on a thread that runs kernels. Nothing is locked meanwhile: `sink` may
+    /// wait for streams itself, print, or set another sink; and if it panics, so does the call that waits. If several
+    /// threads wait at the same time, each hands on a part. Each device has a sink of its own.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -427,12 +428,20 @@ impl Device {
     fn lead_output(&self, sink: Option<Sink>) {
         match &self.backend {
             DeviceBackend::Cuda(device) => device.set_output(sink),
-            DeviceBackend::Cpu(_) => output::CPU.set(sink),
+            DeviceBackend::Cpu(device) => device.output().set(sink),
         }
     }
 
-    /// Sets the size of the buffer in which a GPU collects printed text until somebody waits for it, in
-    /// bytes, rounded up to a power of two; 1 MiB if it is not set. The CPU device has no such buffer.
+    /// Hands on what kernels have printed, by a thread that has waited or asked for their work.
+    pub(crate) fn deliver_output(&self) {
+        match &self.backend {
+            DeviceBackend::Cuda(device) => device.deliver_output(),
+            DeviceBackend::Cpu(device) => device.output().deliver_kept(),
+        }
+    }
+
+    /// Sets how many bytes of printed text the device keeps until somebody waits for it, rounded up to a power of two:
+    /// if it is not set, 1 MiB on a GPU and 64 MiB on the CPU device. What does not fit is lost, and counted.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -444,7 +453,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::OutputCapacity`] for less than 4 KiB or more than 1 GiB; [`Error::OutputInUse`] if kernels
-    /// that print have been loaded.
+    /// that print have been loaded on a GPU.
     pub fn set_output_capacity(&self, bytes: usize) -> Result<()> {
         const LEAST: usize = 1 << 12;
         const MOST: usize = 1 << 30;
@@ -453,7 +462,10 @@ impl Device {
         }
         match &self.backend {
             DeviceBackend::Cuda(device) => device.set_output_capacity(bytes.next_power_of_two()),
-            DeviceBackend::Cpu(_) => Ok(()),
+            DeviceBackend::Cpu(device) => {
+                device.output().set_capacity(bytes.next_power_of_two());
+                Ok(())
+            }
         }
     }
 

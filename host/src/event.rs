@@ -238,7 +238,9 @@ impl Event {
     /// # Errors
     /// If the device has failed. Failures of kernels on the CPU device are reported by their stream.
     pub fn synchronize(&self) -> Result<()> {
-        profile::observe_host(&self.device, Work::Synchronize, || self.backend.synchronize())
+        let waited = profile::observe_host(&self.device, Work::Synchronize, || self.backend.synchronize());
+        self.device.deliver_output();
+        waited
     }
 
     /// Whether the work before the event has run (`cuEventQuery`).
@@ -246,7 +248,9 @@ impl Event {
     /// # Errors
     /// If the device has failed. Not to be ready is no error.
     pub fn is_complete(&self) -> Result<bool> {
-        self.backend.is_complete()
+        let complete = self.backend.is_complete();
+        self.device.deliver_output();
+        complete
     }
 
     /// The time from `earlier` to this event (`cuEventElapsedTime`; half a microsecond of
@@ -311,6 +315,6 @@ impl Event {
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event").field("complete", &self.is_complete().ok()).finish_non_exhaustive()
+        f.debug_struct("Event").field("complete", &self.backend.is_complete().ok()).finish_non_exhaustive()
     }
 }

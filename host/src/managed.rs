@@ -212,6 +212,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// The failure of that work, as [`Stream::synchronize`]; or of the device.
     pub fn read(&self) -> Result<&[T]> {
         self.memory().wait_on_host(Use::Read)?;
+        self.device().deliver_output();
         self.memory().writers().sources().check()?;
         let view = self.view();
         // SAFETY: the host can read managed memory; every element is initialised, as in any buffer; work
@@ -225,6 +226,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// As [`ManagedBuffer::read`].
     pub fn write(&mut self) -> Result<&mut [T]> {
         self.memory().wait_on_host(Use::Write)?;
+        self.device().deliver_output();
         self.memory().writers().sources().check()?;
         let view = self.buffer.view_mut();
         // SAFETY: the host can write managed memory; every element is initialised, as in any buffer; work

@@ -150,6 +150,18 @@ mod tests {
         assert_eq!(order.owner.load(Ordering::Relaxed), 2);
     }
 
+    /// What the host reads of managed memory comes after all who wrote a part of it.
+    #[test]
+    fn the_host_waits_for_who_wrote_a_part() {
+        let streams = Model::streams();
+        let order = Order::new(streams[0].clone());
+        order.begin(&streams[1], Use::WritePart).unwrap();
+        order.begin(&streams[2], Use::Read).unwrap();
+        let ids = |usage| order.earlier(usage).iter().map(|stream| stream.id()).collect::<Vec<_>>();
+        assert_eq!(ids(Use::Read), [1, 2]);
+        assert_eq!(ids(Use::Write), [1, 2, 3]);
+    }
+
     /// Against a model: every sequence of uses, on any streams, orders each write with all uses before
     /// it, and each read with all writes before it.
     #[test]

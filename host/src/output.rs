@@ -1,40 +1,144 @@
-//! Where text that kernels print goes: to standard output, or to a function that the user sets. It must
-//! not know how the text comes from a device.
+//! Text that kernels print: kept by its device until a thread waits, and then handed, on that thread, to standard output
+//! or to a function that the user sets.
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::Write;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::ptr::{from_ref, null};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::backend::cpu;
 
-/// What is called with each printed text.
 pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The target of one device's text.
+/// Where the text of a device goes, and what of it has not got there.
 pub(crate) struct Output {
     sink: RwLock<Option<Sink>>,
+    kept: Mutex<Kept>,
+    /// How many texts are kept, for those who look without the lock.
+    count: AtomicUsize,
 }
 
-/// The target of the CPU device's text.
-pub(crate) static CPU: Output = Output::new();
+/// Text of the CPU device that waits for a thread to wait. A GPU's is in a buffer of the device.
+struct Kept {
+    texts: VecDeque<String>,
+    bytes: usize,
+    capacity: usize,
+    /// Texts for which there was no room.
+    lost: usize,
+}
 
-/// Leads what kernels print natively to [`CPU`].
+/// The bytes that the CPU device keeps if nobody says otherwise.
+const DEFAULT_CAPACITY: usize = 64 << 20;
+
+thread_local! {
+    /// The device whose kernel runs on this thread, by its output; null if none does.
+    static PRINTING: Cell<*const Output> = const { Cell::new(null()) };
+    /// The devices whose text this thread is handing on.
+    static DELIVERING: RefCell<Vec<*const Output>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lets kernels on CPU devices print.
 pub(crate) fn connect_cpu() {
-    // What is written to, and memory, must not be left in the middle if the kernel's stack is used up here.
-    ferrogrid_device::output::connect(|text| cpu::holding(|| CPU.deliver(&fmt::format(text))));
+    // Memory must not be left in the middle if the kernel's stack is used up here.
+    ferrogrid_device::output::connect(|text| cpu::holding(|| print(text)));
+}
+
+fn print(text: fmt::Arguments<'_>) {
+    // SAFETY: `Printing` holds a borrow of it while it is there.
+    match unsafe { PRINTING.get().as_ref() } {
+        Some(output) => output.keep(fmt::format(text)),
+        // Device code that the host calls itself.
+        None => std::print!("{text}"),
+    }
+}
+
+/// While it is there, what kernels print on this thread is kept by a device.
+pub(crate) struct Printing<'a> {
+    before: *const Output,
+    _output: &'a Output,
+}
+
+impl<'a> Printing<'a> {
+    pub(crate) fn to(output: &'a Output) -> Self {
+        Printing { before: PRINTING.replace(output), _output: output }
+    }
+}
+
+impl Drop for Printing<'_> {
+    fn drop(&mut self) {
+        PRINTING.set(self.before);
+    }
 }
 
 impl Output {
     pub(crate) const fn new() -> Self {
-        Output { sink: RwLock::new(None) }
+        let kept = Kept { texts: VecDeque::new(), bytes: 0, capacity: DEFAULT_CAPACITY, lost: 0 };
+        Output { sink: RwLock::new(None), kept: Mutex::new(kept), count: AtomicUsize::new(0) }
     }
 
-    /// From now on text goes to `sink`; with `None`, to standard output.
     pub(crate) fn set(&self, sink: Option<Sink>) {
-        *self.sink.write().unwrap_or_else(PoisonError::into_inner) = sink;
+        let mut place = self.sink.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *place, sink);
+        drop(place);
+        // Without the lock: what a sink does when it is dropped is its business.
+        drop(before);
     }
 
-    /// Hands on one text. No lock is held meanwhile: the function may use the device.
+    /// Sets how many bytes are kept until a thread waits.
+    pub(crate) fn set_capacity(&self, bytes: usize) {
+        self.lock().capacity = bytes;
+    }
+
+    /// Keeps `text` until a thread waits.
+    fn keep(&self, text: String) {
+        let mut kept = self.lock();
+        if kept.capacity - kept.bytes.min(kept.capacity) < text.len() {
+            kept.lost += 1;
+        } else {
+            kept.bytes += text.len();
+            kept.texts.push_back(text);
+        }
+        self.count.store(kept.texts.len() + usize::from(kept.lost > 0), Ordering::Relaxed);
+    }
+
+    /// Hands on what is kept so far, by a thread that waits for the device. Nothing is locked meanwhile, so the sink may
+    /// do as it likes; if it waits itself, that hands on nothing more of this device.
+    pub(crate) fn deliver_kept(&self) {
+        let mut rest = self.count.load(Ordering::Relaxed);
+        if rest == 0 {
+            return;
+        }
+        let Some(_delivering) = Delivering::begin(self) else { return };
+        while rest > 0
+            && let Some(text) = self.next()
+        {
+            self.deliver(&text);
+            rest -= 1;
+        }
+    }
+
+    fn next(&self) -> Option<String> {
+        let mut kept = self.lock();
+        let text = kept.texts.pop_front();
+        let text = match text {
+            Some(text) => {
+                kept.bytes -= text.len();
+                text
+            }
+            None if kept.lost > 0 => {
+                let (lost, capacity) = (std::mem::take(&mut kept.lost), kept.capacity);
+                format!("[{lost} printed texts were lost: the buffer of {capacity} bytes was full]\n")
+            }
+            None => return None,
+        };
+        self.count.store(kept.texts.len() + usize::from(kept.lost > 0), Ordering::Relaxed);
+        Some(text)
+    }
+
+    /// Hands on `text`, by a thread that waits for the device.
     pub(crate) fn deliver(&self, text: &str) {
         let sink = self.sink.read().unwrap_or_else(PoisonError::into_inner).clone();
         match sink {
@@ -42,5 +146,33 @@ impl Output {
             // As with a program's own output that nobody reads any more, there is nothing to be done.
             None => drop(std::io::stdout().lock().write_all(text.as_bytes())),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// While it is there, this thread hands on text of a device.
+struct Delivering(*const Output);
+
+impl Delivering {
+    /// `None` if it does so already, further out, or is about to end.
+    fn begin(output: &Output) -> Option<Self> {
+        let output = from_ref(output);
+        let is_first = DELIVERING.try_with(|delivering| {
+            let mut delivering = delivering.borrow_mut();
+            let is_first = !delivering.contains(&output);
+            delivering.extend(is_first.then_some(output));
+            is_first
+        });
+        is_first.unwrap_or(false).then(|| Delivering(output))
+    }
+}
+
+impl Drop for Delivering {
+    fn drop(&mut self) {
+        // If the thread is ending, there is no list any more.
+        let _ = DELIVERING.try_with(|delivering| delivering.borrow_mut().retain(|output| *output != self.0));
     }
 }

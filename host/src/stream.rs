@@ -123,7 +123,9 @@ impl Stream {
     /// # Ok(()) }
     /// ```
     pub fn is_complete(&self) -> Result<bool> {
-        self.inner.backend.is_complete()
+        let complete = self.inner.backend.is_complete();
+        self.device().deliver_output();
+        complete
     }
 
     pub(crate) fn inner(&self) -> &Arc<StreamInner> {

@@ -107,19 +107,23 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// As [`Device::new_stream`].
+    /// As [`Device::new_stream`]; [`Error::Unsupported`] while the thread ends, in the destructor of one of its
+    /// thread-local values.
     pub fn per_thread_stream(&self) -> Result<Arc<Stream>> {
         thread_local! {
             static STREAMS: RefCell<Vec<Arc<Stream>>> = const { RefCell::new(Vec::new()) };
         }
-        STREAMS.with_borrow_mut(|streams| {
+        let found = STREAMS.try_with(|streams| {
+            let mut streams = streams.borrow_mut();
             if let Some(stream) = streams.iter().find(|stream| stream.device() == self) {
                 return Ok(stream.clone());
             }
             let stream = Arc::new(self.new_stream_with(StreamOptions::new().ordered_with_legacy())?);
             streams.push(stream.clone());
             Ok(stream)
-        })
+        });
+        let ending = "the thread is ending, and its streams are gone";
+        found.unwrap_or_else(|_| Err(Error::unsupported("Device::per_thread_stream", self, ending)))
     }
 }
 

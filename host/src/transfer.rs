@@ -171,7 +171,10 @@ impl<T: DeviceCopy> Transfer<T> {
     /// # Errors
     /// If the device has failed.
     pub fn is_complete(&self) -> Result<bool> {
-        self.completion.as_ref().map_or(Ok(true), Completion::is_complete)
+        let Some(completion) = &self.completion else { return Ok(true) };
+        let complete = completion.is_complete();
+        completion.deliver_output();
+        complete
     }
 
     /// Waits until the copy has run, and gives the memory of the host back.
@@ -222,6 +225,7 @@ impl<T: DeviceCopy> Drop for Transfer<T> {
 
 impl<T: DeviceCopy> fmt::Debug for Transfer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transfer").field("complete", &self.is_complete().ok()).finish_non_exhaustive()
+        let complete = self.completion.as_ref().map_or(Some(true), |it| it.is_complete().ok());
+        f.debug_struct("Transfer").field("complete", &complete).finish_non_exhaustive()
     }
 }

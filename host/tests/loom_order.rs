@@ -222,6 +222,34 @@ fn readers_that_are_gone_are_waited_for_by_who_removes_them() {
     });
 }
 
+/// One thread enqueues and lets go of its stream, while another begins to write a part: it may have waited for that
+/// stream before that enqueued, and then must not forget it.
+#[test]
+fn a_part_written_while_a_stream_closes_does_not_make_its_last_work_forgotten() {
+    for usage in [Use::WritePart, Use::Read] {
+        orders(move || {
+            let queues: [_; 4] = Queue::several();
+            let order = Arc::new(Order::new(queues[0].clone()));
+            // Entered already: what is enqueued below is the end of this use.
+            let Ok(()) = order.begin(&queues[1], usage);
+            let closing = {
+                let queue = queues[1].clone();
+                thread::spawn(move || {
+                    let work = queue.enqueue();
+                    queue.close();
+                    work
+                })
+            };
+            let part = launch(&order, &queues[2], Use::WritePart);
+            let closed = closing.join().unwrap();
+            let write = launch(&order, &queues[3], Use::Write);
+            for earlier in [part, closed] {
+                assert!(write.comes_after(&earlier), "{write:?} overwrites what {earlier:?} uses");
+            }
+        });
+    }
+}
+
 /// A launch of a graph: it enters its use of each buffer, and enqueues after that.
 fn replay(slots: &[(&Order<Queue>, Use)], stream: &Arc<Queue>) -> Work {
     for (order, usage) in slots {

@@ -1,5 +1,6 @@
 //! Expansion of a module: reads it, then makes the half that was asked for.
 
+mod abort;
 mod bodies;
 mod code;
 mod constants;

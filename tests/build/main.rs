@@ -109,6 +109,20 @@ fn is_of_outside(path: &Path) -> bool {
 }
 
 #[test]
+fn a_profile_whose_panics_abort_is_warned_of() {
+    let outside = Outside::new();
+    let mut cargo = outside.cargo(&["build"]);
+    let output = cargo.env("CARGO_PROFILE_DEV_PANIC", "abort").output().unwrap();
+    let text = stderr(&output);
+    assert!(output.status.success(), "{text}");
+    let warning =
+        "with `panic = \"abort\"` in the profile, a kernel that fails on the CPU device ends the process";
+    assert!(text.contains(warning) && text.contains("src/main.rs"), "{text}");
+    let output = outside.cargo(&["build"]).output().unwrap();
+    assert!(!stderr(&output).contains("abort"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_crate_outside_the_workspace_builds_and_runs() {
     let outside = Outside::new();
     let output = outside.run();

@@ -13,7 +13,7 @@ use super::code::Code;
 use super::instances::{
     chosen, instance_marker, instance_name, instance_trait, instances, launch_bounds, static_name,
 };
-use super::{constants, extent_type, generic, layout, shared};
+use super::{abort, constants, extent_type, generic, layout, shared};
 
 /// The module with launch functions in place of its kernels, where `cfg` holds.
 pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStream {
@@ -24,6 +24,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     let (image, embedded) = (image(module, code), embedded(module, code, cfg));
     let constants = module.constants.iter().map(|it| constants::on_host(module, it));
     let limit = constants::limit(module);
+    let warning = abort::warning(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, code));
     quote! {
         #embedded
@@ -39,6 +40,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
             #image
             #(#constants)*
             #limit
+            #warning
             #(#kernels)*
         }
     }

@@ -20,6 +20,7 @@ use crate::cpu_options::CpuOptions;
 use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
 use crate::grid::Limits;
+use crate::output::{self, Output};
 
 /// The environment variable that sets the number of threads that run blocks.
 const VARIABLE: &str = "FERROGRID_CPU_THREADS";
@@ -54,6 +55,7 @@ pub(crate) struct CpuDevice {
     ends: Mutex<Vec<CpuMark>>,
     /// The failures of streams that were dropped before anyone asked.
     orphaned: Mutex<VecDeque<Arc<Fault>>>,
+    output: Output,
 }
 
 /// The threads of a device that run blocks.
@@ -111,6 +113,7 @@ impl CpuDevice {
     }
 
     fn new(number: u64, threads: Result<usize>, options: &CpuOptions) -> Self {
+        output::connect_cpu();
         CpuDevice {
             number,
             name: processor_name().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
@@ -124,11 +127,17 @@ impl CpuDevice {
             peers: Mutex::new(Vec::new()),
             ends: Mutex::new(Vec::new()),
             orphaned: Mutex::new(VecDeque::new()),
+            output: Output::new(),
         }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Where the text goes that its kernels print.
+    pub(crate) fn output(&self) -> &Output {
+        &self.output
     }
 
     /// How many threads run blocks.
@@ -157,6 +166,7 @@ impl CpuDevice {
         for end in ends {
             end.wait();
         }
+        self.output.deliver_kept();
         let told =
             std::iter::from_fn(|| lock(&self.orphaned).pop_front()).find_map(|fault| fault.tell_device());
         let live = || queues.iter().flat_map(|queue| queue.failures()).find_map(|fault| fault.tell_device());

@@ -23,6 +23,7 @@ use crate::constant::Running;
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::output::Printing;
 
 /// A launch with all that it needs.
 pub(super) struct Launch {
@@ -146,12 +147,12 @@ impl Launch {
         may_wait
     }
 
-    /// Tells whoever handles overflows which kernel runs on this CPU thread, and lets it read its constants as long
-    /// as what this returns is there.
-    pub(super) fn enter(&self, device: &CpuDevice) -> Running {
+    /// Tells whoever handles overflows which kernel runs on this CPU thread, and lets it read its constants, and print,
+    /// as long as what this returns is there.
+    pub(super) fn enter<'a>(&self, device: &'a CpuDevice) -> (Running, Printing<'a>) {
         let descriptor = self.kernel.descriptor();
         overflow::run_kernel(self.kernel.name(), descriptor.cpu as usize);
-        Running::enter(descriptor.constants, device)
+        (Running::enter(descriptor.constants, device), Printing::to(device.output()))
     }
 
     /// Runs block `number`.

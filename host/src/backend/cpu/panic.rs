@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::backend::payload;
 use crate::error::{Error, LaunchSites};
@@ -41,14 +42,30 @@ pub(super) fn install_hook() {
     if cfg!(not(panic = "unwind")) {
         return;
     }
-    INSTALL.call_once(|| {
-        let previous = take_hook();
-        set_hook(Box::new(move |info| {
-            if !note(info) {
-                previous(info)
-            }
-        }));
-    });
+    INSTALL.call_once(wrap_hook);
+}
+
+/// Puts ours around the hook that is there.
+fn wrap_hook() {
+    let previous = take_hook();
+    set_hook(Box::new(move |info| {
+        if !note(info) {
+            previous(info)
+        }
+    }));
+}
+
+/// After a panic of a kernel that our hook has not seen: the program has set another, which ours has to go around, too.
+/// What was thrown by `resume_unwind` is seen by no hook, so there is a limit.
+fn wrap_hook_again() {
+    static AGAIN: AtomicU32 = AtomicU32::new(0);
+    const MOST: u32 = 16;
+    if AGAIN
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < MOST).then_some(count + 1))
+        .is_ok()
+    {
+        wrap_hook();
+    }
 }
 
 /// Keeps the place of a kernel's panic; `false` if this is no kernel.
@@ -68,7 +85,13 @@ pub(super) fn catch(kernel: impl FnOnce()) -> Result<(), Caught> {
     let outer = IN_KERNEL.replace(true);
     let result = catch_unwind(AssertUnwindSafe(kernel));
     IN_KERNEL.set(outer);
-    result.map_err(|payload| Caught { message: payload::text(payload), location: LOCATION.take() })
+    result.map_err(|payload| {
+        let location = LOCATION.take();
+        if location.is_none() {
+            wrap_hook_again();
+        }
+        Caught { message: payload::text(payload), location }
+    })
 }
 
 /// Whether this thread is running a kernel; [`restore`] goes back to it where a kernel was left without

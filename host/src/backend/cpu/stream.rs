@@ -113,6 +113,8 @@ impl CpuStream {
     /// Waits until all that was enqueued so far has run; tells what of it has failed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         let failed = self.drain_to_failures()?;
+        // First, as a sink may panic.
+        self.device.output().deliver_kept();
         self.report(failed)
     }
 
@@ -124,6 +126,7 @@ impl CpuStream {
     /// Waits for `event`, recorded here; tells what of the work before it has failed.
     pub(crate) fn finish(&self, event: &CpuEvent) -> Result<()> {
         let failed = event.mark().map_or(0, |mark| mark.wait());
+        self.device.output().deliver_kept();
         self.report(failed)
     }
 

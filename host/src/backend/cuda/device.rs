@@ -323,6 +323,11 @@ impl CudaDevice {
         self.feedback.hear(self)
     }
 
+    pub(crate) fn deliver_output(&self) {
+        // A context that cannot be bound is told of by the call that needs it.
+        let _ = self.feedback.show(self);
+    }
+
     pub(crate) fn set_output(&self, sink: Option<Sink>) {
         self.feedback.output().set(sink);
     }

@@ -112,15 +112,22 @@ impl Feedback {
         self.record.get_or_init(|| PanicRecord::new(device)).as_ref().map_err(Error::clone)
     }
 
-    /// Shows what has been printed on `device`, and reports a panic, once.
+    /// Shows what has been printed on `device`.
     #[inline]
-    pub(super) fn hear(&self, device: &CudaDevice) -> Result<()> {
+    pub(super) fn show(&self, device: &CudaDevice) -> Result<()> {
         if let Some(Ok(buffer)) = self.buffer.get()
             && buffer.has_text()
         {
             device.bind()?;
             buffer.read(device).iter().for_each(|text| self.output.deliver(text));
         }
+        Ok(())
+    }
+
+    /// Shows what has been printed on `device`, and reports a panic, once.
+    #[inline]
+    pub(super) fn hear(&self, device: &CudaDevice) -> Result<()> {
+        self.show(device)?;
         match self.record.get() {
             Some(Ok(record)) if record.is_complete() => self.report(device, record),
             _ => Ok(()),

@@ -1,0 +1,23 @@
+//! What the build says where panics abort: kernels that fail on the CPU device end the process then.
+
+use ferrogrid_syntax::Module;
+use proc_macro2::TokenStream;
+use quote::quote_spanned;
+
+/// A warning at the module's name, in builds with `panic = "abort"`. Which those are, only `cfg` tells: a build script
+/// is not told of its profile. Macros have no other warnings than the use of something deprecated.
+pub(super) fn warning(module: &Module) -> TokenStream {
+    if module.kernels.is_empty() {
+        return TokenStream::new();
+    }
+    quote_spanned! {module.item.ident.span()=>
+        #[cfg(panic = "abort")]
+        const _: () = {
+            #[deprecated(note = "with `panic = \"abort\"` in the profile, a kernel that fails on the CPU device ends the \
+                                 process: only where panics unwind is that an error (`#[allow(deprecated)]` on the module \
+                                 silences this)")]
+            const fn failures_on_the_cpu_device_end_the_process() {}
+            failures_on_the_cpu_device_end_the_process();
+        };
+    }
+}
