@@ -2,7 +2,7 @@
 # What is run on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Before: `cargo ferrogrid bundle`. Then there:
 #   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers stress kernels runtime math cpu;
-# none is all of these. One part more is about the driver alone: lost_waits
+# none is all of these. Two parts more are about the driver and the sanitizers alone: lost_waits, two_processes
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
@@ -18,11 +18,20 @@ tests() {
     sed -n '/^program  .*seconds/,$p' "$out/logs/tests.txt" | tee "$out/gallery.txt"
 }
 
-# Two cases fail on purpose: one asks for more memory than there is (an API error), one traps in a process
-# of its own. So API errors are left out, and so are other processes. racecheck at times loses track of launches
-# that several threads make at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a
-# sanitizer the driver takes half a program, which it refuses else. The case of an event and two processes fails under
-# all four tools, for a reason not yet known; without them it passes.
+# A call that the driver refuses is an error to a sanitizer, by its default options. These cases have calls refused on
+# purpose: for memory, threads, blocks or clusters that no GPU has, functions and variables that no module has, PTX that
+# does not compile, an attribute and a handle that mean nothing. They run apart, without reports of such calls.
+refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a_typed_error \
+    more_blocks_than_can_wait_are_refused_with_the_limit clusters_of_sixteen_blocks_run_or_are_refused \
+    too_many_threads_in_a_block_are_refused a_kernel_with_a_thread_limit_keeps_it a_device_says_what_it_is \
+    foreign_arguments_are_checked foreign_launches_are_cooperative_if_asked foreign_launches_form_clusters \
+    foreign_shared_memory_is_opted_in_to foreign_variables_are_read_and_written \
+    ptx_that_does_not_load_is_explained wrong_ipc_handles_are_refused"
+
+# Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
+# at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a sanitizer the driver takes half a
+# program, which it refuses else. The case of an event and two processes fails under all four tools, for a reason not yet
+# known; without them it passes. `two_processes` says what it fails with.
 #
 # sanitize "TOOL OPTION.." NAME PROGRAM ARGUMENT..
 sanitize() {
@@ -31,8 +40,7 @@ sanitize() {
     shift 2
     log="$out/logs/${tool%% *}-$name.txt"
     # shellcheck disable=SC2086 # the tool's options are words of their own
-    timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 --report-api-errors no \
-        --target-processes application-only "$@" >"$log" 2>&1
+    timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 --target-processes application-only "$@" >"$log" 2>&1
     code=$?
     echo "${tool%% *} $name: exit $code, $(grep -E 'SUMMARY|^test result|^PASS' "$log" | tr '\n' ' ')"
     [ "$code" -eq 0 ] || status=1
@@ -49,6 +57,11 @@ sanitizers() {
         FERROGRID_CONFORMANCE_SYNCHRONOUS=0
         [ "$tool" = initcheck ] && FERROGRID_CONFORMANCE_SYNCHRONOUS=1
         export FERROGRID_CONFORMANCE_SYNCHRONOUS
+        for name_of_case in $refused; do
+            skips="$skips --skip $name_of_case"
+            sanitize "$tool --report-api-errors no" "$name_of_case" "$bundle/tests/conformance" \
+                "cuda0::$name_of_case" --exact
+        done
         # shellcheck disable=SC2086 # several words
         sanitize "$tool" suite "$bundle/tests/conformance" cuda0 --test-threads 1 --skip linked_programs_run \
             --skip random_work_of_many_threads --skip orders_two_processes $skips
@@ -74,6 +87,20 @@ stress() {
     [ "$(cat "$out"/logs/stress-?.txt | grep -c '^test result: ok')" -eq 3 ] || status=1
     grep -hE '^test ' "$out"/logs/stress*.txt
     FERROGRID_STRESS=10000 sanitize memcheck stress "$bundle/tests/conformance" cuda0::random_launches
+}
+
+# What an event that two processes share fails with under each tool: the case's own words, and the calls that the driver
+# refuses, in this process alone and in both.
+two_processes() {
+    for tool in memcheck racecheck synccheck initcheck; do
+        for whose in application-only all; do
+            log="$out/logs/two_processes-$tool-$whose.txt"
+            timeout 120 compute-sanitizer --tool $tool --report-api-errors all --target-processes $whose \
+                "$bundle/tests/conformance" cuda0::an_event_orders_two_processes --exact >"$log" 2>&1
+            echo "$tool, $whose: exit $?"
+            grep -E 'Program hit|returned error|Error:|expected|what the other process says|cuIpc' "$log" | sort | uniq -c
+        done
+    done
 }
 
 # Whether the driver still loses waits, in four processes at once.

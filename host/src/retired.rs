@@ -3,6 +3,7 @@
 
 mod list;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use crate::backend::EventBackend;
@@ -24,7 +25,21 @@ impl Until for EventBackend {
 /// Drops `owner` some time after `until`: when the next thing is retired, page-locked memory is
 /// allocated, or a stream or transfer is waited for.
 pub(crate) fn retire(until: EventBackend, owner: Box<dyn Send>) {
-    RETIRED.retire(until, owner);
+    RETIRED.retire(until, Box::new(Owner(Some(owner))));
+}
+
+/// An owner whose panic, when it is dropped, ends there, where the panic hook has shown it: whoever collects need not be
+/// whoever retired it.
+struct Owner(Option<Box<dyn Send>>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let owner = self.0.take();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(owner))) {
+            // To drop it could panic in turn.
+            std::mem::forget(payload);
+        }
+    }
 }
 
 /// Drops what need not be kept any longer.

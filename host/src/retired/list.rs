@@ -1,7 +1,6 @@
 //! A list of things that wait for their events. It must not know anything but its locks:
 //! `host/tests/loom_order.rs` includes it by path, and tries all orders of its steps.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 
 use crate::sync::Mutex;
@@ -49,15 +48,6 @@ impl<E: Until> List<E> {
         self.count.store(retired.len(), Ordering::Relaxed);
         drop(retired);
         // Without the lock: what owners do when they are dropped is their business.
-        free.into_iter().for_each(let_go);
-    }
-}
-
-/// Drops the owner. If that panics, it ends there, where the panic hook has shown it: whoever collects need not be whoever
-/// retired.
-fn let_go<E>(retired: Retired<E>) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(retired))) {
-        // To drop it could panic in turn.
-        std::mem::forget(payload);
+        drop(free);
     }
 }

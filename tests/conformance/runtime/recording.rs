@@ -2,7 +2,7 @@
 //! dropped, one graph launched on two streams.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -26,6 +26,10 @@ pub(crate) const CASES: &[Case] = &[
 
 /// What needs a device whose streams run by themselves.
 pub(crate) const LIVE_CASES: &[Case] = &[
+    (
+        "graphs_and_waits_of_several_handles_keep_their_order",
+        graphs_and_waits_of_several_handles_keep_their_order,
+    ),
     ("launches_of_one_graph_run_one_after_the_other", launches_of_one_graph_run_one_after_the_other),
     (
         "a_value_that_panics_when_it_is_dropped_ends_nothing",
@@ -213,6 +217,47 @@ fn launches_of_one_graph_run_one_after_the_other(device: &Device) -> Outcome {
     a.synchronize()?;
     b.synchronize()?;
     assert_eq!(most.load(Ordering::SeqCst), 1, "launches at the same time");
+    Ok(())
+}
+
+/// CUDA's driver loses a wait that one thread asks for while another launches a graph on the same stream. Handles that mean
+/// one stream, the legacy one or that of another library, keep the two apart by one lock.
+fn graphs_and_waits_of_several_handles_keep_their_order(device: &Device) -> Outcome {
+    const TURNS: u32 = 50;
+    let (owner, elsewhere) = (device.new_stream()?, device.new_stream()?);
+    let mut handles = vec![[device.legacy_stream()?, device.legacy_stream()?]];
+    if let Some(raw) = owner.as_raw() {
+        // SAFETY: the owner is dropped after them.
+        let foreign = || unsafe { Stream::from_raw(device, raw) };
+        handles.push([foreign()?, foreign()?]);
+    }
+    for [launching, waiting] in &handles {
+        let (graph, ()) = elsewhere.capture(|capture| {
+            let mut own = capture.keep(elsewhere.zeros::<u32>(8)?)?;
+            (0..8).try_for_each(|value| capture.fill_into(value, &mut own))
+        })?;
+        let (mut graph, ended) = (graph.instantiate()?, AtomicBool::new(false));
+        let mut filled = elsewhere.zeros::<u32>(1 << 16)?;
+        let late = thread::scope(|scope| {
+            let launches = scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    (0..8)
+                        .try_for_each(|_| graph.launch(launching).and_then(|()| graph.upload(launching)))?;
+                    // Whoever waits would wait for all that is enqueued here meanwhile.
+                    launching.synchronize()?;
+                }
+                Ok(())
+            });
+            let late = (1..=TURNS).map(|turn| {
+                elsewhere.fill_into(turn, &mut filled)?;
+                Ok(waiting.download(&filled)?.into_iter().filter(|value| *value != turn).count())
+            });
+            let late: ferrogrid::Result<Vec<usize>> = late.collect();
+            ended.store(true, Ordering::Relaxed);
+            launches.join().expect("no panic").and(late)
+        })?;
+        assert!(late.iter().all(|late| *late == 0), "waits were lost: {late:?}");
+    }
     Ok(())
 }
 
