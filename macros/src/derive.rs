@@ -6,6 +6,8 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, Result, parse_quote};
 
+use crate::crate_path;
+
 /// The impl, or the reason why there can be none.
 pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
     let representation = Representation::of(input)?;
@@ -39,24 +41,39 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
             ));
         }
     };
-    Ok(implementation(input, &checks))
+    Ok(implementation(input, &checks, &root(input)?))
 }
 
-fn implementation(input: &DeriveInput, checks: &TokenStream) -> TokenStream {
+/// The crate with the trait: as `#[device_copy(crate = path)]` says, else as the package has it.
+fn root(input: &DeriveInput) -> Result<TokenStream> {
+    let mut root = None;
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("device_copy")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("crate") {
+                return Err(meta.error("unknown option; `#[device_copy(..)]` knows `crate = path`"));
+            }
+            root = Some(crate_path::from_root(&meta.value()?.parse()?));
+            Ok(())
+        })?;
+    }
+    Ok(root.unwrap_or_else(crate_path::of_device_types))
+}
+
+fn implementation(input: &DeriveInput, checks: &TokenStream, root: &TokenStream) -> TokenStream {
     let name = &input.ident;
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
-        parameter.bounds.push(parse_quote!(::ferrogrid::device::DeviceCopy));
+        parameter.bounds.push(parse_quote!(#root::DeviceCopy));
     }
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote! {
         // SAFETY: the layout is fixed by the `repr` that the derive asked for, and every field is
         // `DeviceCopy`, which the function below makes the compiler check.
-        unsafe impl #impl_generics ::ferrogrid::device::DeviceCopy for #name #type_generics #where_clause {}
+        unsafe impl #impl_generics #root::DeviceCopy for #name #type_generics #where_clause {}
         const _: () = {
             #[allow(dead_code)]
             fn fields_are_device_copy #impl_generics () #where_clause {
-                fn is_device_copy<T: ::ferrogrid::device::DeviceCopy>() {}
+                fn is_device_copy<T: #root::DeviceCopy>() {}
                 #checks
             }
         };
