@@ -180,7 +180,7 @@ impl<'a> Plan<'a> {
     }
 
     fn inputs_key(&self, manifest: &str, versions: &str, core: &CoreEntry) -> String {
-        let mut content = format!("{manifest}\n{versions}\n{}\n", core.sysroot.display());
+        let mut content = format!("2\n{manifest}\n{versions}\n{}\n", core.sysroot.display());
         if let Some(file) = self.libdevice {
             content.push_str(&format!("{} {}\n", file.display(), cache::file_key(file)));
         }
@@ -240,7 +240,7 @@ impl<'a> Plan<'a> {
         }
         // The facade as cargo names it is that of the package built last; it is kept above.
         let others = artifacts.iter().filter(|artifact| artifact.package != FACADE_NAME);
-        let mut inputs = Inputs::of(&messages, &self.package.workspace_root);
+        let mut inputs = Inputs::of(&messages, folder);
         inputs.files.remove(&folder.join("lib.rs"));
         Ok(Libraries { crates, beneath: others.filter_map(library).collect(), inputs })
     }

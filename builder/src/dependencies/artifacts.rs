@@ -22,7 +22,8 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// From cargo's messages: the dep-info of each crate, build scripts and proc macros included, and what build
-    /// scripts told cargo to watch. Paths in them are relative to `folder`, where cargo ran.
+    /// scripts told cargo to watch. Paths in them are relative to `folder`, the
+    /// root of its workspace.
     pub(super) fn of(messages: &str, folder: &Path) -> Self {
         let mut inputs = Inputs::default();
         for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
