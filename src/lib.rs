@@ -62,6 +62,8 @@
 extern crate self as ferrogrid;
 
 pub use ferrogrid_device as device;
+#[doc(hidden)]
+pub use ferrogrid_device::__layout;
 pub use ferrogrid_device::DeviceCopy;
 /// ```
 /// use ferrogrid::prelude::*;

@@ -146,8 +146,18 @@ impl<'a> Plan<'a> {
                 text.push_str(&dependency_line(name, dependency));
             }
         }
+        for name in self.facade_names() {
+            text.push_str(&format!("# The facade is {name}, too.\n"));
+        }
         text.push_str(&patch_tables(&self.package.patches));
         Ok(text)
+    }
+
+    /// Other names that the package has for `ferrogrid`.
+    fn facade_names(&self) -> impl Iterator<Item = &'a String> {
+        let package: &'a Package = self.package;
+        let facade = package.dependencies.iter().filter(|(_, dependency)| dependency.package == "ferrogrid");
+        facade.map(|(name, _)| name).filter(|name| *name != "ferrogrid")
     }
 
     /// Changes when the inner cargo could build something else.
@@ -170,7 +180,7 @@ impl<'a> Plan<'a> {
     }
 
     fn inputs_key(&self, manifest: &str, versions: &str, core: &CoreEntry) -> String {
-        let mut content = format!("{manifest}\n{versions}\n{}\n", core.sysroot.display());
+        let mut content = format!("2\n{manifest}\n{versions}\n{}\n", core.sysroot.display());
         if let Some(file) = self.libdevice {
             content.push_str(&format!("{} {}\n", file.display(), cache::file_key(file)));
         }
@@ -223,6 +233,7 @@ impl<'a> Plan<'a> {
         if let Some(file) = self.libdevice {
             libdevice::add_to(&own, file)?;
         }
+        crates.extend(self.facade_names().map(|name| (name.clone(), own.clone())));
         crates.push(("ferrogrid".to_owned(), own));
         for (name, dependency) in &self.named {
             crates.push((name.clone(), built(&artifacts, &dependency.package)?));
@@ -262,6 +273,7 @@ const FACADE: &str = "\
 #![no_std]
 pub use ferrogrid_device as device;
 pub use ferrogrid_device::DeviceCopy;
+pub use ferrogrid_device::__layout;
 pub use ferrogrid_macros::{constant, kernel, module};
 ";
 

@@ -44,6 +44,7 @@ pub(crate) fn directives(
     }
     directives
         .extend(options.variables.iter().map(|(name, value)| format!("cargo::rustc-env={name}={value}")));
+    directives.extend(package.facade_name().map(|name| format!("cargo::rustc-env=FERROGRID_CRATE={name}")));
     let warning = |text: &String| format!("cargo::warning=its kernels are not built: {text}");
     directives.extend(scan.warnings.iter().map(warning));
     Ok(directives)

@@ -178,6 +178,16 @@ impl Package {
         })
     }
 
+    /// The name that the package has for `ferrogrid`, if it is another one.
+    pub(crate) fn facade_name(&self) -> Option<&str> {
+        let mut names = self
+            .dependencies
+            .iter()
+            .filter(|(_, it)| it.package == "ferrogrid")
+            .map(|(name, _)| name.as_str());
+        names.clone().all(|name| name != "ferrogrid").then(|| names.next()).flatten()
+    }
+
     /// The folders of all path dependencies that `dependency` is made of, its own included.
     pub(crate) fn local_folders(&self, dependency: &Dependency) -> impl Iterator<Item = &PathBuf> {
         self.local.get(&dependency.id).into_iter().flatten()

@@ -193,8 +193,8 @@ impl Walker<'_> {
         Ok(Some(self.tree.files.len() - 1))
     }
 
-    /// The items of a file or of an inline module. A module for the device alone gives way to one of that name which the
-    /// host has, too: each half would have one of the two.
+    /// The items of a file or of an inline module. A module for the device alone gives way to one of that name in
+    /// which the host has kernels: there can be but one.
     fn items(
         &mut self,
         items: &[Item],
@@ -208,23 +208,33 @@ impl Walker<'_> {
             _ => None,
         };
         let present: Vec<Option<Presence>> = items.iter().map(presence).collect();
+        let first = parts.len();
         let mut of_host = BTreeSet::new();
-        for (item, presence) in items.iter().zip(&present) {
-            if let (Item::Mod(module), Some(Presence::Host)) = (item, presence) {
+        for (item, _) in items.iter().zip(&present).filter(|(_, presence)| **presence == Some(Presence::Host))
+        {
+            let before = parts.len();
+            self.item(item, path, place, parts)?;
+            if let (Item::Mod(module), true) = (item, parts.len() > before) {
                 of_host.insert(module.ident.to_string());
             }
         }
-        for (item, presence) in items.iter().zip(present) {
-            match (item, presence) {
-                (_, None) => {}
-                (Item::Mod(module), Some(Presence::DeviceOnly))
-                    if of_host.contains(&module.ident.to_string()) => {}
-                (Item::Mod(module), Some(_)) => self.item(module, path, place, parts)?,
-                (Item::Macro(call), Some(_)) => self.include(call, path, parts)?,
-                _ => {}
+        for (item, _) in items.iter().zip(&present).filter(|(_, it)| **it == Some(Presence::DeviceOnly)) {
+            let is_taken =
+                |item: &Item| matches!(item, Item::Mod(it) if of_host.contains(&it.ident.to_string()));
+            if !is_taken(item) {
+                self.item(item, path, place, parts)?;
             }
         }
+        parts[first..].sort_by_key(|part| part.range.start);
         Ok(())
+    }
+
+    fn item(&mut self, item: &Item, path: &Path, place: &Place, parts: &mut Vec<Part>) -> Result<(), Error> {
+        match item {
+            Item::Mod(module) => self.module(module, path, place, parts),
+            Item::Macro(call) => self.include(call, path, parts),
+            _ => Ok(()),
+        }
     }
 
     /// `include!` of a file with items, of which some may be modules of kernels.
@@ -240,7 +250,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn item(
+    fn module(
         &mut self,
         module: &ItemMod,
         path: &Path,
@@ -252,13 +262,13 @@ impl Walker<'_> {
             return Ok(());
         }
         self.path.push(Segment::of(module));
-        let walked = self.module(module, path, place, parts);
+        let walked = self.plain_module(module, path, place, parts);
         self.path.pop();
         walked
     }
 
     /// Walks a module that is not annotated itself.
-    fn module(
+    fn plain_module(
         &mut self,
         module: &ItemMod,
         path: &Path,

@@ -83,6 +83,10 @@ fn a_module_that_the_host_has_is_compiled_whatever_the_devices_options_say() {
     // What only the device has stays possible.
     package.write("src/main.rs", &format!("{}fn main() {{}}\n", of("target_os = \"cuda\"", "73")));
     assert!(stores(&package.ptx(), 73));
+    // And wins over a module of its name that has no device code on the host.
+    let native = of("unix", "74").replace("::module]", "::module(host_only)]");
+    package.edit("src/main.rs", "fn main", &format!("{native}fn main"));
+    assert!(stores(&package.ptx(), 73));
 }
 
 #[test]

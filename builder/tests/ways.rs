@@ -250,6 +250,68 @@ fn the_first_file_of_a_new_folder_is_seen() {
     fresh(build());
 }
 
+#[test]
+fn ferrogrid_may_have_another_name_and_types_a_crate_without_std() {
+    let folder = Folder::new();
+    folder.write(
+        "types/Cargo.toml",
+        &format!(
+            "[package]\nname = \"types\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[dependencies]\n\
+             ferrogrid-device = {{ path = {:?} }}\n",
+            rooms().join("device")
+        ),
+    );
+    folder.write(
+        "types/src/lib.rs",
+        "#![no_std]\n#[derive(Clone, Copy, ferrogrid_device::DeviceCopy)]\n#[repr(C)]\n\
+         pub struct Point { pub x: f32, pub y: f32 }\n",
+    );
+    folder.write(
+        "renamed/Cargo.toml",
+        &format!(
+            "[package]\nname = \"renamed\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n\
+             fg = {{ package = \"ferrogrid\", path = {:?} }}\ntypes = {{ path = \"../types\" }}\n\
+             [build-dependencies]\nferrogrid-build = {{ path = {:?} }}\n",
+            rooms(),
+            rooms().join("builder")
+        ),
+    );
+    folder.write("renamed/build.rs", "fn main() { ferrogrid_build::compile() }\n");
+    let kernels = "{
+        use fg::device::prelude::*;
+        use types::Point;
+        #[derive(Clone, Copy, DeviceCopy)]
+        #[repr(C)]
+        pub struct Scale(pub f32);
+        #[kernel]
+        pub fn scale(t: Thread<1>, by: Scale, points: &[Point], mut y: DisjointSlice<f32>, mut s: Shared<[f32; 32]>) {
+            let i = t.index();
+            s.fill_with(&t, |_| by.0);
+            let by = t.publish(s)[0];
+            if let Some(y) = y.get_mut(i) { *y = by * (points[i.get()].x + points[i.get()].y); }
+        }
+    }";
+    let program = format!(
+        "#[fg::module] mod kernels {kernels}\n#[fg::module(host_only, crate = fg)] mod native {kernels}
+use fg::{{Device, Grid}};
+fn main() {{
+    let stream = Device::cpu().new_stream().unwrap();
+    let points = stream.upload(&[types::Point {{ x: 1.0, y: 2.0 }}; 2]).unwrap();
+    let mut y = stream.zeros(2).unwrap();
+    kernels::scale(&stream, Grid::new(1, 32), kernels::Scale(2.0), &points, &mut y).unwrap();
+    native::scale(&stream, Grid::new(1, 32), native::Scale(2.0), &points, &mut y).unwrap();
+    println!(\"{{:?}}\", stream.download(&y).unwrap());
+}}
+"
+    );
+    folder.write("renamed/src/main.rs", &program);
+    folder.lock("renamed");
+    let output = folder.cargo("renamed", &["run", "--offline"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "[6.0, 6.0]\n", "{text}");
+    assert_eq!(names(&ptx_of("renamed")), ["bin-renamed.sm_75.ptx"]);
+}
+
 /// The cache that tests of the build step fill.
 fn filled_cache() -> PathBuf {
     let named = std::env::var_os("FERROGRID_CACHE").map(PathBuf::from);

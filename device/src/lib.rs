@@ -105,6 +105,8 @@ pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter
 pub use exchange::ExchangeScratch;
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
+#[doc(hidden)]
+pub use layout as __layout;
 pub use plane::Plane;
 pub use shared::{Padded, Scratch, Shared, SharedElement, SharedSlice};
 pub use sort::SortScratch;

@@ -6,10 +6,11 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Error, Field, Fields, Result, parse_quote};
 
+use crate::crate_path;
+
 /// The impl, or the reason why there can be none.
 pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
     let representation = Representation::of(input)?;
-    let layout = layout(input);
     let checks = match &input.data {
         Data::Struct(data) => {
             if !representation.c_or_transparent {
@@ -40,26 +41,47 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
             ));
         }
     };
-    Ok(implementation(input, &checks, &layout))
+    let root = root(input)?;
+    Ok(implementation(input, &checks, &layout(input, &root), &root))
 }
 
-fn implementation(input: &DeriveInput, checks: &TokenStream, layout: &TokenStream) -> TokenStream {
+/// The crate with the trait: as `#[device_copy(crate = path)]` says, else as the package has it.
+fn root(input: &DeriveInput) -> Result<TokenStream> {
+    let mut root = None;
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("device_copy")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("crate") {
+                return Err(meta.error("unknown option; `#[device_copy(..)]` knows `crate = path`"));
+            }
+            root = Some(crate_path::from_root(&meta.value()?.parse()?));
+            Ok(())
+        })?;
+    }
+    Ok(root.unwrap_or_else(crate_path::of_device_types))
+}
+
+fn implementation(
+    input: &DeriveInput,
+    checks: &TokenStream,
+    layout: &TokenStream,
+    root: &TokenStream,
+) -> TokenStream {
     let name = &input.ident;
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
-        parameter.bounds.push(parse_quote!(::ferrogrid::device::DeviceCopy));
+        parameter.bounds.push(parse_quote!(#root::DeviceCopy));
     }
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote! {
         // SAFETY: the layout is fixed by the `repr` that the derive asked for, and every field is
         // `DeviceCopy`, which the function below makes the compiler check.
-        unsafe impl #impl_generics ::ferrogrid::device::DeviceCopy for #name #type_generics #where_clause {
+        unsafe impl #impl_generics #root::DeviceCopy for #name #type_generics #where_clause {
             const LAYOUT: u64 = #layout;
         }
         const _: () = {
             #[allow(dead_code)]
             fn fields_are_device_copy #impl_generics () #where_clause {
-                fn is_device_copy<T: ::ferrogrid::device::DeviceCopy>() {}
+                fn is_device_copy<T: #root::DeviceCopy>() {}
                 #checks
             }
         };
@@ -76,30 +98,30 @@ fn field_checks(fields: &Fields) -> TokenStream {
 
 /// The number of the type's layout: fields in their order, with the numbers of their types. Variants count as fields,
 /// too.
-fn layout(input: &DeriveInput) -> TokenStream {
+fn layout(input: &DeriveInput, root: &TokenStream) -> TokenStream {
     let name = input.ident.to_string();
     let entries: Vec<TokenStream> = match &input.data {
-        Data::Struct(data) => fields(&data.fields),
+        Data::Struct(data) => fields(&data.fields, root),
         Data::Enum(data) => data
             .variants
             .iter()
             .flat_map(|variant| {
                 let (cfgs, name) = (cfgs(&variant.attrs), variant.ident.to_string());
-                let inside = fields(&variant.fields);
+                let inside = fields(&variant.fields, root);
                 std::iter::once(quote!(#cfgs (#name, 0)))
                     .chain(inside.into_iter().map(move |it| quote!(#cfgs #it)))
             })
             .collect(),
         Data::Union(_) => Vec::new(),
     };
-    quote!(::ferrogrid::device::layout::of_type(#name, &[#(#entries),*]))
+    quote!(#root::__layout::of_type(#name, &[#(#entries),*]))
 }
 
-fn fields(fields: &Fields) -> Vec<TokenStream> {
+fn fields(fields: &Fields, root: &TokenStream) -> Vec<TokenStream> {
     let entry = |(number, field): (usize, &Field)| {
         let (cfgs, ty) = (cfgs(&field.attrs), &field.ty);
         let name = field.ident.as_ref().map_or_else(|| number.to_string(), ToString::to_string);
-        quote!(#cfgs (#name, <#ty as ::ferrogrid::device::DeviceCopy>::LAYOUT))
+        quote!(#cfgs (#name, <#ty as #root::DeviceCopy>::LAYOUT))
     };
     fields.iter().enumerate().map(entry).collect()
 }

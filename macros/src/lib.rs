@@ -4,6 +4,7 @@
 
 #![deny(missing_docs)]
 
+mod crate_path;
 mod derive;
 mod expand;
 
@@ -58,6 +59,9 @@ use syn::{DeriveInput, ItemMod, parse_macro_input};
 /// }
 /// ```
 ///
+/// A package that has `ferrogrid` under another name, `fg = { package = "ferrogrid", .. }`, needs nothing where it has a
+/// build step; `#[fg::module(host_only, crate = fg)]` says it where it has none.
+///
 /// # Errors
 /// What is wrong with a kernel is a compile error at the place in its source. A module that the build step has not
 /// compiled, or has compiled from other text, is one, too, which says what to do. The launch functions give
@@ -67,7 +71,12 @@ use syn::{DeriveInput, ItemMod, parse_macro_input};
 pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
     let options = parse_macro_input!(options with Punctuated::parse_terminated);
     let item = parse_macro_input!(item as ItemMod);
-    expand::module(&options, item).unwrap_or_else(|error| error.to_compile_error()).into()
+    let root = crate_path::option(&options).or_else(crate_path::default);
+    let expanded = expand::module(&options, item).unwrap_or_else(|error| error.to_compile_error());
+    match root {
+        Some(root) => crate_path::replace(expanded, &root).into(),
+        None => expanded.into(),
+    }
 }
 
 /// Marks a function of a `#[ferrogrid::module]` as a kernel.
@@ -328,7 +337,10 @@ pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
 ///     text: &'static str,
 /// }
 /// ```
-#[proc_macro_derive(DeviceCopy)]
+///
+/// It works in `no_std` crates that have `ferrogrid-device` alone. Under another name than the crate's own it needs
+/// `#[device_copy(crate = fg)]`, in packages without a build step.
+#[proc_macro_derive(DeviceCopy, attributes(device_copy))]
 pub fn device_copy(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derive::device_copy(&input).unwrap_or_else(|error| error.to_compile_error()).into()

@@ -3,7 +3,7 @@
 
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Ident, Item, ItemMod, Meta, Result, Token};
+use syn::{Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result, Token};
 
 use crate::constant::{Constant, Readers};
 use crate::fingerprint::{Fingerprint, fingerprint};
@@ -25,10 +25,15 @@ impl ModuleOptions {
     pub fn parse(options: &Punctuated<Meta, Token![,]>) -> Result<Self> {
         let mut parsed = ModuleOptions::default();
         for option in options {
+            // The macro alone needs to know it.
+            if matches!(option, Meta::NameValue(pair) if pair.path.is_ident("crate") && matches!(pair.value, Expr::Path(_)))
+            {
+                continue;
+            }
             if !option.path().is_ident("host_only") || !matches!(option, Meta::Path(_)) {
                 return Err(Error::new(
                     option.span(),
-                    "unknown option; `#[ferrogrid::module]` knows `host_only`",
+                    "unknown option; `#[ferrogrid::module]` knows `host_only` and `crate = path`",
                 ));
             }
             parsed.host_only = true;

@@ -120,7 +120,8 @@ fn unknown(module: &Module) -> String {
         "the kernels of module `{}` were not compiled for the device: this package needs a `build.rs` with \
          `fn main() {{ ferrogrid_build::compile() }}` and `ferrogrid-build` in its [build-dependencies]; if it has \
          them, the build step did not see this module: it must stand in a file of the package, not in the output \
-         of another macro or in a doctest (`#[ferrogrid::module(host_only)]` needs no build step and runs on the \
+         of another macro or in a doctest, nor behind a `cfg` that the build script prints by itself, which \
+         `ferrogrid_build::Build::new().cfg(..)` sets instead (`#[ferrogrid::module(host_only)]` needs no build step and runs on the \
          CPU device only)",
         module.name
     )

@@ -1,0 +1,173 @@
+//! By which name the user's code knows the crate `ferrogrid`: expansions name it `::ferrogrid`, and where a package
+//! calls it otherwise, that is replaced.
+
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::quote;
+use syn::punctuated::Punctuated;
+use syn::{Expr, Meta, Path, Token};
+
+/// The name that the build step found in Cargo.toml.
+const VARIABLE: &str = "FERROGRID_CRATE";
+
+/// What `crate = path` among the options says.
+pub(crate) fn option(options: &Punctuated<Meta, Token![,]>) -> Option<TokenStream> {
+    options.iter().find_map(|option| {
+        let Meta::NameValue(pair) = option else { return None };
+        let Expr::Path(path) = &pair.value else { return None };
+        pair.path.is_ident("crate").then(|| from_root(&path.path))
+    })
+}
+
+/// A path as it means the same in every module: `fg` is `::fg`, `crate::gpu` stays.
+pub(crate) fn from_root(path: &Path) -> TokenStream {
+    let first = path.segments.first().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    let is_relative = ["crate", "self", "super"].contains(&first.as_str());
+    if path.leading_colon.is_some() || is_relative { quote!(#path) } else { quote!(::#path) }
+}
+
+/// The crate's name where nothing says it: on the device there is always `ferrogrid`; else it is what the build step
+/// says.
+pub(crate) fn default() -> Option<TokenStream> {
+    if is_device() {
+        return None;
+    }
+    let name = std::env::var(VARIABLE).ok()?;
+    let path: Path = syn::parse_str(&name).ok()?;
+    Some(from_root(&path))
+}
+
+/// The same for code that needs no more than `ferrogrid-device`, as a `no_std` crate of types has it alone.
+pub(crate) fn of_device_types() -> TokenStream {
+    if let Some(path) = default() {
+        return path;
+    }
+    let manifest =
+        std::env::var_os("CARGO_MANIFEST_DIR").map(|folder| std::path::Path::new(&folder).join("Cargo.toml"));
+    let text = manifest.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+    if !is_device() && has_device_crate_alone(&text) {
+        quote!(::ferrogrid_device)
+    } else {
+        quote!(::ferrogrid)
+    }
+}
+
+fn is_device() -> bool {
+    std::env::var("FERROGRID_EXPAND").is_ok_and(|half| half.starts_with("device"))
+}
+
+/// Whether a manifest declares `ferrogrid-device`, and `ferrogrid` not. This is no reader of TOML: where a manifest says it
+/// in another way, `#[device_copy(crate = ..)]` says which crate it is.
+fn has_device_crate_alone(manifest: &str) -> bool {
+    let declares = |name: &str| {
+        manifest.lines().map(str::trim).any(|line| {
+            let key = line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(['=', '.']));
+            key || (line.starts_with('[') && line.ends_with(&format!("dependencies.{name}]")))
+        })
+    };
+    declares("ferrogrid-device")
+        && !declares("ferrogrid")
+        && !manifest.lines().any(|line| line.trim() == "name = \"ferrogrid\"")
+}
+
+/// `tokens` with `root` in place of each `::ferrogrid` that begins a path.
+pub(crate) fn replace(tokens: TokenStream, root: &TokenStream) -> TokenStream {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut out = TokenStream::new();
+    let mut at = 0;
+    while at < trees.len() {
+        if let Some(name) = begins_path(&trees, at) {
+            // Errors point to where the name stood.
+            let span = name.span();
+            out.extend(root.clone().into_iter().map(|mut tree| {
+                tree.set_span(span);
+                tree
+            }));
+            at += 3;
+            continue;
+        }
+        out.extend([match &trees[at] {
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), replace(group.stream(), root));
+                inner.set_span(group.span());
+                TokenTree::Group(inner)
+            }
+            tree => tree.clone(),
+        }]);
+        at += 1;
+    }
+    out
+}
+
+/// The name, if `::ferrogrid` stands at `at` and no path goes on there.
+fn begins_path(trees: &[TokenTree], at: usize) -> Option<&TokenTree> {
+    let colon = |at: usize| matches!(trees.get(at), Some(TokenTree::Punct(it)) if it.as_char() == ':');
+    let name =
+        trees.get(at + 2).filter(|tree| matches!(tree, TokenTree::Ident(name) if name == "ferrogrid"))?;
+    // After `>` it begins, too, as in `impl<T> ::ferrogrid::Trait`: `<T>::ferrogrid` names nothing.
+    let tree = |back: usize| at.checked_sub(back).map(|at| &trees[at]);
+    let is_lifetime = matches!(tree(2), Some(TokenTree::Punct(it)) if it.as_char() == '\'');
+    let goes_on = match tree(1) {
+        Some(TokenTree::Ident(before)) => !is_lifetime && !is_keyword(&before.to_string()),
+        _ => false,
+    };
+    (colon(at) && colon(at + 1) && !goes_on).then_some(name)
+}
+
+/// Words after which a path may begin.
+fn is_keyword(word: &str) -> bool {
+    [
+        "as", "break", "const", "dyn", "else", "for", "if", "impl", "in", "match", "mut", "return", "static",
+        "unsafe", "use", "where", "while",
+    ]
+    .contains(&word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaced(text: &str) -> String {
+        replace(text.parse().unwrap(), &quote!(::fg)).to_string().replace(' ', "")
+    }
+
+    #[test]
+    fn the_crate_is_replaced_where_it_begins_a_path_and_nowhere_else() {
+        assert_eq!(replaced("f(::ferrogrid::a, &::ferrogrid::B)"), "f(::fg::a,&::fg::B)");
+        assert_eq!(
+            replaced("fn f() -> ::ferrogrid::A { x as ::ferrogrid::B }"),
+            "fnf()->::fg::A{xas::fg::B}"
+        );
+        assert_eq!(replaced("m => ::ferrogrid::A"), "m=>::fg::A");
+        assert_eq!(replaced("Vec<::ferrogrid::A>"), "Vec<::fg::A>");
+        assert_eq!(
+            replaced("&'static ::ferrogrid::A, *const ::ferrogrid::B"),
+            "&'static::fg::A,*const::fg::B"
+        );
+        assert_eq!(replaced("impl<T> ::ferrogrid::A for T"), "impl<T>::fg::AforT");
+        for same in ["x::ferrogrid::a", "ferrogrid::a", "::ferrogrid_device::a"] {
+            assert_eq!(replaced(same), same);
+        }
+    }
+
+    #[test]
+    fn a_path_means_the_same_in_every_module() {
+        let of = |text: &str| from_root(&syn::parse_str(text).unwrap()).to_string().replace(' ', "");
+        assert_eq!([of("fg"), of("::fg"), of("crate::gpu")], ["::fg", "::fg", "crate::gpu"]);
+    }
+
+    #[test]
+    fn a_manifest_with_the_device_crate_alone_is_recognised() {
+        for alone in [
+            "[dependencies]\nferrogrid-device = \"0.1\"",
+            "ferrogrid-device.workspace = true",
+            "[dependencies.ferrogrid-device]\n",
+        ] {
+            assert!(has_device_crate_alone(alone), "{alone}");
+        }
+        for not in
+            ["ferrogrid = \"0.1\"\nferrogrid-device = \"0.1\"", "[dependencies]\n", "# ferrogrid-device = 1"]
+        {
+            assert!(!has_device_crate_alone(not), "{not}");
+        }
+    }
+}
