@@ -83,7 +83,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// A failure of the work before, as [`Stream::synchronize`]; or of the device.
+    /// A failure of the work before, as [`Stream::synchronize`]; on the CPU device that of a kernel that was to write
+    /// `source`, also if it has been reported, until the memory is written anew as a whole; or of the device.
     pub fn download<'a, T: DeviceCopy>(&self, source: impl DeviceInput<'a, T>) -> Result<Vec<T>> {
         let source = source.into_input();
         let mut data = Vec::with_capacity(source.len());
