@@ -25,7 +25,7 @@ pub use native::connect;
 
 /// Prints a line from a kernel, formatted as by std's `println!`.
 ///
-/// The host shows it when it next waits for the device (on the CPU device at once): on standard output,
+/// The host shows it when it next waits for the device: on standard output,
 /// or wherever `Device::set_output` says. A line stays whole; lines of different threads come in any
 /// order. Lines for which the device's buffer has no room are lost, and the host says how many.
 ///

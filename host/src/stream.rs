@@ -94,9 +94,11 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// If a kernel has failed since the last synchronisation: [`Error::KernelPanic`](crate::Error::KernelPanic)
-    /// (the device can be used on), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
-    /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::host_fn`] has panicked.
+    /// If a kernel has failed by then and nobody has been told: [`Error::KernelPanic`](crate::Error::KernelPanic)
+    /// (the device remains usable), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
+    /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::host_fn`] has panicked. Of several
+    /// failures it is the first. If several threads share a stream, whichever waits first is told; the data of failed
+    /// work are errors for all on the CPU device. On a GPU panics are the device's, not the stream's.
     pub fn synchronize(&self) -> Result<()> {
         let result = profile::observe_host(self.device(), Work::Synchronize, || match &self.inner.backend {
             StreamBackend::Cuda(stream) => stream.synchronize(),

@@ -180,8 +180,8 @@ impl<T: DeviceCopy> Transfer<T> {
     /// Waits until the copy has run, and gives the memory of the host back.
     ///
     /// # Errors
-    /// A failure of the work before, as [`Stream::synchronize`]; or of the device. The memory is dropped
-    /// then.
+    /// A failure of the work before, as [`Stream::synchronize`]; that of the kernel that wrote what was downloaded, as
+    /// [`Stream::download`]; or of the device. The memory is dropped then.
     pub fn wait(mut self) -> Result<PinnedBuffer<T>> {
         let result = self.completion.as_ref().map_or(Ok(()), Completion::finish);
         self.give_back(result)

@@ -59,14 +59,29 @@ fn expect_panic(what: &str, found: ferrogrid::Result<()>, message: &str) -> Outc
     names(&text, &["loops::step", "loop_kernels.rs", message])
 }
 
+/// A number that a kernel wrote before it failed. To the CPU device that is no result, so there it is looked up in place.
+fn left_by_failed_work(
+    stream: &Stream,
+    number: DeviceView<'_, u32>,
+) -> Result<u32, Box<dyn std::error::Error>> {
+    if stream.device().is_cuda() {
+        return Ok(stream.download(number)?[0]);
+    }
+    expect_error("what failed work wrote", stream.download(number), |it| {
+        matches!(it, Error::KernelPanic { .. })
+    })?;
+    // SAFETY: an element of the CPU device, which is memory of the host; the download has waited for all work on it.
+    Ok(unsafe { number.as_device_ptr().as_raw().read() })
+}
+
 fn a_panic_in_its_body_ends_a_loop(device: &Device) -> Outcome {
     limit_time();
     let stream = device.new_stream()?;
     let (mut graph, [runs, left]) = five_runs(&stream, 2)?;
     graph.launch(&stream)?;
     expect_panic("the loop", stream.synchronize(), "in run 3")?;
-    expect("runs", stream.download(graph.view(runs)?)?, vec![3])?;
-    expect("runs that were left", stream.download(graph.view(left)?)?, vec![3])?;
+    expect("runs", left_by_failed_work(&stream, graph.view(runs)?)?, 3)?;
+    expect("runs that were left", left_by_failed_work(&stream, graph.view(left)?)?, 3)?;
     // The condition still holds, and the body panics at once.
     graph.launch(&stream)?;
     expect_panic("the loop, again", stream.synchronize(), "in run 4")?;
@@ -95,7 +110,7 @@ fn a_panic_ends_the_loops_around_it(device: &Device) -> Outcome {
     let mut graph = graph.instantiate()?;
     graph.launch(&stream)?;
     expect_panic("the loops", stream.synchronize(), "in run 4")?;
-    expect("runs", stream.download(graph.view(runs)?)?, vec![4])
+    expect("runs", left_by_failed_work(&stream, graph.view(runs)?)?, 4)
 }
 
 fn a_panic_before_a_loop_leaves_it_alone(device: &Device) -> Outcome {
@@ -135,5 +150,5 @@ fn a_panic_that_was_reported_meanwhile_ends_a_loop(device: &Device) -> Outcome {
     panics.extend(stream.synchronize().err());
     expect("panics", panics.len(), 1)?;
     expect_panic("the loop", Err(panics.swap_remove(0)), "in run 1")?;
-    expect("runs", stream.download(graph.view(runs)?)?, vec![1])
+    expect("runs", left_by_failed_work(&stream, graph.view(runs)?)?, 1)
 }
