@@ -24,20 +24,18 @@ pub const KNOWN: [&str; 13] = [
 ];
 
 /// How those begin that Ferrogrid sets for itself, and that only its own tests and benches read.
-const INTERNAL: [&str; 14] = [
+const INTERNAL: [&str; 12] = [
     "FERROGRID_BENCH_",
     "FERROGRID_CONFORMANCE_",
+    "FERROGRID_CRATE",
     "FERROGRID_EXPAND",
-    "FERROGRID_IMAGE",
-    "FERROGRID_INITIAL_",
+    "FERROGRID_FUZZ",
     "FERROGRID_KEEP_PTX",
-    "FERROGRID_KERNEL_",
-    "FERROGRID_MANIFEST",
     "FERROGRID_MATH_ERRORS_",
-    "FERROGRID_MODULE_",
     "FERROGRID_RENEW_",
     "FERROGRID_SHOW_ERRORS",
     "FERROGRID_STRESS",
+    "FERROGRID_TARGETS",
     "FERROGRID_TEST_",
 ];
 
