@@ -161,7 +161,9 @@ impl Package {
         let made_of = dependencies.values().chain(ferrogrid.iter().flatten());
         let made_of: BTreeMap<_, _> = made_of.map(|it| (it.id.clone(), graph.made_of(&it.id))).collect();
         let within: BTreeSet<&str> = made_of.values().flatten().map(String::as_str).collect();
-        let patches = patches::patches(&graph, graph.nodes.keys().copied().filter(|id| within.contains(id)));
+        let root = std::fs::read_to_string(workspace_root.join("Cargo.toml")).unwrap_or_default();
+        let within = graph.nodes.keys().copied().filter(|id| within.contains(id));
+        let patches = patches::patches(&graph, within, &root);
         Ok(Package {
             name: text(own, "name")?.to_owned(),
             lock: metadata["lock"].as_str().map_or_else(|| workspace_root.join("Cargo.lock"), PathBuf::from),

@@ -4,14 +4,14 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Attribute, Data, DeriveInput, Error, Field, Fields, Result, parse_quote};
+use syn::{Data, DeriveInput, Error, Field, Fields, Result, Variant, parse_quote};
 
 use crate::crate_path;
 
 /// The impl, or the reason why there can be none.
 pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
     let representation = Representation::of(input)?;
-    let checks = match &input.data {
+    match &input.data {
         Data::Struct(data) => {
             if !representation.c_or_transparent {
                 return Err(Error::new(
@@ -19,7 +19,6 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
                     "`DeviceCopy` needs a defined layout: add `#[repr(C)]` to the struct",
                 ));
             }
-            field_checks(&data.fields)
         }
         Data::Enum(data) => {
             let has_data = data.variants.iter().any(|variant| !matches!(variant.fields, Fields::Unit));
@@ -32,7 +31,6 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
                 let message = format!("`DeviceCopy` needs a defined layout: {advice}");
                 return Err(Error::new(input.ident.span(), message));
             }
-            data.variants.iter().map(|variant| field_checks(&variant.fields)).collect()
         }
         Data::Union(data) => {
             return Err(Error::new(
@@ -40,9 +38,9 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
                 "`DeviceCopy` cannot be derived for a union: which field is valid is not known to the other side",
             ));
         }
-    };
+    }
     let root = root(input)?;
-    Ok(implementation(input, &checks, &layout(input, &root), &root))
+    Ok(implementation(input, &layout(input, &root), &root))
 }
 
 /// The crate with the trait: as `#[device_copy(crate = path)]` says, else as the package has it.
@@ -60,12 +58,7 @@ fn root(input: &DeriveInput) -> Result<TokenStream> {
     Ok(root.unwrap_or_else(crate_path::of_device_types))
 }
 
-fn implementation(
-    input: &DeriveInput,
-    checks: &TokenStream,
-    layout: &TokenStream,
-    root: &TokenStream,
-) -> TokenStream {
+fn implementation(input: &DeriveInput, layout: &TokenStream, root: &TokenStream) -> TokenStream {
     let name = &input.ident;
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
@@ -74,26 +67,11 @@ fn implementation(
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote! {
         // SAFETY: the layout is fixed by the `repr` that the derive asked for, and every field is
-        // `DeviceCopy`, which the function below makes the compiler check.
+        // `DeviceCopy`, since the number for the layout is made of theirs.
         unsafe impl #impl_generics #root::DeviceCopy for #name #type_generics #where_clause {
             const LAYOUT: u64 = #layout;
         }
-        const _: () = {
-            #[allow(dead_code)]
-            fn fields_are_device_copy #impl_generics () #where_clause {
-                fn is_device_copy<T: #root::DeviceCopy>() {}
-                #checks
-            }
-        };
     }
-}
-
-fn field_checks(fields: &Fields) -> TokenStream {
-    let checks = fields.iter().map(|field| {
-        let ty = &field.ty;
-        quote_spanned!(ty.span()=> is_device_copy::<#ty>();)
-    });
-    quote!(#(#checks)*)
 }
 
 /// The number of the type's layout: fields in their order, with the numbers of their types. Variants count as fields,
@@ -102,16 +80,13 @@ fn layout(input: &DeriveInput, root: &TokenStream) -> TokenStream {
     let name = input.ident.to_string();
     let entries: Vec<TokenStream> = match &input.data {
         Data::Struct(data) => fields(&data.fields, root),
-        Data::Enum(data) => data
-            .variants
-            .iter()
-            .flat_map(|variant| {
-                let (cfgs, name) = (cfgs(&variant.attrs), variant.ident.to_string());
-                let inside = fields(&variant.fields, root);
-                std::iter::once(quote!(#cfgs (#name, 0)))
-                    .chain(inside.into_iter().map(move |it| quote!(#cfgs #it)))
-            })
-            .collect(),
+        Data::Enum(data) => {
+            let variant = |variant: &Variant| {
+                let name = variant.ident.to_string();
+                std::iter::once(quote!((#name, 0))).chain(fields(&variant.fields, root)).collect::<Vec<_>>()
+            };
+            data.variants.iter().flat_map(variant).collect()
+        }
         Data::Union(_) => Vec::new(),
     };
     quote!(#root::__layout::of_type(#name, &[#(#entries),*]))
@@ -119,16 +94,11 @@ fn layout(input: &DeriveInput, root: &TokenStream) -> TokenStream {
 
 fn fields(fields: &Fields, root: &TokenStream) -> Vec<TokenStream> {
     let entry = |(number, field): (usize, &Field)| {
-        let (cfgs, ty) = (cfgs(&field.attrs), &field.ty);
+        let ty = &field.ty;
         let name = field.ident.as_ref().map_or_else(|| number.to_string(), ToString::to_string);
-        quote!(#cfgs (#name, <#ty as #root::DeviceCopy>::LAYOUT))
+        quote_spanned!(ty.span()=> (#name, <#ty as #root::DeviceCopy>::LAYOUT))
     };
     fields.iter().enumerate().map(entry).collect()
-}
-
-fn cfgs(attributes: &[Attribute]) -> TokenStream {
-    let cfgs = attributes.iter().filter(|it| it.path().is_ident("cfg"));
-    quote!(#(#cfgs)*)
 }
 
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! What the build step tells the macros of a cargo target's device code, and its form as a text file. The builder
 //! writes it, the macros read it when they expand a module, so both use this one type.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::fingerprint::Fingerprint;
 
@@ -128,7 +128,7 @@ impl CompiledTarget {
         for image in &self.images {
             line(&["image".to_owned(), image.id.to_string()]);
             for code in &image.codes {
-                let cubin = code.cubin.as_ref().map(path).unwrap_or_default();
+                let cubin = code.cubin.as_deref().map(path).unwrap_or_default();
                 let (major, minor) = (code.version.0.to_string(), code.version.1.to_string());
                 line(&["code".to_owned(), code.arch.clone(), major, minor, path(&code.ptx), cubin]);
             }
@@ -201,7 +201,7 @@ fn pair(text: &str) -> Option<(u64, u64)> {
     Some((size.parse().ok()?, align.parse().ok()?))
 }
 
-fn path(path: &PathBuf) -> String {
+fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 

@@ -6,8 +6,8 @@ use quote::format_ident;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{
-    Attribute, Error, Expr, FnArg, Ident, ItemFn, Lifetime, PathArguments, Result, ReturnType, Safety,
-    Signature, Type, Visibility, parse_quote,
+    Attribute, Error, FnArg, Ident, ItemFn, Lifetime, PathArguments, Result, ReturnType, Safety, Signature,
+    Type, Visibility, parse_quote,
 };
 
 use crate::arithmetic::Arithmetic;
@@ -59,6 +59,12 @@ impl Kernel {
         for argument in &function.sig.inputs {
             parameters.push(Parameter::parse(argument, is_unsafe)?);
         }
+        if let Some(lifetime) = named_lifetime(&function.sig) {
+            return Err(Error::new(
+                lifetime.span(),
+                format!("a kernel's parameters are lent for one launch: leave `{lifetime}` out"),
+            ));
+        }
         let rank = rank_of(&function, &parameters)?;
         let KernelOptions { bounds, arithmetic, instances, same_shape } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
@@ -99,11 +105,15 @@ impl Kernel {
         function
     }
 
-    /// What other code of the module may call as the kernel: a function `name` that calls its body. With barriers in
-    /// it, all threads of a block must make such a call together, so then it is `unsafe`, though the body is not.
-    pub fn callable(&self, name: &Ident, body: &Ident) -> ItemFn {
+    /// For a kernel with barriers what other code of the module may call in its place: an `unsafe` function `name` that
+    /// calls its body, since all threads of a block must make such a call together.
+    pub fn callable(&self, name: &Ident, body: &Ident) -> Option<ItemFn> {
+        if !self.has_barriers || self.is_unsafe() {
+            return None;
+        }
         let mut function = self.function.clone();
         function.sig.ident = name.clone();
+        function.sig.safety = Safety::Unsafe(Default::default());
         let mut arguments = Vec::new();
         for (number, input) in function.sig.inputs.iter_mut().enumerate() {
             let FnArg::Typed(input) = input else { continue };
@@ -111,18 +121,15 @@ impl Kernel {
             *input.pat = parse_quote!(#name);
             arguments.push(name);
         }
-        if self.has_barriers {
-            function.sig.safety = Safety::Unsafe(Default::default());
-        }
-        function
-            .attrs
-            .push(parse_quote!(#[allow(dead_code, clippy::missing_safety_doc, clippy::too_many_arguments)]));
+        function.attrs.push(parse_quote!(#[allow(
+            dead_code,
+            clippy::missing_safety_doc,
+            clippy::too_many_arguments,
+            clippy::needless_pass_by_value
+        )]));
         let generics = passed(&self.function.sig);
-        let call: Expr = parse_quote!(self::#body::<#(#generics),*>(#(#arguments),*));
-        // SAFETY of the `unsafe` block: the conditions of an unsafe kernel are those of this function.
-        function.block =
-            if self.is_unsafe() { parse_quote!({ unsafe { #call } }) } else { parse_quote!({ #call }) };
-        function
+        function.block = parse_quote!({ self::#body::<#(#generics),*>(#(#arguments),*) });
+        Some(function)
     }
 
     /// The name of the entry point of one of its instances in the PTX.
@@ -181,12 +188,6 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     }
     if let Some(lifetime) = signature.generics.lifetimes().next() {
         return Err(Error::new(lifetime.span(), "a kernel needs no lifetimes: leave them out"));
-    }
-    if let Some(lifetime) = named_lifetime(signature) {
-        return Err(Error::new(
-            lifetime.span(),
-            format!("a kernel's parameters are lent for one launch: leave `{lifetime}` out"),
-        ));
     }
     if let ReturnType::Type(_, ty) = &signature.output {
         let unit = matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.is_empty());

@@ -10,13 +10,22 @@ use super::{Dependency, Graph, list};
 /// For each source, by its key in `[patch]`, the packages that were taken in its place.
 pub(crate) type Patches = BTreeMap<String, Vec<Dependency>>;
 
-/// The patches of what the packages `ids` depend on.
-pub(super) fn patches<'a>(graph: &Graph<'a>, ids: impl IntoIterator<Item = &'a str>) -> Patches {
+/// The patches of what the packages `ids` depend on that the workspace's `manifest` declares. Those of a configuration
+/// file the inner cargo finds itself, and refuses to be told of twice.
+pub(super) fn patches<'a>(
+    graph: &Graph<'a>,
+    ids: impl IntoIterator<Item = &'a str>,
+    manifest: &str,
+) -> Patches {
+    let tables = manifest.find("[patch").map_or("", |start| &manifest[start..]);
     let mut found = Patches::new();
     for id in ids {
         let Some(package) = graph.packages.get(id) else { continue };
         for edge in graph.edges(id).filter(|edge| !edge.for_tests) {
             let Some(resolved) = graph.packages.get(edge.package) else { continue };
+            if !resolved["name"].as_str().is_some_and(|name| tables.contains(name)) {
+                continue;
+            }
             let Some(wanted) = wanted(package, resolved) else { continue };
             let known = found.entry(wanted).or_default();
             if !known.iter().any(|it| it.id == edge.package) {

@@ -169,7 +169,8 @@ fn package(options: &Options) -> Result<Package, Failure> {
     let named = [("example", &target.example), ("test", &target.test), ("bench", &target.bench)];
     let named = named.into_iter().find_map(|(kind, name)| Some((kind, name.as_deref()?)));
     let has_build_step = |it: &Package| it.depends_on("ferrogrid-build", Some("build"));
-    options.selection.one("kernels", |it| {
+    let what = named.map_or("kernels".to_owned(), |(kind, name)| format!("kernels of {kind} `{name}`"));
+    options.selection.one(&what, |it| {
         let has = |(kind, name)| it.sources(kind).iter().any(|(target, _)| target == name);
         has_build_step(it) && named.is_none_or(has)
     })

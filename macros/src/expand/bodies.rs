@@ -16,7 +16,7 @@ pub(super) fn body_name(kernel: &Kernel) -> Ident {
     format_ident!("__ferrogrid_body_{}", name.trim_start_matches("r#"), span = kernel.name().span())
 }
 
-/// The name under which other code of the module calls a kernel's body.
+/// The name of what other code of the module calls in the place of a kernel with barriers.
 fn callable_name(kernel: &Kernel) -> Ident {
     format_ident!("__ferrogrid_call_{}", kernel.bare_name(), span = kernel.name().span())
 }
@@ -24,7 +24,9 @@ fn callable_name(kernel: &Kernel) -> Ident {
 /// A module of aliases, from each kernel's name to what calls its body.
 pub(super) fn aliases(module: &Module) -> TokenStream {
     let uses = module.kernels.iter().map(|kernel| {
-        let (name, callable, cfgs) = (kernel.name(), callable_name(kernel), kernel.cfgs());
+        let (name, cfgs) = (kernel.name(), kernel.cfgs());
+        let callable = kernel.callable(&callable_name(kernel), &body_name(kernel));
+        let callable = callable.map_or_else(|| body_name(kernel), |function| function.sig.ident);
         quote!(#(#cfgs)* #[allow(unused_imports)] pub(super) use super::#callable as #name;)
     });
     quote! {
@@ -75,9 +77,11 @@ fn on_host(module: &Module, part: &Part, kernels: &[String]) -> TokenStream {
 fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     let mut function = kernel.body(&body_name(kernel));
     constants::name_values(module, kernel.name(), &mut function.block);
-    let mut callable = kernel.callable(&callable_name(kernel), &function.sig.ident);
-    callable.vis = syn::Visibility::Inherited;
-    callable.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+    let callable = kernel.callable(&callable_name(kernel), &function.sig.ident).map(|mut callable| {
+        callable.vis = syn::Visibility::Inherited;
+        callable.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+        quote!(#[doc(hidden)] #[inline] #callable)
+    });
     name_bodies(&function.sig, &mut function.block, kernels);
     quote! {
         #[doc(hidden)]
@@ -85,8 +89,6 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
         // A kernel takes what a launch gives: by value, and as many as it likes.
         #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
         #function
-        #[doc(hidden)]
-        #[inline]
         #callable
     }
 }

@@ -32,10 +32,14 @@ pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
 fn on_device(module: &Module, part: &Part) -> TokenStream {
     match part {
         Part::Kernel(kernel) => {
-            let mut function = kernel.body(&body_name(kernel));
+            let callable = kernel.callable(kernel.name(), &body_name(kernel));
+            let mut function = kernel.body(&called(kernel));
+            if callable.is_none() {
+                function.vis = kernel.function.vis.clone();
+            }
             constants::name_values(module, kernel.name(), &mut function.block);
-            let callable = kernel.callable(kernel.name(), &function.sig.ident);
-            quote!(#[inline] #function #[inline] #callable)
+            let callable = callable.map(|function| quote!(#[inline] #function));
+            quote!(#[inline] #function #callable)
         }
         Part::Together(FunctionForms { checked, unchecked }) => {
             let mut checked = checked.clone();
@@ -52,10 +56,16 @@ fn on_device(module: &Module, part: &Part) -> TokenStream {
     }
 }
 
+/// The name of the function that entry points call: the kernel's own, unless that is of what others call.
+fn called(kernel: &Kernel) -> Ident {
+    let own = kernel.name();
+    kernel.callable(own, own).map_or_else(|| own.clone(), |_| body_name(kernel))
+}
+
 /// The entry point of one instance. The module gets names for the instance's arguments, and the
 /// entry's signature uses them in place of the generic parameters.
 fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
-    let (name, body) = (kernel.name(), body_name(kernel));
+    let (name, body) = (kernel.name(), called(kernel));
     let entry = format_ident!("{}", kernel.entry(instance, module.fingerprint), span = name.span());
     let alias = |parameter: &Ident| format_ident!("__{entry}_{parameter}", span = parameter.span());
     let generics = generic::names(kernel);

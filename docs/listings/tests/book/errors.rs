@@ -90,7 +90,7 @@ fn kernels_print() -> ferrogrid::Result<()> {
     let stream = device.new_stream()?;
     let x = stream.upload(&[2_u32, 4, 7])?;
     kernels::tell(&stream, Grid::cover(3), &x)?;
-    stream.synchronize()?; // a GPU hands over what was printed when somebody waits
+    stream.synchronize()?; // text is handed over when somebody waits
     device.clear_output();
     assert_eq!(*lines.lock().unwrap(), ["x[2] = 7\n"]);
     // ANCHOR_END: output
