@@ -192,6 +192,15 @@ fn what_is_patched_is_taken_from_where_the_workspace_takes_it() {
         .unwrap()
         .push(json!({ "name": "libm", "pkg": "libm" }));
     metadata["packages"][5]["source"] = json!(null);
+    let root = tempfile::tempdir().unwrap();
+    metadata["workspace_root"] = json!(root.path());
+    let manifest = |text: &str| std::fs::write(root.path().join("Cargo.toml"), text).unwrap();
+    manifest("[workspace]\nmembers = [\"libm\"]\n");
+    assert!(package(&metadata).patches.is_empty(), "those of configuration files cargo finds itself");
+    manifest(
+        "[patch.crates-io]\nlibm = { path = \"/g/libm\" }\nferrogrid-device = { path = \"/fg/device\" }\n\
+         [patch.\"https://g/half\"]\nmacros = { package = \"ferrogrid-macros\", path = \"/fg/macros\" }\n",
+    );
     let patches = package(&metadata).patches;
     let of = |source: &str| patches[source].iter().map(|it| it.source.clone()).collect::<Vec<_>>();
     assert_eq!(of("crates-io"), [Source::Path("/g/libm".into()), Source::Path("/fg/device".into())]);
