@@ -555,18 +555,24 @@ fn named(folder: &Path) -> Option<(PathBuf, String)> {
     Some((folder.to_owned(), format!("{name}/")))
 }
 
+/// The package's library for one architecture, once it is compiled.
+type CompiledLibrary = OnceLock<Result<OwnLibrary, Error>>;
+
+/// The numbers of a unit, of a part of it, and of an architecture.
+type Job = (usize, usize, usize);
+
 /// Compiles every part of every unit for every architecture, as many at once as there are processors.
 fn compile_all(scan: &Scan, compilers: &[Compiler<'_>], cubins: &Cubins) -> Vec<Outcomes> {
-    let libraries: Vec<Option<OnceLock<Result<OwnLibrary, Error>>>> =
+    let libraries: Vec<Option<CompiledLibrary>> =
         compilers.iter().map(|_| scan.library.as_ref().map(|_| OnceLock::new())).collect();
-    let mut jobs = Vec::new();
+    let mut jobs: Vec<Job> = Vec::new();
     for (number, unit) in scan.units.iter().enumerate() {
         for part in 0..unit.device_crates.len() {
             jobs.extend((0..compilers.len()).map(|arch| (number, part, arch)));
         }
     }
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<(usize, usize, usize), Result<Image, Error>>> = Mutex::default();
+    let done: Mutex<BTreeMap<Job, Result<Image, Error>>> = Mutex::default();
     let work = || {
         while let Some(&(number, part, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let unit = &scan.units[number];
@@ -599,7 +605,7 @@ fn compile_one(
     unit: &Unit,
     part: usize,
     compiler: &Compiler<'_>,
-    compiled_library: Option<&OnceLock<Result<OwnLibrary, Error>>>,
+    compiled_library: Option<&CompiledLibrary>,
     cubins: &Cubins,
 ) -> Result<Image, Error> {
     let used = scan.library.as_ref().filter(|library| unit.names_library(&library.crate_name));

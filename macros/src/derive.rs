@@ -12,7 +12,7 @@ use crate::crate_path;
 pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
     let representation = Representation::of(input)?;
     match &input.data {
-        Data::Struct(data) => {
+        Data::Struct(_) => {
             if !representation.c_or_transparent {
                 return Err(Error::new(
                     input.ident.span(),
