@@ -96,6 +96,17 @@ impl Package {
         of_kind.filter_map(|it| Some((text(it, "name")?, text(it, "src_path")?.into()))).collect()
     }
 
+    /// For a package that has neither library nor programs one of its other targets, kind and name: `cargo check` builds
+    /// nothing there unless a target is named, not even the build script.
+    fn only_target(&self) -> Option<(&'static str, String)> {
+        if self.library().is_some() || !self.sources("bin").is_empty() {
+            return None;
+        }
+        ["example", "test", "bench"]
+            .into_iter()
+            .find_map(|kind| Some((kind, self.sources(kind).into_iter().next()?.0)))
+    }
+
     /// The table `package.metadata.ferrogrid` of its `Cargo.toml`.
     pub(crate) fn settings(&self) -> Option<&serde_json::Map<String, Value>> {
         self.metadata["metadata"]["ferrogrid"].as_object()
@@ -178,6 +189,9 @@ pub(crate) fn out_dir(package: &Package, features: &[String]) -> Result<PathBuf,
         package.name(),
     ]);
     command.arg("--manifest-path").arg(&package.manifest).args(features).stderr(Stdio::inherit());
+    if let Some((kind, name)) = package.only_target() {
+        command.args([format!("--{kind}"), name]);
+    }
     let output = command.output().map_err(|error| cannot_start(&command, &error))?;
     if !output.status.success() {
         return Err("the build failed".into());

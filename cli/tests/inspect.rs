@@ -231,6 +231,14 @@ fn of_kernels_of_the_same_name_that_of_the_program_is_meant() {
 }
 
 #[test]
+fn a_package_of_examples_alone_has_kernels() {
+    let package = Package::new();
+    fs::remove_dir_all(package.folder.join("src")).unwrap();
+    let text = package.text(true, &["saxpy", "--example", "one"]);
+    assert!(text.starts_with("kernels::saxpy, example `one`, for sm_75\n"), "{text}");
+}
+
+#[test]
 fn a_table_of_kernels_says_what_to_type_for_one() {
     let package = Package::new();
     let table = package.text(true, &["copied"]);
