@@ -177,6 +177,16 @@ fn package_ids_of_both_forms_are_read() {
 }
 
 #[test]
+fn the_code_of_a_target_is_embedded_once() {
+    let outside = Outside::new();
+    outside.run();
+    let program = fs::read(outside.target().join("debug/outside")).unwrap();
+    let directive = b".target sm_75";
+    let copies = program.windows(directive.len()).filter(|bytes| bytes == directive).count();
+    assert_eq!(copies, 1, "for its two modules together");
+}
+
+#[test]
 fn a_kernel_edit_is_seen() {
     let outside = Outside::new();
     outside.run();

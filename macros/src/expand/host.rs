@@ -54,7 +54,7 @@ fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStrea
     }
     let name = compiled.holder.rsplit("::").next().unwrap_or_default();
     let name = Ident::new(name, Span::call_site());
-    let conditions = super::conditions(module, cfg);
+    let (conditions, count) = (super::conditions(module, cfg), images.len());
     let images = images.iter().map(|image| {
         let id = image.id;
         let codes = image.codes.iter().map(|code| {
@@ -71,7 +71,8 @@ fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStrea
         #[doc(hidden)]
         #[allow(dead_code, unreachable_pub)]
         pub(crate) mod #name {
-            pub static IMAGES: &[::ferrogrid::__private::EmbeddedImage] = &[#(#images),*];
+            // Others take its address: a value would be there again for each of them.
+            pub static IMAGES: [::ferrogrid::__private::EmbeddedImage; #count] = [#(#images),*];
         }
     }
 }
@@ -101,7 +102,7 @@ fn image(module: &Module, code: &Code) -> TokenStream {
                     ::ferrogrid::__private::check_debug_assertions(cfg!(debug_assertions), #debug_assertions);
                 #[doc(hidden)]
                 static __FERROGRID_IMAGE: ::ferrogrid::__private::ModuleImage =
-                    ::ferrogrid::__private::ModuleImage::embedded(#holder::IMAGES, #image);
+                    ::ferrogrid::__private::ModuleImage::embedded(&#holder::IMAGES, #image);
             };
         }
     };
