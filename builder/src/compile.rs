@@ -1,7 +1,7 @@
 //! Runs rustc on a device crate: to PTX, or to an rlib that other device crates link. Unchanged
 //! input runs nothing. It must not know where the crate or its dependencies came from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,8 +39,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) externs: Externs,
     /// What the build chose.
     pub(crate) options: &'a Options,
-    /// What cargo sets for the package's crates.
-    pub(crate) variables: &'a [(String, String)],
+    /// The id of the package.
+    pub(crate) package: &'a str,
     /// Where its mathematics comes from.
     pub(crate) math: Math,
     /// `OUT_DIR/ferrogrid`.
@@ -67,25 +67,25 @@ pub(crate) struct Image {
     pub(crate) refusal: Option<String>,
 }
 
-/// The package's own library, for its other targets.
+/// A library for other device crates to link.
 #[derive(Debug)]
-pub(crate) struct OwnLibrary {
-    pub(crate) name: String,
-    rlib: PathBuf,
+pub(crate) struct Rlib {
+    file: PathBuf,
+    /// The folders of those that it uses itself, and its own.
+    folders: BTreeSet<PathBuf>,
     key: String,
 }
+
+/// What a device crate is linked with besides the externs of its package: the libraries that it uses, by name.
+pub(crate) type Linked<'a> = BTreeMap<&'a str, &'a Rlib>;
 
 impl Compiler<'_> {
     /// The PTX of `device_crate`, checked against its modules. What was made of the same input before, in whatever
     /// order, is not made again.
-    pub(crate) fn image(
-        &self,
-        device_crate: &DeviceCrate,
-        library: Option<&OwnLibrary>,
-    ) -> Result<Image, Error> {
+    pub(crate) fn image(&self, device_crate: &DeviceCrate, linked: &Linked<'_>) -> Result<Image, Error> {
         let file = self.folder.join(format!("{}.{}.ptx", device_crate.slug, self.arch));
         let work = self.work(&device_crate.slug);
-        let mut command = self.rustc(device_crate, library, "device");
+        let mut command = self.rustc(device_crate, self.package, linked, "device");
         if self.math == Math::Libdevice {
             command.args(self.reflection());
         }
@@ -93,7 +93,7 @@ impl Compiler<'_> {
         let read_files = work.join(format!("{}.d", device_crate.crate_name));
         command.args(["--crate-type=cdylib", "--emit=asm,link,dep-info", "-Clinker=true", "-Clto=fat"]);
         command.arg("--out-dir").arg(&work);
-        let key = self.key(&command, device_crate, library);
+        let key = self.key(&command, device_crate, linked);
         let variables = inner::variables(&command);
         let value = |name: &str| variables.get(name).cloned();
         let made = Kept::in_folder(self.folder).find_or_make(&key, &value, || {
@@ -130,31 +130,37 @@ impl Compiler<'_> {
         format!("// Mathematics: {}\n{layouts}{text}", self.math)
     }
 
-    /// The rlib of the package's library, without entry points.
-    pub(crate) fn library(&self, device_crate: &DeviceCrate) -> Result<OwnLibrary, Error> {
+    /// The rlib of the library of the package `id`, without entry points.
+    pub(crate) fn library(
+        &self,
+        device_crate: &DeviceCrate,
+        id: &str,
+        linked: &Linked<'_>,
+    ) -> Result<Rlib, Error> {
         let work = self.work(&format!("{}-library", device_crate.slug));
-        let mut command = self.rustc(device_crate, None, "device-library");
+        let mut command = self.rustc(device_crate, id, linked, "device-library");
         command.args(["--crate-type=rlib", "-Clinker-plugin-lto"]).arg("--out-dir").arg(&work);
-        let stamp = self.key(&command, device_crate, None);
+        let key = self.key(&command, device_crate, linked);
         let stamp_file = work.join("stamp");
-        let rlib = work.join(format!("lib{}.rlib", device_crate.crate_name));
-        let is_fresh = rlib.is_file() && cache::read(&stamp_file).is_ok_and(|old| old == stamp);
+        let file = work.join(format!("lib{}.rlib", device_crate.crate_name));
+        let is_fresh = file.is_file() && cache::read(&stamp_file).is_ok_and(|old| old == key);
         if !is_fresh {
             let _ = fs::remove_file(&stamp_file);
             self.run(&mut command, device_crate, &work)?;
-            cache::write(&stamp_file, &stamp)?;
+            cache::write(&stamp_file, &key)?;
         }
-        Ok(OwnLibrary { name: device_crate.crate_name.clone(), rlib, key: stamp })
+        let folders = linked.values().flat_map(|rlib| rlib.folders.iter().cloned()).chain([work]).collect();
+        Ok(Rlib { file, folders, key })
     }
 
     fn work(&self, slug: &str) -> PathBuf {
         self.folder.join("build").join(format!("{slug}.{}", self.arch))
     }
 
-    fn rustc(&self, device_crate: &DeviceCrate, library: Option<&OwnLibrary>, expand: &str) -> Command {
+    fn rustc(&self, device_crate: &DeviceCrate, id: &str, linked: &Linked<'_>, expand: &str) -> Command {
         let mut command = inner::command(&self.toolchain.rustc);
         command.env("RUSTC_BOOTSTRAP", "1").env("FERROGRID_EXPAND", expand);
-        command.envs(self.variables.iter().cloned()).envs(&self.options.variables);
+        command.envs(device_crate.options.variables.iter().cloned());
         command.env("CARGO_CRATE_NAME", &device_crate.crate_name);
         command.current_dir(self.workspace_root);
         command.arg(&device_crate.root).args(["--crate-name", &device_crate.crate_name]);
@@ -168,42 +174,44 @@ impl Compiler<'_> {
         // instructions, too few for an exponential in it.
         command.arg("-Cllvm-args=-scev-cheap-expansion-budget=16");
         command.arg("-Cllvm-args=-unroll-partial-threshold=200");
-        let overflow_checks = self.options.overflow_checks == Some(true);
-        command.arg(format!("-Coverflow-checks={}", if overflow_checks { "on" } else { "off" }));
-        let debug_assertions = self.options.debug_assertions == Some(true);
-        command.arg(format!("-Cdebug-assertions={}", if debug_assertions { "on" } else { "off" }));
+        let switch = |on| if on { "on" } else { "off" };
+        command.arg(format!("-Coverflow-checks={}", switch(device_crate.options.overflow_checks)));
+        command.arg(format!("-Cdebug-assertions={}", switch(device_crate.options.debug_assertions)));
         // Those of the standard library cost what they cost on the host, and more.
         command.arg("-Zub-checks=no");
         command.args(["--cap-lints=allow", "--error-format=json", "-Zcrate-attr=no_std"]);
         command.arg(format!("-Cmetadata={}-{expand}", device_crate.slug));
         command.arg(format!("-Zcrate-attr=feature({})", features(device_crate)));
-        for cfg in &device_crate.cfgs {
+        for cfg in &device_crate.options.cfgs {
             command.args(["--cfg", cfg]);
         }
         for remap in &device_crate.remaps {
             command.args(["--remap-path-prefix", remap]);
         }
-        for (name, rlib) in &self.externs.crates {
-            command.arg("--extern").arg(format!("{name}={}", rlib.display()));
+        let externs =
+            self.externs.crates.get(id).into_iter().flatten().map(|(name, file)| (name.as_str(), file));
+        for (name, file) in externs.chain(linked.iter().map(|(name, rlib)| (*name, &rlib.file))) {
+            command.arg("--extern").arg(format!("{name}={}", file.display()));
         }
-        if let Some(library) = library {
-            command.arg("--extern").arg(format!("{}={}", library.name, library.rlib.display()));
+        let folders: BTreeSet<&PathBuf> = linked.values().flat_map(|rlib| &rlib.folders).collect();
+        for folder in folders {
+            command.arg(format!("-Ldependency={}", folder.display()));
         }
         command.arg(format!("-Ldependency={}", self.externs.folder.display()));
         command
     }
 
     /// Changes when the result of the command could, but for files that the code includes.
-    fn key(&self, command: &Command, device_crate: &DeviceCrate, library: Option<&OwnLibrary>) -> String {
+    fn key(&self, command: &Command, device_crate: &DeviceCrate, linked: &Linked<'_>) -> String {
         let line = inner::command_line(command);
         let keys = [cache::program_key(), &self.toolchain.key, &device_crate.text_key, &self.externs.key];
-        let library = library.map_or("", |library| &library.key);
+        let linked: Vec<&str> = linked.values().map(|rlib| rlib.key.as_str()).collect();
         let expected: Vec<String> =
             expected(device_crate).map(|(name, (least, most))| format!("{name} {least} {most}")).collect();
         // Machine code is made of the PTX, which does not depend on whether it is.
         let options = Options { cubin: None, ..self.options.clone() };
         cache::key(
-            format!("{line}\n{keys:?}\n{library}\n{expected:?}\n{options:?}\n{:?}", self.variables)
+            format!("{line}\n{keys:?}\n{linked:?}\n{expected:?}\n{options:?}\n{:?}", device_crate.options)
                 .as_bytes(),
         )
     }

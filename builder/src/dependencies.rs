@@ -29,8 +29,8 @@ use memory::{Libraries, found_or_made, kept, memory_of, remembered, remove_damag
 /// What a device crate is compiled against.
 #[derive(Debug)]
 pub(crate) struct Externs {
-    /// Extern name and rlib.
-    pub(crate) crates: Vec<(String, PathBuf)>,
+    /// Extern name and rlib of what the device crates of each package see, by the package's id.
+    pub(crate) crates: BTreeMap<String, Vec<(String, PathBuf)>>,
     /// The folder where they are, with what they depend on.
     pub(crate) folder: PathBuf,
     /// Changes when any of the rlibs does.
@@ -39,7 +39,7 @@ pub(crate) struct Externs {
     pub(crate) inputs: Inputs,
 }
 
-/// What the externs of one package are made of.
+/// What the externs of one package, and of the libraries with device code that it uses, are made of.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) package: &'a Package,
@@ -47,34 +47,72 @@ pub(crate) struct Plan<'a> {
     pub(crate) panic: PanicStrategy,
     /// Where mathematics comes from, if not from `libm`.
     pub(crate) libdevice: Option<&'a Path>,
-    /// The dependencies that kernels name, by extern name.
-    pub(crate) named: BTreeMap<String, &'a Dependency>,
+    /// The dependencies that kernels name, by the name that they have in the inner cargo's manifest.
+    pub(crate) named: BTreeMap<String, Dependency>,
+    /// What each package's device crates see, by its id: the extern name, and the name in `named` or the facade's.
+    pub(crate) seen: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl<'a> Plan<'a> {
-    /// The dependencies among `names`; the facade is not one of them.
-    pub(crate) fn new<'n>(
+    /// `names` are those that may be crates in the device crates of each package, by its id.
+    pub(crate) fn new(
         package: &'a Package,
         toolchain: &'a Toolchain,
         panic: PanicStrategy,
         libdevice: Option<&'a Path>,
-        names: impl IntoIterator<Item = &'n String>,
+        names: &BTreeMap<String, BTreeSet<String>>,
     ) -> Self {
-        let mut named = BTreeMap::new();
-        for name in names {
-            if let Some((name, dependency)) = package.dependencies.get_key_value(name)
+        let (named, seen) = Default::default();
+        let mut plan = Plan { package, toolchain, panic, libdevice, named, seen };
+        plan.see(&package.id, &package.dependencies, names);
+        for (id, library) in &package.libraries {
+            plan.see(id, &library.dependencies, names);
+        }
+        plan
+    }
+
+    /// Adds what the package `id` with these `dependencies` sees. Libraries with device code are compiled apart.
+    fn see(
+        &mut self,
+        id: &str,
+        dependencies: &BTreeMap<String, Dependency>,
+        names: &BTreeMap<String, BTreeSet<String>>,
+    ) {
+        let Some(names) = names.get(id) else { return };
+        let mut seen = BTreeMap::from([(FACADE_CRATE.to_owned(), FACADE_CRATE.to_owned())]);
+        for (name, dependency) in dependencies {
+            if dependency.package == "ferrogrid" {
+                seen.insert(name.clone(), FACADE_CRATE.to_owned());
+            } else if names.contains(name)
                 && !dependency.is_ferrogrid()
+                && !self.package.libraries.contains_key(&dependency.id)
             {
-                named.insert(name.clone(), dependency);
+                seen.insert(name.clone(), self.name(name, dependency));
             }
         }
-        Plan { package, toolchain, panic, libdevice, named }
+        self.seen.insert(id.to_owned(), seen);
+    }
+
+    /// The name of a dependency in the manifest. Cargo knows each by one only, with the features that all ask for.
+    fn name(&mut self, wanted: &str, dependency: &Dependency) -> String {
+        if let Some((name, known)) = self.named.iter_mut().find(|(_, known)| known.id == dependency.id) {
+            known.default_features |= dependency.default_features;
+            let features: BTreeSet<String> =
+                known.features.drain(..).chain(dependency.features.iter().cloned()).collect();
+            known.features = features.into_iter().collect();
+            return name.clone();
+        }
+        let numbered = (2..).map(|number| format!("{wanted}-{number}"));
+        let mut free = std::iter::once(wanted.to_owned()).chain(numbered);
+        let name = free.find(|name| !self.named.contains_key(name)).expect("there are numbers enough");
+        self.named.insert(name.clone(), dependency.clone());
+        name
     }
 
     /// The folders whose content the externs depend on.
     pub(crate) fn local_folders(&self) -> impl Iterator<Item = &PathBuf> {
         let ferrogrid = self.package.ferrogrid.iter().flatten();
-        ferrogrid.chain(self.named.values().copied()).flat_map(|it| self.package.local_folders(it))
+        ferrogrid.chain(self.named.values()).flat_map(|it| self.package.local_folders(it))
     }
 
     /// The manifests that say how local packages among the externs are compiled: theirs, and those of workspaces above.
@@ -122,7 +160,11 @@ impl<'a> Plan<'a> {
         })?;
         memory.keep(place)?;
         let crates = memory.libraries.crates.into_iter();
-        let crates = crates.map(|(name, file)| (name, kept(&file, place))).collect();
+        let crates: BTreeMap<_, _> = crates.map(|(name, file)| (name, kept(&file, place))).collect();
+        let files = |seen: &BTreeMap<String, String>| {
+            seen.iter().filter_map(|(name, of)| Some((name.clone(), crates.get(of)?.clone()))).collect()
+        };
+        let crates = self.seen.iter().map(|(id, seen)| (id.clone(), files(seen))).collect();
         Ok(Externs { crates, folder: place.to_owned(), key: memory.key, inputs: memory.libraries.inputs })
     }
 
@@ -146,18 +188,8 @@ impl<'a> Plan<'a> {
                 text.push_str(&dependency_line(name, dependency));
             }
         }
-        for name in self.facade_names() {
-            text.push_str(&format!("# The facade is {name}, too.\n"));
-        }
         text.push_str(&patch_tables(&self.package.patches));
         Ok(text)
-    }
-
-    /// Other names that the package has for `ferrogrid`.
-    fn facade_names(&self) -> impl Iterator<Item = &'a String> {
-        let package: &'a Package = self.package;
-        let facade = package.dependencies.iter().filter(|(_, dependency)| dependency.package == "ferrogrid");
-        facade.map(|(name, _)| name).filter(|name| *name != "ferrogrid")
     }
 
     /// Changes when the inner cargo could build something else.
@@ -165,7 +197,7 @@ impl<'a> Plan<'a> {
     /// here: packages that agree in this share one build, whichever cargo made it.
     fn versions(&self) -> String {
         let ferrogrid = self.package.ferrogrid.iter().flatten();
-        let all = ferrogrid.chain(self.named.values().copied()).flat_map(|it| self.package.made_of(it));
+        let all = ferrogrid.chain(self.named.values()).flat_map(|it| self.package.made_of(it));
         let all: BTreeSet<&str> = all.map(String::as_str).collect();
         all.iter().map(|id| format!("{id}\n")).collect()
     }
@@ -225,7 +257,7 @@ impl<'a> Plan<'a> {
         let messages = String::from_utf8_lossy(&output.stdout);
         let artifacts = artifacts(&messages);
         let mut crates = Vec::new();
-        let facade = built(&artifacts, FACADE_NAME)?;
+        let facade = built(&artifacts, "", FACADE_NAME)?;
         let own = folder.join("libferrogrid.rlib");
         // A new file, since builds hold links to the old one.
         cache::remove(&own)?;
@@ -233,10 +265,9 @@ impl<'a> Plan<'a> {
         if let Some(file) = self.libdevice {
             libdevice::add_to(&own, file)?;
         }
-        crates.extend(self.facade_names().map(|name| (name.clone(), own.clone())));
-        crates.push(("ferrogrid".to_owned(), own));
+        crates.push((FACADE_CRATE.to_owned(), own));
         for (name, dependency) in &self.named {
-            crates.push((name.clone(), built(&artifacts, &dependency.package)?));
+            crates.push((name.clone(), built(&artifacts, &dependency.id, &dependency.package)?));
         }
         // The facade as cargo names it is that of the package built last; it is kept above.
         let others = artifacts.iter().filter(|artifact| artifact.package != FACADE_NAME);
@@ -247,6 +278,9 @@ impl<'a> Plan<'a> {
 }
 
 const FACADE_NAME: &str = "ferrogrid-device-facade";
+
+/// Its crate.
+const FACADE_CRATE: &str = "ferrogrid";
 
 const FACADE_PACKAGE: &str = "\
 [package]

@@ -6,12 +6,16 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use ferrogrid_syntax::compiled::TEXT_CHOICE;
+
 use crate::blank::{Kept, blank};
 use crate::cache;
+use crate::cfg::Cfgs;
 use crate::error::Error;
 use crate::included;
 use crate::metadata::Target;
 use crate::module_tree::{Content, FoundModule, ModuleTree, SourceFile};
+use crate::options::Options;
 
 /// A device crate, ready for rustc.
 #[derive(Debug)]
@@ -23,14 +27,68 @@ pub(crate) struct DeviceCrate {
     pub(crate) crate_name: String,
     pub(crate) edition: String,
     pub(crate) root: PathBuf,
-    /// `--cfg` options.
-    pub(crate) cfgs: Vec<String>,
+    pub(crate) options: CrateOptions,
     pub(crate) features: BTreeSet<String>,
     /// `FROM=TO` for `--remap-path-prefix`: mirrored to original.
     pub(crate) remaps: Vec<String>,
     /// Changes with any of the mirrored text.
     pub(crate) text_key: String,
+    /// Those of the options that its text mentions, a line each: the code is the same where they are.
+    pub(crate) choices: String,
     pub(crate) modules: Vec<FoundModule>,
+}
+
+/// What rustc is told of a device crate besides its text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CrateOptions {
+    /// `--cfg` options.
+    pub(crate) cfgs: Vec<String>,
+    /// Environment variables, the later of one name before the earlier.
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) overflow_checks: bool,
+    pub(crate) debug_assertions: bool,
+}
+
+impl CrateOptions {
+    /// These with what is `chosen` for a package.
+    pub(crate) fn with(mut self, chosen: &Options) -> Self {
+        self.cfgs.extend(chosen.cfgs.iter().cloned());
+        self.variables.extend(chosen.variables.clone());
+        self.overflow_checks = chosen.overflow_checks.unwrap_or(self.overflow_checks);
+        self.debug_assertions = chosen.debug_assertions.unwrap_or(self.debug_assertions);
+        self
+    }
+
+    /// Those that can make a difference to a crate with this text, and the text itself, a line each. Variables of cargo's
+    /// own follow from the package.
+    fn choices(&self, text: &str) -> String {
+        let is_mentioned = |cfg: &String| match cfg.split_once('=') {
+            Some((_, value)) => text.contains(value),
+            None => text.contains(cfg.as_str()),
+        };
+        let variables = self.variables.iter().filter(|(name, _)| {
+            text.contains(name.as_str()) && !name.starts_with("CARGO_") && name != "OUT_DIR"
+        });
+        let variables = variables.map(|(name, value)| format!("{name}={value}"));
+        let debug_assertions = self.debug_assertions.then(|| "debug_assertions".to_owned());
+        let cfgs = self.cfgs.iter().filter(|cfg| is_mentioned(cfg)).cloned();
+        let mut choices: BTreeSet<String> = cfgs.chain(variables).chain(debug_assertions).collect();
+        choices.insert(format!("{TEXT_CHOICE} {}", cache::key(text.as_bytes())));
+        choices.iter().map(|choice| format!("{choice}\n")).collect()
+    }
+
+    /// What holds in the crate, on a device where `device` does.
+    pub(crate) fn hold_on(&self, device: &Cfgs) -> Cfgs {
+        let debug_assertions = self.debug_assertions.then_some("debug_assertions");
+        device.with(self.cfgs.iter().map(String::as_str).chain(debug_assertions))
+    }
+}
+
+impl DeviceCrate {
+    /// The names at the start of paths in its modules: the crates that it may use.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        self.modules.iter().flat_map(|module| &module.names).cloned().collect()
+    }
 }
 
 /// What of a module tree a device crate is made of.
@@ -49,7 +107,7 @@ pub(crate) fn lay_out(
     slug: String,
     tree: &ModuleTree,
     portion: Portion<'_>,
-    cfgs: &[String],
+    options: &CrateOptions,
     workspace_root: &Path,
     folder: &Path,
 ) -> Result<Option<DeviceCrate>, Error> {
@@ -69,11 +127,13 @@ pub(crate) fn lay_out(
         Portion::Kernels(modules) if !modules.contains(&module) => only_entries[module].as_slice(),
         _ => &[],
     };
-    let mut all = String::new();
+    let (mut all, mut written) = (String::new(), String::new());
+    let nowhere = vec![PathBuf::new(); places.len()];
     for (file, place) in tree.files.iter().zip(&places) {
         let text = mirrored_text(file, &places, &left_out);
         cache::write(place, &text)?;
         all.push_str(&format!("{}\n{text}\n", place.display()));
+        written.push_str(&mirrored_text(file, &nowhere, &left_out));
     }
     let is_in = |module: &usize| !matches!(portion, Portion::Kernels(modules) if !modules.contains(module));
     all.push_str(&included::mirror(tree, &places, &mirror)?);
@@ -83,9 +143,10 @@ pub(crate) fn lay_out(
         crate_name: target.name.replace('-', "_"),
         edition: target.edition.clone(),
         root: places[root].clone(),
-        cfgs: cfgs.to_vec(),
+        options: options.clone(),
         features: tree.features.clone(),
         remaps,
+        choices: options.choices(&written),
         text_key: cache::key(all.as_bytes()),
         modules: (0..tree.modules.len()).filter(is_in).map(|at| tree.modules[at].clone()).collect(),
     }))
@@ -161,7 +222,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::cfg::Cfgs;
     use crate::metadata::TargetKind;
     use crate::module_tree::{Sources, walk};
 
@@ -180,7 +240,7 @@ mod tests {
         let tree = walk(&target.source, &Cfgs::default(), &mut Sources::default()).unwrap();
         let slug = "example-show-it".to_owned();
         let (root, out) = (folder.join("w"), folder.join("out"));
-        lay_out(&target, slug, &tree, portion, &[], &root, &out).unwrap().unwrap()
+        lay_out(&target, slug, &tree, portion, &CrateOptions::default(), &root, &out).unwrap().unwrap()
     }
 
     const ROOT: &str =

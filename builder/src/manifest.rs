@@ -5,32 +5,38 @@ use std::path::{Path, PathBuf};
 
 use ferrogrid_syntax::compiled::{
     ArchCode, CompiledEntry, CompiledImage, CompiledModule, CompiledTarget, Diagnostic, NO_DEVICE_CODE,
-    file_name,
+    UsedLibrary, file_name,
 };
 
 use crate::cache;
 use crate::compile::Image;
 use crate::error::Error;
+use crate::metadata::{Package, TargetKind};
 use crate::module_tree::{FoundModule, ModulePlace, holders};
-use crate::scan::Unit;
+use crate::scan::{Scan, Unit};
 
 /// What became of the parts of a target: the images of each, by architecture, or why there are none.
 pub(crate) type Outcomes = Vec<Result<Vec<Image>, Error>>;
 
-/// Writes a file for each target into `folder`, and removes those of earlier builds. Returns the file of each unit.
+/// Writes a file for each target of `package` into `folder`, and removes those of earlier builds. Returns the file of
+/// each unit.
 ///
 /// # Errors
 /// If a file cannot be written, or two targets cannot be told apart while they are compiled.
 pub(crate) fn write(
-    units: &[(&Unit, &Outcomes)],
+    scan: &Scan,
+    outcomes: &[Outcomes],
+    package: &Package,
     debug_assertions: bool,
     folder: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut targets: BTreeMap<String, (CompiledTarget, &Unit)> = BTreeMap::new();
     let mut files = Vec::new();
-    for (unit, outcomes) in units {
+    for (unit, outcomes) in scan.units.iter().zip(outcomes) {
         let name = file_name(unit.class(), &unit.crate_name, unit.is_tested);
-        let target = compiled(unit, outcomes, debug_assertions);
+        let used = |module: &FoundModule| scan.used_by(module, unit, package);
+        let choices = if unit.kind == TargetKind::Lib { scan.choices.clone() } else { String::new() };
+        let target = CompiledTarget { debug_assertions, choices, ..compiled(unit, outcomes, used) };
         match targets.remove(&name) {
             Some((other, first)) => {
                 targets.insert(name.clone(), (joined(other, target, first, unit)?, first));
@@ -63,8 +69,12 @@ fn remove_all_but(names: &BTreeSet<String>, folder: &Path) -> Result<(), Error> 
     Ok(())
 }
 
-fn compiled(unit: &Unit, outcomes: &Outcomes, debug_assertions: bool) -> CompiledTarget {
-    let mut target = CompiledTarget { debug_assertions, ..CompiledTarget::default() };
+fn compiled(
+    unit: &Unit,
+    outcomes: &Outcomes,
+    used: impl Fn(&FoundModule) -> Vec<UsedLibrary>,
+) -> CompiledTarget {
+    let mut target = CompiledTarget::default();
     let mut modules: Vec<(&FoundModule, CompiledModule)> = Vec::new();
     for (device_crate, outcome) in unit.device_crates.iter().zip(outcomes) {
         match outcome {
@@ -89,7 +99,8 @@ fn compiled(unit: &Unit, outcomes: &Outcomes, debug_assertions: bool) -> Compile
             format!("{}::__ferrogrid_code_{}", found.place.parent(), found.fingerprint.short())
         })
         .collect();
-    for (at, (_, mut module)) in modules.into_iter().enumerate() {
+    for (at, (found, mut module)) in modules.into_iter().enumerate() {
+        module.libraries = used(found);
         module.holds_images = holders[at] == at;
         module.holder = names[at].clone();
         target.modules.push(module);

@@ -12,17 +12,21 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::settings::Settings;
 
+mod libraries;
 mod patches;
 pub(crate) mod query;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use libraries::LibraryPackage;
 pub(crate) use patches::Patches;
 pub(crate) use query::is_in_cargo_home;
 
 /// The package that is being built.
 #[derive(Debug)]
 pub(crate) struct Package {
+    /// Its id in the metadata.
+    pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) workspace_root: PathBuf,
     /// The Cargo.lock with the versions that this build has.
@@ -30,6 +34,8 @@ pub(crate) struct Package {
     pub(crate) targets: Vec<Target>,
     /// What its code can name, by the name that it has there.
     pub(crate) dependencies: BTreeMap<String, Dependency>,
+    /// Those with device code of their own among all that it is built from, by their ids.
+    pub(crate) libraries: BTreeMap<String, LibraryPackage>,
     /// The crates that every kernel uses: `ferrogrid-device` and `ferrogrid-macros`.
     pub(crate) ferrogrid: Option<[Dependency; 2]>,
     /// `package.metadata.ferrogrid.arch`.
@@ -53,6 +59,18 @@ pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) source: PathBuf,
     pub(crate) edition: String,
+}
+
+impl Target {
+    /// Reads what cargo lists; `None` if it is no target that could hold kernels.
+    fn read(target: &Value) -> Option<Self> {
+        Some(Target {
+            kind: TargetKind::parse(&target["kind"])?,
+            name: target["name"].as_str()?.to_owned(),
+            source: PathBuf::from(target["src_path"].as_str()?),
+            edition: target["edition"].as_str().unwrap_or("2021").to_owned(),
+        })
+    }
 }
 
 /// The kinds of cargo targets.
@@ -158,18 +176,22 @@ impl Package {
         let settings = Settings::read(&own["metadata"]["ferrogrid"], &manifest)?;
         let dependencies = dependencies(own, &environment.features, &graph);
         let ferrogrid = graph.ferrogrid(id);
-        let made_of = dependencies.values().chain(ferrogrid.iter().flatten());
+        let libraries = libraries::libraries(&graph, id)?;
+        let beneath = libraries.values().flat_map(|library| library.dependencies.values());
+        let made_of = dependencies.values().chain(beneath).chain(ferrogrid.iter().flatten());
         let made_of: BTreeMap<_, _> = made_of.map(|it| (it.id.clone(), graph.made_of(&it.id))).collect();
         let within: BTreeSet<&str> = made_of.values().flatten().map(String::as_str).collect();
         let root = std::fs::read_to_string(workspace_root.join("Cargo.toml")).unwrap_or_default();
         let within = graph.nodes.keys().copied().filter(|id| within.contains(id));
         let patches = patches::patches(&graph, within, &root);
         Ok(Package {
+            id: id.to_owned(),
             name: text(own, "name")?.to_owned(),
             lock: metadata["lock"].as_str().map_or_else(|| workspace_root.join("Cargo.lock"), PathBuf::from),
             workspace_root,
             targets: targets(own, &environment.features, built),
             dependencies,
+            libraries,
             ferrogrid,
             made_of,
             patches,
@@ -235,15 +257,7 @@ fn targets(package: &Value, features: &[String], built: Built) -> Vec<Target> {
         if !required.iter().all(|feature| features.contains(feature)) {
             continue;
         }
-        if !is_built(kind) {
-            continue;
-        }
-        targets.push(Target {
-            kind,
-            name: target["name"].as_str().unwrap_or_default().to_owned(),
-            source: PathBuf::from(target["src_path"].as_str().unwrap_or_default()),
-            edition: target["edition"].as_str().unwrap_or("2021").to_owned(),
-        });
+        targets.extend(is_built(kind).then(|| Target::read(target)).flatten());
     }
     targets
 }

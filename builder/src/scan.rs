@@ -1,18 +1,23 @@
 //! Finds what there is to compile: walks the module trees of all targets, and lays out device crates for those that
 //! have annotated modules.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-use ferrogrid_syntax::compiled::TargetClass;
+use ferrogrid_syntax::compiled::{TargetClass, UsedLibrary};
 
 use crate::cfg::Cfgs;
-use crate::device_crate::{self, DeviceCrate, Portion};
+use crate::device_crate::{self, CrateOptions, DeviceCrate, Portion};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::metadata::{Package, Target, TargetKind};
-use crate::module_tree::{self, ModuleTree, Sources};
+use crate::module_tree::{self, FoundModule, ModuleTree, Sources};
 use crate::options::Options;
+use libraries::Libraries;
+
+mod libraries;
+
+pub(crate) use libraries::Library;
 
 /// The device code of a cargo target, in one of its variants.
 pub(crate) struct Unit {
@@ -23,26 +28,49 @@ pub(crate) struct Unit {
     pub(crate) is_tested: bool,
     /// Its modules, in parts that are compiled each by itself.
     pub(crate) device_crates: Vec<DeviceCrate>,
+    /// The numbers of the libraries that it uses, by the names that they have in it.
+    pub(crate) uses: BTreeMap<String, usize>,
 }
 
 #[derive(Default)]
 pub(crate) struct Scan {
     pub(crate) units: Vec<Unit>,
-    /// The package's library as a whole, if other targets' kernels use it.
-    pub(crate) library: Option<DeviceCrate>,
+    /// Those that units use.
+    pub(crate) libraries: Vec<Library>,
+    /// The choices of the package's own library, if it has device code.
+    pub(crate) choices: String,
     pub(crate) visited: BTreeSet<PathBuf>,
     pub(crate) warnings: Vec<String>,
 }
 
+impl Scan {
+    /// The libraries of other packages that a module of `unit` uses.
+    pub(crate) fn used_by(&self, module: &FoundModule, unit: &Unit, package: &Package) -> Vec<UsedLibrary> {
+        let named = unit.uses.iter().filter(|(name, _)| module.names.contains(*name));
+        let named = named.map(|(name, &number)| (name, &self.libraries[number]));
+        let of_others = named.filter(|(_, library)| library.package != package.id);
+        of_others.filter_map(|(name, library)| library.used_as(name)).collect()
+    }
+
+    /// The names that may be crates in the device crates of each package, by its id.
+    pub(crate) fn names(&self, package: &Package) -> BTreeMap<String, BTreeSet<String>> {
+        let own: BTreeSet<String> = self.units.iter().flat_map(Unit::names).collect();
+        let mut names = BTreeMap::from([(package.id.clone(), own)]);
+        for library in &self.libraries {
+            names.entry(library.package.clone()).or_default().append(&mut library.device_crate.names());
+        }
+        names
+    }
+}
+
 impl Unit {
-    /// Whether its modules use the package's own library, called `library`.
-    pub(crate) fn names_library(&self, library: &str) -> bool {
-        self.kind != TargetKind::Lib
-            && self
-                .device_crates
-                .iter()
-                .flat_map(|it| &it.modules)
-                .any(|module| module.names.contains(library))
+    /// The crates that its modules may use.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> = self.device_crates.iter().flat_map(DeviceCrate::names).collect();
+        if self.kind == TargetKind::Lib {
+            names.remove(&self.crate_name);
+        }
+        names
     }
 
     /// What the macros can tell of the target while they run for it.
@@ -66,44 +94,50 @@ pub(crate) fn scan(
     chosen: &Options,
     device: &Cfgs,
 ) -> Result<Scan, Error> {
-    let mut options: Vec<String> =
-        environment.features.iter().map(|feature| format!("feature=\"{feature}\"")).collect();
-    options.extend(environment.cfgs.iter().chain(&chosen.cfgs).cloned());
-    let debug_assertions = chosen.debug_assertions == Some(true);
-    let mut device = device.with(options.iter().map(String::as_str));
-    if debug_assertions {
-        device = device.with(["debug_assertions"]);
-    }
+    let general = CrateOptions { cfgs: environment.cfgs.clone(), ..CrateOptions::default() };
+    let mut options = CrateOptions { variables: environment.crate_variables.clone(), ..general.clone() };
+    options.cfgs.extend(environment.features.iter().map(|feature| format!("feature=\"{feature}\"")));
+    let options = options.with(chosen);
+    let general = CrateOptions { debug_assertions: options.debug_assertions, ..general };
     let folder = environment.out_dir.join("ferrogrid");
-    let (sources, scan) = (Sources::default(), Scan::default());
-    let mut scanner = Scanner { package, options, device, folder, sources, scan, library: None };
+    let (sources, scan, (own, library)) = (Sources::default(), Scan::default(), Default::default());
+    let of_package = options.hold_on(device);
+    let mut scanner = Scanner { package, options, device: of_package, folder, sources, scan, own, library };
     // The others may use the library.
     let (libraries, others): (Vec<_>, Vec<_>) =
         package.targets.iter().partition(|target| target.kind == TargetKind::Lib);
     for target in libraries.into_iter().chain(others) {
         scanner.target(target)?;
     }
-    let mut scan = scanner.scan;
-    let is_used =
-        |library: &DeviceCrate| scan.units.iter().any(|unit| unit.names_library(&library.crate_name));
+    let Scanner { folder, mut scan, own, .. } = scanner;
+    scan.choices = own.as_ref().map_or(String::new(), |own| own.choices.clone());
     // In the package `ferrogrid` itself that name is the facade, there as everywhere.
-    scan.library = scan.library.take().filter(|it| it.crate_name != "ferrogrid" && is_used(it));
+    let own = own.filter(|it| it.crate_name != "ferrogrid");
+    let mut libraries = Libraries::new(package, device, general, &folder, own);
+    for unit in &mut scan.units {
+        unit.uses = libraries.named(&package.id, &unit.names())?;
+    }
+    scan.libraries = libraries.found;
+    scan.visited.extend(libraries.visited);
     Ok(scan)
 }
 
 struct Scanner<'a> {
     package: &'a Package,
-    /// `--cfg` options of all device crates.
-    options: Vec<String>,
+    /// Those of all device crates of the package.
+    options: CrateOptions,
+    /// What holds in them.
     device: Cfgs,
     folder: PathBuf,
     sources: Sources,
     scan: Scan,
-    library: Option<Library>,
+    /// The package's library as a whole, for its other targets.
+    own: Option<DeviceCrate>,
+    library: Option<OwnLibrary>,
 }
 
 /// What matters of the package's library to those that use it.
-struct Library {
+struct OwnLibrary {
     crate_name: String,
     depends_on_test: bool,
     has_statics: bool,
@@ -118,13 +152,13 @@ impl Scanner<'_> {
         }
         let plain = self.walk(target, false)?;
         if target.kind == TargetKind::Lib && !plain.modules.is_empty() {
-            self.library = Some(Library {
+            self.library = Some(OwnLibrary {
                 crate_name: target.name.replace('-', "_"),
                 depends_on_test: plain.modules.iter().any(|module| module.depends_on_test),
                 has_statics: plain.modules.iter().any(|module| module.has_statics),
             });
             let slug = format!("{}-{}-library", target.kind.name(), target.name);
-            self.scan.library = self.lay_out(target, slug, &plain, Portion::Whole, false)?;
+            self.own = self.lay_out(target, slug, &plain, Portion::Whole, false)?;
         }
         self.unit(target, &plain, false, false)?;
         if self.may_differ(&plain, &tested) {
@@ -163,7 +197,7 @@ impl Scanner<'_> {
         tree.modules.iter().flat_map(|module| &module.names).any(|name| self.package.names_crate(name))
     }
 
-    fn used_library(&self, tree: &ModuleTree) -> Option<&Library> {
+    fn used_library(&self, tree: &ModuleTree) -> Option<&OwnLibrary> {
         let library = self.library.as_ref()?;
         tree.modules.iter().any(|module| module.names.contains(&library.crate_name)).then_some(library)
     }
@@ -186,7 +220,8 @@ impl Scanner<'_> {
             device_crates.extend(self.lay_out(target, slug, tree, Portion::Kernels(modules), cfg_test)?);
         }
         let crate_name = target.name.replace('-', "_");
-        self.scan.units.push(Unit { kind: target.kind, crate_name, is_tested, device_crates });
+        let uses = BTreeMap::new();
+        self.scan.units.push(Unit { kind: target.kind, crate_name, is_tested, device_crates, uses });
         Ok(())
     }
 
@@ -223,9 +258,9 @@ impl Scanner<'_> {
         portion: Portion<'_>,
         cfg_test: bool,
     ) -> Result<Option<DeviceCrate>, Error> {
-        let mut cfgs = self.options.clone();
-        cfgs.extend(cfg_test.then(|| "test".to_owned()));
-        let root: &Path = &self.package.workspace_root;
-        device_crate::lay_out(target, slug, tree, portion, &cfgs, root, &self.folder)
+        let mut options = self.options.clone();
+        options.cfgs.extend(cfg_test.then(|| "test".to_owned()));
+        let root = &self.package.workspace_root;
+        device_crate::lay_out(target, slug, tree, portion, &options, root, &self.folder)
     }
 }

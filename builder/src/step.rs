@@ -12,7 +12,7 @@ use ferrogrid_syntax::compiled::TARGETS_VARIABLE;
 use crate::arch::Arch;
 use crate::cache::Caches;
 use crate::cfg::Cfgs;
-use crate::compile::{Compiler, Image, OwnLibrary};
+use crate::compile::{Compiler, Image, Linked, Rlib};
 use crate::core_cache::CoreEntry;
 use crate::cubin::{self, Cubins};
 use crate::dependencies::Plan;
@@ -349,20 +349,13 @@ impl Step<'_> {
         if let Some(only) = self.only {
             scan.units.iter_mut().for_each(|unit| unit.device_crates.retain(|it| it.slug == only));
         }
-        let modules = scan.units.iter().flat_map(|unit| &unit.device_crates).flat_map(|it| &it.modules);
-        let library = scan.library.iter().flat_map(|it| &it.modules);
-        let names: BTreeSet<&String> = modules.chain(library).flat_map(|module| &module.names).collect();
-        let plan = Plan::new(
-            self.package,
-            self.toolchain,
-            self.panic_strategy(),
-            self.libdevice.as_deref(),
-            names.iter().copied(),
-        );
+        let names = scan.names(self.package);
+        let (panic, libdevice) = (self.panic_strategy(), self.libdevice.as_deref());
+        let plan = Plan::new(self.package, self.toolchain, panic, libdevice, &names);
         let directives = self.directives(&scan, &plan)?;
         let mut output = Output { directives, math: Some(self.math()), ..Output::default() };
         if scan.units.is_empty() {
-            manifest::write(&[], false, &self.targets())?;
+            manifest::write(&scan, &[], self.package, false, &self.targets())?;
             record::write(self, &[], Vec::new())?;
             self.remove_stale(&output)?;
             return Ok(Outcome { output, refusal: None });
@@ -380,15 +373,15 @@ impl Step<'_> {
                 }
             }
         }
-        let pairs: Vec<(&Unit, &Outcomes)> = scan.units.iter().zip(&outcomes).collect();
-        let files = manifest::write(&pairs, self.options.debug_assertions == Some(true), &self.targets())?;
+        let debug_assertions = self.options.debug_assertions == Some(true);
+        let files = manifest::write(&scan, &outcomes, self.package, debug_assertions, &self.targets())?;
         output.directives.push(format!("cargo::rustc-env={TARGETS_VARIABLE}={}", self.targets().display()));
         let images = || outcomes.iter().flatten().flatten().flatten();
         output.directives.extend(self.cubins.warnings(images()));
         let inputs: BTreeSet<String> = images().flat_map(|image| image.inputs.directives()).collect();
         output.directives.extend(inputs);
         let mut records = Vec::new();
-        for ((unit, outcomes), file) in pairs.into_iter().zip(files) {
+        for ((unit, outcomes), file) in scan.units.iter().zip(&outcomes).zip(files) {
             for (device_crate, images) in unit.device_crates.iter().zip(outcomes) {
                 let Ok(images) = images else { continue };
                 finish(device_crate, images, &file, &mut output);
@@ -439,17 +432,22 @@ impl Step<'_> {
                 core,
                 externs,
                 options: &self.options,
-                variables: &self.environment.crate_variables,
+                package: &self.package.id,
                 math: self.math(),
                 folder: &self.folder,
                 workspace_root: &self.package.workspace_root,
-                local_folders: plan.local_folders().filter_map(|folder| named(folder)).collect(),
+                local_folders: self.local_folders(plan),
             });
         }
         Ok(compilers)
     }
 
-    /// When cargo must run the step again: also when what the kernels are compiled with changes.
+    /// The folders of packages that are not below the workspace, and what stands for them in PTX.
+    fn local_folders(&self, plan: &Plan<'_>) -> Vec<(PathBuf, String)> {
+        let libraries = self.package.libraries.values().map(|library| &library.folder);
+        plan.local_folders().chain(libraries).filter_map(|folder| named(folder)).collect()
+    }
+
     /// A trap where nobody chose, and messages could not be read.
     fn panic_strategy(&self) -> PanicStrategy {
         match self.options.panic {
@@ -471,6 +469,7 @@ impl Step<'_> {
         })
     }
 
+    /// When cargo must run the step again: also when what the kernels are compiled with changes.
     fn directives(&self, scan: &Scan, plan: &Plan<'_>) -> Result<Vec<String>, Error> {
         let mut directives = directives(self.environment, self.package, &self.options, scan)?;
         directives.extend(self.message_warning().filter(|_| !scan.units.is_empty()));
@@ -555,16 +554,16 @@ fn named(folder: &Path) -> Option<(PathBuf, String)> {
     Some((folder.to_owned(), format!("{name}/")))
 }
 
-/// The package's library for one architecture, once it is compiled.
-type CompiledLibrary = OnceLock<Result<OwnLibrary, Error>>;
+/// The libraries for one architecture, once they are compiled.
+type Rlibs = Vec<OnceLock<Result<Rlib, Error>>>;
 
 /// The numbers of a unit, of a part of it, and of an architecture.
 type Job = (usize, usize, usize);
 
 /// Compiles every part of every unit for every architecture, as many at once as there are processors.
 fn compile_all(scan: &Scan, compilers: &[Compiler<'_>], cubins: &Cubins) -> Vec<Outcomes> {
-    let libraries: Vec<Option<CompiledLibrary>> =
-        compilers.iter().map(|_| scan.library.as_ref().map(|_| OnceLock::new())).collect();
+    let rlibs = || scan.libraries.iter().map(|_| OnceLock::new()).collect();
+    let rlibs: Vec<Rlibs> = compilers.iter().map(|_| rlibs()).collect();
     let mut jobs: Vec<Job> = Vec::new();
     for (number, unit) in scan.units.iter().enumerate() {
         for part in 0..unit.device_crates.len() {
@@ -576,7 +575,7 @@ fn compile_all(scan: &Scan, compilers: &[Compiler<'_>], cubins: &Cubins) -> Vec<
     let work = || {
         while let Some(&(number, part, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let unit = &scan.units[number];
-            let image = compile_one(scan, unit, part, &compilers[arch], libraries[arch].as_ref(), cubins);
+            let image = compile_one(scan, unit, part, &compilers[arch], &rlibs[arch], cubins);
             done.lock().unwrap_or_else(|it| it.into_inner()).insert((number, part, arch), image);
         }
     };
@@ -605,18 +604,29 @@ fn compile_one(
     unit: &Unit,
     part: usize,
     compiler: &Compiler<'_>,
-    compiled_library: Option<&CompiledLibrary>,
+    rlibs: &Rlibs,
     cubins: &Cubins,
 ) -> Result<Image, Error> {
-    let used = scan.library.as_ref().filter(|library| unit.names_library(&library.crate_name));
-    let library = match used.zip(compiled_library) {
-        Some((library, once)) => match once.get_or_init(|| compiler.library(library)) {
-            Ok(library) => Some(library),
-            Err(error) => return Err(error.for_others()),
-        },
-        None => None,
-    };
-    let mut image = compiler.image(&unit.device_crates[part], library)?;
+    let linked = linked(scan, &unit.uses, compiler, rlibs)?;
+    let mut image = compiler.image(&unit.device_crates[part], &linked)?;
     cubins.add_to(&mut image, compiler.arch);
     Ok(image)
+}
+
+/// The libraries that a device crate `uses`, each compiled by the first that needs it.
+fn linked<'a>(
+    scan: &'a Scan,
+    uses: &'a BTreeMap<String, usize>,
+    compiler: &Compiler<'_>,
+    rlibs: &'a Rlibs,
+) -> Result<Linked<'a>, Error> {
+    let rlib = |(name, &number): (&'a String, &usize)| {
+        let library = &scan.libraries[number];
+        let rlib = rlibs[number].get_or_init(|| {
+            let linked = linked(scan, &library.uses, compiler, rlibs)?;
+            compiler.library(&library.device_crate, &library.package, &linked)
+        });
+        rlib.as_ref().map(|rlib| (name.as_str(), rlib)).map_err(Error::for_others)
+    };
+    uses.iter().map(rlib).collect()
 }

@@ -208,6 +208,22 @@ pub const fn check_debug_assertions(host: bool, device: bool) {
     );
 }
 
+/// Compares what a library's host half was compiled with, `debug_assertions` and all choices if they are known, with
+/// what it was compiled with for kernels of another package.
+///
+/// # Panics
+/// At compile time, with `message`, if they differ.
+#[doc(hidden)]
+pub const fn check_library(host: (bool, Option<&str>), device: (bool, &str), message: &str) {
+    let is_same = match host.1 {
+        Some(choices) => equal(choices, device.1),
+        None => host.0 == device.0,
+    };
+    if !is_same {
+        panic!("{}", message);
+    }
+}
+
 /// The number of an entry point.
 const fn find(entries: Entries, entry: &str) -> usize {
     let mut at = 0;

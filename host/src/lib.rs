@@ -156,7 +156,8 @@ pub mod __private {
     pub use crate::extent::{narrow, same_shape};
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{
-        EmbeddedImage, Entries, ModuleImage, add_constant, check_debug_assertions, check_layout, check_params,
+        EmbeddedImage, Entries, ModuleImage, add_constant, check_debug_assertions, check_layout,
+        check_library, check_params,
     };
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
     pub use crate::launch::{Resources, launch, launch_with};

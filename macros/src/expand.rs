@@ -9,6 +9,7 @@ mod generic;
 mod host;
 mod instances;
 mod layout;
+mod libraries;
 mod refused;
 mod shared;
 

@@ -11,11 +11,16 @@ pub const TARGETS_VARIABLE: &str = "FERROGRID_TARGETS";
 /// The file in that folder that says why nothing could be compiled, where that is so.
 pub const NO_DEVICE_CODE: &str = "no-device-code.txt";
 
+/// How the choice begins that stands for the text of a library.
+pub const TEXT_CHOICE: &str = "text";
+
 /// The device code of one cargo target, in one variant of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompiledTarget {
     /// Whether its device code was compiled with `debug_assertions`.
     pub debug_assertions: bool,
+    /// For a library: the choices that its device code depends on, for others that compile it for their kernels.
+    pub choices: String,
     /// Its images; each module's kernels are in one of them.
     pub images: Vec<CompiledImage>,
     /// Its annotated modules.
@@ -55,10 +60,21 @@ pub struct CompiledModule {
     pub holds_images: bool,
     /// The module, `crate::a::b`, beside whose item the images are embedded.
     pub holder: String,
+    /// The other packages' libraries that it uses.
+    pub libraries: Vec<UsedLibrary>,
     /// Its entry points.
     pub entries: Vec<CompiledEntry>,
     /// What the device compiler refused in it; if any module has some, the images are incomplete.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A library with device code of another package, as it was compiled for the kernels of this one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsedLibrary {
+    /// A module of it that everybody can name, `::a::kernels`.
+    pub module: String,
+    /// The choices that it was compiled with.
+    pub choices: String,
 }
 
 /// An entry point as the device compiler made it.
@@ -125,6 +141,7 @@ impl CompiledTarget {
             text.push('\n');
         };
         line(&["debug_assertions".to_owned(), u8::from(self.debug_assertions).to_string()]);
+        line(&["choices".to_owned(), self.choices.clone()]);
         for image in &self.images {
             line(&["image".to_owned(), image.id.to_string()]);
             for code in &image.codes {
@@ -137,6 +154,9 @@ impl CompiledTarget {
             let holds = u8::from(module.holds_images).to_string();
             let (fingerprint, image) = (module.fingerprint.to_string(), module.image.to_string());
             line(&["module".to_owned(), fingerprint, image, holds, module.holder.clone()]);
+            for library in &module.libraries {
+                line(&["library".to_owned(), library.module.clone(), library.choices.clone()]);
+            }
             for entry in &module.entries {
                 let params: Vec<String> =
                     entry.params.iter().map(|(size, align)| format!("{size}:{align}")).collect();
@@ -166,6 +186,7 @@ impl CompiledTarget {
     fn add(&mut self, fields: &[&str]) -> Option<()> {
         match *fields {
             ["debug_assertions", on] => self.debug_assertions = on == "1",
+            ["choices", choices] => self.choices = choices.to_owned(),
             ["image", id] => self.images.push(CompiledImage { id: id.parse().ok()?, codes: Vec::new() }),
             ["code", arch, major, minor, ptx, cubin] => self.images.last_mut()?.codes.push(ArchCode {
                 arch: arch.to_owned(),
@@ -180,6 +201,11 @@ impl CompiledTarget {
                 holder: holder.to_owned(),
                 ..CompiledModule::default()
             }),
+            ["library", module, choices] => self
+                .modules
+                .last_mut()?
+                .libraries
+                .push(UsedLibrary { module: module.to_owned(), choices: choices.to_owned() }),
             ["entry", name, params, layout] => self.modules.last_mut()?.entries.push(CompiledEntry {
                 name: name.to_owned(),
                 params: params.split_whitespace().map(pair).collect::<Option<_>>()?,
@@ -242,6 +268,7 @@ mod tests {
         };
         let target = CompiledTarget {
             debug_assertions: true,
+            choices: "feature=\"x\"\nfast".to_owned(),
             images: vec![
                 CompiledImage { id: u128::MAX, codes: vec![code("sm_75", None), code("sm_90", Some("/c"))] },
                 CompiledImage { id: 7, codes: Vec::new() },
@@ -251,6 +278,7 @@ mod tests {
                 image: 1,
                 holds_images: true,
                 holder: "crate::a".to_owned(),
+                libraries: vec![UsedLibrary { module: "::b::k".to_owned(), choices: String::new() }],
                 entries: vec![
                     CompiledEntry {
                         name: "f_0".to_owned(),

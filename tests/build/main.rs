@@ -126,7 +126,8 @@ fn a_profile_whose_panics_abort_is_warned_of() {
 fn a_crate_outside_the_workspace_builds_and_runs() {
     let outside = Outside::new();
     let output = outside.run();
-    for line in ["scaled [10, 20, 30, 40]", "divisors [2, 4, 6, 4]", "field [0.5, 1.5, 2.5]", "plain 42"] {
+    let expected = ["scaled [10, 20, 30, 40]", "divisors [2, 4, 6, 4]", "walked [7, 9, 11, 9]"];
+    for line in expected.into_iter().chain(["field [0.5, 1.5, 2.5]", "plain 42"]) {
         assert!(output.lines().any(|printed| printed == line), "{line} is missing in {output}");
     }
 }
@@ -353,6 +354,52 @@ fn layouts_that_differ_between_host_and_device_do_not_compile() {
         !passes && text.contains("the number of bytes of its shared memory is 64 on the host, but 16384"),
         "{text}"
     );
+}
+
+#[test]
+fn a_library_whose_code_is_another_for_the_kernels_that_use_it_does_not_compile() {
+    let outside = Outside::new();
+    let case = |choice: &str, call: &str| {
+        fs::write(outside.path("with-kernels/build.rs"), format!("fn main() {{ {call} }}")).unwrap();
+        let mut library = fs::read_to_string(outside.path("with-kernels/src/lib.rs")).unwrap();
+        library = library.replace("x + self.by", &format!("x + self.by + {choice}"));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        fs::write(outside.path("with-kernels/src/lib.rs"), library).unwrap();
+        let output = outside.cargo(&["check"]).output().unwrap();
+        (output.status.success(), stderr(&output))
+    };
+    let unmentioned = "ferrogrid_build::Build::new().cfg(\"quick\").run()";
+    let (passes, text) = case("0", unmentioned);
+    assert!(passes, "{text}");
+    let (passes, text) = case("cfg!(quick) as u32", unmentioned);
+    let message = "the library `with_kernels` is not the same on the host and in these kernels";
+    assert!(!passes && text.contains(message) && text.contains("src/main.rs"), "{text}");
+    let manifest = fs::read_to_string(outside.path("with-kernels/Cargo.toml")).unwrap();
+    let manifest = format!("{manifest}\n[package.metadata.ferrogrid]\ncfg = [\"quick\"]\n");
+    fs::write(outside.path("with-kernels/Cargo.toml"), manifest).unwrap();
+    let (passes, text) = case("0", "ferrogrid_build::compile()");
+    assert!(passes, "{text}");
+}
+
+#[test]
+fn a_library_without_kernels_needs_no_build_script() {
+    let outside = Outside::new();
+    let library = "#[ferrogrid::module]\npub mod kernels {
+        use ferrogrid::device::prelude::*;
+        #[derive(Clone, Copy, DeviceCopy)]
+        #[repr(C)]
+        pub struct Step { pub by: u32 }
+        impl Step { pub fn from(self, x: u32) -> u32 { x + self.by } }
+    }\n";
+    fs::write(outside.path("with-kernels/src/lib.rs"), library).unwrap();
+    fs::remove_file(outside.path("with-kernels/build.rs")).unwrap();
+    outside.edit(
+        "with-kernels/Cargo.toml",
+        "[build-dependencies]",
+        "[target.'cfg(any())'.build-dependencies]",
+    );
+    let printed = outside.run();
+    assert!(printed.contains("walked [7, 9, 11, 9]"), "{printed}");
 }
 
 #[test]

@@ -110,6 +110,7 @@ fn manifest_folder(id: &str) -> Option<PathBuf> {
 
 /// A crate that cargo reports.
 pub(super) struct Artifact {
+    id: String,
     pub(super) package: String,
     pub(super) is_macro: bool,
     files: Vec<PathBuf>,
@@ -129,8 +130,10 @@ pub(super) fn artifacts(messages: &str) -> Vec<Artifact> {
             continue;
         }
         let files = message["filenames"].as_array().into_iter().flatten();
+        let id = message["package_id"].as_str().unwrap_or_default();
         artifacts.push(Artifact {
-            package: package_name(message["package_id"].as_str().unwrap_or_default()),
+            id: id.to_owned(),
+            package: package_name(id),
             is_macro: is("proc-macro"),
             files: files.filter_map(Value::as_str).map(PathBuf::from).collect(),
         });
@@ -147,11 +150,14 @@ pub(super) fn package_name(id: &str) -> String {
     url.split('?').next().unwrap_or(url).rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// What rustc links for a package: its rlib for the device (it may be built for the host too), or
-/// the library of a proc macro.
-pub(super) fn built(artifacts: &[Artifact], package: &str) -> Result<PathBuf, Error> {
-    let found = artifacts.iter().rev().filter(|artifact| artifact.package == package).find_map(library);
-    found.ok_or_else(|| Error::Metadata(format!("cargo reported no library of `{package}` for the device")))
+/// What rustc links for the package `id`, called `package`: its rlib for the device (it may be built for the host too),
+/// or the library of a proc macro. A patch may have given it another id.
+pub(super) fn built(artifacts: &[Artifact], id: &str, package: &str) -> Result<PathBuf, Error> {
+    let called_so = || artifacts.iter().rev().filter(|artifact| artifact.package == package);
+    let found = called_so().filter(|artifact| artifact.id == id).find_map(library);
+    found
+        .or_else(|| called_so().find_map(library))
+        .ok_or_else(|| Error::Metadata(format!("cargo reported no library of `{package}` for the device")))
 }
 
 /// The file of an artifact that rustc links; `None` if it was built for the host.

@@ -133,11 +133,11 @@ fn the_device_library_is_chosen_among_artifacts() {
 {"reason":"compiler-artifact","package_id":"registry+https://i#half@2.0.0","target":{"kind":["lib"]},"filenames":["/t/nvptx64-nvidia-cuda/release/deps/libhalf-2.rlib"]}
 {"reason":"compiler-artifact","package_id":"path+file:///x/derive#1.0.0","target":{"kind":["proc-macro"]},"filenames":["/t/release/deps/libderive-3.so"]}
 {"reason":"build-finished","success":true}"#;
-    let found = built(&artifacts(messages), "half").unwrap();
+    let found = built(&artifacts(messages), "", "half").unwrap();
     assert_eq!(found, Path::new("/t/nvptx64-nvidia-cuda/release/deps/libhalf-2.rlib"));
-    let derive = built(&artifacts(messages), "derive").unwrap();
+    let derive = built(&artifacts(messages), "", "derive").unwrap();
     assert_eq!(derive, Path::new("/t/release/deps/libderive-3.so"));
-    assert!(built(&artifacts(messages), "libm").unwrap_err().to_string().contains("`libm`"));
+    assert!(built(&artifacts(messages), "", "libm").unwrap_err().to_string().contains("`libm`"));
 }
 
 /// Sources as rustc and a build script report them, below `folder`; returns cargo's messages.

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::libraries::{FIELDS, has_device_code};
 use super::list;
 use crate::build_root::BuildRoot;
 use crate::cache;
@@ -322,8 +323,9 @@ fn reduce(metadata: &Value, own: &Path) -> Value {
         .iter()
         .map(|package| {
             let mut fields = vec!["id", "name", "version", "source", "manifest_path"];
-            if package["source"].is_null() || Some(&package["id"]) == own {
-                fields.extend(["targets", "dependencies", "features", "metadata"]);
+            if package["source"].is_null() || Some(&package["id"]) == own || has_device_code(package) {
+                fields.extend(["targets", "dependencies", "features", "metadata", "authors"]);
+                fields.extend(FIELDS.map(|(field, _)| field));
                 return Value::Object(pick(package, &fields));
             }
             // Enough to see which of them are patched.
@@ -369,7 +371,7 @@ fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
     // A target folder may have been copied from another checkout.
     let own = environment.manifest_dir.display();
     let caller = environment.caller.as_deref().unwrap_or(Path::new(""));
-    let mut content = format!("6\n{own}\n{}\n{}\n", caller.display(), environment.features.join(","));
+    let mut content = format!("7\n{own}\n{}\n{}\n", caller.display(), environment.features.join(","));
     for manifest in manifests {
         content.push_str(&format!("{}\n", manifest.display()));
         content.push_str(&std::fs::read_to_string(manifest).unwrap_or_default());

@@ -9,6 +9,7 @@ pub(super) struct Segment {
     name: String,
     reach: Reach,
     conditional: bool,
+    is_public: bool,
 }
 
 /// From where a module can be named.
@@ -24,6 +25,9 @@ enum Reach {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ModulePlace {
     parents: Vec<Segment>,
+    name: String,
+    /// Whether other crates can name it.
+    is_public: bool,
     /// Whether a `cfg` decides if it is there: what the others rely on is there in any case.
     conditional: bool,
 }
@@ -36,8 +40,13 @@ impl Segment {
             Visibility::Restricted(it) if it.path.is_ident("super") => Reach::Grandparent,
             _ => Reach::Parent,
         };
-        Segment { name: module.ident.to_string(), reach, conditional: is_conditional(&module.attrs) }
+        let (conditional, is_public) = (is_conditional(&module.attrs), is_public(module));
+        Segment { name: module.ident.to_string(), reach, conditional, is_public }
     }
+}
+
+fn is_public(module: &ItemMod) -> bool {
+    matches!(module.vis, Visibility::Public(_))
 }
 
 fn is_conditional(attributes: &[Attribute]) -> bool {
@@ -47,13 +56,21 @@ fn is_conditional(attributes: &[Attribute]) -> bool {
 impl ModulePlace {
     pub(super) fn new(parents: &[Segment], module: &ItemMod) -> Self {
         let conditional = is_conditional(&module.attrs) || parents.iter().any(|segment| segment.conditional);
-        ModulePlace { parents: parents.to_vec(), conditional }
+        let is_public = is_public(module) && parents.iter().all(|segment| segment.is_public);
+        ModulePlace { parents: parents.to_vec(), name: module.ident.to_string(), is_public, conditional }
     }
 
     /// The path of the module that it stands in.
     pub(crate) fn parent(&self) -> String {
         let names = self.parents.iter().map(|segment| segment.name.as_str());
         std::iter::once("crate").chain(names).collect::<Vec<_>>().join("::")
+    }
+
+    /// Its path in another crate that calls this one so; `None` if that cannot always name it.
+    pub(crate) fn path_from(&self, called: &str) -> Option<String> {
+        let names = self.parents.iter().map(|segment| &segment.name).chain([&self.name]);
+        let path = names.fold(format!("::{called}"), |path, name| format!("{path}::{name}"));
+        (self.is_public && !self.conditional).then_some(path)
     }
 
     /// Whether code beside `other` can name the module that this one stands in.
@@ -109,6 +126,25 @@ mod tests {
     fn modules_of_files_at_the_root_share_one_place() {
         assert_eq!(chosen(&["mod a", "mod b", ""]), [2, 2, 2]);
         assert_eq!(place("mod a; pub mod b").parent(), "crate::a::b");
+    }
+
+    #[test]
+    fn other_crates_name_what_is_public_all_the_way() {
+        let at = |modules: &str, module: &str| {
+            let parse = |text: &str| syn::parse_str::<ItemMod>(&format!("{} {{}}", text.trim())).unwrap();
+            let parents: Vec<Segment> = modules.split(';').map(|it| Segment::of(&parse(it))).collect();
+            ModulePlace::new(&parents, &parse(module)).path_from("fg")
+        };
+        assert_eq!(at("pub mod a; pub mod b", "pub mod k").as_deref(), Some("::fg::a::b::k"));
+        for (parents, module) in [
+            ("mod a", "pub mod k"),
+            ("pub mod a", "mod k"),
+            ("pub(crate) mod a", "pub mod k"),
+            ("#[cfg(x)] pub mod a", "pub mod k"),
+            ("pub mod a", "#[cfg(x)] pub mod k"),
+        ] {
+            assert_eq!(at(parents, module), None, "{parents}; {module}");
+        }
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(super) enum Code {
         images: Vec<CompiledImage>,
         /// Whether `debug_assertions` holds in it.
         debug_assertions: bool,
+        /// What a library's device code depends on.
+        choices: String,
     },
 }
 
@@ -79,7 +81,7 @@ fn of_target(target: CompiledTarget, fingerprint: Fingerprint) -> Code {
         return Code::Refused(module.diagnostics);
     }
     let images = if module.holds_images { target.images } else { Vec::new() };
-    Code::Compiled { module, images, debug_assertions: target.debug_assertions }
+    Code::Compiled { module, images, debug_assertions: target.debug_assertions, choices: target.choices }
 }
 
 fn anywhere(folder: &Path, fingerprint: Fingerprint) -> Code {

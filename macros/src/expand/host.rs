@@ -13,7 +13,7 @@ use super::code::Code;
 use super::instances::{
     chosen, instance_marker, instance_name, instance_trait, instances, launch_bounds, static_name,
 };
-use super::{abort, constants, extent_type, generic, layout, shared};
+use super::{abort, constants, extent_type, generic, layout, libraries, shared};
 
 /// The module with launch functions in place of its kernels, where `cfg` holds.
 pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStream {
@@ -26,6 +26,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     let limit = constants::limit(module);
     let warning = abort::warning(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, code));
+    let libraries = libraries::of(code);
     quote! {
         #embedded
         #cfg
@@ -38,6 +39,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
             #items
             #aliases
             #image
+            #libraries
             #(#constants)*
             #limit
             #warning
@@ -106,7 +108,8 @@ fn image(module: &Module, code: &Code) -> TokenStream {
             };
         }
     };
-    let unknown = (*code == Code::Unknown)
+    let has_kernels = !(module.kernels.is_empty() && module.constants.is_empty());
+    let unknown = (*code == Code::Unknown && has_kernels)
         .then(|| syn::Error::new(Span::call_site(), unknown(module)).to_compile_error());
     quote! {
         #unknown

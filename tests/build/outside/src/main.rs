@@ -7,6 +7,14 @@ mod plain;
 #[ferrogrid::module]
 mod kernels {
     use ferrogrid::device::prelude::*;
+    use with_kernels::kernels::Step;
+
+    #[kernel]
+    pub fn walk(t: Thread<1>, step: Step, mut y: DisjointSlice<u32>) {
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = step.from(*y);
+        }
+    }
 
     #[kernel]
     pub fn scale(t: Thread<1>, factor: u32, x: &[u32], mut y: DisjointSlice<u32>) {
@@ -33,6 +41,8 @@ fn main() -> ferrogrid::Result<()> {
     println!("scaled {:?}", stream.download(&y)?);
     kernels::common_divisor(&stream, Grid::cover(4), 12, &mut y)?;
     println!("divisors {:?}", stream.download(&y)?);
+    kernels::walk(&stream, Grid::cover(4), with_kernels::kernels::Step { by: 5 }, &mut y)?;
+    println!("walked {:?}", stream.download(&y)?);
     let mut field = stream.upload(&[0.0_f32; 3])?;
     physics::fields::kernels::fill(&stream, Grid::cover(3), &mut field)?;
     println!("field {:?}", stream.download(&field)?);
