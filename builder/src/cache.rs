@@ -176,12 +176,24 @@ fn open(path: &Path) -> Result<File, Error> {
         .write(true)
         .truncate(false)
         .open(path)
+        // A cache that was filled may be read-only now; a lock needs no writing.
+        .or_else(|error| File::open(path).map_err(|_| error))
         .map_err(Error::io("open the lock file", path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_that_cannot_be_written_can_be_locked() {
+        // Nobody, not even root, may write to a program that runs.
+        let program = std::env::current_exe().unwrap();
+        assert!(File::options().write(true).open(&program).is_err());
+        drop(Lock::shared(&program).unwrap());
+        Lock::exclusive(&program, || panic!("nobody holds it")).unwrap();
+    }
 
     #[test]
     fn writing_the_same_content_leaves_the_file_alone() {
