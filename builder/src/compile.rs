@@ -20,7 +20,8 @@ use crate::diagnostics;
 use crate::error::Error;
 use crate::feedback;
 use crate::inner;
-use crate::kept::{Inputs, Kept};
+use crate::inputs::Inputs;
+use crate::kept::Kept;
 use crate::launch_bounds;
 use crate::layout;
 use crate::line_info;
@@ -96,14 +97,18 @@ impl Compiler<'_> {
         let key = self.key(&command, device_crate, linked);
         let variables = inner::variables(&command);
         let value = |name: &str| variables.get(name).cloned();
+        let mut checked = None;
         let made = Kept::in_folder(self.folder).find_or_make(&key, &value, || {
             self.run(&mut command, device_crate, &work)?;
             let text = self.finished(&cache::read(&assembly)?, device_crate);
-            self.check(&assembly, &text, device_crate)?;
-            Ok((text, Inputs::from_dep_info(&cache::read(&read_files)?, self.folder)))
+            checked = Some(self.check(&assembly, &text, device_crate)?);
+            let mut inputs = Inputs::from_dep_info(&cache::read(&read_files)?);
+            // The build step writes these itself, and knows their content.
+            inputs.files.retain(|file| !file.starts_with(self.folder));
+            Ok((text, inputs))
         })?;
         cache::write(&file, &made.text)?;
-        let ptx = self.check(&file, &made.text, device_crate)?;
+        let ptx = checked.map_or_else(|| self.check(&file, &made.text, device_crate), Ok)?;
         let layouts = layout::read(&made.text);
         Ok(Image { file, text: made.text, ptx, layouts, inputs: made.inputs, cubin: None, refusal: None })
     }

@@ -15,7 +15,7 @@ const DEVICE_FLAGS: [&str; 3] =
 
 /// `cargo build --release` of `manifest` for the device, with `toolchain`'s compiler.
 pub(crate) fn build(toolchain: &Toolchain, manifest: &Path, target_dir: &Path) -> Command {
-    let mut command = inner::command(&cargo());
+    let mut command = command();
     command.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
     // Empty means none, and wins over the user's cargo configuration.
     command.env("RUSTC_WRAPPER", "").env("RUSTC_WORKSPACE_WRAPPER", "");
@@ -34,7 +34,13 @@ pub(crate) fn device_flags(command: &mut Command, arch: &Arch, extra: &[String])
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
 }
 
-/// The cargo that runs us, else the one that `PATH` leads to.
-pub(crate) fn cargo() -> PathBuf {
-    std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from)
+/// The cargo that runs us, else the one that `PATH` leads to, of the toolchain that was chosen: a proxy of rustup, as
+/// which this cargo or its `rustc` may be found, would else follow a `rust-toolchain.toml` or the default.
+pub(crate) fn command() -> Command {
+    let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
+    let mut command = inner::command(&cargo);
+    if let Some(toolchain) = std::env::var_os("RUSTUP_TOOLCHAIN") {
+        command.env("RUSTUP_TOOLCHAIN", toolchain);
+    }
+    command
 }

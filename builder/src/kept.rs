@@ -1,14 +1,13 @@
 //! PTX that was made before, by the content of all that it was made of: a state of the source that was built once is
 //! not built again, and neither is one that differs only in what kernels do not see.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::cache;
-use crate::directives::rerun_if_changed;
 use crate::error::Error;
+use crate::inputs::Inputs;
 
 /// How much is kept, in bytes.
 const LIMIT: u64 = 64 << 20;
@@ -25,76 +24,18 @@ pub(crate) struct Made {
     pub(crate) inputs: Inputs,
 }
 
-/// What a compiler read besides the sources that it was given: the dep-info of rustc.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Inputs {
-    /// Files that the code includes.
-    pub(crate) files: Vec<PathBuf>,
-    /// Variables that it reads, and their values.
-    pub(crate) variables: BTreeMap<String, Option<String>>,
-}
-
-impl Inputs {
-    /// Reads rustc's dep-info. Files below `own` are written by the build step itself, which knows their content.
-    pub(crate) fn from_dep_info(text: &str, own: &Path) -> Self {
-        let mut inputs = Inputs::default();
-        for line in text.lines() {
-            if let Some(variable) = line.strip_prefix("# env-dep:") {
-                let (name, value) = match variable.split_once('=') {
-                    Some((name, value)) => (name, Some(unescaped(value))),
-                    None => (variable, None),
-                };
-                inputs.variables.insert(name.to_owned(), value);
-            } else if let Some(file) = line.strip_suffix(':').filter(|it| !it.starts_with('#')) {
-                // rustc repeats each file as a rule without prerequisites.
-                inputs.files.push(PathBuf::from(file.replace("\\ ", " ")));
-            }
-        }
-        inputs.files.retain(|file| !file.starts_with(own));
-        inputs
+/// Changes with the content of the files, and with what `value` says that the variables are now.
+fn key_of(inputs: &Inputs, value: &impl Fn(&str) -> Option<String>) -> String {
+    let mut content = Vec::new();
+    for name in &inputs.variables {
+        content.extend(format!("{name} {:?}\n", value(name)).into_bytes());
     }
-
-    /// What cargo must be told, to run the step again when one of them changes.
-    pub(crate) fn directives(&self) -> Vec<String> {
-        let files = self.files.iter().map(|file| rerun_if_changed(file));
-        let variables = self.variables.keys().map(|name| format!("cargo::rerun-if-env-changed={name}"));
-        files.chain(variables).collect()
+    for file in &inputs.files {
+        content.extend(file.to_string_lossy().as_bytes());
+        content
+            .extend(fs::read(file).map_or_else(|_| b"missing".to_vec(), |it| cache::key(&it).into_bytes()));
     }
-
-    fn to_text(&self) -> String {
-        let mut text = String::new();
-        for (name, value) in &self.variables {
-            let value = value.as_ref().map_or(String::new(), |value| format!("={}", escaped(value)));
-            text.push_str(&format!("# env-dep:{name}{value}\n"));
-        }
-        for file in &self.files {
-            text.push_str(&format!("{}:\n", file.to_string_lossy().replace(' ', "\\ ")));
-        }
-        text
-    }
-
-    /// Changes with the content of the files, and with what `value` says that the variables are now.
-    fn key(&self, value: &impl Fn(&str) -> Option<String>) -> String {
-        let mut content = Vec::new();
-        for name in self.variables.keys() {
-            content.extend(format!("{name} {:?}\n", value(name)).into_bytes());
-        }
-        for file in &self.files {
-            content.extend(file.to_string_lossy().as_bytes());
-            content.extend(
-                fs::read(file).map_or_else(|_| b"missing".to_vec(), |it| cache::key(&it).into_bytes()),
-            );
-        }
-        cache::key(&content)
-    }
-}
-
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r")
-}
-
-fn unescaped(value: &str) -> String {
-    value.replace("\\n", "\n").replace("\\r", "\r").replace("\\\\", "\\")
+    cache::key(&content)
 }
 
 impl Kept {
@@ -116,7 +57,7 @@ impl Kept {
     ) -> Result<Made, Error> {
         let inputs_file = self.folder.join(format!("{key}.d"));
         if let Ok(text) = cache::read(&inputs_file) {
-            let inputs = Inputs::from_dep_info(&text, &self.folder);
+            let inputs = Inputs::from_dep_info(&text);
             let file = self.file(key, &inputs, value);
             if let Ok(text) = cache::read(&file) {
                 touch(&file);
@@ -124,14 +65,14 @@ impl Kept {
             }
         }
         let (text, inputs) = make()?;
-        cache::write(&inputs_file, &inputs.to_text())?;
+        cache::write(&inputs_file, &inputs.to_dep_info())?;
         cache::write(&self.file(key, &inputs, value), &text)?;
         self.forget_oldest();
         Ok(Made { text, inputs })
     }
 
     fn file(&self, key: &str, inputs: &Inputs, value: &impl Fn(&str) -> Option<String>) -> PathBuf {
-        self.folder.join(format!("{key}-{}.txt", inputs.key(value)))
+        self.folder.join(format!("{key}-{}.txt", key_of(inputs, value)))
     }
 
     /// Removes what was not used for the longest time, until the rest is within the limit.
@@ -172,18 +113,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn dep_info_names_included_files_and_variables() {
-        let text = "/o/app.s: /o/ferrogrid/source/main.rs /p/data\\ 1.bin\n\n/o/ferrogrid/source/main.rs:\n/p/data\\ 1.bin:\n\n\
-                    # env-dep:CARGO_PKG_NAME=app\n# env-dep:UNSET\n# env-dep:TWO=a\\nb\\\\c\n";
-        let inputs = Inputs::from_dep_info(text, Path::new("/o/ferrogrid"));
-        assert_eq!(inputs.files, [PathBuf::from("/p/data 1.bin")]);
-        let value = |name: &str| inputs.variables[name].clone();
-        assert_eq!((value("CARGO_PKG_NAME").as_deref(), value("UNSET")), (Some("app"), None));
-        assert_eq!(value("TWO").as_deref(), Some("a\nb\\c"));
-        assert_eq!(Inputs::from_dep_info(&inputs.to_text(), Path::new("/q")), inputs);
-    }
-
     fn unset(_: &str) -> Option<String> {
         None
     }
@@ -194,8 +123,7 @@ mod tests {
         let (kept, data) = (Kept::in_folder(dir.path()), dir.path().join("data"));
         let (made, mode) = (Cell::new(0), Cell::new("fast"));
         let ask = |key: &str| {
-            let variables = BTreeMap::from([("MODE".to_owned(), Some("fast".to_owned()))]);
-            let inputs = Inputs { files: vec![data.clone()], variables };
+            let inputs = Inputs { files: [data.clone()].into(), variables: ["MODE".to_owned()].into() };
             let make = || {
                 made.set(made.get() + 1);
                 Ok((format!("{key} {}", fs::read_to_string(&data).unwrap()), inputs))

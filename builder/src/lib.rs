@@ -35,6 +35,7 @@ mod feedback;
 mod included;
 mod inner;
 mod inner_cargo;
+mod inputs;
 pub mod inspect;
 mod kept;
 mod launch_bounds;

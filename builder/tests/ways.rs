@@ -2,6 +2,7 @@
 //! later, without a usable cache. By cargo itself; the kernels are there on the device only, so that the host's half of
 //! Ferrogrid need not be built.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +21,7 @@ fn rooms() -> &'static Path {
 }
 
 /// A module with a kernel that fills with `value`.
-fn module(value: u32) -> String {
+fn module(value: impl Display) -> String {
     format!(
         "#[cfg(target_os = \"cuda\")]\n#[ferrogrid::module]\npub mod kernels {{
     use ferrogrid::device::prelude::*;
@@ -30,6 +31,12 @@ fn module(value: u32) -> String {
     }}
 }}\n"
     )
+}
+
+/// A program `name` that prints the PTX of its kernel, which fills with `value`.
+fn program(name: &str, value: impl Display) -> String {
+    let ptx = format!("concat!(env!(\"OUT_DIR\"), \"/ferrogrid/bin-{name}.sm_75.ptx\")");
+    format!("{}fn main() {{ print!(\"{{}}\", include_str!({ptx})) }}\n", module(value))
 }
 
 impl Folder {
@@ -72,12 +79,47 @@ impl Folder {
         fs::copy(rooms().join("Cargo.lock"), self.path(package).join("Cargo.lock")).unwrap();
     }
 
+    /// The crates that a build step and kernels need, in a repository; the source that packages give for them.
+    fn repository(&self) -> String {
+        for room in ["device", "macros", "syntax", "builder"] {
+            copy(&rooms().join(room), &self.path("sources").join(room));
+        }
+        let manifest = fs::read_to_string(rooms().join("Cargo.toml")).unwrap();
+        let (workspace, _) = manifest.split_once("\n[package]").unwrap();
+        let members = workspace.lines().find(|line| line.starts_with("members")).unwrap();
+        let workspace =
+            workspace.replace(members, "members = [\"device\", \"macros\", \"syntax\", \"builder\"]");
+        // The tests of `device` need the crates that are left out here.
+        let device = self.path("sources/device/Cargo.toml");
+        let text = fs::read_to_string(&device).unwrap();
+        fs::write(&device, text.split("[dev-dependencies]").next().unwrap()).unwrap();
+        self.write("sources/Cargo.toml", &workspace);
+        commit(&self.path("sources"));
+        format!("git = \"file://{}\"", self.path("sources").display())
+    }
+
+    /// A folder in which cargo keeps what it fetches, without leaving this test's in its own.
+    fn home(&self) -> PathBuf {
+        let home = self.path("home");
+        fs::create_dir(&home).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(home_of("CARGO_HOME", ".cargo").join("registry"), home.join("registry"))
+            .unwrap();
+        home
+    }
+
     fn cargo(&self, package: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO"));
         command.args(arguments).current_dir(self.path(package)).env("PWD", self.path(package));
         command.env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_COLOR", "never").env_remove("RUSTFLAGS");
         command
     }
+}
+
+/// Where cargo or rustup keeps what it has.
+fn home_of(variable: &str, folder: &str) -> PathBuf {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    named.unwrap_or_else(|| std::env::home_dir().unwrap().join(folder))
 }
 
 fn target() -> PathBuf {
@@ -111,6 +153,12 @@ fn ptx_of(package: &str) -> Vec<(String, String)> {
     found
 }
 
+/// The PTX that a `program` prints.
+fn ptx_shown_by(program: &Path) -> String {
+    let output = Command::new(program).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 fn names(ptx: &[(String, String)]) -> Vec<&str> {
     ptx.iter().map(|(name, _)| name.as_str()).collect()
 }
@@ -141,37 +189,11 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn a_program_that_is_installed_from_git_has_its_kernels() {
     let folder = Folder::new();
-    for room in ["device", "macros", "syntax", "builder"] {
-        copy(&rooms().join(room), &folder.path("sources").join(room));
-    }
-    let manifest = fs::read_to_string(rooms().join("Cargo.toml")).unwrap();
-    let (workspace, _) = manifest.split_once("\n[package]").unwrap();
-    let members = workspace.lines().find(|line| line.starts_with("members")).unwrap();
-    let workspace = workspace.replace(members, "members = [\"device\", \"macros\", \"syntax\", \"builder\"]");
-    // The tests of `device` need the crates that are left out here.
-    let device = folder.path("sources/device/Cargo.toml");
-    let text = fs::read_to_string(&device).unwrap();
-    fs::write(&device, text.split("[dev-dependencies]").next().unwrap()).unwrap();
-    folder.write("sources/Cargo.toml", &workspace);
-    commit(&folder.path("sources"));
-
-    let git = format!("git = \"file://{}\"", folder.path("sources").display());
+    let git = folder.repository();
     folder.package("installed", "[workspace]\n", &git);
-    folder.write(
-        "installed/src/main.rs",
-        &format!(
-            "{}fn main() {{ print!(\"{{}}\", include_str!(concat!(env!(\"OUT_DIR\"), \"/ferrogrid/bin-installed.sm_75.ptx\"))) }}\n",
-            module(4711)
-        ),
-    );
+    folder.write("installed/src/main.rs", &program("installed", 4711));
     folder.lock("installed");
-    // As cargo itself keeps what it has fetched, but without leaving this folder's there.
-    let home = folder.path("home");
-    fs::create_dir(&home).unwrap();
-    let registry = std::env::home_dir().unwrap().join(".cargo/registry");
-    let registry = std::env::var_os("CARGO_HOME").map_or(registry, |home| Path::new(&home).join("registry"));
-    #[cfg(unix)]
-    std::os::unix::fs::symlink(registry, home.join("registry")).unwrap();
+    let home = folder.home();
     succeed(
         folder
             .cargo("installed", &["metadata", "--format-version=1", "--filter-platform=host-tuple"])
@@ -190,9 +212,53 @@ fn a_program_that_is_installed_from_git_has_its_kernels() {
             command.env_remove("CARGO_TARGET_DIR");
         }
         succeed(&mut command);
-        let output = Command::new(root.join("bin/installed")).output().unwrap();
-        assert!(String::from_utf8_lossy(&output.stdout).contains(", 4711;"), "{bin}");
+        assert!(ptx_shown_by(&root.join("bin/installed")).contains(", 4711;"), "{bin}");
     }
+}
+
+#[test]
+fn vendored_sources_are_all_that_a_workspace_needs_and_a_program_that_is_installed_from_them() {
+    let folder = Folder::new();
+    let git = folder.repository();
+    let rest = "either = { version = \"1\", default-features = false }\nhelper = { path = \"helper\" }\n[workspace]\n";
+    folder.package("vendoring", rest, &git);
+    folder.write(
+        "vendoring/helper/Cargo.toml",
+        "[package]\nname = \"helper\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+    );
+    folder.write("vendoring/helper/src/lib.rs", "#![no_std]\npub const VALUE: u32 = 4000;\n");
+    let value = "helper::VALUE + either::Either::<u32, u32>::Left(15).into_inner()";
+    folder.write("vendoring/src/main.rs", &program("vendoring", value));
+    folder.lock("vendoring");
+    let sources = target().with_file_name("vendored-sources");
+    let mut vendor = folder.cargo("vendoring", &["vendor"]);
+    let vendored = vendor.arg(&sources).env("CARGO_HOME", folder.home()).output().unwrap();
+    assert!(vendored.status.success(), "{}", String::from_utf8_lossy(&vendored.stderr));
+    folder.write("vendoring/.cargo/config.toml", &String::from_utf8(vendored.stdout).unwrap());
+    fs::remove_dir_all(folder.path("sources")).unwrap();
+
+    let target = target().with_file_name("vendored");
+    let cargo = |package: &str, home: &str, arguments: &[&str]| {
+        let mut command = folder.cargo(package, arguments);
+        command.env("CARGO_HOME", folder.path(home)).env("CARGO_TARGET_DIR", &target);
+        succeed(command.arg("--offline"));
+    };
+    cargo("vendoring", "empty", &["build", "--locked"]);
+    assert!(ptx_shown_by(&target.join("debug/vendoring")).contains(", 4015;"));
+
+    // The same folder in place of crates.io, with one more package; an installation reads no configuration but that of
+    // cargo's home.
+    folder.package("released", "", "version = \"0.1\"");
+    folder.write("released/src/main.rs", &program("released", 4712));
+    folder.write("released/.cargo-checksum.json", "{\"files\":{}}");
+    copy(&folder.path("released"), &sources.join("released"));
+    folder.write(
+        "other/config.toml",
+        &format!("[source.crates-io]\nreplace-with = \"copy\"\n[source.copy]\ndirectory = {sources:?}\n"),
+    );
+    let root = folder.path("root");
+    cargo("other", "other", &["install", "released", "--debug", "--root", root.to_str().unwrap()]);
+    assert!(ptx_shown_by(&root.join("bin/released")).contains(", 4712;"));
 }
 
 #[test]
@@ -323,13 +389,26 @@ fn filled_cache() -> PathBuf {
 fn without_a_usable_cache_a_package_builds_for_itself() {
     let folder = Folder::new();
     folder.local_package("homeless", "[workspace]\n");
-    folder.write("homeless/src/lib.rs", &module(5));
     folder.lock("homeless");
     folder.write("file", "no folder");
-    let mut command = folder.cargo("homeless", &["build", "--offline"]);
-    let text = succeed(command.env("FERROGRID_CACHE", folder.path("file/cache")));
-    assert!(text.contains("file/cache is not usable") && text.contains("FERROGRID_CACHE"), "{text}");
-    assert_eq!(names(&ptx_of("homeless")), ["lib-homeless.sm_75.ptx"]);
+    let places = [("FERROGRID_CACHE", "file/cache", "file/cache"), ("HOME", "file", "file/.cache/ferrogrid")];
+    for (number, (variable, value, cache)) in places.into_iter().enumerate() {
+        // Cargo sees edits by their time.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        folder.write("homeless/src/lib.rs", &module(5 + number));
+        let mut command = folder.cargo("homeless", &["build", "--offline"]);
+        command.env("CARGO_HOME", home_of("CARGO_HOME", ".cargo"));
+        command.env("RUSTUP_HOME", home_of("RUSTUP_HOME", ".rustup"));
+        command.env_remove("FERROGRID_CACHE").env_remove("XDG_CACHE_HOME");
+        let text = succeed(command.env(variable, folder.path(value)));
+        assert!(
+            text.contains(&format!("{cache} is not usable")) && text.contains("FERROGRID_CACHE"),
+            "{text}"
+        );
+        let ptx = ptx_of("homeless");
+        assert_eq!(names(&ptx), ["lib-homeless.sm_75.ptx"]);
+        assert!(ptx[0].1.contains(&format!(", {};", 5 + number)), "{}", ptx[0].1);
+    }
 }
 
 #[test]

@@ -1,24 +1,14 @@
 //! What the inner cargo says that it has built, and what rustc and build scripts say that they have read for it.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::directives::rerun_if_changed;
 use crate::error::Error;
+pub(crate) use crate::inputs::Inputs;
 use crate::metadata::is_in_cargo_home;
 use crate::toolchain::DEVICE_TARGET;
-
-/// What crates were compiled from.
-#[derive(Debug, Default)]
-pub(crate) struct Inputs {
-    /// Files that can change: not those of packages that cargo keeps.
-    pub(crate) files: BTreeSet<PathBuf>,
-    /// Environment variables.
-    pub(crate) variables: BTreeSet<String>,
-}
 
 impl Inputs {
     /// From cargo's messages: the dep-info of each crate, build scripts and proc macros included, and what build
@@ -30,7 +20,7 @@ impl Inputs {
                 Some("compiler-artifact") => {
                     let files =
                         message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                    files.filter_map(|file| dep_info(Path::new(file))).for_each(|it| inputs.read(&it));
+                    files.filter_map(|file| dep_info(Path::new(file))).for_each(|it| inputs.add(&it));
                 }
                 Some("build-script-executed") => {
                     let out = Path::new(message["out_dir"].as_str().unwrap_or_default());
@@ -47,25 +37,12 @@ impl Inputs {
         inputs
     }
 
-    /// What makes cargo run the build step again when one of them changes.
-    pub(crate) fn directives(&self) -> impl Iterator<Item = String> {
-        let files = self.files.iter().map(|file| rerun_if_changed(file));
-        files.chain(self.variables.iter().map(|name| format!("cargo::rerun-if-env-changed={name}")))
-    }
-
-    /// `target: file file` and `# env-dep:NAME=value`.
-    fn read(&mut self, dep_info: &str) {
-        for line in dep_info.lines() {
-            if let Some(variable) = line.strip_prefix("# env-dep:") {
-                let name = variable.split('=').next().unwrap_or(variable);
-                // cargo's own follow from what is watched in any case.
-                if !name.starts_with("CARGO") && name != "OUT_DIR" {
-                    self.variables.insert(name.to_owned());
-                }
-            } else if let Some((_, files)) = line.split_once(": ") {
-                self.files.extend(split_escaped(files).map(PathBuf::from).filter(|file| file.is_absolute()));
-            }
-        }
+    /// What is watched of a crate's dep-info: cargo's own variables follow from the rest.
+    fn add(&mut self, dep_info: &str) {
+        let read = Inputs::from_dep_info(dep_info);
+        let is_other = |name: &String| !name.starts_with("CARGO") && name != "OUT_DIR";
+        self.variables.extend(read.variables.into_iter().filter(is_other));
+        self.files.extend(read.files.into_iter().filter(|file| file.is_absolute()));
     }
 
     fn watch(&mut self, told: &str, folder: &Path) {
@@ -93,14 +70,6 @@ fn dep_info(file: &Path) -> Option<String> {
     let entries = file.parent()?.read_dir().ok()?.flatten().map(|entry| entry.path());
     let texts = entries.filter(|it| it.extension().is_some_and(|it| it == "d"));
     Some(texts.filter_map(|it| fs::read_to_string(it).ok()).collect())
-}
-
-/// The words of a line, in which `\ ` is a space that belongs to a word.
-fn split_escaped(line: &str) -> impl Iterator<Item = String> {
-    const SPACE: &str = "\u{0}";
-    let words = line.replace("\\ ", SPACE);
-    let words: Vec<String> = words.split_whitespace().map(|word| word.replace(SPACE, " ")).collect();
-    words.into_iter()
 }
 
 /// The folder of a package by its id, `path+file:///x/half#2.0.0`.

@@ -221,7 +221,7 @@ impl<'a> Question<'a> {
 
     /// Runs `cargo metadata`.
     fn ask(&self, versions: Versions, extra: &[&str]) -> Result<Answer, Error> {
-        let mut command = inner::command(&inner_cargo::cargo());
+        let mut command = inner_cargo::command();
         // These two decide where the build writes, which tells whose build this is.
         for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"] {
             if let Some(value) = std::env::var_os(name) {
@@ -306,7 +306,7 @@ fn has_sources(step: &Value) -> bool {
 
 /// The packages of the workspace of `manifest`, without what they depend on.
 pub(crate) fn members(manifest: &Path) -> Result<Value, Error> {
-    let mut command = inner::command(&inner_cargo::cargo());
+    let mut command = inner_cargo::command();
     command.args(["metadata", "--no-deps", "--format-version", "1", "--color=never", "--manifest-path"]);
     let text = inner::run_checked("cargo metadata", command.arg(manifest))?;
     serde_json::from_str(&text).map_err(|error| Error::Metadata(error.to_string()))
