@@ -75,6 +75,8 @@ pub(crate) struct Rlib {
     /// The folders of those that it uses itself, and its own.
     folders: BTreeSet<PathBuf>,
     key: String,
+    /// What it and they were made of besides the device crates.
+    inputs: Inputs,
 }
 
 /// What a device crate is linked with besides the externs of its package: the libraries that it uses, by name.
@@ -102,15 +104,21 @@ impl Compiler<'_> {
             self.run(&mut command, device_crate, &work)?;
             let text = self.finished(&cache::read(&assembly)?, device_crate);
             checked = Some(self.check(&assembly, &text, device_crate)?);
-            let mut inputs = Inputs::from_dep_info(&cache::read(&read_files)?);
-            // The build step writes these itself, and knows their content.
-            inputs.files.retain(|file| !file.starts_with(self.folder));
-            Ok((text, inputs))
+            Ok((text, self.inputs(&read_files)?))
         })?;
         cache::write(&file, &made.text)?;
         let ptx = checked.map_or_else(|| self.check(&file, &made.text, device_crate), Ok)?;
         let layouts = layout::read(&made.text);
-        Ok(Image { file, text: made.text, ptx, layouts, inputs: made.inputs, cubin: None, refusal: None })
+        let mut inputs = made.inputs;
+        linked.values().for_each(|rlib| inputs.extend(&rlib.inputs));
+        Ok(Image { file, text: made.text, ptx, layouts, inputs, cubin: None, refusal: None })
+    }
+
+    /// What rustc says that it has read, but for what the build step writes itself.
+    fn inputs(&self, dep_info: &Path) -> Result<Inputs, Error> {
+        let mut inputs = Inputs::from_dep_info(&cache::read(dep_info)?);
+        inputs.files.retain(|file| !file.starts_with(self.folder));
+        Ok(inputs)
     }
 
     /// What libdevice asks its compiler (`__nvvm_reflect`): LLVM answers the rest itself, or with 0.
@@ -144,18 +152,31 @@ impl Compiler<'_> {
     ) -> Result<Rlib, Error> {
         let work = self.work(&format!("{}-library", device_crate.slug));
         let mut command = self.rustc(device_crate, id, linked, "device-library");
-        command.args(["--crate-type=rlib", "-Clinker-plugin-lto"]).arg("--out-dir").arg(&work);
+        command.args(["--crate-type=rlib", "--emit=link,dep-info", "-Clinker-plugin-lto"]);
+        command.arg("--out-dir").arg(&work);
         let key = self.key(&command, device_crate, linked);
-        let stamp_file = work.join("stamp");
-        let file = work.join(format!("lib{}.rlib", device_crate.crate_name));
-        let is_fresh = file.is_file() && cache::read(&stamp_file).is_ok_and(|old| old == key);
-        if !is_fresh {
-            let _ = fs::remove_file(&stamp_file);
-            self.run(&mut command, device_crate, &work)?;
-            cache::write(&stamp_file, &key)?;
-        }
+        let variables = inner::variables(&command);
+        let key_with =
+            |inputs: &Inputs| format!("{key} {}", inputs.key(&|name: &str| variables.get(name).cloned()));
+        let (stamp_file, name) = (work.join("stamp"), &device_crate.crate_name);
+        let (read_files, file) = (work.join(format!("{name}.d")), work.join(format!("lib{name}.rlib")));
+        let known = self.inputs(&read_files).ok().filter(|inputs| {
+            file.is_file() && cache::read(&stamp_file).is_ok_and(|old| old == key_with(inputs))
+        });
+        let mut inputs = match known {
+            Some(inputs) => inputs,
+            None => {
+                let _ = fs::remove_file(&stamp_file);
+                self.run(&mut command, device_crate, &work)?;
+                let inputs = self.inputs(&read_files)?;
+                cache::write(&stamp_file, &key_with(&inputs))?;
+                inputs
+            }
+        };
+        let key = key_with(&inputs);
+        linked.values().for_each(|rlib| inputs.extend(&rlib.inputs));
         let folders = linked.values().flat_map(|rlib| rlib.folders.iter().cloned()).chain([work]).collect();
-        Ok(Rlib { file, folders, key })
+        Ok(Rlib { file, folders, key, inputs })
     }
 
     fn work(&self, slug: &str) -> PathBuf {

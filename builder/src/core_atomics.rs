@@ -55,6 +55,14 @@ mod tests {
     }
 
     #[test]
+    fn every_ordering_of_ptx_is_one() {
+        for ordering in ["relaxed", "acquire", "release", "acq_rel"] {
+            let line = format!("\tatom.{ordering}.gpu.global.add.u32 %r1, [%rd1], 1;\n");
+            assert_eq!(order(&line), line);
+        }
+    }
+
+    #[test]
     fn what_has_one_stays() {
         for line in [
             "\tatom.relaxed.gpu.global.add.u32 %r1, [%rd1], 1;\n",

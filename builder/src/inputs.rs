@@ -1,8 +1,10 @@
 //! What a compiler read besides the sources that it was given: the dep-info of rustc.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::PathBuf;
 
+use crate::cache;
 use crate::directives::rerun_if_changed;
 
 /// Files and variables that something was compiled from.
@@ -34,6 +36,26 @@ impl Inputs {
         let variables = self.variables.iter().map(|name| format!("# env-dep:{name}\n"));
         let files = self.files.iter().map(|file| file.to_string_lossy().replace(' ', "\\ "));
         variables.chain(files.map(|file| format!(": {file}\n"))).collect()
+    }
+
+    /// Adds all of `others`.
+    pub(crate) fn extend(&mut self, others: &Inputs) {
+        self.files.extend(others.files.iter().cloned());
+        self.variables.extend(others.variables.iter().cloned());
+    }
+
+    /// Changes with the content of the files, and with what `value` says that the variables are now.
+    pub(crate) fn key(&self, value: &impl Fn(&str) -> Option<String>) -> String {
+        let mut content = Vec::new();
+        for name in &self.variables {
+            content.extend(format!("{name} {:?}\n", value(name)).into_bytes());
+        }
+        for file in &self.files {
+            let key = fs::read(file).map_or_else(|_| "missing".to_owned(), |it| cache::key(&it));
+            content.extend(file.to_string_lossy().as_bytes());
+            content.extend(key.into_bytes());
+        }
+        cache::key(&content)
     }
 
     /// What makes cargo run the build step again when one of them changes.

@@ -24,20 +24,6 @@ pub(crate) struct Made {
     pub(crate) inputs: Inputs,
 }
 
-/// Changes with the content of the files, and with what `value` says that the variables are now.
-fn key_of(inputs: &Inputs, value: &impl Fn(&str) -> Option<String>) -> String {
-    let mut content = Vec::new();
-    for name in &inputs.variables {
-        content.extend(format!("{name} {:?}\n", value(name)).into_bytes());
-    }
-    for file in &inputs.files {
-        content.extend(file.to_string_lossy().as_bytes());
-        content
-            .extend(fs::read(file).map_or_else(|_| b"missing".to_vec(), |it| cache::key(&it).into_bytes()));
-    }
-    cache::key(&content)
-}
-
 impl Kept {
     /// What is kept of a package whose output is in `folder`.
     pub(crate) fn in_folder(folder: &Path) -> Self {
@@ -72,7 +58,7 @@ impl Kept {
     }
 
     fn file(&self, key: &str, inputs: &Inputs, value: &impl Fn(&str) -> Option<String>) -> PathBuf {
-        self.folder.join(format!("{key}-{}.txt", key_of(inputs, value)))
+        self.folder.join(format!("{key}-{}.txt", inputs.key(value)))
     }
 
     /// Removes what was not used for the longest time, until the rest is within the limit.

@@ -106,6 +106,25 @@ fn libraries_are_compiled_with_their_own_features_settings_and_variables() {
 }
 
 #[test]
+fn what_a_library_reads_while_it_is_compiled_is_watched() {
+    let data = "const DATA: &[u8] = include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/data.bin\"));";
+    let package = Package::new(
+        "[dependencies]\na = { path = \"a\" }",
+        &[
+            ("a/Cargo.toml", &manifest("a", "")),
+            ("a/data.bin", "\u{4}"),
+            ("a/src/lib.rs", &maths(data, "x * 100 + u32::from(DATA[0])")),
+            ("src/main.rs", &(kernel("", "a::maths::square(3)") + "fn main() {}\n")),
+        ],
+    );
+    assert!(stores(&package.ptx(), 304));
+    let watched = format!("cargo::rerun-if-changed={}", package.path("a/data.bin").display());
+    assert!(package.built().directives.contains(&watched));
+    package.write("a/data.bin", "\u{5}");
+    assert!(stores(&package.ptx(), 305));
+}
+
+#[test]
 fn what_two_crates_share_is_one_crate() {
     let point = "#[ferrogrid::module]\npub mod types { pub struct Point(pub u32); pub fn new() -> Point { Point(40) } }\n";
     let first = "#[ferrogrid::module]\npub mod maths { pub fn x(p: base::types::Point) -> u32 { p.0 } }\n";

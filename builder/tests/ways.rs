@@ -246,12 +246,18 @@ fn vendored_sources_are_all_that_a_workspace_needs_and_a_program_that_is_install
     cargo("vendoring", "empty", &["build", "--locked"]);
     assert!(ptx_shown_by(&target.join("debug/vendoring")).contains(", 4015;"));
 
-    // The same folder in place of crates.io, with one more package; an installation reads no configuration but that of
-    // cargo's home.
-    folder.package("released", "", "version = \"0.1\"");
-    folder.write("released/src/main.rs", &program("released", 4712));
-    folder.write("released/.cargo-checksum.json", "{\"files\":{}}");
-    copy(&folder.path("released"), &sources.join("released"));
+    // The same folder in place of crates.io, with two more packages, of which one has device code for the other; an
+    // installation reads no configuration but that of cargo's home.
+    folder.package("lenses", "", "version = \"0.1\"");
+    let lenses = "pub mod maths { pub fn power(x: u32) -> u32 { x + 12 } }\n";
+    folder
+        .write("lenses/src/lib.rs", &format!("#[cfg(target_os = \"cuda\")]\n#[ferrogrid::module]\n{lenses}"));
+    folder.package("released", "lenses = \"0.1\"", "version = \"0.1\"");
+    folder.write("released/src/main.rs", &program("released", "lenses::maths::power(4700)"));
+    for package in ["lenses", "released"] {
+        folder.write(&format!("{package}/.cargo-checksum.json"), "{\"files\":{}}");
+        copy(&folder.path(package), &sources.join(package));
+    }
     folder.write(
         "other/config.toml",
         &format!("[source.crates-io]\nreplace-with = \"copy\"\n[source.copy]\ndirectory = {sources:?}\n"),

@@ -91,10 +91,7 @@ impl Philox4x32 {
     /// and Muller, at most 8.7 from 0 (`curand_normal2_double`, up to rounding).
     #[inline(always)]
     pub fn next_normal_f64x2(&mut self) -> [f64; 2] {
-        let [radius, turn] = self.next_uniform_f64x2();
-        let radius = Float::sqrt(-2.0 * Float::ln(radius));
-        let (sin, cos) = Float::sin_cos(turn * core::f64::consts::TAU);
-        [radius * sin, radius * cos]
+        normal_f64(self.next_uniform_f64x2())
     }
 
     /// Leaves out `groups` groups of four words (`skipahead(4 * groups, &state)`). From the end of a
@@ -156,6 +153,13 @@ fn normal_f32(radius: u32, turn: u32) -> [f32; 2] {
     [radius * sin, radius * cos]
 }
 
+#[inline(always)]
+fn normal_f64([radius, turn]: [f64; 2]) -> [f64; 2] {
+    let radius = Float::sqrt(-2.0 * Float::ln(radius));
+    let (sin, cos) = Float::sin_cos(turn * core::f64::consts::TAU);
+    [radius * sin, radius * cos]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +201,18 @@ mod tests {
         assert_eq!(uniform_f64(0, 0), 2.0_f64.powi(-54));
         // All 53 bits are set: the words overlap in bits 21 to 31.
         assert_eq!(uniform_f64(0x001f_ffff, u32::MAX), 1.0);
+    }
+
+    /// `curand_normal2` gives the sine first.
+    #[test]
+    fn of_two_normal_numbers_the_first_has_the_sine() {
+        let quarter = 1 << 30;
+        let [first, second] = normal_f32(1 << 31, quarter);
+        let radius = (2.0 * core::f32::consts::LN_2).sqrt();
+        assert!((first - radius).abs() < 1e-6 && second.abs() < 1e-6, "{first} {second}");
+        let [first, second] = normal_f64([0.5, 0.25]);
+        let radius = (2.0 * core::f64::consts::LN_2).sqrt();
+        assert!((first - radius).abs() < 1e-15 && second.abs() < 1e-15, "{first} {second}");
     }
 
     /// Mean and variance of 400,000 numbers, within five standard errors.

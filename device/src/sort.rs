@@ -746,3 +746,27 @@ impl<const B: usize> Counts<B> {
         u32::from(unsafe { self.start.cast::<u16>().add((2 * word + digit / 8) as usize).read() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted<const N: usize>(digit: u32) {
+        let (words, before) = own_counts([digit; N]);
+        assert_eq!(before, core::array::from_fn(|k| k as u32), "{N} items with digit {digit}");
+        let count = |d: u32| words[d as usize % WORDS] >> (16 * (d / WORDS as u32)) & 0xffff;
+        for other in 0..16 {
+            assert_eq!(count(other), if other == digit { N as u32 } else { 0 }, "{N} items, digit {other}");
+        }
+    }
+
+    #[test]
+    fn equal_digits_are_counted_up_to_the_last_item() {
+        for digit in 0..16 {
+            counted::<1>(digit);
+            counted::<15>(digit);
+            counted::<16>(digit);
+            counted::<17>(digit);
+        }
+    }
+}

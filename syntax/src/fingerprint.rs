@@ -126,5 +126,8 @@ mod tests {
     #[test]
     fn neighbouring_tokens_do_not_merge() {
         assert_ne!(of("ab c"), of("a bc"));
+        for (one, other) in [("(a) b", "(a b)"), ("{a} b", "{a b}"), ("[a] b", "[a b]")] {
+            assert_ne!(of(one), of(other), "{one} and {other}");
+        }
     }
 }

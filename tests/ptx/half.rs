@@ -146,6 +146,21 @@ fn arithmetic_of_bf16_is_the_hardwares_where_it_has_some() {
     }
 }
 
+/// `x * 1 + y`, `x * -1 + y` and `x * y + -0`, which keeps the sign of a zero, where a sum or a product is made of both.
+#[test]
+fn what_does_nothing_in_a_fused_operation_is_one_minus_one_and_minus_zero() {
+    let words = |bits: u16| (i32::from(bits as i16), (u32::from(bits) << 16 | u32::from(bits)) as i32);
+    for (single, pair) in [0x3F80, 0xBF80, 0x8000].map(words) {
+        let singles = code(kernels::brain::kernel()).into_iter().map(|it| (it, format!(", {single};")));
+        let pairs = code(kernels::brain_pairs::kernel()).into_iter().map(|it| (it, format!(", {pair};")));
+        for ((architecture, lines), constant) in singles.chain(pairs) {
+            let moved = lines.iter().filter(|line| line.starts_with("mov.b") && line.ends_with(&constant));
+            let fuses = (80..90).contains(&number(architecture));
+            assert_eq!(moved.count(), usize::from(fuses), "{constant} for {architecture}: {lines:#?}");
+        }
+    }
+}
+
 #[test]
 fn pairs_are_computed_at_once() {
     for (architecture, lines) in code(kernels::pairs::kernel()) {

@@ -111,6 +111,12 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shifted_by_half_its_bits_fits() {
+        let before = "\tshr.u64 \t%rd1, %rd3, 32;\n\tshl.b64 \t%rd2, %rd1, 2;\n";
+        assert!(body(before).contains("mul.wide.u32 \t%rd2, %narrow0, 4;"), "{}", body(before));
+    }
+
+    #[test]
     fn what_may_be_wide_stays_wide() {
         for wide in [
             // Twice defined: what replaces a phi.
@@ -124,6 +130,8 @@ mod tests {
             "\tmov.u32 \t%r1, %tid.x;\n\tcvt.u64.u32 \t%rd1, %r1;\n\tmul.lo.s64 \t%rd2, %rd1, -4;\n",
             "\tmov.u32 \t%r1, %tid.x;\n\tcvt.u64.u32 \t%rd1, %r1;\n\tsetp.lt.u64 \t%p1, %rd1, 4294967296;\n",
             "\tmov.u32 \t%r1, %tid.x;\n\tcvt.u64.u32 \t%rd1, %r1;\n\tshl.b64 \t%rd2, %rd1, 32;\n",
+            // A bit too many is left.
+            "\tshr.u64 \t%rd1, %rd3, 31;\n\tshl.b64 \t%rd2, %rd1, 2;\n",
             // Signed.
             "\tcvt.s64.s32 \t%rd1, %r1;\n\tshl.b64 \t%rd2, %rd1, 2;\n",
         ] {

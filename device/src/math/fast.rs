@@ -181,15 +181,37 @@ impl FastMath for f32 {
         approximation!("tanh.approx.f32 {}, {};", self)
     }
 
-    /// 1 - 2 / (e^2x + 1); near zero, where that cancels, the first terms of the series.
     #[cfg(not(any(target_feature = "sm_80", target_feature = "ptx70")))]
     #[inline(always)]
     fn fast_tanh(self) -> Self {
-        use super::Float;
-        let square = self * self;
-        let series = square.mul_add(2.0 / 15.0, -1.0 / 3.0);
-        let near_zero = (series * square).mul_add(self, self);
-        let far = (-2.0_f32).mul_add(((self + self).fast_exp() + 1.0).fast_recip(), 1.0);
-        if self.abs() < 0.25 { near_zero } else { far }
+        tanh_by_exp(self)
+    }
+}
+
+/// 1 - 2 / (e^2x + 1); near zero, where that cancels, the first terms of the series.
+#[cfg(any(test, all(target_arch = "nvptx64", not(any(target_feature = "sm_80", target_feature = "ptx70")))))]
+#[inline(always)]
+fn tanh_by_exp(x: f32) -> f32 {
+    use super::Float;
+    let square = x * x;
+    let series = Float::mul_add(square, 2.0 / 15.0, -1.0 / 3.0);
+    let near_zero = Float::mul_add(series * square, x, x);
+    let far = Float::mul_add(-2.0_f32, ((x + x).fast_exp() + 1.0).fast_recip(), 1.0);
+    if Float::abs(x) < 0.25 { near_zero } else { far }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tangent_by_exponentials_is_within_its_bound() {
+        for step in -4000..=4000_i16 {
+            let x = f32::from(step) / 400.0;
+            let (found, exact) = (tanh_by_exp(x), f64::from(x).tanh());
+            let error = (f64::from(found) - exact).abs();
+            assert!(error <= exact.abs() * 2.0_f64.powi(-11), "{x}: {found} instead of {exact}");
+        }
+        assert_eq!([f32::INFINITY, f32::NEG_INFINITY].map(tanh_by_exp), [1.0, -1.0]);
     }
 }

@@ -671,3 +671,24 @@ fn companion(kernel: &Kernel) -> TokenStream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inside_of(parameters: TokenStream) -> Option<String> {
+        let item = syn::parse_quote!(mod m { #[kernel] pub fn k(#parameters) {} });
+        let module = Module::parse(item).unwrap();
+        Some(inside(&module.kernels[0])?.to_string().replace(' ', ""))
+    }
+
+    #[test]
+    fn a_block_is_inside_where_it_ends_within_each_extent() {
+        let tall = inside_of(quote!(t: Thread<2>, x: Plane<f32>)).unwrap();
+        assert_eq!(tall, "__ends[0]<=__p1.width()&&__ends[1]<=__p1.height()");
+        let output = inside_of(quote!(t: Thread<2>, x: &[f32], y: DisjointSlice<f32, 2>)).unwrap();
+        assert_eq!(output, "__ends[0usize]<=__p2.1[0usize]&&__ends[1usize]<=__p2.1[1usize]");
+        assert_eq!(inside_of(quote!(t: Thread<1>, x: &[f32])).unwrap(), "__ends[0]<=__p1.len()");
+        assert_eq!(inside_of(quote!(t: Thread<1>, x: Plane<f32>, s: f32)), None);
+    }
+}
