@@ -363,8 +363,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// If a kernel has failed that this has not reported before. A live stream of the CPU device still reports its
-    /// failure itself; those of streams that were dropped are reported here, one at each call.
+    /// If a kernel has failed that this has not reported before. A live stream still reports its failure
+    /// itself; those of streams that were dropped are reported here, one at each call.
     pub fn synchronize(&self) -> Result<()> {
         profile::observe_host(self, Work::Synchronize, || match &self.backend {
             DeviceBackend::Cuda(device) => device.synchronize(),

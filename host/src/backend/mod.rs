@@ -27,6 +27,7 @@ pub(crate) use signal::Signal;
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
+use crate::kernel::Loaded;
 use crate::stream_options::StreamOptions;
 
 /// A device of either backend; devices live as long as the process.
@@ -154,6 +155,7 @@ impl StreamBackend {
     pub(crate) fn join(&self, earlier: &StreamBackend) -> Result<()> {
         match (self, earlier) {
             (StreamBackend::Cpu(stream), StreamBackend::Cpu(earlier)) => stream.join(earlier),
+            (StreamBackend::Cuda(stream), StreamBackend::Cuda(earlier)) => stream.join(earlier),
             _ => self.run_after(earlier),
         }
     }
@@ -313,11 +315,10 @@ impl EventBackend {
 }
 
 /// A kernel ready to be launched on a stream: the function that a GPU loaded; null on the CPU.
-#[derive(Clone, Copy)]
-pub(crate) struct Prepared(pub(crate) *mut c_void);
+pub(crate) type Prepared = Loaded;
 
 impl Default for Prepared {
     fn default() -> Self {
-        Prepared(null_mut())
+        Prepared { function: null_mut(), may_panic: false }
     }
 }
