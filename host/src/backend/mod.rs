@@ -174,6 +174,23 @@ impl StreamBackend {
         }
     }
 
+    /// The same for handles of one stream of a device; `None` if there is but this handle.
+    pub(crate) fn identity(&self) -> Option<usize> {
+        match self {
+            StreamBackend::Cuda(stream) => Some(stream.as_raw().addr()),
+            StreamBackend::Cpu(stream) => Some(stream.identity()),
+            StreamBackend::Recording(_) => None,
+        }
+    }
+
+    pub(crate) fn is_nonblocking(&self) -> Result<bool> {
+        match self {
+            StreamBackend::Cuda(stream) => stream.is_nonblocking(),
+            StreamBackend::Cpu(stream) => Ok(stream.is_nonblocking()),
+            StreamBackend::Recording(_) => Ok(true),
+        }
+    }
+
     pub(crate) fn priority(&self) -> Result<i32> {
         match self {
             StreamBackend::Cuda(stream) => stream.priority(),

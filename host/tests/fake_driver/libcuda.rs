@@ -289,6 +289,11 @@ call! { bound:
         unsafe { *priority = -1 };
         Ok(())
     }
+    fn cuStreamGetFlags(stream: Pointer, flags: *mut u32) {
+        assert!(with(|state| state.streams.contains_key(&(stream as usize))));
+        unsafe { *flags = 1 };
+        Ok(())
+    }
     fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) {
         unsafe { (*least, *greatest) = (0, -5) };
         Ok(())

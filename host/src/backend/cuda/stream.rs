@@ -186,6 +186,16 @@ impl CudaStream {
         Ok(priority)
     }
 
+    /// Whether it is not ordered with the legacy default stream.
+    pub(crate) fn is_nonblocking(&self) -> Result<bool> {
+        self.bind()?;
+        let mut flags: c_uint = 0;
+        // SAFETY: `flags` is valid for the call, and the stream is live.
+        let code = unsafe { self.driver.stream_flags(self.raw.0, &mut flags) };
+        self.device.check(code, "cuStreamGetFlags", "")?;
+        Ok(flags & NON_BLOCKING != 0)
+    }
+
     pub(crate) fn synchronize(&self) -> Result<()> {
         let ended = self.watch.end_interval();
         self.drain()?;
