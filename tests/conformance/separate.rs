@@ -12,7 +12,7 @@ use super::kernels::{elementwise, ranks};
 use super::table::{self, Verdict, not_for_this_device};
 use super::{
     Case, Outcome, clusters, expect, expect_error, failures, ipc, loops, names, outcomes, runtime,
-    several_devices, strides,
+    several_devices, stress, strides,
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -105,6 +105,7 @@ fn find_and_run(request: &str) -> Outcome {
         ipc::APART,
         loops::APART,
         outcomes::APART,
+        stress::APART,
         strides::APART,
         several_devices::CASES,
     ];

@@ -36,15 +36,16 @@ const PER_THREAD: usize = 2;
 const MAX_THREADS_PER_BLOCK: c_uint = 0;
 
 /// A stream of a CUDA device. Dropping it does not wait; the driver lets its work run to the end.
+#[repr(C)] // What every launch reads comes first.
 pub(crate) struct CudaStream {
     device: &'static CudaDevice,
     driver: &'static Driver,
-    context: Handle<CUcontext>,
     raw: Handle<CUstream>,
+    watch: Arc<Watch>,
     /// Whether the handle means a stream of whatever context is current: a default stream's.
     is_default: bool,
+    context: Handle<CUcontext>,
     owner: Owner,
-    watch: Arc<Watch>,
     /// Whether it was given functions of the host.
     calls: AtomicBool,
     /// Shared by those who enqueue a wait, held alone to launch a graph: the driver loses a wait that one thread asks for
