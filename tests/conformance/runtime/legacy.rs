@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ferrogrid::{Device, Stream, StreamOptions};
 
-use super::{Case, Gate, Outcome, expect};
+use super::{Case, Gate, Outcome};
+use crate::expect;
 
 pub(crate) const CASES: &[Case] = &[
     ("the_legacy_stream_and_ordered_streams_wait_for_each_other", they_wait_for_each_other),
