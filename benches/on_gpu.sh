@@ -2,7 +2,8 @@
 # What is run on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Before: `cargo ferrogrid bundle`. Then there:
 #   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers stress kernels runtime math cpu;
-# none is all of these. Two parts more are about the driver and the sanitizers alone: lost_waits, two_processes
+# none is all of these. `soak` is half an hour of random work with failures on all devices at once, or FERROGRID_SOAK_SECONDS.
+# Two parts more are about the driver and the sanitizers alone: lost_waits, two_processes
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
@@ -93,6 +94,13 @@ stress() {
     [ "$(cat "$out"/logs/stress-?.txt | grep -c '^test result: ok')" -eq 3 ] || status=1
     grep -hE '^test ' "$out"/logs/stress*.txt
     FERROGRID_STRESS=10000 sanitize memcheck stress "$bundle/tests/conformance" cuda0::random_launches
+}
+
+# Random work on the GPU and the CPU devices at once, with one kernel of 1000 failing on purpose: its line is soak.json.
+soak() {
+    FERROGRID_SOAK_SECONDS=${FERROGRID_SOAK_SECONDS:-1800} FERROGRID_SOAK_RESULT="$out/soak.json" \
+        "$bundle/tests/conformance" cuda0::random_work_with_failures >"$out/logs/soak.txt" 2>&1 || status=1
+    cat "$out/soak.json" || grep -E 'FERROGRID_|seed|panicked' "$out/logs/soak.txt"
 }
 
 # What an event that two processes share fails with under each tool: the case's own words, and the calls that the driver

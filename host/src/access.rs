@@ -79,6 +79,12 @@ impl<'a> Access<'a> {
         (self.memory().writers(), self.usage(), self.is_whole())
     }
 
+    /// Whether something wrote the memory that may have failed.
+    #[inline]
+    pub(crate) fn names_writers(&self) -> bool {
+        !self.memory().writers().is_empty()
+    }
+
     /// To be called when the host's data, or a fill, have been enqueued for what is used.
     pub(crate) fn overwrite(&self, stream: &StreamInner) {
         if stream.recording().is_none() {

@@ -201,6 +201,19 @@ impl Device {
         cuda.chain([Self::cpu()]).collect()
     }
 
+    /// How many CUDA GPUs there are (`cuDeviceGetCount`): 0 also where there is no driver that can be used, as
+    /// [`Device::cuda`] says.
+    ///
+    /// ```
+    /// use ferrogrid_host::Device;
+    ///
+    /// assert_eq!(Device::all().len(), Device::count() + 1); // the CPU device is the last
+    /// ```
+    #[doc(alias = "get_num_devices")]
+    pub fn count() -> usize {
+        cuda::devices().map_or(0, <[_]>::len)
+    }
+
     fn named(choice: &str) -> Result<Device> {
         match choice {
             "cpu" => return Ok(Self::cpu()),
@@ -257,6 +270,20 @@ impl Device {
             DeviceBackend::Cuda(device) => Some(device.capability()),
             DeviceBackend::Cpu(_) => None,
         }
+    }
+
+    /// The architecture that code for it is compiled for, `sm_90` of an H200, as `FERROGRID_ARCH` and nvcc take it.
+    /// `None` for the CPU.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let device = ferrogrid_host::Device::best()?;
+    /// let number = device.compute_capability().map(|(major, minor)| major * 10 + minor);
+    /// assert_eq!(device.arch(), number.map(|number| format!("sm_{number}")));
+    /// # Ok(()) }
+    /// ```
+    pub fn arch(&self) -> Option<String> {
+        self.compute_capability().map(|(major, minor)| format!("sm_{major}{minor}"))
     }
 
     /// What it takes in one launch.
@@ -363,8 +390,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// If a kernel has failed that this has not reported before. A live stream of the CPU device still reports its
-    /// failure itself; those of streams that were dropped are reported here, one at each call.
+    /// If a kernel has failed that this has not reported before. A live stream still reports its failure
+    /// itself; those of streams that were dropped are reported here, one at each call.
     pub fn synchronize(&self) -> Result<()> {
         profile::observe_host(self, Work::Synchronize, || match &self.backend {
             DeviceBackend::Cuda(device) => device.synchronize(),

@@ -236,7 +236,7 @@ impl Event {
     /// Waits until the work before the event has run (`cuEventSynchronize`).
     ///
     /// # Errors
-    /// If the device has failed. Failures of kernels on the CPU device are reported by their stream.
+    /// If the device has failed. Failures of kernels are reported by their stream.
     pub fn synchronize(&self) -> Result<()> {
         let waited = profile::observe_host(&self.device, Work::Synchronize, || self.backend.synchronize());
         self.device.deliver_output();

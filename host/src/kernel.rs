@@ -50,6 +50,14 @@ pub struct KernelDescriptor {
     pub line: u32,
 }
 
+/// A kernel's function as a GPU has loaded it.
+#[derive(Clone, Copy)]
+pub(crate) struct Loaded {
+    pub(crate) function: *mut c_void,
+    /// Whether it can panic, as far as its code tells.
+    pub(crate) may_panic: bool,
+}
+
 /// Devices whose loaded function is cached in the kernel itself; further ones are looked up.
 const CACHED_DEVICES: usize = 16;
 
@@ -102,12 +110,14 @@ const CACHED_DEVICES: usize = 16;
 /// ```
 #[repr(C, align(64))]
 pub struct Kernel {
-    /// The function that the first device loaded; null until the first launch there. Devices live as long as the
-    /// process, so a function stays valid.
+    /// The function that the first device loaded, if it cannot panic; null until the first launch there. Devices live as
+    /// long as the process, so a function stays valid.
     first: AtomicPtr<c_void>,
     descriptor: KernelDescriptor,
     /// As `first` for the other devices, by number.
     others: [AtomicPtr<c_void>; CACHED_DEVICES - 1],
+    /// The functions that may panic, by the number of the device.
+    panicking: [AtomicPtr<c_void>; CACHED_DEVICES],
 }
 
 impl Kernel {
@@ -115,7 +125,8 @@ impl Kernel {
     #[doc(hidden)]
     pub const fn new(descriptor: KernelDescriptor) -> Self {
         let others = [const { AtomicPtr::new(null_mut()) }; CACHED_DEVICES - 1];
-        Kernel { first: AtomicPtr::new(null_mut()), descriptor, others }
+        let panicking = [const { AtomicPtr::new(null_mut()) }; CACHED_DEVICES];
+        Kernel { first: AtomicPtr::new(null_mut()), descriptor, others, panicking }
     }
 
     /// The kernel's name.
@@ -194,16 +205,26 @@ impl Kernel {
         &self.descriptor
     }
 
-    /// The function that device number `device` loaded for this kernel; null if none is cached.
+    /// The function that device number `device` loaded for this kernel, if it cannot panic; null if none is cached.
     #[inline]
-    pub(crate) fn function(&self, device: usize) -> *mut c_void {
+    pub(crate) fn quiet_function(&self, device: usize) -> *mut c_void {
         self.slot(device).map_or(null_mut(), |function| function.load(Ordering::Acquire))
     }
 
-    /// Caches the function that device number `device` loaded.
-    pub(crate) fn set_function(&self, device: usize, function: *mut c_void) {
-        if let Some(slot) = self.slot(device) {
-            slot.store(function, Ordering::Release);
+    /// What device number `device` loaded for this kernel, if it is cached.
+    pub(crate) fn loaded(&self, device: usize) -> Option<Loaded> {
+        let loaded = |function: *mut c_void, may_panic| {
+            (!function.is_null()).then_some(Loaded { function, may_panic })
+        };
+        let panicking = self.panicking.get(device)?.load(Ordering::Acquire);
+        loaded(panicking, true).or_else(|| loaded(self.quiet_function(device), false))
+    }
+
+    /// Caches what device number `device` loaded.
+    pub(crate) fn set_loaded(&self, device: usize, loaded: Loaded) {
+        let slot = if loaded.may_panic { self.panicking.get(device) } else { self.slot(device) };
+        if let Some(slot) = slot {
+            slot.store(loaded.function, Ordering::Release);
         }
     }
 

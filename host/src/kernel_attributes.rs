@@ -145,7 +145,7 @@ impl Device {
     pub fn set_cache_preference(&self, kernel: &'static Kernel, preference: CachePreference) -> Result<()> {
         let prepared = self.prepare(kernel)?;
         match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_cache_preference(prepared.0.cast(), preference),
+            DeviceBackend::Cuda(device) => device.set_cache_preference(prepared.function.cast(), preference),
             DeviceBackend::Cpu(_) => Ok(()),
         }
     }
@@ -176,7 +176,7 @@ impl Device {
     pub fn set_shared_memory_carveout(&self, kernel: &'static Kernel, percent: Option<u32>) -> Result<()> {
         let prepared = self.prepare(kernel)?;
         match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_carveout(prepared.0.cast(), percent),
+            DeviceBackend::Cuda(device) => device.set_carveout(prepared.function.cast(), percent),
             DeviceBackend::Cpu(_) => Ok(()),
         }
     }
@@ -205,7 +205,7 @@ impl Device {
     pub fn set_max_dynamic_shared_memory(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
         let prepared = self.prepare(kernel)?;
         match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_max_dynamic_shared(prepared.0.cast(), bytes),
+            DeviceBackend::Cuda(device) => device.set_max_dynamic_shared(prepared.function.cast(), bytes),
             DeviceBackend::Cpu(_) => Ok(()),
         }
     }
@@ -213,7 +213,7 @@ impl Device {
     /// Loads `kernel` for this device, if that has not been done.
     pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
         match self.backend() {
-            DeviceBackend::Cuda(device) => device.prepare(kernel).map(Prepared),
+            DeviceBackend::Cuda(device) => device.prepare(kernel),
             DeviceBackend::Cpu(_) => Ok(Prepared::default()),
         }
     }
@@ -225,7 +225,7 @@ impl Device {
         let fixed = u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX);
         match self.backend() {
             DeviceBackend::Cuda(device) => {
-                let mut attributes = device.function_attributes(prepared.0.cast(), max_threads)?;
+                let mut attributes = device.function_attributes(prepared.function.cast(), max_threads)?;
                 attributes.static_shared_memory = attributes.static_shared_memory.saturating_add(fixed);
                 Ok(attributes)
             }

@@ -106,20 +106,23 @@ unsafe fn enqueue(
         // SAFETY: passed on; `prepared` is this kernel on this stream.
         return unsafe { enqueue_with_constants(prepared, kernel, stream, shape, params, accesses) };
     }
-    let begun = accesses.iter().try_for_each(|access| access.begin(stream));
+    let mut names_writers = prepared.may_panic;
+    for access in accesses {
+        if let Err(error) = access.begin(stream) {
+            return refused(stream, error);
+        }
+        names_writers |= access.names_writers();
+    }
     // SAFETY: the caller vouches for the parameters and the borrows; the memory has been ordered, on
     // this device; `shape` is within the device's limits; `prepared` is this kernel on this stream.
-    let launched = begun.and_then(|()| unsafe { stream.launch(prepared, kernel, shape, params, accesses) });
-    if launched.is_err() {
-        retract(stream);
-    }
-    launched
+    unsafe { stream.launch(prepared, kernel, shape, params, accesses, names_writers) }
 }
 
 /// After a launch that was refused: it leaves no trace in a recording.
 #[cold]
-fn retract(stream: &StreamInner) {
+fn refused(stream: &StreamInner, error: Error) -> Result<()> {
     drop(Announcing::on(stream));
+    Err(error)
 }
 
 /// The end of `enqueue` for a kernel that may read constants: enters that into their order first.

@@ -209,8 +209,8 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// The elements for the host to read, once all work that writes them has run.
     ///
     /// # Errors
-    /// On the CPU device the failure of a kernel that was to write the memory, until it is written anew on a stream;
-    /// on a GPU that of work before, as [`Stream::synchronize`]; or a failure of the device.
+    /// The failure of a kernel that was to write the memory, until it is written anew on a stream; or a failure of the
+    /// device.
     pub fn read(&self) -> Result<&[T]> {
         self.memory().wait_on_host(Use::Read)?;
         self.device().deliver_output();

@@ -2,6 +2,8 @@
 //! know the type of its elements.
 
 use std::fmt;
+#[cfg(target_os = "linux")]
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use crate::device::Device;
@@ -26,18 +28,21 @@ pub(crate) enum Contents {
     Zeroed,
 }
 
-/// An allocation in stream order; dropping it frees it after all work that uses it. What a launch reads of it comes
-/// first.
-#[repr(C)]
+/// An allocation in stream order; dropping it frees it after all work that uses it. What a launch reads of it (the end
+/// of the writers, the beginning of the order, and what is between) is in one line of the processor's cache.
+#[repr(C, align(32))]
 pub(crate) struct Memory {
+    writers: Writers,
+    bytes: usize,
     /// Never null; `NOTHING` if nothing was allocated, as `bytes` is 0.
     pointer: *mut u8,
     order: Order<StreamInner>,
-    bytes: usize,
     device: Device,
     origin: Origin,
-    writers: Writers,
 }
+
+#[cfg(target_os = "linux")]
+const _: () = assert!(offset_of!(Memory, bytes) == 40 && offset_of!(Memory, order) == 56);
 
 /// Where memory is from, and so how it is freed.
 enum Origin {
@@ -94,7 +99,7 @@ impl Memory {
             None => Order::new(stream.clone()),
             Some(_) => Order::of_guest(stream.clone()),
         };
-        Memory { pointer, order, bytes, device: stream.device().clone(), origin, writers: Writers::default() }
+        Memory { writers: Writers::default(), bytes, pointer, order, device: stream.device().clone(), origin }
     }
 
     /// Waits for what the host's own use must come after.

@@ -205,11 +205,13 @@ impl PeerCopy<'_> {
     unsafe fn gpu_to_host(&self, stream: &Stream) -> Result<()> {
         let ((to, target, usage), (from, source)) = (self.target, self.source);
         target.wait_on_host(usage)?;
+        let sources = source.writers().sources();
         on_device_of(source, stream, |stream| {
             source.begin(stream.inner(), Use::Read)?;
             // SAFETY: passed on. Nothing else uses the target: what did has run, and it is borrowed.
             unsafe { stream.inner().copy_to_host(to, from, self.bytes) }
         })?;
+        sources.check()?;
         self.target_access().overwrite(stream.inner());
         Ok(())
     }

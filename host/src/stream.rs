@@ -11,15 +11,15 @@ use crate::backend::{EventBackend, Prepared, StreamBackend, cpu};
 use crate::device::Device;
 use crate::error::Result;
 use crate::event::EventOptions;
-use crate::graph::{RecordingStream, allocation, host_memory, waiting};
+use crate::graph::{Announcing, RecordingStream, allocation, host_memory, waiting};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
-use crate::order::OrderedStream;
+use crate::order::{OrderedStream, Use};
 use crate::pitched::{Place, Rows};
 use crate::profile::{self, Work};
 use crate::retired;
-use crate::writers::Flow;
+use crate::writers::{Effect, Flow};
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
 /// on different streams may run at the same time, except where it uses the same buffer.
@@ -98,7 +98,8 @@ impl Stream {
     /// (the device remains usable), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
     /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::host_fn`] has panicked. Of several
     /// failures it is the first. If several threads share a stream, whichever waits first is told; the data of failed
-    /// work are errors for all on the CPU device. On a GPU panics are the device's, not the stream's.
+    /// work are errors for all. On a GPU all launches count as failed that may have panicked when a kernel of the device
+    /// did: those of kernels with a way to panic, since their stream was last waited for.
     pub fn synchronize(&self) -> Result<()> {
         let result = profile::observe_host(self.device(), Work::Synchronize, || match &self.inner.backend {
             StreamBackend::Cuda(stream) => stream.synchronize(),
@@ -112,8 +113,8 @@ impl Stream {
     /// Whether all work enqueued so far has run (`cuStreamQuery`). Does not wait.
     ///
     /// # Errors
-    /// If the device has failed. Not to be ready is no error, and failures of kernels on the CPU device
-    /// are left to [`Stream::synchronize`].
+    /// If the device has failed. Not to be ready is no error, and failures of kernels are left to
+    /// [`Stream::synchronize`].
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -442,13 +443,13 @@ impl StreamInner {
     #[inline]
     pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
         match &self.backend {
-            StreamBackend::Cuda(stream) => stream.prepare(kernel).map(Prepared),
+            StreamBackend::Cuda(stream) => stream.prepare(kernel),
             StreamBackend::Cpu(_) => Ok(Prepared::default()),
             StreamBackend::Recording(stream) => stream.prepare(kernel),
         }
     }
 
-    /// Enqueues a kernel.
+    /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
     ///
     /// # Safety
     /// As [`launch`](crate::launch::launch), with memory ordered, the shape within the limits, and
@@ -461,24 +462,33 @@ impl StreamInner {
         shape: &LaunchShape,
         params: &[*const c_void],
         accesses: &[Access<'_>],
+        names_writers: bool,
     ) -> Result<()> {
         match &self.backend {
             StreamBackend::Cuda(stream) if !profile::is_observed() => {
+                if names_writers {
+                    // SAFETY: passed on.
+                    return unsafe { stream.launch_watched(prepared, kernel, shape, params, accesses) };
+                }
                 // SAFETY: passed on.
-                unsafe { stream.launch(prepared.0, kernel, shape, params) }
+                unsafe { stream.launch(prepared.function, kernel, shape, params) }
             }
             // SAFETY: passed on.
             _ => unsafe { self.launch_otherwise(prepared, kernel, *shape, params, accesses) },
         }
     }
 
-    /// What a launch of `kernel` rests on, and what rests on it.
-    fn flow(&self, kernel: &'static Kernel, accesses: &[Access<'_>]) -> Result<Flow> {
-        let mut flow = Flow::of_accesses(accesses);
-        for constant in kernel.descriptor().constants {
-            flow = flow.reading(constant.resident(&self.device)?.writers());
-        }
-        Ok(flow)
+    /// How a launch of `kernel` uses memory, its constants among it.
+    fn effects<'a>(
+        &'a self,
+        kernel: &'static Kernel,
+        accesses: &'a [Access<'a>],
+    ) -> impl Iterator<Item = Effect<'a>> + Clone {
+        // They have been made ready for the launch.
+        let constants = kernel.descriptor().constants.iter();
+        let resident = constants.filter_map(|constant| constant.resident(&self.device).ok());
+        let read = resident.map(|constant| (constant.writers(), Use::Read, false));
+        accesses.iter().map(Access::effect).chain(read)
     }
 
     /// As `launch`, whoever observes it, and whatever runs it.
@@ -494,12 +504,18 @@ impl StreamInner {
         params: &[*const c_void],
         accesses: &[Access<'_>],
     ) -> Result<()> {
+        let _announcing = Announcing::on(self);
         profile::observe(self, Work::Kernel { kernel, shape }, || match &self.backend {
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.launch(prepared.0, kernel, &shape, params) },
+            StreamBackend::Cuda(stream) => unsafe {
+                let launching = stream.begin_launch(prepared.may_panic);
+                stream.launch(prepared.function, kernel, &shape, params)?;
+                stream.name_writers(self.effects(kernel, accesses), launching);
+                Ok(())
+            },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe {
-                stream.launch(kernel, shape, params, self.flow(kernel, accesses)?)
+                stream.launch(kernel, shape, params, Flow::of(self.effects(kernel, accesses)))
             },
             // SAFETY: passed on.
             StreamBackend::Recording(stream) => unsafe { stream.launch(prepared, kernel, shape, params) },

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::backend::DeviceBackend;
@@ -127,7 +128,39 @@ impl Device {
     }
 }
 
+/// Two handles are equal if work given to them goes into one stream: those of the legacy default stream of a device,
+/// and one that [`Stream::from_raw`] makes of another's handle.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::best()?;
+/// assert_eq!(device.legacy_stream()?, device.legacy_stream()?);
+/// assert_ne!(device.new_stream()?, device.new_stream()?);
+/// # Ok(()) }
+/// ```
+impl PartialEq for Stream {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Stream {}
+
+impl Hash for Stream {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
 impl Stream {
+    /// Its device, and what tells it from the others there. Handles of a driver's stream are equal for as long as both
+    /// are there; the driver may give the address of one that is gone to another.
+    fn identity(&self) -> (&Device, Option<usize>, Option<u64>) {
+        let shared = self.inner().backend().identity();
+        (self.device(), shared, shared.is_none().then(|| self.id()))
+    }
+
     /// A stream that another library made: `raw` is its `CUstream` (a `cudaStream_t` is the same).
     ///
     /// It takes part in the order of buffers like any other. When this handle is dropped, an event is
@@ -188,6 +221,25 @@ impl Stream {
     /// ```
     pub fn as_raw(&self) -> Option<*mut c_void> {
         self.inner().backend().as_raw()
+    }
+
+    /// Whether it is not ordered with the legacy default stream (`cuStreamGetFlags`, `CU_STREAM_NON_BLOCKING`). Streams
+    /// of this crate are not, but for those of [`StreamOptions::ordered_with_legacy`], of
+    /// [`Device::per_thread_stream`], and that stream itself.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::best()?;
+    /// assert!(device.new_stream()?.is_nonblocking()?);
+    /// assert!(!device.per_thread_stream()?.is_nonblocking()?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device has failed.
+    pub fn is_nonblocking(&self) -> Result<bool> {
+        self.inner().backend().is_nonblocking()
     }
 
     /// The priority (`cuStreamGetPriority`); lower numbers go first. 0 on the CPU device.

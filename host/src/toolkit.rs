@@ -6,6 +6,7 @@ mod nvrtc;
 
 use std::env;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
@@ -22,20 +23,20 @@ struct Toolkit {
     package: &'static str,
     /// The environment variable that names its file.
     variable: &'static str,
-    /// What the system's loader may find it by, newest first.
+    /// What its file may be called, newest first.
     files: &'static [&'static str],
 }
+
+/// The folders of a toolkit in which libraries are.
+const FOLDERS: [&str; 3] =
+    if cfg!(windows) { ["bin", "bin/x64", "lib"] } else { ["lib64", "lib", "lib/x86_64-linux-gnu"] };
 
 impl Toolkit {
     /// Opens the library for the rest of the process.
     fn open(&self) -> Result<&'static Library, ForeignError> {
-        let chosen = env::var_os(self.variable).filter(|file| !file.is_empty());
-        let files: Vec<OsString> = match chosen {
-            Some(file) => vec![file],
-            None => self.files.iter().map(OsString::from).collect(),
-        };
-        // SAFETY: the initialisers of NVIDIA's libraries have no preconditions; whoever sets the variable
-        // vouches for what it names.
+        let files = self.candidates(|name| env::var_os(name).filter(|value| !value.is_empty()));
+        // SAFETY: the initialisers of NVIDIA's libraries have no preconditions; whoever sets the variables
+        // vouches for what they name.
         let opened = unsafe { library::open(files) };
         opened.map_err(|reasons| ForeignError::LibraryMissing {
             library: self.name,
@@ -44,6 +45,38 @@ impl Toolkit {
             reason: reasons.join("; ").into(),
         })
     }
+
+    /// What may be its file: what its `variable` names, and then nothing else; else what the system's loader finds, and
+    /// the files in the active environment of Python or conda and in toolkits.
+    fn candidates(&self, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
+        if let Some(file) = variable(self.variable) {
+            return vec![file];
+        }
+        let folders = roots(variable).into_iter().flat_map(|root| FOLDERS.map(|folder| root.join(folder)));
+        let installed = folders.flat_map(|folder| self.files.iter().map(move |file| folder.join(file)));
+        let by_loader = self.files.iter().map(OsString::from);
+        by_loader.chain(installed.filter(|file| file.is_file()).map(PathBuf::into_os_string)).collect()
+    }
+}
+
+/// The folders that can have what a toolkit has, the most wanted first.
+fn roots(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let folder = |name| variable(name).map(PathBuf::from);
+    let mut roots = Vec::new();
+    for python in folder("VIRTUAL_ENV").iter().flat_map(|root| children(&root.join("lib"))) {
+        roots.extend(children(&python.join("site-packages/nvidia")));
+    }
+    roots.extend(["CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(folder));
+    roots.extend(["/usr/local/cuda", "/opt/cuda"].map(PathBuf::from));
+    roots
+}
+
+/// What is in a folder, by name.
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.sort();
+    found
 }
 
 /// The functions of a library, found by name; every one returns a code that is 0 for
@@ -90,4 +123,46 @@ fn text(size: usize, fill: impl FnOnce(*mut std::ffi::c_char) -> u32) -> String 
     }
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(size);
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}
+
+#[cfg(all(test, not(windows)))]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const SOME: Toolkit = Toolkit {
+        name: "Some",
+        package: "nvidia-some",
+        variable: "FERROGRID_SOME",
+        files: &["libsome.so.13", "libsome.so.12"],
+    };
+
+    #[test]
+    fn a_library_is_sought_by_the_loader_in_environments_and_in_toolkits() {
+        let dir = std::env::temp_dir().join(format!("ferrogrid-toolkit-{}", std::process::id()));
+        let [wheel, conda, toolkit] = [
+            "venv/lib/python3.12/site-packages/nvidia/cu13/lib/libsome.so.13",
+            "conda/lib/libsome.so.12",
+            "cuda/lib64/libsome.so.13",
+        ]
+        .map(|file| dir.join(file));
+        for file in [&wheel, &conda, &toolkit] {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        let variable = |name: &str| match name {
+            "VIRTUAL_ENV" => Some(dir.join("venv").into_os_string()),
+            "CONDA_PREFIX" => Some(dir.join("conda").into()),
+            "CUDA_HOME" => Some(dir.join("cuda").into()),
+            _ => None,
+        };
+        let found = SOME.candidates(variable);
+        let files = [wheel, conda, toolkit].map(PathBuf::into_os_string);
+        assert_eq!(found, [["libsome.so.13".into(), "libsome.so.12".into()].as_slice(), &files].concat());
+        let named =
+            |name: &str| if name == "FERROGRID_SOME" { Some("/mine.so".into()) } else { variable(name) };
+        assert_eq!(SOME.candidates(named), ["/mine.so"]);
+        fs::remove_dir_all(dir).unwrap();
+    }
 }

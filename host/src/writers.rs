@@ -4,10 +4,14 @@
 //! hands them on, and a launch that reads what failed work wrote fails with it. Whoever reads memory on the host asks
 //! them when the work has run. What is written anew by the host forgets them, and so does memory that a launch is given
 //! as a whole: if its thread knows of the failure, and so does not mean to work on with what is there.
+//!
+//! On a GPU an outcome is that of all launches of a stream between two waits that may panic (`cuda/watch.rs`). Memory
+//! names it as well, but a launch costs nothing of this as long as what it uses names none and it cannot panic.
 
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::access::Access;
 use crate::backend::{Failure, Fault};
 use crate::error::Result;
 use crate::order::Use;
@@ -17,7 +21,20 @@ use crate::order::Use;
 pub(crate) struct Outcome(OnceLock<Option<Arc<Fault>>>);
 
 impl Outcome {
-    fn fault(&self) -> Option<&Arc<Fault>> {
+    /// Settles how the work ended, if that is not known yet; whether it was not.
+    pub(crate) fn settle(&self, fault: Option<Arc<Fault>>) -> bool {
+        self.0.set(fault).is_ok()
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    fn is_good(&self) -> bool {
+        matches!(self.0.get(), Some(None))
+    }
+
+    pub(crate) fn fault(&self) -> Option<&Arc<Fault>> {
         self.0.get()?.as_ref()
     }
 
@@ -32,51 +49,110 @@ impl Outcome {
 }
 
 /// The work that wrote what some memory holds, as far as it may have failed.
-#[derive(Default)]
-pub(crate) struct Writers(Mutex<Vec<Arc<Outcome>>>);
+#[repr(C)] // What every launch reads is at the end, beside what it reads of the memory.
+pub(crate) struct Writers {
+    all: Mutex<Vec<Arc<Outcome>>>,
+    /// Null if there are none, the address of the only one, or `SEVERAL`.
+    only: AtomicPtr<Outcome>,
+}
+
+/// No outcome's address, since it is aligned to none.
+const SEVERAL: *mut Outcome = std::ptr::without_provenance_mut(1);
+
+const _: () = assert!(align_of::<Outcome>() > 1);
+
+/// The list of writers, to be changed.
+struct Change<'a> {
+    all: MutexGuard<'a, Vec<Arc<Outcome>>>,
+    only: &'a AtomicPtr<Outcome>,
+}
 
 /// The work on whose results something rests.
 #[derive(Default, Clone)]
 pub(crate) struct Sources(Vec<Arc<Outcome>>);
 
+impl Change<'_> {
+    /// Forgets work that went well.
+    fn forget_good(&mut self) {
+        self.all.retain(|writer| !writer.is_good());
+    }
+
+    fn add(&mut self, writer: &Arc<Outcome>) {
+        if !self.all.iter().any(|known| Arc::ptr_eq(known, writer)) {
+            self.all.push(writer.clone());
+        }
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        let only = match self.all.as_slice() {
+            [] => null_mut(),
+            [one] => Arc::as_ptr(one).cast_mut(),
+            _ => SEVERAL,
+        };
+        self.only.store(only, Ordering::Release);
+    }
+}
+
+impl Default for Writers {
+    fn default() -> Self {
+        Writers { all: Mutex::default(), only: AtomicPtr::new(null_mut()) }
+    }
+}
+
 impl Writers {
+    /// Whether there are none. All that happened before is seen: whoever may use memory has been handed it by those
+    /// who used it before.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.only.load(Ordering::Relaxed).is_null()
+    }
+
     /// All of them so far.
     pub(crate) fn sources(&self) -> Sources {
-        Sources(self.lock().clone())
+        if self.is_empty() { Sources::default() } else { Sources(self.change().all.clone()) }
     }
 
     /// The host, or a fill, is about to write the memory: the `whole`, or a part.
     pub(crate) fn overwrite(&self, whole: bool) {
-        if whole {
-            self.lock().clear();
+        if whole && !self.is_empty() {
+            self.change().all.clear();
         }
     }
 
     /// What `sources` wrote is about to be copied here: into the `whole` memory, or a part.
     pub(crate) fn receive(&self, sources: Sources, whole: bool) {
         self.overwrite(whole);
-        self.lock().extend(sources.0);
+        self.add(&sources.0);
     }
 
-    /// Work with `outcome` is about to write.
-    fn write(&self, outcome: &Arc<Outcome>, whole: bool) {
-        let mut writers = self.lock();
-        if whole {
-            writers.clear();
-        } else {
-            writers.retain(|writer| !matches!(writer.0.get(), Some(None)));
+    fn add(&self, writers: &[Arc<Outcome>]) {
+        if !writers.is_empty() {
+            let mut change = self.change();
+            change.forget_good();
+            writers.iter().for_each(|writer| change.add(writer));
         }
-        writers.push(outcome.clone());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Outcome>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn change(&self) -> Change<'_> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        Change { all, only: &self.only }
     }
 }
 
 impl Sources {
     fn add(&mut self, writers: &Writers, is_of_interest: impl Fn(&Outcome) -> bool) {
-        self.0.extend(writers.lock().iter().filter(|writer| is_of_interest(writer)).cloned());
+        if writers.is_empty() {
+            return;
+        }
+        let mut change = writers.change();
+        change.forget_good();
+        self.0.extend(change.all.iter().filter(|writer| is_of_interest(writer)).cloned());
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Outcome>> {
+        self.0.iter()
     }
 
     fn fault(&self) -> Option<&Arc<Fault>> {
@@ -97,34 +173,66 @@ pub(crate) struct Flow {
     outcome: Arc<Outcome>,
 }
 
-/// How a launch uses some memory.
+/// How a launch uses some memory: as what, and whether all of it.
 pub(crate) type Effect<'a> = (&'a Writers, Use, bool);
+
+/// What a launch rests on.
+fn sources_of<'a>(effects: impl Iterator<Item = Effect<'a>>) -> Sources {
+    let mut sources = Sources::default();
+    for (writers, usage, whole) in effects {
+        let written_anew = whole && usage == Use::Write;
+        sources.add(writers, |writer| !(written_anew && writer.is_settled_here()));
+    }
+    sources
+}
+
+/// Enters `writers` into the memory that a launch writes.
+fn write<'a>(effects: impl Iterator<Item = Effect<'a>>, writers: &[Arc<Outcome>]) {
+    for (memory, usage, whole) in effects.filter(|(_, usage, _)| *usage != Use::Read) {
+        memory.overwrite(whole && usage == Use::Write);
+        memory.add(writers);
+    }
+}
+
+/// Whether a launch on a GPU leaves all names as they are. Its stream's work that may fail has the outcome `current`, or
+/// is none; the launch itself may fail or not.
+#[inline]
+pub(crate) fn are_named<'a>(
+    effects: impl Iterator<Item = Effect<'a>> + Clone,
+    current: *const Outcome,
+    may_fail: bool,
+) -> bool {
+    let mut rests_on_it = may_fail;
+    for (writers, ..) in effects.clone() {
+        let only = writers.only.load(Ordering::Relaxed).cast_const();
+        if !only.is_null() && only != current {
+            return false;
+        }
+        rests_on_it |= !only.is_null();
+    }
+    let mut written = effects.filter(|(_, usage, _)| *usage != Use::Read);
+    !rests_on_it || written.all(|(writers, ..)| writers.only.load(Ordering::Relaxed).cast_const() == current)
+}
+
+/// Names what a launch on a GPU rests on in all that it writes, and its own outcome if it may fail. Gives what it rests
+/// on.
+pub(crate) fn name<'a>(
+    effects: impl Iterator<Item = Effect<'a>> + Clone,
+    own: Option<Arc<Outcome>>,
+) -> Sources {
+    let sources = sources_of(effects.clone());
+    let writers: Vec<_> = sources.iter().cloned().chain(own).collect();
+    write(effects, &writers);
+    sources
+}
 
 impl Flow {
     /// That of a launch which is about to be enqueued. What each access tells is how the memory is used, and whether all
     /// of it is.
     pub(crate) fn of<'a>(effects: impl Iterator<Item = Effect<'a>> + Clone) -> Self {
-        let mut flow = Flow::default();
-        for (writers, usage, whole) in effects.clone() {
-            let written_anew = whole && usage == Use::Write;
-            flow.sources.add(writers, |writer| !(written_anew && writer.is_settled_here()));
-        }
-        for (writers, usage, whole) in effects {
-            if usage != Use::Read {
-                writers.write(&flow.outcome, whole && usage == Use::Write);
-            }
-        }
+        let flow = Flow { sources: sources_of(effects.clone()), outcome: Arc::default() };
+        write(effects, std::slice::from_ref(&flow.outcome));
         flow
-    }
-
-    pub(crate) fn of_accesses(accesses: &[Access<'_>]) -> Self {
-        Flow::of(accesses.iter().map(Access::effect))
-    }
-
-    /// Adds what the launch only reads.
-    pub(crate) fn reading(mut self, writers: &Writers) -> Self {
-        self.sources.add(writers, |_| true);
-        self
     }
 
     /// The launch has run, with a failure of its own or not; `failures` are those of its stream.
@@ -133,6 +241,6 @@ impl Flow {
         if let Some(fault) = inherited {
             failures.note_shared(fault);
         }
-        let _once = self.outcome.0.set(own.or_else(|| inherited.cloned()));
+        self.outcome.settle(own.or_else(|| inherited.cloned()));
     }
 }

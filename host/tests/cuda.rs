@@ -429,7 +429,7 @@ fn panicking_kernel() -> Result<()> {
     let waits: [Wait; 3] = [
         |_, stream| stream.synchronize(),
         |device, _| device.synchronize(),
-        |_, stream| stream.record()?.synchronize(),
+        |_, stream| pollster::block_on(stream.completed()?),
     ];
     for wait in waits {
         saxpy(&stream, Grid::cover(1), 2.0, &x, &mut y)?;
@@ -440,6 +440,8 @@ fn panicking_kernel() -> Result<()> {
         assert_eq!(sites, [(file!(), line)]);
         assert_eq!(error, expected(launched.clone()));
         assert_eq!(wait(&device, &stream), Ok(()));
+        // What the device has told of is the stream's nevertheless.
+        let _told = stream.synchronize();
     }
     saxpy(&stream, Grid::cover(1), 2.0, &x, &mut y)?;
     let other = stream.upload(&[5.0_f32])?; // waits, but has no say in what ran before

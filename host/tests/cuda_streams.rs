@@ -50,8 +50,11 @@ fn scenario() {
 fn streams_have_the_flags_and_the_priority_asked_for() {
     let calls = run("streams", "");
     let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("stream ")).collect();
-    assert_eq!(made, ["flags=1 priority=0", "flags=0 priority=0", "flags=1 priority=-5"]);
-    assert_eq!(count(&calls, "cuStreamDestroy_v2"), 3, "the legacy stream is not destroyed");
+    assert_eq!(
+        made,
+        ["flags=1 priority=0", "flags=0 priority=0", "flags=1 priority=-5", "flags=1 priority=0"]
+    );
+    assert_eq!(count(&calls, "cuStreamDestroy_v2"), 4, "the legacy stream is not destroyed");
 }
 
 fn streams() -> Result<()> {
@@ -61,6 +64,12 @@ fn streams() -> Result<()> {
     drop(device.new_stream_with(StreamOptions::new().with_priority(-5))?);
     let legacy = device.legacy_stream()?;
     assert_eq!(legacy.as_raw().map(|raw| raw.addr()), Some(1));
+    assert_eq!(legacy, device.legacy_stream()?);
+    let stream = device.new_stream()?;
+    // SAFETY: it is a stream of this device, and lives longer.
+    let same = unsafe { Stream::from_raw(&device, stream.as_raw().unwrap())? };
+    assert!(same == stream && same != legacy && same.is_nonblocking()?);
+    drop((same, stream));
     assert_eq!(legacy.download(&legacy.fill(1_u8, 2)?)?, [1, 1]);
     Ok(())
 }

@@ -13,17 +13,30 @@ mod scenario;
 
 use std::process::{Command, ExitCode};
 
-use ferrogrid_host::{Device, Grid};
+use ferrogrid_host::{CpuOptions, Device, DeviceBuffer, Grid, Result, Stream};
 use libtest_mimic::{Arguments, Failed, Trial};
-use runtime::stress::{LENGTH, random_work};
+use runtime::stress::{Failing, LENGTH, random_work, soak};
 use runtime::{CASES, Case, LIVE_CASES};
 
-/// Random work with launches, of a kernel that needs no compiler.
-const WITH_LAUNCHES: &[Case] = &[("random_launches_of_many_threads_equal_the_model", |device| {
-    let launch =
-        |stream: &_, x: &_, y: &mut _, factor| kernels::mix(stream, Grid::cover(LENGTH), factor, x, y);
-    random_work(device, Some(launch))
-})];
+/// Random work with launches, of kernels that need no compiler.
+const WITH_LAUNCHES: &[Case] = &[
+    ("random_launches_of_many_threads_equal_the_model", |device| random_work(device, Some(mix))),
+    ("random_work_with_failures_loses_none_and_no_memory", |device| {
+        let launch = |stream: &_, x: &_, y: &mut _, factor, number| {
+            kernels::may_fail(stream, Grid::cover(LENGTH), (factor, number), x, y)
+        };
+        // Other cases use the CPU device meanwhile.
+        let own = if device.is_cuda() { device.clone() } else { Device::cpu_with(CpuOptions::new())? };
+        let (line, outcome) = soak(&[&own], mix, Failing { launch, rate: 50 })?;
+        eprintln!("{line}");
+        outcome
+    }),
+];
+
+/// Cannot panic.
+fn mix(stream: &Stream, x: &DeviceBuffer<u32>, y: &mut DeviceBuffer<u32>, factor: u32) -> Result<()> {
+    kernels::silent_mix(stream, Grid::cover(LENGTH), factor, x, y)
+}
 
 /// Names the case that a process is to run on CUDA.
 const VARIABLE: &str = "FERROGRID_TEST_CASE";

@@ -32,6 +32,8 @@ mod memory;
 mod ordering;
 mod ordinary;
 mod ordinary_kernels;
+mod outcome_kernels;
+mod outcomes;
 mod properties;
 mod property_kernels;
 mod random;
@@ -87,6 +89,7 @@ fn main() -> std::process::ExitCode {
         failures::CASES,
         graphs::CASES,
         loops::CASES,
+        outcomes::CASES,
         half::CASES,
         ipc::CASES,
         host_slices::CASES,

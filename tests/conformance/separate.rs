@@ -11,8 +11,8 @@ use super::devices::{self, label};
 use super::kernels::{elementwise, ranks};
 use super::table::{self, Verdict, not_for_this_device};
 use super::{
-    Case, Outcome, clusters, expect, expect_error, failures, ipc, loops, names, runtime, several_devices,
-    strides,
+    Case, Outcome, clusters, expect, expect_error, failures, ipc, loops, names, outcomes, runtime,
+    several_devices, stress, strides,
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -104,6 +104,8 @@ fn find_and_run(request: &str) -> Outcome {
         clusters::APART,
         ipc::APART,
         loops::APART,
+        outcomes::APART,
+        stress::APART,
         strides::APART,
         several_devices::CASES,
     ];

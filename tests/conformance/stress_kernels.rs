@@ -1,4 +1,4 @@
-//! The kernel of random work. It must not know what is expected of it.
+//! The kernels of random work. They must not know what is expected of them.
 
 #[ferrogrid::module]
 pub mod stress {
@@ -8,6 +8,16 @@ pub mod stress {
     #[kernel]
     pub fn mix(t: Thread<1>, factor: u32, x: &[u32], mut y: DisjointSlice<u32>) {
         let i = t.index();
+        if let (Some(y), Some(x)) = (y.get_mut(i), x.get(i.get())) {
+            *y = y.wrapping_mul(factor).wrapping_add(*x);
+        }
+    }
+
+    /// The same; but if `number` is not 0, one of the threads panics, and names it.
+    #[kernel]
+    pub fn may_fail(t: Thread<1>, factor: u32, number: u32, x: &[u32], mut y: DisjointSlice<u32>) {
+        let i = t.index();
+        assert!(number == 0 || i.get() != 77, "failure {number}");
         if let (Some(y), Some(x)) = (y.get_mut(i), x.get(i.get())) {
             *y = y.wrapping_mul(factor).wrapping_add(*x);
         }

@@ -210,7 +210,8 @@ fn nvrtc() -> Finding {
         Err(_) => Finding::note(
             "NVRTC",
             "not there; only needed to compile CUDA C++ while a program runs",
-            "pip install nvidia-cuda-nvrtc, and FERROGRID_NVRTC=.../libnvrtc.so".to_owned(),
+            "pip install nvidia-cuda-nvrtc, in a virtual environment that is active where programs run"
+                .to_owned(),
         ),
     }
 }
@@ -221,7 +222,8 @@ fn nvjitlink() -> Finding {
         Err(_) => Finding::note(
             "nvJitLink",
             "not there; only needed to link LTO IR while a program runs",
-            "pip install nvidia-nvjitlink, and FERROGRID_NVJITLINK=.../libnvJitLink.so".to_owned(),
+            "pip install nvidia-nvjitlink, in a virtual environment that is active where programs run"
+                .to_owned(),
         ),
     }
 }

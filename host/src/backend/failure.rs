@@ -23,7 +23,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    fn new(error: Error) -> Self {
+    pub(super) fn new(error: Error) -> Self {
         let (noted_by, told) = Default::default();
         Fault { error, noted_by, told, told_by_device: AtomicBool::new(false) }
     }
@@ -116,6 +116,11 @@ impl Failure {
         let taken: Vec<_> = pending.faults.drain(..count).collect();
         drop(pending);
         taken.iter().map(|(_, fault)| fault.tell()).reduce(|first, _| first)
+    }
+
+    /// Forgets what a synchronisation of the device has told of, where nobody else can ask.
+    pub(super) fn forget_told_by_device(&self) {
+        self.lock().faults.retain(|(_, fault)| !fault.told_by_device.load(Ordering::Relaxed));
     }
 
     /// Tells of all.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
 use crate::error::Result;
 use crate::graph::{Address, KernelNode, Node};
-use crate::writers::Flow;
+use crate::writers::{Effect, Flow};
 
 /// An instantiated graph of either backend.
 pub(crate) enum GraphBackend {
@@ -27,19 +27,21 @@ impl GraphBackend {
     /// # Safety
     /// The memory of all nodes is ordered there for their uses, and the functions of host nodes stay until
     /// they have run.
-    pub(crate) unsafe fn launch(
+    pub(crate) unsafe fn launch<'e>(
         &mut self,
         stream: &StreamBackend,
         nodes: &[Node],
-        flow: impl FnOnce() -> Flow,
+        effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
         match (self, stream) {
             // SAFETY: passed on.
             (GraphBackend::Cuda(graph), StreamBackend::Cuda(stream)) => unsafe {
-                graph.launch(stream, nodes)
+                graph.launch(stream, nodes, effects)
             },
             // SAFETY: passed on.
-            (GraphBackend::Cpu(graph), StreamBackend::Cpu(stream)) => unsafe { graph.launch(stream, flow()) },
+            (GraphBackend::Cpu(graph), StreamBackend::Cpu(stream)) => unsafe {
+                graph.launch(stream, Flow::of(effects))
+            },
             _ => unreachable!("the graph is of the stream's device"),
         }
     }

@@ -27,6 +27,7 @@ pub(crate) use signal::Signal;
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
+use crate::kernel::Loaded;
 use crate::stream_options::StreamOptions;
 
 /// A device of either backend; devices live as long as the process.
@@ -154,6 +155,7 @@ impl StreamBackend {
     pub(crate) fn join(&self, earlier: &StreamBackend) -> Result<()> {
         match (self, earlier) {
             (StreamBackend::Cpu(stream), StreamBackend::Cpu(earlier)) => stream.join(earlier),
+            (StreamBackend::Cuda(stream), StreamBackend::Cuda(earlier)) => stream.join(earlier),
             _ => self.run_after(earlier),
         }
     }
@@ -169,6 +171,23 @@ impl StreamBackend {
         match self {
             StreamBackend::Cuda(stream) => Some(stream.as_raw()),
             StreamBackend::Cpu(_) | StreamBackend::Recording(_) => None,
+        }
+    }
+
+    /// The same for handles of one stream of a device; `None` if there is but this handle.
+    pub(crate) fn identity(&self) -> Option<usize> {
+        match self {
+            StreamBackend::Cuda(stream) => Some(stream.as_raw().addr()),
+            StreamBackend::Cpu(stream) => Some(stream.identity()),
+            StreamBackend::Recording(_) => None,
+        }
+    }
+
+    pub(crate) fn is_nonblocking(&self) -> Result<bool> {
+        match self {
+            StreamBackend::Cuda(stream) => stream.is_nonblocking(),
+            StreamBackend::Cpu(stream) => Ok(stream.is_nonblocking()),
+            StreamBackend::Recording(_) => Ok(true),
         }
     }
 
@@ -313,11 +332,10 @@ impl EventBackend {
 }
 
 /// A kernel ready to be launched on a stream: the function that a GPU loaded; null on the CPU.
-#[derive(Clone, Copy)]
-pub(crate) struct Prepared(pub(crate) *mut c_void);
+pub(crate) type Prepared = Loaded;
 
 impl Default for Prepared {
     fn default() -> Self {
-        Prepared(null_mut())
+        Prepared { function: null_mut(), may_panic: false }
     }
 }

@@ -57,7 +57,7 @@ impl<'a> ParameterList<'a> {
         &self.sizes[..self.len]
     }
 
-    pub(crate) fn accesses(&self) -> impl Iterator<Item = &Access<'a>> {
+    pub(crate) fn accesses(&self) -> impl Iterator<Item = &Access<'a>> + Clone {
         self.accesses[..self.len].iter().flatten()
     }
 }

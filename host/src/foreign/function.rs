@@ -11,6 +11,7 @@ use super::argument::{ForeignArguments, ParameterList};
 use super::error::ForeignError;
 use super::kernel::{ForeignKernel, ForeignParameters};
 use super::parameter::Parameter;
+use crate::access::Access;
 use crate::attribute::DeviceAttribute;
 use crate::backend::cuda::LoadedFunction;
 use crate::backend::{Prepared, StreamBackend};
@@ -325,7 +326,9 @@ impl ForeignFunction {
             // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
             // has been ordered, on this device.
             StreamBackend::Cuda(cuda) => profile::observe(inner, Work::Kernel { kernel, shape }, || unsafe {
-                cuda.launch_function(*loaded, kernel, &shape, self.attributes, list.addresses())
+                cuda.launch_function(*loaded, kernel, &shape, self.attributes, list.addresses())?;
+                cuda.name_writers(list.accesses().map(Access::effect), None);
+                Ok(())
             }),
             // SAFETY: as above; the memory is that of the graph.
             StreamBackend::Recording(recording) => unsafe {
@@ -346,7 +349,8 @@ impl ForeignFunction {
     }
 
     fn prepared(&self) -> Prepared {
-        Prepared(self.entry.loaded.raw())
+        // What it may do on its own, nobody is told of.
+        Prepared { function: self.entry.loaded.raw(), may_panic: false }
     }
 }
 

@@ -87,7 +87,7 @@ impl<'b> ExecutableGraph<'b> {
         profile::observe(stream.inner(), Work::Graph { nodes: nodes.len() }, || {
             // SAFETY: the memory of all nodes is that of the slots, which are ordered on this stream now, on this
             // device; the functions of host nodes are kept by `Replay` until the last launch has run.
-            unsafe { self.replay.backend.launch(stream.inner().backend(), nodes, || self.slots.flow()) }
+            unsafe { self.replay.backend.launch(stream.inner().backend(), nodes, self.slots.effects()) }
         })?;
         self.replay.note_launch(stream.inner());
         Ok(())

@@ -462,7 +462,7 @@ impl RecordingStream {
 
     pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
         match self.recorder.device {
-            DeviceBackend::Cuda(device) => device.prepare(kernel).map(Prepared),
+            DeviceBackend::Cuda(device) => device.prepare(kernel),
             DeviceBackend::Cpu(_) => Ok(Prepared::default()),
         }
     }

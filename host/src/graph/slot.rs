@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::StreamInner;
-use crate::writers::Flow;
+use crate::writers::Effect;
 
 /// One buffer of a graph.
 pub(crate) struct Slot<'b> {
@@ -100,10 +100,9 @@ impl<'b> Slots<'b> {
         self.0.iter().try_for_each(|slot| slot.memory().begin(stream, slot.usage))
     }
 
-    /// What a launch of the graph rests on, and what rests on it. A buffer that it may write counts as written as a
-    /// whole.
-    pub(crate) fn flow(&self) -> Flow {
-        Flow::of(self.0.iter().map(|slot| (slot.memory().writers(), slot.usage, true)))
+    /// How a launch of the graph uses them. A buffer that it may write counts as written as a whole.
+    pub(crate) fn effects(&self) -> impl Iterator<Item = Effect<'_>> + Clone {
+        self.0.iter().map(|slot| (slot.memory().writers(), slot.usage, true))
     }
 
     /// The buffer with that number, to write.

@@ -189,7 +189,7 @@ impl Device {
         let prepared = self.prepare(kernel)?;
         match self.backend() {
             DeviceBackend::Cuda(device) => {
-                let bytes = device.available_dynamic_shared(prepared.0.cast(), blocks, threads)?;
+                let bytes = device.available_dynamic_shared(prepared.function.cast(), blocks, threads)?;
                 Ok(bytes.saturating_sub(kernel.shared_bytes()))
             }
             DeviceBackend::Cpu(device) => {
@@ -238,7 +238,7 @@ impl Device {
         let (cluster, block) = (padded(cluster), padded(block));
         match self.backend() {
             DeviceBackend::Cuda(device) => {
-                let function = device.prepare(kernel)?.cast();
+                let function = device.prepare(kernel)?.function.cast();
                 device.max_active_clusters(function, cluster, block, all_shared(kernel, dynamic_shared))
             }
             DeviceBackend::Cpu(device) => {
@@ -279,7 +279,7 @@ impl Device {
     ) -> Result<u32> {
         match self.backend() {
             DeviceBackend::Cuda(device) => {
-                let function = device.prepare(kernel)?.cast();
+                let function = device.prepare(kernel)?.function.cast();
                 let (grid, shared) = (kernel.cluster().unwrap_or([1; 3]), all_shared(kernel, dynamic_shared));
                 device.max_potential_cluster_size(function, grid, padded(block), shared)
             }
@@ -313,7 +313,7 @@ impl Device {
             DeviceBackend::Cuda(device) => {
                 // The driver knows nothing of the `Shared` parameters, which the launch passes.
                 let shared = dynamic_shared.saturating_add(kernel.shared_bytes());
-                device.max_active_blocks(prepared.0.cast(), threads, shared)
+                device.max_active_blocks(prepared.function.cast(), threads, shared)
             }
             DeviceBackend::Cpu(_) => {
                 Ok(self.occupancy_of(prepared, kernel, threads, dynamic_shared)?.active_blocks)

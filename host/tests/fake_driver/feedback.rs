@@ -9,20 +9,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) static FAILURE: AtomicU64 = AtomicU64::new(0);
 pub(crate) static OUTPUT: AtomicU64 = AtomicU64::new(0);
 
-/// What a thread that panics does, from `FailureRecord`'s layout: at the first free record it writes a
-/// bounds check of index 7 and length 5, at `src/kernels.rs:33:9`, in block (1, 0, 0), thread (2, 0, 0).
+/// As a thread that panics does: a bounds check of index 7 and length 5.
 pub(crate) fn panic_as_kernels_do() {
+    panic(1, 7, 5);
+}
+
+/// As a thread that panics with a constant message does. The message stays, as those of modules do.
+pub(crate) fn panic_with(message: String) {
+    let message: &'static str = message.leak();
+    panic(2, message.as_ptr() as u64, message.len() as u64);
+}
+
+/// What a thread that panics does, from `FailureRecord`'s layout: into a free record it writes a panic of that kind at
+/// `src/kernels.rs:33:9`, in block (1, 0, 0), thread (2, 0, 0).
+fn panic(kind: u32, first: u64, second: u64) {
     const FILE: &str = "src/kernels.rs";
     let record = FAILURE.load(Ordering::Relaxed) as *mut u32;
     if unsafe { *record } != 0 {
         return;
     }
     unsafe {
-        for (at, word) in [1, 1, 0, 0, 2, 0, 0, 33, 9].into_iter().enumerate() {
+        for (at, word) in [kind, 1, 0, 0, 2, 0, 0, 33, 9].into_iter().enumerate() {
             *record.add(1 + at) = word;
         }
         let words = record.add(10).cast::<u64>();
-        for (at, word) in [FILE.as_ptr() as u64, FILE.len() as u64, 7, 5].into_iter().enumerate() {
+        for (at, word) in [FILE.as_ptr() as u64, FILE.len() as u64, first, second].into_iter().enumerate() {
             *words.add(at) = word;
         }
         *record = 2;

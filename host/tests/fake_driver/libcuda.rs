@@ -1,7 +1,7 @@
 //! A CUDA driver for tests, compiled by `tests/cuda.rs` into a `libcuda.so.1` of its own. Device
 //! memory is host memory; work on a stream is put off until something waits for it, so that a
 //! missing order shows as old data; with `alive=1`, streams run by themselves instead, in random order, and memory that
-//! is freed has its next owner at once (`pool.rs`). It knows two kernels, `saxpy_*` and `mix_*`. The variable FAKE_CUDA
+//! is freed has its next owner at once (`pool.rs`). It knows three kernels, `saxpy_*`, `mix_*` and `fail_*`. The variable FAKE_CUDA
 //! sets what it is like and which calls fail; FAKE_CUDA_LOG names a file that gets the names of all calls.
 //!
 //! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes
@@ -233,17 +233,24 @@ fn copy(target: usize, source: usize, bytes: usize, stream: Pointer) -> Result<(
 /// The kernels' functions.
 const SAXPY: usize = 0x5a;
 const MIX: usize = 0x5b;
+const FAIL: usize = 0x5c;
 
 /// A launch of one of the kernels, which take a number and two slices.
 fn launch(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
     let threads: u64 = shape.iter().map(|&n| u64::from(n)).product();
     let param = |index: usize| unsafe { *params.add(index) };
+    if function == FAIL {
+        let (factor, number): (u32, u32) = unsafe { (*param(0).cast(), *param(1).cast()) };
+        let (x, y, len): (usize, usize, usize) =
+            unsafe { (*param(2).cast(), *param(4).cast(), *param(5).cast()) };
+        return Work::Mix { factor, x, y, len, failure: number };
+    }
     let (x, y, len): (usize, usize, usize) =
         unsafe { (*param(1).cast(), *param(3).cast(), *param(4).cast()) };
     let len = len.min(threads as usize);
     match function {
         SAXPY => Work::Saxpy { a: unsafe { *param(0).cast() }, x, y, len },
-        MIX => Work::Mix { factor: unsafe { *param(0).cast() }, x, y, len },
+        MIX => Work::Mix { factor: unsafe { *param(0).cast() }, x, y, len, failure: 0 },
         other => panic!("function {other:#x}"),
     }
 }
@@ -287,6 +294,11 @@ call! { bound:
     fn cuStreamGetPriority(stream: Pointer, priority: *mut i32) {
         assert!(with(|state| state.streams.contains_key(&(stream as usize))));
         unsafe { *priority = -1 };
+        Ok(())
+    }
+    fn cuStreamGetFlags(stream: Pointer, flags: *mut u32) {
+        assert!(with(|state| state.streams.contains_key(&(stream as usize))));
+        unsafe { *flags = 1 };
         Ok(())
     }
     fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) {
@@ -458,6 +470,7 @@ call! { bound:
         let known = match name.split_once('_') {
             Some(("saxpy", _)) => SAXPY,
             Some(("mix", _)) => MIX,
+            Some(("fail", _)) => FAIL,
             _ => return Err(500),
         };
         unsafe { *function = known };

@@ -88,6 +88,11 @@ impl Pool {
         Some(self.free.swap_remove(place).pointer)
     }
 
+    /// What nobody has.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free.iter().map(|freed| freed.bytes as u64).sum()
+    }
+
     /// `stream` is gone, and all its work has run.
     pub(crate) fn end(&mut self, stream: usize) {
         self.clocks.remove(&stream);

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::feedback::{panic_as_kernels_do, print_as_kernels_do};
+use crate::feedback::{panic_as_kernels_do, panic_with, print_as_kernels_do};
 use crate::pool::{Pool, begin_alive};
 use crate::{number, setting};
 
@@ -56,12 +56,13 @@ pub(crate) enum Work {
         y: usize,
         len: usize,
     },
-    /// y <- y * factor + x
+    /// y <- y * factor + x; panics first if `failure` is not 0
     Mix {
         factor: u32,
         x: usize,
         y: usize,
         len: usize,
+        failure: u32,
     },
     Free {
         pointer: usize,
@@ -224,7 +225,10 @@ impl State {
                     *y += a * *(x as *const f32).add(index);
                 }
             },
-            Work::Mix { factor, x, y, len } => unsafe {
+            Work::Mix { factor, x, y, len, failure } => unsafe {
+                if failure != 0 {
+                    panic_with(format!("failure {failure}"));
+                }
                 for index in 0..len {
                     let y = (y as *mut u32).add(index);
                     *y = (*y).wrapping_mul(factor).wrapping_add(*(x as *const u32).add(index));
@@ -253,7 +257,8 @@ impl State {
     }
 
     pub(crate) fn used(&self) -> u64 {
-        self.allocations.values().map(|&bytes| bytes as u64).sum()
+        let allocated: u64 = self.allocations.values().map(|&bytes| bytes as u64).sum();
+        allocated - self.pool.free_bytes()
     }
 }
 

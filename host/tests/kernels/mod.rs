@@ -35,6 +35,7 @@ static IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
 const ENTRIES: Entries =
     &[("saxpy_5eed", SAXPY, &[]), ("mix_5eed", SAXPY, &[]), ("missing_5eed", SAXPY, &[])];
 const SAXPY: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
+const FAIL: &[(usize, usize)] = &[(4, 4), (4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
 const OUTPUT: &[(usize, usize)] = &[(8, 8), (8, 8)];
 const OUTPUT_2D: &[(usize, usize)] = &[(8, 8), (8, 8), (8, 8)];
 
@@ -193,6 +194,85 @@ pub(crate) fn mix<'a>(
     y: impl DeviceOutput<'a, u32>,
 ) -> Result<()> {
     launch_on_slices(&MIX_KERNEL, stream, grid, factor, x, y)
+}
+
+/// As `mix_cpu`; but if its second number is not 0, a thread panics, and names it.
+unsafe fn fail_cpu(block: &Block, params: *const *const c_void) {
+    // SAFETY: these are the parameters of `FAIL`.
+    unsafe {
+        let (factor, number) = (param::<u32>(params, 0), param::<u32>(params, 1));
+        let x = std::slice::from_raw_parts(param::<*const u32>(params, 2), param(params, 3));
+        let (y, len) = (param::<*mut u32>(params, 4), param(params, 5));
+        block.for_each_thread::<1>(|t| {
+            let mut y = DisjointSlice::from_raw_parts(y, [len]);
+            let i = t.index();
+            assert!(number == 0 || i.get() != 77, "failure {number}");
+            if let (Some(y), Some(x)) = (y.get_mut(i), x.get(i.get())) {
+                *y = y.wrapping_mul(factor).wrapping_add(*x);
+            }
+        });
+    }
+}
+
+static FAIL_KERNEL: Kernel = Kernel::new(KernelDescriptor {
+    name: "may_fail",
+    entry: "fail_5eed",
+    rank: 1,
+    block: None,
+    max_threads: None,
+    cluster: None,
+    shared_bytes: 0,
+    uses_shared_memory: false,
+    params: FAIL,
+    image: &IMAGE,
+    constants: &[],
+    cpu: fail_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+#[track_caller]
+pub(crate) fn may_fail<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    (factor, number): (u32, u32),
+    x: impl DeviceInput<'a, u32>,
+    y: impl DeviceOutput<'a, u32>,
+) -> Result<()> {
+    let (x, y) = (x.into_input(), y.into_output());
+    let ([x0, x1], [y0, y1]) = (x.params(), y.params());
+    let params = [from_ref(&factor).cast(), from_ref(&number).cast(), x0, x1, y0, y1];
+    // SAFETY: these are the parameters of `FAIL`, and the accesses of the views among them.
+    unsafe { launch(&FAIL_KERNEL, stream, grid, &params, &[x.access(), y.access()]) }
+}
+
+static SILENT_MIX: Kernel = Kernel::new(KernelDescriptor {
+    name: "silent_mix",
+    entry: "mix_51e7",
+    rank: 1,
+    block: None,
+    max_threads: None,
+    cluster: None,
+    shared_bytes: 0,
+    uses_shared_memory: false,
+    params: SAXPY,
+    image: &SILENT_IMAGE,
+    constants: &[],
+    cpu: mix_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+/// `mix` of a module that cannot panic or print.
+#[track_caller]
+pub(crate) fn silent_mix<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    factor: u32,
+    x: impl DeviceInput<'a, u32>,
+    y: impl DeviceOutput<'a, u32>,
+) -> Result<()> {
+    launch_on_slices(&SILENT_MIX, stream, grid, factor, x, y)
 }
 
 /// A kernel whose entry is in no image that a driver would load.

@@ -1,16 +1,19 @@
 //! The legacy default stream, which other streams may be ordered with.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ferrogrid::{Device, Stream, StreamOptions};
 
 use super::{Case, Gate, Outcome};
+use crate::expect;
 
 pub(crate) const CASES: &[Case] = &[
     ("the_legacy_stream_and_ordered_streams_wait_for_each_other", they_wait_for_each_other),
     ("ordinary_streams_do_not_wait_for_the_legacy_stream", ordinary_streams_do_not_wait),
     ("buffers_are_ordered_on_the_legacy_stream", buffers_are_ordered_on_the_legacy_stream),
+    ("handles_are_equal_if_their_stream_is_one", handles_are_equal_if_their_stream_is_one),
 ];
 
 /// Whether work on `second` sees what a later end of earlier work on `first` leaves.
@@ -55,4 +58,17 @@ fn buffers_are_ordered_on_the_legacy_stream(device: &Device) -> Outcome {
     drop(legacy);
     assert_eq!(other.download(&buffer)?, vec![19; 10_000]);
     Ok(())
+}
+
+fn handles_are_equal_if_their_stream_is_one(device: &Device) -> Outcome {
+    let legacy = [device.legacy_stream()?, device.legacy_stream()?];
+    let ordered = device.new_stream_with(StreamOptions::new().ordered_with_legacy())?;
+    let (per_thread, ordinary) = (device.per_thread_stream()?, device.new_stream()?);
+    let streams = [&legacy[0], &legacy[1], &ordered, &per_thread, &ordinary];
+    expect("different streams", streams.into_iter().collect::<HashSet<_>>().len(), 4)?;
+    expect("the legacy stream", legacy[0] == legacy[1], true)?;
+    expect("the thread's stream", *per_thread == *device.per_thread_stream()?, true)?;
+    let nonblocking: Vec<bool> =
+        streams.iter().map(|stream| stream.is_nonblocking()).collect::<Result<_, _>>()?;
+    expect("not ordered with the legacy stream", nonblocking, vec![false, false, false, false, true])
 }

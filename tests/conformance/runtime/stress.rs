@@ -1,19 +1,25 @@
-//! Random work by many threads on many streams, against a model: order and ownership. It must not know kernels:
-//! where there are some, it is given one.
+//! Random work by many threads on many streams, against a model: order and ownership, and failures on purpose. It must
+//! not know kernels: where there are some, it is given them.
 //!
 //! `FERROGRID_STRESS` sets the number of operations of each thread (1000 without it), `FERROGRID_STRESS_SEED` what
 //! they are (random without it, and printed): thread k of a run with seed s does what thread k of another run with that
 //! seed does, whatever the others do meanwhile; except for what it gets from others, whose contents are checked all the same.
 //! `FERROGRID_STRESS_WITHOUT` names operations to leave out, as `Replay,OwnStream`: to find which of them a failure needs.
 
+mod failures;
 mod history;
+mod soak;
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use ferrogrid::{Device, DeviceBuffer, PinnedBuffer, Result, Stream, Transfer};
 
 use super::{Case, Outcome};
+pub(crate) use failures::Failing;
+use failures::{Made, State};
 use history::History;
+pub(crate) use soak::soak;
 
 pub(crate) const CASES: &[Case] =
     &[("random_work_of_many_threads_equals_the_model", |device| random_work(device, None))];
@@ -29,6 +35,13 @@ const SHELF: usize = 16;
 
 /// An error that can leave its thread.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long random work goes on.
+#[derive(Clone, Copy)]
+enum Until {
+    Steps(usize),
+    Time(Instant),
+}
 
 /// What a thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +60,11 @@ enum Operation {
     OwnStream,
     Replay,
     Launch,
+    FailAlone,
 }
 
 /// The operations, each as often as it is to come up.
-const DICE: [Operation; 20] = {
+const DICE: [Operation; 21] = {
     use Operation::*;
     [
         Replace,
@@ -73,6 +87,7 @@ const DICE: [Operation; 20] = {
         Launch,
         Launch,
         Launch,
+        FailAlone,
     ]
 };
 
@@ -80,17 +95,19 @@ const DICE: [Operation; 20] = {
 struct Checked {
     buffer: DeviceBuffer<u32>,
     model: History,
+    state: State,
 }
 
 /// A copy to the host that is under way, and what it must bring.
 struct Expected {
     transfer: Transfer<u32>,
     model: History,
+    state: State,
 }
 
 impl Checked {
     fn new(buffer: DeviceBuffer<u32>, contents: Vec<u32>) -> Self {
-        Checked { buffer, model: History::new(contents) }
+        Checked { buffer, model: History::new(contents), state: State::default() }
     }
 }
 
@@ -101,12 +118,17 @@ struct Common<'a> {
     shared: Checked,
     shelf: Mutex<Vec<Checked>>,
     launch: Option<Launch>,
+    /// Launches that may fail, and how many of all do.
+    failing: Option<Failing>,
+    made: Made,
     without: Vec<Operation>,
 }
 
 /// What one thread works with.
 struct Worker<'a> {
     common: &'a Common<'a>,
+    /// Nobody else uses it.
+    own: Stream,
     random: fastrand::Rng,
     buffers: Vec<Checked>,
     host: Vec<PinnedBuffer<u32>>,
@@ -121,7 +143,8 @@ impl<'a> Worker<'a> {
             buffers.push(Checked::new(buffer, vec![index as u32; LENGTH]));
             host.push(common.device.pinned_zeros(LENGTH)?);
         }
-        Ok(Worker { common, random, buffers, host, under_way: Vec::new() })
+        let own = common.device.new_stream()?;
+        Ok(Worker { common, own, random, buffers, host, under_way: Vec::new() })
     }
 
     fn step(&mut self) -> std::result::Result<(), Failure> {
@@ -130,6 +153,9 @@ impl<'a> Worker<'a> {
         let operation = DICE[self.random.usize(..DICE.len())];
         if self.common.without.contains(&operation) {
             return Ok(());
+        }
+        if operation.writes() {
+            self.repair(stream, chosen)?;
         }
         match operation {
             Operation::Replace => self.replace(stream, chosen)?,
@@ -146,6 +172,7 @@ impl<'a> Worker<'a> {
             Operation::OwnStream => self.on_a_stream_of_its_own(chosen)?,
             Operation::Replay => self.replay(stream, chosen)?,
             Operation::Launch => self.launch(stream, chosen)?,
+            Operation::FailAlone => self.fail_alone()?,
         }
         Ok(())
     }
@@ -158,13 +185,15 @@ impl<'a> Worker<'a> {
         let value = self.random.u32(..);
         let replaced = &mut self.buffers[chosen];
         replaced.buffer = stream.fill(value, LENGTH)?;
+        replaced.state = State::default();
         replaced.model.change(format_args!("replace on {}", stream.id())).fill(value);
         Ok(())
     }
 
     fn upload(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let data: Vec<u32> = (0..LENGTH).map(|_| self.random.u32(..)).collect();
-        let Checked { buffer, model } = &mut self.buffers[chosen];
+        let Checked { buffer, model, state } = &mut self.buffers[chosen];
+        *state = State::default();
         // Dropped at once: the copy goes on.
         drop(stream.upload_async(self.common.device.pinned_copy(&data)?, buffer)?);
         model.change(format_args!("upload on {}", stream.id())).copy_from_slice(&data);
@@ -174,7 +203,7 @@ impl<'a> Worker<'a> {
     fn fill_part(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let (value, middle) = (self.random.u32(..), self.random.usize(..LENGTH));
         let other = self.any_stream();
-        let Checked { buffer, model } = &mut self.buffers[chosen];
+        let Checked { buffer, model, .. } = &mut self.buffers[chosen];
         let (left, right) = buffer.split_at_mut(middle)?;
         stream.fill_into(value, left)?;
         other.fill_into(!value, right)?;
@@ -186,7 +215,8 @@ impl<'a> Worker<'a> {
     }
 
     fn copy_from_shared(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
-        let Checked { buffer, model } = &mut self.buffers[chosen];
+        let Checked { buffer, model, state } = &mut self.buffers[chosen];
+        *state = State::default();
         stream.copy(&self.common.shared.buffer, buffer)?;
         let model = model.change(format_args!("copy of the shared one on {}", stream.id()));
         model.copy_from_slice(self.common.shared.model.now());
@@ -195,7 +225,8 @@ impl<'a> Worker<'a> {
 
     fn copy(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let other = (chosen + 1) % self.buffers.len();
-        let [from, to] = self.buffers.get_disjoint_mut([chosen, other]).expect("two buffers");
+        let [to, from] = self.buffers.get_disjoint_mut([chosen, other]).expect("two buffers");
+        to.state.take_over(&from.state);
         let start = self.random.usize(..LENGTH / 2);
         let length = self.random.usize(1..LENGTH / 2);
         stream.copy(from.buffer.slice(start..start + length)?, to.buffer.slice_mut(..length)?)?;
@@ -209,9 +240,17 @@ impl<'a> Worker<'a> {
         let Some(launch) = self.common.launch else { return self.copy(stream, chosen) };
         let (factor, other) = (self.random.u32(..), (chosen + 1) % self.buffers.len());
         let from_shared = self.random.bool();
+        let number = self.next_number();
         let [from, to] = self.buffers.get_disjoint_mut([other, chosen]).expect("two buffers");
         let from = if from_shared { &self.common.shared } else { from };
-        launch(stream, &from.buffer, &mut to.buffer, factor)?;
+        to.state.take_over(&from.state);
+        match (self.common.failing, number) {
+            (Some(failing), Some(number)) => {
+                (failing.launch)(stream, &from.buffer, &mut to.buffer, factor, number)?;
+                to.state.launched(number, self.common.device);
+            }
+            _ => launch(stream, &from.buffer, &mut to.buffer, factor)?,
+        }
         let what = if from_shared { "the shared one" } else { "another" };
         let model = to.model.change(format_args!("launch on {} with {what}", stream.id()));
         for (y, x) in model.iter_mut().zip(from.model.now()) {
@@ -222,9 +261,9 @@ impl<'a> Worker<'a> {
 
     fn start_download(&mut self, stream: &Stream, chosen: usize) -> std::result::Result<(), Failure> {
         let Some(host) = self.host.pop() else { return self.finish_download() };
-        let Checked { buffer, model } = &self.buffers[chosen];
+        let Checked { buffer, model, state } = &self.buffers[chosen];
         let transfer = stream.download_async(buffer, host)?;
-        self.under_way.push(Expected { transfer, model: model.clone() });
+        self.under_way.push(Expected { transfer, model: model.clone(), state: state.clone() });
         Ok(())
     }
 
@@ -233,9 +272,19 @@ impl<'a> Worker<'a> {
             return Ok(());
         }
         let chosen = self.random.usize(..self.under_way.len());
-        let Expected { transfer, model } = self.under_way.swap_remove(chosen);
-        let host = transfer.wait()?;
-        model.check("a copy to the host", &host)?;
+        let Expected { transfer, model, state } = self.under_way.swap_remove(chosen);
+        let host = match transfer.wait() {
+            Ok(host) => {
+                state.refuse_if_failed("a copy to the host")?;
+                model.check("a copy to the host", &host)?;
+                host
+            }
+            // Of what was copied, or of other work on the stream.
+            Err(error) => {
+                self.common.made.expect(error)?;
+                self.common.device.pinned_zeros(LENGTH)?
+            }
+        };
         self.host.push(host);
         Ok(())
     }
@@ -277,7 +326,8 @@ impl<'a> Worker<'a> {
     /// A graph that is dropped while it runs.
     fn replay(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let (other, value) = (self.any_stream(), self.random.u32(..));
-        let Checked { buffer, model } = &mut self.buffers[chosen];
+        // To the runtime the graph may work on what is there, so its state stays.
+        let Checked { buffer, model, .. } = &mut self.buffers[chosen];
         let (graph, ()) = stream.capture(|capture| {
             let shared = capture.read(&self.common.shared.buffer)?;
             let mut target = capture.write(buffer)?;
@@ -295,14 +345,27 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    /// On `stream`; if that tells of a failure, whosever it is, on a stream that has none.
     fn check(&mut self, stream: &Stream, chosen: usize) -> std::result::Result<(), Failure> {
-        let Checked { buffer, model } = &self.buffers[chosen];
-        Ok(model.check("a buffer", &stream.download(buffer)?)?)
+        let checked = &mut self.buffers[chosen];
+        let found = match stream.download(&checked.buffer) {
+            Ok(found) => Ok(found),
+            Err(error) => {
+                self.common.made.expect(error)?;
+                self.own.download(&checked.buffer)
+            }
+        };
+        checked.judge(found, &self.common.made)
     }
 
-    fn run(&mut self, steps: usize) -> std::result::Result<(), Failure> {
-        for step in 0..steps {
+    fn run(&mut self, until: Until) -> std::result::Result<usize, Failure> {
+        let mut step = 0;
+        while match until {
+            Until::Steps(steps) => step < steps,
+            Until::Time(end) => Instant::now() < end,
+        } {
             self.step().map_err(|error| format!("operation {step}: {error}"))?;
+            step += 1;
         }
         while !self.under_way.is_empty() {
             self.finish_download()?;
@@ -310,7 +373,18 @@ impl<'a> Worker<'a> {
         for chosen in 0..self.buffers.len() {
             self.check(&self.common.streams[chosen % STREAMS], chosen)?;
         }
-        Ok(())
+        Ok(step)
+    }
+}
+
+impl Operation {
+    /// Whether it writes the chosen buffer.
+    fn writes(self) -> bool {
+        use Operation::*;
+        match self {
+            Replace | Upload | FillPart | CopyFromShared | Copy | OwnStream | Replay | Launch => true,
+            StartDownload | FinishDownload | DropDownload | Order | Check | Exchange | FailAlone => false,
+        }
     }
 }
 
@@ -334,35 +408,57 @@ pub(crate) fn random_work(device: &Device, launch: Option<Launch>) -> Outcome {
     let seed = number("FERROGRID_STRESS_SEED").unwrap_or_else(|| fastrand::u64(..));
     let run = format!("FERROGRID_STRESS={steps} FERROGRID_STRESS_SEED={seed} on {}", device.name());
     eprintln!("{run}");
-
-    let streams = (0..STREAMS).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
-    let model: Vec<u32> = (0..LENGTH as u32).collect();
-    let shared = Checked::new(streams[0].upload(&model)?, model);
-    let spare = |value| Ok(Checked::new(streams[0].fill(value, LENGTH)?, vec![value; LENGTH]));
-    let shelf = (0..SHELF as u32).map(spare).collect::<Result<Vec<_>>>()?;
-    let without = left_out()?;
-    let common = Common { device, streams, shared, shelf: Mutex::new(shelf), launch, without };
-
-    let finished = std::thread::scope(|scope| {
-        let work = |thread: u64| {
-            let common = &common;
-            let work = move || {
-                let mut worker = Worker::new(common, seed.wrapping_add(thread))?;
-                worker.run(steps)
-            };
-            scope.spawn(move || work().map_err(|error: Failure| format!("thread {thread}, {error}")))
-        };
-        let workers: Vec<_> = (0..THREADS).map(work).collect();
-        let results = workers.into_iter().map(|worker| worker.join().expect("no worker panics"));
-        results.collect::<Vec<std::result::Result<(), String>>>()
-    });
-    for result in finished {
+    let common = Common::new(device, launch, None).map_err(|error| error.to_string())?;
+    for result in common.work(seed, Until::Steps(steps)) {
         result.map_err(|error| format!("{run}: {error}"))?;
     }
-    let Common { streams, shared, shelf, .. } = common;
-    for Checked { buffer, model } in shelf.into_inner()?.iter().chain([&shared]) {
-        model.check("a buffer that all used", &streams[1].download(buffer)?)?;
+    Ok(common.end().map_err(|error| error.to_string())?)
+}
+
+impl<'a> Common<'a> {
+    fn new(
+        device: &'a Device,
+        launch: Option<Launch>,
+        failing: Option<Failing>,
+    ) -> std::result::Result<Self, Failure> {
+        let streams = (0..STREAMS).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
+        let model: Vec<u32> = (0..LENGTH as u32).collect();
+        let shared = Checked::new(streams[0].upload(&model)?, model);
+        let spare = |value| Ok(Checked::new(streams[0].fill(value, LENGTH)?, vec![value; LENGTH]));
+        let shelf = (0..SHELF as u32).map(spare).collect::<Result<Vec<_>>>()?;
+        let (shelf, made, without) = (Mutex::new(shelf), Made::default(), left_out()?);
+        Ok(Common { device, streams, shared, shelf, launch, failing, made, without })
     }
-    streams.iter().try_for_each(Stream::synchronize)?;
-    Ok(())
+
+    /// Lets all threads work; how many operations each has done, or what went wrong.
+    fn work(&self, seed: u64, until: Until) -> Vec<std::result::Result<usize, String>> {
+        std::thread::scope(|scope| {
+            let work = |thread: u64| {
+                let work = move || {
+                    let mut worker = Worker::new(self, seed.wrapping_add(thread))?;
+                    worker.run(until)
+                };
+                scope.spawn(move || work().map_err(|error: Failure| format!("thread {thread}, {error}")))
+            };
+            let workers: Vec<_> = (0..THREADS).map(work).collect();
+            workers.into_iter().map(|worker| worker.join().expect("no worker panics")).collect()
+        })
+    }
+
+    /// Checks what no thread has.
+    fn end(&self) -> std::result::Result<(), Failure> {
+        let stream = self.device.new_stream()?;
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        for checked in shelf.iter_mut() {
+            let found = stream.download(&checked.buffer);
+            checked.judge(found, &self.made)?;
+        }
+        self.shared.model.check("a buffer that all used", &stream.download(&self.shared.buffer)?)?;
+        for stream in &self.streams {
+            // Each tells of what nobody was told of, and then of nothing more.
+            stream.synchronize().or_else(|error| self.made.expect(error))?;
+            stream.synchronize()?;
+        }
+        Ok(())
+    }
 }

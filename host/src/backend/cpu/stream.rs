@@ -110,6 +110,16 @@ impl CpuStream {
         &self.queue
     }
 
+    /// The same for handles of one stream, and for no others.
+    pub(crate) fn identity(&self) -> usize {
+        if self.role == Role::Legacy { 0 } else { Arc::as_ptr(&self.queue).addr() }
+    }
+
+    /// Whether it is not ordered with the legacy default stream.
+    pub(crate) fn is_nonblocking(&self) -> bool {
+        self.role == Role::Independent
+    }
+
     /// Waits until all that was enqueued so far has run; tells what of it has failed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         let failed = self.drain_to_failures()?;

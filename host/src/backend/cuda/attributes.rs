@@ -102,7 +102,7 @@ impl CudaStream {
         // caller vouches for the parameters, which the driver copies (it does not write through them).
         let code = unsafe { self.driver().launch_with_attributes(&config, function, params, null_mut())? };
         match code {
-            Code::SUCCESS => self.recent().note(kernel, shape.site),
+            Code::SUCCESS => self.watch().recent().note(kernel, shape.site),
             Code::COOPERATIVE_LAUNCH_TOO_LARGE => return Err(self.too_many_blocks(function, kernel, shape)),
             Code::INVALID_CLUSTER_SIZE => return Err(self.cluster_too_large(function, kernel, shape)),
             code => return Err(self.launch_error(code, function, kernel, shape.block)),

@@ -5,22 +5,24 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmodule, CUstream};
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
 use super::condition::Setters;
 use super::driver::{Code, Driver, driver};
 use super::feedback::Feedback;
+use super::module::Module;
 use super::peer::Peers;
 use super::pool::{self, PoolHandle};
-use super::recent::Recent;
 use super::stream::CudaStream;
+use super::watch::{Ended, Watches};
 use crate::device::MemoryInfo;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::grid::Limits;
 use crate::output::Sink;
 use crate::stream_options::StreamOptions;
+use crate::writers::Outcome;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
 /// loaded in it: nothing that refers to them can outlive them.
@@ -37,7 +39,7 @@ pub(crate) struct CudaDevice {
     has_pools: bool,
     context: OnceLock<Result<Context>>,
     pool: OnceLock<Result<Handle<PoolHandle>>>,
-    modules: Mutex<HashMap<u128, Handle<CUmodule>>>,
+    modules: Mutex<HashMap<u128, Module>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
     /// Keeps waits from launches of graphs on all streams that were not made here.
@@ -46,7 +48,7 @@ pub(crate) struct CudaDevice {
     spare_watchers: Mutex<Vec<Handle<CUstream>>>,
     /// Does what is left to do on foreign streams that may be gone.
     stand_in: OnceLock<Result<CudaStream>>,
-    recents: Mutex<Vec<Weak<Recent>>>,
+    watches: Watches,
     peers: Peers,
     condition_setters: OnceLock<Result<Setters>>,
     feedback: Feedback,
@@ -127,7 +129,7 @@ impl CudaDevice {
             waits_of_others: RwLock::new(()),
             spare_watchers: Mutex::new(Vec::new()),
             stand_in: OnceLock::new(),
-            recents: Mutex::new(Vec::new()),
+            watches: Watches::new(),
             peers: Peers::none(),
             condition_setters: OnceLock::new(),
             feedback: Feedback::new(),
@@ -276,10 +278,8 @@ impl CudaDevice {
     }
 
     fn enlist(&self, stream: CudaStream) -> CudaStream {
-        let mut recents = lock(&self.recents);
-        recents.retain(|recent| recent.strong_count() > 0);
-        recents.push(Arc::downgrade(stream.recent()));
-        drop(recents);
+        self.watches.add(stream.watch());
+        self.look_after_gone();
         stream
     }
 
@@ -292,16 +292,24 @@ impl CudaDevice {
         Ok(MemoryInfo { free: free as u64, total: total as u64 })
     }
 
+    /// Waits for all streams, those that are gone among them; tells a failure that it has not told before. Those of
+    /// live streams stay with them.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.bind()?;
+        let watches = self.watches.all();
+        let ended: Vec<Ended> = watches.iter().map(|watch| watch.end_interval()).collect();
         // SAFETY: a context is bound.
         let code = unsafe { self.driver.context_synchronize() };
         self.check(code, "cuCtxSynchronize", &self.to_string())?;
-        let heard = self.hear();
-        for recent in self.live_recents() {
-            recent.clear();
+        let intervals: Vec<_> = ended.iter().flat_map(|ended| ended.intervals()).cloned().collect();
+        self.look_for_panic(&intervals)?;
+        for (watch, ended) in watches.iter().zip(ended) {
+            watch.forget(ended);
+            watch.recent().clear();
         }
-        heard
+        let told = self.watches.tell(&watches);
+        self.watches.forget_gone();
+        told.map_or(Ok(()), Err)
     }
 
     /// The kernels that set the conditions of graphs, loaded at the first call.
@@ -317,10 +325,29 @@ impl CudaDevice {
         &self.feedback
     }
 
-    /// Shows what kernels have printed, and reports a panic; called after waiting.
+    pub(super) fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    /// Shows what kernels have printed, and looks for a panic; called after waiting. `ended` have run.
     #[inline]
-    pub(super) fn hear(&self) -> Result<()> {
-        self.feedback.hear(self)
+    pub(super) fn look_for_panic(&self, ended: &[Arc<Outcome>]) -> Result<()> {
+        self.feedback.show(self)?;
+        if ended.is_empty() && self.feedback.is_quiet() && !self.watches.is_spreading() {
+            return Ok(());
+        }
+        self.watches.look(ended, || self.feedback.take(self))
+    }
+
+    /// Finds out how the work of streams has ended that are gone.
+    fn look_after_gone(&self) {
+        let gone = self.watches.end_gone();
+        let intervals: Vec<_> = gone.iter().flat_map(|(_, ended)| ended.intervals()).cloned().collect();
+        // A device that cannot be asked says so to those who wait.
+        if !intervals.is_empty() && self.look_for_panic(&intervals).is_ok() {
+            gone.into_iter().for_each(|(watch, ended)| watch.forget(ended));
+            self.watches.forget_gone();
+        }
     }
 
     pub(crate) fn deliver_output(&self) {
@@ -366,7 +393,7 @@ impl CudaDevice {
         }
     }
 
-    pub(super) fn modules(&self) -> MutexGuard<'_, HashMap<u128, Handle<CUmodule>>> {
+    pub(super) fn modules(&self) -> MutexGuard<'_, HashMap<u128, Module>> {
         lock(&self.modules)
     }
 
@@ -381,8 +408,8 @@ impl CudaDevice {
     /// The launches last made on any stream since it was waited for.
     pub(super) fn recent_launches(&self) -> Vec<LaunchedKernel> {
         let mut launches: Vec<LaunchedKernel> = Vec::new();
-        for recent in self.live_recents() {
-            launches.extend(recent.launches());
+        for watch in self.watches.all() {
+            launches.extend(watch.recent().launches());
         }
         launches.dedup();
         launches
@@ -408,10 +435,6 @@ impl CudaDevice {
     pub(super) fn stand_in(&'static self) -> Result<&'static CudaStream> {
         let new = || CudaStream::new(self, self.context()?, StreamOptions::new());
         self.stand_in.get_or_init(new).as_ref().map_err(Error::clone)
-    }
-
-    fn live_recents(&self) -> Vec<Arc<Recent>> {
-        lock(&self.recents).iter().filter_map(Weak::upgrade).collect()
     }
 }
 

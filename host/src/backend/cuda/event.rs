@@ -96,7 +96,7 @@ impl CudaEvent {
 
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.wait_unheard()?;
-        self.device.hear()
+        self.device.look_for_panic(&[])
     }
 
     /// Waits, and leaves what kernels have to say to the next who asks.

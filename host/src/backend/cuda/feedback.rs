@@ -5,6 +5,7 @@
 mod addresses;
 mod panic;
 mod print;
+mod reach;
 mod suspects;
 
 use std::ffi::{CString, c_uint, c_void};
@@ -18,6 +19,7 @@ use ferrogrid_device::output::OUTPUT_SYMBOL;
 
 use self::panic::PanicRecord;
 use self::print::PrintBuffer;
+pub(super) use self::reach::Reach;
 use super::device::CudaDevice;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -36,7 +38,7 @@ pub(super) struct Feedback {
     /// The bytes that the print buffer gets when it is made.
     capacity: AtomicUsize,
     output: Output,
-    /// The kernels loaded so far, any of which may panic.
+    /// The kernels loaded so far that may panic.
     loaded: Mutex<Vec<&'static Kernel>>,
 }
 
@@ -76,7 +78,7 @@ impl Feedback {
         Ok(())
     }
 
-    /// Remembers a kernel of a module that has been connected.
+    /// Remembers a kernel that may panic, of a module that has been connected.
     pub(super) fn note_loaded(&self, kernel: &'static Kernel) {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).push(kernel);
     }
@@ -124,23 +126,30 @@ impl Feedback {
         Ok(())
     }
 
-    /// Shows what has been printed on `device`, and reports a panic, once.
+    /// Whether no thread of the device has panicked, or is about to say so.
     #[inline]
-    pub(super) fn hear(&self, device: &CudaDevice) -> Result<()> {
-        self.show(device)?;
-        match self.record.get() {
-            Some(Ok(record)) if record.is_complete() => self.report(device, record),
-            _ => Ok(()),
-        }
+    pub(super) fn is_quiet(&self) -> bool {
+        self.record.get().is_none_or(|record| record.as_ref().is_ok_and(PanicRecord::is_free))
     }
 
+    /// The panic in the record, if there is one, which is free then for the next. Waits for a thread that is writing it:
+    /// others that panic meanwhile leave nothing else.
     #[cold]
-    fn report(&self, device: &CudaDevice, record: &PanicRecord) -> Result<()> {
+    pub(super) fn take(&self, device: &CudaDevice) -> Result<Option<Error>> {
+        let Some(Ok(record)) = self.record.get() else { return Ok(None) };
+        while record.is_being_written() {
+            // A device that has failed meanwhile says so.
+            device.memory_info()?;
+            std::thread::yield_now();
+        }
+        if record.is_free() {
+            return Ok(None);
+        }
         device.bind()?;
-        let Some(panic) = record.take(device) else { return Ok(()) };
+        let Some(panic) = record.take(device) else { return Ok(None) };
         let (kernel, launched) =
             suspects::find(&self.loaded(), &device.recent_launches(), &panic.file, panic.line);
-        Err(Error::KernelPanic {
+        Ok(Some(Error::KernelPanic {
             kernel,
             launched,
             message: panic.message.into(),
@@ -149,7 +158,7 @@ impl Feedback {
             column: panic.column,
             block: panic.block,
             thread: panic.thread,
-        })
+        }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Questions about a loaded function, and its preferences: attributes and occupancy. It must not know
 //! how a function is loaded or launched.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint};
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::{
@@ -13,7 +13,7 @@ use super::device::CudaDevice;
 use super::driver::Code;
 use super::module;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Loaded};
 use crate::kernel_attributes::{CachePreference, KernelAttributes};
 
 /// `CU_SHAREDMEM_CARVEOUT_DEFAULT`.
@@ -21,15 +21,14 @@ const DEFAULT_CARVEOUT: c_int = -1;
 
 impl CudaDevice {
     /// The function of `kernel`, loaded if it was not; the context is bound.
-    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<*mut c_void> {
+    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Loaded> {
         self.bind()?;
-        let cached = kernel.function(self.ordinal());
-        if !cached.is_null() {
-            return Ok(cached);
+        if let Some(loaded) = kernel.loaded(self.ordinal()) {
+            return Ok(loaded);
         }
-        let function = module::function(self, kernel)?.cast();
-        kernel.set_function(self.ordinal(), function);
-        Ok(function)
+        let loaded = module::function(self, kernel)?;
+        kernel.set_loaded(self.ordinal(), loaded);
+        Ok(loaded)
     }
 
     /// `max_threads` is what the kernel itself allows.

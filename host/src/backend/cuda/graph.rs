@@ -23,6 +23,7 @@ use crate::graph::{
 };
 use crate::kernel::Kernel;
 use crate::pitched::Rows;
+use crate::writers::Effect;
 
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
 const UPDATE_FAILURE: Code = Code(910);
@@ -45,6 +46,7 @@ pub(crate) struct CudaGraph {
     template: Template,
     instance: Handle<CUgraphExec>,
     launches: Vec<RecordedLaunch>,
+    may_panic: bool,
 }
 
 /// A graph as the driver has it, and its nodes in the order of recording.
@@ -61,24 +63,37 @@ impl CudaGraph {
         // SAFETY: `instance` is valid for the call, and the graph is live.
         let code = unsafe { device.driver().graph_instantiate(&mut instance, template.graph.0, 0) };
         device.check(code, "cuGraphInstantiateWithFlags", &format!("{} nodes", nodes.len()))?;
-        Ok(CudaGraph { device, template, instance: Handle(instance), launches: last_launches(nodes) })
+        Ok(CudaGraph {
+            device,
+            template,
+            instance: Handle(instance),
+            launches: last_launches(nodes),
+            may_panic: may_panic(nodes),
+        })
     }
 
     /// # Safety
     /// As for `GraphBackend::launch`.
-    pub(crate) unsafe fn launch(&mut self, stream: &CudaStream, nodes: &[Node]) -> Result<()> {
+    pub(crate) unsafe fn launch<'e>(
+        &mut self,
+        stream: &CudaStream,
+        nodes: &[Node],
+        effects: impl Iterator<Item = Effect<'e>> + Clone,
+    ) -> Result<()> {
         for node in nodes {
             if let Operation::Call(call) = &*node.operation {
-                call.report_to(stream.failure().clone());
+                call.report_to(stream.watch().failure().clone());
             }
         }
         stream.bind()?;
+        let launching = stream.begin_launch(self.may_panic);
         let without_waits = stream.without_waits();
         // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
         let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
         drop(without_waits);
         self.device.check(code, "cuGraphLaunch", "")?;
-        self.launches.iter().for_each(|(kernel, site)| stream.recent().note(kernel, site));
+        stream.name_writers(effects, launching);
+        self.launches.iter().for_each(|(kernel, site)| stream.watch().recent().note(kernel, site));
         Ok(())
     }
 
@@ -125,7 +140,7 @@ impl CudaGraph {
             return Err(GraphError::UpdateRefused { reason: reason(result.result, found).into() }.into());
         }
         self.device.check(code, "cuGraphExecUpdate", "")?;
-        self.launches = last_launches(nodes);
+        (self.launches, self.may_panic) = (last_launches(nodes), may_panic(nodes));
         Ok(())
     }
 }
@@ -302,6 +317,16 @@ impl Drop for Template {
     }
 }
 
+/// Whether a panic may keep the graph from doing all of its work: one of its kernels, or one elsewhere on the device,
+/// which ends its loops.
+fn may_panic(nodes: &[Node]) -> bool {
+    nodes.iter().any(|node| match &*node.operation {
+        Operation::Kernel(kernel) => kernel.prepared.may_panic,
+        Operation::Conditional(node) => node.repeat == Repeat::While || may_panic(&node.body),
+        _ => false,
+    })
+}
+
 /// A kernel, and where its launch was recorded.
 type RecordedLaunch = (&'static Kernel, &'static Location<'static>);
 
@@ -332,7 +357,7 @@ fn name(kernel: &Kernel) -> String {
 fn kernel_params(node: &KernelNode) -> CUDA_KERNEL_NODE_PARAMS {
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (node.shape.grid, node.shape.block);
     CUDA_KERNEL_NODE_PARAMS {
-        func: node.prepared.0.cast(),
+        func: node.prepared.function.cast(),
         gridDimX: grid_x,
         gridDimY: grid_y,
         gridDimZ: grid_z,

@@ -27,6 +27,7 @@ mod pool;
 mod properties;
 mod recent;
 mod stream;
+mod watch;
 
 pub(crate) use device::{CudaDevice, devices};
 pub(crate) use event::CudaEvent;

@@ -4,21 +4,31 @@
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::fmt::Write;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::Arc;
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 
 use super::device::{CudaDevice, Handle, option_value};
+use super::feedback::Reach;
 use crate::error::{Error, Result};
 use crate::foreign::Image;
 use crate::image::{ModuleImage, Ptx};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Loaded};
 
 /// The room for each of the driver compiler's logs, in bytes.
 const LOG_BYTES: usize = 16 * 1024;
 
+/// A module that is loaded.
+#[derive(Clone)]
+pub(super) struct Module {
+    raw: Handle<CUmodule>,
+    /// Which of its kernels may panic.
+    reach: Arc<Reach>,
+}
+
 /// The function of `kernel` on `device`, whose context is bound.
-pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<CUfunction> {
-    let module = module(device, kernel.descriptor().image, kernel.name())?;
+pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<Loaded> {
+    let Module { raw: Handle(module), reach } = module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
     let mut function = null_mut();
     // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
@@ -31,8 +41,11 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<C
     if let Some(cluster) = kernel.cluster() {
         allow_clusters(device, function, kernel, cluster)?;
     }
-    device.feedback().note_loaded(kernel);
-    Ok(function)
+    let may_panic = reach.may_panic(kernel.entry());
+    if may_panic {
+        device.feedback().note_loaded(kernel);
+    }
+    Ok(Loaded { function: function.cast(), may_panic })
 }
 
 /// The most blocks of a cluster that every device with clusters takes.
@@ -86,7 +99,7 @@ impl CudaDevice {
         bytes: usize,
     ) -> Result<*mut u8> {
         self.bind()?;
-        let module = module(self, image, name)?;
+        let Module { raw: Handle(module), .. } = module(self, image, name)?;
         let c_symbol = c_string(symbol);
         let (mut start, mut found) = (0, 0);
         // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
@@ -100,11 +113,11 @@ impl CudaDevice {
 }
 
 /// The module of `image`, loaded once; `name` is the kernel or constant that is wanted of it.
-fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) -> Result<CUmodule> {
+fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) -> Result<Module> {
     let id = image.id().ok_or(Error::NoDeviceCode { kernel: name, reason: image.reason() })?;
     let mut modules = device.modules();
     if let Some(module) = modules.get(&id) {
-        return Ok(module.0);
+        return Ok(module.clone());
     }
     let candidates = image.candidates(device.capability());
     if candidates.is_empty() {
@@ -117,7 +130,8 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
     }
     let (module, ptx) = load_best(device, name, &candidates)?;
     device.feedback().connect(device, module, ptx.text)?;
-    modules.insert(id, Handle(module));
+    let module = Module { raw: Handle(module), reach: Arc::new(Reach::of(ptx.text)) };
+    modules.insert(id, module.clone());
     Ok(module)
 }
 

@@ -12,15 +12,13 @@ use super::callback;
 use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
 use super::event::{self, CudaEvent, UNTIMED};
-use super::module;
-use super::recent::Recent;
+use super::watch::Watch;
 use crate::backend::EventBackend;
-use crate::backend::failure::Failure;
 use crate::backend::host_fn::HostFn;
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::grid::LaunchShape;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Loaded};
 use crate::launch_attributes::LaunchAttributes;
 use crate::retired::retire;
 use crate::stream_options::StreamOptions;
@@ -38,16 +36,16 @@ const PER_THREAD: usize = 2;
 const MAX_THREADS_PER_BLOCK: c_uint = 0;
 
 /// A stream of a CUDA device. Dropping it does not wait; the driver lets its work run to the end.
+#[repr(C)] // What every launch reads comes first.
 pub(crate) struct CudaStream {
     device: &'static CudaDevice,
     driver: &'static Driver,
-    context: Handle<CUcontext>,
     raw: Handle<CUstream>,
+    watch: Arc<Watch>,
     /// Whether the handle means a stream of whatever context is current: a default stream's.
     is_default: bool,
+    context: Handle<CUcontext>,
     owner: Owner,
-    recent: Arc<Recent>,
-    failure: Arc<Failure>,
     /// Whether it was given functions of the host.
     calls: AtomicBool,
     /// Shared by those who enqueue a wait, held alone to launch a graph: the driver loses a wait that one thread asks for
@@ -88,6 +86,14 @@ pub(super) struct Held<'a> {
 struct Tail {
     device: &'static CudaDevice,
     event: Handle<CUevent>,
+}
+
+impl Tail {
+    fn is_complete(&self) -> bool {
+        // SAFETY: the event is live.
+        let asked = self.device.call_unbound(|| unsafe { self.device.driver().event_query(self.event.0) });
+        asked.is_ok_and(Code::is_success)
+    }
 }
 
 impl Drop for Tail {
@@ -131,20 +137,14 @@ impl CudaStream {
             raw: Handle(raw),
             is_default: raw.addr() <= PER_THREAD,
             owner,
-            recent: Arc::new(Recent::new()),
-            failure: Arc::default(),
+            watch: Arc::new(Watch::new()),
             calls: AtomicBool::new(false),
             waits: RwLock::new(()),
         }
     }
 
-    pub(super) fn recent(&self) -> &Arc<Recent> {
-        &self.recent
-    }
-
-    /// Where failures of host functions are noted.
-    pub(super) fn failure(&self) -> &Arc<Failure> {
-        &self.failure
+    pub(super) fn watch(&self) -> &Arc<Watch> {
+        &self.watch
     }
 
     pub(super) fn device(&self) -> &'static CudaDevice {
@@ -187,11 +187,23 @@ impl CudaStream {
         Ok(priority)
     }
 
+    /// Whether it is not ordered with the legacy default stream.
+    pub(crate) fn is_nonblocking(&self) -> Result<bool> {
+        self.bind()?;
+        let mut flags: c_uint = 0;
+        // SAFETY: `flags` is valid for the call, and the stream is live.
+        let code = unsafe { self.driver.stream_flags(self.raw.0, &mut flags) };
+        self.device.check(code, "cuStreamGetFlags", "")?;
+        Ok(flags & NON_BLOCKING != 0)
+    }
+
     pub(crate) fn synchronize(&self) -> Result<()> {
+        let ended = self.watch.end_interval();
         self.drain()?;
-        let heard = self.device.hear();
-        self.recent.clear();
-        heard.and(self.report())
+        self.device.look_for_panic(ended.intervals())?;
+        self.watch.forget(ended);
+        self.watch.recent().clear();
+        self.report()
     }
 
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
@@ -201,9 +213,10 @@ impl CudaStream {
         self.device.check(code, "cuStreamSynchronize", "")
     }
 
-    /// The first failure of a host function since anyone asked, as an error.
+    /// The first failure of its work that was found, and that nobody has been told of.
     pub(crate) fn report(&self) -> Result<()> {
-        self.failure.take().map_or(Ok(()), Err)
+        self.watch.note_inherited();
+        self.watch.failure().take().map_or(Ok(()), Err)
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {
@@ -232,7 +245,7 @@ impl CudaStream {
     pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
         self.bind()?;
         self.calls.store(true, Ordering::Relaxed);
-        callback::host_fn(self.device, self.raw.0, function, self.failure.clone())
+        callback::host_fn(self.device, self.raw.0, function, self.watch.failure().clone())
     }
 
     /// Makes later work here start after all that `earlier` holds so far.
@@ -271,6 +284,13 @@ impl CudaStream {
         let code = self.call(|| unsafe { self.driver.event_record(tail.event.0, self.raw.0) })?;
         self.device.check(code, "cuEventRecord", "")?;
         Ok(tail)
+    }
+
+    /// Tells whether all that the stream holds now has run.
+    fn has_run(&self) -> Box<dyn Fn() -> bool + Send> {
+        // Another's stream may be gone; the device's synchronisation waits for its work, too.
+        let tail = if matches!(self.owner, Owner::Us) { self.tail().ok() } else { None };
+        Box::new(move || tail.as_ref().is_some_and(Tail::is_complete))
     }
 
     fn wait_for(&self, tail: Tail) -> Result<()> {
@@ -331,20 +351,21 @@ impl CudaStream {
 
     /// The function of `kernel` on this device, loaded at the first call.
     #[inline]
-    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<*mut c_void> {
-        let function = kernel.function(self.device.ordinal());
+    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Loaded> {
+        let function = kernel.quiet_function(self.device.ordinal());
         if !function.is_null() {
-            return Ok(function);
+            return Ok(Loaded { function, may_panic: false });
         }
         self.load(kernel)
     }
 
-    #[cold]
-    fn load(&self, kernel: &'static Kernel) -> Result<*mut c_void> {
-        self.bind()?;
-        let function = module::function(self.device, kernel)?.cast();
-        kernel.set_function(self.device.ordinal(), function);
-        Ok(function)
+    /// As `prepare`, for a kernel that may panic or is not loaded.
+    #[inline(never)]
+    fn load(&self, kernel: &'static Kernel) -> Result<Loaded> {
+        match kernel.loaded(self.device.ordinal()) {
+            Some(loaded) => Ok(loaded),
+            None => self.device.prepare(kernel),
+        }
     }
 
     /// # Safety
@@ -367,7 +388,7 @@ impl CudaStream {
             // SAFETY: passed on.
             return unsafe { self.launch_again(code, function.cast(), kernel, shape, params) };
         }
-        self.recent.note(kernel, shape.site);
+        self.watch.recent().note(kernel, shape.site);
         Ok(())
     }
 
@@ -413,7 +434,7 @@ impl CudaStream {
         if !code.is_success() {
             return Err(self.launch_error(code, function, kernel, shape.block));
         }
-        self.recent.note(kernel, shape.site);
+        self.watch.recent().note(kernel, shape.site);
         Ok(())
     }
 
@@ -439,14 +460,14 @@ impl CudaStream {
             let params = params.as_ptr().cast_mut().cast();
             // SAFETY: passed on.
             unsafe { self.launch_cooperative(function, kernel, shape, params)? };
-            self.recent.note(kernel, shape.site);
+            self.watch.recent().note(kernel, shape.site);
             return Ok(());
         }
         self.bind()?;
         // SAFETY: passed on.
         let code = unsafe { self.launch_now(function, shape, params) };
         if code.is_success() {
-            self.recent.note(kernel, shape.site);
+            self.watch.recent().note(kernel, shape.site);
             return Ok(());
         }
         // SAFETY: passed on.
@@ -559,6 +580,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
+        self.device.watches().keep(&self.watch, || self.has_run());
         if !matches!(self.owner, Owner::Us) {
             return;
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use ferrogrid_device::failure::{BOUNDS, COMPLETE, FREE, FailureRecord, MESSAGE, MESSAGE_BYTES};
+use ferrogrid_device::failure::{BOUNDS, CLAIMED, COMPLETE, FREE, FailureRecord, MESSAGE, MESSAGE_BYTES};
 
 use super::super::device::CudaDevice;
 use super::addresses::{self, Source};
@@ -59,9 +59,19 @@ impl PanicRecord {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.record()).state) }
     }
 
-    /// Whether a thread has panicked and written all.
+    /// Whether no thread has panicked since the last panic was taken.
     #[inline]
-    pub(super) fn is_complete(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
+        self.state().load(Ordering::Acquire) == FREE
+    }
+
+    /// Whether a thread has panicked, and not yet written all.
+    pub(super) fn is_being_written(&self) -> bool {
+        self.state().load(Ordering::Acquire) == CLAIMED
+    }
+
+    /// Whether a thread has panicked and written all.
+    fn is_complete(&self) -> bool {
         self.state().load(Ordering::Acquire) == COMPLETE
     }
 

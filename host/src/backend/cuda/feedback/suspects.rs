@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{LaunchSites, LaunchedKernel};
 use crate::kernel::Kernel;
 
-/// The kernel among `loaded` that has code of the line, and was launched lately if several have; if that
+/// The kernel among `loaded`, which are those that may panic, that has code of the line, and was launched lately if several have; if that
 /// leaves more than one, all of their names. And where in the source these were launched, as `recent` says: the
 /// launches last made.
 pub(super) fn find(
@@ -26,7 +26,13 @@ pub(super) fn find(
     }
     let is_recent = |name: &&'static str| recent.iter().any(|launch| launch.name == *name);
     if names.is_empty() {
-        names = recent.iter().map(|launch| launch.name).collect();
+        let is_loaded = |name: &&'static str| loaded.iter().any(|kernel| kernel.name() == *name);
+        names = recent
+            .iter()
+            .map(|launch| launch.name)
+            .filter(|name| loaded.is_empty() || is_loaded(name))
+            .collect();
+        names.sort_unstable();
         names.dedup();
     } else if names.iter().any(is_recent) {
         names.retain(is_recent);
@@ -86,7 +92,7 @@ fn files<'a>(ptx: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 /// The text of each function, by name.
-fn bodies(ptx: &str) -> BTreeMap<&str, &str> {
+pub(super) fn bodies(ptx: &str) -> BTreeMap<&str, &str> {
     let mut bodies = BTreeMap::new();
     for part in ptx.split("\n}") {
         let Some(brace) = part.find("\n{") else { continue };
