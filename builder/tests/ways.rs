@@ -230,14 +230,16 @@ fn vendored_sources_are_all_that_a_workspace_needs_and_a_program_that_is_install
     let value = "helper::VALUE + either::Either::<u32, u32>::Left(15).into_inner()";
     folder.write("vendoring/src/main.rs", &program("vendoring", value));
     folder.lock("vendoring");
-    let sources = target().with_file_name("vendored-sources");
+    let sources = folder.path("vendored");
     let mut vendor = folder.cargo("vendoring", &["vendor"]);
     let vendored = vendor.arg(&sources).env("CARGO_HOME", folder.home()).output().unwrap();
     assert!(vendored.status.success(), "{}", String::from_utf8_lossy(&vendored.stderr));
     folder.write("vendoring/.cargo/config.toml", &String::from_utf8(vendored.stdout).unwrap());
     fs::remove_dir_all(folder.path("sources")).unwrap();
 
-    let target = target().with_file_name("vendored");
+    // A target folder of its own: of a package in a registry cargo takes the version to say all, and would use an older
+    // ferrogrid-build.
+    let target = folder.path("target");
     let cargo = |package: &str, home: &str, arguments: &[&str]| {
         let mut command = folder.cargo(package, arguments);
         command.env("CARGO_HOME", folder.path(home)).env("CARGO_TARGET_DIR", &target);
