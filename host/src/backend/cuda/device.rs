@@ -333,7 +333,7 @@ impl CudaDevice {
     #[inline]
     pub(super) fn look_for_panic(&self, ended: &[Arc<Outcome>]) -> Result<()> {
         self.feedback.show(self)?;
-        if ended.is_empty() && self.feedback.is_quiet() && !self.watches.is_spreading() {
+        if ended.is_empty() && !self.watches.search().is_needed(|| self.feedback.is_quiet()) {
             return Ok(());
         }
         self.watches.look(ended, || self.feedback.take(self))
