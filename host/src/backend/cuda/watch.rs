@@ -10,6 +10,7 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::event::CudaEvent;
 use super::interval::{Intervals, Search};
 use super::recent::Recent;
 use super::stream::CudaStream;
@@ -174,6 +175,18 @@ impl CudaStream {
         launching: Option<Launching<'_>>,
     ) {
         self.watch().name(effects, launching.as_ref());
+    }
+
+    pub(crate) fn end_interval(&self) -> Vec<Arc<Outcome>> {
+        self.watch().intervals.end()
+    }
+
+    /// Waits for `event`, recorded here when `ended` had been ended, and reports as `synchronize` does.
+    pub(crate) fn finish(&self, event: &CudaEvent, ended: &[Arc<Outcome>]) -> Result<()> {
+        event.wait_unheard()?;
+        self.device().look_for_panic(ended)?;
+        self.watch().intervals.forget(ended);
+        self.report()
     }
 
     /// As `run_after`; what has failed there has failed here, too.
