@@ -24,6 +24,7 @@ const SCENARIOS: &[Scenario] = &[
     ("device_tells", device_tells),
     ("graphs", graphs),
     ("managed", managed),
+    ("peers", peers),
     ("many_threads", many_threads),
 ];
 
@@ -340,6 +341,23 @@ fn managed() -> Result<()> {
     // The stream's own failure is still there for who waits for the stream.
     is_panic(stream.synchronize());
     stream.synchronize()
+}
+
+#[test]
+fn a_panic_on_one_gpu_is_found_by_who_reads_the_memory_of_another() {
+    run("peers", "panic=2,devices=2");
+}
+
+fn peers() -> Result<()> {
+    let (device, peer) = (Device::cuda(0)?, Device::cuda(1)?);
+    device.enable_peer_access(&peer)?;
+    let (stream, far) = (device.new_stream()?, peer.new_stream()?);
+    let mut y = far.fill(1.0_f32, 8)?;
+    launch(&stream, BAD, &mut y)?;
+    is_panic(far.download(&y));
+    is_panic(stream.synchronize());
+    stream.synchronize()?;
+    far.synchronize()
 }
 
 /// Threads with streams of their own and one that all share, at random; streams run by themselves.

@@ -128,6 +128,15 @@ impl Hash for DeviceBackend {
     }
 }
 
+/// Finds out whether work on a GPU has panicked that has run, and had one of these outcomes: its record may be that of
+/// another GPU than the one that was waited for, whose memory it wrote.
+pub(crate) fn look_for_panics(outcomes: &[Arc<Outcome>]) -> Result<()> {
+    if outcomes.iter().all(|outcome| outcome.is_settled()) {
+        return Ok(());
+    }
+    cuda::devices()?.iter().try_for_each(cuda::CudaDevice::look_for_panics)
+}
+
 /// A stream of either backend.
 pub(crate) enum StreamBackend {
     Cuda(cuda::CudaStream),

@@ -339,6 +339,11 @@ impl CudaDevice {
         self.watches.look(ended, || self.feedback.take(self))
     }
 
+    /// Looks for a panic of work that somebody else has waited for.
+    pub(crate) fn look_for_panics(&self) -> Result<()> {
+        self.look_for_panic(&[])
+    }
+
     /// Finds out how the work of streams has ended that are gone.
     fn look_after_gone(&self) {
         let gone = self.watches.end_gone();

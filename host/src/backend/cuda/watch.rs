@@ -15,8 +15,8 @@ use super::interval::{Intervals, Search};
 use super::recent::Recent;
 use super::stream::CudaStream;
 use crate::access::Access;
-use crate::backend::Prepared;
 use crate::backend::failure::{Failure, Fault};
+use crate::backend::{Prepared, look_for_panics};
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
@@ -134,6 +134,8 @@ impl Watch {
     }
 
     fn note(&self, inherited: &[Arc<Outcome>]) {
+        // A device that cannot be asked says so to those who wait for it.
+        let _asked = look_for_panics(inherited);
         inherited
             .iter()
             .filter_map(|source| source.fault())
