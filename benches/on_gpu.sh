@@ -32,8 +32,8 @@ refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a
 
 # Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
 # at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a sanitizer the driver takes half a
-# program, which it refuses else. The case of an event and two processes fails under all four tools, for a reason not yet
-# known; without them it passes. `two_processes` says what it fails with.
+# program, which it refuses else. The case of an event and two processes failed under all four tools. It kept the GPU busy then,
+# for longer with instrumented kernels than the processes wait for each other; `two_processes` says whether that was all.
 #
 # sanitize "TOOL OPTION.." NAME PROGRAM ARGUMENT..
 sanitize() {

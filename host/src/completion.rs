@@ -10,6 +10,7 @@ use crate::backend::{EventBackend, Signal};
 use crate::error::Result;
 use crate::event::Event;
 use crate::stream::{Stream, StreamInner};
+use crate::writers::Outcome;
 
 /// The future of a point in the work of a stream: made by [`Stream::completed`], or by awaiting an
 /// [`Event`].
@@ -33,6 +34,8 @@ pub struct Completion<'a> {
     event: Awaited<'a>,
     /// Where a failure is to be reported; an event reports none.
     stream: Option<Arc<StreamInner>>,
+    /// What has run then, of a GPU's stream.
+    ended: Vec<Arc<Outcome>>,
     signal: Option<Arc<Signal>>,
 }
 
@@ -53,8 +56,9 @@ impl Awaited<'_> {
 impl Completion<'static> {
     /// The future of all work of `stream` so far.
     pub(crate) fn of_stream(stream: &Arc<StreamInner>) -> Result<Self> {
+        let ended = stream.backend().end_interval();
         let event = Awaited::Own(stream.tail()?);
-        Ok(Completion { event, stream: Some(stream.clone()), signal: None })
+        Ok(Completion { event, stream: Some(stream.clone()), ended, signal: None })
     }
 
     /// The event that it waits for, if nobody else has it.
@@ -82,7 +86,7 @@ impl Completion<'_> {
     /// Reports as the future does; waits, if this is the future of a stream.
     pub(crate) fn finish(&self) -> Result<()> {
         match &self.stream {
-            Some(stream) => stream.finish(self.event.get()),
+            Some(stream) => stream.finish(self.event.get(), &self.ended),
             // No waiting: the event may have been recorded anew since it was awaited.
             None => self.is_complete().map(|_| ()),
         }
@@ -124,7 +128,8 @@ impl<'a> IntoFuture for &'a Event {
 
     /// The future of what the event was last recorded for, at the first poll.
     fn into_future(self) -> Completion<'a> {
-        Completion { event: Awaited::Borrowed(self.backend()), stream: None, signal: None }
+        let event = Awaited::Borrowed(self.backend());
+        Completion { event, stream: None, ended: Vec::new(), signal: None }
     }
 }
 

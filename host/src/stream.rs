@@ -19,7 +19,7 @@ use crate::order::{OrderedStream, Use};
 use crate::pitched::{Place, Rows};
 use crate::profile::{self, Work};
 use crate::retired;
-use crate::writers::{Effect, Flow};
+use crate::writers::{Effect, Flow, Outcome};
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
 /// on different streams may run at the same time, except where it uses the same buffer.
@@ -198,12 +198,12 @@ impl StreamInner {
     }
 
     /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
-    /// later is left to those who wait for it.
-    pub(crate) fn finish(&self, event: &EventBackend) -> Result<()> {
+    /// later is left to those who wait for it. `ended` is what `StreamBackend::end_interval` gave before.
+    pub(crate) fn finish(&self, event: &EventBackend, ended: &[Arc<Outcome>]) -> Result<()> {
         match (&self.backend, event) {
             (StreamBackend::Cpu(stream), EventBackend::Cpu(event)) => stream.finish(event),
-            // An event does not know of host functions.
-            (backend, event) => event.synchronize().and_then(|()| backend.report()),
+            (StreamBackend::Cuda(stream), EventBackend::Cuda(event)) => stream.finish(event, ended),
+            (_, event) => event.synchronize(),
         }
     }
 

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::backend::{Failure, Fault};
+use crate::backend::{Failure, Fault, look_for_panics};
 use crate::error::Result;
 use crate::order::Use;
 
@@ -162,6 +162,7 @@ impl Sources {
     /// # Errors
     /// The failure of one of them; all have run.
     pub(crate) fn check(&self) -> Result<()> {
+        look_for_panics(&self.0)?;
         self.fault().map_or(Ok(()), |fault| Err(fault.tell()))
     }
 }

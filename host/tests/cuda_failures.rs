@@ -24,6 +24,7 @@ const SCENARIOS: &[Scenario] = &[
     ("device_tells", device_tells),
     ("graphs", graphs),
     ("managed", managed),
+    ("peers", peers),
     ("many_threads", many_threads),
 ];
 
@@ -159,13 +160,17 @@ fn work_that_cannot_have_panicked_is_no_error() {
 
 fn other_streams() -> Result<()> {
     let device = Device::cuda(0)?;
-    let [failing, silent, waited_for, in_doubt] = [0; 4].map(|_| device.new_stream());
-    let (failing, silent, waited_for, in_doubt) = (failing?, silent?, waited_for?, in_doubt?);
+    let [failing, silent, waited_for, awaited, in_doubt] = [0; 5].map(|_| device.new_stream());
+    let (failing, silent, waited_for, awaited, in_doubt) =
+        (failing?, silent?, waited_for?, awaited?, in_doubt?);
     let mut of_silent = silent.fill(1.0_f32, 8)?;
     silent_saxpy(&silent, Grid::cover(8), GOOD, &silent.zeros::<f32>(8)?, &mut of_silent)?;
     let mut of_waited_for = waited_for.fill(1.0_f32, 8)?;
     launch(&waited_for, GOOD, &mut of_waited_for)?;
     waited_for.synchronize()?;
+    let mut of_awaited = awaited.fill(1.0_f32, 8)?;
+    launch(&awaited, GOOD, &mut of_awaited)?;
+    pollster::block_on(awaited.completed()?)?;
     let mut of_in_doubt = in_doubt.fill(1.0_f32, 8)?;
     launch(&in_doubt, GOOD, &mut of_in_doubt)?;
 
@@ -175,6 +180,8 @@ fn other_streams() -> Result<()> {
     assert_eq!(silent.download(&of_silent)?, [1.0; 8]);
     waited_for.synchronize()?;
     assert_eq!(waited_for.download(&of_waited_for)?, [1.0; 8]);
+    awaited.synchronize()?;
+    assert_eq!(awaited.download(&of_awaited)?, [1.0; 8]);
     // The record of the panic does not tell whether it was this one.
     is_panic(in_doubt.synchronize());
     is_panic(in_doubt.download(&of_in_doubt));
@@ -334,6 +341,23 @@ fn managed() -> Result<()> {
     // The stream's own failure is still there for who waits for the stream.
     is_panic(stream.synchronize());
     stream.synchronize()
+}
+
+#[test]
+fn a_panic_on_one_gpu_is_found_by_who_reads_the_memory_of_another() {
+    run("peers", "panic=2,devices=2");
+}
+
+fn peers() -> Result<()> {
+    let (device, peer) = (Device::cuda(0)?, Device::cuda(1)?);
+    device.enable_peer_access(&peer)?;
+    let (stream, far) = (device.new_stream()?, peer.new_stream()?);
+    let mut y = far.fill(1.0_f32, 8)?;
+    launch(&stream, BAD, &mut y)?;
+    is_panic(far.download(&y));
+    is_panic(stream.synchronize());
+    stream.synchronize()?;
+    far.synchronize()
 }
 
 /// Threads with streams of their own and one that all share, at random; streams run by themselves.

@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use ferrogrid::prelude::*;
 use ferrogrid::{EventOptions, IpcError, IpcEventHandle, IpcMemoryHandle};
 
 use super::kernels::elementwise;
+use super::runtime::Gate;
 use super::separate;
 use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};
@@ -29,6 +30,9 @@ const HANDLES: &str = "FERROGRID_CONFORMANCE_IPC";
 
 /// What the other process says when it has opened all that it was given.
 const READY: &str = "ready";
+
+/// What it says when it has enqueued its work.
+const ENQUEUED: &str = "enqueued";
 
 /// How long the other process may take for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -66,35 +70,45 @@ fn other_process(device: &Device) -> Outcome {
         stream.wait(event)?;
     }
     elementwise::increment(&stream, Grid::cover(LENGTH), &mut buffer)?;
+    println!("{ENQUEUED}");
+    std::io::stdout().flush()?;
     stream.synchronize()?;
     Ok(())
 }
 
-/// Waits until the other process is ready, calls `work`, and waits until the other process has done its own.
-fn with_other(device: &Device, handles: &[Vec<u8>], work: impl FnOnce() -> ferrogrid::Result<()>) -> Outcome {
+/// Waits until the other process is ready, calls `work`, keeps what that gives until the other process has enqueued its
+/// own, and waits for the end of that.
+fn with_other<T>(
+    device: &Device,
+    handles: &[Vec<u8>],
+    work: impl FnOnce() -> Result<T, Box<dyn std::error::Error>>,
+) -> Outcome {
     let mut other = start_other(device, handles)?;
     let (output, mut input) =
         (other.stdout.take().ok_or("no output")?, other.stdin.take().ok_or("no input")?);
     let (tell, told) = channel();
+    // Until the end of the other process, with which `told` ends.
     std::thread::spawn(move || {
-        let mut lines = BufReader::new(output).lines();
-        let _nobody_listens = tell.send(lines.next().and_then(Result::ok));
-        // Until the end, which comes when the process has ended.
-        let _nobody_listens = tell.send(lines.last().and_then(Result::ok));
+        BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
     });
     let ready = told.recv_timeout(PATIENCE);
     let worked = work();
     let asked = writeln!(input);
+    let enqueued = told.recv_timeout(PATIENCE);
+    // Work that does not wait runs meanwhile.
+    std::thread::sleep(Duration::from_millis(100));
+    let worked = worked.map(drop);
     let ended = told.recv_timeout(PATIENCE);
-    if ready.is_err() || ended.is_err() {
+    if ended != Err(RecvTimeoutError::Disconnected) {
         other.kill()?;
     }
-    let ended = other.wait_with_output()?;
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    expect(&format!("what the other process says ({said})"), ready?.as_deref(), Some(READY))?;
+    let output = other.wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    expect(&format!("what the other process says ({said})"), ready?.as_str(), READY)?;
     worked?;
     asked?;
-    expect(&format!("the end of the other process ({said})"), ended.status.success(), true)
+    expect(&format!("what the other process says then ({said})"), enqueued?.as_str(), ENQUEUED)?;
+    expect(&format!("the end of the other process ({said})"), output.status.success(), true)
 }
 
 fn two_processes_use_a_buffer_in_turns(device: &Device) -> Outcome {
@@ -120,15 +134,13 @@ fn an_event_orders_two_processes(device: &Device) -> Outcome {
     let event = event?;
     let stream = device.new_stream()?;
     let mut buffer = stream.ipc_zeros::<u32>(LENGTH)?;
-    let mut large = stream.zeros::<u32>(1 << 28)?;
     let handles = [buffer.ipc_handle().to_bytes(), event.ipc_handle()?.to_bytes()];
     with_other(device, &handles, || {
-        // Some tenths of a second, which the other process would not need.
-        for _ in 0..500 {
-            elementwise::increment(&stream, Grid::cover(1 << 28), &mut large)?;
-        }
+        // Opened once the other process has enqueued its work, which would not wait by itself.
+        let gate = Gate::close(&stream)?;
         stream.fill_into(10, &mut buffer)?;
-        stream.record_into(&event)
+        stream.record_into(&event)?;
+        Ok(gate)
     })?;
     let found = stream.download(&buffer)?;
     expect("elements", found == vec![11; LENGTH], true)

@@ -29,6 +29,7 @@ use crate::event::EventOptions;
 use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
 use crate::kernel::Loaded;
 use crate::stream_options::StreamOptions;
+use crate::writers::Outcome;
 
 /// A device of either backend; devices live as long as the process.
 #[derive(Clone, Copy)]
@@ -127,6 +128,15 @@ impl Hash for DeviceBackend {
     }
 }
 
+/// Finds out whether work on a GPU has panicked that has run, and had one of these outcomes: its record may be that of
+/// another GPU than the one that was waited for, whose memory it wrote.
+pub(crate) fn look_for_panics(outcomes: &[Arc<Outcome>]) -> Result<()> {
+    if outcomes.iter().all(|outcome| outcome.is_settled()) {
+        return Ok(());
+    }
+    cuda::devices()?.iter().try_for_each(cuda::CudaDevice::look_for_panics)
+}
+
 /// A stream of either backend.
 pub(crate) enum StreamBackend {
     Cuda(cuda::CudaStream),
@@ -206,11 +216,12 @@ impl StreamBackend {
         }
     }
 
-    /// The failures of functions of the host that nobody has been told of.
-    pub(crate) fn report(&self) -> Result<()> {
+    /// Ends the interval of work that may have failed together, before a wait for the stream. Gives those that will
+    /// have run.
+    pub(crate) fn end_interval(&self) -> Vec<Arc<Outcome>> {
         match self {
-            StreamBackend::Cuda(stream) => stream.report(),
-            StreamBackend::Cpu(_) | StreamBackend::Recording(_) => Ok(()),
+            StreamBackend::Cuda(stream) => stream.end_interval(),
+            StreamBackend::Cpu(_) | StreamBackend::Recording(_) => Vec::new(),
         }
     }
 

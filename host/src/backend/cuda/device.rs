@@ -333,10 +333,15 @@ impl CudaDevice {
     #[inline]
     pub(super) fn look_for_panic(&self, ended: &[Arc<Outcome>]) -> Result<()> {
         self.feedback.show(self)?;
-        if ended.is_empty() && self.feedback.is_quiet() && !self.watches.is_spreading() {
+        if ended.is_empty() && !self.watches.search().is_needed(|| self.feedback.is_quiet()) {
             return Ok(());
         }
         self.watches.look(ended, || self.feedback.take(self))
+    }
+
+    /// Looks for a panic of work that somebody else has waited for.
+    pub(crate) fn look_for_panics(&self) -> Result<()> {
+        self.look_for_panic(&[])
     }
 
     /// Finds out how the work of streams has ended that are gone.

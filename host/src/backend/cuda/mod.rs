@@ -15,6 +15,7 @@ mod fill;
 mod foreign;
 mod function;
 mod graph;
+mod interval;
 mod ipc;
 mod jit;
 mod link;

@@ -4,23 +4,23 @@
 //! wrote names it (`crate::writers`).
 //!
 //! An interval has ended well if a wait for its stream has come to its end, and there is no panic then that nobody has
-//! found. Launches that other threads enqueue meanwhile are no part of it: `launching` counts those under way, and the
-//! interval is only ended while there are none.
+//! found. Launches that other threads enqueue meanwhile are no part of it: those under way are counted, and the interval
+//! is only ended while there are none (`interval.rs`).
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::event::CudaEvent;
+use super::interval::{Intervals, Search};
 use super::recent::Recent;
 use super::stream::CudaStream;
 use crate::access::Access;
-use crate::backend::Prepared;
 use crate::backend::failure::{Failure, Fault};
+use crate::backend::{Prepared, look_for_panics};
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
-use crate::writers::{Effect, Outcome, Sources, are_named, name};
+use crate::writers::{Effect, Outcome, are_named, name};
 
 /// The most streams that are gone and whose failures nobody was told of, and panics of no known stream, that a device
 /// remembers.
@@ -28,21 +28,11 @@ const KEPT: usize = 64;
 
 /// What a stream has launched, as far as it may have failed.
 pub(super) struct Watch {
-    /// The outcome of the interval that goes on, null if there is none; it is among `open`, too.
-    current: AtomicPtr<Outcome>,
-    /// The launches that may panic and are being enqueued.
-    launching: AtomicUsize,
+    intervals: Intervals<Outcome>,
     recent: Recent,
     failure: Arc<Failure>,
-    open: Mutex<Open>,
-}
-
-#[derive(Default)]
-struct Open {
-    /// Those that are not known to have ended well.
-    intervals: Vec<Arc<Outcome>>,
-    /// Those of other streams on which this one's work rests.
-    inherited: Vec<Arc<Outcome>>,
+    /// The intervals of other streams on which this one's work rests.
+    inherited: Mutex<Vec<Arc<Outcome>>>,
 }
 
 /// What a wait for a stream finds the outcome of.
@@ -60,18 +50,17 @@ pub(crate) struct Launching<'a> {
 
 impl Drop for Launching<'_> {
     fn drop(&mut self) {
-        self.watch.launching.fetch_sub(1, Ordering::SeqCst);
+        self.watch.intervals.done();
     }
 }
 
 impl Watch {
     pub(super) fn new() -> Self {
         Watch {
-            current: AtomicPtr::new(null_mut()),
-            launching: AtomicUsize::new(0),
+            intervals: Intervals::new(),
             recent: Recent::new(),
             failure: Arc::default(),
-            open: Mutex::default(),
+            inherited: Mutex::default(),
         }
     }
 
@@ -87,25 +76,7 @@ impl Watch {
     /// To be held until a launch that may panic has been enqueued, and what it writes named.
     #[inline]
     pub(super) fn begin(&self) -> Launching<'_> {
-        // Before the load: whoever ends an interval first makes `current` null, and then looks at the count.
-        self.launching.fetch_add(1, Ordering::SeqCst);
-        let current = self.current.load(Ordering::SeqCst);
-        let outcome = if current.is_null() { self.begin_interval() } else { current };
-        Launching { watch: self, outcome }
-    }
-
-    #[cold]
-    fn begin_interval(&self) -> *mut Outcome {
-        let mut open = self.open();
-        let current = self.current.load(Ordering::SeqCst);
-        if !current.is_null() {
-            return current;
-        }
-        let outcome = Arc::<Outcome>::default();
-        let address = Arc::as_ptr(&outcome).cast_mut();
-        open.intervals.push(outcome);
-        self.current.store(address, Ordering::SeqCst);
-        address
+        Launching { watch: self, outcome: self.intervals.begin() }
     }
 
     /// To be called when a launch has been enqueued: names what it rests on in all that it writes.
@@ -116,65 +87,55 @@ impl Watch {
     ) {
         let current = match launching {
             Some(launching) => launching.outcome,
-            None => self.current.load(Ordering::Relaxed),
+            None => self.intervals.current(),
         };
         if are_named(effects.clone(), current, launching.is_some()) {
             return;
         }
-        let own = launching.and_then(|launching| self.interval(launching.outcome));
+        let own = launching.and_then(|launching| self.intervals.find(launching.outcome));
         let sources = name(effects, own);
-        self.inherit(&sources);
+        self.inherit(sources.iter());
     }
 
-    fn interval(&self, outcome: *const Outcome) -> Option<Arc<Outcome>> {
-        self.open().intervals.iter().find(|interval| Arc::as_ptr(interval) == outcome).cloned()
-    }
-
-    fn inherit(&self, sources: &Sources) {
-        let mut open = self.open();
-        for source in sources.iter() {
-            open.inherit(source);
+    fn inherit<'s>(&self, sources: impl Iterator<Item = &'s Arc<Outcome>>) {
+        let own = self.intervals.open().clone();
+        let mut inherited = lock(&self.inherited);
+        for source in sources {
+            if !own.iter().chain(inherited.iter()).any(|known| Arc::ptr_eq(known, source)) {
+                inherited.push(source.clone());
+            }
         }
     }
 
     /// As `inherit`, of all that the stream of `earlier` holds, which nobody was told of.
     pub(super) fn join(&self, earlier: &Watch) {
         earlier.failure.pending().iter().for_each(|fault| self.failure.note_shared(fault));
-        let intervals = earlier.open().intervals.clone();
-        let mut open = self.open();
-        intervals.iter().filter(|interval| !interval.is_settled()).for_each(|it| open.inherit(it));
+        let intervals = earlier.intervals.open().clone();
+        self.inherit(intervals.iter().filter(|interval| !interval.is_settled()));
     }
 
     /// To be called before a wait for the stream: ends the interval.
     pub(super) fn end_interval(&self) -> Ended {
-        let mut open = self.open();
-        let inherited = std::mem::take(&mut open.inherited);
-        let current = self.current.swap(null_mut(), Ordering::SeqCst);
-        if self.launching.load(Ordering::SeqCst) > 0 {
-            // A launch may be enqueued after what is waited for, and be part of it.
-            self.current.store(current, Ordering::SeqCst);
-            return Ended { intervals: Vec::new(), inherited };
-        }
-        Ended { intervals: open.intervals.clone(), inherited }
+        let inherited = std::mem::take(&mut *lock(&self.inherited));
+        Ended { intervals: self.intervals.end(), inherited }
     }
 
     /// To be called after it, when a panic has been looked for.
     pub(super) fn forget(&self, ended: Ended) {
-        let mut open = self.open();
-        open.intervals.retain(|interval| !ended.intervals.iter().any(|it| Arc::ptr_eq(it, interval)));
-        drop(open);
+        self.intervals.forget(&ended.intervals);
         self.note(&ended.inherited);
     }
 
     /// Notes the failures of others on which the stream's work rests.
     pub(super) fn note_inherited(&self) {
-        let inherited = std::mem::take(&mut self.open().inherited);
+        let mut inherited = lock(&self.inherited);
         self.note(&inherited);
-        let unknown = inherited.into_iter().filter(|source| !source.is_settled());
-        self.open().inherited.extend(unknown);
+        inherited.retain(|source| !source.is_settled());
     }
 
     fn note(&self, inherited: &[Arc<Outcome>]) {
+        // A device that cannot be asked says so to those who wait for it.
+        let _asked = look_for_panics(inherited);
         inherited
             .iter()
             .filter_map(|source| source.fault())
@@ -183,32 +144,15 @@ impl Watch {
 
     /// Settles what is open as failed with `fault`; whether there was anything.
     fn fail(&self, fault: &Arc<Fault>) -> bool {
-        let open = self.open();
-        self.current.store(null_mut(), Ordering::SeqCst);
-        // All of them, so no shortcut.
-        let settled = open.intervals.iter().filter(|interval| interval.settle(Some(fault.clone()))).count();
-        drop(open);
-        if settled > 0 {
+        let is_any = self.intervals.fail(|interval| interval.settle(Some(fault.clone())));
+        if is_any {
             self.failure.note_shared(fault);
         }
-        settled > 0
+        is_any
     }
 
     fn is_settled(&self) -> bool {
-        self.open().intervals.iter().all(|interval| interval.is_settled())
-    }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        lock(&self.open)
-    }
-}
-
-impl Open {
-    fn inherit(&mut self, source: &Arc<Outcome>) {
-        let known = self.intervals.iter().chain(&self.inherited).any(|known| Arc::ptr_eq(known, source));
-        if !known {
-            self.inherited.push(source.clone());
-        }
+        self.intervals.open().iter().all(|interval| interval.is_settled())
     }
 }
 
@@ -233,6 +177,18 @@ impl CudaStream {
         launching: Option<Launching<'_>>,
     ) {
         self.watch().name(effects, launching.as_ref());
+    }
+
+    pub(crate) fn end_interval(&self) -> Vec<Arc<Outcome>> {
+        self.watch().intervals.end()
+    }
+
+    /// Waits for `event`, recorded here when `ended` had been ended, and reports as `synchronize` does.
+    pub(crate) fn finish(&self, event: &CudaEvent, ended: &[Arc<Outcome>]) -> Result<()> {
+        event.wait_unheard()?;
+        self.device().look_for_panic(ended)?;
+        self.watch().intervals.forget(ended);
+        self.report()
     }
 
     /// As `run_after`; what has failed there has failed here, too.
@@ -272,10 +228,7 @@ pub(super) struct Watches {
     gone: Mutex<Vec<Gone>>,
     /// Panics of which no stream is known.
     unknown: Mutex<Vec<Arc<Fault>>>,
-    /// Held by whoever looks for a panic.
-    looking: Mutex<()>,
-    /// Whether a panic has been taken out of the record, and is not yet that of every interval.
-    is_spreading: AtomicBool,
+    search: Search,
 }
 
 struct Gone {
@@ -285,8 +238,8 @@ struct Gone {
 
 impl Watches {
     pub(super) fn new() -> Self {
-        let (live, gone, unknown, looking) = Default::default();
-        Watches { live, gone, unknown, looking, is_spreading: AtomicBool::new(false) }
+        let (live, gone, unknown) = Default::default();
+        Watches { live, gone, unknown, search: Search::new() }
     }
 
     pub(super) fn add(&self, watch: &Arc<Watch>) {
@@ -327,10 +280,8 @@ impl Watches {
         });
     }
 
-    /// Whether a panic is being looked for by another thread, which may have found one.
-    #[inline]
-    pub(super) fn is_spreading(&self) -> bool {
-        self.is_spreading.load(Ordering::SeqCst)
+    pub(super) fn search(&self) -> &Search {
+        &self.search
     }
 
     /// Looks for a panic with `take`, which takes it out of the record; if there is one, it is that of all that is open.
@@ -340,19 +291,12 @@ impl Watches {
         ended: &[Arc<Outcome>],
         take: impl FnOnce() -> Result<Option<Error>>,
     ) -> Result<()> {
-        let _alone = lock(&self.looking);
-        // Before the record is free again: who finds it free must not take what has failed for good.
-        self.is_spreading.store(true, Ordering::SeqCst);
-        let taken = take();
-        if let Ok(Some(error)) = &taken {
-            self.fail(Arc::new(Fault::new(error.clone())));
-        }
-        self.is_spreading.store(false, Ordering::SeqCst);
-        taken?;
-        ended.iter().for_each(|interval| {
-            interval.settle(None);
-        });
-        Ok(())
+        let settle = || {
+            for interval in ended {
+                interval.settle(None);
+            }
+        };
+        self.search.search(take, |error| self.fail(Arc::new(Fault::new(error))), settle)
     }
 
     fn fail(&self, fault: Arc<Fault>) {
