@@ -22,7 +22,8 @@ use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::writers::{Effect, Outcome, Sources, are_named, name};
 
-/// The most streams that are gone, and whose failures nobody was told of, that a device remembers.
+/// The most streams that are gone and whose failures nobody was told of, and panics of no known stream, that a device
+/// remembers.
 const KEPT: usize = 64;
 
 /// What a stream has launched, as far as it may have failed.
@@ -356,8 +357,9 @@ impl Watches {
 
     fn fail(&self, fault: Arc<Fault>) {
         let failed = self.all().iter().filter(|watch| watch.fail(&fault)).count();
-        if failed == 0 {
-            lock(&self.unknown).push(fault);
+        let mut unknown = lock(&self.unknown);
+        if failed == 0 && unknown.len() < KEPT {
+            unknown.push(fault);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ferrogrid_device::failure::FAILURE_SYMBOL;
 
 use super::defines;
-use super::suspects::bodies;
+use super::suspects::{Function, functions};
 
 /// What a function has that calls others by their address.
 const INDIRECT_CALL: &str = ".callprototype";
@@ -21,16 +21,17 @@ impl Reach {
         if !defines(ptx, FAILURE_SYMBOL) {
             return Reach { quiet: None };
         }
-        let mut rest = bodies(ptx);
+        let mut quiet: Vec<Function<'_>> = functions(ptx).collect();
         let mut loud = vec![FAILURE_SYMBOL, INDIRECT_CALL];
         // Each name is sought once in all that is left.
         while let Some(name) = loud.pop() {
-            let found: Vec<&str> =
-                rest.iter().filter(|(_, body)| body.contains(name)).map(|(name, _)| *name).collect();
-            rest.retain(|name, _| !found.contains(name));
-            loud.extend(found);
+            let (found, rest) = quiet.into_iter().partition(|function| function.body.contains(name));
+            let found: Vec<Function<'_>> = found;
+            // Nobody calls entry points; their parameters have their names in them.
+            loud.extend(found.iter().filter(|function| !function.is_entry).map(|function| function.name));
+            quiet = rest;
         }
-        Reach { quiet: Some(rest.into_keys().map(Box::from).collect()) }
+        Reach { quiet: Some(quiet.into_iter().map(|function| Box::from(function.name)).collect()) }
     }
 
     /// Whether the kernel with that entry point may panic. One that the text does not have may.
@@ -49,7 +50,8 @@ mod tests {
 .visible .entry by_itself()\n{\n\tld.global.u64 \t%rd1, [__ferrogrid_failure];\n}\n\
 .visible .entry by_another()\n{\n\tcall.uni shared, ();\n}\n\
 .visible .entry by_address()\n{\n\tprototype_0 : .callprototype ()_ ();\n\tcall %rd1, (), prototype_0;\n}\n\
-.visible .entry never()\n{\n\tcall.uni adds, ();\n}\n";
+.visible .entry never()\n{\n\tcall.uni adds, ();\n}\n\
+.visible .entry not_by_itself()\n{\n\tld.param.u64 \t%rd1, [not_by_itself_param_0];\n}\n";
 
     #[test]
     fn kernels_may_panic_if_they_reach_the_record() {
@@ -57,7 +59,7 @@ mod tests {
         for entry in ["by_itself", "by_another", "by_address", "that_the_text_does_not_have"] {
             assert!(reach.may_panic(entry), "{entry}");
         }
-        assert!(!reach.may_panic("never"));
+        assert!(!reach.may_panic("never") && !reach.may_panic("not_by_itself"));
     }
 
     #[test]

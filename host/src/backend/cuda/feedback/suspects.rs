@@ -92,19 +92,29 @@ fn files<'a>(ptx: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 /// The text of each function, by name.
-pub(super) fn bodies(ptx: &str) -> BTreeMap<&str, &str> {
-    let mut bodies = BTreeMap::new();
-    for part in ptx.split("\n}") {
-        let Some(brace) = part.find("\n{") else { continue };
-        let head = &part[..brace];
-        let Some(start) = head.rfind(".entry ").or(head.rfind(".func ")) else { continue };
+fn bodies(ptx: &str) -> BTreeMap<&str, &str> {
+    functions(ptx).map(|function| (function.name, function.body)).collect()
+}
+
+/// A function of a PTX text.
+pub(super) struct Function<'a> {
+    pub(super) name: &'a str,
+    pub(super) body: &'a str,
+    pub(super) is_entry: bool,
+}
+
+/// All functions with a body.
+pub(super) fn functions(ptx: &str) -> impl Iterator<Item = Function<'_>> {
+    ptx.split("\n}").filter_map(|part| {
+        let (head, body) = part.split_at(part.find("\n{")?);
+        let start = head.rfind(".entry ").or(head.rfind(".func "))?;
+        let is_entry = head[start..].starts_with(".entry");
         let head = head[start..].split_once(' ').map_or("", |(_, rest)| rest).trim_start();
         let head =
             if head.starts_with('(') { head.split_once(')').map_or("", |(_, rest)| rest) } else { head };
         let name = head.trim_start().split(['(', '\n']).next().unwrap_or_default();
-        bodies.insert(name, &part[brace..]);
-    }
-    bodies
+        Some(Function { name, body, is_entry })
+    })
 }
 
 #[cfg(test)]
