@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::arch::Arch;
 use crate::inner;
-use crate::toolchain::{DEVICE_TARGET, Toolchain};
+use crate::toolchain::{DEVICE_TARGET, NO_DEVICE_CODE, Toolchain};
 
 /// The codegen flags of every crate that ends in PTX, besides its architecture: no unwinding, and
 /// bitcode in the rlibs so that the last compilation optimises over all of them.
@@ -17,6 +17,8 @@ const DEVICE_FLAGS: [&str; 3] =
 pub(crate) fn build(toolchain: &Toolchain, manifest: &Path, target_dir: &Path) -> Command {
     let mut command = command();
     command.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
+    // A build script in there that compiles kernels would wait for the lock of the build that waits for it.
+    command.env("FERROGRID_DEVICE_RUSTC", NO_DEVICE_CODE);
     // Empty means none, and wins over the user's cargo configuration.
     command.env("RUSTC_WRAPPER", "").env("RUSTC_WORKSPACE_WRAPPER", "");
     command.env("CARGO_INCREMENTAL", "0");
@@ -43,4 +45,25 @@ pub(crate) fn command() -> Command {
         command.env("RUSTUP_TOOLCHAIN", toolchain);
     }
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toolchain::{CoreOrigin, Origin};
+
+    #[test]
+    fn build_scripts_of_an_inner_build_compile_no_kernels() {
+        let toolchain = Toolchain {
+            rustc: "rustc".into(),
+            origin: Origin::Distribution,
+            sysroot: "/usr".into(),
+            version: String::new(),
+            host: String::new(),
+            core: CoreOrigin::Prebuilt,
+            key: String::new(),
+        };
+        let command = build(&toolchain, Path::new("Cargo.toml"), Path::new("target"));
+        assert_eq!(inner::variables(&command)["FERROGRID_DEVICE_RUSTC"], "none");
+    }
 }
