@@ -120,7 +120,12 @@ fn a_panic_before_a_loop_leaves_it_alone(device: &Device) -> Outcome {
     loops::step(&stream, Grid::new(1, 1), 0, &mut left, &mut runs)?;
     graph.launch(&stream)?;
     expect_panic("what came before", stream.synchronize(), "in run 1")?;
-    expect("runs", stream.download(graph.view(all)?)?, vec![5])
+    // The record of a panic on a GPU names no launch: for the runtime it may have been the graph's.
+    let runs = match device.is_cuda() {
+        true => left_by_failed_work(&stream, graph.view(all)?)?,
+        false => stream.download(graph.view(all)?)?[0],
+    };
+    expect("runs", runs, 5)
 }
 
 /// On a GPU the host may take note of a panic, for whichever stream, before the body has come to its end.
