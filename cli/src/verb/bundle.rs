@@ -124,6 +124,7 @@ const SCRIPT: &str = r#"#!/bin/sh
 # WRAP="compute-sanitizer --tool memcheck --error-exitcode 9" sh run.sh  runs each under that command.
 cd "$(dirname "$0")" || exit 2
 passed=0
+skipped=0
 failed=0
 shown=$(mktemp) || exit 2
 table=$(mktemp) || exit 2
@@ -136,7 +137,10 @@ for program in PROGRAMS; do
     code=$?
     end=$(date +%s.%N)
     cat "$shown"
-    if [ "$code" -eq 0 ]; then
+    if [ "$code" -eq 0 ] && tail -n 1 "$shown" | grep -q '^SKIPPED: '; then
+        skipped=$((skipped + 1))
+        result=SKIPPED
+    elif [ "$code" -eq 0 ]; then
         passed=$((passed + 1))
         result=PASS
     else
@@ -151,7 +155,7 @@ echo
 awk 'BEGIN { printf "%-22s  %-10s  %7s  %s\n", "program", "result", "seconds", "device" }'
 cat "$table"
 echo
-echo "$passed passed, $failed failed"
+echo "$passed passed, $skipped skipped, $failed failed"
 [ "$failed" -eq 0 ]
 "#;
 
@@ -201,11 +205,12 @@ mod tests {
         let executables = [
             executable("example", "later", "exit 3"),
             executable("example", "first", "echo 'device  NVIDIA H200'"),
+            executable("example", "unable", "echo 'SKIPPED: no linker'"),
             executable("test", "suite", "echo quiet"),
             executable("bench", "race", "exit 1"),
         ];
-        let programs = programs(&executables, &[example("first"), example("later")]);
-        assert_eq!(programs, ["tests/suite", "examples/first", "examples/later"]);
+        let programs = programs(&executables, &["first", "unable", "later"].map(example));
+        assert_eq!(programs, ["tests/suite", "examples/first", "examples/unable", "examples/later"]);
 
         let out = folder.path().join("bundle");
         copy(&executables, &out).unwrap();
@@ -218,8 +223,9 @@ mod tests {
         };
         assert!(has(&["suite", "PASS"], &["not", "told"]), "{text}");
         assert!(has(&["first", "PASS"], &["NVIDIA", "H200"]), "{text}");
+        assert!(has(&["unable", "SKIPPED"], &["not", "told"]), "{text}");
         assert!(has(&["later", "FAIL", "(3)"], &["not", "told"]), "{text}");
-        assert!(has(&["2", "passed,"], &["1", "failed"]), "{text}");
+        assert!(has(&["2", "passed,", "1", "skipped,"], &["1", "failed"]), "{text}");
         assert!(!done.status.success());
     }
 }

@@ -1,10 +1,11 @@
 //! `cargo ferrogrid run --all`: every example, one after the other, and a table of how each went. It must
-//! not know what an example does, but that a line `device NAME` of its output names its device.
+//! not know what an example does, but that a line `device NAME` of its output names its device, and a line `SKIPPED: WHY`
+//! at its end says that it has checked nothing there.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Failure;
@@ -14,7 +15,7 @@ use crate::verb::setup;
 
 /// How a run of an example went.
 struct Run {
-    /// `PASS`, or why not.
+    /// `PASS`, `SKIPPED`, or why not.
     result: String,
     time: Duration,
     /// Where it ran, if it said so.
@@ -22,6 +23,7 @@ struct Run {
 }
 
 const PASS: &str = "PASS";
+const SKIPPED: &str = "SKIPPED";
 
 /// Sets up, builds all, runs each; fails if one fails.
 pub(super) fn run(packages: &[Package], examples: &[Example]) -> Result<ExitCode, Failure> {
@@ -40,9 +42,11 @@ pub(super) fn run(packages: &[Package], examples: &[Example]) -> Result<ExitCode
         runs.push((example.name.as_str(), run_one(example, of_package)?));
     }
     println!("\n{}", table(&runs));
-    let passed = runs.iter().filter(|(_, run)| run.result == PASS).count();
-    println!("{passed} passed, {} failed", runs.len() - passed);
-    Ok(if passed == runs.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let count = |result: &str| runs.iter().filter(|(_, run)| run.result == result).count();
+    let (passed, skipped) = (count(PASS), count(SKIPPED));
+    let failed = runs.len() - passed - skipped;
+    println!("{passed} passed, {skipped} skipped, {failed} failed");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_one(example: &Example, executables: &[Executable]) -> Result<Run, Failure> {
@@ -60,21 +64,29 @@ fn watch(program: &Path) -> Result<Run, Failure> {
     let cannot = |error| format!("cannot run {}: {error}", program.display());
     let mut child = Command::new(program).stdout(Stdio::piped()).spawn().map_err(cannot)?;
     let output = child.stdout.take().ok_or("the output of an example is lost")?;
-    let device = pass_on(BufReader::new(output)).map_err(cannot)?;
+    let (device, last) = pass_on(BufReader::new(output)).map_err(cannot)?;
     let status = child.wait().map_err(cannot)?;
-    let result = if status.success() { PASS.to_owned() } else { format!("FAIL ({status})") };
-    Ok(Run { result, time: start.elapsed(), device })
+    Ok(Run { result: result(status, &last), time: start.elapsed(), device })
 }
 
-/// Shows `output` as it comes; the device that it names first.
-fn pass_on(mut output: impl BufRead) -> std::io::Result<Option<String>> {
-    let (mut line, mut device) = (Vec::new(), None);
+fn result(status: ExitStatus, last_line: &str) -> String {
+    match status.success() {
+        true if last_line.starts_with("SKIPPED: ") => SKIPPED.to_owned(),
+        true => PASS.to_owned(),
+        false => format!("FAIL ({status})"),
+    }
+}
+
+/// Shows `output` as it comes; the device that it names first, and its last line.
+fn pass_on(mut output: impl BufRead) -> std::io::Result<(Option<String>, String)> {
+    let (mut line, mut device, mut last) = (Vec::new(), None, String::new());
     while output.read_until(b'\n', &mut line)? > 0 {
         std::io::stdout().write_all(&line)?;
-        device = device.or_else(|| device_in(&String::from_utf8_lossy(&line)));
+        last = String::from_utf8_lossy(&line).into_owned();
+        device = device.or_else(|| device_in(&last));
         line.clear();
     }
-    Ok(device)
+    Ok((device, last))
 }
 
 fn device_in(line: &str) -> Option<String> {
@@ -102,6 +114,16 @@ mod tests {
         assert_eq!(device_in("device     NVIDIA H200\n").as_deref(), Some("NVIDIA H200"));
         assert_eq!(device_in("devices 3\n"), None);
         assert_eq!(device_in("the device is a CPU\n"), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn who_has_checked_nothing_has_not_passed() {
+        use std::os::unix::process::ExitStatusExt;
+        let (good, bad) = (ExitStatus::from_raw(0), ExitStatus::from_raw(0x300));
+        assert_eq!(result(good, "PASS\n"), PASS);
+        assert_eq!(result(good, "SKIPPED: no linker\n"), SKIPPED);
+        assert!(result(bad, "SKIPPED: no linker\n").starts_with("FAIL"));
     }
 
     #[test]
