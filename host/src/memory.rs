@@ -2,7 +2,7 @@
 //! know the type of its elements.
 
 use std::fmt;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) struct Memory {
     origin: Origin,
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 const _: () = assert!(offset_of!(Memory, bytes) == 40 && offset_of!(Memory, order) == 56);
 
 /// Where memory is from, and so how it is freed.
