@@ -63,6 +63,9 @@ fn other_process(device: &Device) -> Outcome {
     // SAFETY: the elements are `u32`; the first process waits for this one before it uses or drops it.
     let mut buffer = unsafe { stream.ipc_open::<u32>(&memory)? };
     expect("the length", buffer.len(), LENGTH)?;
+    // The first launch loads the kernels, which may wait for all work of the device: the first process's, too.
+    elementwise::increment(&stream, Grid::new(1, 1), &mut stream.zeros(1)?)?;
+    stream.synchronize()?;
     println!("{READY}");
     std::io::stdout().flush()?;
     std::io::stdin().read_line(&mut String::new())?;
