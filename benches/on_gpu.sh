@@ -3,7 +3,7 @@
 # comparisons with CUDA C++, and the CPU device's benches. Before: `cargo ferrogrid bundle`. Then there:
 #   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers stress kernels runtime math cpu;
 # none is all of these. `soak` is half an hour of random work with failures on all devices at once, or FERROGRID_SOAK_SECONDS.
-# Two parts more are about the driver and the sanitizers alone: lost_waits, two_processes
+# One part more is about the driver alone: lost_waits
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
@@ -32,8 +32,7 @@ refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a
 
 # Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
 # at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a sanitizer the driver takes half a
-# program, which it refuses else. The case of an event and two processes failed under all four tools. It kept the GPU busy then,
-# for longer with instrumented kernels than the processes wait for each other; `two_processes` says whether that was all.
+# program, which it refuses else.
 #
 # sanitize "TOOL OPTION.." NAME PROGRAM ARGUMENT..
 sanitize() {
@@ -66,7 +65,7 @@ sanitizers() {
         done
         # shellcheck disable=SC2086 # several words
         sanitize "$tool" suite "$bundle/tests/conformance" cuda0 --test-threads 1 --skip linked_programs_run \
-            --skip random_work_of_many_threads --skip orders_two_processes $skips
+            --skip random_work_of_many_threads $skips
     done
     sanitize "initcheck --check-api-memory-access no" constants "$bundle/tests/conformance" constants --test-threads 1
     for example in "$bundle"/examples/*; do
@@ -101,20 +100,6 @@ soak() {
     FERROGRID_SOAK_SECONDS=${FERROGRID_SOAK_SECONDS:-1800} FERROGRID_SOAK_RESULT="$out/soak.json" \
         "$bundle/tests/conformance" cuda0::random_work_with_failures >"$out/logs/soak.txt" 2>&1 || status=1
     cat "$out/soak.json" || grep -E 'FERROGRID_|seed|panicked' "$out/logs/soak.txt"
-}
-
-# What an event that two processes share fails with under each tool: the case's own words, and the calls that the driver
-# refuses, in this process alone and in both.
-two_processes() {
-    for tool in memcheck racecheck synccheck initcheck; do
-        for whose in application-only all; do
-            log="$out/logs/two_processes-$tool-$whose.txt"
-            timeout 120 compute-sanitizer --tool $tool --report-api-errors all --target-processes $whose \
-                "$bundle/tests/conformance" cuda0::an_event_orders_two_processes --exact >"$log" 2>&1
-            echo "$tool, $whose: exit $?"
-            grep -E 'Program hit|returned error|Error:|expected|what the other process says|cuIpc' "$log" | sort | uniq -c
-        done
-    done
 }
 
 # Whether the driver still loses waits, in four processes at once.

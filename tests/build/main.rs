@@ -284,8 +284,8 @@ fn an_error_that_only_the_device_has_is_the_modules_too() {
     let outside = Outside::new();
     outside.edit(
         "src/main.rs",
-        "use ferrogrid::device::prelude::*;\n\n    #[kernel]\n    pub fn scale",
-        "use ferrogrid::device::prelude::*;\n    use std::vec::Vec;\n\n    #[kernel]\n    pub fn scale",
+        "use with_kernels::kernels::Step;",
+        "use with_kernels::kernels::Step;\n    use std::vec::Vec;",
     );
     let output = outside.cargo(&["check", "--message-format=json"]).output().unwrap();
     let errors = compiler_messages(&output, "error");

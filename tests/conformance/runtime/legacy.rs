@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ferrogrid::{Device, Stream, StreamOptions};
 
 use super::{Case, Gate, Outcome};
-use crate::expect;
 
 pub(crate) const CASES: &[Case] = &[
     ("the_legacy_stream_and_ordered_streams_wait_for_each_other", they_wait_for_each_other),
@@ -65,10 +64,11 @@ fn handles_are_equal_if_their_stream_is_one(device: &Device) -> Outcome {
     let ordered = device.new_stream_with(StreamOptions::new().ordered_with_legacy())?;
     let (per_thread, ordinary) = (device.per_thread_stream()?, device.new_stream()?);
     let streams = [&legacy[0], &legacy[1], &ordered, &per_thread, &ordinary];
-    expect("different streams", streams.into_iter().collect::<HashSet<_>>().len(), 4)?;
-    expect("the legacy stream", legacy[0] == legacy[1], true)?;
-    expect("the thread's stream", *per_thread == *device.per_thread_stream()?, true)?;
-    let nonblocking: Vec<bool> =
-        streams.iter().map(|stream| stream.is_nonblocking()).collect::<Result<_, _>>()?;
-    expect("not ordered with the legacy stream", nonblocking, vec![false, false, false, false, true])
+    assert_eq!(streams.into_iter().collect::<HashSet<_>>().len(), 4);
+    assert_eq!(legacy[0], legacy[1]);
+    assert_eq!(per_thread, device.per_thread_stream()?);
+    for stream in streams {
+        assert_eq!(stream.is_nonblocking()?, stream == &ordinary, "{stream:?}");
+    }
+    Ok(())
 }
