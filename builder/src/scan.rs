@@ -49,7 +49,7 @@ impl Scan {
         let named = unit.uses.iter().filter(|(name, _)| module.names.contains(*name));
         let named = named.map(|(name, &number)| (name, &self.libraries[number]));
         let of_others = named.filter(|(_, library)| library.package != package.id);
-        of_others.filter_map(|(name, library)| library.used_as(name)).collect()
+        of_others.flat_map(|(name, library)| library.used_as(name)).collect()
     }
 
     /// The names that may be crates in the device crates of each package, by its id.

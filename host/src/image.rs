@@ -208,20 +208,45 @@ pub const fn check_debug_assertions(host: bool, device: bool) {
     );
 }
 
-/// Compares what a library's host half was compiled with, `debug_assertions` and all choices if they are known, with
-/// what it was compiled with for kernels of another package.
+/// Compares what a library's host half was compiled with (all choices, a line each, if they are known; and options that
+/// hold or not) with the choices that it was compiled with for kernels of another package.
 ///
 /// # Panics
 /// At compile time, with `message`, if they differ.
 #[doc(hidden)]
-pub const fn check_library(host: (bool, Option<&str>), device: (bool, &str), message: &str) {
-    let is_same = match host.1 {
-        Some(choices) => equal(choices, device.1),
-        None => host.0 == device.0,
+pub const fn check_library(host: (Option<&str>, &[(&str, bool)]), device: &str, message: &str) {
+    let mut is_same = match host.0 {
+        Some(choices) => equal(choices, device),
+        None => true,
     };
+    let mut at = 0;
+    while at < host.1.len() {
+        let (option, holds) = host.1[at];
+        is_same &= holds == has_line(device, option);
+        at += 1;
+    }
     if !is_same {
         panic!("{}", message);
     }
+}
+
+/// Whether one of the lines of a text is `line`.
+const fn has_line(text: &str, line: &str) -> bool {
+    let (mut rest, line) = (text.as_bytes(), line.as_bytes());
+    let mut at = 0;
+    while at < rest.len() {
+        if rest[at] != b'\n' {
+            at += 1;
+            continue;
+        }
+        let (found, others) = rest.split_at(at);
+        if equal_bytes(found, line) {
+            return true;
+        }
+        rest = others.split_at(1).1;
+        at = 0;
+    }
+    false
 }
 
 /// The number of an entry point.
@@ -275,7 +300,10 @@ pub const fn add_constant(before: usize, name: &str, size: usize, align: usize) 
 }
 
 const fn equal(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
+    equal_bytes(a.as_bytes(), b.as_bytes())
+}
+
+const fn equal_bytes(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
@@ -395,6 +423,23 @@ mod tests {
         let text = refusal("saxpy_0", &[(4, 4), (16, 8)]);
         assert!(text.contains("parameter 2"), "{text}");
         assert!(text.contains("size 16 and alignment 8 on the host, but size 8 and alignment 8"), "{text}");
+    }
+
+    #[test]
+    fn a_library_is_compared_by_all_that_is_known_of_it() {
+        let device = "fast\nfeature=\"x\"\n";
+        let is_same = |host: (Option<&str>, &[(&str, bool)])| {
+            std::panic::catch_unwind(|| check_library(host, device, "differs")).is_ok()
+        };
+        assert!(
+            is_same((Some(device), &[]))
+                && is_same((None, &[("feature=\"x\"", true), ("feature=\"y\"", false)]))
+        );
+        assert!(!is_same((Some("fast\n"), &[])));
+        assert!(
+            !is_same((None, &[("feature=\"x\"", false)])) && !is_same((None, &[("feature=\"y\"", true)]))
+        );
+        assert!(!is_same((None, &[("feature=\"", true)])), "a part of a line is none");
     }
 
     #[test]

@@ -400,6 +400,15 @@ fn a_library_without_kernels_needs_no_build_script() {
     );
     let printed = outside.run();
     assert!(printed.contains("walked [7, 9, 11, 9]"), "{printed}");
+
+    // A feature that only the command line asks for is not known where device code is compiled.
+    let library = library.replace("x + self.by", "x + self.by + cfg!(feature = \"far\") as u32");
+    fs::write(outside.path("with-kernels/src/lib.rs"), library).unwrap();
+    outside.edit("with-kernels/Cargo.toml", "[dependencies]", "[features]\nfar = []\n[dependencies]");
+    let output = outside.cargo(&["check", "--features", "with-kernels/far"]).output().unwrap();
+    let text = stderr(&output);
+    let message = "the library `with_kernels` is not the same on the host and in these kernels";
+    assert!(!output.status.success() && text.contains(message), "{text}");
 }
 
 #[test]

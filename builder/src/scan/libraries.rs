@@ -22,11 +22,10 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// What a crate that calls it so can compare with its host half; `None` if all of its modules are private.
-    pub(crate) fn used_as(&self, name: &str) -> Option<UsedLibrary> {
-        let modules = &self.device_crate.modules;
-        let module = modules.iter().find_map(|module| module.place.path_from(name))?;
-        Some(UsedLibrary { module, choices: self.device_crate.choices.clone() })
+    /// What a crate that calls it so can compare with its host half: each module that it can name.
+    pub(crate) fn used_as(&self, name: &str) -> impl Iterator<Item = UsedLibrary> {
+        let modules = self.device_crate.modules.iter().filter_map(move |module| module.place.path_from(name));
+        modules.map(|module| UsedLibrary { module, choices: self.device_crate.choices.clone() })
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     let limit = constants::limit(module);
     let warning = abort::warning(module);
     let kernels = module.kernels.iter().map(|kernel| host_kernel(module, kernel, code));
-    let libraries = libraries::of(code);
+    let libraries = libraries::of(module, code);
     quote! {
         #embedded
         #cfg

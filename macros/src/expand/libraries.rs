@@ -1,14 +1,18 @@
 //! Device code that crates share: a library says what its host half was compiled with, and those that use it compare
 //! that with what they compiled for their kernels.
 
+use ferrogrid_syntax::Module;
 use ferrogrid_syntax::compiled::{TEXT_CHOICE, UsedLibrary};
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::LitStr;
+
+use std::collections::BTreeSet;
 
 use super::code::Code;
 
 /// What others can compare, and the comparisons with the libraries that the module uses.
-pub(super) fn of(code: &Code) -> TokenStream {
+pub(super) fn of(module: &Module, code: &Code) -> TokenStream {
     let (choices, used): (_, &[UsedLibrary]) = match code {
         Code::Compiled { module, choices, .. } if !choices.is_empty() => {
             (quote!(Some(#choices)), &module.libraries)
@@ -17,24 +21,46 @@ pub(super) fn of(code: &Code) -> TokenStream {
         _ => (quote!(None), &[]),
     };
     let comparisons = used.iter().map(comparison);
+    let mut features = BTreeSet::new();
+    mentioned_features(&module.item.to_token_stream(), &mut features);
+    let features = features.iter().map(|name| {
+        let line = format!("feature=\"{name}\"");
+        quote!((#line, cfg!(feature = #name)))
+    });
     quote! {
-        /// Whether `debug_assertions` holds, and what else the module depends on, if that is known.
+        /// All that the module depends on, if a build step has found it; else what its own text shows.
         #[doc(hidden)]
-        #[allow(dead_code, unreachable_pub)]
-        pub const __FERROGRID_CHOICES: (bool, ::core::option::Option<&str>) =
-            (cfg!(debug_assertions), ::core::option::Option::#choices);
+        #[allow(dead_code, unreachable_pub, unexpected_cfgs)]
+        pub const __FERROGRID_CHOICES: (::core::option::Option<&str>, &[(&str, bool)]) = (
+            ::core::option::Option::#choices,
+            &[("debug_assertions", cfg!(debug_assertions)) #(, #features)*],
+        );
         #(#comparisons)*
+    }
+}
+
+/// Adds the names in `feature = "name"`.
+fn mentioned_features(tokens: &TokenStream, found: &mut BTreeSet<String>) {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    for (at, tree) in trees.iter().enumerate() {
+        match (tree, trees.get(at + 1), trees.get(at + 2)) {
+            (TokenTree::Group(group), _, _) => mentioned_features(&group.stream(), found),
+            (TokenTree::Ident(name), Some(TokenTree::Punct(equals)), Some(TokenTree::Literal(value)))
+                if name == "feature" && equals.as_char() == '=' =>
+            {
+                found.extend(syn::parse_str::<LitStr>(&value.to_string()).ok().map(|value| value.value()));
+            }
+            _ => {}
+        }
     }
 }
 
 fn comparison(library: &UsedLibrary) -> TokenStream {
     let path: syn::Path = syn::parse_str(&library.module).expect("the builder writes a path");
     let (choices, message) = (&library.choices, message(library));
-    let debug_assertions = choices.lines().any(|line| line == "debug_assertions");
     quote! {
-        const _: () = ::ferrogrid::__private::check_library(
-            #path::__FERROGRID_CHOICES, (#debug_assertions, #choices), #message
-        );
+        const _: () =
+            ::ferrogrid::__private::check_library(#path::__FERROGRID_CHOICES, #choices, #message);
     }
 }
 
@@ -45,7 +71,7 @@ fn message(library: &UsedLibrary) -> String {
     format!(
         "the library `{name}` is not the same on the host and in these kernels, which are compiled with its Cargo.toml and \
          the features of the whole workspace: {choices}. What its build script sets (`Build::cfg`, `env`, \
-         `debug_assertions`) is to stand in its [package.metadata.ferrogrid], and a feature that only some packages of the \
-         workspace ask for is to be asked for here, too"
+         `debug_assertions`) is to stand in its [package.metadata.ferrogrid], and a feature that only the command line or some \
+         packages of the workspace ask for is to be asked for in this package's Cargo.toml, too"
     )
 }
