@@ -192,7 +192,6 @@ impl<'a> Plan<'a> {
         Ok(text)
     }
 
-    /// Changes when the inner cargo could build something else.
     /// What was resolved for the crates that are built, one package a line. The rest of Cargo.lock does not matter
     /// here: packages that agree in this share one build, whichever cargo made it.
     fn versions(&self) -> String {
@@ -211,6 +210,7 @@ impl<'a> Plan<'a> {
         if lock_file.is_file() { Ok(()) } else { cache::write(&lock_file, &lock_text) }
     }
 
+    /// Changes when the inner cargo could build something else.
     fn inputs_key(&self, manifest: &str, versions: &str, core: &CoreEntry) -> String {
         let mut content = format!("2\n{manifest}\n{versions}\n{}\n", core.sysroot.display());
         if let Some(file) = self.libdevice {

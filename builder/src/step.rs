@@ -375,7 +375,7 @@ impl Step<'_> {
         }
         let debug_assertions = self.options.debug_assertions == Some(true);
         let files = manifest::write(&scan, &outcomes, self.package, debug_assertions, &self.targets())?;
-        output.directives.push(format!("cargo::rustc-env={TARGETS_VARIABLE}={}", self.targets().display()));
+        output.directives.push(targets_directive(&self.targets()));
         let images = || outcomes.iter().flatten().flatten().flatten();
         output.directives.extend(self.cubins.warnings(images()));
         let inputs: BTreeSet<String> = images().flat_map(|image| image.inputs.directives()).collect();
@@ -481,6 +481,11 @@ impl Step<'_> {
     }
 }
 
+/// Tells the macros where to find what was made.
+fn targets_directive(folder: &Path) -> String {
+    format!("cargo::rustc-env={TARGETS_VARIABLE}={}", folder.display())
+}
+
 /// What is left of the step where no device code can be compiled: kernels run on CPU devices, and CUDA launches say why.
 ///
 /// # Errors
@@ -506,7 +511,7 @@ fn without_toolchain(
     };
     let targets = environment.out_dir.join("ferrogrid/targets");
     manifest::write_reason(&reason, &targets)?;
-    output.directives.push(format!("cargo::rustc-env={TARGETS_VARIABLE}={}", targets.display()));
+    output.directives.push(targets_directive(&targets));
     if named.is_some() {
         return Ok(Outcome { output, refusal: None });
     }

@@ -161,4 +161,11 @@ fn an_error_in_a_library_names_its_file() {
     );
     let error = package.failure();
     assert!(error.contains("a/src/lib.rs:2:") && error.contains("lib `a`"), "{error}");
+
+    // Settings of a library that nobody uses are its own affair.
+    package.write("a/Cargo.toml", &manifest("a", "[package.metadata.ferrogrid]\nno-such-setting = 1"));
+    let error = package.failure();
+    assert!(error.contains("no-such-setting") && error.contains("a/Cargo.toml"), "{error}");
+    package.edit("src/main.rs", "a::maths::square(3)", "9");
+    assert!(stores(&package.ptx(), 9));
 }

@@ -68,7 +68,7 @@ fn one_failure_among_all_is_shown_and_is_the_exit_status() {
         "passes PASS a test's",
         "a_plain_one PASS not told",
         "",
-        "2 passed, 1 failed",
+        "2 passed, 0 skipped, 1 failed",
     ];
     assert_eq!(summary(&output), expected);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -82,7 +82,7 @@ fn all_pass_is_success() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(
         summary(&output),
-        ["example result seconds device", "passes PASS a test's", "", "1 passed, 0 failed"]
+        ["example result seconds device", "passes PASS a test's", "", "1 passed, 0 skipped, 0 failed"]
     );
 }
 

@@ -55,7 +55,7 @@ fn examples_of_the_package_below_are_those_of_the_package() {
     let folder = workspace(WITH_EXAMPLES_BESIDE);
     assert_eq!(stdout(&run(folder.path(), &["run", "--list"])), "1.1  show  what there is.\n");
     let all = stdout(&run(folder.path(), &["run", "--all"]));
-    assert!(all.contains("\nshown\n") && all.ends_with("1 passed, 0 failed\n"), "{all}");
+    assert!(all.contains("\nshown\n") && all.ends_with("1 passed, 0 skipped, 0 failed\n"), "{all}");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn in_a_virtual_workspace_all_members_are_meant() {
     let folder = workspace(VIRTUAL);
     let list = "1.1  show   a's.\n1.2  show   b's.\n1.3  alone  a's.\n";
     assert_eq!(stdout(&run(folder.path(), &["run", "--list"])), list);
-    assert!(stdout(&run(folder.path(), &["run", "--all"])).ends_with("3 passed, 0 failed\n"));
+    assert!(stdout(&run(folder.path(), &["run", "--all"])).ends_with("3 passed, 0 skipped, 0 failed\n"));
     assert_eq!(stdout(&run(folder.path(), &["run", "alone"])), "alone\n");
     let text = error(&run(folder.path(), &["run", "show"]));
     assert!(text.contains("several packages have an example or program `show`"), "{text}");

@@ -21,12 +21,28 @@ pub(crate) struct LibraryPackage {
     pub(crate) version: String,
     /// The features that are on in this build.
     pub(crate) features: Vec<String>,
-    /// What its Cargo.toml chooses. What its build script chooses, it alone sees.
-    pub(crate) options: Options,
+    /// `package.metadata.ferrogrid`, unread: it concerns only those who use the library. What its build script chooses, it
+    /// alone sees.
+    settings: Value,
     /// The variables that cargo sets for its crates, but for `OUT_DIR`.
     pub(crate) variables: Vec<(String, String)>,
     /// What its code can name, by the name that it has there.
     pub(crate) dependencies: BTreeMap<String, Dependency>,
+}
+
+impl LibraryPackage {
+    /// The file that describes it.
+    pub(crate) fn manifest(&self) -> PathBuf {
+        self.folder.join("Cargo.toml")
+    }
+
+    /// What its Cargo.toml chooses.
+    ///
+    /// # Errors
+    /// If a setting means nothing.
+    pub(crate) fn options(&self) -> Result<Options, Error> {
+        Ok(Settings::read(&self.settings, &self.manifest())?.options)
+    }
 }
 
 /// Whether a package that cargo lists depends on Ferrogrid's macros, and so can have annotated modules.
@@ -65,7 +81,7 @@ fn library(graph: &Graph<'_>, id: &str, package: &Value) -> Result<Option<Librar
         folder: manifest.parent().unwrap_or(Path::new("")).to_owned(),
         target,
         version: text(package, "version")?.to_owned(),
-        options: Settings::read(&package["metadata"]["ferrogrid"], manifest)?.options,
+        settings: package["metadata"]["ferrogrid"].clone(),
         variables: variables(package, manifest),
         dependencies: dependencies(package, &features, graph),
         features,

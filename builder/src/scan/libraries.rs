@@ -103,12 +103,12 @@ impl<'a> Libraries<'a> {
     }
 
     fn lay_out(&mut self, library: &LibraryPackage) -> Result<Option<DeviceCrate>, Error> {
-        let mut options = self.general.clone().with(&library.options);
+        let mut options = self.general.clone().with(&library.options()?);
         options.cfgs.extend(library.features.iter().map(|feature| format!("feature=\"{feature}\"")));
         options.variables.extend(library.variables.iter().cloned());
         let cfgs = options.hold_on(self.device);
         let mut tree = module_tree::walk(&library.target.source, &cfgs, &mut Sources::default())?;
-        let files = std::mem::take(&mut tree.visited).into_iter().chain([library.folder.join("Cargo.toml")]);
+        let files = std::mem::take(&mut tree.visited).into_iter().chain([library.manifest()]);
         self.visited.extend(files.filter(|file| !is_in_cargo_home(file)));
         let slug = format!("library-{}-{}", library.target.name, library.version);
         let root = &self.package.workspace_root;
