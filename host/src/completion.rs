@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::{EventBackend, Signal};
+use crate::device::Device;
 use crate::error::Result;
 use crate::event::Event;
 use crate::stream::{Stream, StreamInner};
@@ -32,6 +33,7 @@ use crate::writers::Outcome;
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Completion<'a> {
     event: Awaited<'a>,
+    device: Device,
     /// Where a failure is to be reported; an event reports none.
     stream: Option<Arc<StreamInner>>,
     /// What has run then, of a GPU's stream.
@@ -58,7 +60,8 @@ impl Completion<'static> {
     pub(crate) fn of_stream(stream: &Arc<StreamInner>) -> Result<Self> {
         let ended = stream.backend().end_interval();
         let event = Awaited::Own(stream.tail()?);
-        Ok(Completion { event, stream: Some(stream.clone()), ended, signal: None })
+        let device = stream.device().clone();
+        Ok(Completion { event, device, stream: Some(stream.clone()), ended, signal: None })
     }
 
     /// The event that it waits for, if nobody else has it.
@@ -76,11 +79,9 @@ impl Completion<'_> {
         self.event.get().is_complete()
     }
 
-    /// Hands on what kernels have printed, if it is of a stream.
+    /// Hands on what kernels have printed.
     pub(crate) fn deliver_output(&self) {
-        if let Some(stream) = &self.stream {
-            stream.device().deliver_output();
-        }
+        self.device.deliver_output();
     }
 
     /// Reports as the future does; waits, if this is the future of a stream.
@@ -88,7 +89,10 @@ impl Completion<'_> {
         match &self.stream {
             Some(stream) => stream.finish(self.event.get(), &self.ended),
             // No waiting: the event may have been recorded anew since it was awaited.
-            None => self.is_complete().map(|_| ()),
+            None => {
+                self.deliver_output();
+                self.is_complete().map(|_| ())
+            }
         }
     }
 
@@ -128,8 +132,8 @@ impl<'a> IntoFuture for &'a Event {
 
     /// The future of what the event was last recorded for, at the first poll.
     fn into_future(self) -> Completion<'a> {
-        let event = Awaited::Borrowed(self.backend());
-        Completion { event, stream: None, ended: Vec::new(), signal: None }
+        let (event, device) = (Awaited::Borrowed(self.backend()), self.device().clone());
+        Completion { event, device, stream: None, ended: Vec::new(), signal: None }
     }
 }
 

@@ -91,13 +91,14 @@ fn text_arrives_on_the_thread_that_waits_and_not_before() -> Result<()> {
     let stream = device.new_stream()?;
     let mut y = stream.zeros::<u32>(4)?;
     type Wait = fn(&Stream, &DeviceBuffer<u32>) -> Result<()>;
-    let waits: [Wait; 7] = [
+    let waits: [Wait; 8] = [
         |stream, _| stream.synchronize(),
         |stream, _| stream.device().synchronize(),
         |stream, _| stream.record()?.synchronize(),
         |stream, y| stream.download(y).map(drop),
         |stream, y| stream.download_async(y, stream.device().pinned_zeros(4)?)?.wait().map(drop),
         |stream, _| pollster::block_on(stream.completed()?),
+        |stream, _| pollster::block_on(async { (&stream.record()?).await }),
         |stream, _| {
             while !stream.is_complete()? {
                 thread::yield_now();
