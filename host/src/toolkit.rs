@@ -134,7 +134,7 @@ mod tests {
     const SOME: Toolkit = Toolkit {
         name: "Some",
         package: "nvidia-some",
-        variable: "FERROGRID_SOME",
+        variable: "FERROGRID_TEST_LIBRARY",
         files: &["libsome.so.13", "libsome.so.12"],
     };
 
@@ -160,8 +160,9 @@ mod tests {
         let found = SOME.candidates(variable);
         let files = [wheel, conda, toolkit].map(PathBuf::into_os_string);
         assert_eq!(found, [["libsome.so.13".into(), "libsome.so.12".into()].as_slice(), &files].concat());
-        let named =
-            |name: &str| if name == "FERROGRID_SOME" { Some("/mine.so".into()) } else { variable(name) };
+        let named = |name: &str| {
+            if name == "FERROGRID_TEST_LIBRARY" { Some("/mine.so".into()) } else { variable(name) }
+        };
         assert_eq!(SOME.candidates(named), ["/mine.so"]);
         fs::remove_dir_all(dir).unwrap();
     }

@@ -2,6 +2,7 @@
 //! shows. `tests/chapters.rs` demands that each file is listed here. It must not test what the book does not show:
 //! the conformance suite does that.
 
+mod build_options;
 mod constant_memory;
 mod cpu_device;
 mod errors;
