@@ -33,7 +33,7 @@ pub(crate) struct DeviceCrate {
     pub(crate) remaps: Vec<String>,
     /// Changes with any of the mirrored text.
     pub(crate) text_key: String,
-    /// Those of the options that its text mentions, a line each: the code is the same where they are.
+    /// Of a whole crate those of the options that its text mentions, a line each: the code is the same where they are.
     pub(crate) choices: String,
     pub(crate) modules: Vec<FoundModule>,
 }
@@ -127,14 +127,17 @@ pub(crate) fn lay_out(
         Portion::Kernels(modules) if !modules.contains(&module) => only_entries[module].as_slice(),
         _ => &[],
     };
-    let (mut all, mut written) = (String::new(), String::new());
-    let nowhere = vec![PathBuf::new(); places.len()];
+    let mut all = String::new();
     for (file, place) in tree.files.iter().zip(&places) {
         let text = mirrored_text(file, &places, &left_out);
         cache::write(place, &text)?;
         all.push_str(&format!("{}\n{text}\n", place.display()));
-        written.push_str(&mirrored_text(file, &nowhere, &left_out));
     }
+    // Nobody compares parts.
+    let choices = match portion {
+        Portion::Whole => options.choices(&text_without_places(tree)),
+        Portion::Kernels(_) => String::new(),
+    };
     let is_in = |module: &usize| !matches!(portion, Portion::Kernels(modules) if !modules.contains(module));
     all.push_str(&included::mirror(tree, &places, &mirror)?);
     Ok(Some(DeviceCrate {
@@ -146,10 +149,16 @@ pub(crate) fn lay_out(
         options: options.clone(),
         features: tree.features.clone(),
         remaps,
-        choices: options.choices(&written),
+        choices,
         text_key: cache::key(all.as_bytes()),
         modules: (0..tree.modules.len()).filter(is_in).map(|at| tree.modules[at].clone()).collect(),
     }))
+}
+
+/// All that stays of the files, wherever they are mirrored.
+fn text_without_places(tree: &ModuleTree) -> String {
+    let nowhere = vec![PathBuf::new(); tree.files.len()];
+    tree.files.iter().map(|file| mirrored_text(file, &nowhere, &|_| [].as_slice())).collect()
 }
 
 /// `example saxpy`
