@@ -61,16 +61,18 @@ impl Raw {
     }
 
     fn per_launch(&self, count: u32, x: u64, y: u64) -> Outcome<f64> {
-        let (a, n) = (1.0_f32, 256_usize);
+        // The last one is for kernels that may panic: no record.
+        let (a, n, record) = (1.0_f32, 256_usize, 0_u64);
         let mut params = [
             std::ptr::from_ref(&a).cast_mut().cast::<c_void>(),
             std::ptr::from_ref(&x).cast_mut().cast(),
             std::ptr::from_ref(&n).cast_mut().cast(),
             std::ptr::from_ref(&y).cast_mut().cast(),
             std::ptr::from_ref(&n).cast_mut().cast(),
+            std::ptr::from_ref(&record).cast_mut().cast(),
         ];
         let mut launch = || {
-            // SAFETY: five parameters of the types that the entry takes; both buffers have 256
+            // SAFETY: all parameters of the types that the entry takes; both buffers have 256
             // elements, outlive the synchronisation below, and nobody else uses them meanwhile.
             unsafe {
                 result::launch_kernel(self.function, (1, 1, 1), (256, 1, 1), 0, self.stream, &mut params)

@@ -34,6 +34,9 @@ impl Flat {
     }
 }
 
+/// Behind the parameters of kernels that may panic: no record.
+const NO_RECORD: u64 = 0;
+
 fn param<T>(value: &T) -> *const c_void {
     from_ref(value).cast()
 }
@@ -59,11 +62,11 @@ pub fn launches(device: &Device, cpp: &Cpp) -> Outcome<()> {
     let (x, mut y) = (stream.fill(1.0_f32, THREADS)?, stream.fill(1.0_f32, THREADS)?);
     let raw = cpp.kernel(kernels::saxpy::kernel())?;
     let (a, from, to) = (1.0_f32, Flat::read(&x), Flat::read(&y));
-    let params = [&[param(&a)][..], &from.params(), &to.params()].concat();
+    let params = [&[param(&a)][..], &from.params(), &to.params(), &[param(&NO_RECORD)]].concat();
     let ours =
         || enqueueing(streams, || (0..BATCH).try_for_each(|_| kernels::saxpy(stream, grid, 1.0, &x, &mut y)));
     let theirs = || {
-        // SAFETY: the flattened parameters of `saxpy`; each round is waited for.
+        // SAFETY: the flattened parameters of `saxpy` and a record; each round is waited for.
         let seconds = unsafe { cpp.launches(&raw, streams, &[&params], BATCH)? };
         wait(streams)?;
         Ok(seconds)
@@ -78,6 +81,7 @@ pub fn launches(device: &Device, cpp: &Cpp) -> Outcome<()> {
     let mut params = vec![param(&a); 4];
     params.extend([param(&e), param(&e), param(&g), param(&g)]);
     params.extend(flat.iter().flat_map(Flat::params));
+    params.push(param(&NO_RECORD));
     let ours = || {
         let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (&inputs, &mut outputs);
         enqueueing(streams, || {
@@ -88,7 +92,7 @@ pub fn launches(device: &Device, cpp: &Cpp) -> Outcome<()> {
         })
     };
     let theirs = || {
-        // SAFETY: the flattened parameters of `sixteen`; each round is waited for.
+        // SAFETY: the flattened parameters of `sixteen` and a record; each round is waited for.
         let seconds = unsafe { cpp.launches(&raw, streams, &[&params], BATCH)? };
         wait(streams)?;
         Ok(seconds)
@@ -104,7 +108,8 @@ pub fn launches_of_two_streams(device: &Device, cpp: &Cpp) -> Outcome<()> {
     let (x, mut y, mut z) = (one.zeros(THREADS)?, one.zeros(THREADS)?, two.zeros(THREADS)?);
     let raw = cpp.kernel(kernels::saxpy::kernel())?;
     let (a, from, first, second) = (1.0_f32, Flat::read(&x), Flat::read(&y), Flat::read(&z));
-    let params = [&first, &second].map(|to| [&[param(&a)][..], &from.params(), &to.params()].concat());
+    let params = [&first, &second]
+        .map(|to| [&[param(&a)][..], &from.params(), &to.params(), &[param(&NO_RECORD)]].concat());
     let ours = || {
         enqueueing(streams, || {
             (0..BATCH / 2).try_for_each(|_| {
@@ -114,7 +119,7 @@ pub fn launches_of_two_streams(device: &Device, cpp: &Cpp) -> Outcome<()> {
         })
     };
     let theirs = || {
-        // SAFETY: the flattened parameters of `saxpy` for each stream; each round is waited for.
+        // SAFETY: the flattened parameters of `saxpy` and a record for each stream; each round is waited for.
         let seconds = unsafe { cpp.launches(&raw, streams, &[&params[0], &params[1]], BATCH)? };
         wait(streams)?;
         Ok(seconds)

@@ -11,9 +11,11 @@
 mod calls;
 mod formatters;
 mod functions;
+mod parameter;
 mod symbols;
 
 use functions::Functions;
+pub(crate) use parameter::RECORD;
 
 /// The text with those edits. In a program whose kernels themselves call through pointers, formatting
 /// functions stay, and messages come without their arguments.
@@ -30,7 +32,7 @@ pub(crate) fn adapt(text: &str) -> String {
         let reachable = functions.reachable(&Default::default());
         functions.without(|at| !reachable.contains(&at))
     };
-    symbols::define(&text, describes)
+    parameter::hand_on(&symbols::define(&text, describes))
 }
 
 #[cfg(test)]
@@ -49,7 +51,6 @@ mod tests {
 \t.param .b64 c
 )
 ;
-.extern .global .align 8 .u64 __ferrogrid_failure;
 .extern .global .align 8 .u64 __ferrogrid_formatters;
 .global .align 8 .u64 vtable[4] = {0, 8, 8, _RNvXs1g_NtCsitLHWDqi81h_4core3fmtRmNtB6_5Debug3fmtCshu1xtC76I2d_3lab};
 .global .align 8 .u64 forgotten[1] = {_RNvCsfgHYwM92fyn_7___rustc17rust_begin_unwind};
@@ -104,7 +105,7 @@ mod tests {
 \t.param .b64 c
 )
 {
-\tld.global.b64 \t%rd1, [__ferrogrid_failure];
+\tld.param.b64 \t%rd1, [__ferrogrid_record];
 \tld.global.b64 \t%rd2, [__ferrogrid_formatters];
 \texit;
 }
@@ -114,7 +115,10 @@ mod tests {
     #[test]
     fn a_formatted_panic_reaches_no_formatting_function() {
         let text = adapt(TEXT);
-        assert!(text.contains("call.uni __ferrogrid_panic_fmt, (param0, param1, param2);"), "{text}");
+        assert!(
+            text.contains("call.uni __ferrogrid_panic_fmt, (param0, param1, param2, ferrogrid_record_0);"),
+            "{text}"
+        );
         assert!(text.contains("mov.b64 \t%rd12, __ferrogrid_format_1;"), "{text}");
         assert!(text.contains("{0, 8, 8, generic(__ferrogrid_format_0)};"), "{text}");
         for gone in ["rust_begin_unwind", "forgotten", "9panic_fmt", "Display3fmt(", "_RNv"] {
@@ -126,7 +130,6 @@ mod tests {
     #[test]
     fn what_the_host_sets_is_defined() {
         let text = adapt(TEXT);
-        assert!(text.contains(".visible .global .align 8 .u64 __ferrogrid_failure = 0;\n"), "{text}");
         assert!(text.contains(".visible .global .align 8 .u64 __ferrogrid_formatters = 1;\n"), "{text}");
     }
 

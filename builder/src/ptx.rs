@@ -12,6 +12,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::feedback::RECORD;
+
 /// What a PTX text declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ptx {
@@ -30,7 +32,7 @@ pub struct Ptx {
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// Its parameters, in order.
+    /// Its parameters, in order, without that of the failure record.
     pub params: Vec<Param>,
 }
 
@@ -162,7 +164,8 @@ fn entries(code: &str) -> Result<Vec<Entry>, String> {
         let mut params = Vec::new();
         if let Some(list) = after.strip_prefix('(') {
             let list = list.split(')').next().unwrap_or_default();
-            for declaration in list.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+            let declarations = list.split(',').map(str::trim).filter(|it| !it.is_empty());
+            for declaration in declarations.filter(|it| !it.ends_with(RECORD)) {
                 let param = param(declaration);
                 params.push(param.ok_or_else(|| format!("malformed parameter `{declaration}` of `{name}`"))?);
             }
@@ -250,7 +253,8 @@ mod tests {
 	.param .u64 saxpy_0123456789abcdef_param_2,
 	.param .u64 .ptr .global .align 1 saxpy_0123456789abcdef_param_3,
 	.param .align 16 .b8 saxpy_0123456789abcdef_param_4[48],
-	.param .u8 saxpy_0123456789abcdef_param_5
+	.param .u8 saxpy_0123456789abcdef_param_5,
+	.param .u64 __ferrogrid_record
 )
 .reqntid 256, 1, 1
 {

@@ -48,7 +48,11 @@ fn by_default_panics_send_a_message_and_nothing_is_formatted_on_the_device() {
     let ptx = ptx("", Build::new()).unwrap();
     assert!(entry(&ptx, "reads").contains("call.uni __ferrogrid_panic_bounds_check, "), "{ptx}");
     assert!(entry(&ptx, "asserts").contains("call.uni __ferrogrid_panic_fmt, "), "{ptx}");
-    for variable in ["failure = 0;", "output = 0;", "formatters = 1;"] {
+    for kernel in ["reads", "asserts"] {
+        let (parameters, _) = entry(&ptx, kernel).split_once(')').unwrap();
+        assert!(parameters.contains("\t.param .u64 __ferrogrid_record\n"), "{parameters}");
+    }
+    for variable in ["output = 0;", "formatters = 1;"] {
         assert!(ptx.contains(&format!(".visible .global .align 8 .u64 __ferrogrid_{variable}")), "{ptx}");
     }
     // No call through a pointer, nor any of the functions that stand behind one.
@@ -66,7 +70,7 @@ fn a_trap_knows_nothing_of_messages() {
         ("[package.metadata.ferrogrid]\npanic = \"trap\"", Build::new()),
     ] {
         let ptx = ptx(settings, build).unwrap();
-        assert!(!ptx.contains("__ferrogrid_panic") && !ptx.contains("__ferrogrid_failure"), "{ptx}");
+        assert!(!ptx.contains("__ferrogrid_panic") && !ptx.contains("__ferrogrid_record"), "{ptx}");
         assert!(ptx.contains("trap;"), "{ptx}");
         assert!(ptx.contains("__ferrogrid_output = 0;"), "printing works all the same");
     }

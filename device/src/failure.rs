@@ -1,11 +1,12 @@
 //! The record in which a panicking GPU thread tells the host what happened: its layout, which device
 //! code and host share. It must not know who writes or reads it when.
 //!
-//! The record lies in host memory that the GPU can write to. Device code finds it through the symbol
-//! [`FAILURE_SYMBOL`], which the host sets after loading a module.
+//! The record lies in host memory that the GPU can write to. A launch is given its address, as the last parameter of
+//! every kernel that may panic.
 
-/// The name of the module's variable (a `u64`) that holds the record's address; 0 if there is none.
-pub const FAILURE_SYMBOL: &str = "__ferrogrid_failure";
+/// The name of that parameter (a `u64`), which the build step adds to kernels and to all functions that may panic; 0 if
+/// there is no record.
+pub const RECORD_PARAMETER: &str = "__ferrogrid_record";
 
 /// The bytes of a message that fit; what is longer is cut.
 pub const MESSAGE_BYTES: usize = 4096;

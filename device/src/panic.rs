@@ -15,7 +15,7 @@ use core::panic::PanicInfo;
 #[cfg(not(feature = "panic-trap"))]
 pub(crate) use record::{give_up, is_reported};
 
-/// Whether a thread of the device has panicked: not while any runs, as a trap ends them all.
+/// Whether a thread of the launch has panicked: not while any runs, as a trap ends them all.
 #[cfg(feature = "panic-trap")]
 #[inline(always)]
 pub(crate) fn is_reported() -> bool {

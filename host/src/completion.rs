@@ -6,12 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::backend::{EventBackend, Signal};
+use crate::backend::{EndedIntervals, EventBackend, Signal};
 use crate::device::Device;
 use crate::error::Result;
 use crate::event::Event;
 use crate::stream::{Stream, StreamInner};
-use crate::writers::Outcome;
 
 /// The future of a point in the work of a stream: made by [`Stream::completed`], or by awaiting an
 /// [`Event`].
@@ -37,7 +36,7 @@ pub struct Completion<'a> {
     /// Where a failure is to be reported; an event reports none.
     stream: Option<Arc<StreamInner>>,
     /// What has run then, of a GPU's stream.
-    ended: Vec<Arc<Outcome>>,
+    ended: Option<EndedIntervals>,
     signal: Option<Arc<Signal>>,
 }
 
@@ -87,7 +86,7 @@ impl Completion<'_> {
     /// Reports as the future does; waits, if this is the future of a stream.
     pub(crate) fn finish(&self) -> Result<()> {
         match &self.stream {
-            Some(stream) => stream.finish(self.event.get(), &self.ended),
+            Some(stream) => stream.finish(self.event.get(), self.ended.as_ref()),
             // No waiting: the event may have been recorded anew since it was awaited.
             None => {
                 self.deliver_output();
@@ -133,7 +132,7 @@ impl<'a> IntoFuture for &'a Event {
     /// The future of what the event was last recorded for, at the first poll.
     fn into_future(self) -> Completion<'a> {
         let (event, device) = (Awaited::Borrowed(self.backend()), self.device().clone());
-        Completion { event, device, stream: None, ended: Vec::new(), signal: None }
+        Completion { event, device, stream: None, ended: None, signal: None }
     }
 }
 

@@ -178,6 +178,10 @@ impl Kernel {
     }
 
     /// The PTX of its module for the first architecture; `None` in a `host_only` module.
+    ///
+    /// Entry points of kernels that may panic have one more parameter after their own, `__ferrogrid_record`. Ferrogrid gives
+    /// it at a launch, also of [`Device::load_ptx`](crate::Device::load_ptx); other launchers give 0 as a 64-bit number: a
+    /// panic is then a trap, which ends the context.
     pub fn ptx(&self) -> Option<&'static str> {
         self.descriptor.image.texts().next().map(|ptx| ptx.text)
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::access::Access;
 use crate::account::Account;
-use crate::backend::{EventBackend, Prepared, StreamBackend, cpu};
+use crate::backend::{EndedIntervals, EventBackend, Prepared, StreamBackend, cpu};
 use crate::device::Device;
 use crate::error::Result;
 use crate::event::EventOptions;
@@ -19,7 +19,7 @@ use crate::order::{OrderedStream, Use};
 use crate::pitched::{Place, Rows};
 use crate::profile::{self, Work};
 use crate::retired;
-use crate::writers::{Effect, Flow, Outcome};
+use crate::writers::{Effect, Flow};
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
 /// on different streams may run at the same time, except where it uses the same buffer.
@@ -98,8 +98,8 @@ impl Stream {
     /// (the device remains usable), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
     /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::host_fn`] has panicked. Of several
     /// failures it is the first. If several threads share a stream, whichever waits first is told; the data of failed
-    /// work are errors for all. On a GPU all launches count as failed that may have panicked when a kernel of the device
-    /// did: those of kernels with a way to panic, since their stream was last waited for.
+    /// work are errors for all. On a GPU a panic counts as that of all launches of the stream since it was last waited for
+    /// whose kernels have a way to panic.
     pub fn synchronize(&self) -> Result<()> {
         let result = profile::observe_host(self.device(), Work::Synchronize, || match &self.inner.backend {
             StreamBackend::Cuda(stream) => stream.synchronize(),
@@ -199,11 +199,13 @@ impl StreamInner {
 
     /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
     /// later is left to those who wait for it. `ended` is what `StreamBackend::end_interval` gave before.
-    pub(crate) fn finish(&self, event: &EventBackend, ended: &[Arc<Outcome>]) -> Result<()> {
-        match (&self.backend, event) {
-            (StreamBackend::Cpu(stream), EventBackend::Cpu(event)) => stream.finish(event),
-            (StreamBackend::Cuda(stream), EventBackend::Cuda(event)) => stream.finish(event, ended),
-            (_, event) => event.synchronize(),
+    pub(crate) fn finish(&self, event: &EventBackend, ended: Option<&EndedIntervals>) -> Result<()> {
+        match (&self.backend, event, ended) {
+            (StreamBackend::Cpu(stream), EventBackend::Cpu(event), _) => stream.finish(event),
+            (StreamBackend::Cuda(stream), EventBackend::Cuda(event), Some(ended)) => {
+                stream.finish(event, ended)
+            }
+            (_, event, _) => event.synchronize(),
         }
     }
 
@@ -467,8 +469,9 @@ impl StreamInner {
         match &self.backend {
             StreamBackend::Cuda(stream) if !profile::is_observed() => {
                 if names_writers {
+                    let effects = accesses.iter().map(Access::effect);
                     // SAFETY: passed on.
-                    return unsafe { stream.launch_watched(prepared, kernel, shape, params, accesses) };
+                    return unsafe { stream.launch_watched(prepared, kernel, shape, params, effects) };
                 }
                 // SAFETY: passed on.
                 unsafe { stream.launch(prepared.function, kernel, shape, params) }
@@ -508,10 +511,7 @@ impl StreamInner {
         profile::observe(self, Work::Kernel { kernel, shape }, || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe {
-                let launching = stream.begin_launch(prepared.may_panic);
-                stream.launch(prepared.function, kernel, &shape, params)?;
-                stream.name_writers(self.effects(kernel, accesses), launching);
-                Ok(())
+                stream.launch_watched(prepared, kernel, &shape, params, self.effects(kernel, accesses))
             },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe {

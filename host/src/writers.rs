@@ -12,35 +12,57 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::backend::{Failure, Fault, look_for_panics};
+use crate::backend::{Failure, Fault, Records};
 use crate::error::Result;
 use crate::order::Use;
 
 /// How a piece of work ended, once it has.
 #[derive(Default)]
-pub(crate) struct Outcome(OnceLock<Option<Arc<Fault>>>);
+pub(crate) struct Outcome {
+    end: OnceLock<Option<Arc<Fault>>>,
+    /// Of launches on a GPU: where their panics are found.
+    records: Option<Records>,
+}
 
 impl Outcome {
-    /// Settles how the work ended, if that is not known yet; whether it was not.
-    pub(crate) fn settle(&self, fault: Option<Arc<Fault>>) -> bool {
-        self.0.set(fault).is_ok()
+    /// That of launches which are given these.
+    pub(crate) fn of_records(records: Records) -> Self {
+        Outcome { end: OnceLock::new(), records: Some(records) }
+    }
+
+    pub(crate) fn records(&self) -> Option<&Records> {
+        self.records.as_ref()
+    }
+
+    /// Finds out whether the work has panicked; as much of it as has run.
+    pub(crate) fn look(&self) -> Result<()> {
+        match &self.records {
+            Some(records) if !self.is_settled() => records.look(self),
+            _ => Ok(()),
+        }
+    }
+
+    /// Settles how the work ended, if that is not known yet.
+    pub(crate) fn settle(&self, fault: Option<Arc<Fault>>) {
+        // Whoever was first has said it.
+        let _known = self.end.set(fault);
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        self.0.get().is_some()
+        self.end.get().is_some()
     }
 
     fn is_good(&self) -> bool {
-        matches!(self.0.get(), Some(None))
+        matches!(self.end.get(), Some(None))
     }
 
     pub(crate) fn fault(&self) -> Option<&Arc<Fault>> {
-        self.0.get()?.as_ref()
+        self.end.get()?.as_ref()
     }
 
     /// Whether it is of no interest to a launch that this thread makes, and that is given all that it wrote.
     fn is_settled_here(&self) -> bool {
-        match self.0.get() {
+        match self.end.get() {
             None => false,
             Some(None) => true,
             Some(Some(fault)) => fault.is_known_here(),
@@ -162,7 +184,7 @@ impl Sources {
     /// # Errors
     /// The failure of one of them; all have run.
     pub(crate) fn check(&self) -> Result<()> {
-        look_for_panics(&self.0)?;
+        self.0.iter().try_for_each(|outcome| outcome.look())?;
         self.fault().map_or(Ok(()), |fault| Err(fault.tell()))
     }
 }

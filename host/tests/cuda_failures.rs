@@ -1,6 +1,6 @@
 //! Who is told of a kernel's panic on a GPU, and that nobody reads what it has left as a result; with a fake driver
-//! (`fake_driver/libcuda.rs`), where `saxpy` panics if its factor is `BAD`, once for all that panic before a panic was
-//! found. `silent_saxpy` cannot panic, as far as its module says.
+//! (`fake_driver/libcuda.rs`), where `saxpy` panics if its factor is `BAD`: into the record that its launch was given.
+//! `silent_saxpy` takes none.
 #![cfg(target_os = "linux")]
 
 mod kernels;
@@ -18,7 +18,10 @@ const SCENARIOS: &[Scenario] = &[
     ("wherever_it_gets_to", wherever_it_gets_to),
     ("written_anew", written_anew),
     ("other_streams", other_streams),
-    ("one_record", one_record),
+    ("two_panics", two_panics),
+    ("points", points),
+    ("many_intervals", many_intervals),
+    ("graph_again", graph_again),
     ("waiters", waiters),
     ("joined", joined),
     ("device_tells", device_tells),
@@ -160,44 +163,56 @@ fn work_that_cannot_have_panicked_is_no_error() {
 
 fn other_streams() -> Result<()> {
     let device = Device::cuda(0)?;
-    let [failing, silent, waited_for, awaited, in_doubt] = [0; 5].map(|_| device.new_stream());
-    let (failing, silent, waited_for, awaited, in_doubt) =
-        (failing?, silent?, waited_for?, awaited?, in_doubt?);
+    let [failing, silent, waited_for, not_waited_for] = [0; 4].map(|_| device.new_stream());
+    let (failing, silent, waited_for, not_waited_for) = (failing?, silent?, waited_for?, not_waited_for?);
     let mut of_silent = silent.fill(1.0_f32, 8)?;
     silent_saxpy(&silent, Grid::cover(8), GOOD, &silent.zeros::<f32>(8)?, &mut of_silent)?;
     let mut of_waited_for = waited_for.fill(1.0_f32, 8)?;
     launch(&waited_for, GOOD, &mut of_waited_for)?;
     waited_for.synchronize()?;
-    let mut of_awaited = awaited.fill(1.0_f32, 8)?;
-    launch(&awaited, GOOD, &mut of_awaited)?;
-    pollster::block_on(awaited.completed()?)?;
-    let mut of_in_doubt = in_doubt.fill(1.0_f32, 8)?;
-    launch(&in_doubt, GOOD, &mut of_in_doubt)?;
+    let mut of_not_waited_for = not_waited_for.fill(1.0_f32, 8)?;
+    launch(&not_waited_for, GOOD, &mut of_not_waited_for)?;
 
-    let _y = broken(&failing)?;
+    let y = broken(&failing)?;
     is_panic(failing.synchronize());
-    silent.synchronize()?;
-    assert_eq!(silent.download(&of_silent)?, [1.0; 8]);
-    waited_for.synchronize()?;
-    assert_eq!(waited_for.download(&of_waited_for)?, [1.0; 8]);
-    awaited.synchronize()?;
-    assert_eq!(awaited.download(&of_awaited)?, [1.0; 8]);
-    // The record of the panic does not tell whether it was this one.
-    is_panic(in_doubt.synchronize());
-    is_panic(in_doubt.download(&of_in_doubt));
-    in_doubt.synchronize()?;
-    launch(&in_doubt, GOOD, &mut of_in_doubt)?;
-    assert_eq!(in_doubt.download(&of_in_doubt)?, [1.0; 8]);
+    for (stream, good) in
+        [(&silent, &of_silent), (&waited_for, &of_waited_for), (&not_waited_for, &of_not_waited_for)]
+    {
+        stream.synchronize()?;
+        assert_eq!(stream.download(good)?, [1.0; 8]);
+    }
+    is_panic(not_waited_for.download(&y));
     Ok(())
 }
 
-/// The device's record has room for one panic: the second leaves nothing.
 #[test]
-fn a_panic_that_found_the_record_taken_is_not_lost() {
-    with_panics("one_record");
+fn who_waits_for_a_point_before_a_failed_launch_is_not_told_of_it() {
+    with_panics("points");
 }
 
-fn one_record() -> Result<()> {
+fn points() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let mut before = stream.fill(1.0_f32, 8)?;
+    launch(&stream, GOOD, &mut before)?;
+    let (point, copy) = (stream.completed()?, stream.download_async(&before, device.pinned_zeros(8)?)?);
+    let after = broken(&stream)?;
+    // It is found before they are asked.
+    is_panic(device.new_stream()?.download(&after));
+    pollster::block_on(point)?;
+    assert_eq!(*copy.wait()?, [1.0; 8]);
+    is_panic(stream.synchronize());
+    assert_eq!(stream.download(&before)?, [1.0; 8]);
+    is_panic(stream.download(&after));
+    Ok(())
+}
+
+#[test]
+fn of_two_panics_at_a_time_each_is_told_to_those_it_concerns() {
+    with_panics("two_panics");
+}
+
+fn two_panics() -> Result<()> {
     let device = Device::cuda(0)?;
     let (first, second) = (device.new_stream()?, device.new_stream()?);
     let (x, y) = (broken(&first)?, broken(&second)?);
@@ -321,6 +336,62 @@ fn graphs() -> Result<()> {
     stream.fill_into(0.0, bad.view_mut(in_bad)?)?;
     assert_eq!(stream.download(bad.view(in_bad)?)?, [0.0; 8]);
     Ok(())
+}
+
+#[test]
+fn a_graph_that_has_failed_is_good_again_when_it_has_been_waited_for() {
+    with_panics("graph_again");
+}
+
+fn graph_again() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let x = stream.fill(1.0_f32, 8)?;
+    let y = stream.zeros::<f32>(8)?;
+    let (graph, (node, key)) = stream.capture(|capture| {
+        let x = capture.read(&x)?;
+        let mut y = capture.keep(stream.duplicate(&y)?)?;
+        let node = capture.node(&[], |stream| saxpy(stream, Grid::cover(8), BAD, x, &mut y))?;
+        Ok((node, y.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    graph.launch(&other)?;
+    is_panic(other.synchronize());
+    is_panic(stream.synchronize());
+    is_panic(stream.download(graph.view(key)?));
+    graph.update_kernel(node, |update| {
+        let mut y = update.buffer(key)?;
+        saxpy(update, Grid::cover(8), GOOD, &x, &mut y)
+    })?;
+    stream.fill_into(0.0, graph.view_mut(key)?)?;
+    graph.launch(&stream)?;
+    stream.synchronize()?;
+    assert_eq!(stream.download(graph.view(key)?)?, [3.0; 8]);
+    other.synchronize()
+}
+
+#[test]
+fn ever_more_points_that_nobody_waits_for_need_no_ever_more_records() {
+    let calls = run("many_intervals", "panic=2");
+    // Of 16 records each, for 64 open intervals and the last one.
+    assert_eq!(calls.iter().filter(|call| call.starts_with("cuMemHostAlloc")).count(), 5);
+}
+
+fn many_intervals() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let mut y = stream.fill(0.0_f32, 8)?;
+    let mut points = Vec::new();
+    for _ in 0..200 {
+        launch(&stream, GOOD, &mut y)?;
+        points.push(stream.completed()?);
+    }
+    launch(&stream, BAD, &mut y)?;
+    pollster::block_on(points.remove(0))?;
+    is_panic(stream.synchronize());
+    points.into_iter().try_for_each(pollster::block_on)?;
+    is_panic(stream.download(&y));
+    stream.synchronize()
 }
 
 #[test]

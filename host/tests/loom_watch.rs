@@ -1,6 +1,6 @@
-//! Launches that may panic, waits for their stream, and the search for a panic, in all orders that the steps of threads can
-//! come in: loom runs each case in them, one after the other. It includes the part by path, with loom's locks and atomics
-//! for std's; the device is made up here: a kernel runs when it is enqueued, and its panic is in the record if that is free.
+//! Launches that may panic, and waits for their stream, in all orders that the steps of threads can come in: loom runs
+//! each case in them, one after the other. It includes the part by path, with loom's locks and atomics for std's; the
+//! device is made up here: a kernel runs when it is enqueued, and a panic of it is in the record of its interval.
 
 #![allow(dead_code, reason = "the part is larger than what is modelled")]
 
@@ -13,148 +13,139 @@ mod interval;
 
 use std::convert::Infallible;
 
-use interval::{Intervals, Search};
+use interval::{Ended, Intervals};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-/// Whether it has failed, once that is known.
-#[derive(Default)]
-struct Outcome(Mutex<Option<bool>>);
+/// An interval: its record, until that is given back, and whether it has failed, once that is known.
+struct Interval {
+    record: AtomicBool,
+    is_given_back: AtomicBool,
+    outcome: Mutex<Option<bool>>,
+}
 
-impl Outcome {
-    fn settle(&self, failed: bool) -> bool {
-        let mut known = self.0.lock().unwrap();
-        let is_first = known.is_none();
-        known.get_or_insert(failed);
-        is_first
+impl Interval {
+    fn new() -> Result<Self, Infallible> {
+        let [record, is_given_back] = [false; 2].map(AtomicBool::new);
+        Ok(Interval { record, is_given_back, outcome: Mutex::new(None) })
+    }
+
+    fn settle(&self, failed: bool) {
+        self.outcome.lock().unwrap().get_or_insert(failed);
     }
 
     fn has_failed(&self) -> bool {
-        *self.0.lock().unwrap() == Some(true)
+        *self.outcome.lock().unwrap() == Some(true)
     }
 }
 
-/// A device with two streams, and what their launches write.
-struct Device {
-    streams: [Intervals<Outcome>; 2],
-    search: Search,
-    /// Whether the record has a panic.
-    record: AtomicBool,
-    /// The outcomes that the memory of each stream names.
-    named: [Mutex<Vec<Arc<Outcome>>>; 2],
+/// A stream, and the intervals that the memory names which its launches write.
+struct Stream {
+    intervals: Intervals<Interval>,
+    named: Mutex<Vec<Arc<Interval>>>,
 }
 
-impl Device {
+impl Stream {
     fn new() -> Arc<Self> {
-        Arc::new(Device {
-            streams: std::array::from_fn(|_| Intervals::new()),
-            search: Search::new(),
-            record: AtomicBool::new(false),
-            named: std::array::from_fn(|_| Mutex::new(Vec::new())),
-        })
+        Arc::new(Stream { intervals: Intervals::new(), named: Mutex::new(Vec::new()) })
     }
 
-    fn launch(&self, stream: usize, panics: bool) {
-        let intervals = &self.streams[stream];
-        let outcome = intervals.begin();
+    /// A launch, and the interval that it is part of.
+    fn launch(&self, panics: bool) -> Arc<Interval> {
+        let Ok(interval) = self.intervals.begin(Interval::new);
+        let interval = self.intervals.find(interval).expect("it is open as long as a launch is under way");
+        assert!(!interval.is_given_back.load(Ordering::SeqCst), "the record is somebody else's");
         if panics {
-            // If it is taken, the panic leaves nothing.
-            let _found = self.record.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire);
+            interval.record.store(true, Ordering::SeqCst);
         }
-        let outcome = intervals.find(outcome).expect("it is open as long as a launch is under way");
-        self.named[stream].lock().unwrap().push(outcome);
-        intervals.done();
+        self.named.lock().unwrap().push(interval.clone());
+        self.intervals.done();
+        interval
     }
 
-    fn look(&self, ended: &[Arc<Outcome>]) {
-        if ended.is_empty() && !self.search.is_needed(|| !self.record.load(Ordering::Acquire)) {
-            return;
+    fn look(&self, intervals: &[Arc<Interval>]) {
+        for interval in intervals.iter().filter(|interval| interval.record.load(Ordering::SeqCst)) {
+            self.intervals.leave(Arc::as_ptr(interval));
+            interval.settle(true);
         }
-        let take = || Ok::<_, Infallible>(self.record.swap(false, Ordering::AcqRel).then_some(()));
-        let spread = |()| {
-            for intervals in &self.streams {
-                intervals.fail(|outcome| outcome.settle(true));
-            }
-        };
-        let settle = || {
-            for outcome in ended {
-                outcome.settle(false);
-            }
-        };
-        let Ok(()) = self.search.search(take, spread, settle);
     }
 
-    fn wait(&self, stream: usize) {
-        let ended = self.streams[stream].end();
-        self.look(&ended);
-        self.streams[stream].forget(&ended);
+    fn wait(&self) {
+        let Ended { intervals, come_before } = self.intervals.end(true);
+        self.look(&intervals);
+        if come_before {
+            for interval in &intervals {
+                interval.settle(false);
+                interval.is_given_back.store(true, Ordering::SeqCst);
+            }
+            self.intervals.forget(&intervals);
+        }
     }
 
-    fn all_failed(&self, stream: usize) -> bool {
-        self.named[stream].lock().unwrap().iter().all(|outcome| outcome.has_failed())
+    fn is_open(&self) -> bool {
+        !self.intervals.open().is_empty()
     }
 }
 
 #[test]
 fn a_wait_on_the_side_does_not_take_a_launch_for_good_that_is_being_enqueued() {
     loom::model(|| {
-        let device = Device::new();
-        let waiter = device.clone();
-        let waiting = thread::spawn(move || waiter.wait(0));
-        device.launch(0, true);
+        let stream = Stream::new();
+        let waiter = stream.clone();
+        let waiting = thread::spawn(move || waiter.wait());
+        let interval = stream.launch(true);
         waiting.join().unwrap();
-        device.wait(0);
-        assert!(device.all_failed(0), "the panic was lost");
+        stream.wait();
+        assert!(interval.has_failed(), "the panic was lost");
     });
 }
 
 #[test]
-fn whoever_finds_the_record_free_knows_of_the_panic_that_was_in_it() {
+fn a_wait_finds_the_panic_of_a_launch_before_it_though_another_is_being_enqueued() {
     loom::model(|| {
-        let device = Device::new();
-        device.launch(0, true);
-        let waiter = device.clone();
-        let waiting = thread::spawn(move || waiter.wait(1));
-        // Both are looked at before: else loom leaves out the orders in which the next look finds only one of them changed.
-        let _seen = (device.record.load(Ordering::Acquire), device.all_failed(0));
-        // As after a wait for an event.
-        device.look(&[]);
-        assert!(device.all_failed(0), "what failed work wrote would be read");
-        waiting.join().unwrap();
-    });
-}
-
-#[test]
-fn a_panic_that_found_the_record_taken_is_that_of_its_stream_nevertheless() {
-    loom::model(|| {
-        let device = Device::new();
-        device.launch(0, true);
-        let other = device.clone();
-        let launching = thread::spawn(move || {
-            other.launch(1, true);
-            other.wait(1);
-            assert!(other.all_failed(1), "the second panic was lost");
-        });
-        device.wait(0);
-        assert!(device.all_failed(0), "the first panic was lost");
+        let stream = Stream::new();
+        let interval = stream.launch(true);
+        let other = stream.clone();
+        let launching = thread::spawn(move || drop(other.launch(false)));
+        stream.wait();
+        assert!(interval.has_failed(), "what failed work wrote would be read");
         launching.join().unwrap();
+        stream.wait();
+        assert!(!stream.is_open(), "a record is never given back");
     });
 }
 
 #[test]
 fn work_that_a_wait_found_good_stays_good() {
     loom::model(|| {
-        let device = Device::new();
-        device.launch(0, false);
-        device.wait(0);
-        let other = device.clone();
+        let stream = Stream::new();
+        let good = stream.launch(false);
+        stream.wait();
+        let other = stream.clone();
         let failing = thread::spawn(move || {
-            other.launch(1, true);
-            other.wait(1);
+            let bad = other.launch(true);
+            other.wait();
+            assert!(bad.has_failed(), "the panic was lost");
         });
-        device.wait(0);
+        stream.wait();
         failing.join().unwrap();
-        assert!(!device.named[0].lock().unwrap()[0].has_failed());
+        assert!(!good.has_failed());
+    });
+}
+
+#[test]
+fn a_launch_after_a_failure_that_was_found_is_no_part_of_it() {
+    loom::model(|| {
+        let stream = Stream::new();
+        let bad = stream.launch(true);
+        let other = stream.clone();
+        let waiting = thread::spawn(move || other.wait());
+        // As whoever reads the memory.
+        stream.look(std::slice::from_ref(&bad));
+        let good = stream.launch(false);
+        waiting.join().unwrap();
+        stream.wait();
+        assert!(bad.has_failed() && !good.has_failed());
     });
 }

@@ -1,5 +1,4 @@
-//! What comes of a panic in a kernel, and of text that it prints. On a GPU text is the device's, and a panic that of all
-//! work that may have failed, so each case runs in a process of its own.
+//! What comes of a panic in a kernel, and of text that it prints. Text is the device's, so each case runs in a process of its own.
 
 use std::sync::{Arc, Mutex};
 

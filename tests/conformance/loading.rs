@@ -192,7 +192,11 @@ fn a_rust_kernel_is_also_a_foreign_one(device: &Device) -> Outcome {
     let mut y = stream.upload(&[10.0_f32; 3])?;
     saxpy.launch(&stream, Grid::cover(3), (2.0, &x, &mut y))?;
     elementwise::saxpy(&stream, Grid::cover(3), 2.0, &x, &mut y)?;
-    expect("elements", stream.download(&y)?, vec![14.0, 18.0, 22.0])
+    expect("elements", stream.download(&y)?, vec![14.0, 18.0, 22.0])?;
+    saxpy.launch(&stream, Grid::cover(3), (2.0, x.slice(..1)?, &mut y))?;
+    let panicked =
+        expect_error("a short slice", stream.synchronize(), |it| matches!(it, Error::KernelPanic { .. }))?;
+    names(&panicked, &["the len is 1 but the index is"])
 }
 
 fn foreign_arguments_are_checked(device: &Device) -> Outcome {

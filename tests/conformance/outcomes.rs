@@ -1,5 +1,5 @@
-//! Who is told of a kernel's failure, and that nobody reads what it has left as a result. On a GPU a failure is that of
-//! all work that may have failed, so each case runs in a process of its own.
+//! Who is told of a kernel's failure, and that nobody reads what it has left as a result. The device tells of all failures, so
+//! each case runs in a process of its own.
 
 use std::fmt::Debug;
 
@@ -29,7 +29,8 @@ apart! {
     who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_is_not
     a_failure_is_told_once_by_its_stream_and_once_by_the_device
     failures_of_two_streams_at_once_are_told_to_both
-    work_that_cannot_have_failed_is_no_error
+    work_that_has_not_failed_is_no_error
+    who_waits_for_a_point_before_a_failed_launch_is_not_told_of_it
 }
 
 const LENGTH: usize = 8;
@@ -227,19 +228,36 @@ fn failures_of_two_streams_at_once_are_told_to_both(device: &Device) -> Outcome 
     Ok(())
 }
 
-fn work_that_cannot_have_failed_is_no_error(device: &Device) -> Outcome {
-    let (failing, other) = (device.new_stream()?, device.new_stream()?);
+fn work_that_has_not_failed_is_no_error(device: &Device) -> Outcome {
+    let (failing, other, not_waited_for) = (device.new_stream()?, device.new_stream()?, device.new_stream()?);
     let mut before = other.upload(&[1_u32; LENGTH])?;
     work::unlucky(&other, Grid::cover(LENGTH), &mut before)?;
     other.synchronize()?;
     let mut beside = other.zeros::<u32>(LENGTH)?;
     increment(&other, &mut beside)?; // it has no way to panic
+    let mut at_once = not_waited_for.upload(&[1_u32; LENGTH])?;
+    work::unlucky(&not_waited_for, Grid::cover(LENGTH), &mut at_once)?;
     let _y = broken(&failing)?;
     failed("the stream", failing.synchronize())?;
     other.synchronize()?;
+    not_waited_for.synchronize()?;
+    expect("what ran at the same time", other.download(&at_once)?, vec![1; LENGTH])?;
     expect("what had ended before", other.download(&before)?, vec![1; LENGTH])?;
     expect("what cannot fail", other.download(&beside)?, vec![1; LENGTH])?;
     let mut after = failing.upload(&[1_u32; LENGTH])?;
     work::unlucky(&failing, Grid::cover(LENGTH), &mut after)?;
     expect("what came after", failing.download(&after)?, vec![1; LENGTH])
+}
+
+fn who_waits_for_a_point_before_a_failed_launch_is_not_told_of_it(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut before = stream.upload(&[1_u32; LENGTH])?;
+    work::unlucky(&stream, Grid::cover(LENGTH), &mut before)?;
+    let (point, copy) = (stream.completed()?, stream.download_async(&before, device.pinned_zeros(LENGTH)?)?);
+    let after = broken(&stream)?;
+    failed("what the failed launch wrote", device.new_stream()?.download(&after))?;
+    pollster::block_on(point)?;
+    expect("what came before", copy.wait()?.to_vec(), vec![1; LENGTH])?;
+    failed("the stream", stream.synchronize())?;
+    expect("what came before, later", stream.download(&before)?, vec![1; LENGTH])
 }

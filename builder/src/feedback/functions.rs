@@ -28,6 +28,13 @@ pub(super) enum Kind<'a> {
     Other,
 }
 
+impl<'a> Kind<'a> {
+    /// The name of a function that is defined here.
+    pub(super) fn definition(self) -> Option<&'a str> {
+        if let Kind::Definition(name) = self { Some(name) } else { None }
+    }
+}
+
 impl<'a> Functions<'a> {
     pub(super) fn parse(text: &'a str) -> Self {
         let mut items = Vec::new();

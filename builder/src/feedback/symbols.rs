@@ -2,8 +2,8 @@
 //! they are there where something uses them, and nowhere else. It must not know what they hold.
 
 /// The variables, and the value of each before the host sets it; `None` is 1 or 0, by `describes`.
-const VARIABLES: [(&str, Option<u64>); 3] =
-    [("__ferrogrid_failure", Some(0)), ("__ferrogrid_output", Some(0)), ("__ferrogrid_formatters", None)];
+const VARIABLES: [(&str, Option<u64>); 2] =
+    [("__ferrogrid_output", Some(0)), ("__ferrogrid_formatters", None)];
 
 /// The text with those variables defined whose names it still uses, and without the rest.
 pub(super) fn define(text: &str, describes: bool) -> String {

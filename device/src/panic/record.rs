@@ -8,30 +8,33 @@ use core::ptr::with_exposed_provenance_mut;
 use crate::failure::*;
 use crate::message::{Arguments, Sink, each_word, send};
 
-unsafe extern "C" {
-    /// [`FAILURE_SYMBOL`]; the build step defines it in the PTX, and the host sets it before any launch.
-    static __ferrogrid_failure: u64;
-}
-
-/// The failure record. Whoever has claimed it writes to it.
+/// The failure record of a launch. Whoever has claimed it writes to it.
 ///
 /// The record is written through raw pointers, each field as a volatile store: the host reads it, and
 /// other threads of the device look at its state.
 pub(super) struct Record(*mut FailureRecord);
 
 impl Record {
-    /// The record that the module was told of, whoever has claimed it.
+    /// The record that the launch was given, whoever has claimed it.
     #[inline(always)]
-    fn of_module() -> Option<Record> {
-        // SAFETY: the symbol is a `u64` of the module that nothing writes to while kernels run.
-        let address = unsafe { __ferrogrid_failure };
+    fn of_launch() -> Option<Record> {
+        let address: u64;
+        // SAFETY: reading a parameter has no precondition. Its name is [`RECORD_PARAMETER`]: the build step adds it to
+        // every function that this ends up in.
+        unsafe {
+            asm!(
+                "ld.param.b64 {address}, [__ferrogrid_record];",
+                address = out(reg64) address,
+                options(pure, nomem, nostack)
+            );
+        }
         (address != 0).then(|| Record(with_exposed_provenance_mut(address as usize)))
     }
 
     /// The record, if no thread has claimed it; else this ends the thread. Without a record it traps.
     #[inline(always)]
     pub(super) fn claim() -> Record {
-        let Some(record) = Record::of_module() else {
+        let Some(record) = Record::of_launch() else {
             // SAFETY: `trap` ends the grid.
             unsafe { trap() }
         };
@@ -154,16 +157,16 @@ impl Sink for Body {
     }
 }
 
-/// Whether a thread of the device has panicked, and the host has not seen it yet.
+/// Whether a thread has panicked of this launch, or of another that has the same record.
 pub(crate) fn is_reported() -> bool {
     // SAFETY: the record lives for the rest of the process.
-    Record::of_module()
+    Record::of_launch()
         .is_some_and(|record| unsafe { (&raw const (*record.0).state).read_volatile() } != FREE)
 }
 
 /// Ends the calling thread, which waits in vain for one that has panicked.
 pub(crate) fn give_up() -> ! {
-    if let Some(record) = Record::of_module() {
+    if let Some(record) = Record::of_launch() {
         record.raise_alarm();
     }
     exit()

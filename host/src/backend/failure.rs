@@ -123,6 +123,17 @@ impl Failure {
         self.lock().faults.retain(|(_, fault)| !fault.told_by_device.load(Ordering::Relaxed));
     }
 
+    /// Tells of all but those in `later`: the first stands for those after it, which may come of it.
+    pub(super) fn take_but(&self, later: &[Arc<Fault>]) -> Option<Error> {
+        let is_later = |fault: &Arc<Fault>| later.iter().any(|it| Arc::ptr_eq(it, fault));
+        let mut pending = self.lock();
+        let (left, taken) = pending.faults.drain(..).partition(|(_, fault)| is_later(fault));
+        pending.faults = left;
+        drop(pending);
+        let taken: VecDeque<(u64, Arc<Fault>)> = taken;
+        taken.iter().map(|(_, fault)| fault.tell()).reduce(|first, _| first)
+    }
+
     /// Tells of all.
     pub(super) fn take(&self) -> Option<Error> {
         self.take_until(u64::MAX)

@@ -17,6 +17,7 @@ use std::ptr::{addr_eq, from_ref, null_mut};
 use std::sync::Arc;
 use std::time::Instant;
 
+pub(crate) use cuda::{EndedIntervals, Records};
 pub(crate) use failure::{Failure, Fault};
 pub(crate) use graph::GraphBackend;
 pub(crate) use host_fn::HostFn;
@@ -29,7 +30,6 @@ use crate::event::EventOptions;
 use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
 use crate::kernel::Loaded;
 use crate::stream_options::StreamOptions;
-use crate::writers::Outcome;
 
 /// A device of either backend; devices live as long as the process.
 #[derive(Clone, Copy)]
@@ -128,15 +128,6 @@ impl Hash for DeviceBackend {
     }
 }
 
-/// Finds out whether work on a GPU has panicked that has run, and had one of these outcomes: its record may be that of
-/// another GPU than the one that was waited for, whose memory it wrote.
-pub(crate) fn look_for_panics(outcomes: &[Arc<Outcome>]) -> Result<()> {
-    if outcomes.iter().all(|outcome| outcome.is_settled()) {
-        return Ok(());
-    }
-    cuda::devices()?.iter().try_for_each(cuda::CudaDevice::look_for_panics)
-}
-
 /// A stream of either backend.
 pub(crate) enum StreamBackend {
     Cuda(cuda::CudaStream),
@@ -216,12 +207,12 @@ impl StreamBackend {
         }
     }
 
-    /// Ends the interval of work that may have failed together, before a wait for the stream. Gives those that will
-    /// have run.
-    pub(crate) fn end_interval(&self) -> Vec<Arc<Outcome>> {
+    /// Ends the interval of work that may have failed together, before a wait for a point in the stream; `None` where
+    /// each launch is known by itself.
+    pub(crate) fn end_interval(&self) -> Option<EndedIntervals> {
         match self {
-            StreamBackend::Cuda(stream) => stream.end_interval(),
-            StreamBackend::Cpu(_) | StreamBackend::Recording(_) => Vec::new(),
+            StreamBackend::Cuda(stream) => Some(stream.watch().end(false)),
+            StreamBackend::Cpu(_) | StreamBackend::Recording(_) => None,
         }
     }
 

@@ -47,8 +47,8 @@ impl CopiedParams {
         CopiedParams { values, layout, addresses }
     }
 
-    pub(crate) fn as_ptr(&self) -> *const *const c_void {
-        self.addresses.as_ptr()
+    pub(crate) fn addresses(&self) -> &[*const c_void] {
+        &self.addresses
     }
 }
 

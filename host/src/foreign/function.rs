@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::panic::Location;
 
+use ferrogrid_device::failure::RECORD_PARAMETER;
 use ferrogrid_device::native::Block;
 
 use super::argument::{ForeignArguments, ParameterList};
@@ -67,6 +68,8 @@ struct Entry {
     kernel: Kernel,
     /// `None` where nobody can tell.
     parameters: Option<Vec<Parameter>>,
+    /// Whether it is a kernel in Rust that may panic, and takes the address of a record after its parameters.
+    takes_record: bool,
     static_shared: u32,
     /// Of static and dynamic shared memory together.
     shared_limit: u32,
@@ -86,7 +89,8 @@ impl ForeignFunction {
         let shared_limit = device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
         let sizes: Option<Vec<usize>> =
             declared.map(|declared| declared.iter().map(|parameter| parameter.size).collect());
-        let parameters = merge(loaded.parameter_sizes(sizes.as_deref())?, declared);
+        let mut parameters = merge(loaded.parameter_sizes(sizes.as_deref())?, declared);
+        let takes_record = parameters.as_mut().is_some_and(take_record);
         let name: &'static str = String::from(name).leak();
         let kernel = Kernel::new(KernelDescriptor {
             name,
@@ -109,6 +113,7 @@ impl ForeignFunction {
             loaded,
             kernel,
             parameters,
+            takes_record,
             static_shared: attributes.static_shared_memory,
             shared_limit: shared_limit.unsigned_abs(),
         };
@@ -306,7 +311,7 @@ impl ForeignFunction {
         grid: Grid<R>,
         list: &ParameterList<'_>,
     ) -> Result<()> {
-        let Entry { device, loaded, kernel, .. } = self.entry;
+        let Entry { device, loaded, kernel, takes_record, .. } = self.entry;
         let inner = stream.inner();
         if inner.device() != device {
             return Err(self.elsewhere(stream));
@@ -323,14 +328,15 @@ impl ForeignFunction {
             access.begin(inner)?;
         }
         match inner.backend() {
-            // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
-            // has been ordered, on this device.
-            StreamBackend::Cuda(cuda) => profile::observe(inner, Work::Kernel { kernel, shape }, || unsafe {
-                cuda.launch_function(*loaded, kernel, &shape, self.attributes, list.addresses())?;
-                cuda.name_writers(list.accesses().map(Access::effect), None);
-                Ok(())
+            StreamBackend::Cuda(cuda) => profile::observe(inner, Work::Kernel { kernel, shape }, || {
+                let effects = list.accesses().map(Access::effect);
+                cuda.watched(*takes_record, list.addresses(), effects, |params| {
+                    // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
+                    // has been ordered, on this device.
+                    unsafe { cuda.launch_function(*loaded, kernel, &shape, self.attributes, params) }
+                })
             }),
-            // SAFETY: as above; the memory is that of the graph.
+            // SAFETY: the parameters are the kernel's; the memory is that of the graph.
             StreamBackend::Recording(recording) => unsafe {
                 recording.launch_foreign(self.prepared(), kernel, shape, self.attributes, list)
             },
@@ -349,8 +355,7 @@ impl ForeignFunction {
     }
 
     fn prepared(&self) -> Prepared {
-        // What it may do on its own, nobody is told of.
-        Prepared { function: self.entry.loaded.raw(), may_panic: false }
+        Prepared { function: self.entry.loaded.raw(), may_panic: self.entry.takes_record }
     }
 }
 
@@ -360,6 +365,11 @@ fn merge(sizes: Option<Vec<usize>>, declared: Option<&[Parameter]>) -> Option<Ve
     let name = |index: usize| declared?.get(index)?.name.clone();
     let parameter = |(index, size)| Parameter { name: name(index), size };
     Some(sizes.into_iter().enumerate().map(parameter).collect())
+}
+
+/// Takes the record's address out of the parameters, which Ferrogrid gives itself; whether it is there.
+fn take_record(parameters: &mut Vec<Parameter>) -> bool {
+    parameters.pop_if(|last| last.name.as_deref() == Some(RECORD_PARAMETER)).is_some()
 }
 
 /// Stands where a kernel of this program has its native body; foreign functions exist on GPUs only.
@@ -385,6 +395,14 @@ mod tests {
 
     fn named(name: &str, size: usize) -> Parameter {
         Parameter { name: Some(name.into()), size }
+    }
+
+    #[test]
+    fn the_address_of_a_record_is_no_parameter_of_the_user() {
+        let mut parameters = vec![named("a", 4), named("__ferrogrid_record", 8)];
+        assert!(take_record(&mut parameters));
+        assert_eq!(parameters, [named("a", 4)]);
+        assert!(!take_record(&mut parameters) && !take_record(&mut Vec::new()));
     }
 
     #[test]

@@ -88,8 +88,7 @@ impl Capture<'_, '_> {
     /// [`Capture::if_node`].
     ///
     /// A panic of a kernel in the body ends the loop after that run of it, and the loops around it; it is reported at the
-    /// next synchronisation. On a GPU a kernel that panics elsewhere on the device ends the loops that run meanwhile as
-    /// well: after an [`Error::KernelPanic`](crate::Error::KernelPanic), launch them again.
+    /// next synchronisation.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

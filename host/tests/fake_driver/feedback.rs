@@ -1,30 +1,30 @@
-//! What kernels tell the host through the variables of their module: panics and printed text, written here
-//! as device code would. It must not know when.
+//! What kernels tell the host: panics, through the record that their launch was given, and text, through a variable of
+//! their module; written here as device code would. It must not know when.
 //!
 //! SAFETY: as in `libcuda.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The variables of a module through which kernels tell the host of panics and printed text.
-pub(crate) static FAILURE: AtomicU64 = AtomicU64::new(0);
+/// The variable of a module through which kernels print.
 pub(crate) static OUTPUT: AtomicU64 = AtomicU64::new(0);
 
 /// As a thread that panics does: a bounds check of index 7 and length 5.
-pub(crate) fn panic_as_kernels_do() {
-    panic(1, 7, 5);
+pub(crate) fn panic_as_kernels_do(record: usize) {
+    panic(record, 1, 7, 5);
 }
 
 /// As a thread that panics with a constant message does. The message stays, as those of modules do.
-pub(crate) fn panic_with(message: String) {
+pub(crate) fn panic_with(record: usize, message: String) {
     let message: &'static str = message.leak();
-    panic(2, message.as_ptr() as u64, message.len() as u64);
+    panic(record, 2, message.as_ptr() as u64, message.len() as u64);
 }
 
 /// What a thread that panics does, from `FailureRecord`'s layout: into a free record it writes a panic of that kind at
 /// `src/kernels.rs:33:9`, in block (1, 0, 0), thread (2, 0, 0).
-fn panic(kind: u32, first: u64, second: u64) {
+fn panic(record: usize, kind: u32, first: u64, second: u64) {
     const FILE: &str = "src/kernels.rs";
-    let record = FAILURE.load(Ordering::Relaxed) as *mut u32;
+    assert_ne!(record, 0, "a kernel that may panic is given a record");
+    let record = record as *mut u32;
     if unsafe { *record } != 0 {
         return;
     }

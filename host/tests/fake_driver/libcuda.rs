@@ -234,23 +234,27 @@ fn copy(target: usize, source: usize, bytes: usize, stream: Pointer) -> Result<(
 const SAXPY: usize = 0x5a;
 const MIX: usize = 0x5b;
 const FAIL: usize = 0x5c;
+/// The bit of those that are given a record.
+const RECORD: usize = 0x100;
 
 /// A launch of one of the kernels, which take a number and two slices.
 fn launch(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
     let threads: u64 = shape.iter().map(|&n| u64::from(n)).product();
     let param = |index: usize| unsafe { *params.add(index) };
+    let record = |own: usize| if function & RECORD == 0 { 0 } else { unsafe { *param(own).cast::<usize>() } };
+    let function = function & !RECORD;
     if function == FAIL {
         let (factor, number): (u32, u32) = unsafe { (*param(0).cast(), *param(1).cast()) };
         let (x, y, len): (usize, usize, usize) =
             unsafe { (*param(2).cast(), *param(4).cast(), *param(5).cast()) };
-        return Work::Mix { factor, x, y, len, failure: number };
+        return Work::Mix { factor, x, y, len, failure: number, record: record(6) };
     }
     let (x, y, len): (usize, usize, usize) =
         unsafe { (*param(1).cast(), *param(3).cast(), *param(4).cast()) };
     let len = len.min(threads as usize);
     match function {
-        SAXPY => Work::Saxpy { a: unsafe { *param(0).cast() }, x, y, len },
-        MIX => Work::Mix { factor: unsafe { *param(0).cast() }, x, y, len, failure: 0 },
+        SAXPY => Work::Saxpy { a: unsafe { *param(0).cast() }, x, y, len, record: record(5) },
+        MIX => Work::Mix { factor: unsafe { *param(0).cast() }, x, y, len, failure: 0, record: record(5) },
         other => panic!("function {other:#x}"),
     }
 }
@@ -465,7 +469,7 @@ call! { bound:
         loading::note_text(unsafe { *module }, text);
         Ok(())
     }
-    fn cuModuleGetFunction(function: *mut usize, _module: usize, name: *const c_char) {
+    fn cuModuleGetFunction(function: *mut usize, module: usize, name: *const c_char) {
         let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
         let known = match name.split_once('_') {
             Some(("saxpy", _)) => SAXPY,
@@ -473,7 +477,8 @@ call! { bound:
             Some(("fail", _)) => FAIL,
             _ => return Err(500),
         };
-        unsafe { *function = known };
+        let record = if loading::takes_record(module, name) { RECORD } else { 0 };
+        unsafe { *function = known | record };
         Ok(())
     }
     fn cuMemcpyHtoD_v2(target: u64, source: *const u8, bytes: usize) {

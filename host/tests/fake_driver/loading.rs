@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::*;
-use crate::feedback::{FAILURE, OUTPUT};
+use crate::feedback::OUTPUT;
 
 /// The sizes of the parameters of `saxpy_*`.
 #[cfg(not(without_param_info))]
@@ -84,6 +84,12 @@ pub(crate) fn note_text(module: usize, text: String) {
 fn has_variable(module: usize, name: &str) -> bool {
     let definition = format!(".visible .global .align 8 .u64 {name} = 0;\n");
     TEXTS.lock().unwrap().get_or_insert_default().get(&module).is_none_or(|text| text.contains(&definition))
+}
+
+/// Whether the text of `module` says that the entry point takes a record.
+pub(crate) fn takes_record(module: usize, entry: &str) -> bool {
+    let head = format!(".entry {entry}(\n\t.param .u64 __ferrogrid_record\n)");
+    TEXTS.lock().unwrap().get_or_insert_default().get(&module).is_some_and(|text| text.contains(&head))
 }
 
 fn words(target: usize, text: &CStr) {
@@ -187,7 +193,6 @@ call! { bound:
         let variable = match name {
             "weights" => (weights(), 40),
             "odd" => (weights(), 7),
-            "__ferrogrid_failure" if has_variable(module, name) => (FAILURE.as_ptr() as u64, 8),
             "__ferrogrid_output" if has_variable(module, name) => (OUTPUT.as_ptr() as u64, 8),
             _ => {
                 log(&format!("refused symbol {name}"));

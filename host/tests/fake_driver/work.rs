@@ -55,6 +55,7 @@ pub(crate) enum Work {
         x: usize,
         y: usize,
         len: usize,
+        record: usize,
     },
     /// y <- y * factor + x; panics first if `failure` is not 0
     Mix {
@@ -63,6 +64,7 @@ pub(crate) enum Work {
         y: usize,
         len: usize,
         failure: u32,
+        record: usize,
     },
     Free {
         pointer: usize,
@@ -213,9 +215,9 @@ impl State {
                     self.run(Work::Fill { target, pattern, count: width });
                 }
             }
-            Work::Saxpy { a, x, y, len } => unsafe {
+            Work::Saxpy { a, x, y, len, record } => unsafe {
                 if setting("panic").is_some_and(|value| value.parse() == Ok(a)) {
-                    panic_as_kernels_do();
+                    panic_as_kernels_do(record);
                 }
                 for number in 0..number("print", 0) {
                     print_as_kernels_do(if number % 2 == 0 { "even\n" } else { "odd\n" });
@@ -225,9 +227,9 @@ impl State {
                     *y += a * *(x as *const f32).add(index);
                 }
             },
-            Work::Mix { factor, x, y, len, failure } => unsafe {
+            Work::Mix { factor, x, y, len, failure, record } => unsafe {
                 if failure != 0 {
-                    panic_with(format!("failure {failure}"));
+                    panic_with(record, format!("failure {failure}"));
                 }
                 for index in 0..len {
                     let y = (y as *mut u32).add(index);

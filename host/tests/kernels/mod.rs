@@ -14,12 +14,14 @@ use ferrogrid_host::__private::{
 use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream};
 
 /// The PTX of kernels that may panic and print.
-macro_rules! variables {
-    ($text:literal) => {
+macro_rules! ptx {
+    ($head:literal) => {
         concat!(
-            $text,
-            ".visible .global .align 8 .u64 __ferrogrid_failure = 0;\n",
-            ".visible .global .align 8 .u64 __ferrogrid_output = 0;\n"
+            $head,
+            ".visible .global .align 8 .u64 __ferrogrid_output = 0;\n",
+            ".visible .entry saxpy_5eed(\n\t.param .u64 __ferrogrid_record\n)\n",
+            ".visible .entry mix_5eed(\n\t.param .u64 __ferrogrid_record\n)\n",
+            ".visible .entry fail_5eed(\n\t.param .u64 __ferrogrid_record\n)\n",
         )
     };
 }
@@ -27,9 +29,9 @@ macro_rules! variables {
 static IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
     id: 0x5eed,
     codes: &[
-        ("sm_75", 6, 3, variables!("// PTX for sm_75\n.version 6.3\n.target sm_75\n"), &[]),
-        ("sm_90", 7, 8, variables!("// PTX for sm_90\n.version 7.8\n.target sm_90\n"), &[]),
-        ("sm_90a", 8, 0, variables!("// PTX for sm_90a\n.version 8.0\n.target sm_90a\n"), &[]),
+        ("sm_75", 6, 3, ptx!("// PTX for sm_75\n.version 6.3\n.target sm_75\n"), &[]),
+        ("sm_90", 7, 8, ptx!("// PTX for sm_90\n.version 7.8\n.target sm_90\n"), &[]),
+        ("sm_90a", 8, 0, ptx!("// PTX for sm_90a\n.version 8.0\n.target sm_90a\n"), &[]),
     ],
 }];
 const ENTRIES: Entries =

@@ -173,7 +173,7 @@ impl Launch {
             .in_clusters_of(self.shape.cluster);
         let entry = kernel.descriptor().cpu;
         // SAFETY: the caller vouches for the parameters, and that each block of the launch runs once.
-        let result = catch(|| unsafe { entry(&block, self.params.as_ptr()) });
+        let result = catch(|| unsafe { entry(&block, self.params.addresses().as_ptr()) });
         if let Err(caught) = result {
             return Err(caught.into_error(kernel, block.block_idx(), block.last_thread()));
         }

@@ -6,7 +6,7 @@
 //! users need not know of it.
 //!
 //! A thread that panics does not get to the place where it would end the loop that it is in. So a loop ends, too,
-//! once any thread of the device has panicked since it began: it would run for ever otherwise, with nobody told.
+//! once any thread of the graph has panicked since it began: it would run for ever otherwise, with nobody told.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_ref, null_mut};
@@ -14,6 +14,7 @@ use std::ptr::{from_ref, null_mut};
 use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUcontext, CUfunction, CUgraph};
 
 use super::device::{CudaDevice, Handle, address};
+use super::feedback::Lent;
 use super::foreign::LoadedModule;
 use crate::error::{Error, Result};
 use crate::foreign::{Image, JitOptions};
@@ -148,16 +149,11 @@ pub(super) fn create(device: &CudaDevice, graph: CUgraph) -> Result<u64> {
 pub(super) struct SetterArguments([u64; 4]);
 
 impl SetterArguments {
-    /// For the condition `handle` of `node`, whose graph keeps a word for each of its conditions from `kept` on.
-    pub(super) fn new(
-        device: &CudaDevice,
-        handle: u64,
-        node: &ConditionalNode,
-        kept: Address,
-    ) -> Result<Self> {
+    /// For the condition `handle` of `node`, whose graph keeps a word for each of its conditions from `kept` on, and
+    /// has `record`.
+    pub(super) fn new(handle: u64, node: &ConditionalNode, kept: Address, record: &Lent) -> Self {
         let before = address(kept.0) + (node.number * size_of::<u64>()) as u64;
-        let alarm = device.feedback().alarm(device)?;
-        Ok(SetterArguments([handle, address(node.condition.0), alarm, before]))
+        SetterArguments([handle, address(node.condition.0), record.alarm(), before])
     }
 
     /// The addresses of the arguments, which are good as long as they are.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
@@ -16,13 +16,12 @@ use super::module::Module;
 use super::peer::Peers;
 use super::pool::{self, PoolHandle};
 use super::stream::CudaStream;
-use super::watch::{Ended, Watches};
+use super::watch::Watches;
 use crate::device::MemoryInfo;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::grid::Limits;
 use crate::output::Sink;
 use crate::stream_options::StreamOptions;
-use crate::writers::Outcome;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
 /// loaded in it: nothing that refers to them can outlive them.
@@ -279,7 +278,7 @@ impl CudaDevice {
 
     fn enlist(&self, stream: CudaStream) -> CudaStream {
         self.watches.add(stream.watch());
-        self.look_after_gone();
+        self.watches.settle_gone();
         stream
     }
 
@@ -297,18 +296,18 @@ impl CudaDevice {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.bind()?;
         let watches = self.watches.all();
-        let ended: Vec<Ended> = watches.iter().map(|watch| watch.end_interval()).collect();
+        let ended: Vec<_> = watches.iter().map(|watch| watch.end(true)).collect();
         // SAFETY: a context is bound.
         let code = unsafe { self.driver.context_synchronize() };
         self.check(code, "cuCtxSynchronize", &self.to_string())?;
-        let intervals: Vec<_> = ended.iter().flat_map(|ended| ended.intervals()).cloned().collect();
-        self.look_for_panic(&intervals)?;
-        for (watch, ended) in watches.iter().zip(ended) {
-            watch.forget(ended);
+        self.show_output()?;
+        for (watch, ended) in watches.iter().zip(&ended) {
+            watch.settle(ended)?;
+            watch.note_inherited();
             watch.recent().clear();
         }
-        let told = self.watches.tell(&watches);
-        self.watches.forget_gone();
+        let told = Watches::tell(&watches);
+        self.watches.settle_gone();
         told.map_or(Ok(()), Err)
     }
 
@@ -329,35 +328,15 @@ impl CudaDevice {
         &self.watches
     }
 
-    /// Shows what kernels have printed, and looks for a panic; called after waiting. `ended` have run.
+    /// Shows what kernels have printed; called after waiting.
     #[inline]
-    pub(super) fn look_for_panic(&self, ended: &[Arc<Outcome>]) -> Result<()> {
-        self.feedback.show(self)?;
-        if ended.is_empty() && !self.watches.search().is_needed(|| self.feedback.is_quiet()) {
-            return Ok(());
-        }
-        self.watches.look(ended, || self.feedback.take(self))
-    }
-
-    /// Looks for a panic of work that somebody else has waited for.
-    pub(crate) fn look_for_panics(&self) -> Result<()> {
-        self.look_for_panic(&[])
-    }
-
-    /// Finds out how the work of streams has ended that are gone.
-    fn look_after_gone(&self) {
-        let gone = self.watches.end_gone();
-        let intervals: Vec<_> = gone.iter().flat_map(|(_, ended)| ended.intervals()).cloned().collect();
-        // A device that cannot be asked says so to those who wait.
-        if !intervals.is_empty() && self.look_for_panic(&intervals).is_ok() {
-            gone.into_iter().for_each(|(watch, ended)| watch.forget(ended));
-            self.watches.forget_gone();
-        }
+    pub(super) fn show_output(&self) -> Result<()> {
+        self.feedback.show(self)
     }
 
     pub(crate) fn deliver_output(&self) {
         // A context that cannot be bound is told of by the call that needs it.
-        let _ = self.feedback.show(self);
+        let _ = self.show_output();
     }
 
     pub(crate) fn set_output(&self, sink: Option<Sink>) {

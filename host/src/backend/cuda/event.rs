@@ -96,7 +96,7 @@ impl CudaEvent {
 
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.wait_unheard()?;
-        self.device.look_for_panic(&[])
+        self.device.show_output()
     }
 
     /// Waits, and leaves what kernels have to say to the next who asks.

@@ -1,11 +1,11 @@
-//! What device code tells the host while kernels run: the first panic, and printed text. Both are in
-//! page-locked host memory that modules find through a variable of theirs; the host looks after it has
-//! waited for the device. It must not know who waits for what.
+//! What device code tells the host while kernels run: panics, and printed text. Both are in page-locked host memory:
+//! a launch that may panic is given the address of a record, and modules find the buffer of texts through a variable of
+//! theirs. The host looks after it has waited for the device. It must not know who waits for what.
 
 mod addresses;
+mod lent;
 mod panic;
 mod print;
-mod reach;
 mod suspects;
 
 use std::ffi::{CString, c_uint, c_void};
@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::CUmodule;
-use ferrogrid_device::failure::{FAILURE_SYMBOL, FailureRecord};
+use ferrogrid_device::failure::{FailureRecord, RECORD_PARAMETER};
 use ferrogrid_device::output::OUTPUT_SYMBOL;
 
+pub(super) use self::lent::Lent;
 use self::panic::PanicRecord;
 use self::print::PrintBuffer;
-pub(super) use self::reach::Reach;
 use super::device::CudaDevice;
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchedKernel, Result};
 use crate::kernel::Kernel;
 use crate::output::Output;
 
@@ -33,7 +33,8 @@ const DEFAULT_CAPACITY: usize = 1 << 20;
 
 /// The feedback of one device.
 pub(super) struct Feedback {
-    record: OnceLock<Result<PanicRecord>>,
+    /// Those that nobody has been lent.
+    records: Mutex<Vec<PanicRecord>>,
     buffer: OnceLock<Result<PrintBuffer>>,
     /// The bytes that the print buffer gets when it is made.
     capacity: AtomicUsize,
@@ -57,7 +58,7 @@ unsafe impl Sync for Mapped {}
 impl Feedback {
     pub(super) fn new() -> Self {
         Feedback {
-            record: OnceLock::new(),
+            records: Mutex::new(Vec::new()),
             buffer: OnceLock::new(),
             capacity: AtomicUsize::new(DEFAULT_CAPACITY),
             output: Output::new(),
@@ -88,13 +89,9 @@ impl Feedback {
     }
 
     /// Tells a freshly loaded module of `device`, whose context is bound, where to write. `ptx` is the module's text, or
-    /// that of which its machine code was made. Modules that neither panic with a message nor print have no such
-    /// variables, and are not asked for them: to tools that watch the driver that would be an error of the program.
+    /// that of which its machine code was made. A module that does not print has no such
+    /// variable, and is not asked for it: to tools that watch the driver that would be an error of the program.
     pub(super) fn connect(&self, device: &CudaDevice, module: CUmodule, ptx: &str) -> Result<()> {
-        if defines(ptx, FAILURE_SYMBOL) {
-            let variable = variable(device, module, FAILURE_SYMBOL)?;
-            set(device, variable, self.record(device)?.address())?;
-        }
         if defines(ptx, OUTPUT_SYMBOL) {
             let variable = variable(device, module, OUTPUT_SYMBOL)?;
             let make = || PrintBuffer::new(device, self.capacity.load(Ordering::Relaxed));
@@ -104,14 +101,21 @@ impl Feedback {
         Ok(())
     }
 
-    /// The address of the count of threads that have panicked, or given up because others have, on `device`, whose
-    /// context is bound.
-    pub(super) fn alarm(&self, device: &CudaDevice) -> Result<u64> {
-        self.record(device).map(PanicRecord::alarm)
+    /// A free record of `device`.
+    fn lend(&self, device: &CudaDevice) -> Result<PanicRecord> {
+        let mut free = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(record) = free.pop() {
+            return Ok(record);
+        }
+        device.bind()?;
+        let [record, rest @ ..] = PanicRecord::several(device)?;
+        free.extend(rest);
+        Ok(record)
     }
 
-    fn record(&self, device: &CudaDevice) -> Result<&PanicRecord> {
-        self.record.get_or_init(|| PanicRecord::new(device)).as_ref().map_err(Error::clone)
+    fn take_back(&self, record: PanicRecord) {
+        record.clear();
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
     }
 
     /// Shows what has been printed on `device`.
@@ -126,29 +130,25 @@ impl Feedback {
         Ok(())
     }
 
-    /// Whether no thread of the device has panicked, or is about to say so.
-    #[inline]
-    pub(super) fn is_quiet(&self) -> bool {
-        self.record.get().is_none_or(|record| record.as_ref().is_ok_and(PanicRecord::is_free))
-    }
-
-    /// The panic in the record, if there is one, which is free then for the next. Waits for a thread that is writing it:
-    /// others that panic meanwhile leave nothing else.
-    #[cold]
-    pub(super) fn take(&self, device: &CudaDevice) -> Result<Option<Error>> {
-        let Some(Ok(record)) = self.record.get() else { return Ok(None) };
+    /// The panic in `record`, if there is one. Waits for a thread that is writing it. `recent` are the launches that
+    /// may have been given the record.
+    fn panic_in(
+        &self,
+        record: &PanicRecord,
+        device: &CudaDevice,
+        recent: &[LaunchedKernel],
+    ) -> Result<Option<Error>> {
+        if record.is_free() {
+            return Ok(None);
+        }
         while record.is_being_written() {
             // A device that has failed meanwhile says so.
             device.memory_info()?;
             std::thread::yield_now();
         }
-        if record.is_free() {
-            return Ok(None);
-        }
         device.bind()?;
-        let Some(panic) = record.take(device) else { return Ok(None) };
-        let (kernel, launched) =
-            suspects::find(&self.loaded(), &device.recent_launches(), &panic.file, panic.line);
+        let Some(panic) = record.read(device) else { return Ok(None) };
+        let (kernel, launched) = suspects::find(&self.loaded(), recent, &panic.file, panic.line);
         Ok(Some(Error::KernelPanic {
             kernel,
             launched,
@@ -160,6 +160,12 @@ impl Feedback {
             thread: panic.thread,
         }))
     }
+}
+
+/// Whether the entry point of that name in `ptx` is given a record: whether it may panic.
+pub(super) fn takes_record(ptx: &str, entry: &str) -> bool {
+    let head = ptx.split_once(&format!(".entry {entry}(")).and_then(|(_, rest)| rest.split(')').next());
+    head.is_some_and(|parameters| parameters.contains(RECORD_PARAMETER))
 }
 
 /// Whether `ptx` defines the variable `symbol`, in the words of the build step, which writes each definition on a line of
@@ -190,6 +196,11 @@ fn set(device: &CudaDevice, variable: u64, value: u64) -> Result<()> {
 }
 
 impl Mapped {
+    /// What is `offset` bytes further on; inside the memory.
+    fn at(self, offset: usize) -> Self {
+        Mapped { host: self.host.wrapping_add(offset), device: self.device + offset as u64 }
+    }
+
     /// `bytes` of zeros, for the rest of the process: kernels may write to them whenever they run.
     fn allocate(device: &CudaDevice, bytes: usize) -> Result<Self> {
         let driver = device.driver();
@@ -216,18 +227,27 @@ mod tests {
 
     #[test]
     fn variables_are_found_where_they_are_defined() {
-        const DEFINED: &str = ".visible .global .align 8 .u64 __ferrogrid_failure = 0;\n";
+        const DEFINED: &str = ".visible .global .align 8 .u64 __ferrogrid_output = 0;\n";
         let with = |line: &str| format!(".version 7.0\n{line}.visible .entry k()\n{{\n\tret;\n}}\n");
-        assert!(defines(&with(DEFINED), FAILURE_SYMBOL));
-        assert!(defines(DEFINED, FAILURE_SYMBOL) && !defines(DEFINED, OUTPUT_SYMBOL));
+        assert!(defines(&with(DEFINED), OUTPUT_SYMBOL));
         for other in [
             "",
-            ".extern .global .align 8 .u64 __ferrogrid_failure;\n",
-            "// .visible .global .align 8 .u64 __ferrogrid_failure = 0;\n",
-            ".visible .global .align 8 .u64 __ferrogrid_failures = 0;\n",
-            "\tld.global.b64 \t%rd1, [__ferrogrid_failure];\n",
+            ".extern .global .align 8 .u64 __ferrogrid_output;\n",
+            "// .visible .global .align 8 .u64 __ferrogrid_output = 0;\n",
+            ".visible .global .align 8 .u64 __ferrogrid_outputs = 0;\n",
+            "\tld.global.b64 \t%rd1, [__ferrogrid_output];\n",
         ] {
-            assert!(!defines(&with(other), FAILURE_SYMBOL), "{other}");
+            assert!(!defines(&with(other), OUTPUT_SYMBOL), "{other}");
+        }
+    }
+
+    #[test]
+    fn kernels_may_panic_that_take_a_record() {
+        let ptx = ".visible .entry adds(\n\t.param .u64 p\n)\n{\n}\n.visible .entry panics(\n\t.param .u64 p,\n\t\
+                   .param .u64 __ferrogrid_record\n)\n{\n}\n.visible .entry none()\n{\n}\n";
+        assert!(takes_record(ptx, "panics"));
+        for entry in ["adds", "none", "panic", "anics", "that_is_not_there"] {
+            assert!(!takes_record(ptx, entry), "{entry}");
         }
     }
 }

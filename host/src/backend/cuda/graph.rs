@@ -15,7 +15,9 @@ use super::attributes::AttributeList;
 use super::condition::{self, ConditionalParams, SetterArguments};
 use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
+use super::feedback::Lent;
 use super::stream::CudaStream;
+use super::watch::with_record;
 use crate::backend::host_fn;
 use crate::error::Result;
 use crate::graph::{
@@ -47,6 +49,8 @@ pub(crate) struct CudaGraph {
     instance: Handle<CUgraphExec>,
     launches: Vec<RecordedLaunch>,
     may_panic: bool,
+    /// What its kernels are given that may panic.
+    record: Arc<Lent>,
 }
 
 /// A graph as the driver has it, and its nodes in the order of recording.
@@ -58,7 +62,8 @@ struct Template {
 
 impl CudaGraph {
     pub(crate) fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address) -> Result<Self> {
-        let template = Template::new(device, nodes, kept)?;
+        let record = Arc::new(Lent::new(device)?);
+        let template = Template::new(device, nodes, kept, &record)?;
         let mut instance = null_mut();
         // SAFETY: `instance` is valid for the call, and the graph is live.
         let code = unsafe { device.driver().graph_instantiate(&mut instance, template.graph.0, 0) };
@@ -69,6 +74,7 @@ impl CudaGraph {
             instance: Handle(instance),
             launches: last_launches(nodes),
             may_panic: may_panic(nodes),
+            record,
         })
     }
 
@@ -86,7 +92,10 @@ impl CudaGraph {
             }
         }
         stream.bind()?;
-        let launching = stream.begin_launch(self.may_panic);
+        // If all launches before have been waited for, none of their panics is one of this.
+        Arc::get_mut(&mut self.record).into_iter().for_each(Lent::clear);
+        let launching = stream.begin_launch(self.may_panic)?;
+        launching.iter().for_each(|launching| launching.add(&self.record));
         let without_waits = stream.without_waits();
         // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
         let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
@@ -107,9 +116,11 @@ impl CudaGraph {
 
     pub(crate) fn set_kernel(&mut self, index: usize, node: &KernelNode) -> Result<()> {
         self.device.bind()?;
-        let (params, handle) = (kernel_params(node), self.template.nodes[index].0);
-        // SAFETY: the handles are live; the parameters are those of the kernel, and the driver copies them.
-        let code = unsafe { self.device.driver().graph_set_kernel(self.instance.0, handle, &params) };
+        let handle = self.template.nodes[index].0;
+        let code = with_kernel_params(node, &self.record, |params| {
+            // SAFETY: the handles are live; the parameters are those of the kernel, and the driver copies them.
+            unsafe { self.device.driver().graph_set_kernel(self.instance.0, handle, params) }
+        });
         self.device.check(code, "cuGraphExecKernelNodeSetParams", &name(node.kernel))
     }
 
@@ -131,7 +142,7 @@ impl CudaGraph {
     }
 
     pub(crate) fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()> {
-        let other = Template::new(self.device, nodes, kept)?;
+        let other = Template::new(self.device, nodes, kept, &self.record)?;
         let mut result = UpdateResult { result: 0, node: null_mut(), from_node: null_mut() };
         // SAFETY: the handles are live, and `result` is valid for the call.
         let code = unsafe { self.device.driver().graph_update(self.instance.0, other.graph.0, &mut result) };
@@ -174,17 +185,19 @@ struct Target<'a> {
     nodes: &'a mut Vec<Handle<CUgraphNode>>,
     /// Where the graph keeps a word for each of its conditions.
     kept: Address,
+    /// What kernels are given that may panic.
+    record: &'a Lent,
 }
 
 impl Template {
-    fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address) -> Result<Self> {
+    fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address, record: &Lent) -> Result<Self> {
         device.bind()?;
         let mut graph = null_mut();
         // SAFETY: `graph` is valid for the call.
         let code = unsafe { device.driver().graph_create(&mut graph, 0) };
         device.check(code, "cuGraphCreate", "")?;
         let mut template = Template { device, graph: Handle(graph), nodes: Vec::with_capacity(nodes.len()) };
-        let mut target = Target { device, graph, nodes: &mut template.nodes, kept };
+        let mut target = Target { device, graph, nodes: &mut template.nodes, kept, record };
         target.add_all(nodes)?;
         Ok(template)
     }
@@ -245,7 +258,7 @@ impl Target<'_> {
     fn add_conditional(&self, node: &ConditionalNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         let handle = condition::create(self.device, self.graph)?;
         let setters = self.device.condition_setters()?;
-        let arguments = SetterArguments::new(self.device, handle, node, self.kept)?;
+        let arguments = SetterArguments::new(handle, node, self.kept, self.record);
         let setter = self.add_setter(setters.begin(), &arguments, after)?;
         let mut params = ConditionalParams::new(node, handle, self.device.context()?);
         let added = self.add_with("cuGraphAddNode", &[setter], |added, graph, after, count| {
@@ -255,7 +268,7 @@ impl Target<'_> {
         let mut nodes = Vec::with_capacity(node.body.len());
         // SAFETY: the driver has just made a node of them.
         let graph = unsafe { params.body() };
-        let mut body = Target { device: self.device, graph, nodes: &mut nodes, kept: self.kept };
+        let mut body = Target { graph, nodes: &mut nodes, ..*self };
         body.add_all(&node.body)?;
         if node.repeat == Repeat::While {
             let all: Vec<CUgraphNode> = body.nodes.iter().map(|node| node.0).collect();
@@ -280,10 +293,12 @@ impl Target<'_> {
     }
 
     fn add_kernel(&self, kernel: &KernelNode, after: &[CUgraphNode]) -> Result<CUgraphNode> {
-        let (driver, params) = (self.device.driver(), kernel_params(kernel));
-        let added = self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
-            // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
-            Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, &params) })
+        let driver = self.device.driver();
+        let added = with_kernel_params(kernel, self.record, |params| {
+            self.add_with("cuGraphAddKernelNode", after, |added, graph, after, count| {
+                // SAFETY: all are valid for the call; the parameters are the kernel's, and the driver copies them.
+                Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, params) })
+            })
         })?;
         for attribute in AttributeList::new(kernel.attributes).as_mut_slice() {
             // SAFETY: the node is live, and the value is that of this attribute; attributes of launches and of kernel
@@ -317,12 +332,11 @@ impl Drop for Template {
     }
 }
 
-/// Whether a panic may keep the graph from doing all of its work: one of its kernels, or one elsewhere on the device,
-/// which ends its loops.
+/// Whether a panic may keep the graph from doing all of its work.
 fn may_panic(nodes: &[Node]) -> bool {
     nodes.iter().any(|node| match &*node.operation {
         Operation::Kernel(kernel) => kernel.prepared.may_panic,
-        Operation::Conditional(node) => node.repeat == Repeat::While || may_panic(&node.body),
+        Operation::Conditional(node) => may_panic(&node.body),
         _ => false,
     })
 }
@@ -353,8 +367,18 @@ fn name(kernel: &Kernel) -> String {
     format!("kernel `{}`", kernel.name())
 }
 
-/// The parameters' addresses are those in `node`.
-fn kernel_params(node: &KernelNode) -> CUDA_KERNEL_NODE_PARAMS {
+/// Calls `call` with the node's parameters, and the address of `record` behind those of a kernel that may panic.
+fn with_kernel_params<T>(
+    node: &KernelNode,
+    record: &Lent,
+    call: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> T,
+) -> T {
+    let call = |params: &[*const c_void]| call(&kernel_params(node, params));
+    let params = node.params.addresses();
+    if node.prepared.may_panic { with_record(params, &record.address(), call) } else { call(params) }
+}
+
+fn kernel_params(node: &KernelNode, params: &[*const c_void]) -> CUDA_KERNEL_NODE_PARAMS {
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (node.shape.grid, node.shape.block);
     CUDA_KERNEL_NODE_PARAMS {
         func: node.prepared.function.cast(),
@@ -366,7 +390,7 @@ fn kernel_params(node: &KernelNode) -> CUDA_KERNEL_NODE_PARAMS {
         blockDimZ: block_z,
         // Within the device's limit.
         sharedMemBytes: node.shape.shared_bytes as c_uint,
-        kernelParams: node.params.as_ptr().cast_mut().cast(),
+        kernelParams: params.as_ptr().cast_mut().cast(),
         extra: null_mut(),
         kern: null_mut(),
         ctx: null_mut(),

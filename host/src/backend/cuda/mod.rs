@@ -38,3 +38,4 @@ pub(crate) use ipc::IpcMemory;
 pub(crate) use link::{CudaLinker, LinkInput};
 pub(crate) use properties::driver_version;
 pub(crate) use stream::CudaStream;
+pub(crate) use watch::{EndedIntervals, Records};

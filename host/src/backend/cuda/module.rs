@@ -4,12 +4,11 @@
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::fmt::Write;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::Arc;
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 
 use super::device::{CudaDevice, Handle, option_value};
-use super::feedback::Reach;
+use super::feedback::takes_record;
 use crate::error::{Error, Result};
 use crate::foreign::Image;
 use crate::image::{ModuleImage, Ptx};
@@ -19,16 +18,16 @@ use crate::kernel::{Kernel, Loaded};
 const LOG_BYTES: usize = 16 * 1024;
 
 /// A module that is loaded.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(super) struct Module {
     raw: Handle<CUmodule>,
-    /// Which of its kernels may panic.
-    reach: Arc<Reach>,
+    /// Its text, or that of which its machine code was made.
+    ptx: &'static str,
 }
 
 /// The function of `kernel` on `device`, whose context is bound.
 pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<Loaded> {
-    let Module { raw: Handle(module), reach } = module(device, kernel.descriptor().image, kernel.name())?;
+    let Module { raw: Handle(module), ptx } = module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
     let mut function = null_mut();
     // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
@@ -41,7 +40,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
     if let Some(cluster) = kernel.cluster() {
         allow_clusters(device, function, kernel, cluster)?;
     }
-    let may_panic = reach.may_panic(kernel.entry());
+    let may_panic = takes_record(ptx, kernel.entry());
     if may_panic {
         device.feedback().note_loaded(kernel);
     }
@@ -117,7 +116,7 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
     let id = image.id().ok_or(Error::NoDeviceCode { kernel: name, reason: image.reason() })?;
     let mut modules = device.modules();
     if let Some(module) = modules.get(&id) {
-        return Ok(module.clone());
+        return Ok(*module);
     }
     let candidates = image.candidates(device.capability());
     if candidates.is_empty() {
@@ -130,8 +129,8 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
     }
     let (module, ptx) = load_best(device, name, &candidates)?;
     device.feedback().connect(device, module, ptx.text)?;
-    let module = Module { raw: Handle(module), reach: Arc::new(Reach::of(ptx.text)) };
-    modules.insert(id, module.clone());
+    let module = Module { raw: Handle(module), ptx: ptx.text };
+    modules.insert(id, module);
     Ok(module)
 }
 

@@ -13,8 +13,8 @@ use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
 use super::event::{self, CudaEvent, UNTIMED};
 use super::watch::Watch;
-use crate::backend::EventBackend;
 use crate::backend::host_fn::HostFn;
+use crate::backend::{EventBackend, Fault};
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::grid::LaunchShape;
@@ -143,7 +143,7 @@ impl CudaStream {
         }
     }
 
-    pub(super) fn watch(&self) -> &Arc<Watch> {
+    pub(in crate::backend) fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
 
@@ -198,10 +198,10 @@ impl CudaStream {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        let ended = self.watch.end_interval();
+        let ended = self.watch.end(true);
         self.drain()?;
-        self.device.look_for_panic(ended.intervals())?;
-        self.watch.forget(ended);
+        self.device.show_output()?;
+        self.watch.settle(&ended)?;
         self.watch.recent().clear();
         self.report()
     }
@@ -215,8 +215,13 @@ impl CudaStream {
 
     /// The first failure of its work that was found, and that nobody has been told of.
     pub(crate) fn report(&self) -> Result<()> {
+        self.report_but(&[])
+    }
+
+    /// As `report`, but for failures of later work.
+    pub(super) fn report_but(&self, later: &[Arc<Fault>]) -> Result<()> {
         self.watch.note_inherited();
-        self.watch.failure().take().map_or(Ok(()), Err)
+        self.watch.failure().take_but(later).map_or(Ok(()), Err)
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {

@@ -1,33 +1,38 @@
-//! Which work of a stream may have panicked. The record of a panic is the device's, and names no launch. So the launches
-//! of a stream that may panic, from one wait for the stream to the next, are an interval with one outcome. A panic that
-//! is found is that of every interval of the device that is not known to have ended well; the memory that an interval
-//! wrote names it (`crate::writers`).
+//! Which work of a stream has panicked. The launches of a stream that may panic, from one wait for the stream to the
+//! next, are an interval with one outcome. They are given a failure record that nobody else has, so a panic that is found
+//! there is theirs, and nobody else's; the memory that an interval wrote names it (`crate::writers`).
 //!
-//! An interval has ended well if a wait for its stream has come to its end, and there is no panic then that nobody has
-//! found. Launches that other threads enqueue meanwhile are no part of it: those under way are counted, and the interval
+//! An interval has ended well if a wait for its stream has come to its end, and there is no panic in its record then.
+//! Launches that other threads enqueue meanwhile are no part of it: those under way are counted, and the interval
 //! is only ended while there are none (`interval.rs`).
+//!
+//! A graph has a record of its own, which each of its launches lends to the interval that it is part of. If two are on the
+//! way, a panic there is that of both.
 
 use std::ffi::c_void;
+use std::ptr::{from_ref, null};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::event::CudaEvent;
-use super::interval::{Intervals, Search};
+use super::feedback::Lent;
+use super::interval::{Ended, Intervals};
 use super::recent::Recent;
 use super::stream::CudaStream;
-use crate::access::Access;
+use crate::backend::Prepared;
 use crate::backend::failure::{Failure, Fault};
-use crate::backend::{Prepared, look_for_panics};
 use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::writers::{Effect, Outcome, are_named, name};
 
-/// The most streams that are gone and whose failures nobody was told of, and panics of no known stream, that a device
-/// remembers.
+/// The most streams that are gone and whose failures nobody was told of that a device remembers.
 const KEPT: usize = 64;
 
+/// The parameters of a launch that need no allocation to be put before the record's address.
+const FEW: usize = 31;
+
 /// What a stream has launched, as far as it may have failed.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     intervals: Intervals<Outcome>,
     recent: Recent,
     failure: Arc<Failure>,
@@ -36,16 +41,83 @@ pub(super) struct Watch {
 }
 
 /// What a wait for a stream finds the outcome of.
-#[derive(Default)]
-pub(super) struct Ended {
-    intervals: Vec<Arc<Outcome>>,
-    inherited: Vec<Arc<Outcome>>,
+pub(crate) type EndedIntervals = Ended<Outcome>;
+
+/// The failure records of an interval: its own, and those of the graphs that were launched in it.
+pub(crate) struct Records {
+    watch: Weak<Watch>,
+    /// What its launches are given.
+    address: u64,
+    /// Until all of its work has run.
+    lent: Mutex<Vec<Arc<Lent>>>,
+}
+
+impl Records {
+    fn new(watch: &Arc<Watch>, own: Lent) -> Self {
+        let address = own.address();
+        Records { watch: Arc::downgrade(watch), address, lent: Mutex::new(vec![Arc::new(own)]) }
+    }
+
+    /// Settles `outcome`, which has these, as failed if there is a panic in one of them.
+    pub(crate) fn look(&self, outcome: &Outcome) -> Result<()> {
+        let lent = lock(&self.lent);
+        // It goes when nobody can ask for its failures any more, with nothing left to find.
+        let Some(watch) = self.watch.upgrade() else { return Ok(()) };
+        for lent in lent.iter() {
+            let Some(fault) = lent.find(&watch.recent)? else { continue };
+            // First, so that whoever finds the outcome settled finds the failure noted.
+            watch.failure.note_shared(&fault);
+            watch.intervals.leave(outcome);
+            outcome.settle(Some(fault));
+            break;
+        }
+        Ok(())
+    }
+
+    fn add(&self, graph: &Arc<Lent>) {
+        let mut lent = lock(&self.lent);
+        if !lent.iter().any(|known| Arc::ptr_eq(known, graph)) {
+            lent.push(graph.clone());
+        }
+    }
+
+    /// Gives back what is nobody else's. The work has run, and its outcome is settled.
+    fn release(&self) {
+        lock(&self.lent).clear();
+    }
+}
+
+impl Drop for Records {
+    /// Work that nobody has waited for may still write to what it was lent.
+    fn drop(&mut self) {
+        let lent = self.lent.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(lent).into_iter().for_each(std::mem::forget);
+    }
 }
 
 /// A launch that may panic, and is being enqueued.
 pub(crate) struct Launching<'a> {
     watch: &'a Watch,
     outcome: *const Outcome,
+}
+
+impl Launching<'_> {
+    fn records(&self) -> Option<&Records> {
+        // SAFETY: an interval that a launch has begun in is open until it is done, and what is open is kept alive.
+        unsafe { (*self.outcome).records() }
+    }
+
+    /// The address of the record, for the kernel.
+    fn record(&self) -> u64 {
+        self.records().map_or(0, |records| records.address)
+    }
+
+    /// To be called before a graph is launched that has this record.
+    pub(super) fn add(&self, graph: &Arc<Lent>) {
+        if let Some(records) = self.records() {
+            records.add(graph);
+        }
+    }
 }
 
 impl Drop for Launching<'_> {
@@ -71,12 +143,6 @@ impl Watch {
     /// Where failures of host functions are noted, and those of the stream's kernels once they are found.
     pub(super) fn failure(&self) -> &Arc<Failure> {
         &self.failure
-    }
-
-    /// To be held until a launch that may panic has been enqueued, and what it writes named.
-    #[inline]
-    pub(super) fn begin(&self) -> Launching<'_> {
-        Launching { watch: self, outcome: self.intervals.begin() }
     }
 
     /// To be called when a launch has been enqueued: names what it rests on in all that it writes.
@@ -114,64 +180,64 @@ impl Watch {
         self.inherit(intervals.iter().filter(|interval| !interval.is_settled()));
     }
 
-    /// To be called before a wait for the stream: ends the interval.
-    pub(super) fn end_interval(&self) -> Ended {
-        let inherited = std::mem::take(&mut *lock(&self.inherited));
-        Ended { intervals: self.intervals.end(), inherited }
+    /// To be called before a wait for the stream, or for a point in it (`must`: for the stream, and the wait comes now).
+    pub(crate) fn end(&self, must: bool) -> EndedIntervals {
+        self.intervals.end(must)
     }
 
-    /// To be called after it, when a panic has been looked for.
-    pub(super) fn forget(&self, ended: Ended) {
+    /// To be called after it: finds out how what had been ended has gone.
+    pub(super) fn settle(&self, ended: &EndedIntervals) -> Result<()> {
+        ended.intervals.iter().try_for_each(|interval| interval.look())?;
+        if !ended.come_before {
+            return Ok(());
+        }
+        for interval in &ended.intervals {
+            interval.settle(None);
+            interval.records().into_iter().for_each(Records::release);
+        }
         self.intervals.forget(&ended.intervals);
-        self.note(&ended.inherited);
+        Ok(())
     }
 
-    /// Notes the failures of others on which the stream's work rests.
+    /// The failures of intervals that began after those.
+    fn faults_after(&self, ended: &EndedIntervals) -> Vec<Arc<Fault>> {
+        let is_before = |interval: &Arc<Outcome>| ended.intervals.iter().any(|it| Arc::ptr_eq(it, interval));
+        let open = self.intervals.open();
+        open.iter().filter(|interval| !is_before(interval)).filter_map(|it| it.fault().cloned()).collect()
+    }
+
+    /// Notes the failures of others on which the stream's work rests; what has not run stays.
     pub(super) fn note_inherited(&self) {
         let mut inherited = lock(&self.inherited);
-        self.note(&inherited);
+        for source in inherited.iter() {
+            // A device that cannot be asked says so to those who wait for it.
+            let _asked = source.look();
+            source.fault().into_iter().for_each(|fault| self.failure.note_shared(fault));
+        }
         inherited.retain(|source| !source.is_settled());
     }
 
-    fn note(&self, inherited: &[Arc<Outcome>]) {
-        // A device that cannot be asked says so to those who wait for it.
-        let _asked = look_for_panics(inherited);
-        inherited
-            .iter()
-            .filter_map(|source| source.fault())
-            .for_each(|fault| self.failure.note_shared(fault));
-    }
-
-    /// Settles what is open as failed with `fault`; whether there was anything.
-    fn fail(&self, fault: &Arc<Fault>) -> bool {
-        let is_any = self.intervals.fail(|interval| interval.settle(Some(fault.clone())));
-        if is_any {
-            self.failure.note_shared(fault);
-        }
-        is_any
-    }
-
-    fn is_settled(&self) -> bool {
-        self.intervals.open().iter().all(|interval| interval.is_settled())
-    }
-}
-
-impl Ended {
-    pub(super) fn intervals(&self) -> &[Arc<Outcome>] {
-        &self.intervals
+    /// Whether there is work that nobody has waited for.
+    fn is_open(&self) -> bool {
+        !self.intervals.open().is_empty()
     }
 }
 
 impl CudaStream {
     /// To be called before a launch, and held until it has been enqueued and named.
     #[inline]
-    pub(crate) fn begin_launch(&self, may_panic: bool) -> Option<Launching<'_>> {
-        may_panic.then(|| self.watch().begin())
+    pub(super) fn begin_launch(&self, may_panic: bool) -> Result<Option<Launching<'_>>> {
+        if !may_panic {
+            return Ok(None);
+        }
+        let watch = self.watch();
+        let make = || Ok::<_, Error>(Outcome::of_records(Records::new(watch, Lent::new(self.device())?)));
+        Ok(Some(Launching { watch, outcome: watch.intervals.begin(make)? }))
     }
 
     /// To be called when a launch with these effects has been enqueued.
     #[inline]
-    pub(crate) fn name_writers<'e>(
+    pub(super) fn name_writers<'e>(
         &self,
         effects: impl Iterator<Item = Effect<'e>> + Clone,
         launching: Option<Launching<'_>>,
@@ -179,16 +245,11 @@ impl CudaStream {
         self.watch().name(effects, launching.as_ref());
     }
 
-    pub(crate) fn end_interval(&self) -> Vec<Arc<Outcome>> {
-        self.watch().intervals.end()
-    }
-
     /// Waits for `event`, recorded here when `ended` had been ended, and reports as `synchronize` does.
-    pub(crate) fn finish(&self, event: &CudaEvent, ended: &[Arc<Outcome>]) -> Result<()> {
-        event.wait_unheard()?;
-        self.device().look_for_panic(ended)?;
-        self.watch().intervals.forget(ended);
-        self.report()
+    pub(crate) fn finish(&self, event: &CudaEvent, ended: &EndedIntervals) -> Result<()> {
+        event.synchronize()?;
+        self.watch().settle(ended)?;
+        self.report_but(&self.watch().faults_after(ended))
     }
 
     /// As `run_after`; what has failed there has failed here, too.
@@ -203,22 +264,55 @@ impl CudaStream {
     /// As `launch`, of a kernel that may panic, or that uses memory that names writers: names them in all that it writes.
     ///
     /// # Safety
-    /// As for `launch`; `accesses` are those of the parameters.
+    /// As for `launch`; `effects` are those of the parameters.
     #[inline(never)]
-    pub(crate) unsafe fn launch_watched(
+    pub(crate) unsafe fn launch_watched<'e>(
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,
         shape: &LaunchShape,
         params: &[*const c_void],
-        accesses: &[Access<'_>],
+        effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
-        let launching = self.begin_launch(prepared.may_panic);
-        // SAFETY: passed on.
-        unsafe { self.launch(prepared.function, kernel, shape, params)? };
-        self.name_writers(accesses.iter().map(Access::effect), launching);
+        self.watched(prepared.may_panic, params, effects, |params| {
+            // SAFETY: passed on; a kernel that may panic takes the address of a record after its own parameters.
+            unsafe { self.launch(prepared.function, kernel, shape, params) }
+        })
+    }
+
+    /// Has `launch` enqueue a kernel with `params`, and behind them the address of a record if it may panic; names its
+    /// writers.
+    pub(crate) fn watched<'e>(
+        &self,
+        may_panic: bool,
+        params: &[*const c_void],
+        effects: impl Iterator<Item = Effect<'e>> + Clone,
+        launch: impl FnOnce(&[*const c_void]) -> Result<()>,
+    ) -> Result<()> {
+        let launching = self.begin_launch(may_panic)?;
+        match &launching {
+            Some(launching) => with_record(params, &launching.record(), launch)?,
+            None => launch(params)?,
+        }
+        self.name_writers(effects, launching);
         Ok(())
     }
+}
+
+/// Calls `launch` with the parameters of a kernel that may panic: its own, and behind them the address of a record.
+pub(super) fn with_record<R>(
+    params: &[*const c_void],
+    record: &u64,
+    launch: impl FnOnce(&[*const c_void]) -> R,
+) -> R {
+    let record: *const c_void = from_ref(record).cast();
+    if params.len() > FEW {
+        return launch(&[params, &[record]].concat());
+    }
+    let mut all = [null(); FEW + 1];
+    all[..params.len()].copy_from_slice(params);
+    all[params.len()] = record;
+    launch(&all[..=params.len()])
 }
 
 /// The watches of a device's streams.
@@ -226,9 +320,6 @@ pub(super) struct Watches {
     live: Mutex<Vec<Weak<Watch>>>,
     /// Of streams that are gone, each with a way to ask whether its work has run.
     gone: Mutex<Vec<Gone>>,
-    /// Panics of which no stream is known.
-    unknown: Mutex<Vec<Arc<Fault>>>,
-    search: Search,
 }
 
 struct Gone {
@@ -238,8 +329,7 @@ struct Gone {
 
 impl Watches {
     pub(super) fn new() -> Self {
-        let (live, gone, unknown) = Default::default();
-        Watches { live, gone, unknown, search: Search::new() }
+        Watches { live: Mutex::default(), gone: Mutex::default() }
     }
 
     pub(super) fn add(&self, watch: &Arc<Watch>) {
@@ -255,63 +345,35 @@ impl Watches {
 
     /// Keeps the watch of a stream that is gone, if anything is left of it.
     pub(super) fn keep(&self, watch: &Arc<Watch>, has_run: impl FnOnce() -> Box<dyn Fn() -> bool + Send>) {
-        if watch.is_settled() && watch.failure.pending().is_empty() {
+        if !watch.is_open() && watch.failure.pending().is_empty() {
             return;
         }
         let mut gone = lock(&self.gone);
         if gone.len() >= KEPT {
-            gone.retain(|gone| !gone.watch.is_settled());
+            gone.retain(|gone| gone.watch.is_open());
         }
         gone.push(Gone { watch: watch.clone(), has_run: has_run() });
     }
 
-    /// Ends the intervals of streams that are gone, whose work has run.
-    pub(super) fn end_gone(&self) -> Vec<(Arc<Watch>, Ended)> {
-        let gone = lock(&self.gone);
-        let run = gone.iter().filter(|gone| !gone.watch.is_settled() && (gone.has_run)());
-        run.map(|gone| (gone.watch.clone(), gone.watch.end_interval())).collect()
-    }
-
-    /// Forgets streams that are gone and of which everything has been told.
-    pub(super) fn forget_gone(&self) {
-        lock(&self.gone).retain(|gone| {
-            gone.watch.failure.forget_told_by_device();
-            !gone.watch.is_settled() || !gone.watch.failure.pending().is_empty()
+    /// Finds out how the work of streams has ended that are gone, and whose work has run; forgets those of which
+    /// everything has been told.
+    pub(super) fn settle_gone(&self) {
+        lock(&self.gone).retain(|Gone { watch, has_run }| {
+            if watch.is_open() && has_run() {
+                // A device that cannot be asked says so to those who wait.
+                let _asked = watch.settle(&watch.end(true));
+            }
+            watch.failure.forget_told_by_device();
+            watch.is_open() || !watch.failure.pending().is_empty()
         });
     }
 
-    pub(super) fn search(&self) -> &Search {
-        &self.search
-    }
-
-    /// Looks for a panic with `take`, which takes it out of the record; if there is one, it is that of all that is open.
-    /// Then settles the rest of `ended` as good.
-    pub(super) fn look(
-        &self,
-        ended: &[Arc<Outcome>],
-        take: impl FnOnce() -> Result<Option<Error>>,
-    ) -> Result<()> {
-        let settle = || {
-            for interval in ended {
-                interval.settle(None);
-            }
-        };
-        self.search.search(take, |error| self.fail(Arc::new(Fault::new(error))), settle)
-    }
-
-    fn fail(&self, fault: Arc<Fault>) {
-        let failed = self.all().iter().filter(|watch| watch.fail(&fault)).count();
-        let mut unknown = lock(&self.unknown);
-        if failed == 0 && unknown.len() < KEPT {
-            unknown.push(fault);
-        }
-    }
-
     /// Tells of a failure that no synchronisation of the device has told of.
-    pub(super) fn tell(&self, watches: &[Arc<Watch>]) -> Option<Error> {
-        let unknown = lock(&self.unknown).pop();
-        let of_streams = || watches.iter().flat_map(|watch| watch.failure.pending());
-        unknown.into_iter().chain(of_streams()).find_map(|fault| fault.tell_device())
+    pub(super) fn tell(watches: &[Arc<Watch>]) -> Option<Error> {
+        watches
+            .iter()
+            .flat_map(|watch| watch.failure.pending())
+            .find_map(|fault: Arc<Fault>| fault.tell_device())
     }
 }
 

@@ -1,7 +1,6 @@
-//! The failure record on the host's side. It must not know which kernel it was.
+//! A failure record on the host's side. It must not know which launches were given it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use ferrogrid_device::failure::{BOUNDS, CLAIMED, COMPLETE, FREE, FailureRecord, MESSAGE, MESSAGE_BYTES};
 
@@ -10,13 +9,15 @@ use super::addresses::{self, Source};
 use super::{Mapped, set};
 use crate::error::Result;
 
-/// The record of a device, in memory that its threads write to.
+/// The records that are made at a time: 66 KiB.
+const RECORDS: usize = 16;
+
+/// A record, in memory that threads of the device write to, and that is never freed.
+#[derive(Clone, Copy)]
 pub(super) struct PanicRecord {
     memory: Mapped,
     /// The address of the count of threads that have ended before their time, in the device's memory.
     alarm: u64,
-    /// Held by whoever takes the record's content.
-    taking: Mutex<()>,
 }
 
 /// What a panicking thread wrote.
@@ -30,13 +31,17 @@ pub(super) struct Panic {
 }
 
 impl PanicRecord {
-    pub(super) fn new(device: &CudaDevice) -> Result<Self> {
-        let memory = Mapped::allocate(device, size_of::<FailureRecord>())?;
-        let alarm = counter(device)?;
-        let record = PanicRecord { memory, alarm, taking: Mutex::new(()) };
-        // SAFETY: no kernel knows of the record yet.
-        unsafe { (*record.record()).alarm = alarm };
-        Ok(record)
+    /// Free records of `device`, whose context is bound.
+    pub(super) fn several(device: &CudaDevice) -> Result<[Self; RECORDS]> {
+        let memory = Mapped::allocate(device, RECORDS * size_of::<FailureRecord>())?;
+        let alarms = counters(device, RECORDS)?;
+        Ok(std::array::from_fn(|index| {
+            let memory = memory.at(index * size_of::<FailureRecord>());
+            let record = PanicRecord { memory, alarm: alarms + (index * size_of::<u64>()) as u64 };
+            // SAFETY: inside the memory, and no kernel knows of the record yet.
+            unsafe { (*record.record()).alarm = record.alarm };
+            record
+        }))
     }
 
     /// The address of a `u64` in the device's memory that every thread adds to that panics, or gives up because
@@ -59,7 +64,7 @@ impl PanicRecord {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.record()).state) }
     }
 
-    /// Whether no thread has panicked since the last panic was taken.
+    /// Whether no thread has panicked since the record was made, or cleared.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.state().load(Ordering::Acquire) == FREE
@@ -70,23 +75,19 @@ impl PanicRecord {
         self.state().load(Ordering::Acquire) == CLAIMED
     }
 
-    /// Whether a thread has panicked and written all.
-    fn is_complete(&self) -> bool {
-        self.state().load(Ordering::Acquire) == COMPLETE
-    }
-
-    /// The panic, and the record free for the next; `None` if another thread was faster.
-    pub(super) fn take(&self, device: &CudaDevice) -> Option<Panic> {
-        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_complete() {
+    /// The panic in it, if a thread has panicked and written all. It stays there.
+    pub(super) fn read(&self, device: &CudaDevice) -> Option<Panic> {
+        if self.state().load(Ordering::Acquire) != COMPLETE {
             return None;
         }
-        // SAFETY: a complete record is written by nobody until its state is `FREE`; all of its bits are
-        // numbers.
-        let record = unsafe { &*self.record() };
-        let panic = Panic::read(record, device);
+        // SAFETY: a complete record is written by nobody until it is cleared, for which whoever has been lent it must
+        // be the only one; all of its bits are numbers.
+        Some(Panic::read(unsafe { &*self.record() }, device))
+    }
+
+    /// Makes it free for the next panic. All work that was given it has run.
+    pub(super) fn clear(&self) {
         self.state().store(FREE, Ordering::Release);
-        Some(panic)
     }
 }
 
@@ -114,13 +115,14 @@ impl Panic {
     }
 }
 
-/// A `u64` in the device's memory, 0 at first, for the rest of the process: kernels may write to it whenever they run.
-fn counter(device: &CudaDevice) -> Result<u64> {
+/// As many `u64` in the device's memory, 0 at first, for the rest of the process: kernels may write to them whenever
+/// they run.
+fn counters(device: &CudaDevice, count: usize) -> Result<u64> {
     let mut address = 0;
     // SAFETY: `address` is valid for the call, and the context is bound.
-    let code = unsafe { device.driver().allocate(&mut address, size_of::<u64>()) };
-    device.check(code, "cuMemAlloc", "8 bytes")?;
-    set(device, address, 0)?;
+    let code = unsafe { device.driver().allocate(&mut address, count * size_of::<u64>()) };
+    device.check(code, "cuMemAlloc", &format!("{} bytes", count * size_of::<u64>()))?;
+    (0..count as u64).try_for_each(|index| set(device, address + 8 * index, 0))?;
     Ok(address)
 }
 

@@ -1,5 +1,5 @@
-//! Which kernel panicked. The record does not say: a panicking thread may be in a function that several
-//! kernels call. But the PTX says which kernels hold code of a source line, and streams remember what was
+//! Which kernel of an interval panicked. The record does not say: a panicking thread may be in a function that several
+//! kernels call. But the PTX says which kernels hold code of a source line, and the stream remembers what was
 //! launched last. It must not know the record.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,28 +93,16 @@ fn files<'a>(ptx: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
 
 /// The text of each function, by name.
 fn bodies(ptx: &str) -> BTreeMap<&str, &str> {
-    functions(ptx).map(|function| (function.name, function.body)).collect()
+    ptx.split("\n}").filter_map(function).collect()
 }
 
-/// A function of a PTX text.
-pub(super) struct Function<'a> {
-    pub(super) name: &'a str,
-    pub(super) body: &'a str,
-    pub(super) is_entry: bool,
-}
-
-/// All functions with a body.
-pub(super) fn functions(ptx: &str) -> impl Iterator<Item = Function<'_>> {
-    ptx.split("\n}").filter_map(|part| {
-        let (head, body) = part.split_at(part.find("\n{")?);
-        let start = head.rfind(".entry ").or(head.rfind(".func "))?;
-        let is_entry = head[start..].starts_with(".entry");
-        let head = head[start..].split_once(' ').map_or("", |(_, rest)| rest).trim_start();
-        let head =
-            if head.starts_with('(') { head.split_once(')').map_or("", |(_, rest)| rest) } else { head };
-        let name = head.trim_start().split(['(', '\n']).next().unwrap_or_default();
-        Some(Function { name, body, is_entry })
-    })
+/// Name and body of the function that a text ends with.
+fn function(part: &str) -> Option<(&str, &str)> {
+    let (head, body) = part.split_at(part.find("\n{")?);
+    let start = head.rfind(".entry ").or(head.rfind(".func "))?;
+    let head = head[start..].split_once(' ').map_or("", |(_, rest)| rest).trim_start();
+    let head = if head.starts_with('(') { head.split_once(')').map_or("", |(_, rest)| rest) } else { head };
+    Some((head.trim_start().split(['(', '\n']).next().unwrap_or_default(), body))
 }
 
 #[cfg(test)]

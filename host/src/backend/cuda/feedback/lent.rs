@@ -1,0 +1,69 @@
+//! A failure record while launches have it: an interval's, or a graph's.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::super::device::CudaDevice;
+use super::super::recent::Recent;
+use super::PanicRecord;
+use crate::backend::failure::Fault;
+use crate::error::Result;
+
+/// A record that is nobody else's. It goes back when this is dropped, so all launches that were given its address must
+/// have run by then.
+pub(in super::super) struct Lent {
+    device: &'static CudaDevice,
+    record: PanicRecord,
+    /// The panic that was found in it.
+    found: Mutex<Option<Arc<Fault>>>,
+}
+
+impl Lent {
+    pub(in super::super) fn new(device: &'static CudaDevice) -> Result<Self> {
+        Ok(Lent { device, record: device.feedback().lend(device)?, found: Mutex::new(None) })
+    }
+
+    /// What kernels are given.
+    pub(in super::super) fn address(&self) -> u64 {
+        self.record.address()
+    }
+
+    /// The address of the count, in the device's memory, of threads that were given this record, and have panicked or
+    /// given up because others had.
+    pub(in super::super) fn alarm(&self) -> u64 {
+        self.record.alarm()
+    }
+
+    /// The panic of a launch that was given it, if one has panicked; the same one each time.
+    pub(in super::super) fn find(&self, recent: &Recent) -> Result<Option<Arc<Fault>>> {
+        let mut found = self.found();
+        if found.is_none() && !self.record.is_free() {
+            let recent: Vec<_> = recent.launches().collect();
+            let error = self.device.feedback().panic_in(&self.record, self.device, &recent)?;
+            *found = error.map(|error| Arc::new(Fault::new(error)));
+        }
+        Ok(found.clone())
+    }
+
+    /// Forgets a panic. All launches that were given the record have run.
+    pub(in super::super) fn clear(&mut self) {
+        *self.found() = None;
+        self.record.clear();
+    }
+
+    fn found(&self) -> MutexGuard<'_, Option<Arc<Fault>>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.device.feedback().take_back(self.record);
+    }
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lent").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
