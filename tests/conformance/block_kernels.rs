@@ -6,7 +6,7 @@
 pub mod shared {
     use ferrogrid::device::prelude::*;
 
-    /// C = A * B, row by row, with tiles of 16 x 16; any n.
+    /// C = A * B, of m x n and n x p, row by row, with tiles of 16 x 16.
     #[kernel(block = [16, 16])]
     pub fn matmul(
         t: Thread<2>,
@@ -18,16 +18,17 @@ pub mod shared {
         mut tile_b: Shared<[[f32; 16]; 16]>,
     ) {
         let ([x, y], [column, row]) = (t.thread_idx().map(|it| it as usize), t.index().position());
+        let (m, p) = (c.height(), c.width());
         let mut sum = 0.0;
         for step in 0..n.div_ceil(16) {
             let (first_row, first_column) = (row - y, column - x);
             tile_a.fill_with(&t, |[i, k]| {
                 let (row, column) = (first_row + i, step * 16 + k);
-                if row < n && column < n { a[row * n + column] } else { 0.0 }
+                if row < m && column < n { a[row * n + column] } else { 0.0 }
             });
             tile_b.fill_with(&t, |[k, j]| {
                 let (row, column) = (step * 16 + k, first_column + j);
-                if row < n && column < n { b[row * n + column] } else { 0.0 }
+                if row < n && column < p { b[row * p + column] } else { 0.0 }
             });
             let (a, b) = t.publish((tile_a, tile_b));
             for k in 0..16 {

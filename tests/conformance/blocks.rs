@@ -47,20 +47,20 @@ pub(crate) const CASES: &[Case] = &[
 
 fn tiles_in_shared_memory_multiply_matrices_of_any_size(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    for n in [1_usize, 15, 16, 17, 50, 64] {
-        let mut random = fastrand::Rng::with_seed(n as u64);
-        let mut matrix = || (0..n * n).map(|_| random.f32() - 0.5).collect::<Vec<f32>>();
-        let (a, b) = (matrix(), matrix());
+    for [m, n, p] in [[1, 1, 1], [16; 3], [17; 3], [64; 3], [1, 50, 1], [50, 1, 50], [15, 33, 70], [70, 16, 2]] {
+        let mut random = fastrand::Rng::with_seed((m * n * p) as u64);
+        let mut matrix = |count| (0..count).map(|_| random.f32() - 0.5).collect::<Vec<f32>>();
+        let (a, b) = (matrix(m * n), matrix(n * p));
         let (device_a, device_b) = (stream.upload(&a)?, stream.upload(&b)?);
-        let mut c = stream.upload(&vec![f32::NAN; n * n])?;
-        shared::matmul(&stream, Grid::cover([n, n]), n, &device_a, &device_b, c.view_2d_mut(n, n)?)?;
+        let mut c = stream.upload(&vec![f32::NAN; m * p])?;
+        shared::matmul(&stream, Grid::cover([p, m]), n, &device_a, &device_b, c.view_2d_mut(p, m)?)?;
         let found = stream.download(&c)?;
         for (place, found) in found.iter().enumerate() {
-            let (row, column) = (place / n, place % n);
-            let exact: f64 = (0..n).map(|k| f64::from(a[row * n + k]) * f64::from(b[k * n + column])).sum();
+            let (row, column) = (place / p, place % p);
+            let exact: f64 = (0..n).map(|k| f64::from(a[row * n + k]) * f64::from(b[k * p + column])).sum();
             let error = (f64::from(*found) - exact).abs();
             if error.is_nan() || error > 1e-6 * n as f64 {
-                return Err(format!("n = {n}, ({row}, {column}): {found}, not {exact}").into());
+                return Err(format!("{m} x {n} x {p}, ({row}, {column}): {found}, not {exact}").into());
             }
         }
     }
