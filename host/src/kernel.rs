@@ -83,7 +83,7 @@ const CACHED_DEVICES: usize = 16;
 /// # fn main() {
 /// let kernel = kernels::tiled::kernel();
 /// assert_eq!((kernel.rank(), kernel.block()), (2, Some([16, 16, 1])));
-/// assert_eq!(kernel.shared_bytes(), 16 * 16 * 4);
+/// assert_eq!(kernel.shared_size_bytes(), 16 * 16 * 4);
 /// println!("{} is at {}:{}", kernel.name(), kernel.location().0, kernel.location().1);
 /// # }
 /// ```
@@ -157,7 +157,7 @@ impl Kernel {
 
     /// Bytes of shared memory that each block has for its `Shared` parameters; the launch adds what its
     /// `SharedSlice` parameters need.
-    pub fn shared_bytes(&self) -> usize {
+    pub fn shared_size_bytes(&self) -> usize {
         self.descriptor.shared_bytes
     }
 

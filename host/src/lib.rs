@@ -121,7 +121,7 @@ pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use host_slice::{In, InOut, Out, Shaped};
 pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
 pub use kernel::Kernel;
-pub use kernel_attributes::{CachePreference, KernelAttributes};
+pub use kernel_attributes::{CacheConfig, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};
 pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};

@@ -8,7 +8,7 @@ mod scenario;
 use ferrogrid_host::dlpack::abi;
 use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
 use ferrogrid_host::{
-    Array, ArrayMut, CachePreference, Device, DeviceAttribute, Error, ForeignError, ForeignKernel, Grid,
+    Array, ArrayMut, CacheConfig, Device, DeviceAttribute, Error, ForeignError, ForeignKernel, Grid,
     JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
 };
 use kernels::{SAXPY_KERNEL, saxpy, silent_saxpy};
@@ -74,18 +74,18 @@ fn attributes() -> Result<()> {
     let device = Device::cuda(0)?;
     let attributes = device.attributes(&SAXPY_KERNEL)?;
     assert_eq!(
-        (attributes.registers, attributes.static_shared_memory, attributes.local_memory),
+        (attributes.num_regs, attributes.shared_size_bytes, attributes.local_size_bytes),
         (40, 1024, 16)
     );
     assert_eq!((attributes.ptx_version, attributes.binary_version), (Some((7, 5)), Some((9, 0))));
     assert_eq!((attributes.max_threads_per_block, attributes.preferred_shared_memory_carveout), (128, None));
-    device.set_cache_preference(&SAXPY_KERNEL, CachePreference::L1)?;
-    device.set_shared_memory_carveout(&SAXPY_KERNEL, Some(50))?;
-    device.set_max_dynamic_shared_memory(&SAXPY_KERNEL, 100_000)?;
+    device.set_cache_config(&SAXPY_KERNEL, CacheConfig::L1)?;
+    device.set_preferred_shared_memory_carveout(&SAXPY_KERNEL, Some(50))?;
+    device.set_max_dynamic_shared_size_bytes(&SAXPY_KERNEL, 100_000)?;
     let attributes = device.attributes(&SAXPY_KERNEL)?;
     assert_eq!(attributes.preferred_shared_memory_carveout, Some(50));
-    assert_eq!(attributes.max_dynamic_shared_memory, 100_000);
-    let refused = device.set_max_dynamic_shared_memory(&SAXPY_KERNEL, 232_448).unwrap_err();
+    assert_eq!(attributes.max_dynamic_shared_size_bytes, 100_000);
+    let refused = device.set_max_dynamic_shared_size_bytes(&SAXPY_KERNEL, 232_448).unwrap_err();
     assert!(matches!(refused, Error::Driver { operation: "cuFuncSetAttribute", code: 1, .. }), "{refused}");
     Ok(())
 }
@@ -97,12 +97,12 @@ fn occupancy_is_that_of_a_launch_that_opts_in_to_shared_memory() {
 
 fn occupancy() -> Result<()> {
     let device = Device::cuda(0)?;
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 0)?, 16);
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 100_000)?, 2);
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 1 << 20)?, 0);
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, usize::MAX)?, 0);
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 0, 0)?, 0);
-    assert_eq!(device.available_dynamic_shared_memory(&SAXPY_KERNEL, 2, 128)?, 114_688);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 128, 0)?, 16);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 128, 100_000)?, 2);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 128, 1 << 20)?, 0);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 128, usize::MAX)?, 0);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 0, 0)?, 0);
+    assert_eq!(device.available_dynamic_shared_memory_per_block(&SAXPY_KERNEL, 2, 128)?, 114_688);
 
     let occupancy = device.occupancy(&SAXPY_KERNEL, 128, 0)?;
     assert_eq!((occupancy.active_blocks, occupancy.active_warps, occupancy.max_warps), (12, 48, 64));
@@ -152,8 +152,11 @@ fn dynamic_launch() -> Result<()> {
     let mut y = stream.upload(&[1.0_f32; 3])?;
     let module = device.load_ptx(PTX)?;
     let function = module.function("saxpy_cu")?;
-    assert_eq!((function.name(), function.attributes()?.registers), ("saxpy_cu", 40));
-    assert_eq!((function.max_active_blocks(128)?, function.occupancy(128)?.active_blocks), (16, 12));
+    assert_eq!((function.name(), function.attributes()?.num_regs), ("saxpy_cu", 40));
+    assert_eq!(
+        (function.max_active_blocks_per_multiprocessor(128)?, function.occupancy(128)?.active_blocks),
+        (16, 12)
+    );
     drop(module);
     // SAFETY: the kernel takes these types, and keeps to the lengths.
     unsafe { function.launch(&stream, Grid::cover(3), (2.0_f32, &x, 3_usize, &mut y, 3_usize))? };
@@ -200,7 +203,7 @@ fn wrong_arguments() -> Result<()> {
     assert_eq!(error, Err(too_many));
     let error = function.with_dynamic_shared_memory(232_000).unwrap_err();
     assert!(matches!(error, Error::Foreign(ForeignError::SharedMemory { fixed: 1024, limit: 232_448, .. })));
-    assert_eq!(function.with_dynamic_shared_memory(100_000)?.max_active_blocks(64)?, 2);
+    assert_eq!(function.with_dynamic_shared_memory(100_000)?.max_active_blocks_per_multiprocessor(64)?, 2);
     let error = module.function("other").unwrap_err();
     assert!(error.to_string().ends_with("declared `extern \"C\"`; it has `saxpy_cu`"), "{error}");
     assert!(matches!(module.function("a\0b"), Err(Error::Foreign(ForeignError::NoFunction { .. }))));

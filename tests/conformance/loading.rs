@@ -78,12 +78,12 @@ fn a_device_says_what_it_is(device: &Device) -> Outcome {
 
 fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
     let attributes = device.attributes(elementwise::saxpy::kernel())?;
-    expect("registers", attributes.registers > 0, device.is_cuda())?;
+    expect("registers", attributes.num_regs > 0, device.is_cuda())?;
     expect("architecture", attributes.binary_version, device.compute_capability())?;
-    expect("static shared memory", attributes.static_shared_memory, 0)?;
+    expect("static shared memory", attributes.shared_size_bytes, 0)?;
     let stencil = shared::stencil::kernel();
-    let fixed = device.attributes(stencil)?.static_shared_memory as usize;
-    expect("shared memory of at least 130 f32", (fixed >= 520, fixed), (true, stencil.shared_bytes()))?;
+    let fixed = device.attributes(stencil)?.shared_size_bytes as usize;
+    expect("shared memory of at least 130 f32", (fixed >= 520, fixed), (true, stencil.shared_size_bytes()))?;
     let limited = device.attributes(bounds::limited::kernel())?;
     expect("threads of a limited kernel", limited.max_threads_per_block, 96)
 }
@@ -107,7 +107,7 @@ fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
             }
             for bytes in [0, 1, 1000, 20_000, 48 << 10, 100_000, optin, optin + 1] {
                 let rules = device.occupancy(kernel, threads, bytes)?;
-                let driver = device.max_active_blocks(kernel, threads, bytes)?;
+                let driver = device.max_active_blocks_per_multiprocessor(kernel, threads, bytes)?;
                 let what = format!("{} with {threads} threads and {bytes} bytes: {rules}", kernel.name());
                 expect(&what, rules.active_blocks, driver)?;
             }
@@ -119,10 +119,10 @@ fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
 fn a_suggested_block_fills_the_device_and_runs(device: &Device) -> Outcome {
     let kernel = elementwise::increment::kernel();
     let best = device.max_potential_block_size(kernel, |_| 0, None)?;
-    let blocks = device.max_active_blocks(kernel, best.block_size, 0)?;
+    let blocks = device.max_active_blocks_per_multiprocessor(kernel, best.block_size, 0)?;
     expect("blocks", best.min_grid_size, blocks * device.properties()?.multiprocessor_count)?;
-    let available = device.available_dynamic_shared_memory(kernel, blocks, best.block_size)?;
-    let with_it = device.max_active_blocks(kernel, best.block_size, available)?;
+    let available = device.available_dynamic_shared_memory_per_block(kernel, blocks, best.block_size)?;
+    let with_it = device.max_active_blocks_per_multiprocessor(kernel, best.block_size, available)?;
     expect("blocks with the shared memory that is left", with_it, blocks)?;
     let small = device.max_potential_block_size(kernel, |_| 0, Some(100))?;
     expect("a limit is kept", small.block_size <= 100, true)?;
@@ -146,8 +146,12 @@ fn foreign_ptx_runs_where_there_is_a_gpu(device: &Device) -> Outcome {
     let function = module.function("scale")?;
     let sizes = function.parameters().unwrap_or_default().iter().map(|parameter| parameter.size);
     expect("parameters", sizes.collect::<Vec<_>>(), vec![8, 8, 4])?;
-    expect("registers", function.attributes()?.registers > 0, true)?;
-    expect("occupancy", function.occupancy(256)?.active_blocks, function.max_active_blocks(256)?)?;
+    expect("registers", function.attributes()?.num_regs > 0, true)?;
+    expect(
+        "occupancy",
+        function.occupancy(256)?.active_blocks,
+        function.max_active_blocks_per_multiprocessor(256)?,
+    )?;
     let mut data = stream.upload(&[1.0_f32; 1000])?;
     // SAFETY: these are its types, and it keeps to its first 900 elements.
     unsafe { function.launch(&stream, Grid::cover(1000), (&mut data, 900_u64, 1_u32))? };
@@ -235,7 +239,8 @@ fn foreign_launches_are_cooperative_if_asked(device: &Device) -> Outcome {
     let mut data = stream.upload(&[1.0_f32; 1000])?;
     scale.launch(&stream, Grid::new(4, 256), (&mut data, 2))?;
     expect("elements", stream.download(&data)?, vec![3.0; 1000])?;
-    let most = function.max_active_blocks(256)? * device.properties()?.multiprocessor_count;
+    let most =
+        function.max_active_blocks_per_multiprocessor(256)? * device.properties()?.multiprocessor_count;
     scale.launch(&stream, Grid::new(most, 256), (&mut data, 0))?;
     let large = scale.launch(&stream, Grid::new(most + 1, 256), (&mut data, 0));
     let text = expect_error(

@@ -40,11 +40,11 @@ use crate::stream::Stream;
 /// for parameter in histogram.parameters().unwrap_or_default() {
 ///     println!("{:?}: {} bytes", parameter.name, parameter.size);
 /// }
-/// println!("{}: {} registers", histogram.name(), histogram.attributes()?.registers);
+/// println!("{}: {} registers", histogram.name(), histogram.attributes()?.num_regs);
 ///
 /// let histogram = histogram.with_dynamic_shared_memory(256 * 4)?; // `extern __shared__ unsigned bins[]`
 /// println!("{}", histogram.occupancy(256)?); // 8 blocks, 64 of 64 warps (100 %), limited by ...
-/// let blocks = histogram.max_active_blocks(256)? * device.properties()?.multiprocessor_count;
+/// let blocks = histogram.max_active_blocks_per_multiprocessor(256)? * device.properties()?.multiprocessor_count;
 /// let x = stream.upload(&[7_u8; 1000])?;
 /// let mut counts = stream.zeros::<u32>(256)?;
 /// // SAFETY: these are its types, and it keeps to `n` elements and 256 counts.
@@ -109,7 +109,7 @@ impl ForeignFunction {
             loaded,
             kernel,
             parameters,
-            static_shared: attributes.static_shared_memory,
+            static_shared: attributes.shared_size_bytes,
             shared_limit: shared_limit.unsigned_abs(),
         };
         Ok(ForeignFunction {
@@ -166,7 +166,7 @@ impl ForeignFunction {
     ///
     /// # Errors
     /// If the driver fails.
-    pub fn max_active_blocks(&self, threads: u32) -> Result<u32> {
+    pub fn max_active_blocks_per_multiprocessor(&self, threads: u32) -> Result<u32> {
         let Entry { device, kernel, .. } = self.entry;
         device.max_active_blocks_of(self.prepared(), kernel, threads, self.dynamic_shared as usize)
     }

@@ -120,7 +120,7 @@ impl Device {
     /// # fn main() -> ferrogrid::Result<()> {
     /// let fatbin = std::fs::read("saxpy.fatbin").unwrap(); // nvcc -fatbin
     /// let saxpy = Device::cuda(0)?.load_fatbin(&fatbin)?.function("saxpy")?;
-    /// println!("{} registers", saxpy.attributes()?.registers);
+    /// println!("{} registers", saxpy.attributes()?.num_regs);
     /// # Ok(()) }
     /// ```
     ///

@@ -91,15 +91,15 @@ impl Device {
     /// # }
     /// # fn main() -> ferrogrid::Result<()> {
     /// let (device, kernel) = (Device::cpu(), kernels::step::kernel());
-    /// assert_eq!(device.max_active_blocks(kernel, 256, 0)?, 1); // a worker of the CPU device has one at a time
-    /// assert_eq!(device.max_active_blocks(kernel, 1024, 0)?, 0); // `max_threads = 512`
-    /// assert_eq!(device.max_active_blocks(kernel, 256, 1 << 20)?, 0); // no block has 1 MiB
+    /// assert_eq!(device.max_active_blocks_per_multiprocessor(kernel, 256, 0)?, 1); // a worker of the CPU device has one at a time
+    /// assert_eq!(device.max_active_blocks_per_multiprocessor(kernel, 1024, 0)?, 0); // `max_threads = 512`
+    /// assert_eq!(device.max_active_blocks_per_multiprocessor(kernel, 256, 1 << 20)?, 0); // no block has 1 MiB
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
-    pub fn max_active_blocks(
+    pub fn max_active_blocks_per_multiprocessor(
         &self,
         kernel: &'static Kernel,
         threads: u32,
@@ -173,14 +173,14 @@ impl Device {
     /// # }
     /// # fn main() -> ferrogrid::Result<()> {
     /// let device = Device::cpu();
-    /// let bytes = device.available_dynamic_shared_memory(kernels::tiled::kernel(), 1, 256)?;
+    /// let bytes = device.available_dynamic_shared_memory_per_block(kernels::tiled::kernel(), 1, 256)?;
     /// assert_eq!(bytes, device.shared_memory_per_block() - 4096); // for the `SharedSlice`
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; if that many blocks do not fit even with none.
-    pub fn available_dynamic_shared_memory(
+    pub fn available_dynamic_shared_memory_per_block(
         &self,
         kernel: &'static Kernel,
         blocks: u32,
@@ -190,7 +190,7 @@ impl Device {
         match self.backend() {
             DeviceBackend::Cuda(device) => {
                 let bytes = device.available_dynamic_shared(prepared.function.cast(), blocks, threads)?;
-                Ok(bytes.saturating_sub(kernel.shared_bytes()))
+                Ok(bytes.saturating_sub(kernel.shared_size_bytes()))
             }
             DeviceBackend::Cpu(device) => {
                 if blocks == 0 || self.max_active_blocks_of(prepared, kernel, threads, 0)? < blocks {
@@ -199,7 +199,7 @@ impl Device {
                         device: self.to_string().into(),
                     });
                 }
-                Ok(device.shared_memory_per_block().saturating_sub(kernel.shared_bytes()))
+                Ok(device.shared_memory_per_block().saturating_sub(kernel.shared_size_bytes()))
             }
         }
     }
@@ -297,8 +297,8 @@ impl Device {
         let attributes = self.attributes_of(prepared, kernel)?;
         let block = BlockResources::new(threads)
             .with_max_threads(attributes.max_threads_per_block)
-            .with_registers(attributes.registers)
-            .with_shared_memory(attributes.static_shared_memory, dynamic_shared);
+            .with_registers(attributes.num_regs)
+            .with_shared_memory(attributes.shared_size_bytes, dynamic_shared);
         Ok(self.properties()?.multiprocessor_limits().occupancy(&block))
     }
 
@@ -312,7 +312,7 @@ impl Device {
         match self.backend() {
             DeviceBackend::Cuda(device) => {
                 // The driver knows nothing of the `Shared` parameters, which the launch passes.
-                let shared = dynamic_shared.saturating_add(kernel.shared_bytes());
+                let shared = dynamic_shared.saturating_add(kernel.shared_size_bytes());
                 device.max_active_blocks(prepared.function.cast(), threads, shared)
             }
             DeviceBackend::Cpu(_) => {
@@ -348,7 +348,7 @@ fn size_of_shape(shape: [u32; 3]) -> u64 {
 
 /// The bytes that a launch passes for `Shared` and `SharedSlice` parameters together.
 fn all_shared(kernel: &Kernel, dynamic: u32) -> u32 {
-    dynamic.saturating_add(u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX))
+    dynamic.saturating_add(u32::try_from(kernel.shared_size_bytes()).unwrap_or(u32::MAX))
 }
 
 /// With 1 along further axes. A number that has not 32 bits fits no device, as neither does the one that stands for it.
