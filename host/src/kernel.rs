@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ferrogrid_device::native::Block;
 
+use crate::backend::DeviceBackend;
 use crate::constant::ConstantMemory;
+use crate::device::Device;
+use crate::error::Result;
 use crate::image::ModuleImage;
 use crate::math_library::MathLibrary;
 
@@ -199,6 +202,34 @@ impl Kernel {
     /// pins one with `math` in `[package.metadata.ferrogrid]` or `ferrogrid_build::Build::math`.
     pub fn math_library(&self) -> Option<MathLibrary> {
         self.ptx().and_then(MathLibrary::of_ptx)
+    }
+
+    /// The driver's handle (`CUfunction`) on `device`, for calls such as `cuFuncGetAttribute` and `cuFuncGetModule`; it
+    /// is loaded if it was not, and valid until the process ends. `None` on the CPU device.
+    ///
+    /// Who launches it by that handle passes what the generated launch function would, in the order of the `.param`s of
+    /// its PTX, and is told of no panic.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn step(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// assert_eq!(kernels::step::kernel().as_raw(&Device::cpu())?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn as_raw(&'static self, device: &Device) -> Result<Option<*mut c_void>> {
+        match device.backend() {
+            DeviceBackend::Cuda(cuda) => Ok(Some(cuda.prepare(self)?.function)),
+            DeviceBackend::Cpu(_) => Ok(None),
+        }
     }
 
     pub(crate) fn descriptor(&self) -> &KernelDescriptor {

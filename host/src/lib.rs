@@ -27,6 +27,7 @@
 //! | `cudaStreamBeginCapture`, `cudaGraphLaunch` | [`Stream::capture`], [`Graph`], [`ExecutableGraph`] |
 //! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`NvJitLink`] |
 //! | `cudaIpcGetMemHandle`, DLPack | [`IpcBuffer`], [`dlpack`] |
+//! | driver calls of one's own, handles of other libraries | [`Context`]; `as_raw` and `from_raw` of each type |
 //! | `cudaError_t` | [`Error`] |
 //! | Nsight's NVTX ranges | [`profile`] |
 
@@ -43,6 +44,7 @@ mod block_output;
 mod buffer;
 mod completion;
 mod constant;
+mod context;
 mod copy;
 mod cpu_options;
 mod device;
@@ -104,6 +106,7 @@ pub use attribute::DeviceAttribute;
 pub use buffer::DeviceBuffer;
 pub use completion::Completion;
 pub use constant::DeviceConstant;
+pub use context::Context;
 pub use cpu_options::CpuOptions;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};

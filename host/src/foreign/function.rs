@@ -15,6 +15,7 @@ use crate::access::Access;
 use crate::attribute::DeviceAttribute;
 use crate::backend::cuda::LoadedFunction;
 use crate::backend::{Prepared, StreamBackend};
+use crate::context::{gpu, not_null};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::Announcing;
@@ -130,6 +131,42 @@ impl ForeignFunction {
     pub(super) fn with_attributes(mut self, change: impl FnOnce(&mut LaunchAttributes)) -> Self {
         change(&mut self.attributes);
         self
+    }
+
+    /// A function that another library loaded on `device`: `raw` is its `CUfunction`. Its name and its parameters are
+    /// what the driver tells (`cuFuncGetName`, `cuFuncGetParamInfo`; from CUDA 12.3 and 12.4 on). They are kept until the
+    /// process ends, once for each call.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::ForeignFunction;
+    ///
+    /// let device = Device::cuda(0)?;
+    /// let theirs = device.load_file("saxpy.ptx")?.function("saxpy")?; // as if another library had loaded it
+    /// // SAFETY: it is a function of this device, whose module stays loaded.
+    /// let saxpy = unsafe { ForeignFunction::from_raw(&device, theirs.as_raw())? };
+    /// assert_eq!(saxpy.name(), "saxpy");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on the CPU device; [`Error::InvalidPointer`] if `raw` is null; or what the driver says.
+    ///
+    /// # Safety
+    /// `raw` is a function of the primary context of `device`, and its module stays loaded as long as this handle, its
+    /// copies and kernels made of them are used.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<ForeignFunction> {
+        let (cuda, raw) = (gpu(device, "ForeignFunction::from_raw")?, not_null(raw)?);
+        // SAFETY: passed on.
+        let loaded = unsafe { LoadedFunction::foreign(cuda, raw) };
+        let name = loaded.name()?;
+        ForeignFunction::new(device, name.as_deref().unwrap_or("a function of another library"), loaded, None)
+    }
+
+    /// The driver's handle (`CUfunction`), for other libraries. It is valid as long as its module is loaded.
+    pub fn as_raw(&self) -> *mut c_void {
+        self.entry.loaded.as_raw()
     }
 
     /// Its name in the module.
@@ -350,7 +387,7 @@ impl ForeignFunction {
 
     fn prepared(&self) -> Prepared {
         // What it may do on its own, nobody is told of.
-        Prepared { function: self.entry.loaded.raw(), may_panic: false }
+        Prepared { function: self.entry.loaded.as_raw(), may_panic: false }
     }
 }
 

@@ -2,6 +2,7 @@
 //! It must not know how a driver loads, or how a function is launched.
 
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,7 @@ use super::parameter::Parameter;
 use super::ptx;
 use crate::backend::DeviceBackend;
 use crate::backend::cuda::LoadedModule;
+use crate::context::{gpu, not_null};
 use crate::device::Device;
 use crate::error::{Error, Result};
 
@@ -68,7 +70,8 @@ pub struct ForeignModule {
 struct Inner {
     device: Device,
     loaded: LoadedModule,
-    kind: ImageKind,
+    /// `None` of another library's module.
+    kind: Option<ImageKind>,
     log: Box<str>,
     /// From the text, if it is PTX.
     entries: HashMap<Box<str>, Vec<Parameter>>,
@@ -195,7 +198,7 @@ impl Device {
         let inner = Inner {
             device: self.clone(),
             loaded,
-            kind: image.kind(),
+            kind: Some(image.kind()),
             log: log.into(),
             entries,
             functions: Mutex::new(HashMap::new()),
@@ -264,16 +267,58 @@ impl ForeignModule {
         ForeignGlobal::new(self.clone(), name, start, bytes)
     }
 
-    /// The kernels that the text declares, by name; `None` for machine code.
+    /// The kernels that the text declares, by name; `None` for machine code, and for modules of other libraries.
     pub fn kernel_names(&self) -> Option<Vec<&str>> {
         let mut names: Vec<&str> = self.inner.entries.keys().map(|name| &**name).collect();
         names.sort_unstable();
-        (self.inner.kind == ImageKind::Ptx).then_some(names)
+        (self.inner.kind == Some(ImageKind::Ptx)).then_some(names)
     }
 
     fn no_function(&self, name: &str) -> ForeignError {
         let known = self.kernel_names().unwrap_or_default();
         ForeignError::NoFunction { name: name.into(), known: known.into_iter().map(Into::into).collect() }
+    }
+
+    /// A module that another library loaded on `device`: `raw` is its `CUmodule`. It is not unloaded when this handle
+    /// is dropped.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::ForeignModule;
+    ///
+    /// let device = Device::cuda(0)?;
+    /// let theirs = device.load_file("saxpy.ptx")?; // as if another library had loaded it
+    /// // SAFETY: it is a module of this device, and stays loaded.
+    /// let module = unsafe { ForeignModule::from_raw(&device, theirs.as_raw())? };
+    /// println!("{} parameters", module.function("saxpy")?.parameters().map_or(0, |all| all.len()));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on the CPU device; [`Error::InvalidPointer`] if `raw` is null.
+    ///
+    /// # Safety
+    /// - `raw` is a module of the primary context of `device`, and stays loaded as long as this handle, its clones and what
+    ///   came from them (functions, kernels, variables) are used.
+    /// - It is no module of this program's own kernels, whose variables are this crate's.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<ForeignModule> {
+        let (cuda, raw) = (gpu(device, "ForeignModule::from_raw")?, not_null(raw)?);
+        let inner = Inner {
+            device: device.clone(),
+            // SAFETY: passed on.
+            loaded: unsafe { LoadedModule::foreign(cuda, raw) },
+            kind: None,
+            log: "".into(),
+            entries: HashMap::new(),
+            functions: Mutex::new(HashMap::new()),
+        };
+        Ok(ForeignModule { inner: Arc::new(inner) })
+    }
+
+    /// The driver's handle (`CUmodule`), for other libraries. It is valid until the module is unloaded.
+    pub fn as_raw(&self) -> *mut c_void {
+        self.inner.loaded.as_raw()
     }
 
     /// Unloads the module before the process ends (`cuModuleUnload`).
@@ -293,7 +338,7 @@ impl ForeignModule {
 impl fmt::Debug for ForeignModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ForeignModule")
-            .field("kind", &self.inner.kind.name())
+            .field("kind", &self.inner.kind.map(ImageKind::name))
             .field("device", &self.inner.device)
             .finish_non_exhaustive()
     }

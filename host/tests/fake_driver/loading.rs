@@ -239,6 +239,11 @@ call! { bound:
 
 #[cfg(not(without_param_info))]
 call! { bound:
+    fn cuFuncGetName(name: *mut *const c_char, function: usize) {
+        assert_eq!(function, SAXPY);
+        unsafe { *name = c"saxpy_cu".as_ptr() };
+        Ok(())
+    }
     fn cuFuncGetParamInfo(_function: usize, index: usize, offset: *mut usize, size: *mut usize) {
         let Some(&found) = PARAMETERS.get(index) else { return Err(1) };
         unsafe { (*offset, *size) = (8 * index, found) };
