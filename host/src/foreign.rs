@@ -18,6 +18,7 @@ mod linker;
 mod module;
 mod parameter;
 mod ptx;
+mod questions;
 
 pub(crate) use argument::ParameterList;
 pub use argument::{ForeignArguments, LaunchArgument};

@@ -5,6 +5,7 @@ use crate::backend::{DeviceBackend, Prepared};
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
+use crate::loaded_kernel::LoadedKernel;
 
 /// The attributes of a kernel on a device: CUDA's `cudaFuncAttributes`, from [`Device::attributes`]. Capitals name the
 /// driver's attribute, without `CU_FUNC_ATTRIBUTE_`.
@@ -116,7 +117,7 @@ impl Device {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn attributes(&self, kernel: &'static Kernel) -> Result<KernelAttributes> {
-        self.attributes_of(self.prepare(kernel)?, kernel)
+        LoadedKernel::of(self, kernel)?.attributes()
     }
 
     /// Says how `kernel` would rather have the L1 cache and shared memory divided
@@ -142,12 +143,8 @@ impl Device {
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
-    pub fn set_cache_config(&self, kernel: &'static Kernel, preference: CacheConfig) -> Result<()> {
-        let prepared = self.prepare(kernel)?;
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_cache_config(prepared.function.cast(), preference),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+    pub fn set_cache_config(&self, kernel: &'static Kernel, config: CacheConfig) -> Result<()> {
+        LoadedKernel::of(self, kernel)?.set_cache_config(config)
     }
 
     /// Says how much of the L1 cache `kernel` would rather have as shared memory, in per cent
@@ -178,11 +175,7 @@ impl Device {
         kernel: &'static Kernel,
         percent: Option<u32>,
     ) -> Result<()> {
-        let prepared = self.prepare(kernel)?;
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_carveout(prepared.function.cast(), percent),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        LoadedKernel::of(self, kernel)?.set_carveout(percent)
     }
 
     /// Lets launches of `kernel` have up to `bytes` of dynamic shared memory
@@ -207,11 +200,7 @@ impl Device {
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than the device has.
     pub fn set_max_dynamic_shared_size_bytes(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
-        let prepared = self.prepare(kernel)?;
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_max_dynamic_shared(prepared.function.cast(), bytes),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        LoadedKernel::of(self, kernel)?.set_max_dynamic_shared(bytes)
     }
 
     /// Loads `kernel` for this device, if that has not been done.
@@ -219,31 +208,6 @@ impl Device {
         match self.backend() {
             DeviceBackend::Cuda(device) => device.prepare(kernel),
             DeviceBackend::Cpu(_) => Ok(Prepared::default()),
-        }
-    }
-
-    pub(crate) fn attributes_of(&self, prepared: Prepared, kernel: &Kernel) -> Result<KernelAttributes> {
-        let most = self.limits().max_threads_per_block;
-        let max_threads = kernel.max_threads().unwrap_or(most).min(most);
-        // Shared memory of fixed size in Rust kernels is passed by the launch.
-        let fixed = u32::try_from(kernel.shared_size_bytes()).unwrap_or(u32::MAX);
-        match self.backend() {
-            DeviceBackend::Cuda(device) => {
-                let mut attributes = device.function_attributes(prepared.function.cast(), max_threads)?;
-                attributes.shared_size_bytes = attributes.shared_size_bytes.saturating_add(fixed);
-                Ok(attributes)
-            }
-            DeviceBackend::Cpu(device) => Ok(KernelAttributes {
-                num_regs: 0,
-                shared_size_bytes: fixed,
-                local_size_bytes: 0,
-                const_size_bytes: 0,
-                max_threads_per_block: max_threads,
-                max_dynamic_shared_size_bytes: device.properties()?.shared_memory_per_block_optin,
-                preferred_shared_memory_carveout: None,
-                ptx_version: None,
-                binary_version: None,
-            }),
         }
     }
 }

@@ -20,6 +20,8 @@ const SCENARIOS: &[Scenario] = &[
     ("occupancy", occupancy),
     ("clusters", clusters),
     ("no_clusters", no_clusters),
+    ("asked_itself", asked_itself),
+    ("foreign_questions", foreign_questions),
     ("dynamic_launch", dynamic_launch),
     ("wrong_arguments", wrong_arguments),
     ("names_from_the_text", names_from_the_text),
@@ -135,6 +137,54 @@ fn clusters() -> Result<()> {
 fn no_clusters() -> Result<()> {
     let error = Device::cuda(0)?.max_active_clusters(&SAXPY_KERNEL, 4, 128, 0).unwrap_err();
     assert!(error.to_string().contains("need compute capability 9.0"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_kernel_is_asked_itself_and_answers_as_its_device_does() {
+    assert_eq!(count(&run("asked_itself", ""), "cuFuncSetCacheConfig"), 1);
+}
+
+fn asked_itself() -> Result<()> {
+    let (device, kernel) = (Device::cuda(0)?, &SAXPY_KERNEL);
+    assert_eq!(kernel.attributes(&device)?, device.attributes(kernel)?);
+    assert_eq!(kernel.max_active_blocks_per_multiprocessor(&device, 128, 0)?, 16);
+    assert_eq!(kernel.occupancy(&device, 128, 0)?, device.occupancy(kernel, 128, 0)?);
+    let best = kernel.max_potential_block_size(&device, |threads| 2048 * threads as usize, Some(100))?;
+    assert_eq!((best.block_size, best.min_grid_size), (100, 132));
+    assert_eq!(kernel.available_dynamic_shared_memory_per_block(&device, 2, 128)?, 114_688);
+    assert_eq!(kernel.max_active_clusters(&device, 4, 128, 2000)?, 33);
+    assert_eq!(kernel.max_potential_cluster_size(&device, 128, 2000)?, 8);
+    kernel.set_cache_config(&device, CacheConfig::Equal)?;
+    kernel.set_preferred_shared_memory_carveout(&device, Some(25))?;
+    kernel.set_max_dynamic_shared_size_bytes(&device, 99_000)?;
+    let attributes = device.attributes(kernel)?;
+    assert_eq!(attributes.preferred_shared_memory_carveout, Some(25));
+    assert_eq!(attributes.max_dynamic_shared_size_bytes, 99_000);
+    Ok(())
+}
+
+#[test]
+fn a_foreign_kernel_has_the_same_questions() {
+    assert_eq!(count(&run("foreign_questions", ""), "cuFuncSetCacheConfig"), 1);
+}
+
+fn foreign_questions() -> Result<()> {
+    let function = Device::cuda(0)?.load_ptx(PTX)?.function("saxpy_cu")?;
+    function.set_cache_config(CacheConfig::Equal)?;
+    function.set_preferred_shared_memory_carveout(Some(25))?;
+    function.set_max_dynamic_shared_size_bytes(99_000)?;
+    let attributes = function.attributes()?;
+    assert_eq!((attributes.num_regs, attributes.preferred_shared_memory_carveout), (40, Some(25)));
+    assert_eq!(attributes.max_dynamic_shared_size_bytes, 99_000);
+    assert_eq!(function.available_dynamic_shared_memory_per_block(2, 128)?, 114_688);
+    let best = function.max_potential_block_size(|threads| 2048 * threads as usize, Some(100))?;
+    assert_eq!((best.block_size, best.min_grid_size), (100, 132));
+    let none = function.max_potential_block_size(|_| 1 << 20, None).unwrap_err();
+    assert!(matches!(none, Error::NoBlockFits { kernel: "saxpy_cu", .. }), "{none}");
+    // The fake driver expects clusters with 2000 bytes in each block.
+    let function = function.with_dynamic_shared_memory(2000)?;
+    assert_eq!((function.max_active_clusters(4, 128)?, function.max_potential_cluster_size(128)?), (33, 8));
     Ok(())
 }
 

@@ -4,8 +4,8 @@
 use ferrogrid::dlpack::DlpackTensor;
 use ferrogrid::prelude::*;
 use ferrogrid::{
-    CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, InOut, JitOptions, Kernel, Linker, Nvrtc,
-    Out, Slice, SliceMut,
+    CacheConfig, CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, InOut, JitOptions, Kernel,
+    Linker, Nvrtc, Out, Slice, SliceMut,
 };
 
 use super::block_kernels::shared;
@@ -18,6 +18,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a_kernel_says_what_it_needs", a_kernel_says_what_it_needs),
     ("occupancy_by_the_rules_is_that_of_the_driver", occupancy_by_the_rules_is_that_of_the_driver),
     ("a_suggested_block_fills_the_device_and_runs", a_suggested_block_fills_the_device_and_runs),
+    ("a_kernel_answers_as_its_device_does", a_kernel_answers_as_its_device_does),
+    ("a_foreign_kernel_has_the_same_questions", a_foreign_kernel_has_the_same_questions),
     ("foreign_ptx_runs_where_there_is_a_gpu", foreign_ptx_runs_where_there_is_a_gpu),
     ("a_rust_kernel_is_also_a_foreign_one", a_rust_kernel_is_also_a_foreign_one),
     ("foreign_arguments_are_checked", foreign_arguments_are_checked),
@@ -126,12 +128,76 @@ fn a_suggested_block_fills_the_device_and_runs(device: &Device) -> Outcome {
     expect("blocks with the shared memory that is left", with_it, blocks)?;
     let small = device.max_potential_block_size(kernel, |_| 0, Some(100))?;
     expect("a limit is kept", small.block_size <= 100, true)?;
+    let per_thread = |threads: u32| 100 * threads as usize;
+    let growing = kernel.max_potential_block_size(device, per_thread, None)?;
+    let shared = per_thread(growing.block_size);
+    let fits = kernel.max_active_blocks_per_multiprocessor(device, growing.block_size, shared)?;
+    expect(
+        "blocks whose memory grows",
+        growing.min_grid_size,
+        fits * device.properties()?.multiprocessor_count,
+    )?;
     let none = device.max_potential_block_size(kernel, |_| 1 << 30, None);
     expect_error("no block", none, |error| matches!(error, Error::NoBlockFits { .. }))?;
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[1_u32; 10_000])?;
     elementwise::increment(&stream, Grid::cover(10_000).with_block(best.block_size), &mut data)?;
     expect("elements", stream.download(&data)?, vec![2; 10_000])
+}
+
+fn a_kernel_answers_as_its_device_does(device: &Device) -> Outcome {
+    let (kernels, blocks) = subjects();
+    for kernel in kernels {
+        let name = kernel.name();
+        expect(name, kernel.attributes(device)?, device.attributes(kernel)?)?;
+        for threads in blocks {
+            let of_device = device.max_active_blocks_per_multiprocessor(kernel, threads, 1000)?;
+            expect(name, kernel.max_active_blocks_per_multiprocessor(device, threads, 1000)?, of_device)?;
+            expect(name, kernel.occupancy(device, threads, 0)?, device.occupancy(kernel, threads, 0)?)?;
+        }
+        let available = kernel.available_dynamic_shared_memory_per_block(device, 1, 64)?;
+        expect(name, available, device.available_dynamic_shared_memory_per_block(kernel, 1, 64)?)?;
+    }
+    let kernel = elementwise::increment::kernel();
+    kernel.set_cache_config(device, CacheConfig::L1)?;
+    kernel.set_preferred_shared_memory_carveout(device, Some(0))?;
+    kernel.set_max_dynamic_shared_size_bytes(device, 100_000)?;
+    expect("dynamic", kernel.attributes(device)?.max_dynamic_shared_size_bytes >= 100_000, true)?;
+    let carveout = kernel.attributes(device)?.preferred_shared_memory_carveout;
+    expect("carve-out", carveout, device.is_cuda().then_some(0))?;
+    kernel.set_preferred_shared_memory_carveout(device, None)?;
+    expect("carve-out", kernel.attributes(device)?.preferred_shared_memory_carveout, None)
+}
+
+fn a_foreign_kernel_has_the_same_questions(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let function = device.load_ptx(SCALE)?.function("scale")?;
+    let best = function.max_potential_block_size(|_| 0, None)?;
+    let blocks = function.max_active_blocks_per_multiprocessor(best.block_size)?;
+    expect("blocks", best.min_grid_size, blocks * device.properties()?.multiprocessor_count)?;
+    let available = function.available_dynamic_shared_memory_per_block(blocks, best.block_size)?;
+    let with_it = function.with_dynamic_shared_memory(u32::try_from(available)?)?;
+    expect(
+        "blocks with the shared memory that is left",
+        with_it.max_active_blocks_per_multiprocessor(best.block_size)?,
+        blocks,
+    )?;
+    let none = function.max_potential_block_size(|_| 1 << 30, None);
+    expect_error("no block", none, |error| matches!(error, Error::NoBlockFits { kernel: "scale", .. }))?;
+    function.set_cache_config(CacheConfig::Shared)?;
+    function.set_preferred_shared_memory_carveout(Some(50))?;
+    expect("carve-out", function.attributes()?.preferred_shared_memory_carveout, Some(50))?;
+    function.set_max_dynamic_shared_size_bytes(100_000)?;
+    expect("dynamic", function.attributes()?.max_dynamic_shared_size_bytes >= 100_000, true)?;
+    if device.compute_capability() < Some((9, 0)) {
+        return Ok(());
+    }
+    let clustered = device.load_ptx(include_str!("foreign/clusters.ptx"))?.function("ranks")?;
+    let most = clustered.max_potential_cluster_size(128)?;
+    expect("clusters of 8", most >= 8, true)?;
+    expect("clusters at a time", clustered.max_active_clusters(2, 128)? > 0, true)
 }
 
 type Scale = ForeignKernel<1, (SliceMut<f32>, u32)>;

@@ -22,9 +22,8 @@ use crate::graph::Announcing;
 use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
 use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
-use crate::kernel_attributes::KernelAttributes;
 use crate::launch_attributes::LaunchAttributes;
-use crate::occupancy::Occupancy;
+use crate::loaded_kernel::LoadedKernel;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
 
@@ -128,6 +127,15 @@ impl ForeignFunction {
         self.entry.loaded
     }
 
+    /// The bytes of dynamic shared memory of this handle's launches.
+    pub(super) fn dynamic_shared(&self) -> u32 {
+        self.dynamic_shared
+    }
+
+    pub(super) fn loaded_kernel(&self) -> LoadedKernel<'static> {
+        LoadedKernel::foreign(&self.entry.device, &self.entry.kernel, self.prepared())
+    }
+
     pub(super) fn with_attributes(mut self, change: impl FnOnce(&mut LaunchAttributes)) -> Self {
         change(&mut self.attributes);
         self
@@ -178,34 +186,6 @@ impl ForeignFunction {
     /// CUDA 12.4.
     pub fn parameters(&self) -> Option<&'static [Parameter]> {
         self.entry.parameters.as_deref()
-    }
-
-    /// Its attributes (`cuFuncGetAttribute`).
-    ///
-    /// # Errors
-    /// If the driver fails.
-    pub fn attributes(&self) -> Result<KernelAttributes> {
-        self.entry.loaded.attributes()
-    }
-
-    /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a
-    /// multiprocessor runs at a time, and what limits that; see [`Device::occupancy`].
-    ///
-    /// # Errors
-    /// If the driver fails.
-    pub fn occupancy(&self, threads: u32) -> Result<Occupancy> {
-        let Entry { device, kernel, .. } = self.entry;
-        device.occupancy_of(self.prepared(), kernel, threads, self.dynamic_shared as usize)
-    }
-
-    /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a
-    /// multiprocessor runs at a time (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
-    ///
-    /// # Errors
-    /// If the driver fails.
-    pub fn max_active_blocks_per_multiprocessor(&self, threads: u32) -> Result<u32> {
-        let Entry { device, kernel, .. } = self.entry;
-        device.max_active_blocks_of(self.prepared(), kernel, threads, self.dynamic_shared as usize)
     }
 
     /// The same kernel with `bytes` of dynamic shared memory in each block of its launches; above 48 KiB it
