@@ -1,8 +1,10 @@
 //! The questions to a kernel of this program, and its preferences, asked of the kernel itself. The same questions to a
 //! [`Device`], with the kernel as an argument, have the same answers.
 
+use crate::backend::DeviceBackend;
 use crate::device::Device;
 use crate::error::Result;
+use crate::foreign::CodeType;
 use crate::grid::Dimensions;
 use crate::kernel::Kernel;
 use crate::kernel_attributes::{CacheConfig, KernelAttributes};
@@ -24,11 +26,11 @@ use crate::occupancy::{BlockSuggestion, Occupancy, padded};
 /// # fn main() -> ferrogrid::Result<()> {
 /// use ferrogrid::CacheConfig;
 ///
-/// let (device, kernel) = (Device::best()?, kernels::tiled::kernel());
-/// # let device = Device::cpu();
+/// let (device, kernel) = (Device::cpu(), kernels::tiled::kernel());
 /// kernel.set_cache_config(&device, CacheConfig::Shared)?;
 /// kernel.set_preferred_shared_memory_carveout(&device, Some(75))?; // three quarters of it shared memory
 /// println!("{} registers", kernel.attributes(&device)?.num_regs);
+/// assert_eq!(kernel.code_type(&device)?, None); // of a GPU: PTX or a cubin
 ///
 /// let best = kernel.max_potential_block_size(&device, |threads| threads as usize * 4, None)?;
 /// let shared = best.block_size as usize * 4;
@@ -39,6 +41,18 @@ use crate::occupancy::{BlockSuggestion, Occupancy, padded};
 /// # Ok(()) }
 /// ```
 impl Kernel {
+    /// What of its module was loaded on `device`: [`CodeType::Cubin`] where the build made machine code for that very
+    /// architecture, else [`CodeType::Ptx`], which the driver compiled. `None` on the CPU device.
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn code_type(&'static self, device: &Device) -> Result<Option<CodeType>> {
+        match device.backend() {
+            DeviceBackend::Cuda(cuda) => cuda.code_type(self).map(Some),
+            DeviceBackend::Cpu(_) => Ok(None),
+        }
+    }
+
     /// As [`Device::attributes`].
     ///
     /// # Errors

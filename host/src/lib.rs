@@ -25,7 +25,7 @@
 //! | `kernel<<<grid, block>>>()` | [`Grid`]; host slices as arguments: [`In`], [`Out`], [`InOut`] |
 //! | `cudaFuncGetAttributes`, `cudaOccupancyMaxActiveBlocksPerMultiprocessor` | [`Kernel`], [`KernelAttributes`], [`Occupancy`] |
 //! | `cudaStreamBeginCapture`, `cudaGraphLaunch` | [`Stream::capture`], [`Graph`], [`ExecutableGraph`] |
-//! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`NvJitLink`] |
+//! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`NvJitLink`], [`CodeType`] |
 //! | `cudaIpcGetMemHandle`, DLPack | [`IpcBuffer`], [`dlpack`] |
 //! | driver calls of one's own, handles of other libraries | [`Context`]; `as_raw` and `from_raw` of each type |
 //! | `cudaError_t` | [`Error`] |
@@ -115,7 +115,7 @@ pub use divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
 pub use error::{Axis, Error, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result};
 pub use event::{Event, EventOptions};
 pub use foreign::{
-    Array, ArrayMut, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
+    Array, ArrayMut, CodeType, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
     ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument,
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
@@ -143,7 +143,7 @@ pub use scope::StreamScope;
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use timing::Timing;
-pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, NvJitLinkInput, Nvrtc};
+pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, Nvrtc};
 pub use transfer::Transfer;
 pub use view::{DeviceView, DeviceViewMut};
 pub use view_parts::{Chunks, ChunksMut};

@@ -13,7 +13,7 @@ use libloading::Library;
 use crate::foreign::ForeignError;
 use crate::library;
 
-pub use nvjitlink::{NvJitLink, NvJitLinkInput};
+pub use nvjitlink::NvJitLink;
 pub use nvrtc::{CompileOptions, CompiledProgram, Nvrtc};
 
 /// A library of the toolkit: what it is called, and where it comes from.

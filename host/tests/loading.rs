@@ -8,8 +8,8 @@ mod scenario;
 use ferrogrid_host::dlpack::abi;
 use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
 use ferrogrid_host::{
-    Array, ArrayMut, CacheConfig, Device, DeviceAttribute, Error, ForeignError, ForeignKernel, Grid,
-    JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
+    Array, ArrayMut, CacheConfig, CodeType, Device, DeviceAttribute, Error, ForeignError, ForeignKernel,
+    Grid, JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
 };
 use kernels::{SAXPY_KERNEL, saxpy, silent_saxpy};
 use scenario::{Scenario, count, fake_driver, run, run_with};
@@ -32,6 +32,8 @@ const SCENARIOS: &[Scenario] = &[
     ("other_devices", other_devices),
     ("refused_images", refused_images),
     ("globals", globals),
+    ("names", names),
+    ("libraries", libraries),
     ("linking", linking),
     ("options", options),
     ("tensors", tensors),
@@ -422,7 +424,81 @@ fn globals() -> Result<()> {
     assert!(odd.to_string().contains("`odd` has 7 bytes"), "{odd}");
     assert!(matches!(module.global::<()>("odd"), Err(Error::Foreign(ForeignError::GlobalSize { .. }))));
     let none = module.global::<u8>("nothing").unwrap_err();
-    assert_eq!(none, Error::Foreign(ForeignError::NoGlobal { name: "nothing".into() }));
+    assert_eq!(none, Error::Foreign(ForeignError::NoGlobal { module: "".into(), name: "nothing".into() }));
+    Ok(())
+}
+
+#[test]
+fn modules_have_names_and_know_expressions() {
+    run("names", "");
+}
+
+fn names() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let file = std::env::temp_dir().join(format!("ferrogrid-names-{}.ptx", std::process::id()));
+    std::fs::write(&file, PTX).unwrap();
+    let module = device.load_file(&file)?;
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(
+        (module.name(), module.code_type()),
+        (file.file_name().unwrap().to_str().unwrap(), Some(CodeType::Ptx))
+    );
+
+    let unnamed = device.load_ptx(PTX)?;
+    let missing = unnamed.function("scale").unwrap_err();
+    assert!(missing.to_string().starts_with("the module has no kernel `scale`"), "{missing}");
+    let module = unnamed.clone().with_name("maths");
+    let module = module.with_symbol_mapping([
+        ("saxpy<float>", "saxpy_cu"),
+        ("&coefficients", "weights"),
+        ("gone", "gone_cu"),
+    ]);
+    assert_eq!((module.name(), unnamed.name(), module.as_raw()), ("maths", "", unnamed.as_raw()));
+    assert_eq!(module.function("saxpy<float>")?.name(), "saxpy_cu");
+    assert_eq!(module.function("saxpy_cu")?.as_raw(), module.function("saxpy<float>")?.as_raw());
+    assert_eq!(module.global::<u64>("&coefficients")?.len(), 5);
+    let missing = module.function("gone").unwrap_err().to_string();
+    for part in ["the module `maths` has no kernel `gone`", "`gone`, `saxpy<float>`, `saxpy_cu`"] {
+        assert!(missing.contains(part), "{part:?} is missing in {missing}");
+    }
+    let missing = module.global::<u64>("nothing").unwrap_err().to_string();
+    assert_eq!(missing, "the module `maths` has no global variable `nothing`");
+    // SAFETY: nothing of it runs.
+    unsafe { module.unload() }
+}
+
+/// A library as `ar` writes it.
+fn library(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    for (name, contents) in members {
+        bytes.extend(format!("{name:<48}{:<10}`\n", contents.len()).bytes());
+        bytes.extend(*contents);
+        bytes.resize(bytes.len().next_multiple_of(2), b'\n');
+    }
+    bytes
+}
+
+#[test]
+fn a_library_is_loaded_with_all_its_members() {
+    let calls = run("libraries", "");
+    let linked: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("link ")).collect();
+    // What the machine code is made of; then objects, and machine code.
+    assert_eq!(linked, ["main.ptx of kind 1", "one.o of kind 3", "two.o of kind 3", "three.cubin of kind 0"]);
+    assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1);
+}
+
+fn libraries() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let cubin = linked(&device)?;
+    let bytes = library(&[("one.o/", b"host object"), ("two.o/", b"another"), ("three.cubin/", &cubin)]);
+    let module = device.load_library(&bytes)?;
+    assert_eq!((module.code_type(), module.kernel_names()), (Some(CodeType::Library), None));
+    assert_eq!(module.function("saxpy_cu")?.name(), "saxpy_cu");
+    let damaged = device.load_library(&bytes[..bytes.len() - 1]).unwrap_err();
+    assert!(damaged.to_string().starts_with("this is no library: its member at byte"), "{damaged}");
+    let fatbin = [&[0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0][..], &8_u64.to_le_bytes(), &[7; 8]].concat();
+    assert!(matches!(device.load_library(&fatbin), Err(Error::Foreign(ForeignError::InvalidImage { .. }))));
+    assert!(matches!(Device::cpu().load_library(&bytes), Err(Error::Unsupported { .. })));
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use ferrogrid_host::{CompileOptions, Error, ForeignError, NvJitLink, NvJitLinkInput, Nvrtc};
+use ferrogrid_host::{CodeType, CompileOptions, Error, ForeignError, NvJitLink, Nvrtc};
 
 const SOURCE: &str = r#"
     #include "scale.h"
@@ -92,7 +92,7 @@ fn lto_ir_of_two_programs_links_into_one() {
     for (name, source) in [("helper", helper), ("kernel", kernel)] {
         let program = nvrtc.compile(source, &options).unwrap();
         assert!(!program.lto_ir.is_empty() && program.cubin.is_empty());
-        link.add(NvJitLinkInput::LtoIr, name, &program.lto_ir).unwrap();
+        link.add(CodeType::LtoIr, name, &program.lto_ir).unwrap();
     }
     let linked = link.complete().unwrap();
     assert!(linked.cubin.starts_with(b"\x7fELF"));
@@ -104,13 +104,13 @@ fn a_link_that_fails_says_why() {
     let Some(mut linker) = link(&["-arch=sm_90"]) else { return };
     let ptx = b".version 8.0\n.target sm_90\n.address_size 64\n.extern .func helper ();\n\
         .visible .entry run () { call helper, (); ret; }\n";
-    linker.add(NvJitLinkInput::Ptx, "run.ptx", ptx).unwrap();
+    linker.add(CodeType::Ptx, "run.ptx", ptx).unwrap();
     let text = linker.complete().unwrap_err().to_string();
     assert!(text.contains("nvJitLink cannot link the program") && text.contains("helper"), "{text}");
 
     let mut linker = link(&["-arch=sm_90"]).unwrap();
     let text = linker
-        .add(NvJitLinkInput::Ptx, "broken.ptx", b".version 8.0\n.target sm_90\nnonsense\n")
+        .add(CodeType::Ptx, "broken.ptx", b".version 8.0\n.target sm_90\nnonsense\n")
         .unwrap_err()
         .to_string();
     assert!(

@@ -4,8 +4,8 @@
 use ferrogrid::dlpack::DlpackTensor;
 use ferrogrid::prelude::*;
 use ferrogrid::{
-    CacheConfig, CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, InOut, JitOptions, Kernel,
-    Linker, Nvrtc, Out, Slice, SliceMut,
+    CacheConfig, CodeType, CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, ForeignModule,
+    InOut, JitOptions, Kernel, Linker, Nvrtc, Out, Slice, SliceMut,
 };
 
 use super::block_kernels::shared;
@@ -32,6 +32,8 @@ pub(crate) const CASES: &[Case] = &[
     ("ptx_that_does_not_load_is_explained", ptx_that_does_not_load_is_explained),
     ("linked_programs_run", linked_programs_run),
     ("cuda_cpp_compiles_and_runs", cuda_cpp_compiles_and_runs),
+    ("cuda_cpp_templates_are_found_by_their_expressions", cuda_cpp_templates_are_found_by_their_expressions),
+    ("files_of_nvcc_load_directly", files_of_nvcc_load_directly),
     #[cfg(feature = "nvml")]
     ("a_gpu_says_what_it_is_doing", a_gpu_says_what_it_is_doing),
     ("tensors_go_out_and_come_back", tensors_go_out_and_come_back),
@@ -82,6 +84,8 @@ fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
     let attributes = device.attributes(elementwise::saxpy::kernel())?;
     expect("registers", attributes.num_regs > 0, device.is_cuda())?;
     expect("architecture", attributes.binary_version, device.compute_capability())?;
+    let code = elementwise::saxpy::kernel().code_type(device)?;
+    expect("code", matches!(code, Some(CodeType::Ptx | CodeType::Cubin)), device.is_cuda())?;
     expect("static shared memory", attributes.shared_size_bytes, 0)?;
     let stencil = shared::stencil::kernel();
     let fixed = device.attributes(stencil)?.shared_size_bytes as usize;
@@ -161,8 +165,9 @@ fn a_kernel_answers_as_its_device_does(device: &Device) -> Outcome {
     let kernel = elementwise::increment::kernel();
     kernel.set_cache_config(device, CacheConfig::L1)?;
     kernel.set_preferred_shared_memory_carveout(device, Some(0))?;
-    kernel.set_max_dynamic_shared_size_bytes(device, 100_000)?;
-    expect("dynamic", kernel.attributes(device)?.max_dynamic_shared_size_bytes >= 100_000, true)?;
+    let most = device.properties()?.shared_memory_per_block_optin;
+    kernel.set_max_dynamic_shared_size_bytes(device, most)?;
+    expect("dynamic", kernel.attributes(device)?.max_dynamic_shared_size_bytes, most)?;
     let carveout = kernel.attributes(device)?.preferred_shared_memory_carveout;
     expect("carve-out", carveout, device.is_cuda().then_some(0))?;
     kernel.set_preferred_shared_memory_carveout(device, None)?;
@@ -515,6 +520,82 @@ fn cuda_cpp_compiles_and_runs(device: &Device) -> Outcome {
     // SAFETY: its types; there are 3 elements.
     unsafe { square.launch(&stream, Grid::cover(3), (3_i32, &mut data))? };
     expect("squares", stream.download(&data)?, vec![1.0, 4.0, 9.0])
+}
+
+/// A program is loaded as PTX, as machine code, and as LTO IR where nvJitLink is.
+fn cuda_cpp_templates_are_found_by_their_expressions(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let nvrtc = match Nvrtc::load() {
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => {
+            return not_for_this_device("NVRTC is not installed");
+        }
+        nvrtc => nvrtc?,
+    };
+    let source = "__constant__ int offset = 3;
+    template <class T, int N> __global__ void add(size_t n, T* x) {
+        size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+        if (i < n) x[i] += T(N + offset);
+    }";
+    let architecture = device.arch().ok_or("no architecture")?;
+    let options = CompileOptions::for_device(device).with_name("add.cu");
+    let options = options.with_name_expression("add<float, 7>").with_name_expression("&offset");
+    for (options, kind) in [
+        (options.clone(), CodeType::Ptx),
+        (options.clone().with_architecture(architecture), CodeType::Cubin),
+        (options.with_option("-dlto").with_option("-rdc=true"), CodeType::LtoIr),
+    ] {
+        let module = match device.load_program(&nvrtc.compile(source, &options)?) {
+            Err(Error::Foreign(ForeignError::LibraryMissing { library: "nvJitLink", .. })) => continue,
+            module => module?,
+        };
+        expect("the kind of code", (module.name(), module.code_type()), ("add.cu", Some(kind)))?;
+        let add = module.function("add<float, 7>")?;
+        if add.parameters().is_none() {
+            continue; // a driver before CUDA 12.4 does not tell what machine code takes
+        }
+        let stream = device.new_stream()?;
+        module.global::<i32>("&offset")?.set(&stream, &[10])?;
+        let mut data = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+        // SAFETY: its types; there are 3 elements.
+        unsafe { add.launch(&stream, Grid::cover(3), (3_u64, &mut data))? };
+        expect("elements", stream.download(&data)?, vec![18.0, 19.0, 20.0])?;
+        let missing = module.function("add<double, 7>");
+        let text = expect_error("another instance", missing, |error| matches!(error, Error::Foreign(_)))?;
+        names(&text, &["the module `add.cu`", "`add<float, 7>`"])?;
+    }
+    Ok(())
+}
+
+/// In the folder that FERROGRID_TEST_NVCC_FILES names, made of the two files of `foreign/pair` for this GPU:
+/// `nvcc -fatbin -arch=sm_90 -o helper.fatbin helper.cu`, `nvcc -lib -rdc=true -arch=sm_90 -o libpair.a kernel.cu helper.cu`,
+/// `nvcc -dlto -ltoir -rdc=true -arch=sm_90 -o helper.ltoir helper.cu`.
+fn files_of_nvcc_load_directly(device: &Device) -> Outcome {
+    let Some(folder) = std::env::var_os("FERROGRID_TEST_NVCC_FILES").map(std::path::PathBuf::from) else {
+        return not_for_this_device("FERROGRID_TEST_NVCC_FILES names no files of nvcc");
+    };
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let stream = device.new_stream()?;
+    let run = |module: &ForeignModule, name: &str| -> Outcome {
+        let mut data = stream.upload(&[1_u32, 2, 3])?;
+        // SAFETY: its types; there are 3 elements.
+        unsafe { module.function(name)?.launch(&stream, Grid::cover(3), (&mut data, 3_u64))? };
+        expect(name, stream.download(&data)?, vec![4, 7, 10])
+    };
+    let fatbin = device.load_fatbin(&std::fs::read(folder.join("helper.fatbin"))?)?;
+    expect("a fatbin", fatbin.code_type(), Some(CodeType::Fatbin))?;
+    run(&fatbin, "alone")?;
+    let library = device.load_file(folder.join("libpair.a"))?;
+    expect("a library", (library.name(), library.code_type()), ("libpair.a", Some(CodeType::Library)))?;
+    run(&library, "apply")?;
+    run(&library, "alone")?;
+    match device.load_lto_ir(&std::fs::read(folder.join("helper.ltoir"))?) {
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => Ok(()),
+        module => run(&module?, "alone"),
+    }
 }
 
 fn tensors_go_out_and_come_back(device: &Device) -> Outcome {

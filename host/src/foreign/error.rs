@@ -29,7 +29,7 @@ pub enum ForeignError {
     /// Bytes are not the image that they should be.
     #[error("this is no {kind}: {reason}")]
     InvalidImage {
-        /// What it should be: `PTX`, `cubin` or `fatbin`.
+        /// What it should be: `PTX`, `cubin`, `fatbin` or `library`.
         kind: &'static str,
         /// What is wrong.
         reason: Box<str>,
@@ -86,18 +86,23 @@ pub enum ForeignError {
     },
     /// A module has no such function.
     #[error(
-        "the module has no kernel `{name}`: C++ names are mangled unless declared `extern \"C\"`{}",
+        "{} has no kernel `{name}`: C++ names are mangled unless declared `extern \"C\"`{}",
+        Module(module),
         Names(known)
     )]
     NoFunction {
+        /// The module's name; empty if it has none.
+        module: Box<str>,
         /// The name asked for.
         name: Box<str>,
         /// The kernels that it has, where that is known.
         known: Vec<Box<str>>,
     },
     /// A module has no such global variable.
-    #[error("the module has no global variable `{name}`")]
+    #[error("{} has no global variable `{name}`", Module(module))]
     NoGlobal {
+        /// The module's name; empty if it has none.
+        module: Box<str>,
         /// The name asked for.
         name: Box<str>,
     },
@@ -183,6 +188,14 @@ pub enum ForeignError {
         /// The stream's device.
         stream: Box<str>,
     },
+}
+
+struct Module<'a>(&'a str);
+
+impl std::fmt::Display for Module<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() { f.write_str("the module") } else { write!(f, "the module `{}`", self.0) }
+    }
 }
 
 struct Names<'a>(&'a [Box<str>]);

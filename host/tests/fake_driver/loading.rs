@@ -207,6 +207,7 @@ call! { bound:
     fn cuLinkAddData_v2(state: usize, kind: u32, data: *const u8, bytes: usize, name: *const c_char, _count: u32, _options: Pointer, _values: Pointer) {
         assert_eq!(state, 0x77);
         let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
+        log(&format!("link {name} of kind {kind}"));
         let data = unsafe { std::slice::from_raw_parts(data, bytes) };
         let mut link = LINK.lock().unwrap();
         let link = link.as_mut().expect("a live link");

@@ -37,7 +37,7 @@ pub(crate) use event::CudaEvent;
 pub(crate) use foreign::{LoadedFunction, LoadedModule};
 pub(crate) use graph::CudaGraph;
 pub(crate) use ipc::IpcMemory;
-pub(crate) use link::{CudaLinker, LinkInput};
+pub(crate) use link::CudaLinker;
 pub(crate) use pool::RawPool;
 pub(crate) use properties::driver_version;
 pub(crate) use stream::CudaStream;

@@ -11,7 +11,7 @@ use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodu
 use super::device::{CudaDevice, Handle, option_value};
 use super::feedback::Reach;
 use crate::error::{Error, Result};
-use crate::foreign::Image;
+use crate::foreign::{CodeType, Image};
 use crate::image::{ModuleImage, Ptx};
 use crate::kernel::{Kernel, Loaded};
 
@@ -24,11 +24,13 @@ pub(super) struct Module {
     raw: Handle<CUmodule>,
     /// Which of its kernels may panic.
     reach: Arc<Reach>,
+    /// What of its image was loaded.
+    code_type: CodeType,
 }
 
 /// The function of `kernel` on `device`, whose context is bound.
 pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<Loaded> {
-    let Module { raw: Handle(module), reach } = module(device, kernel.descriptor().image, kernel.name())?;
+    let Module { raw: Handle(module), reach, .. } = module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
     let mut function = null_mut();
     // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
@@ -89,6 +91,12 @@ fn allow_all_shared_memory(device: &CudaDevice, function: CUfunction, object: &s
 }
 
 impl CudaDevice {
+    /// What the module of `kernel` was loaded from; it is loaded if it was not.
+    pub(crate) fn code_type(&self, kernel: &'static Kernel) -> Result<CodeType> {
+        self.bind()?;
+        Ok(module(self, kernel.descriptor().image, kernel.name())?.code_type)
+    }
+
     /// Where the constant `name` is, in the module of `image` under the name `symbol`; the module is loaded if it was
     /// not.
     pub(crate) fn constant(
@@ -128,31 +136,31 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
             capability: device.capability(),
         });
     }
-    let (module, ptx) = load_best(device, name, &candidates)?;
+    let (module, ptx, code_type) = load_best(device, name, &candidates)?;
     device.feedback().connect(device, module, ptx.text)?;
-    let module = Module { raw: Handle(module), reach: Arc::new(Reach::of(ptx.text)) };
+    let module = Module { raw: Handle(module), reach: Arc::new(Reach::of(ptx.text)), code_type };
     modules.insert(id, module.clone());
     Ok(module)
 }
 
-/// The first of `candidates` that loads, and which it is. A driver may be older than the PTX version of the best.
+/// The first of `candidates` that loads, which it is, and as what. A driver may be older than the PTX version of the best.
 fn load_best<'a>(
     device: &CudaDevice,
     name: &'static str,
     candidates: &'a [Ptx],
-) -> Result<(CUmodule, &'a Ptx)> {
+) -> Result<(CUmodule, &'a Ptx, CodeType)> {
     let mut refusals = String::new();
     for ptx in candidates {
         // A driver older than the ptxas may refuse it; then it compiles the PTX.
         match ptx.machine_code(device.capability()).map(|cubin| load_cubin(device, cubin)) {
-            Some(Ok(module)) => return Ok((module, ptx)),
+            Some(Ok(module)) => return Ok((module, ptx, CodeType::Cubin)),
             Some(Err(refusal)) => {
                 let _ = writeln!(refusals, "{} (machine code): {refusal}", ptx.arch);
             }
             None => {}
         }
         match load(device, ptx) {
-            Ok(module) => return Ok((module, ptx)),
+            Ok(module) => return Ok((module, ptx, CodeType::Ptx)),
             Err(refusal) => {
                 let (major, minor) = ptx.version;
                 let _ = writeln!(refusals, "{} (PTX {major}.{minor}): {refusal}", ptx.arch);
