@@ -205,7 +205,7 @@ impl Kernel {
     }
 
     /// The driver's handle (`CUfunction`) on `device`, for calls such as `cuFuncGetAttribute` and `cuFuncGetModule`; it
-    /// is loaded if it was not, and valid until the process ends. `None` on the CPU device.
+    /// is loaded if it was not, and valid until it is unloaded by [`Kernel::unload`]. `None` on the CPU device.
     ///
     /// Who launches it by that handle passes what the generated launch function would, in the order of the `.param`s of
     /// its PTX, and is told of no panic.
@@ -256,6 +256,13 @@ impl Kernel {
         let slot = if loaded.may_panic { self.panicking.get(device) } else { self.slot(device) };
         if let Some(slot) = slot {
             slot.store(loaded.function, Ordering::Release);
+        }
+    }
+
+    /// Forgets what device number `device` loaded.
+    pub(crate) fn forget_loaded(&self, device: usize) {
+        for slot in [self.slot(device), self.panicking.get(device)].into_iter().flatten() {
+            slot.store(null_mut(), Ordering::Release);
         }
     }
 

@@ -53,6 +53,44 @@ impl Kernel {
         }
     }
 
+    /// Unloads the device code of this kernel from `device` before the process ends (`cuModuleUnload`), once all work on
+    /// it has run, as [`Device::synchronize`] waits for it: with this kernel all others of the same program, test or
+    /// library, which share one module, and its constants. The next launch loads it again, and constants have the values
+    /// in the source again. Nothing happens if it is not loaded, and on the CPU device.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn once(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// kernels::once(&stream, Grid::new(1, 32))?; // the set-up of a long-lived program
+    /// // SAFETY: no other thread launches kernels of this program, and no graph has any.
+    /// unsafe { kernels::once::kernel().unload(&device)? };
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::synchronize`], and the code is loaded still; or what the driver says.
+    ///
+    /// # Safety
+    /// - Until this returns no other thread launches kernels of that module on `device`, sets or reads its constants, or
+    ///   asks its kernels for anything.
+    /// - No graph with kernels or constants of it is launched afterwards, and no handle of it
+    ///   ([`Kernel::as_raw`]) is used.
+    pub unsafe fn unload(&'static self, device: &Device) -> Result<()> {
+        match device.backend() {
+            // SAFETY: passed on.
+            DeviceBackend::Cuda(cuda) => unsafe { cuda.unload(self.descriptor().image) },
+            DeviceBackend::Cpu(_) => Ok(()),
+        }
+    }
+
     /// As [`Device::attributes`].
     ///
     /// # Errors

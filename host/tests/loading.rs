@@ -5,13 +5,15 @@
 mod kernels;
 mod scenario;
 
+use ferrogrid_host::__private::device::Constant;
+use ferrogrid_host::__private::{DeviceConstant, InitialValue};
 use ferrogrid_host::dlpack::abi;
 use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
 use ferrogrid_host::{
     Array, ArrayMut, CacheConfig, CodeType, Device, DeviceAttribute, Error, ForeignError, ForeignKernel,
     Grid, JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
 };
-use kernels::{SAXPY_KERNEL, saxpy, silent_saxpy};
+use kernels::{IMAGE, SAXPY_KERNEL, mix, saxpy, silent_saxpy};
 use scenario::{Scenario, count, fake_driver, run, run_with};
 
 const SCENARIOS: &[Scenario] = &[
@@ -22,6 +24,7 @@ const SCENARIOS: &[Scenario] = &[
     ("no_clusters", no_clusters),
     ("asked_itself", asked_itself),
     ("foreign_questions", foreign_questions),
+    ("unloading", unloading),
     ("dynamic_launch", dynamic_launch),
     ("wrong_arguments", wrong_arguments),
     ("names_from_the_text", names_from_the_text),
@@ -163,6 +166,50 @@ fn asked_itself() -> Result<()> {
     let attributes = device.attributes(kernel)?;
     assert_eq!(attributes.preferred_shared_memory_carveout, Some(25));
     assert_eq!(attributes.max_dynamic_shared_size_bytes, 99_000);
+    Ok(())
+}
+
+/// In the fake driver's variable of that name; of the module that `saxpy` and `mix` are of.
+static WEIGHTS: DeviceConstant<[u64; 5]> = DeviceConstant::new("WEIGHTS", "weights", &IMAGE, {
+    static AT_FIRST: InitialValue<[u64; 5]> = InitialValue::new(Constant::new([0; 5]));
+    &AT_FIRST
+});
+
+#[test]
+fn a_module_is_unloaded_after_its_work_and_loaded_again() {
+    let calls = run("unloading", "");
+    let unloaded = calls.iter().position(|call| call == "cuModuleUnload").unwrap();
+    let (before, after) = calls.split_at(unloaded);
+    let found = |calls: &[String]| {
+        ["cuModuleLoadDataEx", "cuModuleGetFunction", "weights"].map(|name| count(calls, name))
+    };
+    assert_eq!((found(before), found(after)), ([2, 3, 1], [1, 2, 1]), "one of two modules");
+    let waited = before.iter().rposition(|call| call == "cuCtxSynchronize");
+    let last_work = before.iter().rposition(|call| call == "cuLaunchKernel");
+    assert!(waited > last_work, "kernels have run");
+    assert_eq!(count(after, "cuModuleUnload"), 1, "what is not loaded is not unloaded");
+}
+
+fn unloading() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32, 2.0])?;
+    let mut y = stream.zeros::<f32>(2)?;
+    let (source, mut target) = (stream.upload(&[1_u32])?, stream.zeros::<u32>(1)?);
+    let mut launch = || {
+        silent_saxpy(&stream, Grid::cover(2), 1.0, &x, &mut y)?;
+        saxpy(&stream, Grid::cover(2), 2.0, &x, &mut y)?;
+        mix(&stream, Grid::cover(1), 3, &source, &mut target)?;
+        WEIGHTS.get(&stream).map(drop)
+    };
+    launch()?;
+    // SAFETY: no other thread is there, and no graph.
+    unsafe {
+        SAXPY_KERNEL.unload(&device)?;
+        SAXPY_KERNEL.unload(&device)?;
+    }
+    launch()?;
+    assert_eq!(stream.download(&y)?, [6.0, 12.0]);
     Ok(())
 }
 

@@ -185,7 +185,10 @@ call! { bound:
         let weights = || WEIGHTS.lock().unwrap().as_mut_ptr() as u64;
         let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
         let variable = match name {
-            "weights" => (weights(), 40),
+            "weights" => {
+                log("weights");
+                (weights(), 40)
+            }
             "odd" => (weights(), 7),
             "__ferrogrid_failure" if has_variable(module, name) => (FAILURE.as_ptr() as u64, 8),
             "__ferrogrid_output" if has_variable(module, name) => (OUTPUT.as_ptr() as u64, 8),

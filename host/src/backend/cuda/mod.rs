@@ -38,6 +38,7 @@ pub(crate) use foreign::{LoadedFunction, LoadedModule};
 pub(crate) use graph::CudaGraph;
 pub(crate) use ipc::IpcMemory;
 pub(crate) use link::CudaLinker;
+pub(crate) use module::ModuleLease;
 pub(crate) use pool::RawPool;
 pub(crate) use properties::driver_version;
 pub(crate) use stream::CudaStream;

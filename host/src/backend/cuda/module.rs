@@ -4,7 +4,8 @@
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::fmt::Write;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 
@@ -26,11 +27,41 @@ pub(super) struct Module {
     reach: Arc<Reach>,
     /// What of its image was loaded.
     code_type: CodeType,
+    users: Arc<Users>,
+}
+
+/// What refers to a loaded module.
+#[derive(Default)]
+struct Users {
+    /// Kernels that hold their functions.
+    kernels: Mutex<Vec<&'static Kernel>>,
+    /// Shared with those who hold addresses of its variables.
+    lease: ModuleLease,
+}
+
+impl Users {
+    fn add(&self, kernel: &'static Kernel) {
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kernels.iter().any(|known| std::ptr::eq(*known, kernel)) {
+            kernels.push(kernel);
+        }
+    }
+}
+
+/// Whether a module is still loaded.
+#[derive(Clone, Default)]
+pub(crate) struct ModuleLease(Arc<AtomicBool>);
+
+impl ModuleLease {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 /// The function of `kernel` on `device`, whose context is bound.
 pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<Loaded> {
-    let Module { raw: Handle(module), reach, .. } = module(device, kernel.descriptor().image, kernel.name())?;
+    let Module { raw: Handle(module), reach, users, .. } =
+        module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
     let mut function = null_mut();
     // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
@@ -43,6 +74,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
     if let Some(cluster) = kernel.cluster() {
         allow_clusters(device, function, kernel, cluster)?;
     }
+    users.add(kernel);
     let may_panic = reach.may_panic(kernel.entry());
     if may_panic {
         device.feedback().note_loaded(kernel);
@@ -97,17 +129,39 @@ impl CudaDevice {
         Ok(module(self, kernel.descriptor().image, kernel.name())?.code_type)
     }
 
-    /// Where the constant `name` is, in the module of `image` under the name `symbol`; the module is loaded if it was
-    /// not.
+    /// Unloads the module of `image`, if it is loaded, once all work has run. Its kernels forget their functions.
+    ///
+    /// # Safety
+    /// Nobody launches kernels of it, or uses variables or handles of it, until this returns; what came from it before is
+    /// not used afterwards either.
+    pub(crate) unsafe fn unload(&self, image: &'static ModuleImage) -> Result<()> {
+        let Some(id) = image.id() else { return Ok(()) };
+        if !self.modules().contains_key(&id) {
+            return Ok(());
+        }
+        // Messages of kernels are read from the module's memory.
+        self.synchronize()?;
+        let Some(Module { raw, users, .. }) = self.modules().remove(&id) else { return Ok(()) };
+        users.lease.0.store(true, Ordering::Release);
+        let kernels = users.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        kernels.iter().for_each(|kernel| kernel.forget_loaded(self.ordinal()));
+        self.bind()?;
+        // SAFETY: the module is loaded, all work has run, and the caller vouches for the rest.
+        let code = unsafe { self.driver().module_unload(raw.0) };
+        self.check(code, "cuModuleUnload", "")
+    }
+
+    /// Where the constant `name` is, in the module of `image` under the name `symbol`, and how long; the module is
+    /// loaded if it was not.
     pub(crate) fn constant(
         &self,
         image: &'static ModuleImage,
         name: &'static str,
         symbol: &str,
         bytes: usize,
-    ) -> Result<*mut u8> {
+    ) -> Result<(*mut u8, ModuleLease)> {
         self.bind()?;
-        let Module { raw: Handle(module), .. } = module(self, image, name)?;
+        let Module { raw: Handle(module), users, .. } = module(self, image, name)?;
         let c_symbol = c_string(symbol);
         let (mut start, mut found) = (0, 0);
         // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
@@ -116,7 +170,7 @@ impl CudaDevice {
         if found != bytes {
             return Err(Error::ConstantSize { constant: name, bytes, found });
         }
-        Ok(with_exposed_provenance_mut(start as usize))
+        Ok((with_exposed_provenance_mut(start as usize), users.lease.clone()))
     }
 }
 
@@ -138,7 +192,12 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
     }
     let (module, ptx, code_type) = load_best(device, name, &candidates)?;
     device.feedback().connect(device, module, ptx.text)?;
-    let module = Module { raw: Handle(module), reach: Arc::new(Reach::of(ptx.text)), code_type };
+    let module = Module {
+        raw: Handle(module),
+        reach: Arc::new(Reach::of(ptx.text)),
+        code_type,
+        users: Arc::default(),
+    };
     modules.insert(id, module.clone());
     Ok(module)
 }
