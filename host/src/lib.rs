@@ -25,7 +25,7 @@
 //! | `kernel<<<grid, block>>>()` | [`Grid`]; host slices as arguments: [`In`], [`Out`], [`InOut`] |
 //! | `cudaFuncGetAttributes`, `cudaOccupancyMaxActiveBlocksPerMultiprocessor` | [`Kernel`], [`KernelAttributes`], [`Occupancy`] |
 //! | `cudaStreamBeginCapture`, `cudaGraphLaunch` | [`Stream::capture`], [`Graph`], [`ExecutableGraph`] |
-//! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`NvJitLink`], [`CodeType`] |
+//! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, libNVVM, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`Nvvm`], [`NvJitLink`], [`CodeType`] |
 //! | `cudaIpcGetMemHandle`, DLPack | [`IpcBuffer`], [`dlpack`] |
 //! | driver calls of one's own, handles of other libraries | [`Context`]; `as_raw` and `from_raw` of each type |
 //! | `cudaError_t` | [`Error`] |
@@ -143,7 +143,7 @@ pub use scope::StreamScope;
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use timing::Timing;
-pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, Nvrtc};
+pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary};
 pub use transfer::Transfer;
 pub use view::{DeviceView, DeviceViewMut};
 pub use view_parts::{Chunks, ChunksMut};

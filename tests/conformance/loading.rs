@@ -5,7 +5,7 @@ use ferrogrid::dlpack::DlpackTensor;
 use ferrogrid::prelude::*;
 use ferrogrid::{
     CacheConfig, CodeType, CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, ForeignModule,
-    InOut, JitOptions, Kernel, Linker, Nvrtc, Out, Slice, SliceMut,
+    InOut, JitOptions, Kernel, Linker, Nvrtc, Nvvm, Out, Slice, SliceMut,
 };
 
 use super::block_kernels::shared;
@@ -34,6 +34,7 @@ pub(crate) const CASES: &[Case] = &[
     ("cuda_cpp_compiles_and_runs", cuda_cpp_compiles_and_runs),
     ("cuda_cpp_templates_are_found_by_their_expressions", cuda_cpp_templates_are_found_by_their_expressions),
     ("files_of_nvcc_load_directly", files_of_nvcc_load_directly),
+    ("nvvm_ir_compiles_and_runs", nvvm_ir_compiles_and_runs),
     #[cfg(feature = "nvml")]
     ("a_gpu_says_what_it_is_doing", a_gpu_says_what_it_is_doing),
     ("tensors_go_out_and_come_back", tensors_go_out_and_come_back),
@@ -596,6 +597,27 @@ fn files_of_nvcc_load_directly(device: &Device) -> Outcome {
         Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => Ok(()),
         module => run(&module?, "alone"),
     }
+}
+
+fn nvvm_ir_compiles_and_runs(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let nvvm = match Nvvm::load() {
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => {
+            return not_for_this_device("libNVVM is not installed");
+        }
+        nvvm => nvvm?,
+    };
+    let (major, minor) = device.compute_capability().ok_or("no capability")?;
+    let options = format!("-arch=compute_{major}{minor}");
+    let program = nvvm.compile(&[("twice.ll", include_bytes!("foreign/twice.ll"))], &[&options])?;
+    let twice = device.load_program(&program)?.function("twice")?;
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[21.0_f32, 1.0])?;
+    // SAFETY: its type; it keeps to the first element.
+    unsafe { twice.launch(&stream, Grid::new(1, 1), (&mut data,))? };
+    expect("elements", stream.download(&data)?, vec![42.0, 1.0])
 }
 
 fn tensors_go_out_and_come_back(device: &Device) -> Outcome {

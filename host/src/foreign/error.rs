@@ -54,9 +54,11 @@ pub enum ForeignError {
         /// The linker's error and log.
         log: Box<str>,
     },
-    /// A program in CUDA C++ did not compile.
-    #[error("NVRTC cannot compile `{program}`: {log}")]
+    /// A program in CUDA C++ or NVVM IR did not compile.
+    #[error("{compiler} cannot compile `{program}`: {log}")]
     Compile {
+        /// The compiler: NVRTC or libNVVM.
+        compiler: &'static str,
         /// The program's name.
         program: Box<str>,
         /// The compiler's error and log.

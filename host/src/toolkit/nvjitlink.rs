@@ -10,7 +10,7 @@ use super::{Toolkit, library_calls, text};
 use crate::error::Result;
 use crate::foreign::{CodeType, ForeignError, LinkedImage};
 
-const NVJITLINK: Toolkit = Toolkit {
+pub(super) const NVJITLINK: Toolkit = Toolkit {
     name: "nvJitLink",
     package: "nvidia-nvjitlink",
     variable: "FERROGRID_NVJITLINK",

@@ -8,7 +8,7 @@ use super::{Toolkit, library_calls, text};
 use crate::error::Result;
 use crate::foreign::ForeignError;
 
-const NVRTC: Toolkit = Toolkit {
+pub(super) const NVRTC: Toolkit = Toolkit {
     name: "NVRTC",
     package: "nvidia-cuda-nvrtc",
     variable: "FERROGRID_NVRTC",
@@ -146,7 +146,7 @@ impl CompileOptions {
     }
 }
 
-/// What NVRTC made of a program.
+/// What a compiler, [`Nvrtc`] or [`Nvvm`](crate::Nvvm), made of a program.
 ///
 /// ```no_run
 /// # use ferrogrid::prelude::*;
@@ -347,7 +347,8 @@ impl Drop for Live {
 
 fn failed(options: &CompileOptions, reason: &str, log: &str) -> crate::Error {
     let log = if log.is_empty() { reason.to_owned() } else { format!("{reason}\n{log}") };
-    ForeignError::Compile { program: options.name.as_str().into(), log: log.into() }.into()
+    ForeignError::Compile { compiler: NVRTC.name, program: options.name.as_str().into(), log: log.into() }
+        .into()
 }
 
 /// The name of a code; later versions may have further ones.
