@@ -37,8 +37,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "kernel            {}, {} registers, {} bytes of stack",
         kernel.name(),
-        attributes.registers,
-        attributes.local_memory
+        attributes.num_regs,
+        attributes.local_size_bytes
     );
 
     println!("\nthreads  a multiprocessor runs");
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for threads in [32, 64, 128, 256, 512, 1024].into_iter().filter(launchable) {
         let occupancy = device.occupancy(kernel, threads, 0)?;
         println!("{threads:7}  {occupancy}");
-        if occupancy.active_blocks != device.max_active_blocks(kernel, threads, 0)? {
+        if occupancy.active_blocks != device.max_active_blocks_per_multiprocessor(kernel, threads, 0)? {
             return Err(format!("the driver does not agree about {threads} threads").into());
         }
     }

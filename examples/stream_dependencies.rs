@@ -1,6 +1,6 @@
 //! 4.3 stream_dependencies: one stream becomes two and one again, without the host waiting.
 //!
-//! Shows: `fork` and `join`, `record` and `wait`, and host functions in the order of a stream (`host_fn`).
+//! Shows: `fork` and `join`, `record` and `wait`, and host functions in the order of a stream (`launch_host_func`).
 //! Look at: the kernels need none of it. Buffers know which stream used them last, and launches wait for each
 //! other by that alone. Host functions use no buffers: their order is what the program says.
 //!
@@ -51,7 +51,7 @@ type Diary = Arc<Mutex<Vec<&'static str>>>;
 /// Enters `text` once all that `stream` holds so far has run.
 fn note(stream: &Stream, diary: &Diary, text: &'static str) -> ferrogrid::Result<()> {
     let diary = Arc::clone(diary);
-    stream.host_fn(move || diary.lock().unwrap().push(text))
+    stream.launch_host_func(move || diary.lock().unwrap().push(text))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

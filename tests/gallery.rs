@@ -71,7 +71,7 @@ fn reads_well(name: &str, text: &str) -> Result<(), Failed> {
 }
 
 /// Those that have nothing to check on the CPU device, and say so.
-const ONLY_ON_A_GPU: [&str; 1] = ["linking"];
+const ONLY_ON_A_GPU: [&str; 2] = ["driver_calls", "linking"];
 
 /// Runs what cargo has built beside this test.
 fn passes(name: &str) -> Result<(), Failed> {

@@ -7,7 +7,7 @@ use crate::settings;
 const PREFIX: &str = "FERROGRID_";
 
 /// The variables for users. The table in `docs/src/settings.md` has the same.
-pub const KNOWN: [&str; 13] = [
+pub const KNOWN: [&str; 15] = [
     "FERROGRID_ARCH",
     "FERROGRID_CACHE",
     crate::cache_size::LIMIT_VARIABLE,
@@ -17,9 +17,11 @@ pub const KNOWN: [&str; 13] = [
     "FERROGRID_DEVICE",
     "FERROGRID_DEVICE_RUSTC",
     "FERROGRID_LIBDEVICE",
+    "FERROGRID_NCCL",
     "FERROGRID_NVDISASM",
     "FERROGRID_NVJITLINK",
     "FERROGRID_NVRTC",
+    "FERROGRID_NVVM",
     "FERROGRID_PTXAS",
 ];
 

@@ -406,8 +406,8 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// A pointer cannot be the start of a buffer.
-    #[error("the address {address:#x} cannot be the start of a buffer: {reason}")]
+    /// A pointer cannot be the start of a buffer, or a handle of the driver.
+    #[error("the address {address:#x} cannot be taken over: {reason}")]
     InvalidPointer {
         /// The address.
         address: usize,
@@ -830,8 +830,8 @@ pub enum Error {
         /// The stream's device.
         stream: Box<str>,
     },
-    /// A stream of another library is not of the context that this crate uses.
-    #[error("the stream is not of the primary context of {device}; this crate uses no other context")]
+    /// A context, or a stream of another library, is not of the context that this crate uses.
+    #[error("the handle is not of the primary context of {device}; this crate uses no other context")]
     ForeignContext {
         /// The device.
         device: Box<str>,

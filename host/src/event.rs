@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::backend::EventBackend;
 use crate::backend::cuda::CudaEvent;
+use crate::context::{gpu, not_null};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::RecordedEvent;
@@ -285,6 +286,35 @@ impl Event {
     /// The device of the streams that may record it.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// An event that another library made on `device`: `raw` is its `CUevent` (a `cudaEvent_t` is the same). It is
+    /// waited for, recorded and timed like any other, and not destroyed when this handle is dropped.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::Event;
+    ///
+    /// let stream = Device::best()?.new_stream()?;
+    /// let theirs = stream.record()?; // as if another library had recorded it
+    /// if let Some(raw) = theirs.as_raw() {
+    ///     // SAFETY: it is an event of this device, and lives longer.
+    ///     let event = unsafe { Event::from_raw(stream.device(), raw)? };
+    ///     stream.wait(&event)?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on the CPU device; [`Error::InvalidPointer`] if `raw` is null.
+    ///
+    /// # Safety
+    /// `raw` is an event of the primary context of `device`, and is not destroyed before this handle is dropped.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Event> {
+        let (cuda, raw) = (gpu(device, "Event::from_raw")?, not_null(raw)?);
+        // SAFETY: passed on.
+        Ok(Event::of_cuda(device.clone(), unsafe { CudaEvent::foreign(cuda, raw) }))
     }
 
     /// The driver's handle (`CUevent`), for other libraries; valid while this event is. `None` on the CPU

@@ -6,8 +6,10 @@
 //! their count and sizes are checked. Stated once, the types make it a [`ForeignKernel`], which is safe to
 //! launch.
 
+mod archive;
 mod argument;
 mod attributes;
+mod code_type;
 mod error;
 mod function;
 mod global;
@@ -15,12 +17,15 @@ mod image;
 mod jit;
 mod kernel;
 mod linker;
+mod load;
 mod module;
 mod parameter;
 mod ptx;
+mod questions;
 
 pub(crate) use argument::ParameterList;
 pub use argument::{ForeignArguments, LaunchArgument};
+pub use code_type::CodeType;
 pub use error::ForeignError;
 pub use function::ForeignFunction;
 pub use global::ForeignGlobal;
@@ -33,4 +38,4 @@ pub use linker::{LinkedImage, Linker};
 pub use module::ForeignModule;
 pub use parameter::Parameter;
 
-pub(crate) use image::{Image, ImageKind};
+pub(crate) use image::Image;

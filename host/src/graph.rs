@@ -13,6 +13,7 @@ mod error;
 mod executable;
 mod node;
 mod picture;
+mod raw;
 mod recorder;
 mod slot;
 mod update;

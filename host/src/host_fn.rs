@@ -25,11 +25,11 @@ impl Stream {
     /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
     /// let _ones = stream.fill(1_u32, 1000)?;
     /// let (sender, receiver) = std::sync::mpsc::channel();
-    /// stream.host_fn(move || sender.send("filled").unwrap())?;
+    /// stream.launch_host_func(move || sender.send("filled").unwrap())?;
     /// assert_eq!(receiver.recv().unwrap(), "filled");
     /// # Ok(()) }
     /// ```
-    pub fn host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
+    pub fn launch_host_func(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
         let stream = self.inner();
         profile::observe(stream, Work::HostFn, || stream.backend().host_fn(Box::new(function)))
     }

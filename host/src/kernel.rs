@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ferrogrid_device::native::Block;
 
+use crate::backend::DeviceBackend;
 use crate::constant::ConstantMemory;
+use crate::device::Device;
+use crate::error::Result;
 use crate::image::ModuleImage;
 use crate::math_library::MathLibrary;
 
@@ -83,7 +86,7 @@ const CACHED_DEVICES: usize = 16;
 /// # fn main() {
 /// let kernel = kernels::tiled::kernel();
 /// assert_eq!((kernel.rank(), kernel.block()), (2, Some([16, 16, 1])));
-/// assert_eq!(kernel.shared_bytes(), 16 * 16 * 4);
+/// assert_eq!(kernel.shared_size_bytes(), 16 * 16 * 4);
 /// println!("{} is at {}:{}", kernel.name(), kernel.location().0, kernel.location().1);
 /// # }
 /// ```
@@ -157,7 +160,7 @@ impl Kernel {
 
     /// Bytes of shared memory that each block has for its `Shared` parameters; the launch adds what its
     /// `SharedSlice` parameters need.
-    pub fn shared_bytes(&self) -> usize {
+    pub fn shared_size_bytes(&self) -> usize {
         self.descriptor.shared_bytes
     }
 
@@ -205,6 +208,34 @@ impl Kernel {
         self.ptx().and_then(MathLibrary::of_ptx)
     }
 
+    /// The driver's handle (`CUfunction`) on `device`, for calls such as `cuFuncGetAttribute` and `cuFuncGetModule`; it
+    /// is loaded if it was not, and valid until it is unloaded by [`Kernel::unload`]. `None` on the CPU device.
+    ///
+    /// Who launches it by that handle passes what the generated launch function would, in the order of the `.param`s of
+    /// its PTX: at the end of those of a kernel that may panic, `__ferrogrid_record`, which is 0. A panic is then a trap.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn step(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// assert_eq!(kernels::step::kernel().as_raw(&Device::cpu())?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn as_raw(&'static self, device: &Device) -> Result<Option<*mut c_void>> {
+        match device.backend() {
+            DeviceBackend::Cuda(cuda) => Ok(Some(cuda.prepare(self)?.function)),
+            DeviceBackend::Cpu(_) => Ok(None),
+        }
+    }
+
     pub(crate) fn descriptor(&self) -> &KernelDescriptor {
         &self.descriptor
     }
@@ -229,6 +260,13 @@ impl Kernel {
         let slot = if loaded.may_panic { self.panicking.get(device) } else { self.slot(device) };
         if let Some(slot) = slot {
             slot.store(loaded.function, Ordering::Release);
+        }
+    }
+
+    /// Forgets what device number `device` loaded.
+    pub(crate) fn forget_loaded(&self, device: usize) {
+        for slot in [self.slot(device), self.panicking.get(device)].into_iter().flatten() {
+            slot.store(null_mut(), Ordering::Release);
         }
     }
 

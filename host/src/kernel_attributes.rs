@@ -5,6 +5,7 @@ use crate::backend::{DeviceBackend, Prepared};
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
+use crate::loaded_kernel::LoadedKernel;
 
 /// The attributes of a kernel on a device: CUDA's `cudaFuncAttributes`, from [`Device::attributes`]. Capitals name the
 /// driver's attribute, without `CU_FUNC_ATTRIBUTE_`.
@@ -20,9 +21,9 @@ use crate::kernel::Kernel;
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// let attributes = Device::cpu().attributes(kernels::tiled::kernel())?;
-/// assert_eq!((attributes.max_threads_per_block, attributes.static_shared_memory), (512, 4096));
+/// assert_eq!((attributes.max_threads_per_block, attributes.shared_size_bytes), (512, 4096));
 /// // What ptxas found, on a GPU; the CPU device has no such registers.
-/// println!("{} registers, {} bytes of local memory", attributes.registers, attributes.local_memory);
+/// println!("{} registers, {} bytes of local memory", attributes.num_regs, attributes.local_size_bytes);
 /// assert_eq!(attributes.binary_version, None);
 /// # Ok(()) }
 /// ```
@@ -30,21 +31,21 @@ use crate::kernel::Kernel;
 #[non_exhaustive]
 pub struct KernelAttributes {
     /// 32-bit registers of each thread (`NUM_REGS`). 0 on the CPU.
-    pub registers: u32,
+    pub num_regs: u32,
     /// Bytes of shared memory whose size is fixed in the kernel: for Rust kernels that of their `Shared`
     /// parameters (`SHARED_SIZE_BYTES`).
-    pub static_shared_memory: u32,
+    pub shared_size_bytes: u32,
     /// Bytes of local memory of each thread: its stack, and registers that did not fit (`LOCAL_SIZE_BYTES`). 0 on the
     /// CPU.
-    pub local_memory: u32,
+    pub local_size_bytes: u32,
     /// Bytes of constant memory for the constants of the user (`CONST_SIZE_BYTES`). 0 on the CPU.
-    pub constant_memory: u32,
+    pub const_size_bytes: u32,
     /// Threads that a block of this kernel may have on this device (`MAX_THREADS_PER_BLOCK`).
     pub max_threads_per_block: u32,
     /// Bytes of dynamic shared memory that a launch may have now (`MAX_DYNAMIC_SHARED_SIZE_BYTES`); launches raise it
     /// as they need. That of the `Shared` parameters of Rust kernels counts as dynamic here, because the launch passes
     /// it.
-    pub max_dynamic_shared_memory: u32,
+    pub max_dynamic_shared_size_bytes: u32,
     /// The part of the L1 cache preferred for shared memory in per cent (`PREFERRED_SHARED_MEMORY_CARVEOUT`); `None`
     /// leaves it to the driver.
     pub preferred_shared_memory_carveout: Option<u32>,
@@ -70,15 +71,15 @@ pub struct KernelAttributes {
 /// # }
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
-/// use ferrogrid::CachePreference;
+/// use ferrogrid::CacheConfig;
 ///
 /// // It reads a small table again and again, and has no shared memory.
-/// Device::cpu().set_cache_preference(kernels::gather::kernel(), CachePreference::L1)?;
+/// Device::cpu().set_cache_config(kernels::gather::kernel(), CacheConfig::L1)?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum CachePreference {
+pub enum CacheConfig {
     /// No preference (`CU_FUNC_CACHE_PREFER_NONE`).
     None,
     /// More shared memory (`CU_FUNC_CACHE_PREFER_SHARED`).
@@ -108,7 +109,7 @@ impl Device {
     /// # fn main() -> ferrogrid::Result<()> {
     /// # let stream = Device::cpu().new_stream()?;
     /// let attributes = stream.device().attributes(kernels::saxpy::kernel())?;
-    /// println!("{} registers, {} bytes of stack", attributes.registers, attributes.local_memory);
+    /// println!("{} registers, {} bytes of stack", attributes.num_regs, attributes.local_size_bytes);
     /// assert_eq!(attributes.max_threads_per_block, 256); // as the kernel says: `max_threads = 256`
     /// # Ok(()) }
     /// ```
@@ -116,7 +117,7 @@ impl Device {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn attributes(&self, kernel: &'static Kernel) -> Result<KernelAttributes> {
-        self.attributes_of(self.prepare(kernel)?, kernel)
+        LoadedKernel::of(self, kernel)?.attributes()
     }
 
     /// Says how `kernel` would rather have the L1 cache and shared memory divided
@@ -134,20 +135,16 @@ impl Device {
     /// # }
     /// # fn main() -> ferrogrid::Result<()> {
     /// # let stream = Device::cpu().new_stream()?;
-    /// use ferrogrid::CachePreference;
+    /// use ferrogrid::CacheConfig;
     ///
-    /// stream.device().set_cache_preference(kernels::stencil::kernel(), CachePreference::L1)?;
+    /// stream.device().set_cache_config(kernels::stencil::kernel(), CacheConfig::L1)?;
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
-    pub fn set_cache_preference(&self, kernel: &'static Kernel, preference: CachePreference) -> Result<()> {
-        let prepared = self.prepare(kernel)?;
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_cache_preference(prepared.function.cast(), preference),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+    pub fn set_cache_config(&self, kernel: &'static Kernel, config: CacheConfig) -> Result<()> {
+        LoadedKernel::of(self, kernel)?.set_cache_config(config)
     }
 
     /// Says how much of the L1 cache `kernel` would rather have as shared memory, in per cent
@@ -164,21 +161,21 @@ impl Device {
     /// # }
     /// # fn main() -> ferrogrid::Result<()> {
     /// let (device, kernel) = (Device::cpu(), kernels::tiled::kernel());
-    /// device.set_shared_memory_carveout(kernel, Some(50))?; // half of it, and the other half for the cache
+    /// device.set_preferred_shared_memory_carveout(kernel, Some(50))?; // half of it, and the other half for the cache
     /// println!("{:?}", device.attributes(kernel)?.preferred_shared_memory_carveout); // Some(50) on a GPU
-    /// device.set_shared_memory_carveout(kernel, None)?; // as the driver thinks best
+    /// device.set_preferred_shared_memory_carveout(kernel, None)?; // as the driver thinks best
     /// assert_eq!(device.attributes(kernel)?.preferred_shared_memory_carveout, None);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than 100.
-    pub fn set_shared_memory_carveout(&self, kernel: &'static Kernel, percent: Option<u32>) -> Result<()> {
-        let prepared = self.prepare(kernel)?;
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_carveout(prepared.function.cast(), percent),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+    pub fn set_preferred_shared_memory_carveout(
+        &self,
+        kernel: &'static Kernel,
+        percent: Option<u32>,
+    ) -> Result<()> {
+        LoadedKernel::of(self, kernel)?.set_carveout(percent)
     }
 
     /// Lets launches of `kernel` have up to `bytes` of dynamic shared memory
@@ -195,19 +192,15 @@ impl Device {
     /// # }
     /// # fn main() -> ferrogrid::Result<()> {
     /// let (device, kernel) = (Device::cpu(), kernels::sized::kernel());
-    /// device.set_max_dynamic_shared_memory(kernel, 64 << 10)?; // before another library launches it with 64 KiB
-    /// assert!(device.attributes(kernel)?.max_dynamic_shared_memory >= 64 << 10);
+    /// device.set_max_dynamic_shared_size_bytes(kernel, 64 << 10)?; // before another library launches it with 64 KiB
+    /// assert!(device.attributes(kernel)?.max_dynamic_shared_size_bytes >= 64 << 10);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; what the driver says of more than the device has.
-    pub fn set_max_dynamic_shared_memory(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
-        let prepared = self.prepare(kernel)?;
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_max_dynamic_shared(prepared.function.cast(), bytes),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+    pub fn set_max_dynamic_shared_size_bytes(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
+        LoadedKernel::of(self, kernel)?.set_max_dynamic_shared(bytes)
     }
 
     /// Loads `kernel` for this device, if that has not been done.
@@ -215,31 +208,6 @@ impl Device {
         match self.backend() {
             DeviceBackend::Cuda(device) => device.prepare(kernel),
             DeviceBackend::Cpu(_) => Ok(Prepared::default()),
-        }
-    }
-
-    pub(crate) fn attributes_of(&self, prepared: Prepared, kernel: &Kernel) -> Result<KernelAttributes> {
-        let most = self.limits().max_threads_per_block;
-        let max_threads = kernel.max_threads().unwrap_or(most).min(most);
-        // Shared memory of fixed size in Rust kernels is passed by the launch.
-        let fixed = u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX);
-        match self.backend() {
-            DeviceBackend::Cuda(device) => {
-                let mut attributes = device.function_attributes(prepared.function.cast(), max_threads)?;
-                attributes.static_shared_memory = attributes.static_shared_memory.saturating_add(fixed);
-                Ok(attributes)
-            }
-            DeviceBackend::Cpu(device) => Ok(KernelAttributes {
-                registers: 0,
-                static_shared_memory: fixed,
-                local_memory: 0,
-                constant_memory: 0,
-                max_threads_per_block: max_threads,
-                max_dynamic_shared_memory: device.properties()?.shared_memory_per_block_optin,
-                preferred_shared_memory_carveout: None,
-                ptx_version: None,
-                binary_version: None,
-            }),
         }
     }
 }

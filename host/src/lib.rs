@@ -25,8 +25,9 @@
 //! | `kernel<<<grid, block>>>()` | [`Grid`]; host slices as arguments: [`In`], [`Out`], [`InOut`] |
 //! | `cudaFuncGetAttributes`, `cudaOccupancyMaxActiveBlocksPerMultiprocessor` | [`Kernel`], [`KernelAttributes`], [`Occupancy`] |
 //! | `cudaStreamBeginCapture`, `cudaGraphLaunch` | [`Stream::capture`], [`Graph`], [`ExecutableGraph`] |
-//! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`NvJitLink`] |
+//! | `cuModuleLoadData`, `cuLinkAddData`, NVRTC, libNVVM, nvJitLink | [`ForeignModule`], [`Linker`], [`Nvrtc`], [`Nvvm`], [`NvJitLink`], [`CodeType`] |
 //! | `cudaIpcGetMemHandle`, DLPack | [`IpcBuffer`], [`dlpack`] |
+//! | driver calls of one's own, handles of other libraries | [`Context`]; `as_raw` and `from_raw` of each type |
 //! | `cudaError_t` | [`Error`] |
 //! | Nsight's NVTX ranges | [`profile`] |
 
@@ -43,6 +44,7 @@ mod block_output;
 mod buffer;
 mod completion;
 mod constant;
+mod context;
 mod copy;
 mod cpu_options;
 mod device;
@@ -62,9 +64,11 @@ mod image;
 mod ipc;
 mod kernel;
 mod kernel_attributes;
+mod kernel_questions;
 mod launch;
 mod launch_attributes;
 mod library;
+mod loaded_kernel;
 mod managed;
 mod math_library;
 mod memory;
@@ -104,13 +108,14 @@ pub use attribute::DeviceAttribute;
 pub use buffer::DeviceBuffer;
 pub use completion::Completion;
 pub use constant::DeviceConstant;
+pub use context::Context;
 pub use cpu_options::CpuOptions;
 pub use device::{Device, DeviceKind, MemoryInfo};
 pub use divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
 pub use error::{Axis, Error, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result};
 pub use event::{Event, EventOptions};
 pub use foreign::{
-    Array, ArrayMut, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
+    Array, ArrayMut, CodeType, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
     ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument,
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
@@ -121,7 +126,7 @@ pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use host_slice::{In, InOut, Out, Shaped};
 pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
 pub use kernel::Kernel;
-pub use kernel_attributes::{CachePreference, KernelAttributes};
+pub use kernel_attributes::{CacheConfig, KernelAttributes};
 pub use managed::{Advice, Location, ManagedBuffer};
 pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};
@@ -138,7 +143,7 @@ pub use scope::StreamScope;
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use timing::Timing;
-pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, NvJitLinkInput, Nvrtc};
+pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary};
 pub use transfer::Transfer;
 pub use view::{DeviceView, DeviceViewMut};
 pub use view_parts::{Chunks, ChunksMut};

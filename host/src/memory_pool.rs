@@ -1,11 +1,14 @@
 //! The memory pool of a device as the user sees it: its figures, its limit, and giving memory back. It
 //! must not know how the driver keeps it.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::account::Account;
 use crate::backend::DeviceBackend;
+use crate::backend::cuda::{CudaDevice, RawPool};
+use crate::context::{gpu, not_null};
 use crate::device::Device;
 use crate::error::Result;
 
@@ -46,6 +49,8 @@ use crate::error::Result;
 pub struct MemoryPool {
     device: Device,
     account: Arc<Account>,
+    /// The pool of somebody else; `None` for that of the device.
+    foreign: Option<RawPool>,
 }
 
 /// The figures of a memory pool, in bytes.
@@ -90,7 +95,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn memory_pool(&self) -> MemoryPool {
-        MemoryPool { device: self.clone(), account: Account::of(self) }
+        MemoryPool { device: self.clone(), account: Account::of(self), foreign: None }
     }
 }
 
@@ -100,10 +105,8 @@ impl MemoryPool {
     /// # Errors
     /// If the device fails.
     pub fn statistics(&self) -> Result<PoolStatistics> {
-        if let DeviceBackend::Cuda(device) = self.device.backend()
-            && device.has_pools()
-        {
-            let [reserved, reserved_high, used, used_high] = device.pool_statistics()?;
+        if let Some(device) = self.pools() {
+            let [reserved, reserved_high, used, used_high] = device.pool_statistics(self.foreign)?;
             return Ok(PoolStatistics { used, used_high, reserved, reserved_high });
         }
         let (used, used_high) = (self.account.used(), self.account.high());
@@ -115,11 +118,10 @@ impl MemoryPool {
     /// # Errors
     /// If the device fails.
     pub fn reset_statistics(&self) -> Result<()> {
-        self.account.reset_high();
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) if device.has_pools() => device.reset_pool_statistics(),
-            _ => Ok(()),
+        if self.foreign.is_none() {
+            self.account.reset_high();
         }
+        self.pools().map_or(Ok(()), |device| device.reset_pool_statistics(self.foreign))
     }
 
     /// Gives back to the driver what no buffer uses, but for `keep` bytes (`cuMemPoolTrimTo`), so that
@@ -128,7 +130,10 @@ impl MemoryPool {
     /// # Errors
     /// If the device has failed.
     pub fn trim(&self, keep: usize) -> Result<()> {
-        self.device.trim_memory(keep)
+        match (self.pools(), self.foreign) {
+            (Some(device), Some(_)) => device.trim_pool(self.foreign, keep),
+            _ => self.device.trim_memory(keep),
+        }
     }
 
     /// How many free bytes the pool keeps at a synchronisation
@@ -137,10 +142,55 @@ impl MemoryPool {
     /// # Errors
     /// If the device fails.
     pub fn set_release_threshold(&self, bytes: u64) -> Result<()> {
+        self.pools().map_or(Ok(()), |device| device.set_release_threshold(self.foreign, bytes))
+    }
+
+    /// The GPU, if it has pools.
+    fn pools(&self) -> Option<&'static CudaDevice> {
         match self.device.backend() {
-            DeviceBackend::Cuda(device) if device.has_pools() => device.set_release_threshold(bytes),
-            _ => Ok(()),
+            DeviceBackend::Cuda(device) if device.has_pools() => Some(device),
+            _ => None,
         }
+    }
+
+    /// The driver's handle (`CUmemoryPool`), for other libraries: for `cuMemAllocFromPoolAsync`, for example. `None` on
+    /// the CPU device, and on a GPU without pools.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::MemoryPool;
+    ///
+    /// let device = Device::best()?;
+    /// if let Some(raw) = device.memory_pool().as_raw()? {
+    ///     // SAFETY: it is a pool of this device, and stays until the process ends.
+    ///     let same = unsafe { MemoryPool::from_raw(&device, raw)? };
+    ///     println!("{} bytes in use", same.statistics()?.used);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device fails: the pool is made at its first use.
+    pub fn as_raw(&self) -> Result<Option<*mut c_void>> {
+        let pool = self.pools().map(|device| device.pool_or(self.foreign)).transpose()?;
+        Ok(pool.map(RawPool::as_raw))
+    }
+
+    /// The pool of another library: `raw` is its `CUmemoryPool`, such as what `cuDeviceGetDefaultMemPool` gives. It is
+    /// asked and trimmed like the device's own, and not destroyed. Buffers of this crate are not allocated from it, and
+    /// [`MemoryPool::set_limit`] is about those, whichever handle it is called on.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device;
+    /// [`Error::InvalidPointer`](crate::Error::InvalidPointer) if `raw` is null.
+    ///
+    /// # Safety
+    /// `raw` is a pool of `device`, and is not destroyed before this handle and its clones are dropped.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<MemoryPool> {
+        gpu(device, "MemoryPool::from_raw")?;
+        let foreign = Some(RawPool::new(not_null(raw)?));
+        Ok(MemoryPool { device: device.clone(), account: Account::of(device), foreign })
     }
 
     /// The most bytes that buffers may use; `None` if there is no limit.

@@ -5,4 +5,5 @@ mod query;
 mod rules;
 
 pub use query::BlockSuggestion;
+pub(crate) use query::{fullest, padded};
 pub use rules::{BlockResources, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits};

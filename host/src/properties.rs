@@ -100,7 +100,7 @@ pub struct DeviceProperties {
     /// Whether the device takes launches in clusters of blocks (`CLUSTER_LAUNCH`).
     pub cluster_launch: bool,
     /// Whether memory can be allocated in stream order (`MEMORY_POOLS_SUPPORTED`).
-    pub memory_pools: bool,
+    pub memory_pools_supported: bool,
 }
 
 /// Where a device is on the PCI bus.

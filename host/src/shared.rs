@@ -16,7 +16,7 @@ impl SharedLayout {
     /// The regions of static size of `kernel`.
     #[inline]
     pub fn of(kernel: &Kernel) -> Self {
-        SharedLayout { bytes: kernel.shared_bytes() }
+        SharedLayout { bytes: kernel.shared_size_bytes() }
     }
 
     /// Adds a slice of `length` elements: its offset in bytes, and its length, as the kernel takes them.

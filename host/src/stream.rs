@@ -96,7 +96,7 @@ impl Stream {
     /// # Errors
     /// If a kernel has failed by then and nobody has been told: [`Error::KernelPanic`](crate::Error::KernelPanic)
     /// (the device remains usable), or [`Error::LaunchFailed`](crate::Error::LaunchFailed);
-    /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::host_fn`] has panicked. Of several
+    /// [`Error::HostFnPanic`](crate::Error::HostFnPanic) if a function of [`Stream::launch_host_func`] has panicked. Of several
     /// failures it is the first. If several threads share a stream, whichever waits first is told; the data of failed
     /// work are errors for all. On a GPU a panic counts as that of all launches of the stream since it was last waited for
     /// whose kernels have a way to panic.

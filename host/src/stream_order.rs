@@ -24,7 +24,7 @@ impl Stream {
     /// let (first, second) = (device.new_stream()?, device.new_stream()?);
     /// let value = Arc::new(AtomicU32::new(0));
     /// let set = value.clone();
-    /// first.host_fn(move || set.store(7, Ordering::Relaxed))?;
+    /// first.launch_host_func(move || set.store(7, Ordering::Relaxed))?;
     /// second.wait_stream(&first)?;
     /// second.synchronize()?;
     /// assert_eq!(value.load(Ordering::Relaxed), 7);

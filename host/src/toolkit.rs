@@ -3,6 +3,7 @@
 
 mod nvjitlink;
 mod nvrtc;
+mod nvvm;
 
 use std::env;
 use std::ffi::OsString;
@@ -13,8 +14,63 @@ use libloading::Library;
 use crate::foreign::ForeignError;
 use crate::library;
 
-pub use nvjitlink::{NvJitLink, NvJitLinkInput};
+pub use nvjitlink::NvJitLink;
 pub use nvrtc::{CompileOptions, CompiledProgram, Nvrtc};
+pub use nvvm::Nvvm;
+
+/// A library of NVIDIA's that is found as this crate finds the compilers and linkers that it uses: for other crates that
+/// open libraries by a path.
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// use ferrogrid_host::{Error, ForeignError, ToolkitLibrary};
+///
+/// match ToolkitLibrary::Nccl.find() {
+///     Ok(file) => println!("NCCL is {}", file.display()), // for `dlopen`, or a crate that takes a path
+///     // Its text has all places, the package, and the variable that names the file.
+///     Err(Error::Foreign(ForeignError::LibraryMissing { package, .. })) => println!("pip install {package}"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ToolkitLibrary {
+    /// The compiler of CUDA C++ ([`Nvrtc`]; `FERROGRID_NVRTC`).
+    Nvrtc,
+    /// The linker of LTO IR ([`NvJitLink`]; `FERROGRID_NVJITLINK`).
+    NvJitLink,
+    /// The compiler of NVVM IR ([`Nvvm`]; `FERROGRID_NVVM`).
+    Nvvm,
+    /// Communication between GPUs, which this crate does not use (`FERROGRID_NCCL`).
+    Nccl,
+}
+
+impl ToolkitLibrary {
+    /// Opens the library for the rest of the process, and gives its file, or the name by which the system's loader knows
+    /// it: what the variable names, and then nothing else; else what the loader finds, the active environment of Python
+    /// (`VIRTUAL_ENV`) or conda (`CONDA_PREFIX`) has, or a toolkit (`CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`,
+    /// `/opt/cuda`).
+    ///
+    /// # Errors
+    /// [`ForeignError::LibraryMissing`], with all that was tried, and where to get it.
+    pub fn find(self) -> crate::Result<PathBuf> {
+        let toolkit = match self {
+            ToolkitLibrary::Nvrtc => &nvrtc::NVRTC,
+            ToolkitLibrary::NvJitLink => &nvjitlink::NVJITLINK,
+            ToolkitLibrary::Nvvm => &nvvm::NVVM,
+            ToolkitLibrary::Nccl => &NCCL,
+        };
+        Ok(toolkit.open_any()?.1.into())
+    }
+}
+
+const NCCL: Toolkit = Toolkit {
+    name: "NCCL",
+    package: "nvidia-nccl-cu13",
+    variable: "FERROGRID_NCCL",
+    files: &["libnccl.so.2", "libnccl.so"],
+};
 
 /// A library of the toolkit: what it is called, and where it comes from.
 struct Toolkit {
@@ -31,14 +87,27 @@ struct Toolkit {
 const FOLDERS: [&str; 3] =
     if cfg!(windows) { ["bin", "bin/x64", "lib"] } else { ["lib64", "lib", "lib/x86_64-linux-gnu"] };
 
+/// Where in a toolkit a part of it may have folders of its own: libNVVM has.
+const PARTS: [&str; 2] = ["", "nvvm"];
+
 impl Toolkit {
     /// Opens the library for the rest of the process.
     fn open(&self) -> Result<&'static Library, ForeignError> {
-        let files = self.candidates(|name| env::var_os(name).filter(|value| !value.is_empty()));
-        // SAFETY: the initialisers of NVIDIA's libraries have no preconditions; whoever sets the variables
-        // vouches for what they name.
-        let opened = unsafe { library::open(files) };
-        opened.map_err(|reasons| ForeignError::LibraryMissing {
+        self.open_any().map(|(library, _)| library)
+    }
+
+    /// The first that can be opened, and by which name.
+    fn open_any(&self) -> Result<(&'static Library, OsString), ForeignError> {
+        let mut reasons = Vec::new();
+        for file in self.candidates(|name| env::var_os(name).filter(|value| !value.is_empty())) {
+            // SAFETY: the initialisers of NVIDIA's libraries have no preconditions; whoever sets the variables
+            // vouches for what they name.
+            match unsafe { library::open([&file]) } {
+                Ok(library) => return Ok((library, file)),
+                Err(refused) => reasons.extend(refused),
+            }
+        }
+        Err(ForeignError::LibraryMissing {
             library: self.name,
             package: self.package,
             variable: self.variable,
@@ -52,7 +121,8 @@ impl Toolkit {
         if let Some(file) = variable(self.variable) {
             return vec![file];
         }
-        let folders = roots(variable).into_iter().flat_map(|root| FOLDERS.map(|folder| root.join(folder)));
+        let roots = roots(variable).into_iter().flat_map(|root| PARTS.map(|part| root.join(part)));
+        let folders = roots.flat_map(|root| FOLDERS.map(|folder| root.join(folder)));
         let installed = folders.flat_map(|folder| self.files.iter().map(move |file| folder.join(file)));
         let by_loader = self.files.iter().map(OsString::from);
         by_loader.chain(installed.filter(|file| file.is_file()).map(PathBuf::into_os_string)).collect()
@@ -141,13 +211,14 @@ mod tests {
     #[test]
     fn a_library_is_sought_by_the_loader_in_environments_and_in_toolkits() {
         let dir = std::env::temp_dir().join(format!("ferrogrid-toolkit-{}", std::process::id()));
-        let [wheel, conda, toolkit] = [
+        let [wheel, conda, toolkit, part] = [
             "venv/lib/python3.12/site-packages/nvidia/cu13/lib/libsome.so.13",
             "conda/lib/libsome.so.12",
             "cuda/lib64/libsome.so.13",
+            "cuda/nvvm/lib64/libsome.so.12",
         ]
         .map(|file| dir.join(file));
-        for file in [&wheel, &conda, &toolkit] {
+        for file in [&wheel, &conda, &toolkit, &part] {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "").unwrap();
         }
@@ -158,7 +229,7 @@ mod tests {
             _ => None,
         };
         let found = SOME.candidates(variable);
-        let files = [wheel, conda, toolkit].map(PathBuf::into_os_string);
+        let files = [wheel, conda, toolkit, part].map(PathBuf::into_os_string);
         assert_eq!(found, [["libsome.so.13".into(), "libsome.so.12".into()].as_slice(), &files].concat());
         let named = |name: &str| {
             if name == "FERROGRID_TEST_LIBRARY" { Some("/mine.so".into()) } else { variable(name) }

@@ -1,5 +1,5 @@
-//! Device memory of unknown content, and memory of other libraries: buffers that do not begin with values
-//! of ours. It must not know how memory is allocated.
+//! Device memory of unknown content: buffers that do not begin with values of ours. It must not know how memory is
+//! allocated.
 
 use std::mem::MaybeUninit;
 
@@ -7,9 +7,8 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::argument::DeviceInput;
 use crate::buffer::DeviceBuffer;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::Contents;
-use crate::pointer::DevicePtrMut;
 use crate::stream::Stream;
 
 impl Stream {
@@ -54,53 +53,6 @@ impl Stream {
         let mut copy = DeviceBuffer::allocate(self, source.len(), Contents::Uninitialised)?;
         self.copy(source, &mut copy)?;
         Ok(copy)
-    }
-
-    /// A buffer of `len` elements in memory that another library has allocated. It takes part in the order
-    /// of work like any other; when it is dropped, `owner` is dropped some time after all work that uses it
-    /// has run, by whichever thread, and nothing else is freed.
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// # let stream = Device::cpu().new_stream()?;
-    /// use ferrogrid::DevicePtrMut;
-    ///
-    /// // As if another library had allocated it: memory of the device, and what frees it.
-    /// let mut theirs = vec![1_u32, 2, 3];
-    /// let start = theirs.as_mut_ptr();
-    /// // SAFETY: three elements of the CPU device, which nobody else uses, and which `theirs` keeps.
-    /// let mut buffer = unsafe { stream.adopt(DevicePtrMut::from_raw(start), 3, theirs)? };
-    /// stream.fill_into(9, buffer.slice_mut(1..)?)?;
-    /// assert_eq!(stream.download(&buffer)?, [1, 9, 9]);
-    /// drop(buffer); // and then `theirs`, after the work
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::SizeOverflow`]; [`Error::InvalidPointer`] if `start` is null or not aligned.
-    ///
-    /// # Safety
-    /// - `start` leads to `len` initialised elements in memory of this stream's device (on the CPU device:
-    ///   of the host), which stay there until `owner` is dropped.
-    /// - Nothing else uses them until then, except in an order that the caller sees to. Work that was
-    ///   enqueued elsewhere before, and uses them, comes before what this stream holds now.
-    pub unsafe fn adopt<T: DeviceCopy>(
-        &self,
-        start: DevicePtrMut<T>,
-        len: usize,
-        owner: impl Send + 'static,
-    ) -> Result<DeviceBuffer<T>> {
-        let raw = start.as_raw();
-        let invalid = |reason| Err(Error::InvalidPointer { address: raw.addr(), reason });
-        if raw.is_null() {
-            return invalid("it is null");
-        }
-        if !raw.is_aligned() {
-            return invalid("it is not aligned for its elements");
-        }
-        // SAFETY: passed on.
-        unsafe { DeviceBuffer::foreign(self, raw, len, Box::new(owner)) }
     }
 }
 

@@ -151,7 +151,7 @@ fn a_host_function_panics_after_an_overflow() -> Result<()> {
     failure_of(&stream, 1, |stream, grid| {
         enqueue_never_waiting(stream, grid, &mut out, |t| t.set(0, recurse(0)))
     });
-    stream.host_fn(|| panic!("the host function's own"))?;
+    stream.launch_host_func(|| panic!("the host function's own"))?;
     assert!(stream.synchronize().is_err());
     Ok(())
 }
@@ -195,7 +195,7 @@ fn only_what_the_thread_itself_held_is_leaked() -> Result<()> {
 fn a_cpu_thread_without_a_stack_for_signals_gets_one() -> Result<()> {
     let stream = device(1).new_stream()?;
     let mut out = stream.zeros::<u32>(1)?;
-    stream.host_fn(|| {
+    stream.launch_host_func(|| {
         let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 65536 };
         // SAFETY: takes this CPU thread's stack for signals away; none is handled on it now.
         assert_eq!(unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) }, 0);

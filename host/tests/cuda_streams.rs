@@ -445,8 +445,8 @@ fn failed_device() -> Result<()> {
     let count = Arc::new(Count(AtomicU32::new(0)));
     let waker = Waker::from(count.clone());
     assert!(done.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    stream.host_fn(move || unreachable!("{first:?} is not called"))?;
-    stream.host_fn(move || drop(second))?;
+    stream.launch_host_func(move || unreachable!("{first:?} is not called"))?;
+    stream.launch_host_func(move || drop(second))?;
     assert!(matches!(stream.synchronize(), Err(Error::LaunchFailed { code: 719, .. })));
     assert_eq!((Arc::strong_count(&held), count.0.load(Ordering::SeqCst)), (1, 1));
     Ok(())
@@ -461,7 +461,7 @@ fn refused_callback() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
     let held = Arc::new(());
     let captured = held.clone();
-    let error = stream.host_fn(move || drop(captured)).unwrap_err();
+    let error = stream.launch_host_func(move || drop(captured)).unwrap_err();
     assert!(matches!(&error, Error::Driver { operation: "cuStreamAddCallback", code: 304, .. }), "{error}");
     assert_eq!(Arc::strong_count(&held), 1);
     // A future cannot be woken, so it waits itself.

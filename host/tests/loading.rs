@@ -5,13 +5,15 @@
 mod kernels;
 mod scenario;
 
+use ferrogrid_host::__private::device::Constant;
+use ferrogrid_host::__private::{DeviceConstant, InitialValue};
 use ferrogrid_host::dlpack::abi;
 use ferrogrid_host::dlpack::{DlpackError, DlpackTensor};
 use ferrogrid_host::{
-    Array, ArrayMut, CachePreference, Device, DeviceAttribute, Error, ForeignError, ForeignKernel, Grid,
-    JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
+    Array, ArrayMut, CacheConfig, CodeType, Device, DeviceAttribute, Error, ForeignError, ForeignKernel,
+    Grid, JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
 };
-use kernels::{SAXPY_KERNEL, saxpy, silent_saxpy};
+use kernels::{IMAGE, SAXPY_KERNEL, mix, saxpy, silent_saxpy};
 use scenario::{Scenario, count, fake_driver, run, run_with};
 
 const SCENARIOS: &[Scenario] = &[
@@ -20,6 +22,9 @@ const SCENARIOS: &[Scenario] = &[
     ("occupancy", occupancy),
     ("clusters", clusters),
     ("no_clusters", no_clusters),
+    ("asked_itself", asked_itself),
+    ("foreign_questions", foreign_questions),
+    ("unloading", unloading),
     ("dynamic_launch", dynamic_launch),
     ("wrong_arguments", wrong_arguments),
     ("names_from_the_text", names_from_the_text),
@@ -30,6 +35,8 @@ const SCENARIOS: &[Scenario] = &[
     ("other_devices", other_devices),
     ("refused_images", refused_images),
     ("globals", globals),
+    ("names", names),
+    ("libraries", libraries),
     ("linking", linking),
     ("options", options),
     ("tensors", tensors),
@@ -74,18 +81,18 @@ fn attributes() -> Result<()> {
     let device = Device::cuda(0)?;
     let attributes = device.attributes(&SAXPY_KERNEL)?;
     assert_eq!(
-        (attributes.registers, attributes.static_shared_memory, attributes.local_memory),
+        (attributes.num_regs, attributes.shared_size_bytes, attributes.local_size_bytes),
         (40, 1024, 16)
     );
     assert_eq!((attributes.ptx_version, attributes.binary_version), (Some((7, 5)), Some((9, 0))));
     assert_eq!((attributes.max_threads_per_block, attributes.preferred_shared_memory_carveout), (128, None));
-    device.set_cache_preference(&SAXPY_KERNEL, CachePreference::L1)?;
-    device.set_shared_memory_carveout(&SAXPY_KERNEL, Some(50))?;
-    device.set_max_dynamic_shared_memory(&SAXPY_KERNEL, 100_000)?;
+    device.set_cache_config(&SAXPY_KERNEL, CacheConfig::L1)?;
+    device.set_preferred_shared_memory_carveout(&SAXPY_KERNEL, Some(50))?;
+    device.set_max_dynamic_shared_size_bytes(&SAXPY_KERNEL, 100_000)?;
     let attributes = device.attributes(&SAXPY_KERNEL)?;
     assert_eq!(attributes.preferred_shared_memory_carveout, Some(50));
-    assert_eq!(attributes.max_dynamic_shared_memory, 100_000);
-    let refused = device.set_max_dynamic_shared_memory(&SAXPY_KERNEL, 232_448).unwrap_err();
+    assert_eq!(attributes.max_dynamic_shared_size_bytes, 100_000);
+    let refused = device.set_max_dynamic_shared_size_bytes(&SAXPY_KERNEL, 232_448).unwrap_err();
     assert!(matches!(refused, Error::Driver { operation: "cuFuncSetAttribute", code: 1, .. }), "{refused}");
     Ok(())
 }
@@ -97,12 +104,12 @@ fn occupancy_is_that_of_a_launch_that_opts_in_to_shared_memory() {
 
 fn occupancy() -> Result<()> {
     let device = Device::cuda(0)?;
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 0)?, 16);
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 100_000)?, 2);
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, 1 << 20)?, 0);
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 128, usize::MAX)?, 0);
-    assert_eq!(device.max_active_blocks(&SAXPY_KERNEL, 0, 0)?, 0);
-    assert_eq!(device.available_dynamic_shared_memory(&SAXPY_KERNEL, 2, 128)?, 114_688);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 128, 0)?, 16);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 128, 100_000)?, 2);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 128, 1 << 20)?, 0);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 128, usize::MAX)?, 0);
+    assert_eq!(device.max_active_blocks_per_multiprocessor(&SAXPY_KERNEL, 0, 0)?, 0);
+    assert_eq!(device.available_dynamic_shared_memory_per_block(&SAXPY_KERNEL, 2, 128)?, 114_688);
 
     let occupancy = device.occupancy(&SAXPY_KERNEL, 128, 0)?;
     assert_eq!((occupancy.active_blocks, occupancy.active_warps, occupancy.max_warps), (12, 48, 64));
@@ -139,6 +146,98 @@ fn no_clusters() -> Result<()> {
 }
 
 #[test]
+fn a_kernel_is_asked_itself_and_answers_as_its_device_does() {
+    assert_eq!(count(&run("asked_itself", ""), "cuFuncSetCacheConfig"), 1);
+}
+
+fn asked_itself() -> Result<()> {
+    let (device, kernel) = (Device::cuda(0)?, &SAXPY_KERNEL);
+    assert_eq!(kernel.attributes(&device)?, device.attributes(kernel)?);
+    assert_eq!(kernel.max_active_blocks_per_multiprocessor(&device, 128, 0)?, 16);
+    assert_eq!(kernel.occupancy(&device, 128, 0)?, device.occupancy(kernel, 128, 0)?);
+    let best = kernel.max_potential_block_size(&device, |threads| 2048 * threads as usize, Some(100))?;
+    assert_eq!((best.block_size, best.min_grid_size), (100, 132));
+    assert_eq!(kernel.available_dynamic_shared_memory_per_block(&device, 2, 128)?, 114_688);
+    assert_eq!(kernel.max_active_clusters(&device, 4, 128, 2000)?, 33);
+    assert_eq!(kernel.max_potential_cluster_size(&device, 128, 2000)?, 8);
+    kernel.set_cache_config(&device, CacheConfig::Equal)?;
+    kernel.set_preferred_shared_memory_carveout(&device, Some(25))?;
+    kernel.set_max_dynamic_shared_size_bytes(&device, 99_000)?;
+    let attributes = device.attributes(kernel)?;
+    assert_eq!(attributes.preferred_shared_memory_carveout, Some(25));
+    assert_eq!(attributes.max_dynamic_shared_size_bytes, 99_000);
+    Ok(())
+}
+
+/// In the fake driver's variable of that name; of the module that `saxpy` and `mix` are of.
+static WEIGHTS: DeviceConstant<[u64; 5]> = DeviceConstant::new("WEIGHTS", "weights", &IMAGE, {
+    static AT_FIRST: InitialValue<[u64; 5]> = InitialValue::new(Constant::new([0; 5]));
+    &AT_FIRST
+});
+
+#[test]
+fn a_module_is_unloaded_after_its_work_and_loaded_again() {
+    let calls = run("unloading", "");
+    let unloaded = calls.iter().position(|call| call == "cuModuleUnload").unwrap();
+    let (before, after) = calls.split_at(unloaded);
+    let found = |calls: &[String]| {
+        ["cuModuleLoadDataEx", "cuModuleGetFunction", "weights"].map(|name| count(calls, name))
+    };
+    assert_eq!((found(before), found(after)), ([2, 3, 1], [1, 2, 1]), "one of two modules");
+    let waited = before.iter().rposition(|call| call == "cuCtxSynchronize");
+    let last_work = before.iter().rposition(|call| call == "cuLaunchKernel");
+    assert!(waited > last_work, "kernels have run");
+    assert_eq!(count(after, "cuModuleUnload"), 1, "what is not loaded is not unloaded");
+}
+
+fn unloading() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32, 2.0])?;
+    let mut y = stream.zeros::<f32>(2)?;
+    let (source, mut target) = (stream.upload(&[1_u32])?, stream.zeros::<u32>(1)?);
+    let mut launch = || {
+        silent_saxpy(&stream, Grid::cover(2), 1.0, &x, &mut y)?;
+        saxpy(&stream, Grid::cover(2), 2.0, &x, &mut y)?;
+        mix(&stream, Grid::cover(1), 3, &source, &mut target)?;
+        WEIGHTS.get(&stream).map(drop)
+    };
+    launch()?;
+    // SAFETY: no other thread is there, and no graph.
+    unsafe {
+        SAXPY_KERNEL.unload(&device)?;
+        SAXPY_KERNEL.unload(&device)?;
+    }
+    launch()?;
+    assert_eq!(stream.download(&y)?, [6.0, 12.0]);
+    Ok(())
+}
+
+#[test]
+fn a_foreign_kernel_has_the_same_questions() {
+    assert_eq!(count(&run("foreign_questions", ""), "cuFuncSetCacheConfig"), 1);
+}
+
+fn foreign_questions() -> Result<()> {
+    let function = Device::cuda(0)?.load_ptx(PTX)?.function("saxpy_cu")?;
+    function.set_cache_config(CacheConfig::Equal)?;
+    function.set_preferred_shared_memory_carveout(Some(25))?;
+    function.set_max_dynamic_shared_size_bytes(99_000)?;
+    let attributes = function.attributes()?;
+    assert_eq!((attributes.num_regs, attributes.preferred_shared_memory_carveout), (40, Some(25)));
+    assert_eq!(attributes.max_dynamic_shared_size_bytes, 99_000);
+    assert_eq!(function.available_dynamic_shared_memory_per_block(2, 128)?, 114_688);
+    let best = function.max_potential_block_size(|threads| 2048 * threads as usize, Some(100))?;
+    assert_eq!((best.block_size, best.min_grid_size), (100, 132));
+    let none = function.max_potential_block_size(|_| 1 << 20, None).unwrap_err();
+    assert!(matches!(none, Error::NoBlockFits { kernel: "saxpy_cu", .. }), "{none}");
+    // The fake driver expects clusters with 2000 bytes in each block.
+    let function = function.with_dynamic_shared_memory(2000)?;
+    assert_eq!((function.max_active_clusters(4, 128)?, function.max_potential_cluster_size(128)?), (33, 8));
+    Ok(())
+}
+
+#[test]
 fn a_foreign_kernel_runs_with_checked_arguments() {
     let calls = run("dynamic_launch", "");
     assert_eq!(count(&calls, "cuModuleGetFunction"), 1, "a function is looked up once");
@@ -152,8 +251,11 @@ fn dynamic_launch() -> Result<()> {
     let mut y = stream.upload(&[1.0_f32; 3])?;
     let module = device.load_ptx(PTX)?;
     let function = module.function("saxpy_cu")?;
-    assert_eq!((function.name(), function.attributes()?.registers), ("saxpy_cu", 40));
-    assert_eq!((function.max_active_blocks(128)?, function.occupancy(128)?.active_blocks), (16, 12));
+    assert_eq!((function.name(), function.attributes()?.num_regs), ("saxpy_cu", 40));
+    assert_eq!(
+        (function.max_active_blocks_per_multiprocessor(128)?, function.occupancy(128)?.active_blocks),
+        (16, 12)
+    );
     drop(module);
     // SAFETY: the kernel takes these types, and keeps to the lengths.
     unsafe { function.launch(&stream, Grid::cover(3), (2.0_f32, &x, 3_usize, &mut y, 3_usize))? };
@@ -200,7 +302,7 @@ fn wrong_arguments() -> Result<()> {
     assert_eq!(error, Err(too_many));
     let error = function.with_dynamic_shared_memory(232_000).unwrap_err();
     assert!(matches!(error, Error::Foreign(ForeignError::SharedMemory { fixed: 1024, limit: 232_448, .. })));
-    assert_eq!(function.with_dynamic_shared_memory(100_000)?.max_active_blocks(64)?, 2);
+    assert_eq!(function.with_dynamic_shared_memory(100_000)?.max_active_blocks_per_multiprocessor(64)?, 2);
     let error = module.function("other").unwrap_err();
     assert!(error.to_string().ends_with("declared `extern \"C\"`; it has `saxpy_cu`"), "{error}");
     assert!(matches!(module.function("a\0b"), Err(Error::Foreign(ForeignError::NoFunction { .. }))));
@@ -369,7 +471,81 @@ fn globals() -> Result<()> {
     assert!(odd.to_string().contains("`odd` has 7 bytes"), "{odd}");
     assert!(matches!(module.global::<()>("odd"), Err(Error::Foreign(ForeignError::GlobalSize { .. }))));
     let none = module.global::<u8>("nothing").unwrap_err();
-    assert_eq!(none, Error::Foreign(ForeignError::NoGlobal { name: "nothing".into() }));
+    assert_eq!(none, Error::Foreign(ForeignError::NoGlobal { module: "".into(), name: "nothing".into() }));
+    Ok(())
+}
+
+#[test]
+fn modules_have_names_and_know_expressions() {
+    run("names", "");
+}
+
+fn names() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let file = std::env::temp_dir().join(format!("ferrogrid-names-{}.ptx", std::process::id()));
+    std::fs::write(&file, PTX).unwrap();
+    let module = device.load_file(&file)?;
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(
+        (module.name(), module.code_type()),
+        (file.file_name().unwrap().to_str().unwrap(), Some(CodeType::Ptx))
+    );
+
+    let unnamed = device.load_ptx(PTX)?;
+    let missing = unnamed.function("scale").unwrap_err();
+    assert!(missing.to_string().starts_with("the module has no kernel `scale`"), "{missing}");
+    let module = unnamed.clone().with_name("maths");
+    let module = module.with_symbol_mapping([
+        ("saxpy<float>", "saxpy_cu"),
+        ("&coefficients", "weights"),
+        ("gone", "gone_cu"),
+    ]);
+    assert_eq!((module.name(), unnamed.name(), module.as_raw()), ("maths", "", unnamed.as_raw()));
+    assert_eq!(module.function("saxpy<float>")?.name(), "saxpy_cu");
+    assert_eq!(module.function("saxpy_cu")?.as_raw(), module.function("saxpy<float>")?.as_raw());
+    assert_eq!(module.global::<u64>("&coefficients")?.len(), 5);
+    let missing = module.function("gone").unwrap_err().to_string();
+    for part in ["the module `maths` has no kernel `gone`", "`gone`, `saxpy<float>`, `saxpy_cu`"] {
+        assert!(missing.contains(part), "{part:?} is missing in {missing}");
+    }
+    let missing = module.global::<u64>("nothing").unwrap_err().to_string();
+    assert_eq!(missing, "the module `maths` has no global variable `nothing`");
+    // SAFETY: nothing of it runs.
+    unsafe { module.unload() }
+}
+
+/// A library as `ar` writes it.
+fn library(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    for (name, contents) in members {
+        bytes.extend(format!("{name:<48}{:<10}`\n", contents.len()).bytes());
+        bytes.extend(*contents);
+        bytes.resize(bytes.len().next_multiple_of(2), b'\n');
+    }
+    bytes
+}
+
+#[test]
+fn a_library_is_loaded_with_all_its_members() {
+    let calls = run("libraries", "");
+    let linked: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("link ")).collect();
+    // What the machine code is made of; then objects, and machine code.
+    assert_eq!(linked, ["main.ptx of kind 1", "one.o of kind 3", "two.o of kind 3", "three.cubin of kind 0"]);
+    assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1);
+}
+
+fn libraries() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let cubin = linked(&device)?;
+    let bytes = library(&[("one.o/", b"host object"), ("two.o/", b"another"), ("three.cubin/", &cubin)]);
+    let module = device.load_library(&bytes)?;
+    assert_eq!((module.code_type(), module.kernel_names()), (Some(CodeType::Library), None));
+    assert_eq!(module.function("saxpy_cu")?.name(), "saxpy_cu");
+    let damaged = device.load_library(&bytes[..bytes.len() - 1]).unwrap_err();
+    assert!(damaged.to_string().starts_with("this is no library: its member at byte"), "{damaged}");
+    let fatbin = [&[0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0][..], &8_u64.to_le_bytes(), &[7; 8]].concat();
+    assert!(matches!(device.load_library(&fatbin), Err(Error::Foreign(ForeignError::InvalidImage { .. }))));
+    assert!(matches!(Device::cpu().load_library(&bytes), Err(Error::Unsupported { .. })));
     Ok(())
 }
 

@@ -5,11 +5,12 @@
 mod scenario;
 
 use std::ffi::c_void;
+use std::io::Write;
 use std::ptr::from_ref;
 
 use ferrogrid_host::__private::device::native::Block;
 use ferrogrid_host::__private::{EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, launch};
-use ferrogrid_host::{Device, DeviceBuffer, Error, Grid, Result, Stream};
+use ferrogrid_host::{CodeType, Device, DeviceBuffer, Error, Grid, Result, Stream};
 use scenario::{Scenario, count, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[("two_launches", two_launches), ("nothing_loads", nothing_loads)];
@@ -77,6 +78,13 @@ fn saxpy(stream: &Stream, x: &DeviceBuffer<f32>, y: &mut DeviceBuffer<f32>) -> R
     unsafe { launch(&SAXPY, stream, Grid::<1>::cover(4), &params, &[x.access(), y.access()]) }
 }
 
+/// Writes a line to the log of the driver's calls.
+fn note(line: &str) {
+    let log = std::env::var_os("FAKE_CUDA_LOG").unwrap();
+    let mut file = std::fs::OpenOptions::new().append(true).open(log).unwrap();
+    writeln!(file, "{line}").unwrap();
+}
+
 fn machine_code(calls: &[String]) -> Vec<&str> {
     calls.iter().filter_map(|line| line.strip_prefix("machine code for ")).collect()
 }
@@ -87,6 +95,7 @@ fn a_device_of_that_very_capability_loads_machine_code_once() {
         let calls = run("two_launches", &format!("capability={capability}"));
         assert_eq!(machine_code(&calls), [arch]);
         assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1);
+        assert!(calls.contains(&"the kernel has a cubin".to_owned()));
     }
 }
 
@@ -95,6 +104,7 @@ fn every_other_device_loads_the_best_ptx() {
     for capability in ["80", "86", "89", "100", "120"] {
         let calls = run("two_launches", &format!("capability={capability}"));
         assert!(machine_code(&calls).is_empty(), "{capability}: {:?}", machine_code(&calls));
+        assert!(calls.contains(&"the kernel has PTX".to_owned()));
         assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1);
     }
 }
@@ -103,6 +113,7 @@ fn every_other_device_loads_the_best_ptx() {
 fn a_driver_that_refuses_machine_code_compiles_the_ptx() {
     let calls = run("two_launches", "refuse=cubin");
     assert_eq!((machine_code(&calls), count(&calls, "cuModuleLoadDataEx")), (vec!["sm_90"], 2));
+    assert!(calls.contains(&"the kernel has PTX".to_owned()));
 }
 
 fn two_launches() -> Result<()> {
@@ -111,6 +122,12 @@ fn two_launches() -> Result<()> {
     saxpy(&stream, &x, &mut y)?;
     saxpy(&stream, &x, &mut y)?;
     assert_eq!(stream.download(&y)?, [4.0; 4]);
+    note(match SAXPY.code_type(stream.device())? {
+        Some(CodeType::Cubin) => "the kernel has a cubin",
+        Some(CodeType::Ptx) => "the kernel has PTX",
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(SAXPY.code_type(&Device::cpu())?, None);
     Ok(())
 }
 

@@ -96,7 +96,7 @@ fn a_dropped_buffer_counts_until_its_stream_has_freed_it() -> Result<()> {
     let (stream, pool) = (device.new_stream()?, device.memory_pool());
     pool.set_limit(Some(1000));
     let (open, gate) = channel::<()>();
-    stream.host_fn(move || {
+    stream.launch_host_func(move || {
         let _opened = gate.recv();
     })?;
     drop(stream.upload(&[1_u8; 600])?);

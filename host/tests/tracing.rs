@@ -63,7 +63,7 @@ fn work() -> Result<()> {
     let x = stream.upload(&[1.0_f32; 100])?;
     let mut y = stream.fill(2.0_f32, 100)?;
     saxpy(&stream, Grid::cover(100), 3.0, &x, &mut y)?;
-    stream.host_fn(|| {})?;
+    stream.launch_host_func(|| {})?;
     stream.synchronize()?;
     assert_eq!(stream.download(&y)?, [5.0; 100]);
     Ok(())

@@ -211,7 +211,7 @@ fn what_a_body_cannot_hold_is_refused(device: &Device) -> Outcome {
         })?;
         let later = kept.map_or(Ok(()), |stream| stream.fill_into(1, &mut data));
         is_graph_error("a stream of the body, later", later, GraphError::OtherBody);
-        let call = capture.if_node(flag.key(), |body| body.host_fn(|| ())).map(drop);
+        let call = capture.if_node(flag.key(), |body| body.launch_host_func(|| ())).map(drop);
         assert!(matches!(call, Err(Error::Graph(GraphError::NotRecordable { .. }))), "{call:?}");
         // What was refused has left nothing behind.
         capture.fill_into(1, &mut flag)?;

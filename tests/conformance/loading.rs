@@ -4,8 +4,8 @@
 use ferrogrid::dlpack::DlpackTensor;
 use ferrogrid::prelude::*;
 use ferrogrid::{
-    CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, InOut, JitOptions, Kernel, Linker, Nvrtc,
-    Out, Slice, SliceMut,
+    CacheConfig, CodeType, CompileOptions, DeviceAttribute, ForeignError, ForeignKernel, ForeignModule,
+    InOut, JitOptions, Kernel, Linker, Nvrtc, Nvvm, Out, Slice, SliceMut,
 };
 
 use super::block_kernels::shared;
@@ -18,6 +18,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a_kernel_says_what_it_needs", a_kernel_says_what_it_needs),
     ("occupancy_by_the_rules_is_that_of_the_driver", occupancy_by_the_rules_is_that_of_the_driver),
     ("a_suggested_block_fills_the_device_and_runs", a_suggested_block_fills_the_device_and_runs),
+    ("a_kernel_answers_as_its_device_does", a_kernel_answers_as_its_device_does),
+    ("a_foreign_kernel_has_the_same_questions", a_foreign_kernel_has_the_same_questions),
     ("foreign_ptx_runs_where_there_is_a_gpu", foreign_ptx_runs_where_there_is_a_gpu),
     ("a_rust_kernel_is_also_a_foreign_one", a_rust_kernel_is_also_a_foreign_one),
     ("foreign_arguments_are_checked", foreign_arguments_are_checked),
@@ -30,6 +32,9 @@ pub(crate) const CASES: &[Case] = &[
     ("ptx_that_does_not_load_is_explained", ptx_that_does_not_load_is_explained),
     ("linked_programs_run", linked_programs_run),
     ("cuda_cpp_compiles_and_runs", cuda_cpp_compiles_and_runs),
+    ("cuda_cpp_templates_are_found_by_their_expressions", cuda_cpp_templates_are_found_by_their_expressions),
+    ("files_of_nvcc_load_directly", files_of_nvcc_load_directly),
+    ("nvvm_ir_compiles_and_runs", nvvm_ir_compiles_and_runs),
     #[cfg(feature = "nvml")]
     ("a_gpu_says_what_it_is_doing", a_gpu_says_what_it_is_doing),
     ("tensors_go_out_and_come_back", tensors_go_out_and_come_back),
@@ -78,12 +83,14 @@ fn a_device_says_what_it_is(device: &Device) -> Outcome {
 
 fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
     let attributes = device.attributes(elementwise::saxpy::kernel())?;
-    expect("registers", attributes.registers > 0, device.is_cuda())?;
+    expect("registers", attributes.num_regs > 0, device.is_cuda())?;
     expect("architecture", attributes.binary_version, device.compute_capability())?;
-    expect("static shared memory", attributes.static_shared_memory, 0)?;
+    let code = elementwise::saxpy::kernel().code_type(device)?;
+    expect("code", matches!(code, Some(CodeType::Ptx | CodeType::Cubin)), device.is_cuda())?;
+    expect("static shared memory", attributes.shared_size_bytes, 0)?;
     let stencil = shared::stencil::kernel();
-    let fixed = device.attributes(stencil)?.static_shared_memory as usize;
-    expect("shared memory of at least 130 f32", (fixed >= 520, fixed), (true, stencil.shared_bytes()))?;
+    let fixed = device.attributes(stencil)?.shared_size_bytes as usize;
+    expect("shared memory of at least 130 f32", (fixed >= 520, fixed), (true, stencil.shared_size_bytes()))?;
     let limited = device.attributes(bounds::limited::kernel())?;
     expect("threads of a limited kernel", limited.max_threads_per_block, 96)
 }
@@ -107,7 +114,7 @@ fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
             }
             for bytes in [0, 1, 1000, 20_000, 48 << 10, 100_000, optin, optin + 1] {
                 let rules = device.occupancy(kernel, threads, bytes)?;
-                let driver = device.max_active_blocks(kernel, threads, bytes)?;
+                let driver = device.max_active_blocks_per_multiprocessor(kernel, threads, bytes)?;
                 let what = format!("{} with {threads} threads and {bytes} bytes: {rules}", kernel.name());
                 expect(&what, rules.active_blocks, driver)?;
             }
@@ -119,19 +126,84 @@ fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
 fn a_suggested_block_fills_the_device_and_runs(device: &Device) -> Outcome {
     let kernel = elementwise::increment::kernel();
     let best = device.max_potential_block_size(kernel, |_| 0, None)?;
-    let blocks = device.max_active_blocks(kernel, best.block_size, 0)?;
+    let blocks = device.max_active_blocks_per_multiprocessor(kernel, best.block_size, 0)?;
     expect("blocks", best.min_grid_size, blocks * device.properties()?.multiprocessor_count)?;
-    let available = device.available_dynamic_shared_memory(kernel, blocks, best.block_size)?;
-    let with_it = device.max_active_blocks(kernel, best.block_size, available)?;
+    let available = device.available_dynamic_shared_memory_per_block(kernel, blocks, best.block_size)?;
+    let with_it = device.max_active_blocks_per_multiprocessor(kernel, best.block_size, available)?;
     expect("blocks with the shared memory that is left", with_it, blocks)?;
     let small = device.max_potential_block_size(kernel, |_| 0, Some(100))?;
     expect("a limit is kept", small.block_size <= 100, true)?;
+    let per_thread = |threads: u32| 100 * threads as usize;
+    let growing = kernel.max_potential_block_size(device, per_thread, None)?;
+    let shared = per_thread(growing.block_size);
+    let fits = kernel.max_active_blocks_per_multiprocessor(device, growing.block_size, shared)?;
+    expect(
+        "blocks whose memory grows",
+        growing.min_grid_size,
+        fits * device.properties()?.multiprocessor_count,
+    )?;
     let none = device.max_potential_block_size(kernel, |_| 1 << 30, None);
     expect_error("no block", none, |error| matches!(error, Error::NoBlockFits { .. }))?;
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[1_u32; 10_000])?;
     elementwise::increment(&stream, Grid::cover(10_000).with_block(best.block_size), &mut data)?;
     expect("elements", stream.download(&data)?, vec![2; 10_000])
+}
+
+fn a_kernel_answers_as_its_device_does(device: &Device) -> Outcome {
+    let (kernels, blocks) = subjects();
+    for kernel in kernels {
+        let name = kernel.name();
+        expect(name, kernel.attributes(device)?, device.attributes(kernel)?)?;
+        for threads in blocks {
+            let of_device = device.max_active_blocks_per_multiprocessor(kernel, threads, 1000)?;
+            expect(name, kernel.max_active_blocks_per_multiprocessor(device, threads, 1000)?, of_device)?;
+            expect(name, kernel.occupancy(device, threads, 0)?, device.occupancy(kernel, threads, 0)?)?;
+        }
+        let available = kernel.available_dynamic_shared_memory_per_block(device, 1, 64)?;
+        expect(name, available, device.available_dynamic_shared_memory_per_block(kernel, 1, 64)?)?;
+    }
+    let kernel = elementwise::increment::kernel();
+    kernel.set_cache_config(device, CacheConfig::L1)?;
+    kernel.set_preferred_shared_memory_carveout(device, Some(0))?;
+    let most = device.properties()?.shared_memory_per_block_optin;
+    kernel.set_max_dynamic_shared_size_bytes(device, most)?;
+    expect("dynamic", kernel.attributes(device)?.max_dynamic_shared_size_bytes, most)?;
+    let carveout = kernel.attributes(device)?.preferred_shared_memory_carveout;
+    expect("carve-out", carveout, device.is_cuda().then_some(0))?;
+    kernel.set_preferred_shared_memory_carveout(device, None)?;
+    expect("carve-out", kernel.attributes(device)?.preferred_shared_memory_carveout, None)
+}
+
+fn a_foreign_kernel_has_the_same_questions(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let function = device.load_ptx(SCALE)?.function("scale")?;
+    let best = function.max_potential_block_size(|_| 0, None)?;
+    let blocks = function.max_active_blocks_per_multiprocessor(best.block_size)?;
+    expect("blocks", best.min_grid_size, blocks * device.properties()?.multiprocessor_count)?;
+    let available = function.available_dynamic_shared_memory_per_block(blocks, best.block_size)?;
+    let with_it = function.with_dynamic_shared_memory(u32::try_from(available)?)?;
+    expect(
+        "blocks with the shared memory that is left",
+        with_it.max_active_blocks_per_multiprocessor(best.block_size)?,
+        blocks,
+    )?;
+    let none = function.max_potential_block_size(|_| 1 << 30, None);
+    expect_error("no block", none, |error| matches!(error, Error::NoBlockFits { kernel: "scale", .. }))?;
+    function.set_cache_config(CacheConfig::Shared)?;
+    function.set_preferred_shared_memory_carveout(Some(50))?;
+    expect("carve-out", function.attributes()?.preferred_shared_memory_carveout, Some(50))?;
+    function.set_max_dynamic_shared_size_bytes(100_000)?;
+    expect("dynamic", function.attributes()?.max_dynamic_shared_size_bytes >= 100_000, true)?;
+    if device.compute_capability() < Some((9, 0)) {
+        return Ok(());
+    }
+    let clustered = device.load_ptx(include_str!("foreign/clusters.ptx"))?.function("ranks")?;
+    let most = clustered.max_potential_cluster_size(128)?;
+    expect("clusters of 8", most >= 8, true)?;
+    expect("clusters at a time", clustered.max_active_clusters(2, 128)? > 0, true)
 }
 
 type Scale = ForeignKernel<1, (SliceMut<f32>, u32)>;
@@ -146,8 +218,12 @@ fn foreign_ptx_runs_where_there_is_a_gpu(device: &Device) -> Outcome {
     let function = module.function("scale")?;
     let sizes = function.parameters().unwrap_or_default().iter().map(|parameter| parameter.size);
     expect("parameters", sizes.collect::<Vec<_>>(), vec![8, 8, 4])?;
-    expect("registers", function.attributes()?.registers > 0, true)?;
-    expect("occupancy", function.occupancy(256)?.active_blocks, function.max_active_blocks(256)?)?;
+    expect("registers", function.attributes()?.num_regs > 0, true)?;
+    expect(
+        "occupancy",
+        function.occupancy(256)?.active_blocks,
+        function.max_active_blocks_per_multiprocessor(256)?,
+    )?;
     let mut data = stream.upload(&[1.0_f32; 1000])?;
     // SAFETY: these are its types, and it keeps to its first 900 elements.
     unsafe { function.launch(&stream, Grid::cover(1000), (&mut data, 900_u64, 1_u32))? };
@@ -239,7 +315,8 @@ fn foreign_launches_are_cooperative_if_asked(device: &Device) -> Outcome {
     let mut data = stream.upload(&[1.0_f32; 1000])?;
     scale.launch(&stream, Grid::new(4, 256), (&mut data, 2))?;
     expect("elements", stream.download(&data)?, vec![3.0; 1000])?;
-    let most = function.max_active_blocks(256)? * device.properties()?.multiprocessor_count;
+    let most =
+        function.max_active_blocks_per_multiprocessor(256)? * device.properties()?.multiprocessor_count;
     scale.launch(&stream, Grid::new(most, 256), (&mut data, 0))?;
     let large = scale.launch(&stream, Grid::new(most + 1, 256), (&mut data, 0));
     let text = expect_error(
@@ -448,6 +525,103 @@ fn cuda_cpp_compiles_and_runs(device: &Device) -> Outcome {
     // SAFETY: its types; there are 3 elements.
     unsafe { square.launch(&stream, Grid::cover(3), (3_i32, &mut data))? };
     expect("squares", stream.download(&data)?, vec![1.0, 4.0, 9.0])
+}
+
+/// A program is loaded as PTX, as machine code, and as LTO IR where nvJitLink is.
+fn cuda_cpp_templates_are_found_by_their_expressions(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let nvrtc = match Nvrtc::load() {
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => {
+            return not_for_this_device("NVRTC is not installed");
+        }
+        nvrtc => nvrtc?,
+    };
+    let source = "__constant__ int offset = 3;
+    template <class T, int N> __global__ void add(size_t n, T* x) {
+        size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+        if (i < n) x[i] += T(N + offset);
+    }";
+    let architecture = device.arch().ok_or("no architecture")?;
+    let options = CompileOptions::for_device(device).with_name("add.cu");
+    let options = options.with_name_expression("add<float, 7>").with_name_expression("&offset");
+    for (options, kind) in [
+        (options.clone(), CodeType::Ptx),
+        (options.clone().with_architecture(architecture), CodeType::Cubin),
+        (options.with_option("-dlto").with_option("-rdc=true"), CodeType::LtoIr),
+    ] {
+        let module = match device.load_program(&nvrtc.compile(source, &options)?) {
+            Err(Error::Foreign(ForeignError::LibraryMissing { library: "nvJitLink", .. })) => continue,
+            module => module?,
+        };
+        expect("the kind of code", (module.name(), module.code_type()), ("add.cu", Some(kind)))?;
+        let add = module.function("add<float, 7>")?;
+        if add.parameters().is_none() {
+            continue; // a driver before CUDA 12.4 does not tell what machine code takes
+        }
+        let stream = device.new_stream()?;
+        module.global::<i32>("&offset")?.set(&stream, &[10])?;
+        let mut data = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+        // SAFETY: its types; there are 3 elements.
+        unsafe { add.launch(&stream, Grid::cover(3), (3_u64, &mut data))? };
+        expect("elements", stream.download(&data)?, vec![18.0, 19.0, 20.0])?;
+        let missing = module.function("add<double, 7>");
+        let text = expect_error("another instance", missing, |error| matches!(error, Error::Foreign(_)))?;
+        names(&text, &["the module `add.cu`", "`add<float, 7>`"])?;
+    }
+    Ok(())
+}
+
+/// In the folder that FERROGRID_TEST_NVCC_FILES names, made of the two files of `foreign/pair` for this GPU:
+/// `nvcc -fatbin -arch=sm_90 -o helper.fatbin helper.cu`, `nvcc -lib -rdc=true -arch=sm_90 -o libpair.a kernel.cu helper.cu`,
+/// `nvcc -dlto -ltoir -rdc=true -arch=sm_90 -o helper.ltoir helper.cu`.
+fn files_of_nvcc_load_directly(device: &Device) -> Outcome {
+    let Some(folder) = std::env::var_os("FERROGRID_TEST_NVCC_FILES").map(std::path::PathBuf::from) else {
+        return not_for_this_device("FERROGRID_TEST_NVCC_FILES names no files of nvcc");
+    };
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let stream = device.new_stream()?;
+    let run = |module: &ForeignModule, name: &str| -> Outcome {
+        let mut data = stream.upload(&[1_u32, 2, 3])?;
+        // SAFETY: its types; there are 3 elements.
+        unsafe { module.function(name)?.launch(&stream, Grid::cover(3), (&mut data, 3_u64))? };
+        expect(name, stream.download(&data)?, vec![4, 7, 10])
+    };
+    let fatbin = device.load_fatbin(&std::fs::read(folder.join("helper.fatbin"))?)?;
+    expect("a fatbin", fatbin.code_type(), Some(CodeType::Fatbin))?;
+    run(&fatbin, "alone")?;
+    let library = device.load_file(folder.join("libpair.a"))?;
+    expect("a library", (library.name(), library.code_type()), ("libpair.a", Some(CodeType::Library)))?;
+    run(&library, "apply")?;
+    run(&library, "alone")?;
+    match device.load_lto_ir(&std::fs::read(folder.join("helper.ltoir"))?) {
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => Ok(()),
+        module => run(&module?, "alone"),
+    }
+}
+
+fn nvvm_ir_compiles_and_runs(device: &Device) -> Outcome {
+    if !takes_foreign_code(device)? {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let nvvm = match Nvvm::load() {
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => {
+            return not_for_this_device("libNVVM is not installed");
+        }
+        nvvm => nvvm?,
+    };
+    let (major, minor) = device.compute_capability().ok_or("no capability")?;
+    let options = format!("-arch=compute_{major}{minor}");
+    let program = nvvm.compile(&[("twice.ll", include_bytes!("foreign/twice.ll"))], &[&options])?;
+    let twice = device.load_program(&program)?.function("twice")?;
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[21.0_f32, 1.0])?;
+    // SAFETY: its type; it keeps to the first element.
+    unsafe { twice.launch(&stream, Grid::new(1, 1), (&mut data,))? };
+    expect("elements", stream.download(&data)?, vec![42.0, 1.0])
 }
 
 fn tensors_go_out_and_come_back(device: &Device) -> Outcome {

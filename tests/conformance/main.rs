@@ -19,6 +19,7 @@ mod fault_kernels;
 mod faults;
 mod graphs;
 mod half;
+mod handles;
 mod host_slices;
 mod ipc;
 mod kernels;
@@ -91,6 +92,7 @@ fn main() -> std::process::ExitCode {
         loops::CASES,
         outcomes::CASES,
         half::CASES,
+        handles::CASES,
         ipc::CASES,
         host_slices::CASES,
         stress::CASES,

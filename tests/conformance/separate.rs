@@ -7,7 +7,9 @@ use std::ptr::null_mut;
 use cudarc::driver::sys;
 use ferrogrid::prelude::*;
 
+use super::constant_kernels::constants;
 use super::devices::{self, label};
+use super::failure_kernels::panics;
 use super::kernels::{elementwise, ranks};
 use super::table::{self, Verdict, not_for_this_device};
 use super::{
@@ -24,6 +26,9 @@ pub(crate) const CASES: &[Case] = &[
         true => in_its_own_process(device, "a_stream_of_another_context_is_no_stream_of_the_device"),
         false => not_for_this_device("it has no contexts"),
     }),
+    ("a_module_is_unloaded_and_loaded_again", |device| {
+        in_its_own_process(device, "a_module_is_unloaded_and_loaded_again")
+    }),
 ];
 
 /// The same, as they run in their processes.
@@ -33,6 +38,7 @@ const APART: &[Case] = &[
         "a_stream_of_another_context_is_no_stream_of_the_device",
         a_stream_of_another_context_is_no_stream_of_the_device,
     ),
+    ("a_module_is_unloaded_and_loaded_again", a_module_is_unloaded_and_loaded_again),
 ];
 
 /// After these, a GPU is not to the rest of the process what it was: access to its peers stays.
@@ -135,6 +141,29 @@ fn reading_where_nothing_is(device: &Device) -> Outcome {
         }
         other => Err(format!("expected a failed launch, found {other:?}").into()),
     }
+}
+
+/// Kernels that never panic, kernels that have, and constants; on the CPU device nothing is unloaded.
+fn a_module_is_unloaded_and_loaded_again(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[1_u32, 2, 3])?;
+    for round in 0..3_u32 {
+        elementwise::increment(&stream, Grid::cover(3), &mut data)?;
+        let mut weights = stream.zeros::<f32>(5)?;
+        constants::weights(&stream, Grid::cover(5), &mut weights)?;
+        let expected = if round > 0 && !device.is_cuda() { [7.0; 5] } else { [1.0, 2.0, 4.0, 8.0, 16.0] };
+        expect("constants", stream.download(&weights)?, expected.to_vec())?;
+        constants::WEIGHTS.set(&stream, &[7.0; 5])?;
+        expect("constants", constants::WEIGHTS.get(&stream)?, [7.0; 5])?;
+        let (values, mut output) = (stream.fill(100 + round, 4)?, stream.zeros::<u32>(32)?);
+        panics::formatted(&stream, Grid::new(1, 32), 0, &values, &mut output)?;
+        let failed = stream.synchronize();
+        let text = expect_error("a panic", failed, |error| matches!(error, Error::KernelPanic { .. }))?;
+        names(&text, &[&format!("{} ", 100 + round), "wörd"])?;
+        // SAFETY: this process has one thread that launches kernels, and no graph.
+        unsafe { elementwise::increment::kernel().unload(device)? };
+    }
+    expect("elements", stream.download(&data)?, vec![4, 5, 6])
 }
 
 /// A second context of the same GPU, as some libraries make one (`cuCtxCreate`), current while it is used.

@@ -123,7 +123,7 @@ fn a_timeline_has_calls_and_ranges_of_the_host(device: &Device) -> Outcome {
     let stage = profile::range("the stage of this case");
     kernels::double(&stream, Grid::cover(100), &mut x)?;
     let (sender, receiver) = std::sync::mpsc::channel();
-    stream.host_fn(move || sender.send(()).unwrap_or(()))?;
+    stream.launch_host_func(move || sender.send(()).unwrap_or(()))?;
     stream.synchronize()?;
     drop(stage);
     receiver.recv()?;

@@ -1,5 +1,6 @@
 //! A graph ready to be launched, of either backend. It must not know what either does.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
@@ -20,6 +21,19 @@ impl GraphBackend {
             DeviceBackend::Cuda(device) => cuda::CudaGraph::new(device, nodes, kept).map(GraphBackend::Cuda),
             DeviceBackend::Cpu(_) => Ok(GraphBackend::Cpu(cpu::CpuGraph::new(nodes))),
         }
+    }
+
+    /// The driver's `CUgraphExec`, and the `CUgraph` that it was instantiated from.
+    pub(crate) fn as_raw(&self) -> (Option<*mut c_void>, Option<*mut c_void>) {
+        match self {
+            GraphBackend::Cuda(graph) => (Some(graph.as_raw()), graph.template_as_raw()),
+            GraphBackend::Cpu(_) => (None, None),
+        }
+    }
+
+    /// Whether somebody else instantiated it, so that its nodes are not known.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.as_raw(), (Some(_), None))
     }
 
     /// Enqueues all nodes on `stream`, which is of the same device.

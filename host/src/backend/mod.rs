@@ -222,7 +222,7 @@ impl StreamBackend {
             StreamBackend::Cpu(stream) => stream.host_fn(function),
             StreamBackend::Recording(_) => Err(not_recordable(
                 "a function that is called once",
-                "a graph may be launched many times; use `Capture::host_fn`",
+                "a graph may be launched many times; use `Capture::launch_host_func`",
             )),
         }
     }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backend::DeviceBackend;
+use crate::backend::cuda::ModuleLease;
 use crate::device::Device;
 use crate::error::Result;
 use crate::image::ModuleImage;
@@ -42,6 +43,8 @@ unsafe impl Sync for ConstantMemory {}
 pub(crate) struct Resident {
     device: DeviceBackend,
     memory: Memory,
+    /// How long it is there on a GPU; on the CPU for ever.
+    lease: Option<ModuleLease>,
     next: *const Resident,
 }
 
@@ -72,9 +75,10 @@ impl ConstantMemory {
         if let Some(resident) = self.find(device.backend().address()) {
             return Ok(resident);
         }
-        let (memory, next) = (self.place(device)?, self.residents.load(Ordering::Acquire).cast_const());
+        let (memory, lease) = self.place(device)?;
+        let next = self.residents.load(Ordering::Acquire).cast_const();
         let resident: &'static mut Resident =
-            Box::leak(Box::new(Resident { device: device.backend(), memory, next }));
+            Box::leak(Box::new(Resident { device: device.backend(), memory, lease, next }));
         self.residents.store(resident, Ordering::Release);
         Ok(resident)
     }
@@ -84,7 +88,8 @@ impl ConstantMemory {
         let mut at = self.residents.load(Ordering::Acquire).cast_const();
         // SAFETY: entries are leaked, and complete before they are in the list.
         while let Some(resident) = unsafe { at.as_ref() } {
-            if std::ptr::addr_eq(resident.device.address(), device) {
+            let has_ended = || resident.lease.as_ref().is_some_and(ModuleLease::has_ended);
+            if std::ptr::addr_eq(resident.device.address(), device) && !has_ended() {
                 return Some(resident);
             }
             at = resident.next;
@@ -92,21 +97,23 @@ impl ConstantMemory {
         None
     }
 
-    fn place(&self, device: &Device) -> Result<Memory> {
+    fn place(&self, device: &Device) -> Result<(Memory, Option<ModuleLease>)> {
         // Of its own: one of a recording runs nothing.
         let stream = device.new_stream()?;
         match device.backend() {
             DeviceBackend::Cuda(cuda) => {
-                let start = cuda.constant(self.image, self.name, self.symbol, self.bytes)?;
-                // SAFETY: the variable has that many bytes, of this device, while the module is loaded: for ever.
-                // No kernel of this process has used it so far, since launches come here first.
-                Ok(unsafe { Memory::foreign(stream.inner(), start, self.bytes, Box::new(())) })
+                let (start, lease) = cuda.constant(self.image, self.name, self.symbol, self.bytes)?;
+                // SAFETY: the variable has that many bytes, of this device, while the module is loaded; whoever unloads
+                // it vouches that nobody uses this any more. No kernel of this process has used it so far, since
+                // launches come here first.
+                let memory = unsafe { Memory::foreign(stream.inner(), start, self.bytes, Box::new(())) };
+                Ok((memory, Some(lease)))
             }
             DeviceBackend::Cpu(_) => {
                 let memory = Memory::allocate(stream.inner(), self.bytes, Contents::Uninitialised)?;
                 // SAFETY: the value in the source has that many bytes, and the memory has just been allocated.
                 unsafe { stream.inner().initialise_from_host(memory.pointer(), self.initial, self.bytes)? };
-                Ok(memory)
+                Ok((memory, None))
             }
         }
     }

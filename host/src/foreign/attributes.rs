@@ -22,7 +22,7 @@ impl ForeignFunction {
     /// // extern "C" __global__ void solve(float* x, int n), which calls cooperative_groups::this_grid().sync()
     /// let solve = device.load_file("solve.cubin")?.function("solve")?.with_cooperative_launch()?;
     /// let mut x = stream.zeros::<f32>(1 << 20)?;
-    /// let blocks = solve.max_active_blocks(256)? * device.properties()?.multiprocessor_count; // at most
+    /// let blocks = solve.max_active_blocks_per_multiprocessor(256)? * device.properties()?.multiprocessor_count; // at most
     /// // SAFETY: these are its types, and it keeps to `n` elements.
     /// unsafe { solve.launch(&stream, Grid::new(blocks, 256), (&mut x, 1_i32 << 20))? };
     /// # Ok(()) }

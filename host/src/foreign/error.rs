@@ -29,7 +29,7 @@ pub enum ForeignError {
     /// Bytes are not the image that they should be.
     #[error("this is no {kind}: {reason}")]
     InvalidImage {
-        /// What it should be: `PTX`, `cubin` or `fatbin`.
+        /// What it should be: `PTX`, `cubin`, `fatbin` or `library`.
         kind: &'static str,
         /// What is wrong.
         reason: Box<str>,
@@ -54,9 +54,11 @@ pub enum ForeignError {
         /// The linker's error and log.
         log: Box<str>,
     },
-    /// A program in CUDA C++ did not compile.
-    #[error("NVRTC cannot compile `{program}`: {log}")]
+    /// A program in CUDA C++ or NVVM IR did not compile.
+    #[error("{compiler} cannot compile `{program}`: {log}")]
     Compile {
+        /// The compiler: NVRTC or libNVVM.
+        compiler: &'static str,
         /// The program's name.
         program: Box<str>,
         /// The compiler's error and log.
@@ -86,18 +88,23 @@ pub enum ForeignError {
     },
     /// A module has no such function.
     #[error(
-        "the module has no kernel `{name}`: C++ names are mangled unless declared `extern \"C\"`{}",
+        "{} has no kernel `{name}`: C++ names are mangled unless declared `extern \"C\"`{}",
+        Module(module),
         Names(known)
     )]
     NoFunction {
+        /// The module's name; empty if it has none.
+        module: Box<str>,
         /// The name asked for.
         name: Box<str>,
         /// The kernels that it has, where that is known.
         known: Vec<Box<str>>,
     },
     /// A module has no such global variable.
-    #[error("the module has no global variable `{name}`")]
+    #[error("{} has no global variable `{name}`", Module(module))]
     NoGlobal {
+        /// The module's name; empty if it has none.
+        module: Box<str>,
         /// The name asked for.
         name: Box<str>,
     },
@@ -183,6 +190,14 @@ pub enum ForeignError {
         /// The stream's device.
         stream: Box<str>,
     },
+}
+
+struct Module<'a>(&'a str);
+
+impl std::fmt::Display for Module<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() { f.write_str("the module") } else { write!(f, "the module `{}`", self.0) }
+    }
 }
 
 struct Names<'a>(&'a [Box<str>]);

@@ -16,15 +16,15 @@ use crate::access::Access;
 use crate::attribute::DeviceAttribute;
 use crate::backend::cuda::LoadedFunction;
 use crate::backend::{Prepared, StreamBackend};
+use crate::context::{gpu, not_null};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::Announcing;
 use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
 use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
-use crate::kernel_attributes::KernelAttributes;
 use crate::launch_attributes::LaunchAttributes;
-use crate::occupancy::Occupancy;
+use crate::loaded_kernel::LoadedKernel;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
 
@@ -41,11 +41,11 @@ use crate::stream::Stream;
 /// for parameter in histogram.parameters().unwrap_or_default() {
 ///     println!("{:?}: {} bytes", parameter.name, parameter.size);
 /// }
-/// println!("{}: {} registers", histogram.name(), histogram.attributes()?.registers);
+/// println!("{}: {} registers", histogram.name(), histogram.attributes()?.num_regs);
 ///
 /// let histogram = histogram.with_dynamic_shared_memory(256 * 4)?; // `extern __shared__ unsigned bins[]`
 /// println!("{}", histogram.occupancy(256)?); // 8 blocks, 64 of 64 warps (100 %), limited by ...
-/// let blocks = histogram.max_active_blocks(256)? * device.properties()?.multiprocessor_count;
+/// let blocks = histogram.max_active_blocks_per_multiprocessor(256)? * device.properties()?.multiprocessor_count;
 /// let x = stream.upload(&[7_u8; 1000])?;
 /// let mut counts = stream.zeros::<u32>(256)?;
 /// // SAFETY: these are its types, and it keeps to `n` elements and 256 counts.
@@ -114,7 +114,7 @@ impl ForeignFunction {
             kernel,
             parameters,
             takes_record,
-            static_shared: attributes.static_shared_memory,
+            static_shared: attributes.shared_size_bytes,
             shared_limit: shared_limit.unsigned_abs(),
         };
         Ok(ForeignFunction {
@@ -132,9 +132,54 @@ impl ForeignFunction {
         self.entry.loaded
     }
 
+    /// The bytes of dynamic shared memory of this handle's launches.
+    pub(super) fn dynamic_shared(&self) -> u32 {
+        self.dynamic_shared
+    }
+
+    pub(super) fn loaded_kernel(&self) -> LoadedKernel<'static> {
+        LoadedKernel::foreign(&self.entry.device, &self.entry.kernel, self.prepared())
+    }
+
     pub(super) fn with_attributes(mut self, change: impl FnOnce(&mut LaunchAttributes)) -> Self {
         change(&mut self.attributes);
         self
+    }
+
+    /// A function that another library loaded on `device`: `raw` is its `CUfunction`. Its name and its parameters are
+    /// what the driver tells (`cuFuncGetName`, `cuFuncGetParamInfo`; from CUDA 12.3 and 12.4 on). They are kept until the
+    /// process ends, once for each call.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::ForeignFunction;
+    ///
+    /// let device = Device::cuda(0)?;
+    /// let theirs = device.load_file("saxpy.ptx")?.function("saxpy")?; // as if another library had loaded it
+    /// // SAFETY: it is a function of this device, whose module stays loaded.
+    /// let saxpy = unsafe { ForeignFunction::from_raw(&device, theirs.as_raw())? };
+    /// assert_eq!(saxpy.name(), "saxpy");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on the CPU device; [`Error::InvalidPointer`] if `raw` is null; or what the driver says.
+    ///
+    /// # Safety
+    /// `raw` is a function of the primary context of `device`, and its module stays loaded as long as this handle, its
+    /// copies and kernels made of them are used.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<ForeignFunction> {
+        let (cuda, raw) = (gpu(device, "ForeignFunction::from_raw")?, not_null(raw)?);
+        // SAFETY: passed on.
+        let loaded = unsafe { LoadedFunction::foreign(cuda, raw) };
+        let name = loaded.name()?;
+        ForeignFunction::new(device, name.as_deref().unwrap_or("a function of another library"), loaded, None)
+    }
+
+    /// The driver's handle (`CUfunction`), for other libraries. It is valid as long as its module is loaded.
+    pub fn as_raw(&self) -> *mut c_void {
+        self.entry.loaded.as_raw()
     }
 
     /// Its name in the module.
@@ -146,34 +191,6 @@ impl ForeignFunction {
     /// CUDA 12.4.
     pub fn parameters(&self) -> Option<&'static [Parameter]> {
         self.entry.parameters.as_deref()
-    }
-
-    /// Its attributes (`cuFuncGetAttribute`).
-    ///
-    /// # Errors
-    /// If the driver fails.
-    pub fn attributes(&self) -> Result<KernelAttributes> {
-        self.entry.loaded.attributes()
-    }
-
-    /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a
-    /// multiprocessor runs at a time, and what limits that; see [`Device::occupancy`].
-    ///
-    /// # Errors
-    /// If the driver fails.
-    pub fn occupancy(&self, threads: u32) -> Result<Occupancy> {
-        let Entry { device, kernel, .. } = self.entry;
-        device.occupancy_of(self.prepared(), kernel, threads, self.dynamic_shared as usize)
-    }
-
-    /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a
-    /// multiprocessor runs at a time (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
-    ///
-    /// # Errors
-    /// If the driver fails.
-    pub fn max_active_blocks(&self, threads: u32) -> Result<u32> {
-        let Entry { device, kernel, .. } = self.entry;
-        device.max_active_blocks_of(self.prepared(), kernel, threads, self.dynamic_shared as usize)
     }
 
     /// The same kernel with `bytes` of dynamic shared memory in each block of its launches; above 48 KiB it
@@ -355,7 +372,7 @@ impl ForeignFunction {
     }
 
     fn prepared(&self) -> Prepared {
-        Prepared { function: self.entry.loaded.raw(), may_panic: self.entry.takes_record }
+        Prepared { function: self.entry.loaded.as_raw(), may_panic: self.entry.takes_record }
     }
 }
 

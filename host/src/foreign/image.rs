@@ -2,37 +2,12 @@
 //! headers say. The driver takes an address and no length, so what it reads is checked here. It must not
 //! know how an image is loaded.
 
-use std::fmt;
-
+use super::code_type::CodeType;
 use super::error::ForeignError;
-
-/// A kind of image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ImageKind {
-    Ptx,
-    Cubin,
-    Fatbin,
-}
-
-impl ImageKind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            ImageKind::Ptx => "PTX",
-            ImageKind::Cubin => "cubin",
-            ImageKind::Fatbin => "fatbin",
-        }
-    }
-}
-
-impl fmt::Display for ImageKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A checked image: a copy, aligned for the driver, with a 0 after its last byte.
 pub(crate) struct Image {
-    kind: ImageKind,
+    kind: CodeType,
     len: usize,
     words: Vec<u64>,
 }
@@ -50,21 +25,21 @@ impl Image {
     /// PTX text.
     pub(crate) fn ptx(text: &str) -> Result<Self, ForeignError> {
         if let Some(at) = text.bytes().position(|byte| byte == 0) {
-            return Err(invalid(ImageKind::Ptx, format!("byte {at} is 0")));
+            return Err(invalid(CodeType::Ptx, format!("byte {at} is 0")));
         }
-        Ok(Image::copied(ImageKind::Ptx, text.as_bytes()))
+        Ok(Image::copied(CodeType::Ptx, text.as_bytes()))
     }
 
     /// A cubin: an ELF file for one architecture.
     pub(crate) fn cubin(bytes: &[u8]) -> Result<Self, ForeignError> {
-        check_elf(bytes).map_err(|reason| invalid(ImageKind::Cubin, reason))?;
-        Ok(Image::copied(ImageKind::Cubin, bytes))
+        check_elf(bytes).map_err(|reason| invalid(CodeType::Cubin, reason))?;
+        Ok(Image::copied(CodeType::Cubin, bytes))
     }
 
     /// A fatbin: PTX and cubins for several architectures.
     pub(crate) fn fatbin(bytes: &[u8]) -> Result<Self, ForeignError> {
-        check_fatbin(bytes).map_err(|reason| invalid(ImageKind::Fatbin, reason))?;
-        Ok(Image::copied(ImageKind::Fatbin, bytes))
+        check_fatbin(bytes).map_err(|reason| invalid(CodeType::Fatbin, reason))?;
+        Ok(Image::copied(CodeType::Fatbin, bytes))
     }
 
     /// Whichever it is by its first bytes.
@@ -77,10 +52,15 @@ impl Image {
         }
         // Files of PTX may end in the 0 of a C string.
         let text = std::str::from_utf8(bytes.strip_suffix(&[0]).unwrap_or(bytes));
-        Image::ptx(text.map_err(|error| invalid(ImageKind::Ptx, format!("it is no text: {error}")))?)
+        Image::ptx(text.map_err(|error| invalid(CodeType::Ptx, format!("it is no text: {error}")))?)
     }
 
-    fn copied(kind: ImageKind, bytes: &[u8]) -> Self {
+    /// Something that is read by linkers alone, and not checked: an object or a library.
+    pub(crate) fn unchecked(kind: CodeType, bytes: &[u8]) -> Self {
+        Image::copied(kind, bytes)
+    }
+
+    fn copied(kind: CodeType, bytes: &[u8]) -> Self {
         let mut words = vec![0_u64; bytes.len() / 8 + 1];
         for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
             let mut padded = [0; 8];
@@ -90,7 +70,7 @@ impl Image {
         Image { kind, len: bytes.len(), words }
     }
 
-    pub(crate) fn kind(&self) -> ImageKind {
+    pub(crate) fn kind(&self) -> CodeType {
         self.kind
     }
 
@@ -98,7 +78,7 @@ impl Image {
     pub(crate) fn text(&self) -> &str {
         let bytes: &[u8] = bytemuck::cast_slice(&self.words);
         match self.kind {
-            ImageKind::Ptx => std::str::from_utf8(&bytes[..self.len]).unwrap_or_default(),
+            CodeType::Ptx => std::str::from_utf8(&bytes[..self.len]).unwrap_or_default(),
             _ => "",
         }
     }
@@ -114,7 +94,7 @@ impl Image {
     }
 }
 
-fn invalid(kind: ImageKind, reason: impl Into<Box<str>>) -> ForeignError {
+fn invalid(kind: CodeType, reason: impl Into<Box<str>>) -> ForeignError {
     ForeignError::InvalidImage { kind: kind.name(), reason: reason.into() }
 }
 
@@ -209,9 +189,9 @@ mod tests {
     #[test]
     fn each_kind_is_recognised() {
         for (bytes, kind) in [
-            (elf(190, 8), ImageKind::Cubin),
-            (fatbin(5, 5), ImageKind::Fatbin),
-            (b".version 8.0\n.target sm_90\n\0".to_vec(), ImageKind::Ptx),
+            (elf(190, 8), CodeType::Cubin),
+            (fatbin(5, 5), CodeType::Fatbin),
+            (b".version 8.0\n.target sm_90\n\0".to_vec(), CodeType::Ptx),
         ] {
             assert_eq!(Image::any(&bytes).unwrap().kind(), kind);
         }

@@ -3,11 +3,13 @@
 
 use std::fmt;
 
+use super::archive::{Archive, Member};
+use super::code_type::CodeType;
 use super::error::ForeignError;
 use super::image::Image;
 use super::jit::JitOptions;
 use crate::backend::DeviceBackend;
-use crate::backend::cuda::{CudaLinker, LinkInput};
+use crate::backend::cuda::CudaLinker;
 use crate::device::Device;
 use crate::error::Result;
 
@@ -116,16 +118,34 @@ impl Linker {
         self.add(name, Image::fatbin(bytes))
     }
 
+    /// Adds an object file of the host with relocatable device code, as `nvcc -dc` makes it (`cuLinkAddData`).
+    ///
+    /// # Errors
+    /// [`ForeignError::Link`].
+    pub fn add_object(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.add(name, Ok(Image::unchecked(CodeType::Object, bytes)))
+    }
+
     /// Adds a library with device code, such as `libcudadevrt.a` (`cuLinkAddData`).
     ///
     /// # Errors
     /// [`ForeignError::Link`].
     pub fn add_library(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.cuda.add(name, &LinkInput::Library(bytes))
+        self.add(name, Ok(Image::unchecked(CodeType::Library, bytes)))
+    }
+
+    /// Adds all members of a library, whether anything refers to them or not.
+    pub(super) fn add_members(&mut self, archive: &Archive<'_>) -> Result<()> {
+        for Member { name, bytes } in archive.members() {
+            let object = || Image::unchecked(CodeType::Object, bytes);
+            let image = Image::cubin(bytes).or_else(|_| Image::fatbin(bytes)).unwrap_or_else(|_| object());
+            self.cuda.add(&name, &image)?;
+        }
+        Ok(())
     }
 
     fn add(&mut self, name: &str, image: Result<Image, ForeignError>) -> Result<()> {
-        self.cuda.add(name, &LinkInput::Image(&image?))
+        self.cuda.add(name, &image?)
     }
 
     /// Links what was added (`cuLinkComplete`).

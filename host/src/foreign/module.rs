@@ -1,24 +1,23 @@
-//! Modules of foreign code on a device: loaded from text, bytes or files, and asked for what is in them.
-//! It must not know how a driver loads, or how a function is launched.
+//! Modules of foreign code on a device, and what is asked of them. It must not know how a driver loads, or how a
+//! function is launched.
 
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
 
+use super::code_type::CodeType;
 use super::error::ForeignError;
 use super::function::ForeignFunction;
 use super::global::ForeignGlobal;
-use super::image::{Image, ImageKind};
-use super::jit::JitOptions;
 use super::parameter::Parameter;
 use super::ptx;
-use crate::backend::DeviceBackend;
 use crate::backend::cuda::LoadedModule;
+use crate::context::{gpu, not_null};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A module of code that this program did not compile, loaded on a GPU: PTX, a cubin or a fatbin, from
 /// CUDA C++ or any other compiler (`CUmodule`). A cheap handle; clones are the same module.
@@ -63,156 +62,106 @@ use crate::error::{Error, Result};
 #[derive(Clone)]
 pub struct ForeignModule {
     inner: Arc<Inner>,
+    name: Arc<str>,
+    /// Mangled names by the expressions that they are known as here.
+    symbols: Arc<HashMap<Box<str>, Box<str>>>,
 }
 
 struct Inner {
     device: Device,
     loaded: LoadedModule,
-    kind: ImageKind,
+    /// `None` of another library's module.
+    code_type: Option<CodeType>,
     log: Box<str>,
     /// From the text, if it is PTX.
     entries: HashMap<Box<str>, Vec<Parameter>>,
     functions: Mutex<HashMap<Box<str>, ForeignFunction>>,
 }
 
-impl Device {
-    /// Loads PTX text, compiled by the driver for this device (`cuModuleLoadDataEx`).
-    ///
-    /// ```
-    /// use ferrogrid_host::{Device, Error};
-    ///
-    /// let refused = Device::cpu().load_ptx(".version 8.0\n.target sm_90\n.address_size 64\n");
-    /// assert!(matches!(refused, Err(Error::Unsupported { .. }))); // PTX runs on GPUs
-    /// ```
-    ///
-    /// # Errors
-    /// [`ForeignError::Load`] with the compiler's log, if the text is wrong or newer than the driver;
-    /// [`Error::Unsupported`] on the CPU.
-    pub fn load_ptx(&self, text: &str) -> Result<ForeignModule> {
-        self.load(|| Image::ptx(text), &JitOptions::new())
-    }
-
-    /// Loads a cubin: machine code for one architecture, which must be this device's
-    /// (`cuModuleLoadDataEx`).
-    ///
-    /// ```no_run
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// let device = Device::cuda(0)?;
-    /// let (major, minor) = device.compute_capability().unwrap();
-    /// let cubin = std::fs::read(format!("saxpy.sm_{major}{minor}.cubin")).unwrap(); // nvcc -cubin -arch=sm_90
-    /// let saxpy = device.load_cubin(&cubin)?.function("saxpy")?;
-    /// println!("machine code for {:?}", saxpy.attributes()?.binary_version);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`ForeignError::InvalidImage`] for bytes that are no whole cubin; [`ForeignError::Load`] if the
-    /// driver refuses it; [`Error::Unsupported`] on the CPU.
-    pub fn load_cubin(&self, bytes: &[u8]) -> Result<ForeignModule> {
-        self.load(|| Image::cubin(bytes), &JitOptions::new())
-    }
-
-    /// Loads the best that a fatbin has for this device (`cuModuleLoadDataEx`).
-    ///
-    /// ```no_run
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// let fatbin = std::fs::read("saxpy.fatbin").unwrap(); // nvcc -fatbin
-    /// let saxpy = Device::cuda(0)?.load_fatbin(&fatbin)?.function("saxpy")?;
-    /// println!("{} registers", saxpy.attributes()?.registers);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Device::load_cubin`].
-    pub fn load_fatbin(&self, bytes: &[u8]) -> Result<ForeignModule> {
-        self.load(|| Image::fatbin(bytes), &JitOptions::new())
-    }
-
-    /// Loads PTX, a cubin or a fatbin from a file; its first bytes say which it is.
-    ///
-    /// ```
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// match Device::best()?.load_file("no_such_file.ptx") {
-    ///     Err(Error::Foreign(error)) => println!("{error}"), // cannot read `no_such_file.ptx`: ...
-    ///     Err(Error::Unsupported { .. }) => println!("the CPU device runs no PTX"),
-    ///     other => panic!("{other:?}"),
-    /// }
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`ForeignError::Read`]; else as [`Device::load_ptx`] and [`Device::load_cubin`].
-    pub fn load_file(&self, path: impl AsRef<Path>) -> Result<ForeignModule> {
-        let path = path.as_ref();
-        let read = || {
-            let failed = |error: std::io::Error| ForeignError::Read {
-                path: path.to_string_lossy().into(),
-                reason: error.to_string().into(),
-            };
-            Image::any(&std::fs::read(path).map_err(failed)?)
-        };
-        self.load(read, &JitOptions::new())
-    }
-
-    /// Loads PTX, a cubin or a fatbin from bytes, with options for the driver's compiler
-    /// (`cuModuleLoadDataEx`).
-    ///
-    /// ```no_run
-    /// # use ferrogrid::prelude::*;
-    /// # fn main() -> ferrogrid::Result<()> {
-    /// use ferrogrid::JitOptions;
-    ///
-    /// let image = std::fs::read("saxpy.ptx").unwrap(); // or a cubin, or a fatbin
-    /// let options = JitOptions::new().with_max_registers(32).with_verbose(true);
-    /// let module = Device::cuda(0)?.load_image(&image, &options)?;
-    /// println!("{}", module.log()); // what 32 registers cost in spills
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Device::load_ptx`] and [`Device::load_cubin`].
-    pub fn load_image(&self, bytes: &[u8], options: &JitOptions) -> Result<ForeignModule> {
-        self.load(|| Image::any(bytes), options)
-    }
-
-    fn load(
-        &self,
-        image: impl FnOnce() -> Result<Image, ForeignError>,
-        options: &JitOptions,
-    ) -> Result<ForeignModule> {
-        let DeviceBackend::Cuda(cuda) = self.backend() else {
-            return Err(self.no_foreign_code("cuModuleLoadDataEx"));
-        };
-        let image = image()?;
-        let (loaded, log) = LoadedModule::load(cuda, &image, options)?;
-        let entries = match image.kind() {
-            ImageKind::Ptx => ptx::entries(image.text()),
-            _ => HashMap::new(),
-        };
-        let inner = Inner {
-            device: self.clone(),
-            loaded,
-            kind: image.kind(),
-            log: log.into(),
-            entries,
-            functions: Mutex::new(HashMap::new()),
-        };
-        Ok(ForeignModule { inner: Arc::new(inner) })
-    }
-
-    pub(super) fn no_foreign_code(&self, operation: &'static str) -> Error {
-        Error::Unsupported {
-            operation,
-            device: self.to_string().into(),
-            reason: "it runs the native bodies of this program's own kernels, not PTX or machine code of GPUs",
-        }
-    }
-}
-
 impl ForeignModule {
+    pub(super) fn new(device: &Device, loaded: LoadedModule, code_type: CodeType, log: String) -> Self {
+        ForeignModule::of(device, loaded, Some(code_type), log, HashMap::new())
+    }
+
+    /// A module of PTX, which says what is in it.
+    pub(super) fn of_text(device: &Device, loaded: LoadedModule, text: &str, log: String) -> Self {
+        ForeignModule::of(device, loaded, Some(CodeType::Ptx), log, ptx::entries(text))
+    }
+
+    fn of(
+        device: &Device,
+        loaded: LoadedModule,
+        code_type: Option<CodeType>,
+        log: String,
+        entries: HashMap<Box<str>, Vec<Parameter>>,
+    ) -> Self {
+        let (device, log, functions) = (device.clone(), log.into(), Mutex::new(HashMap::new()));
+        let inner = Inner { device, loaded, code_type, log, entries, functions };
+        ForeignModule { inner: Arc::new(inner), name: "".into(), symbols: Arc::default() }
+    }
+
+    /// The same module, whose code came as `code_type` before it was linked, with the linker's log.
+    pub(super) fn linked_from(mut self, code_type: CodeType, log: &str) -> Self {
+        // Nobody else has a module that was just loaded.
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.code_type = Some(code_type);
+            inner.log = [log, &*inner.log].concat().into();
+        }
+        self
+    }
+
+    /// The same module under this name, which errors have. Only this handle and its clones have it.
+    #[must_use]
+    pub fn with_name(self, name: &str) -> Self {
+        ForeignModule { name: name.into(), ..self }
+    }
+
+    /// The same module, in which functions and variables are known by C++ expressions, too: pairs of an expression, such as
+    /// `scale<float>`, and a mangled name. [`Device::load_program`] does this for programs of NVRTC. Only this handle and
+    /// its clones have them.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let module = Device::cuda(0)?.load_file("scale.cubin")?;
+    /// let module = module.with_symbol_mapping([("scale<float>", "_Z5scaleIfEvT_PS0_")]);
+    /// let scale = module.function("scale<float>")?;
+    /// assert_eq!(scale.name(), "_Z5scaleIfEvT_PS0_");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn with_symbol_mapping<E: AsRef<str>, M: AsRef<str>>(
+        self,
+        symbols: impl IntoIterator<Item = (E, M)>,
+    ) -> Self {
+        let pairs = symbols.into_iter().map(|(one, other)| (one.as_ref().into(), other.as_ref().into()));
+        ForeignModule { symbols: Arc::new(pairs.collect()), ..self }
+    }
+
+    /// Its name: what [`ForeignModule::with_name`] gave it, else that of the file or program that it was loaded from;
+    /// empty for bytes and text.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it was loaded from; `None` if another library loaded it.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let module = Device::cuda(0)?.load_file("build/saxpy.ptx")?;
+    /// assert_eq!((module.name(), module.code_type()), ("saxpy.ptx", Some(ferrogrid::CodeType::Ptx)));
+    /// # Ok(()) }
+    /// ```
+    pub fn code_type(&self) -> Option<CodeType> {
+        self.inner.code_type
+    }
+
+    /// The name in the module of what is known as `name` here.
+    fn mangled<'a>(&'a self, name: &'a str) -> &'a str {
+        self.symbols.get(name).map_or(name, |mangled| mangled)
+    }
+
     /// The device that it is loaded on.
     pub fn device(&self) -> &Device {
         &self.inner.device
@@ -225,7 +174,9 @@ impl ForeignModule {
     }
 
     /// The kernel of that name (`cuModuleGetFunction`), with its parameters by `cuFuncGetParamInfo` or
-    /// from the PTX. What belongs to a kernel is kept until the process ends, once for each name.
+    /// from the PTX; a C++ expression is enough where the module knows its mangled name
+    /// ([`ForeignModule::with_symbol_mapping`]). What belongs to a kernel is kept until the process ends, once for each
+    /// name.
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -240,12 +191,13 @@ impl ForeignModule {
     /// # Errors
     /// [`ForeignError::NoFunction`], with the names that there are if that is known.
     pub fn function(&self, name: &str) -> Result<ForeignFunction> {
+        let (asked, name) = (name, self.mangled(name));
         let mut functions = self.inner.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(function) = functions.get(name) {
             return Ok(*function);
         }
         let Some(loaded) = self.inner.loaded.function(name)? else {
-            return Err(self.no_function(name).into());
+            return Err(self.no_function(asked).into());
         };
         let declared = self.inner.entries.get(name).map(Vec::as_slice);
         let function = ForeignFunction::new(&self.inner.device, name, loaded, declared)?;
@@ -258,22 +210,61 @@ impl ForeignModule {
     /// # Errors
     /// [`ForeignError::NoGlobal`]; [`ForeignError::GlobalSize`] if it is no whole number of `T`s.
     pub fn global<T: Pod>(&self, name: &str) -> Result<ForeignGlobal<T>> {
-        let Some((start, bytes)) = self.inner.loaded.global(name)? else {
-            return Err(ForeignError::NoGlobal { name: name.into() }.into());
+        let Some((start, bytes)) = self.inner.loaded.global(self.mangled(name))? else {
+            return Err(ForeignError::NoGlobal { module: (&*self.name).into(), name: name.into() }.into());
         };
         ForeignGlobal::new(self.clone(), name, start, bytes)
     }
 
-    /// The kernels that the text declares, by name; `None` for machine code.
+    /// The kernels that the text declares, by name; `None` for machine code, and for modules of other libraries.
     pub fn kernel_names(&self) -> Option<Vec<&str>> {
         let mut names: Vec<&str> = self.inner.entries.keys().map(|name| &**name).collect();
         names.sort_unstable();
-        (self.inner.kind == ImageKind::Ptx).then_some(names)
+        (self.inner.code_type == Some(CodeType::Ptx)).then_some(names)
     }
 
     fn no_function(&self, name: &str) -> ForeignError {
-        let known = self.kernel_names().unwrap_or_default();
-        ForeignError::NoFunction { name: name.into(), known: known.into_iter().map(Into::into).collect() }
+        let names = self.kernel_names().unwrap_or_default().into_iter();
+        let mut known: Vec<Box<str>> =
+            names.chain(self.symbols.keys().map(|name| &**name)).map(Into::into).collect();
+        known.sort_unstable();
+        ForeignError::NoFunction { module: (&*self.name).into(), name: name.into(), known }
+    }
+
+    /// A module that another library loaded on `device`: `raw` is its `CUmodule`. It is not unloaded when this handle
+    /// is dropped.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::ForeignModule;
+    ///
+    /// let device = Device::cuda(0)?;
+    /// let theirs = device.load_file("saxpy.ptx")?; // as if another library had loaded it
+    /// // SAFETY: it is a module of this device, and stays loaded.
+    /// let module = unsafe { ForeignModule::from_raw(&device, theirs.as_raw())? };
+    /// println!("{} parameters", module.function("saxpy")?.parameters().map_or(0, |all| all.len()));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device;
+    /// [`Error::InvalidPointer`](crate::Error::InvalidPointer) if `raw` is null.
+    ///
+    /// # Safety
+    /// - `raw` is a module of the primary context of `device`, and stays loaded as long as this handle, its clones and what
+    ///   came from them (functions, kernels, variables) are used.
+    /// - It is no module of this program's own kernels, whose variables are this crate's.
+    pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<ForeignModule> {
+        let (cuda, raw) = (gpu(device, "ForeignModule::from_raw")?, not_null(raw)?);
+        // SAFETY: passed on.
+        let loaded = unsafe { LoadedModule::foreign(cuda, raw) };
+        Ok(ForeignModule::of(device, loaded, None, String::new(), HashMap::new()))
+    }
+
+    /// The driver's handle (`CUmodule`), for other libraries. It is valid until the module is unloaded.
+    pub fn as_raw(&self) -> *mut c_void {
+        self.inner.loaded.as_raw()
     }
 
     /// Unloads the module before the process ends (`cuModuleUnload`).
@@ -293,7 +284,8 @@ impl ForeignModule {
 impl fmt::Debug for ForeignModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ForeignModule")
-            .field("kind", &self.inner.kind.name())
+            .field("name", &&*self.name)
+            .field("code_type", &self.inner.code_type)
             .field("device", &self.inner.device)
             .finish_non_exhaustive()
     }

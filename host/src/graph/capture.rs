@@ -50,7 +50,7 @@ use crate::view::DeviceView;
 ///     capture.copy(&scratch, &mut y)?;
 ///     let copies = capture.frontier()?; // what the next node comes after
 ///     assert_eq!(copies.len(), 1);
-///     let last = capture.host_fn(move || drop(counted.fetch_add(1, Ordering::Relaxed)))?;
+///     let last = capture.launch_host_func(move || drop(counted.fetch_add(1, Ordering::Relaxed)))?;
 ///     capture.host_node(&[last], || println!("one round more")).map(drop)
 /// })?;
 /// let mut graph = graph.instantiate()?;
@@ -278,7 +278,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     }
 
     /// Adds a function of the host, called at each launch once the nodes before it on this stream have run
-    /// (`cuGraphAddHostNode`). The rules of [`Stream::host_fn`] hold: it must be quick, and must not use
+    /// (`cuGraphAddHostNode`). The rules of [`Stream::launch_host_func`] hold: it must be quick, and must not use
     /// this crate. A panic is reported by the stream of the graph's last launch.
     ///
     /// ```
@@ -290,7 +290,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// let (graph, _) = stream.capture(|capture| {
     ///     let mut y = capture.write(&mut y)?;
     ///     capture.fill_into(1, &mut y)?;
-    ///     capture.host_fn(move || sender.send("filled").unwrap()) // after the fill, at each launch
+    ///     capture.launch_host_func(move || sender.send("filled").unwrap()) // after the fill, at each launch
     /// })?;
     /// graph.instantiate()?.launch(&stream)?;
     /// assert_eq!(receiver.recv(), Ok("filled"));
@@ -300,15 +300,15 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// # Errors
     /// [`GraphError::Ended`](crate::GraphError::Ended) or
     /// [`GraphError::OtherThread`](crate::GraphError::OtherThread).
-    pub fn host_fn(&self, function: impl Fn() + Send + Sync + 'static) -> Result<GraphNode> {
+    pub fn launch_host_func(&self, function: impl Fn() + Send + Sync + 'static) -> Result<GraphNode> {
         let operation = Operation::Call(HostNode::new(Arc::new(function)));
         Ok(self.name(recording(&self.stream).add(operation)?))
     }
 
-    /// As [`Capture::host_fn`], after the nodes `after` and nothing else.
+    /// As [`Capture::launch_host_func`], after the nodes `after` and nothing else.
     ///
     /// # Errors
-    /// As [`Capture::host_fn`] and [`Capture::node`].
+    /// As [`Capture::launch_host_func`] and [`Capture::node`].
     pub fn host_node(
         &self,
         after: &[GraphNode],
@@ -335,7 +335,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// ```
     ///
     /// # Errors
-    /// As [`Capture::host_fn`].
+    /// As [`Capture::launch_host_func`].
     pub fn frontier(&self) -> Result<Vec<GraphNode>> {
         Ok(recording(&self.stream).tail()?.into_iter().map(|index| self.name(index)).collect())
     }

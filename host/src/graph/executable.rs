@@ -65,7 +65,7 @@ impl<'b> ExecutableGraph<'b> {
     pub(super) fn new(graph: Graph<'b>) -> Result<Self> {
         let Graph { id, device, nodes, slots, kept } = graph;
         let backend = GraphBackend::new(device.backend(), &nodes, kept)?;
-        Ok(ExecutableGraph { id, slots, replay: Replay { device, nodes, backend, last: None } })
+        Ok(ExecutableGraph { id, slots, replay: Replay::new(&device, nodes, backend) })
     }
 
     /// The device that runs it.
@@ -180,6 +180,10 @@ impl<'b> ExecutableGraph<'b> {
 }
 
 impl Replay {
+    pub(super) fn new(device: &Device, nodes: Vec<Node>, backend: GraphBackend) -> Self {
+        Replay { device: device.clone(), nodes, backend, last: None }
+    }
+
     /// Whether `stream` can take a launch.
     fn check(&self, stream: &Stream) -> Result<()> {
         if stream.inner().recording().is_some() {

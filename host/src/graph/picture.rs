@@ -24,7 +24,7 @@ impl Graph<'_> {
     /// let (graph, ()) = stream.capture(|capture| {
     ///     let mut data = capture.write(&mut data)?;
     ///     capture.fill_into(1, &mut data)?;
-    ///     capture.host_fn(|| println!("filled")).map(drop)
+    ///     capture.launch_host_func(|| println!("filled")).map(drop)
     /// })?;
     /// assert!(graph.to_dot().contains("n0 -> n1;"));
     /// # Ok(()) }
@@ -46,7 +46,7 @@ impl Graph<'_> {
     /// let (graph, ()) = stream.capture(|capture| {
     ///     let mut data = capture.write(&mut data)?;
     ///     capture.fill_into(1, &mut data)?;
-    ///     capture.host_fn(|| println!("filled")).map(drop)
+    ///     capture.launch_host_func(|| println!("filled")).map(drop)
     /// })?;
     /// let picture = graph.to_svg(); // for `std::fs::write("graph.svg", picture)`
     /// assert!(picture.starts_with("<svg") && picture.contains("0: fill"), "{picture}");

@@ -185,6 +185,12 @@ impl<'b> ExecutableGraph<'b> {
             let (buffer, stream) = (graph.device.to_string().into(), self.replay.device.to_string().into());
             return Err(Error::DeviceMismatch { buffer, stream });
         }
+        if self.replay.backend.is_foreign() {
+            return Err(GraphError::UpdateRefused {
+                reason: "it came in by its handle, and its nodes are not known".into(),
+            }
+            .into());
+        }
         if let Some(reason) = difference(&self.replay.nodes, &graph.nodes) {
             return Err(GraphError::UpdateRefused { reason: reason.into() }.into());
         }

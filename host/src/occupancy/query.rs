@@ -1,12 +1,12 @@
 //! Occupancy as a device tells it, for a kernel of this program: the numbers of the driver, and the
 //! record that says what limits them. It must not know the arithmetic.
 
-use crate::backend::{DeviceBackend, Prepared};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::grid::Dimensions;
 use crate::kernel::Kernel;
-use crate::occupancy::rules::{BlockResources, Occupancy};
+use crate::loaded_kernel::LoadedKernel;
+use crate::occupancy::rules::Occupancy;
 
 /// A block size that fills the device, from [`Device::max_potential_block_size`].
 ///
@@ -74,7 +74,7 @@ impl Device {
         threads: u32,
         dynamic_shared: usize,
     ) -> Result<Occupancy> {
-        self.occupancy_of(self.prepare(kernel)?, kernel, threads, dynamic_shared)
+        LoadedKernel::of(self, kernel)?.occupancy(threads, dynamic_shared)
     }
 
     /// How many blocks of `threads` threads and `dynamic_shared` bytes of dynamic shared memory a
@@ -91,21 +91,21 @@ impl Device {
     /// # }
     /// # fn main() -> ferrogrid::Result<()> {
     /// let (device, kernel) = (Device::cpu(), kernels::step::kernel());
-    /// assert_eq!(device.max_active_blocks(kernel, 256, 0)?, 1); // a worker of the CPU device has one at a time
-    /// assert_eq!(device.max_active_blocks(kernel, 1024, 0)?, 0); // `max_threads = 512`
-    /// assert_eq!(device.max_active_blocks(kernel, 256, 1 << 20)?, 0); // no block has 1 MiB
+    /// assert_eq!(device.max_active_blocks_per_multiprocessor(kernel, 256, 0)?, 1); // a worker of the CPU device has one at a time
+    /// assert_eq!(device.max_active_blocks_per_multiprocessor(kernel, 1024, 0)?, 0); // `max_threads = 512`
+    /// assert_eq!(device.max_active_blocks_per_multiprocessor(kernel, 256, 1 << 20)?, 0); // no block has 1 MiB
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch.
-    pub fn max_active_blocks(
+    pub fn max_active_blocks_per_multiprocessor(
         &self,
         kernel: &'static Kernel,
         threads: u32,
         dynamic_shared: usize,
     ) -> Result<u32> {
-        self.max_active_blocks_of(self.prepare(kernel)?, kernel, threads, dynamic_shared)
+        LoadedKernel::of(self, kernel)?.max_active_blocks(threads, dynamic_shared)
     }
 
     /// The block size, of at most `limit` threads, with which most threads of `kernel` are on a
@@ -138,25 +138,14 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`] if not even one warp fits.
+    /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one warp fits.
     pub fn max_potential_block_size(
         &self,
         kernel: &'static Kernel,
         dynamic_shared: impl Fn(u32) -> usize,
         limit: Option<u32>,
     ) -> Result<BlockSuggestion> {
-        let prepared = self.prepare(kernel)?;
-        let properties = self.properties()?;
-        let takes = self.attributes_of(prepared, kernel)?.max_threads_per_block;
-        let most = limit.unwrap_or(takes).min(takes);
-        let blocks_of =
-            |threads| self.max_active_blocks_of(prepared, kernel, threads, dynamic_shared(threads));
-        let (blocks, block_size) =
-            fullest(most, properties.warp_size, properties.max_threads_per_multiprocessor, blocks_of)?;
-        if blocks == 0 {
-            return Err(Error::NoBlockFits { kernel: kernel.name(), device: self.to_string().into() });
-        }
-        Ok(BlockSuggestion { block_size, min_grid_size: blocks * properties.multiprocessor_count })
+        LoadedKernel::of(self, kernel)?.max_potential_block_size(dynamic_shared, limit)
     }
 
     /// The bytes of dynamic shared memory that each block may have so that `blocks` blocks of `threads`
@@ -173,35 +162,20 @@ impl Device {
     /// # }
     /// # fn main() -> ferrogrid::Result<()> {
     /// let device = Device::cpu();
-    /// let bytes = device.available_dynamic_shared_memory(kernels::tiled::kernel(), 1, 256)?;
+    /// let bytes = device.available_dynamic_shared_memory_per_block(kernels::tiled::kernel(), 1, 256)?;
     /// assert_eq!(bytes, device.shared_memory_per_block() - 4096); // for the `SharedSlice`
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// If the kernel does not load, as at a launch; if that many blocks do not fit even with none.
-    pub fn available_dynamic_shared_memory(
+    pub fn available_dynamic_shared_memory_per_block(
         &self,
         kernel: &'static Kernel,
         blocks: u32,
         threads: u32,
     ) -> Result<usize> {
-        let prepared = self.prepare(kernel)?;
-        match self.backend() {
-            DeviceBackend::Cuda(device) => {
-                let bytes = device.available_dynamic_shared(prepared.function.cast(), blocks, threads)?;
-                Ok(bytes.saturating_sub(kernel.shared_bytes()))
-            }
-            DeviceBackend::Cpu(device) => {
-                if blocks == 0 || self.max_active_blocks_of(prepared, kernel, threads, 0)? < blocks {
-                    return Err(Error::NoBlockFits {
-                        kernel: kernel.name(),
-                        device: self.to_string().into(),
-                    });
-                }
-                Ok(device.shared_memory_per_block().saturating_sub(kernel.shared_bytes()))
-            }
-        }
+        LoadedKernel::of(self, kernel)?.available_dynamic_shared(blocks, threads)
     }
 
     /// How many clusters of `cluster` blocks of `block` threads, with `dynamic_shared` bytes each, the
@@ -226,7 +200,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`] on GPUs before compute capability 9.0; if the kernel does not load; what the
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on GPUs before compute capability 9.0; if the kernel does not load; what the
     /// driver says of a shape that it cannot launch.
     pub fn max_active_clusters<const R: usize>(
         &self,
@@ -235,21 +209,7 @@ impl Device {
         block: impl Dimensions<R>,
         dynamic_shared: u32,
     ) -> Result<u32> {
-        let (cluster, block) = (padded(cluster), padded(block));
-        match self.backend() {
-            DeviceBackend::Cuda(device) => {
-                let function = device.prepare(kernel)?.function.cast();
-                device.max_active_clusters(function, cluster, block, all_shared(kernel, dynamic_shared))
-            }
-            DeviceBackend::Cpu(device) => {
-                let (blocks, threads) = (size_of_shape(cluster), size_of_shape(block));
-                let shared = usize::try_from(all_shared(kernel, dynamic_shared)).unwrap_or(usize::MAX);
-                let fits = (1..=CPU_CLUSTER).contains(&blocks)
-                    && (1..=u64::from(self.limits().max_threads_per_block)).contains(&threads)
-                    && shared <= device.shared_memory_per_block();
-                Ok(if fits { self.properties()?.multiprocessor_count } else { 0 })
-            }
-        }
+        LoadedKernel::of(self, kernel)?.max_active_clusters(padded(cluster), padded(block), dynamic_shared)
     }
 
     /// The most blocks of `block` threads and `dynamic_shared` bytes that a cluster of `kernel` can have
@@ -277,54 +237,18 @@ impl Device {
         block: impl Dimensions<R>,
         dynamic_shared: u32,
     ) -> Result<u32> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => {
-                let function = device.prepare(kernel)?.function.cast();
-                let (grid, shared) = (kernel.cluster().unwrap_or([1; 3]), all_shared(kernel, dynamic_shared));
-                device.max_potential_cluster_size(function, grid, padded(block), shared)
-            }
-            DeviceBackend::Cpu(_) => Ok(CPU_CLUSTER as u32),
-        }
-    }
-
-    pub(crate) fn occupancy_of(
-        &self,
-        prepared: Prepared,
-        kernel: &Kernel,
-        threads: u32,
-        dynamic_shared: usize,
-    ) -> Result<Occupancy> {
-        let attributes = self.attributes_of(prepared, kernel)?;
-        let block = BlockResources::new(threads)
-            .with_max_threads(attributes.max_threads_per_block)
-            .with_registers(attributes.registers)
-            .with_shared_memory(attributes.static_shared_memory, dynamic_shared);
-        Ok(self.properties()?.multiprocessor_limits().occupancy(&block))
-    }
-
-    pub(crate) fn max_active_blocks_of(
-        &self,
-        prepared: Prepared,
-        kernel: &Kernel,
-        threads: u32,
-        dynamic_shared: usize,
-    ) -> Result<u32> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => {
-                // The driver knows nothing of the `Shared` parameters, which the launch passes.
-                let shared = dynamic_shared.saturating_add(kernel.shared_bytes());
-                device.max_active_blocks(prepared.function.cast(), threads, shared)
-            }
-            DeviceBackend::Cpu(_) => {
-                Ok(self.occupancy_of(prepared, kernel, threads, dynamic_shared)?.active_blocks)
-            }
-        }
+        LoadedKernel::of(self, kernel)?.max_potential_cluster_size(padded(block), dynamic_shared)
     }
 }
 
 /// The (blocks, threads per block) with most threads in all, of at most `most` threads in a block; the
 /// largest such block. As the driver does, it tries whole warps, and `most` itself.
-fn fullest(most: u32, warp: u32, full: u32, blocks_of: impl Fn(u32) -> Result<u32>) -> Result<(u32, u32)> {
+pub(crate) fn fullest(
+    most: u32,
+    warp: u32,
+    full: u32,
+    blocks_of: impl Fn(u32) -> Result<u32>,
+) -> Result<(u32, u32)> {
     let mut best = (0, 0);
     for warps in (1..=most.div_ceil(warp)).rev() {
         let threads = (warps * warp).min(most);
@@ -339,20 +263,8 @@ fn fullest(most: u32, warp: u32, full: u32, blocks_of: impl Fn(u32) -> Result<u3
     Ok(best)
 }
 
-/// The most blocks of a cluster on the CPU device: what `#[kernel(cluster = ...)]` takes.
-const CPU_CLUSTER: u64 = 16;
-
-fn size_of_shape(shape: [u32; 3]) -> u64 {
-    shape.iter().copied().map(u64::from).product()
-}
-
-/// The bytes that a launch passes for `Shared` and `SharedSlice` parameters together.
-fn all_shared(kernel: &Kernel, dynamic: u32) -> u32 {
-    dynamic.saturating_add(u32::try_from(kernel.shared_bytes()).unwrap_or(u32::MAX))
-}
-
 /// With 1 along further axes. A number that has not 32 bits fits no device, as neither does the one that stands for it.
-fn padded<const R: usize>(dimensions: impl Dimensions<R>) -> [u32; 3] {
+pub(crate) fn padded<const R: usize>(dimensions: impl Dimensions<R>) -> [u32; 3] {
     let dimensions = dimensions.dimensions();
     std::array::from_fn(|axis| {
         dimensions.get(axis).map_or(1, |&number| u32::try_from(number.max(0)).unwrap_or(u32::MAX))
@@ -362,7 +274,7 @@ fn padded<const R: usize>(dimensions: impl Dimensions<R>) -> [u32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::occupancy::MultiprocessorLimits;
+    use crate::occupancy::{BlockResources, MultiprocessorLimits};
 
     /// A kernel with 40 registers on Ampere, whose blocks have `shared(threads)` bytes.
     fn suggestion(most: u32, shared: impl Fn(u32) -> usize) -> (u32, u32) {

@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 
 use super::{Toolkit, library_calls, text};
 use crate::error::Result;
-use crate::foreign::{ForeignError, LinkedImage};
+use crate::foreign::{CodeType, ForeignError, LinkedImage};
 
-const NVJITLINK: Toolkit = Toolkit {
+pub(super) const NVJITLINK: Toolkit = Toolkit {
     name: "nvJitLink",
     package: "nvidia-nvjitlink",
     variable: "FERROGRID_NVJITLINK",
@@ -43,12 +43,12 @@ library_calls! {
 ///
 /// ```no_run
 /// # fn main() -> ferrogrid_host::Result<()> {
-/// use ferrogrid_host::{CompileOptions, NvJitLink, NvJitLinkInput, Nvrtc};
+/// use ferrogrid_host::{CodeType, CompileOptions, NvJitLink, Nvrtc};
 ///
 /// let options = CompileOptions::new().with_architecture("compute_90").with_option("-dlto");
 /// let program = Nvrtc::load()?.compile("__global__ void empty() {}", &options)?;
 /// let mut link = NvJitLink::new(&["-arch=sm_90", "-lto"])?;
-/// link.add(NvJitLinkInput::LtoIr, "empty", &program.lto_ir)?;
+/// link.add(CodeType::LtoIr, "empty", &program.lto_ir)?;
 /// let cubin = link.complete()?.cubin;
 /// # Ok(()) }
 /// ```
@@ -60,46 +60,15 @@ pub struct NvJitLink {
 // SAFETY: a link is used by one thread at a time (`&mut self`), which need not be the same.
 unsafe impl Send for NvJitLink {}
 
-/// What an input of [`NvJitLink`] is (`nvJitLinkInputType`).
-///
-/// ```no_run
-/// use ferrogrid::{NvJitLink, NvJitLinkInput, Result};
-///
-/// /// A cubin for `sm_90` of PTX and a library of device code.
-/// fn link(ptx: &str, library: &[u8]) -> Result<Vec<u8>> {
-///     let mut link = NvJitLink::new(&["-arch=sm_90"])?;
-///     link.add(NvJitLinkInput::Ptx, "kernel.ptx", ptx.as_bytes())?;
-///     link.add(NvJitLinkInput::Library, "libcudadevrt.a", library)?;
-///     Ok(link.complete()?.cubin)
-/// }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NvJitLinkInput {
-    /// Machine code.
-    Cubin,
-    /// PTX text.
-    Ptx,
-    /// Intermediate code for optimisation at link time.
-    LtoIr,
-    /// A fatbin.
-    Fatbin,
-    /// An object file of the host with device code in it.
-    Object,
-    /// A library of such objects (`.a`).
-    Library,
-}
-
-impl NvJitLinkInput {
-    fn number(self) -> u32 {
-        match self {
-            NvJitLinkInput::Cubin => 1,
-            NvJitLinkInput::Ptx => 2,
-            NvJitLinkInput::LtoIr => 3,
-            NvJitLinkInput::Fatbin => 4,
-            NvJitLinkInput::Object => 5,
-            NvJitLinkInput::Library => 6,
-        }
+/// The number of a `nvJitLinkInputType`.
+fn number(kind: CodeType) -> u32 {
+    match kind {
+        CodeType::Cubin => 1,
+        CodeType::Ptx => 2,
+        CodeType::LtoIr => 3,
+        CodeType::Fatbin => 4,
+        CodeType::Object => 5,
+        CodeType::Library => 6,
     }
 }
 
@@ -137,10 +106,10 @@ impl NvJitLink {
     ///
     /// # Errors
     /// [`ForeignError::Link`] with the linker's log.
-    pub fn add(&mut self, kind: NvJitLinkInput, name: &str, data: &[u8]) -> Result<()> {
+    pub fn add(&mut self, kind: CodeType, name: &str, data: &[u8]) -> Result<()> {
         // PTX must end in a 0, which is counted.
         let mut copy;
-        let data = if kind == NvJitLinkInput::Ptx && data.last() != Some(&0) {
+        let data = if kind == CodeType::Ptx && data.last() != Some(&0) {
             copy = data.to_vec();
             copy.push(0);
             &copy
@@ -150,7 +119,7 @@ impl NvJitLink {
         let c_name = c_string(name);
         // SAFETY: the link is live; the data has that many bytes, and the name ends in 0.
         let code = unsafe {
-            (self.calls.add)(self.raw, kind.number(), data.as_ptr().cast(), data.len(), c_name.as_ptr())
+            (self.calls.add)(self.raw, number(kind), data.as_ptr().cast(), data.len(), c_name.as_ptr())
         };
         self.check(code, name)
     }

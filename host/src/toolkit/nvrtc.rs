@@ -8,7 +8,7 @@ use super::{Toolkit, library_calls, text};
 use crate::error::Result;
 use crate::foreign::ForeignError;
 
-const NVRTC: Toolkit = Toolkit {
+pub(super) const NVRTC: Toolkit = Toolkit {
     name: "NVRTC",
     package: "nvidia-cuda-nvrtc",
     variable: "FERROGRID_NVRTC",
@@ -146,7 +146,7 @@ impl CompileOptions {
     }
 }
 
-/// What NVRTC made of a program.
+/// What a compiler, [`Nvrtc`] or [`Nvvm`](crate::Nvvm), made of a program.
 ///
 /// ```no_run
 /// # use ferrogrid::prelude::*;
@@ -160,14 +160,18 @@ impl CompileOptions {
 /// let options = CompileOptions::for_device(&device).with_name_expression("scale<float>");
 /// let program = nvrtc.compile(source, &options)?;
 /// println!("{}", program.log); // warnings
-/// let name = program.lowered_name("scale<float>").unwrap(); // _Z5scaleIfEvT_PS0_
-/// let scale = device.load_ptx(&program.ptx)?.function(name)?;
+/// let scale = device.load_program(&program)?.function("scale<float>")?;
+/// assert_eq!(program.lowered_name("scale<float>"), Some(scale.name())); // _Z5scaleIfEvT_PS0_
 /// # let _ = scale;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompiledProgram {
+    /// The program's name.
+    pub name: String,
+    /// What it was compiled for: [`CompileOptions::architecture`].
+    pub architecture: String,
     /// PTX; empty if LTO IR was asked for (`-dlto`).
     pub ptx: String,
     /// Machine code, if the architecture was a real one (`sm_90`); else empty.
@@ -247,6 +251,8 @@ impl Nvrtc {
                 .trim_end_matches('\0')
                 .to_owned(),
             cubin: program.bytes(calls.cubin_size, calls.cubin),
+            name: options.name.clone(),
+            architecture: options.architecture.clone(),
             lto_ir: program.bytes(calls.lto_ir_size, calls.lto_ir),
             log: program.log(),
             lowered_names: program.lowered_names(options)?,
@@ -341,7 +347,8 @@ impl Drop for Live {
 
 fn failed(options: &CompileOptions, reason: &str, log: &str) -> crate::Error {
     let log = if log.is_empty() { reason.to_owned() } else { format!("{reason}\n{log}") };
-    ForeignError::Compile { program: options.name.as_str().into(), log: log.into() }.into()
+    ForeignError::Compile { compiler: NVRTC.name, program: options.name.as_str().into(), log: log.into() }
+        .into()
 }
 
 /// The name of a code; later versions may have further ones.

@@ -183,6 +183,11 @@ call! {
         CONTEXT.set(context);
         Ok(())
     }
+    fn cuCtxGetDevice(device: *mut i32) {
+        // The low byte of a context is its device; a primary one begins with 0x100.
+        unsafe { *device = (CONTEXT.get() & 0xff) as i32 };
+        Ok(())
+    }
     fn cuGetErrorName(code: u32, name: *mut *const c_char) {
         let text = match code {
             2 => c"CUDA_ERROR_OUT_OF_MEMORY",
@@ -563,6 +568,13 @@ call! { own:
     }
 }
 
+/// Pools of this device are 0x900, which it made, and 0xa00, of another library; those of the next are one higher.
+#[cfg(not(without_pools))]
+fn check_pool(pool: usize) {
+    let device = CONTEXT.get() - 0x100;
+    assert!([0x900 + device, 0xa00 + device].contains(&pool), "a pool of this device");
+}
+
 #[cfg(not(without_pools))]
 call! { bound:
     fn cuMemPoolCreate(pool: *mut usize, properties: *const [u32; 4]) {
@@ -579,7 +591,7 @@ call! { bound:
         Ok(())
     }
     fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *mut u64) {
-        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
+        check_pool(pool);
         log(&format!("pool attribute {attribute} = {}", unsafe { *value }));
         if matches!(attribute, 6 | 8) {
             with(|state| state.used_high = state.used());
@@ -587,7 +599,7 @@ call! { bound:
         Ok(())
     }
     fn cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut u64) {
-        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
+        check_pool(pool);
         let value_now = with(|state| match attribute {
             5 | 7 => state.used(),
             6 | 8 => state.used_high,
@@ -597,7 +609,7 @@ call! { bound:
         Ok(())
     }
     fn cuMemPoolTrimTo(pool: usize, _keep: usize) {
-        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
+        check_pool(pool);
         Ok(())
     }
     fn cuMemAllocFromPoolAsync(pointer: *mut u64, bytes: usize, pool: usize, stream: Pointer) {

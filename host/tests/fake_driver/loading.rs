@@ -191,7 +191,10 @@ call! { bound:
         let weights = || WEIGHTS.lock().unwrap().as_mut_ptr() as u64;
         let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
         let variable = match name {
-            "weights" => (weights(), 40),
+            "weights" => {
+                log("weights");
+                (weights(), 40)
+            }
             "odd" => (weights(), 7),
             "__ferrogrid_output" if has_variable(module, name) => (OUTPUT.as_ptr() as u64, 8),
             _ => {
@@ -212,6 +215,7 @@ call! { bound:
     fn cuLinkAddData_v2(state: usize, kind: u32, data: *const u8, bytes: usize, name: *const c_char, _count: u32, _options: Pointer, _values: Pointer) {
         assert_eq!(state, 0x77);
         let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
+        log(&format!("link {name} of kind {kind}"));
         let data = unsafe { std::slice::from_raw_parts(data, bytes) };
         let mut link = LINK.lock().unwrap();
         let link = link.as_mut().expect("a live link");
@@ -244,6 +248,11 @@ call! { bound:
 
 #[cfg(not(without_param_info))]
 call! { bound:
+    fn cuFuncGetName(name: *mut *const c_char, function: usize) {
+        assert_eq!(function, SAXPY);
+        unsafe { *name = c"saxpy_cu".as_ptr() };
+        Ok(())
+    }
     fn cuFuncGetParamInfo(_function: usize, index: usize, offset: *mut usize, size: *mut usize) {
         let Some(&found) = PARAMETERS.get(index) else { return Err(1) };
         unsafe { (*offset, *size) = (8 * index, found) };

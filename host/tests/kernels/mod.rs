@@ -46,7 +46,7 @@ static SILENT_IMAGES: &[EmbeddedImage] =
     &[EmbeddedImage { id: 0x51e7, codes: &[("sm_75", 6, 3, ".version 6.3\n.target sm_75\n", &[])] }];
 
 static SILENT_IMAGE: ModuleImage = ModuleImage::embedded(SILENT_IMAGES, 0);
-static IMAGE: ModuleImage = ModuleImage::embedded(IMAGES, 0);
+pub(crate) static IMAGE: ModuleImage = ModuleImage::embedded(IMAGES, 0);
 static HOST_ONLY: ModuleImage = ModuleImage::host_only();
 
 const _: () = check_params(ENTRIES, "saxpy_5eed", SAXPY);

@@ -421,7 +421,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
     let bytes = if slices {
         quote!(__shared.bytes())
     } else {
-        quote!(::ferrogrid::__private::Kernel::shared_bytes(#chosen))
+        quote!(::ferrogrid::__private::Kernel::shared_size_bytes(#chosen))
     };
     let (params, passed) = params(kernel);
     let accesses = kernel.parameters.iter().enumerate().filter_map(access);

@@ -141,7 +141,7 @@ fn only_the_last_waker_is_woken(device: &Device) -> Outcome {
 fn a_failure_comes_out_of_the_future(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let gate = Gate::close(&stream)?;
-    stream.host_fn(|| std::panic::resume_unwind(Box::new("lost")))?;
+    stream.launch_host_func(|| std::panic::resume_unwind(Box::new("lost")))?;
     let done = stream.completed()?;
     gate.open_soon();
     assert_eq!(block_on(done), Err(Error::HostFnPanic { message: "lost".into() }));

@@ -122,7 +122,7 @@ fn memory_of_others(device: &Device) -> Outcome {
     let dropped = Arc::new(AtomicBool::new(false));
     let owner = Owner { _memory: memory, dropped: dropped.clone() };
     // SAFETY: the memory is that of the owner, which was used on this stream only.
-    let mut buffer = unsafe { stream.adopt(start, 1000, owner)? };
+    let mut buffer = unsafe { DeviceBuffer::from_raw(&stream, start, 1000, owner)? };
     other.fill_into(2, buffer.slice_mut(500..)?)?;
     let copy = stream.duplicate(&buffer)?;
     let gate = Gate::close(&stream)?;
@@ -139,15 +139,15 @@ fn memory_of_others(device: &Device) -> Outcome {
 
 fn pointers_that_cannot_be_buffers_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    let adopt = |address: usize| {
+    let take_over = |address: usize| {
         // SAFETY: they are refused before anything leads there.
         unsafe {
             let pointer = DevicePtrMut::<u64>::from_raw(std::ptr::without_provenance_mut(address));
-            stream.adopt(pointer, 1, ())
+            DeviceBuffer::from_raw(&stream, pointer, 1, ())
         }
     };
     for address in [0, 0x1004] {
-        let error = adopt(address).unwrap_err();
+        let error = take_over(address).unwrap_err();
         assert!(
             matches!(&error, Error::InvalidPointer { address: named, .. } if *named == address),
             "{error}"

@@ -148,7 +148,7 @@ fn a_graph_may_be_dropped_while_it_runs(device: &Device) -> Outcome {
         let count = count.clone();
         let (source, mut target) = (capture.keep(source)?, capture.write(&mut target)?);
         capture.copy(&source, &mut target)?;
-        capture.host_fn(move || _ = count.fetch_add(1, Ordering::SeqCst)).map(drop)
+        capture.launch_host_func(move || _ = count.fetch_add(1, Ordering::SeqCst)).map(drop)
     })?;
     let mut graph = graph.instantiate()?;
     for _ in 0..3 {
@@ -259,7 +259,7 @@ fn host_functions_are_called_at_each_launch(device: &Device) -> Outcome {
     let count = Arc::new(AtomicU32::new(0));
     let (graph, ()) = stream.capture(|capture| {
         let count = count.clone();
-        capture.host_fn(move || _ = count.fetch_add(1, Ordering::SeqCst)).map(drop)
+        capture.launch_host_func(move || _ = count.fetch_add(1, Ordering::SeqCst)).map(drop)
     })?;
     let mut graph = graph.instantiate()?;
     for _ in 0..10 {
@@ -272,7 +272,8 @@ fn host_functions_are_called_at_each_launch(device: &Device) -> Outcome {
 
 fn a_panic_of_a_host_function_is_reported(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    let (graph, ()) = stream.capture(|capture| capture.host_fn(|| panic!("in a graph")).map(drop))?;
+    let (graph, ()) =
+        stream.capture(|capture| capture.launch_host_func(|| panic!("in a graph")).map(drop))?;
     let mut graph = graph.instantiate()?;
     graph.launch(&stream)?;
     let error = stream.synchronize().unwrap_err();
@@ -328,7 +329,7 @@ trait OnceOnStream {
 
 impl OnceOnStream for ferrogrid::Stream {
     fn host_fn_once(&self) -> ferrogrid::Result<()> {
-        self.host_fn(|| ())
+        self.launch_host_func(|| ())
     }
 }
 
@@ -387,7 +388,7 @@ fn nodes_can_be_disabled(device: &Device) -> Outcome {
         let mut data = capture.write(&mut data)?;
         capture.fill_into(1, &mut data)?;
         let node = capture.node(&capture.frontier()?, |stream| stream.fill_into(2, &mut data))?;
-        Ok((node, capture.host_fn(|| ())?, data.key()))
+        Ok((node, capture.launch_host_func(|| ())?, data.key()))
     })?;
     let mut graph = graph.instantiate()?;
     for enabled in [true, false, true] {
@@ -410,7 +411,7 @@ fn a_graph_takes_over_another_of_the_same_form(device: &Device) -> Outcome {
             for _ in 0..count {
                 capture.fill_into(value, &mut data)?;
             }
-            capture.host_fn(|| ())?;
+            capture.launch_host_func(|| ())?;
             Ok(data.key())
         })
     };

@@ -20,9 +20,9 @@ fn waits(first: &Stream, second: &Stream) -> Result<bool, Box<dyn std::error::Er
     let (ended, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let gate = Gate::close(first)?;
     let end = ended.clone();
-    first.host_fn(move || end.store(true, Ordering::SeqCst))?;
+    first.launch_host_func(move || end.store(true, Ordering::SeqCst))?;
     let see = seen.clone();
-    second.host_fn(move || see.store(ended.load(Ordering::SeqCst), Ordering::SeqCst))?;
+    second.launch_host_func(move || see.store(ended.load(Ordering::SeqCst), Ordering::SeqCst))?;
     gate.open_soon();
     second.synchronize()?;
     first.synchronize()?;

@@ -73,7 +73,7 @@ impl Gate {
     pub(crate) fn close(stream: &Stream) -> Result<Gate, Box<dyn std::error::Error>> {
         Gate::allowed()?;
         let (sender, receiver) = channel::<()>();
-        stream.host_fn(move || {
+        stream.launch_host_func(move || {
             let _opened = receiver.recv();
         })?;
         Ok(Gate(sender))

@@ -203,7 +203,7 @@ fn launches_of_one_graph_run_one_after_the_other(device: &Device) -> Outcome {
     let (running, highest) = (now.clone(), most.clone());
     // No buffer orders them.
     let (graph, _) = a.capture(|capture| {
-        capture.host_fn(move || {
+        capture.launch_host_func(move || {
             highest.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             thread::sleep(Duration::from_millis(10));
             running.fetch_sub(1, Ordering::SeqCst);
@@ -280,7 +280,7 @@ fn a_value_that_panics_when_it_is_dropped_ends_nothing(device: &Device) -> Outco
         let (a, b) = (device.new_stream().unwrap(), device.new_stream().unwrap());
         for launched_on_both in [false, true] {
             let bad = Bad;
-            let (graph, _) = a.capture(|capture| capture.host_fn(move || _ = &bad)).unwrap();
+            let (graph, _) = a.capture(|capture| capture.launch_host_func(move || _ = &bad)).unwrap();
             let mut graph = graph.instantiate().unwrap();
             let gate = Gate::close(&a).unwrap();
             graph.launch(&a).unwrap();

@@ -29,7 +29,7 @@ struct Notes(Arc<Mutex<Vec<&'static str>>>);
 impl Notes {
     fn note(&self, stream: &Stream, text: &'static str) -> ferrogrid::Result<()> {
         let notes = self.0.clone();
-        stream.host_fn(move || notes.lock().unwrap().push(text))
+        stream.launch_host_func(move || notes.lock().unwrap().push(text))
     }
 
     fn take(&self) -> Vec<&'static str> {
@@ -61,7 +61,7 @@ fn host_functions_are_called_in_order(device: &Device) -> Outcome {
     let copy = stream.download_async(&sevens, host)?;
     let address = {
         let seen = seen.clone();
-        stream.host_fn(move || seen.store(1, Ordering::Relaxed))?;
+        stream.launch_host_func(move || seen.store(1, Ordering::Relaxed))?;
         copy
     };
     notes.note(&stream, "after")?;
@@ -73,14 +73,14 @@ fn host_functions_are_called_in_order(device: &Device) -> Outcome {
 
 fn a_host_function_that_panics_is_an_error(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    stream.host_fn(|| std::panic::resume_unwind(Box::new("no more paper")))?;
+    stream.launch_host_func(|| std::panic::resume_unwind(Box::new("no more paper")))?;
     let error = stream.synchronize().unwrap_err();
     assert_eq!(error, Error::HostFnPanic { message: "no more paper".into() });
     stream.synchronize()?;
     let buffer = stream.fill(3_u8, 2)?;
     assert_eq!(stream.download(&buffer)?, [3, 3], "the stream goes on");
 
-    stream.host_fn(|| std::panic::resume_unwind(Box::new(7_i32)))?;
+    stream.launch_host_func(|| std::panic::resume_unwind(Box::new(7_i32)))?;
     let copy = stream.download_async(&buffer, device.pinned_zeros(2)?)?;
     let error = copy.wait().unwrap_err();
     assert!(matches!(error, Error::HostFnPanic { .. }), "a copy after it reports it, too: {error}");
@@ -91,7 +91,7 @@ fn a_dropped_stream_still_calls_its_functions(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let gate = Gate::close(&stream)?;
     let (sender, receiver) = channel();
-    stream.host_fn(move || sender.send("called").unwrap())?;
+    stream.launch_host_func(move || sender.send("called").unwrap())?;
     drop(stream);
     gate.open();
     assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok("called"));

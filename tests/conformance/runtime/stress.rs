@@ -302,7 +302,7 @@ impl<'a> Worker<'a> {
         match self.random.u32(..3) {
             0 => stream.wait_stream(other),
             1 => stream.wait(&other.record()?),
-            _ => stream.host_fn(|| ()),
+            _ => stream.launch_host_func(|| ()),
         }
     }
 

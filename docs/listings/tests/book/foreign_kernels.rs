@@ -68,7 +68,7 @@ fn cuda_c_is_compiled_at_run_time_where_nvrtc_is() -> ferrogrid::Result<()> {
     match Nvrtc::load() {
         Ok(nvrtc) => {
             let program = nvrtc.compile(source, &CompileOptions::new().with_name("twice.cu"))?;
-            assert!(program.ptx.contains(".entry twice")); // for `device.load_ptx`
+            assert!(program.ptx.contains(".entry twice")); // for `device.load_program(&program)?`
         }
         Err(error) => println!("{error}"), // says where it was looked for
     }

@@ -49,7 +49,7 @@ impl CpuDevice {
             concurrent_managed_access: true,
             cooperative_launch: true,
             cluster_launch: true,
-            memory_pools: true,
+            memory_pools_supported: true,
         })
     }
 
@@ -86,7 +86,7 @@ impl CpuDevice {
             A::CONCURRENT_MANAGED_ACCESS => u32::from(properties.concurrent_managed_access),
             A::COOPERATIVE_LAUNCH => u32::from(properties.cooperative_launch),
             A::CLUSTER_LAUNCH => u32::from(properties.cluster_launch),
-            A::MEMORY_POOLS_SUPPORTED => u32::from(properties.memory_pools),
+            A::MEMORY_POOLS_SUPPORTED => u32::from(properties.memory_pools_supported),
             _ => {
                 return Err(Error::Unsupported {
                     operation: attribute.name().unwrap_or("this attribute"),

@@ -72,10 +72,10 @@ impl CudaStream {
     ) -> Result<()> {
         if attributes == LaunchAttributes::NONE {
             // SAFETY: passed on.
-            return unsafe { self.launch(function.raw(), kernel, shape, params) };
+            return unsafe { self.launch(function.as_raw(), kernel, shape, params) };
         }
         // SAFETY: passed on.
-        unsafe { self.launch_with_attributes(function.raw().cast(), kernel, shape, attributes, params) }
+        unsafe { self.launch_with_attributes(function.as_raw().cast(), kernel, shape, attributes, params) }
     }
 
     /// Enqueues a function with attributes (`cuLaunchKernelEx`).

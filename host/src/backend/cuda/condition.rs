@@ -174,7 +174,7 @@ impl Setters {
         let (module, _log) = LoadedModule::load(device, &Image::ptx(SETTERS)?, &JitOptions::new())?;
         let function = |name| {
             let function = module.function(name)?;
-            function.map(|function| Handle(function.raw().cast())).ok_or_else(|| Error::Unsupported {
+            function.map(|function| Handle(function.as_raw().cast())).ok_or_else(|| Error::Unsupported {
                 operation: "a conditional node",
                 device: device.to_string().into(),
                 reason: "the driver has not compiled the kernels that set conditions",

@@ -14,7 +14,7 @@ use super::driver::{Code, Driver, driver};
 use super::feedback::Feedback;
 use super::module::Module;
 use super::peer::Peers;
-use super::pool::{self, PoolHandle};
+use super::pool::{self, RawPool};
 use super::stream::CudaStream;
 use super::watch::Watches;
 use crate::device::MemoryInfo;
@@ -37,7 +37,7 @@ pub(crate) struct CudaDevice {
     shared_memory_per_block: usize,
     has_pools: bool,
     context: OnceLock<Result<Context>>,
-    pool: OnceLock<Result<Handle<PoolHandle>>>,
+    pool: OnceLock<Result<RawPool>>,
     modules: Mutex<HashMap<u128, Module>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
@@ -176,34 +176,39 @@ impl CudaDevice {
     }
 
     /// The pool that memory is allocated from, made at the first call; the context must be bound.
-    pub(super) fn pool(&self) -> Result<Handle<PoolHandle>> {
+    pub(super) fn pool(&self) -> Result<RawPool> {
         self.pool.get_or_init(|| pool::create(self)).clone()
     }
 
+    /// The pool of somebody else, or that of this device; the context is bound.
+    pub(crate) fn pool_or(&self, foreign: Option<RawPool>) -> Result<RawPool> {
+        self.bind()?;
+        foreign.map_or_else(|| self.pool(), Ok)
+    }
+
+    /// Gives back what the pool of this device does not use, if there is one by now.
     pub(crate) fn trim_memory(&self, keep: usize) -> Result<()> {
         match self.pool.get() {
-            Some(Ok(pool)) => {
-                self.bind()?;
-                pool::trim(self, *pool, keep)
-            }
+            Some(Ok(pool)) => self.trim_pool(Some(*pool), keep),
             _ => Ok(()),
         }
     }
 
+    pub(crate) fn trim_pool(&self, pool: Option<RawPool>, keep: usize) -> Result<()> {
+        pool::trim(self, self.pool_or(pool)?, keep)
+    }
+
     /// Reserved now and at most, used now and at most, in bytes.
-    pub(crate) fn pool_statistics(&self) -> Result<[u64; 4]> {
-        self.bind()?;
-        pool::statistics(self, self.pool()?)
+    pub(crate) fn pool_statistics(&self, pool: Option<RawPool>) -> Result<[u64; 4]> {
+        pool::statistics(self, self.pool_or(pool)?)
     }
 
-    pub(crate) fn reset_pool_statistics(&self) -> Result<()> {
-        self.bind()?;
-        pool::reset_statistics(self, self.pool()?)
+    pub(crate) fn reset_pool_statistics(&self, pool: Option<RawPool>) -> Result<()> {
+        pool::reset_statistics(self, self.pool_or(pool)?)
     }
 
-    pub(crate) fn set_release_threshold(&self, bytes: u64) -> Result<()> {
-        self.bind()?;
-        pool::set_release_threshold(self, self.pool()?, bytes)
+    pub(crate) fn set_release_threshold(&self, pool: Option<RawPool>, bytes: u64) -> Result<()> {
+        pool::set_release_threshold(self, self.pool_or(pool)?, bytes)
     }
 
     /// The primary context, retained at the first call and never released.
@@ -260,8 +265,7 @@ impl CudaDevice {
         let code = unsafe { self.driver.stream_context(raw.cast(), &mut context) };
         self.check(code, "cuStreamGetCtx", &format!("stream {raw:p}"))?;
         if context != self.context()? {
-            let device = self.to_string().into();
-            return Err(Error::ForeignContext { device });
+            return Err(self.foreign_context());
         }
         Ok(self.enlist(CudaStream::foreign(self, context, raw.cast())))
     }

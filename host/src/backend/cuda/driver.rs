@@ -128,6 +128,7 @@ driver_calls! {
     primary_context_retain = cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
     context_current = cuCtxGetCurrent(context: *mut CUcontext);
     context_set = cuCtxSetCurrent(context: CUcontext);
+    context_device = cuCtxGetDevice(device: *mut CUdevice);
     context_synchronize = cuCtxSynchronize();
     memory_info = cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
     stream_create = cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
@@ -211,6 +212,7 @@ driver_calls! {
   }
   perhaps {
     function_param = cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) since (12, 4);
+    function_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction) since (12, 3);
     launch_with_attributes = cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) since (12, 0);
     can_access_peer = cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) since (12, 0);
     enable_peer_access = cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) since (12, 0);

@@ -29,9 +29,11 @@ pub(crate) struct CudaEvent {
     device: &'static CudaDevice,
     raw: Handle<CUevent>,
     timing: bool,
-    /// Whether it was made here for other processes.
+    /// Whether it was made for other processes, or may have been.
     interprocess: bool,
     recorded: AtomicBool,
+    /// Whether it is destroyed with this handle.
+    owned: bool,
 }
 
 /// A new event; its device's context must be bound.
@@ -56,13 +58,23 @@ impl CudaEvent {
             timing: options.has_timing(),
             interprocess: options.is_interprocess(),
             recorded: AtomicBool::new(false),
+            owned: true,
         })
     }
 
     /// An event that another process has made, opened here.
     pub(super) fn of_another_process(device: &'static CudaDevice, raw: CUevent) -> Self {
         let recorded = AtomicBool::new(false);
-        CudaEvent { device, raw: Handle(raw), timing: false, interprocess: false, recorded }
+        CudaEvent { device, raw: Handle(raw), timing: false, interprocess: false, recorded, owned: true }
+    }
+
+    /// The event of somebody else. Of its flags, and whether it was recorded, only the driver knows.
+    ///
+    /// # Safety
+    /// It is one of `device`, and stays so as long as this handle.
+    pub(crate) unsafe fn foreign(device: &'static CudaDevice, raw: *mut c_void) -> Self {
+        let (raw, recorded) = (Handle(raw.cast()), AtomicBool::new(true));
+        CudaEvent { device, raw, timing: true, interprocess: true, recorded, owned: false }
     }
 
     pub(crate) fn is_interprocess(&self) -> bool {
@@ -160,7 +172,7 @@ impl CudaEvent {
 
 impl Drop for CudaEvent {
     fn drop(&mut self) {
-        if self.device.bind().is_ok() {
+        if self.owned && self.device.bind().is_ok() {
             // SAFETY: the event is live and not used again; the driver waits where it must.
             let _ = unsafe { self.device.driver().event_destroy(self.raw()) };
         }

@@ -1,8 +1,8 @@
 //! Foreign modules in the driver: loaded, asked for functions and variables. It must not know
 //! what the public types promise of them.
 
-use std::ffi::{CString, c_void};
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::ffi::{CStr, CString, c_void};
+use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 
 use cudarc::driver::sys::{CUfunction, CUmodule};
 
@@ -56,6 +56,18 @@ impl LoadedModule {
         Ok((LoadedModule { device, raw: Handle(module) }, log))
     }
 
+    /// The module of somebody else.
+    ///
+    /// # Safety
+    /// It is one of `device`'s primary context, and stays loaded as long as this or anything that came from it is used.
+    pub(crate) unsafe fn foreign(device: &'static CudaDevice, raw: *mut c_void) -> Self {
+        LoadedModule { device, raw: Handle(raw.cast()) }
+    }
+
+    pub(crate) fn as_raw(&self) -> *mut c_void {
+        self.raw.0.cast()
+    }
+
     /// The function of that name, if there is one.
     pub(crate) fn function(&self, name: &str) -> Result<Option<LoadedFunction>> {
         let Ok(c_name) = CString::new(name) else { return Ok(None) };
@@ -98,8 +110,29 @@ impl LoadedModule {
 }
 
 impl LoadedFunction {
-    pub(crate) fn raw(self) -> *mut c_void {
+    /// The function of somebody else.
+    ///
+    /// # Safety
+    /// It is one of `device`'s primary context, and its module stays loaded as long as this is used.
+    pub(crate) unsafe fn foreign(device: &'static CudaDevice, raw: *mut c_void) -> Self {
+        LoadedFunction { device, raw: Handle(raw.cast()) }
+    }
+
+    pub(crate) fn as_raw(self) -> *mut c_void {
         self.raw.0.cast()
+    }
+
+    /// Its name in its module; `None` where the driver cannot tell.
+    pub(crate) fn name(self) -> Result<Option<String>> {
+        self.device.bind()?;
+        let mut name = null();
+        // SAFETY: `name` is valid for the call, and the function is loaded.
+        let Ok(code) = (unsafe { self.device.driver().function_name(&mut name, self.raw.0) }) else {
+            return Ok(None); // an older driver
+        };
+        self.device.check(code, "cuFuncGetName", &format!("function {:p}", self.raw.0))?;
+        // SAFETY: on success it is a string that lives as long as the module.
+        Ok(Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()))
     }
 
     pub(crate) fn attributes(self) -> Result<KernelAttributes> {

@@ -14,7 +14,7 @@ use super::driver::Code;
 use super::module;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Loaded};
-use crate::kernel_attributes::{CachePreference, KernelAttributes};
+use crate::kernel_attributes::{CacheConfig, KernelAttributes};
 
 /// `CU_SHAREDMEM_CARVEOUT_DEFAULT`.
 const DEFAULT_CARVEOUT: c_int = -1;
@@ -41,12 +41,12 @@ impl CudaDevice {
         let one = |attribute| raw(attribute).map(c_int::unsigned_abs);
         let version = |attribute| one(attribute).map(|number| Some((number / 10, number % 10)));
         Ok(KernelAttributes {
-            registers: one(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-            static_shared_memory: one(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
-            local_memory: one(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            constant_memory: one(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
+            num_regs: one(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            shared_size_bytes: one(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            local_size_bytes: one(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            const_size_bytes: one(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
             max_threads_per_block: one(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?.min(max_threads),
-            max_dynamic_shared_memory: one(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?,
+            max_dynamic_shared_size_bytes: one(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?,
             preferred_shared_memory_carveout: u32::try_from(raw(
                 Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
             )?)
@@ -87,16 +87,12 @@ impl CudaDevice {
         self.check(code, "cuFuncSetAttribute", &format!("{attribute:?} = {value}"))
     }
 
-    pub(crate) fn set_cache_preference(
-        &self,
-        function: CUfunction,
-        preference: CachePreference,
-    ) -> Result<()> {
+    pub(crate) fn set_cache_config(&self, function: CUfunction, preference: CacheConfig) -> Result<()> {
         let number = match preference {
-            CachePreference::None => 0,
-            CachePreference::Shared => 1,
-            CachePreference::L1 => 2,
-            CachePreference::Equal => 3,
+            CacheConfig::None => 0,
+            CacheConfig::Shared => 1,
+            CacheConfig::L1 => 2,
+            CacheConfig::Equal => 3,
         };
         self.bind()?;
         // SAFETY: the function is loaded, and the number is a `CUfunc_cache`.

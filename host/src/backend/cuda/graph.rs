@@ -45,7 +45,8 @@ pub(super) struct UpdateResult {
 pub(crate) struct CudaGraph {
     device: &'static CudaDevice,
     /// What it was instantiated from: updates name nodes by their handles there.
-    template: Template,
+    /// That of another's instance is not known.
+    template: Option<Template>,
     instance: Handle<CUgraphExec>,
     launches: Vec<RecordedLaunch>,
     may_panic: bool,
@@ -70,12 +71,42 @@ impl CudaGraph {
         device.check(code, "cuGraphInstantiateWithFlags", &format!("{} nodes", nodes.len()))?;
         Ok(CudaGraph {
             device,
-            template,
+            template: Some(template),
             instance: Handle(instance),
             launches: last_launches(nodes),
             may_panic: may_panic(nodes),
             record,
         })
+    }
+
+    /// The instance of somebody else, without nodes of ours.
+    ///
+    /// # Safety
+    /// It is one of `device`, and stays so as long as this.
+    pub(crate) unsafe fn foreign(device: &'static CudaDevice, raw: *mut c_void) -> Result<Self> {
+        Ok(CudaGraph {
+            device,
+            template: None,
+            instance: Handle(raw.cast()),
+            launches: Vec::new(),
+            may_panic: false,
+            record: Arc::new(Lent::new(device)?),
+        })
+    }
+
+    /// The driver's `CUgraphExec`.
+    pub(crate) fn as_raw(&self) -> *mut c_void {
+        self.instance.0.cast()
+    }
+
+    /// The driver's `CUgraph` that it was instantiated from.
+    pub(crate) fn template_as_raw(&self) -> Option<*mut c_void> {
+        self.template.as_ref().map(|template| template.graph.0.cast())
+    }
+
+    /// Node number `index`, which only instances of ours have.
+    fn node(&self, index: usize) -> CUgraphNode {
+        self.template.as_ref().map_or(null_mut(), |template| template.nodes[index].0)
     }
 
     /// # Safety
@@ -116,7 +147,7 @@ impl CudaGraph {
 
     pub(crate) fn set_kernel(&mut self, index: usize, node: &KernelNode) -> Result<()> {
         self.device.bind()?;
-        let handle = self.template.nodes[index].0;
+        let handle = self.node(index);
         let code = with_kernel_params(node, &self.record, |params| {
             // SAFETY: the handles are live; the parameters are those of the kernel, and the driver copies them.
             unsafe { self.device.driver().graph_set_kernel(self.instance.0, handle, params) }
@@ -126,7 +157,7 @@ impl CudaGraph {
 
     pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) -> Result<()> {
         self.device.bind()?;
-        let (node, enabled) = (self.template.nodes[index].0, c_uint::from(enabled));
+        let (node, enabled) = (self.node(index), c_uint::from(enabled));
         // SAFETY: the handles are live.
         let code = unsafe { self.device.driver().graph_set_enabled(self.instance.0, node, enabled) };
         self.device.check(code, "cuGraphNodeSetEnabled", &format!("node {index}"))
@@ -134,7 +165,7 @@ impl CudaGraph {
 
     pub(crate) fn is_enabled(&self, index: usize) -> Result<bool> {
         self.device.bind()?;
-        let (node, mut enabled) = (self.template.nodes[index].0, 0);
+        let (node, mut enabled) = (self.node(index), 0);
         // SAFETY: the handles are live, and `enabled` is valid for the call.
         let code = unsafe { self.device.driver().graph_enabled(self.instance.0, node, &mut enabled) };
         self.device.check(code, "cuGraphNodeGetEnabled", &format!("node {index}"))?;
@@ -171,7 +202,7 @@ fn reason(result: c_uint, node: Option<usize>) -> String {
 
 impl Drop for CudaGraph {
     fn drop(&mut self) {
-        if self.device.bind().is_ok() {
+        if self.template.is_some() && self.device.bind().is_ok() {
             // SAFETY: the instance is live and not used again; the driver lets launches run to their end.
             let _ = unsafe { self.device.driver().graph_instance_destroy(self.instance.0) };
         }

@@ -9,7 +9,7 @@ use super::device::{CudaDevice, Handle};
 use super::driver::Code;
 use super::jit::Jit;
 use crate::error::Result;
-use crate::foreign::{ForeignError, Image, ImageKind, JitOptions};
+use crate::foreign::{CodeType, ForeignError, Image, JitOptions};
 
 /// A link in progress.
 pub(crate) struct CudaLinker {
@@ -17,12 +17,6 @@ pub(crate) struct CudaLinker {
     raw: Handle<CUlinkState>,
     /// The driver writes its logs here until the link is destroyed.
     jit: Jit,
-}
-
-/// Something to link: an image, or a library of device code (`.a`).
-pub(crate) enum LinkInput<'a> {
-    Image(&'a Image),
-    Library(&'a [u8]),
 }
 
 // SAFETY: the driver's handle may be used from any thread; `jit` is owned, and written to only in calls
@@ -41,15 +35,15 @@ impl CudaLinker {
         Ok(CudaLinker { device, raw: Handle(raw), jit })
     }
 
-    pub(crate) fn add(&mut self, name: &str, input: &LinkInput<'_>) -> Result<()> {
-        let (kind, start, bytes) = match input {
-            LinkInput::Image(image) => match image.kind() {
-                // The driver counts the final 0 of a text.
-                ImageKind::Ptx => (Kind::CU_JIT_INPUT_PTX, image.start(), image.len() + 1),
-                ImageKind::Cubin => (Kind::CU_JIT_INPUT_CUBIN, image.start(), image.len()),
-                ImageKind::Fatbin => (Kind::CU_JIT_INPUT_FATBINARY, image.start(), image.len()),
-            },
-            LinkInput::Library(bytes) => (Kind::CU_JIT_INPUT_LIBRARY, bytes.as_ptr(), bytes.len()),
+    pub(crate) fn add(&mut self, name: &str, image: &Image) -> Result<()> {
+        let (kind, bytes) = match image.kind() {
+            // The driver counts the final 0 of a text.
+            CodeType::Ptx => (Kind::CU_JIT_INPUT_PTX, image.len() + 1),
+            CodeType::Cubin => (Kind::CU_JIT_INPUT_CUBIN, image.len()),
+            CodeType::Fatbin => (Kind::CU_JIT_INPUT_FATBINARY, image.len()),
+            CodeType::Object => (Kind::CU_JIT_INPUT_OBJECT, image.len()),
+            CodeType::Library => (Kind::CU_JIT_INPUT_LIBRARY, image.len()),
+            CodeType::LtoIr => (Kind::CU_JIT_INPUT_NVVM, image.len()),
         };
         let c_name = CString::new(name.replace('\0', "\u{fffd}")).unwrap_or_default();
         self.device.bind()?;
@@ -59,7 +53,7 @@ impl CudaLinker {
             self.device.driver().link_add(
                 self.raw.0,
                 kind as c_uint,
-                start.cast(),
+                image.start().cast(),
                 bytes,
                 c_name.as_ptr(),
                 0,

@@ -21,7 +21,7 @@ impl CudaStream {
         self.bind()?;
         let mut start = 0;
         let (code, operation) = if self.device().has_pools() {
-            let pool = self.device().pool()?.0;
+            let pool = self.device().pool()?.as_raw();
             // SAFETY: `start` is valid for the call, and stream and pool are live.
             let code = unsafe { self.driver().allocate_from_pool(&mut start, bytes, pool, self.raw()) };
             (code, "cuMemAllocFromPoolAsync")

@@ -7,6 +7,7 @@
 mod attributes;
 mod callback;
 mod condition;
+mod context;
 mod device;
 mod driver;
 mod event;
@@ -30,12 +31,15 @@ mod recent;
 mod stream;
 mod watch;
 
+pub(crate) use context::device_of_context;
 pub(crate) use device::{CudaDevice, devices};
 pub(crate) use event::CudaEvent;
 pub(crate) use foreign::{LoadedFunction, LoadedModule};
 pub(crate) use graph::CudaGraph;
 pub(crate) use ipc::IpcMemory;
-pub(crate) use link::{CudaLinker, LinkInput};
+pub(crate) use link::CudaLinker;
+pub(crate) use module::ModuleLease;
+pub(crate) use pool::RawPool;
 pub(crate) use properties::driver_version;
 pub(crate) use stream::CudaStream;
 pub(crate) use watch::{EndedIntervals, Records};

@@ -4,13 +4,15 @@
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::fmt::Write;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 
 use super::device::{CudaDevice, Handle, option_value};
 use super::feedback::takes_record;
 use crate::error::{Error, Result};
-use crate::foreign::Image;
+use crate::foreign::{CodeType, Image};
 use crate::image::{ModuleImage, Ptx};
 use crate::kernel::{Kernel, Loaded};
 
@@ -18,16 +20,48 @@ use crate::kernel::{Kernel, Loaded};
 const LOG_BYTES: usize = 16 * 1024;
 
 /// A module that is loaded.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Module {
     raw: Handle<CUmodule>,
     /// Its text, or that of which its machine code was made.
     ptx: &'static str,
+    /// What of its image was loaded.
+    code_type: CodeType,
+    users: Arc<Users>,
+}
+
+/// What refers to a loaded module.
+#[derive(Default)]
+struct Users {
+    /// Kernels that hold their functions.
+    kernels: Mutex<Vec<&'static Kernel>>,
+    /// Shared with those who hold addresses of its variables.
+    lease: ModuleLease,
+}
+
+impl Users {
+    fn add(&self, kernel: &'static Kernel) {
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kernels.iter().any(|known| std::ptr::eq(*known, kernel)) {
+            kernels.push(kernel);
+        }
+    }
+}
+
+/// Whether a module is still loaded.
+#[derive(Clone, Default)]
+pub(crate) struct ModuleLease(Arc<AtomicBool>);
+
+impl ModuleLease {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 /// The function of `kernel` on `device`, whose context is bound.
 pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<Loaded> {
-    let Module { raw: Handle(module), ptx } = module(device, kernel.descriptor().image, kernel.name())?;
+    let Module { raw: Handle(module), ptx, users, .. } =
+        module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
     let mut function = null_mut();
     // SAFETY: `function` is valid for the call, the module is loaded, and the name ends in 0.
@@ -40,6 +74,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
     if let Some(cluster) = kernel.cluster() {
         allow_clusters(device, function, kernel, cluster)?;
     }
+    users.add(kernel);
     let may_panic = takes_record(ptx, kernel.entry());
     if may_panic {
         device.feedback().note_loaded(kernel);
@@ -88,17 +123,45 @@ fn allow_all_shared_memory(device: &CudaDevice, function: CUfunction, object: &s
 }
 
 impl CudaDevice {
-    /// Where the constant `name` is, in the module of `image` under the name `symbol`; the module is loaded if it was
-    /// not.
+    /// What the module of `kernel` was loaded from; it is loaded if it was not.
+    pub(crate) fn code_type(&self, kernel: &'static Kernel) -> Result<CodeType> {
+        self.bind()?;
+        Ok(module(self, kernel.descriptor().image, kernel.name())?.code_type)
+    }
+
+    /// Unloads the module of `image`, if it is loaded, once all work has run. Its kernels forget their functions.
+    ///
+    /// # Safety
+    /// Nobody launches kernels of it, or uses variables or handles of it, until this returns; what came from it before is
+    /// not used afterwards either.
+    pub(crate) unsafe fn unload(&self, image: &'static ModuleImage) -> Result<()> {
+        let Some(id) = image.id() else { return Ok(()) };
+        if !self.modules().contains_key(&id) {
+            return Ok(());
+        }
+        // Messages of kernels are read from the module's memory.
+        self.synchronize()?;
+        let Some(Module { raw, users, .. }) = self.modules().remove(&id) else { return Ok(()) };
+        users.lease.0.store(true, Ordering::Release);
+        let kernels = users.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        kernels.iter().for_each(|kernel| kernel.forget_loaded(self.ordinal()));
+        self.bind()?;
+        // SAFETY: the module is loaded, all work has run, and the caller vouches for the rest.
+        let code = unsafe { self.driver().module_unload(raw.0) };
+        self.check(code, "cuModuleUnload", "")
+    }
+
+    /// Where the constant `name` is, in the module of `image` under the name `symbol`, and how long; the module is
+    /// loaded if it was not.
     pub(crate) fn constant(
         &self,
         image: &'static ModuleImage,
         name: &'static str,
         symbol: &str,
         bytes: usize,
-    ) -> Result<*mut u8> {
+    ) -> Result<(*mut u8, ModuleLease)> {
         self.bind()?;
-        let Module { raw: Handle(module), .. } = module(self, image, name)?;
+        let Module { raw: Handle(module), users, .. } = module(self, image, name)?;
         let c_symbol = c_string(symbol);
         let (mut start, mut found) = (0, 0);
         // SAFETY: both are valid for the call, the module is loaded, and the name ends in 0.
@@ -107,7 +170,7 @@ impl CudaDevice {
         if found != bytes {
             return Err(Error::ConstantSize { constant: name, bytes, found });
         }
-        Ok(with_exposed_provenance_mut(start as usize))
+        Ok((with_exposed_provenance_mut(start as usize), users.lease.clone()))
     }
 }
 
@@ -116,7 +179,7 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
     let id = image.id().ok_or(Error::NoDeviceCode { kernel: name, reason: image.reason() })?;
     let mut modules = device.modules();
     if let Some(module) = modules.get(&id) {
-        return Ok(*module);
+        return Ok(module.clone());
     }
     let candidates = image.candidates(device.capability());
     if candidates.is_empty() {
@@ -127,31 +190,31 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
             capability: device.capability(),
         });
     }
-    let (module, ptx) = load_best(device, name, &candidates)?;
+    let (module, ptx, code_type) = load_best(device, name, &candidates)?;
     device.feedback().connect(device, module, ptx.text)?;
-    let module = Module { raw: Handle(module), ptx: ptx.text };
-    modules.insert(id, module);
+    let module = Module { raw: Handle(module), ptx: ptx.text, code_type, users: Arc::default() };
+    modules.insert(id, module.clone());
     Ok(module)
 }
 
-/// The first of `candidates` that loads, and which it is. A driver may be older than the PTX version of the best.
+/// The first of `candidates` that loads, which it is, and as what. A driver may be older than the PTX version of the best.
 fn load_best<'a>(
     device: &CudaDevice,
     name: &'static str,
     candidates: &'a [Ptx],
-) -> Result<(CUmodule, &'a Ptx)> {
+) -> Result<(CUmodule, &'a Ptx, CodeType)> {
     let mut refusals = String::new();
     for ptx in candidates {
         // A driver older than the ptxas may refuse it; then it compiles the PTX.
         match ptx.machine_code(device.capability()).map(|cubin| load_cubin(device, cubin)) {
-            Some(Ok(module)) => return Ok((module, ptx)),
+            Some(Ok(module)) => return Ok((module, ptx, CodeType::Cubin)),
             Some(Err(refusal)) => {
                 let _ = writeln!(refusals, "{} (machine code): {refusal}", ptx.arch);
             }
             None => {}
         }
         match load(device, ptx) {
-            Ok(module) => return Ok((module, ptx)),
+            Ok(module) => return Ok((module, ptx, CodeType::Ptx)),
             Err(refusal) => {
                 let (major, minor) = ptx.version;
                 let _ = writeln!(refusals, "{} (PTX {major}.{minor}): {refusal}", ptx.arch);

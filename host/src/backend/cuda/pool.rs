@@ -10,6 +10,20 @@ use crate::error::Result;
 /// The driver's `CUmemoryPool`.
 pub(super) type PoolHandle = *mut c_void;
 
+/// A pool, of this crate or of somebody else.
+#[derive(Clone, Copy)]
+pub(crate) struct RawPool(Handle<PoolHandle>);
+
+impl RawPool {
+    pub(crate) fn new(raw: *mut c_void) -> Self {
+        RawPool(Handle(raw))
+    }
+
+    pub(crate) fn as_raw(self) -> *mut c_void {
+        self.0.0
+    }
+}
+
 /// The driver's `CUmemPoolProps`, for memory of one device that is not shared with other processes.
 #[repr(C)]
 pub(super) struct PoolProperties {
@@ -44,7 +58,7 @@ const STATISTICS: [c_uint; 4] = [5, 6, 7, 8];
 /// A pool of `device`, whose context is bound. It keeps freed memory until it is trimmed: a pool as
 /// the driver makes it would give all of it back at every synchronisation, and each allocation
 /// after one would be slow.
-pub(super) fn create(device: &CudaDevice) -> Result<Handle<PoolHandle>> {
+pub(super) fn create(device: &CudaDevice) -> Result<RawPool> {
     let driver = device.driver();
     let properties = PoolProperties {
         allocation_type: 1,
@@ -58,50 +72,50 @@ pub(super) fn create(device: &CudaDevice) -> Result<Handle<PoolHandle>> {
     // SAFETY: both are valid for the call.
     let code = unsafe { driver.pool_create(&mut pool, &properties) };
     device.check(code, "cuMemPoolCreate", &device.to_string())?;
-    set_release_threshold(device, Handle(pool), u64::MAX)?;
-    Ok(Handle(pool))
+    set_release_threshold(device, RawPool::new(pool), u64::MAX)?;
+    Ok(RawPool::new(pool))
 }
 
 /// Lets `peer` use all memory of `pool`, which is one of `device`.
-pub(super) fn allow(device: &CudaDevice, pool: Handle<PoolHandle>, peer: &CudaDevice) -> Result<()> {
+pub(super) fn allow(device: &CudaDevice, pool: RawPool, peer: &CudaDevice) -> Result<()> {
     let access = PoolAccess { location_type: 1, location_id: peer.handle(), flags: 3 };
     // SAFETY: the pool is live, and `access` is valid for the call.
-    let code = unsafe { device.driver().pool_set_access(pool.0, &access, 1)? };
+    let code = unsafe { device.driver().pool_set_access(pool.as_raw(), &access, 1)? };
     device.check(code, "cuMemPoolSetAccess", &format!("{peer}"))
 }
 
 /// Sets how many free bytes `pool` keeps at a synchronisation.
-pub(super) fn set_release_threshold(device: &CudaDevice, pool: Handle<PoolHandle>, bytes: u64) -> Result<()> {
+pub(super) fn set_release_threshold(device: &CudaDevice, pool: RawPool, bytes: u64) -> Result<()> {
     set(device, pool, RELEASE_THRESHOLD, bytes)
 }
 
 /// Reserved now and at most, used now and at most, in bytes.
-pub(super) fn statistics(device: &CudaDevice, pool: Handle<PoolHandle>) -> Result<[u64; 4]> {
+pub(super) fn statistics(device: &CudaDevice, pool: RawPool) -> Result<[u64; 4]> {
     let mut values = [0; 4];
     for (value, attribute) in values.iter_mut().zip(STATISTICS) {
         // SAFETY: the pool is live, and these attributes are `u64`s.
-        let code = unsafe { device.driver().pool_get(pool.0, attribute, from_mut(value).cast()) };
+        let code = unsafe { device.driver().pool_get(pool.as_raw(), attribute, from_mut(value).cast()) };
         device.check(code, "cuMemPoolGetAttribute", &device.to_string())?;
     }
     Ok(values)
 }
 
 /// Lets the highest figures start anew.
-pub(super) fn reset_statistics(device: &CudaDevice, pool: Handle<PoolHandle>) -> Result<()> {
+pub(super) fn reset_statistics(device: &CudaDevice, pool: RawPool) -> Result<()> {
     // The driver takes 0 only, and means the current value.
     set(device, pool, STATISTICS[1], 0)?;
     set(device, pool, STATISTICS[3], 0)
 }
 
-fn set(device: &CudaDevice, pool: Handle<PoolHandle>, attribute: c_uint, mut value: u64) -> Result<()> {
+fn set(device: &CudaDevice, pool: RawPool, attribute: c_uint, mut value: u64) -> Result<()> {
     // SAFETY: the pool is live, and all attributes that are set here are `u64`s.
-    let code = unsafe { device.driver().pool_set(pool.0, attribute, from_mut(&mut value).cast()) };
+    let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
     device.check(code, "cuMemPoolSetAttribute", &device.to_string())
 }
 
 /// Gives back to the driver what `pool` does not use, but for `keep` bytes.
-pub(super) fn trim(device: &CudaDevice, pool: Handle<PoolHandle>, keep: usize) -> Result<()> {
+pub(super) fn trim(device: &CudaDevice, pool: RawPool, keep: usize) -> Result<()> {
     // SAFETY: the pool is live: pools are never destroyed.
-    let code = unsafe { device.driver().pool_trim(pool.0, keep) };
+    let code = unsafe { device.driver().pool_trim(pool.as_raw(), keep) };
     device.check(code, "cuMemPoolTrimTo", &device.to_string())
 }

@@ -70,7 +70,7 @@ impl CudaDevice {
             concurrent_managed_access: is(A::CONCURRENT_MANAGED_ACCESS)?,
             cooperative_launch: is(A::COOPERATIVE_LAUNCH)?,
             cluster_launch: is(A::CLUSTER_LAUNCH)?,
-            memory_pools: self.has_pools(),
+            memory_pools_supported: self.has_pools(),
         })
     }
 
