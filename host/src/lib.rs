@@ -66,6 +66,7 @@ mod launch;
 mod launch_attributes;
 mod library;
 mod managed;
+mod mapped;
 mod math_library;
 mod memory;
 mod memory_pool;
@@ -130,7 +131,7 @@ pub use nvml::NvmlFigures;
 pub use occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
-pub use pinned::PinnedBuffer;
+pub use pinned::{PinnedBuffer, PinnedSlice};
 pub use pitched::{PitchedBuffer, PitchedView, PitchedViewMut};
 pub use pointer::{DevicePtr, DevicePtrMut};
 pub use properties::{DeviceProperties, DeviceUuid, PciAddress};

@@ -27,6 +27,8 @@ const SCENARIOS: &[Scenario] = &[
     ("foreign_both_ways", foreign_both_ways),
     ("graphs_and_waits", graphs_and_waits),
     ("pinned", pinned),
+    ("unmapped", unmapped),
+    ("in_place", in_place),
     ("dropped_copies", dropped_copies),
     ("dropped_copy", dropped_copy),
     ("scope", scope),
@@ -252,7 +254,7 @@ fn graphs_beside_waits(
 fn page_locked_memory_has_the_flags_asked_for_and_is_freed() {
     let calls = run("pinned", "memory=100000");
     let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pinned ")).collect();
-    assert_eq!(made, ["flags=1", "flags=5", "flags=1"], "portable; write-combined; refused");
+    assert_eq!(made, ["flags=3", "flags=7", "flags=3"], "portable, mapped; write-combined; refused");
     assert_eq!(count(&calls, "cuMemFreeHost"), 2);
     assert_eq!((count(&calls, "cuMemHostRegister_v2"), count(&calls, "cuMemHostUnregister")), (4, 3));
 }
@@ -268,6 +270,49 @@ fn pinned() -> Result<()> {
     let twice = device.with_pinned(&mut second, |_| ()).unwrap_err();
     assert!(matches!(twice, Error::Driver { operation: "cuMemHostRegister", code: 712, .. }), "{twice}");
     device.with_pinned(&mut [1_u16, 2], |memory| memory.reverse())
+}
+
+#[test]
+fn memory_that_a_device_cannot_map_is_page_locked_but_no_argument() {
+    run("unmapped", "maps=0");
+}
+
+fn unmapped() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let mut host = device.pinned_copy(&[1_u32, 2, 3])?;
+    let error = stream.fill_into(7, &mut host).unwrap_err().to_string();
+    for part in ["page-locked memory in place", "Fake GPU", "CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY"] {
+        assert!(error.contains(part), "{part:?} is missing in {error:?}");
+    }
+    let mut buffer = stream.zeros::<u32>(3)?;
+    assert_eq!(stream.upload_async(host, &mut buffer)?.wait()?.into_vec(), [1, 2, 3]);
+    let none = device.pinned_zeros::<u32>(0)?;
+    assert_eq!(stream.download(&none)?, []);
+    Ok(())
+}
+
+#[test]
+fn a_slice_is_waited_for_once_and_not_if_no_device_uses_it() {
+    let calls = run("in_place", "");
+    assert_eq!(count(&calls, "cuEventSynchronize"), 2);
+    assert_eq!(count(&calls, "cuMemHostGetDevicePointer_v2"), 1);
+    assert_eq!(count(&calls, "cuMemFreeHost"), 1);
+}
+
+fn in_place() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let mut host = device.pinned_zeros::<u32>(100)?;
+    host.fill(1);
+    stream.fill_into(2, &mut host)?;
+    assert!((0..100).all(|index| host[index] == 2)); // waits once
+    let mut buffer = stream.zeros::<u32>(100)?;
+    stream.copy(&host, &mut buffer)?;
+    assert_eq!(host[0], 2); // need not wait for a reader
+    host.fill(3); // but now it must
+    host[0] = 4;
+    Ok(())
 }
 
 #[test]

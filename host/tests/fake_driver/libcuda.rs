@@ -28,6 +28,18 @@ use work::{
 };
 
 const OUT_OF_MEMORY: Code = 2;
+/// `CU_MEMHOSTALLOC_WRITECOMBINED`.
+const WRITE_COMBINED: u32 = 4;
+/// In the addresses at which devices find write-combined memory, which are not those of the host.
+const ALIAS: usize = 1 << 60;
+
+/// Where memory is that a device finds at `address`.
+fn found_at(address: u64) -> usize {
+    let (address, found) = (address as usize, address as usize & !ALIAS);
+    let differs = with(|state| state.is_write_combined(found));
+    assert_eq!(address != found, differs, "write-combined memory has other addresses on devices");
+    found
+}
 
 thread_local! {
     static CONTEXT: Cell<usize> = const { Cell::new(0) };
@@ -159,6 +171,7 @@ call! {
             76 => capability % 10,
             16 => 132,
             97 => 232_448,
+            19 => number("maps", 1),
             89 => number("managed", 1),
             115 => number("pools", 1),
             _ => loading::device_attribute(attribute).ok_or(1_u32)?,
@@ -220,7 +233,7 @@ fn allocate(pointer: *mut u64, bytes: usize) -> Result<(), Code> {
 }
 
 fn fill(target: u64, pattern: &[u8], count: usize, stream: Pointer) -> Result<(), Code> {
-    let work = Work::Fill { target: target as usize, pattern: pattern.to_vec(), count };
+    let work = Work::Fill { target: found_at(target), pattern: pattern.to_vec(), count };
     with(|state| state.push(stream, work));
     Ok(())
 }
@@ -243,10 +256,11 @@ fn launch(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
         let (factor, number): (u32, u32) = unsafe { (*param(0).cast(), *param(1).cast()) };
         let (x, y, len): (usize, usize, usize) =
             unsafe { (*param(2).cast(), *param(4).cast(), *param(5).cast()) };
-        return Work::Mix { factor, x, y, len, failure: number };
+        return Work::Mix { factor, x: found_at(x as u64), y: found_at(y as u64), len, failure: number };
     }
     let (x, y, len): (usize, usize, usize) =
         unsafe { (*param(1).cast(), *param(3).cast(), *param(4).cast()) };
+    let (x, y) = (found_at(x as u64), found_at(y as u64));
     let len = len.min(threads as usize);
     match function {
         SAXPY => Work::Saxpy { a: unsafe { *param(0).cast() }, x, y, len },
@@ -371,14 +385,20 @@ call! { bound:
             return Err(OUT_OF_MEMORY);
         }
         let memory = unsafe { alloc(Layout::from_size_align(bytes, 4096).unwrap()) } as usize;
-        with(|state| state.pinned.insert(memory, (bytes, false)));
+        with(|state| {
+            state.pinned.insert(memory, (bytes, false));
+            if flags & WRITE_COMBINED != 0 {
+                state.write_combined.insert(memory);
+            }
+        });
         unsafe { *pointer = memory };
         Ok(())
     }
     fn cuMemFreeHost(pointer: usize) {
         let (bytes, registered) = with(|state| state.pinned.remove(&pointer)).expect("freed once");
         assert!(!registered);
-        assert!(!with(|state| state.is_in_use(pointer, bytes)), "freed under a copy");
+        assert!(!with(|state| state.is_in_use(pointer, bytes)), "freed while it is used");
+        with(|state| state.write_combined.remove(&pointer));
         unsafe {
             (pointer as *mut u8).write_bytes(0xdd, bytes);
             dealloc(pointer as *mut u8, Layout::from_size_align(bytes, 4096).unwrap());
@@ -386,14 +406,14 @@ call! { bound:
         Ok(())
     }
     fn cuMemHostRegister_v2(pointer: usize, bytes: usize, flags: u32) {
-        assert_eq!(flags, 1, "page-locked for all contexts");
+        assert_eq!(flags, 3, "page-locked for all contexts, and mapped");
         let before = with(|state| state.pinned.insert(pointer, (bytes, true)));
         if before.is_some() { Err(712) } else { Ok(()) }
     }
     fn cuMemHostUnregister(pointer: usize) {
         let (bytes, registered) = with(|state| state.pinned.remove(&pointer)).expect("unregistered once");
         assert!(registered);
-        assert!(!with(|state| state.is_in_use(pointer, bytes)), "unregistered under a copy");
+        assert!(!with(|state| state.is_in_use(pointer, bytes)), "unregistered while it is used");
         Ok(())
     }
     fn cuMemcpy2DAsync_v2(copy: *const [usize; 16], stream: Pointer) {
@@ -403,7 +423,7 @@ call! { bound:
         // The types are 32-bit numbers, followed by padding.
         let place = |kind: usize, host: usize, device: usize| match kind as u32 {
             1 => host,
-            2 => device,
+            2 => found_at(device as u64),
             other => panic!("memory type {other}"),
         };
         let (source, target) = (place(source_type, source_host, source_device), place(target_type, target_host, target_device));
@@ -412,14 +432,14 @@ call! { bound:
         Ok(())
     }
     fn cuMemcpyHtoDAsync_v2(target: u64, source: Pointer, bytes: usize, stream: Pointer) {
-        copy(target as usize, source as usize, bytes, stream)
+        copy(found_at(target), source as usize, bytes, stream)
     }
     fn cuMemcpyDtoHAsync_v2(target: Pointer, source: u64, bytes: usize, stream: Pointer) {
-        copy(target as usize, source as usize, bytes, stream)
+        copy(target as usize, found_at(source), bytes, stream)
     }
     fn cuMemcpyPeerAsync(target: u64, to: usize, source: u64, from: usize, bytes: usize, stream: Pointer) {
         assert!([to, from].contains(&CONTEXT.get()), "on a stream of neither device");
-        copy(target as usize, source as usize, bytes, stream)
+        copy(found_at(target), found_at(source), bytes, stream)
     }
     fn cuCtxEnablePeerAccess(peer: usize, flags: u32) {
         assert_eq!(flags, 0);
@@ -428,7 +448,7 @@ call! { bound:
         if with(|state| state.peers.insert((CONTEXT.get(), peer))) { Ok(()) } else { Err(704) }
     }
     fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: Pointer) {
-        copy(target as usize, source as usize, bytes, stream)
+        copy(found_at(target), found_at(source), bytes, stream)
     }
     fn cuMemsetD8Async(target: u64, value: u8, count: usize, stream: Pointer) {
         fill(target, &[value], count, stream)
@@ -485,7 +505,8 @@ call! { bound:
         Ok(())
     }
     fn cuMemHostGetDevicePointer_v2(address: *mut u64, pointer: Pointer, _flags: u32) {
-        unsafe { *address = pointer as u64 };
+        let differs = with(|state| state.write_combined.contains(&(pointer as usize)));
+        unsafe { *address = pointer as u64 | if differs { ALIAS as u64 } else { 0 } };
         Ok(())
     }
     fn cuFuncGetAttribute(value: *mut i32, attribute: u32, _function: usize) {

@@ -108,6 +108,8 @@ pub(crate) struct State {
     pub(crate) peers: HashSet<(usize, usize)>,
     /// Page-locked memory of the host, and whether it was registered.
     pub(crate) pinned: HashMap<usize, (usize, bool)>,
+    /// Which of it is write-combined.
+    pub(crate) write_combined: HashSet<usize>,
     pub(crate) pool: Pool,
     pub(crate) used_high: u64,
     pub(crate) calls: HashMap<&'static str, u64>,
@@ -145,13 +147,22 @@ impl State {
         begin_alive();
     }
 
-    /// Whether a copy that has not run uses this memory.
+    /// Whether the host has write-combined memory there.
+    pub(crate) fn is_write_combined(&self, address: usize) -> bool {
+        self.write_combined
+            .iter()
+            .any(|start| self.pinned.get(start).is_some_and(|(bytes, _)| (*start..start + bytes).contains(&address)))
+    }
+
+    /// Whether work that has not run uses this memory.
     pub(crate) fn is_in_use(&self, start: usize, bytes: usize) -> bool {
         let range = start..start + bytes;
         self.streams.values().flatten().any(|work| match work {
             Work::CopyBytes { target, source, .. } | Work::CopyRows { target, source, .. } => {
                 range.contains(target) || range.contains(source)
             }
+            Work::Saxpy { x, y, .. } | Work::Mix { x, y, .. } => range.contains(x) || range.contains(y),
+            Work::Fill { target, .. } | Work::FillRows { target, .. } => range.contains(target),
             _ => false,
         })
     }

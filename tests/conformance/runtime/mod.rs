@@ -14,6 +14,7 @@ mod recording;
 mod soak;
 mod streams;
 pub(crate) mod stress;
+mod zero_copy;
 
 use std::fmt;
 use std::sync::mpsc::{Sender, channel};
@@ -34,6 +35,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     graphs::CASES,
     recording::CASES,
     host_memory::CASES,
+    zero_copy::CASES,
     buffers::CASES,
     pitched::CASES,
     awaiting::CASES,

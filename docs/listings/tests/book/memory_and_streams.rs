@@ -89,6 +89,25 @@ fn copies_in_the_background() -> ferrogrid::Result<()> {
 }
 
 #[test]
+fn kernels_use_memory_of_the_host_in_place() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let device = stream.device();
+    // ANCHOR: zero_copy
+    let mut x = device.pinned_copy(&[1_u32, 2, 3])?;
+    kernels::increment(&stream, Grid::cover(3), &mut x)?; // over the bus, in place; returns at once
+    assert_eq!(*x, [2, 3, 4]); // waits for the kernel
+    x[0] = 10; // and no kernel can be enqueued that uses `x` while the slice is borrowed
+    kernels::increment(&stream, Grid::cover(2), x.slice_mut(..2)?)?;
+    assert_eq!(x.read()?, [11, 4, 4]); // a failed kernel is an error here; the slice would panic
+
+    let mut data = [7_u32; 1000]; // memory that is there already
+    device.with_pinned(&mut data, |data| kernels::increment(&stream, Grid::cover(1000), data))??;
+    assert_eq!(data, [8; 1000]);
+    // ANCHOR_END: zero_copy
+    Ok(())
+}
+
+#[test]
 fn events_and_futures() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     let mut x = stream.zeros::<u32>(1000)?;
