@@ -205,6 +205,17 @@ impl Stream {
 }
 
 impl<T: DeviceCopy> ManagedBuffer<T> {
+    /// `buffer`, which is of managed memory.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` if the host may not use it while the device works.
+    pub(crate) fn of(buffer: DeviceBuffer<T>) -> Result<Self> {
+        if let DeviceBackend::Cuda(device) = buffer.device().backend() {
+            device.check_managed()?;
+        }
+        Ok(ManagedBuffer { buffer })
+    }
+
     /// The elements for the host to read, once all work that writes them has run.
     ///
     /// # Errors

@@ -159,6 +159,8 @@ struct Pages<T: DeviceCopy> {
     len: usize,
     device: Device,
     origin: Origin,
+    /// What memory of another library belongs to.
+    _owner: Option<Box<dyn Send>>,
 }
 
 /// Where page-locked memory is from.
@@ -170,6 +172,8 @@ enum Origin {
     Allocated,
     /// A `Vec` of that capacity, registered.
     Registered { capacity: usize },
+    /// Another library, which locked it.
+    Foreign,
 }
 
 // SAFETY: a buffer owns its elements, like a `Vec<T>`.
@@ -279,7 +283,7 @@ impl Device {
         let origin = Origin::Registered { capacity: data.capacity() };
         // SAFETY: a `Vec` has no null pointer.
         let start = unsafe { NonNull::new_unchecked(data.as_mut_ptr()) };
-        PinnedBuffer::of(Pages { start, len: data.len(), device: self.clone(), origin })
+        PinnedBuffer::of(Pages { start, len: data.len(), device: self.clone(), origin, _owner: None })
     }
 
     /// Page-locks borrowed memory for the time of `work` (`cuMemHostRegister`, `cuMemHostUnregister`): for
@@ -366,7 +370,22 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
             Some(start) => (start, Origin::Allocated),
             None => (NonNull::dangling(), Origin::Empty),
         };
-        PinnedBuffer::of(Pages { start, len, device: device.clone(), origin })
+        PinnedBuffer::of(Pages { start, len, device: device.clone(), origin, _owner: None })
+    }
+
+    /// Memory of another library.
+    ///
+    /// # Safety
+    /// `start` leads to `len` elements that nobody else uses before `owner` is dropped. If `device` is a GPU they are
+    /// page-locked.
+    pub(crate) unsafe fn foreign(
+        device: &Device,
+        start: NonNull<T>,
+        len: usize,
+        owner: Box<dyn Send>,
+    ) -> Result<Self> {
+        let (device, origin) = (device.clone(), Origin::Foreign);
+        PinnedBuffer::of(Pages { start, len, device, origin, _owner: Some(owner) })
     }
 
     fn of(pages: Pages<T>) -> Result<Self> {
@@ -449,7 +468,7 @@ impl<T: DeviceCopy> Drop for Pages<T> {
     fn drop(&mut self) {
         let (start, bytes) = (self.start.as_ptr().cast(), self.len * size_of::<T>());
         match (self.origin, self.device.backend()) {
-            (Origin::Empty, _) => {}
+            (Origin::Empty | Origin::Foreign, _) => {}
             // SAFETY: allocated there, and nothing uses it: copies own the buffer, and work in place is waited for.
             (Origin::Allocated, DeviceBackend::Cuda(device)) => unsafe { device.host_free(start) },
             // SAFETY: as above, with that size.

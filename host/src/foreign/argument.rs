@@ -12,6 +12,7 @@ use crate::access::Access;
 use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
 use crate::atomic_view::DeviceAtomicView;
 use crate::buffer::DeviceBuffer;
+use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
 use crate::graph::GraphBuffer;
 use crate::host_slice::{In, InOut, Out};
@@ -224,6 +225,7 @@ in_memory!(input, LaunchInput:
     [T: DeviceCopy] &'a IpcBuffer<T>,
     [T: DeviceCopy] &'a PinnedBuffer<T>,
     ['b, T: DeviceCopy] &'a PinnedSlice<'b, T>,
+    [T: DlpackElement] &'a ReadOnlyBuffer<T>,
     [T: DeviceCopy] DeviceView<'a, T>,
     [T: DeviceCopy] In<'a, T>,
     ['g, T: DeviceCopy] &'a GraphBuffer<'g, T>,

@@ -4,6 +4,7 @@
 
 mod awaiting;
 mod buffers;
+mod dlpack;
 mod events;
 mod graphs;
 mod host_memory;
@@ -37,6 +38,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     host_memory::CASES,
     zero_copy::CASES,
     buffers::CASES,
+    dlpack::CASES,
     pitched::CASES,
     awaiting::CASES,
     peers::CASES,
