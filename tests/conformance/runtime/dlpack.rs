@@ -101,9 +101,12 @@ fn read_only_tensors_are_read_and_not_written(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// A shape, strides, the first element, and what the elements are then.
+type Layout = (&'static [usize], &'static [i64], usize, &'static [u16]);
+
 fn tensors_of_any_layout_are_copied(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    let layouts: [(&[usize], &[i64], usize, &[u16]); 7] = [
+    let layouts: [Layout; 7] = [
         (&[2, 3], &[3, 1], 0, &[0, 1, 2, 3, 4, 5]),
         (&[4, 2], &[1, 4], 0, &[0, 4, 1, 5, 2, 6, 3, 7]), // transposed
         (&[2, 2], &[8, 1], 3, &[3, 4, 11, 12]),           // a part
