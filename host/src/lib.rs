@@ -80,6 +80,7 @@ mod peer;
 mod pinned;
 mod pitched;
 mod pointer;
+mod pool_options;
 pub mod profile;
 mod properties;
 mod retired;
@@ -134,6 +135,7 @@ pub use occupancy::{
 pub use pinned::{PinnedBuffer, PinnedSlice};
 pub use pitched::{PitchedBuffer, PitchedView, PitchedViewMut};
 pub use pointer::{DevicePtr, DevicePtrMut};
+pub use pool_options::PoolOptions;
 pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use scope::StreamScope;
 pub use stream::Stream;

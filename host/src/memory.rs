@@ -10,6 +10,7 @@ use crate::backend::DeviceBackend;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::not_recordable;
+use crate::memory_pool::MemoryPool;
 use crate::order::{Order, OrderedStream, Use};
 use crate::retired::retire;
 use crate::stream::StreamInner;
@@ -48,8 +49,8 @@ const _: () = assert!(offset_of!(Memory, bytes) == 40 && offset_of!(Memory, orde
 
 /// Where memory is from, and so how it is freed.
 enum Origin {
-    /// Allocated in stream order.
-    Stream,
+    /// Allocated in stream order: from that pool, or from the device's.
+    Stream(Option<MemoryPool>),
     /// Managed memory.
     Managed,
     /// Somebody else's; the owner is dropped when nothing uses the memory any more.
@@ -75,12 +76,18 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    pub(crate) fn allocate(stream: &Arc<StreamInner>, bytes: usize, contents: Contents) -> Result<Self> {
+    /// From `pool`, or from that of the device.
+    pub(crate) fn allocate(
+        stream: &Arc<StreamInner>,
+        pool: Option<&MemoryPool>,
+        bytes: usize,
+        contents: Contents,
+    ) -> Result<Self> {
         let pointer = match bytes {
             0 => NOTHING,
-            _ => stream.allocate(bytes, contents)?,
+            _ => stream.allocate(pool, bytes, contents)?,
         };
-        Ok(Memory::new(stream, pointer, bytes, Origin::Stream))
+        Ok(Memory::new(stream, pointer, bytes, Origin::Stream(pool.cloned())))
     }
 
     /// Memory that the host can use, too.
@@ -284,7 +291,9 @@ impl Drop for Memory {
         match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
             // `stream` has been made to run after every use.
-            (Origin::Stream, Ok(stream)) => unsafe { stream.free(self.pointer, self.bytes) },
+            (Origin::Stream(pool), Ok(stream)) => unsafe {
+                stream.free(pool.as_ref(), self.pointer, self.bytes);
+            },
             // SAFETY: as above, from `allocate_managed`.
             (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
             (Origin::Foreign(owner) | Origin::Host(HostMemory { owner, .. }), ended) => {

@@ -1,16 +1,26 @@
-//! The memory pool of a device as the user sees it: its figures, its limit, and giving memory back. It
-//! must not know how the driver keeps it.
+//! Memory pools as the user sees them, that of a device and others: their buffers, figures and limits, and giving memory
+//! back. It must not know how the driver keeps them.
 
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::account::Account;
-use crate::backend::DeviceBackend;
-use crate::device::Device;
-use crate::error::Result;
+use bytemuck::{NoUninit, Zeroable};
+use ferrogrid_device::DeviceCopy;
 
-/// The pool that buffers of a device are allocated from, in stream order. A cheap handle, from
-/// [`Device::memory_pool`].
+use crate::account::Account;
+use crate::backend::{DeviceBackend, cuda};
+use crate::buffer::DeviceBuffer;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::Contents;
+use crate::pool_options::PoolOptions;
+use crate::stream::Stream;
+
+/// A pool that buffers of a device are allocated from, in stream order: that of the device
+/// ([`Device::memory_pool`]), or one of your own ([`Device::new_memory_pool`]). A cheap handle.
+///
+/// A pool of your own lives as long as a handle or a buffer of it.
 ///
 /// ```
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -46,6 +56,10 @@ use crate::error::Result;
 pub struct MemoryPool {
     device: Device,
     account: Arc<Account>,
+    /// The driver's, of a pool that is not the device's.
+    own: Option<Arc<cuda::OwnPool>>,
+    /// Whether it is the device's.
+    is_default: bool,
 }
 
 /// The figures of a memory pool, in bytes.
@@ -90,20 +104,120 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn memory_pool(&self) -> MemoryPool {
-        MemoryPool { device: self.clone(), account: Account::of(self) }
+        MemoryPool { device: self.clone(), account: Account::of(self), own: None, is_default: true }
+    }
+
+    /// A new pool, beside that of the device (`cuMemPoolCreate`): for a part of the program that is to have a limit,
+    /// figures and settings of its own. What its buffers use counts for the device as well.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, PoolOptions};
+    ///
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let pool = device.new_memory_pool(PoolOptions::new().with_max_size(1 << 20))?;
+    /// let mut buffer = pool.upload(&stream, &[1_u32, 2, 3])?; // a buffer like any other
+    /// stream.fill_into(7, buffer.slice_mut(1..)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 7, 7]);
+    /// assert_eq!(pool.statistics()?.used, 12);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on a GPU without pools; or a failure of the device.
+    pub fn new_memory_pool(&self, options: PoolOptions) -> Result<MemoryPool> {
+        let own = match self.backend() {
+            DeviceBackend::Cuda(device) => Some(Arc::new(cuda::OwnPool::new(device, &options)?)),
+            DeviceBackend::Cpu(_) => None,
+        };
+        let account = Account::of_pool(self, options.max_size);
+        Ok(MemoryPool { device: self.clone(), account, own, is_default: false })
     }
 }
 
 impl MemoryPool {
+    /// A new buffer of `len` elements whose bytes are all 0, as [`Stream::zeros`], from this pool
+    /// (`cuMemAllocFromPoolAsync`).
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`], [`Error::DeviceMismatch`] for a stream of another device, and those of
+    /// [`Stream::zeros`].
+    pub fn zeros<T: DeviceCopy + Zeroable>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<T>> {
+        self.allocate(stream, len, Contents::Zeroed)
+    }
+
+    /// A new buffer with a copy of `data`, as [`Stream::upload`], from this pool.
+    ///
+    /// # Errors
+    /// As [`MemoryPool::zeros`].
+    pub fn upload<T: DeviceCopy>(&self, stream: &Stream, data: &[T]) -> Result<DeviceBuffer<T>> {
+        stream.initialised(self.allocate(stream, data.len(), Contents::Uninitialised)?, data)
+    }
+
+    /// A new buffer of `len` elements, each `value`, as [`Stream::fill`], from this pool.
+    ///
+    /// # Errors
+    /// As [`MemoryPool::zeros`].
+    pub fn fill<T: DeviceCopy + NoUninit>(
+        &self,
+        stream: &Stream,
+        value: T,
+        len: usize,
+    ) -> Result<DeviceBuffer<T>> {
+        let mut buffer = self.allocate(stream, len, Contents::Uninitialised)?;
+        stream.fill_into(value, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// A new buffer of `len` elements that nobody has written, as [`Stream::uninit`], from this pool.
+    ///
+    /// # Errors
+    /// As [`MemoryPool::zeros`].
+    pub fn uninit<T: DeviceCopy>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<MaybeUninit<T>>> {
+        self.allocate(stream, len, Contents::Uninitialised)
+    }
+
+    fn allocate<T: DeviceCopy>(
+        &self,
+        stream: &Stream,
+        len: usize,
+        contents: Contents,
+    ) -> Result<DeviceBuffer<T>> {
+        if self.device != *stream.device() {
+            let (buffer, stream) = (self.device.to_string().into(), stream.device().to_string().into());
+            return Err(Error::DeviceMismatch { buffer, stream });
+        }
+        if self.is_default {
+            return DeviceBuffer::allocate(stream, len, contents);
+        }
+        DeviceBuffer::allocate_from(self, stream, len, contents)
+    }
+
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    pub(crate) fn own(&self) -> Option<&cuda::OwnPool> {
+        self.own.as_deref()
+    }
+
+    /// The device that the memory is of.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// How much it holds, and how much of that is in use (`cuMemPoolGetAttribute`).
     ///
     /// # Errors
     /// If the device fails.
     pub fn statistics(&self) -> Result<PoolStatistics> {
-        if let DeviceBackend::Cuda(device) = self.device.backend()
-            && device.has_pools()
-        {
-            let [reserved, reserved_high, used, used_high] = device.pool_statistics()?;
+        let of_driver = match (&self.own, self.device.backend()) {
+            (Some(own), _) => Some(own.statistics()?),
+            (None, DeviceBackend::Cuda(device)) if device.has_pools() => Some(device.pool_statistics()?),
+            _ => None,
+        };
+        if let Some([reserved, reserved_high, used, used_high]) = of_driver {
             return Ok(PoolStatistics { used, used_high, reserved, reserved_high });
         }
         let (used, used_high) = (self.account.used(), self.account.high());
@@ -116,8 +230,9 @@ impl MemoryPool {
     /// If the device fails.
     pub fn reset_statistics(&self) -> Result<()> {
         self.account.reset_high();
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) if device.has_pools() => device.reset_pool_statistics(),
+        match (&self.own, self.device.backend()) {
+            (Some(own), _) => own.reset_statistics(),
+            (None, DeviceBackend::Cuda(device)) if device.has_pools() => device.reset_pool_statistics(),
             _ => Ok(()),
         }
     }
@@ -128,7 +243,7 @@ impl MemoryPool {
     /// # Errors
     /// If the device has failed.
     pub fn trim(&self, keep: usize) -> Result<()> {
-        self.device.trim_memory(keep)
+        self.own.as_ref().map_or_else(|| self.device.trim_memory(keep), |own| own.trim(keep))
     }
 
     /// How many free bytes the pool keeps at a synchronisation
@@ -137,8 +252,9 @@ impl MemoryPool {
     /// # Errors
     /// If the device fails.
     pub fn set_release_threshold(&self, bytes: u64) -> Result<()> {
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) if device.has_pools() => device.set_release_threshold(bytes),
+        match (&self.own, self.device.backend()) {
+            (Some(own), _) => own.set_release_threshold(bytes),
+            (None, DeviceBackend::Cuda(device)) if device.has_pools() => device.set_release_threshold(bytes),
             _ => Ok(()),
         }
     }
@@ -148,9 +264,9 @@ impl MemoryPool {
         self.account.limit()
     }
 
-    /// Sets the most bytes that buffers of this device may use in this process: an allocation over it is
-    /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). Managed buffers and those for several processes
-    /// count as well. Buffers that are there stay.
+    /// Sets the most bytes that buffers of this pool may use: an allocation over it is [`Error::MemoryLimit`]. Buffers that
+    /// are there stay. For the pool of the device all buffers of the device in this process count: those of other pools,
+    /// managed ones and those for several processes as well.
     ///
     /// On the CPU device a buffer that is dropped counts until the work before that has run: to have its room for
     /// sure, synchronise first. On a GPU it no longer counts, because the pool gives its memory to the next

@@ -12,8 +12,8 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use ferrogrid_host::{
-    Advice, Device, Error, EventOptions, ExecutableGraph, Location, PinnedBuffer, Result, Stream,
-    StreamOptions,
+    Advice, Device, Error, EventOptions, ExecutableGraph, Location, PinnedBuffer, PoolOptions, Result,
+    Stream, StreamOptions,
 };
 use scenario::{count, run};
 
@@ -36,6 +36,8 @@ const SCENARIOS: &[Scenario] = &[
     ("managed", managed),
     ("no_managed", no_managed),
     ("pool", pool),
+    ("own_pool", own_pool),
+    ("no_pools", no_pools),
     ("failed_device", failed_device),
     ("refused_callback", refused_callback),
 ];
@@ -437,6 +439,67 @@ fn no_managed() -> Result<()> {
         error.starts_with("managed memory is not supported on CUDA device 0 (Fake GPU): the host"),
         "{error}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_pool_of_ones_own_has_the_settings_asked_for_and_is_destroyed_after_its_last_buffer() {
+    let calls = run("own_pool", "devices=3");
+    let about: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pool ")).collect();
+    let expected = [
+        "attribute 4 = 18446744073709551615", // the pool of the device
+        "1 allows 1",
+        "attribute 4 = 18446744073709551615",
+        "2 allows 1", // which was a peer before
+        "attribute 4 = 4096",
+        "attribute 1 = 0",
+        "attribute 2 = 0",
+        "attribute 3 = 0",
+        "1 allows 2",
+        "2 allows 2", // which is one now
+        "attribute 4 = 8192",
+        "2 destroyed",
+    ];
+    assert_eq!(about, expected);
+    let order = ["allocated from pool 2", "cuMemPoolTrimTo", "cuMemFreeAsync", "cuMemPoolDestroy"];
+    let order_found: Vec<&String> = calls.iter().filter(|call| order.contains(&call.as_str())).collect();
+    assert_eq!(order_found, order);
+}
+
+fn own_pool() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    Device::cuda(1)?.enable_peer_access(&device)?;
+    let options = PoolOptions::new()
+        .with_release_threshold(4096)
+        .with_reuse_follow_event_dependencies(false)
+        .with_reuse_allow_opportunistic(false)
+        .with_reuse_allow_internal_dependencies(false);
+    let pool = device.new_memory_pool(options)?;
+    Device::cuda(2)?.enable_peer_access(&device)?;
+    let buffer = pool.zeros::<u8>(&stream, 100)?;
+    pool.set_release_threshold(8192)?;
+    pool.trim(0)?;
+    drop(pool);
+    assert_eq!(stream.download(&buffer)?, [0; 100]);
+    drop(buffer);
+    stream.synchronize()
+}
+
+#[test]
+fn a_gpu_without_pools_says_so() {
+    run("no_pools", "pools=0");
+}
+
+fn no_pools() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let error = device.new_memory_pool(PoolOptions::new()).unwrap_err();
+    let Error::Unsupported { operation: "memory pools", device: name, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(name.contains("Fake GPU"), "{error}");
+    let stream = device.new_stream()?;
+    assert_eq!(stream.download(&device.memory_pool().zeros::<u8>(&stream, 3)?)?, [0; 3]);
     Ok(())
 }
 

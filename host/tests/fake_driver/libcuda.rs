@@ -226,7 +226,6 @@ fn allocate(pointer: *mut u64, bytes: usize) -> Result<(), Code> {
         unsafe { memory.write_bytes(0xaa, bytes) };
         state.allocations.insert(memory as usize, bytes);
         state.owners.insert(memory as usize, CONTEXT.get());
-        state.used_high = state.used_high.max(state.used());
         unsafe { *pointer = memory as u64 };
         Ok(())
     })
@@ -580,47 +579,74 @@ call! { own:
 }
 
 #[cfg(not(without_pools))]
+/// A pool is one of the thread's device.
+fn check_pool(pool: usize) {
+    assert_eq!((pool & 0xffff) - 0x900, CONTEXT.get() - 0x100, "a pool of this device");
+}
+
+#[cfg(not(without_pools))]
 call! { bound:
     fn cuMemPoolCreate(pool: *mut usize, properties: *const [u32; 4]) {
         let device = CONTEXT.get() - 0x100;
         assert_eq!(unsafe { *properties }, [1, 0, 1, device as u32], "pinned, not shared, on this device");
-        unsafe { *pool = 0x900 + device };
+        let number = with(|state| {
+            state.pools += 1;
+            state.pools
+        });
+        unsafe { *pool = number << 16 | 0x900 + device };
+        Ok(())
+    }
+    fn cuMemPoolDestroy(pool: usize) {
+        check_pool(pool);
+        log(&format!("pool {} destroyed", pool >> 16));
         Ok(())
     }
     fn cuMemPoolSetAccess(pool: usize, access: *const [u32; 3], count: usize) {
-        assert_eq!((pool - 0x900, count), (CONTEXT.get() - 0x100, 1));
+        check_pool(pool);
+        assert_eq!(count, 1);
         let [kind, peer, flags] = unsafe { *access };
         assert_eq!((kind, flags), (1, 3), "a device that reads and writes");
-        assert_ne!(pool - 0x900, peer as usize);
+        assert_ne!((pool & 0xffff) - 0x900, peer as usize);
+        log(&format!("pool {} allows {peer}", pool >> 16));
         Ok(())
     }
     fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *mut u64) {
-        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
-        log(&format!("pool attribute {attribute} = {}", unsafe { *value }));
+        check_pool(pool);
+        // The first ones are `int`s.
+        let given = unsafe { if attribute < 4 { u64::from(*value.cast::<u32>()) } else { *value } };
+        log(&format!("pool attribute {attribute} = {given}"));
         if matches!(attribute, 6 | 8) {
-            with(|state| state.used_high = state.used());
+            with(|state| {
+                let used = state.used_of(pool);
+                state.high_of.insert(pool, used);
+            });
         }
         Ok(())
     }
     fn cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut u64) {
-        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
+        check_pool(pool);
         let value_now = with(|state| match attribute {
-            5 | 7 => state.used(),
-            6 | 8 => state.used_high,
+            5 | 7 => state.used_of(pool),
+            6 | 8 => state.high_of.get(&pool).copied().unwrap_or(0),
             other => panic!("pool attribute {other}"),
         });
         unsafe { *value = value_now };
         Ok(())
     }
     fn cuMemPoolTrimTo(pool: usize, _keep: usize) {
-        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
+        check_pool(pool);
         Ok(())
     }
     fn cuMemAllocFromPoolAsync(pointer: *mut u64, bytes: usize, pool: usize, stream: Pointer) {
-        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
+        check_pool(pool);
         assert!(stream as usize == LEGACY || with(|state| state.streams.contains_key(&(stream as usize))));
+        if pool >> 16 != 1 {
+            log(&format!("allocated from pool {}", pool >> 16));
+        }
         if !pool::reuses() {
-            return allocate(pointer, bytes);
+            allocate(pointer, bytes)?;
+            with(|state| state.enter(unsafe { *pointer } as usize, pool));
+            return Ok(());
         }
         let (stream, owner) = (stream as usize, CONTEXT.get());
         let found = with(|state| state.pool.take(stream, owner, bytes));

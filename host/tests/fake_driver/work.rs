@@ -111,7 +111,11 @@ pub(crate) struct State {
     /// Which of it is write-combined.
     pub(crate) write_combined: HashSet<usize>,
     pub(crate) pool: Pool,
-    pub(crate) used_high: u64,
+    /// How many have been made.
+    pub(crate) pools: usize,
+    /// The pools of allocations.
+    pub(crate) pool_of: HashMap<usize, usize>,
+    pub(crate) high_of: HashMap<usize, u64>,
     pub(crate) calls: HashMap<&'static str, u64>,
 }
 
@@ -265,6 +269,19 @@ impl State {
             (pointer as *mut u8).write_bytes(0xdd, bytes);
             dealloc(pointer as *mut u8, Layout::from_size_align(bytes, 256).unwrap());
         }
+    }
+
+    /// How much is used of `pool`.
+    pub(crate) fn used_of(&self, pool: usize) -> u64 {
+        let own = self.allocations.iter().filter(|(start, _)| self.pool_of.get(start) == Some(&pool));
+        own.map(|(_, &bytes)| bytes as u64).sum()
+    }
+
+    /// Memory at `start` is from `pool`.
+    pub(crate) fn enter(&mut self, start: usize, pool: usize) {
+        self.pool_of.insert(start, pool);
+        let (used, high) = (self.used_of(pool), self.high_of.entry(pool).or_default());
+        *high = used.max(*high);
     }
 
     pub(crate) fn used(&self) -> u64 {

@@ -11,6 +11,7 @@ mod host_memory;
 mod legacy;
 mod peers;
 mod pitched;
+mod pools;
 mod recording;
 mod soak;
 mod streams;
@@ -40,6 +41,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     buffers::CASES,
     dlpack::CASES,
     pitched::CASES,
+    pools::CASES,
     awaiting::CASES,
     peers::CASES,
     stress::CASES,

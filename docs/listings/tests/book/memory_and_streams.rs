@@ -1,5 +1,6 @@
 //! Listings of the chapter "Memory and streams".
 
+use ferrogrid::PoolOptions;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]
@@ -128,6 +129,20 @@ fn events_and_futures() -> ferrogrid::Result<()> {
     };
     assert_eq!(pollster::block_on(work)?, [2; 1000]);
     // ANCHOR_END: await
+    Ok(())
+}
+
+#[test]
+fn pools() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: pool
+    let pool = stream.device().new_memory_pool(PoolOptions::new().with_max_size(64 << 20))?;
+    let mut x = pool.zeros::<u32>(&stream, 1000)?; // a buffer like any other
+    kernels::increment(&stream, Grid::cover(1000), &mut x)?;
+    assert_eq!(pool.statistics()?.used, pool.statistics()?.used_high);
+    let too_much = pool.zeros::<u8>(&stream, 64 << 20);
+    assert!(matches!(too_much, Err(Error::MemoryLimit { limit: 0x400_0000, .. })));
+    // ANCHOR_END: pool
     Ok(())
 }
 

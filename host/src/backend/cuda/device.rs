@@ -39,6 +39,8 @@ pub(crate) struct CudaDevice {
     has_pools: bool,
     context: OnceLock<Result<Context>>,
     pool: OnceLock<Result<Handle<PoolHandle>>>,
+    /// Those that users have made.
+    own_pools: Mutex<Vec<Handle<PoolHandle>>>,
     modules: Mutex<HashMap<u128, Module>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
@@ -124,6 +126,7 @@ impl CudaDevice {
             has_pools: one(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
             context: OnceLock::new(),
             pool: OnceLock::new(),
+            own_pools: Mutex::new(Vec::new()),
             modules: Mutex::new(HashMap::new()),
             spare_events: Mutex::new(Vec::new()),
             waits_of_others: RwLock::new(()),
@@ -179,6 +182,10 @@ impl CudaDevice {
     /// The pool that memory is allocated from, made at the first call; the context must be bound.
     pub(super) fn pool(&self) -> Result<Handle<PoolHandle>> {
         self.pool.get_or_init(|| pool::create(self)).clone()
+    }
+
+    pub(super) fn own_pools(&self) -> MutexGuard<'_, Vec<Handle<PoolHandle>>> {
+        self.own_pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn trim_memory(&self, keep: usize) -> Result<()> {
