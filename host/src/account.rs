@@ -13,6 +13,8 @@ pub(crate) struct Account {
     /// The most there were since the last reset.
     high: AtomicU64,
     limit: AtomicU64,
+    /// That of the device, for a pool: what is entered here is entered there as well.
+    whole: Option<Arc<Account>>,
 }
 
 /// Bytes that are entered in the account of a device until this is dropped.
@@ -38,8 +40,14 @@ impl Drop for Charge {
 }
 
 impl Account {
-    fn new() -> Self {
-        Account { used: AtomicU64::new(0), high: AtomicU64::new(0), limit: AtomicU64::new(u64::MAX) }
+    fn new(limit: Option<u64>, whole: Option<Arc<Account>>) -> Self {
+        let limit = AtomicU64::new(limit.unwrap_or(u64::MAX));
+        Account { used: AtomicU64::new(0), high: AtomicU64::new(0), limit, whole }
+    }
+
+    /// The account of a new pool of `device`.
+    pub(crate) fn of_pool(device: &Device, limit: Option<u64>) -> Arc<Account> {
+        Arc::new(Account::new(limit, Some(Account::of(device))))
     }
 
     /// The account of `device`.
@@ -49,13 +57,19 @@ impl Account {
         if let Some((_, account)) = accounts.iter().find(|(known, _)| known == device) {
             return account.clone();
         }
-        let account = Arc::new(Account::new());
+        let account = Arc::new(Account::new(None, None));
         accounts.push((device.clone(), account.clone()));
         account
     }
 
     /// Enters an allocation, if the limit allows it.
     pub(crate) fn take(&self, bytes: usize, device: &Device) -> Result<()> {
+        let Some(whole) = &self.whole else { return self.take_here(bytes, device) };
+        whole.take_here(bytes, device)?;
+        self.take_here(bytes, device).inspect_err(|_| whole.give_back(bytes))
+    }
+
+    fn take_here(&self, bytes: usize, device: &Device) -> Result<()> {
         let (requested, limit) = (bytes as u64, self.limit.load(Ordering::Relaxed));
         let more = |used: u64| used.checked_add(requested).filter(|used| *used <= limit);
         match self.used.try_update(Ordering::Relaxed, Ordering::Relaxed, more) {
@@ -72,6 +86,9 @@ impl Account {
     /// Enters that so much is free again.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.give_back(bytes);
+        }
     }
 
     pub(crate) fn used(&self) -> u64 {

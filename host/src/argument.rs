@@ -5,7 +5,12 @@ use ferrogrid_device::DeviceCopy;
 
 use crate::access::Access;
 use crate::buffer::DeviceBuffer;
+use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
+use crate::graph::GraphBuffer;
+use crate::ipc::IpcBuffer;
+use crate::managed::ManagedBuffer;
+use crate::pinned::{PinnedBuffer, PinnedSlice};
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -234,6 +239,59 @@ impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
         self.shorter()
     }
 }
+
+/// Memory that launches and copies take as `&buffer`, by its `view`.
+macro_rules! read_by_view {
+    ($( [$($life:lifetime)?] $buffer:ty, $element:ident ),* $(,)?) => { $(
+        impl<'a, $($life,)? T: $element> LaunchInput<'a, T> for &'a $buffer {
+            type Staged = DeviceView<'a, T>;
+
+            #[inline]
+            fn stage(self, _: &Stream) -> Result<Self::Staged> {
+                Ok(self.into_input())
+            }
+        }
+
+        impl<'a, $($life,)? T: $element> DeviceInput<'a, T> for &'a $buffer {
+            fn into_input(self) -> DeviceView<'a, T> {
+                self.view()
+            }
+        }
+    )* };
+}
+
+read_by_view!([] ReadOnlyBuffer<T>, DlpackElement);
+
+/// Memory that launches and copies take as `&buffer` and `&mut buffer`, by its `view` and `view_mut`. (What the compiler says
+/// of a `DeviceBuffer` in the wrong place is better without a macro.)
+macro_rules! by_view {
+    ($( [$($life:lifetime)?] $buffer:ty ),* $(,)?) => { $(
+        read_by_view!([$($life)?] $buffer, DeviceCopy);
+
+        impl<'a, $($life,)? T: DeviceCopy> LaunchOutput<'a, T> for &'a mut $buffer {
+            type Staged = DeviceViewMut<'a, T>;
+
+            #[inline]
+            fn stage(self, _: &Stream) -> Result<Self::Staged> {
+                Ok(self.into_output())
+            }
+        }
+
+        impl<'a, $($life,)? T: DeviceCopy> DeviceOutput<'a, T> for &'a mut $buffer {
+            fn into_output(self) -> DeviceViewMut<'a, T> {
+                self.view_mut()
+            }
+        }
+    )* };
+}
+
+by_view!(
+    [] ManagedBuffer<T>,
+    [] IpcBuffer<T>,
+    [] PinnedBuffer<T>,
+    ['b] PinnedSlice<'b, T>,
+    ['b] GraphBuffer<'b, T>,
+);
 
 impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a DeviceBuffer<T> {
     type Staged = DeviceView<'a, T>;

@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph::not_recordable;
 use crate::memory::{ALIGNMENT, Contents, Memory};
+use crate::memory_pool::MemoryPool;
 use crate::pointer::{DevicePtr, DevicePtrMut};
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -78,7 +79,18 @@ pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
 impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Allocates `len` elements in the order of `stream`.
     pub(crate) fn allocate(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
-        let memory = Memory::allocate(stream.inner(), Self::bytes_of(len)?, contents)?;
+        let memory = Memory::allocate(stream.inner(), None, Self::bytes_of(len)?, contents)?;
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    /// As `allocate`, from a pool that users have made, and of its device.
+    pub(crate) fn allocate_from(
+        pool: &MemoryPool,
+        stream: &Stream,
+        len: usize,
+        contents: Contents,
+    ) -> Result<Self> {
+        let memory = Memory::allocate(stream.inner(), Some(pool), Self::bytes_of(len)?, contents)?;
         Ok(DeviceBuffer { memory, len, elements: PhantomData })
     }
 

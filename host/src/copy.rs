@@ -27,7 +27,15 @@ impl Stream {
     /// # Errors
     /// [`Error::OutOfMemory`], or a failure of the device.
     pub fn upload<T: DeviceCopy>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
-        let mut buffer = DeviceBuffer::<T>::allocate(self, data.len(), Contents::Uninitialised)?;
+        self.initialised(DeviceBuffer::allocate(self, data.len(), Contents::Uninitialised)?, data)
+    }
+
+    /// `buffer`, allocated here for as many elements as `data` has, with these.
+    pub(crate) fn initialised<T: DeviceCopy>(
+        &self,
+        mut buffer: DeviceBuffer<T>,
+        data: &[T],
+    ) -> Result<DeviceBuffer<T>> {
         let bytes = size_of_val(data);
         if bytes > 0 {
             let target = buffer.view_mut().start().cast();

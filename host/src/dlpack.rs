@@ -5,6 +5,14 @@
 //! and goes out with [`DlpackTensor::into_raw`]; what comes in by [`DlpackTensor::from_raw`] becomes a buffer
 //! with [`DlpackTensor::into_buffer`].
 //!
+//! | memory | out | in |
+//! |---|---|---|
+//! | of a device | [`from_buffer`](DlpackTensor::from_buffer), [`from_pitched`](DlpackTensor::from_pitched) | [`into_buffer`](DlpackTensor::into_buffer) |
+//! | page-locked, of the host | [`from_pinned`](DlpackTensor::from_pinned) | [`into_pinned`](DlpackTensor::into_pinned) |
+//! | managed | [`from_managed`](DlpackTensor::from_managed) | [`into_managed`](DlpackTensor::into_managed) |
+//! | read-only | [`from_shared`](DlpackTensor::from_shared), [`with_read_only`](DlpackTensor::with_read_only) | [`into_read_only_buffer`](DlpackTensor::into_read_only_buffer) |
+//! | with strides, or elsewhere | [`with_layout`](DlpackTensor::with_layout) | [`copy_to_buffer`](DlpackTensor::copy_to_buffer) |
+//!
 //! ```
 //! # fn main() -> ferrogrid_host::Result<()> {
 //! use ferrogrid_host::Device;
@@ -27,8 +35,12 @@ pub mod abi;
 mod element;
 mod error;
 mod export;
+mod incoming;
+mod layout;
+mod outgoing;
 mod tensor;
 
 pub use element::DlpackElement;
 pub use error::DlpackError;
+pub use incoming::ReadOnlyBuffer;
 pub use tensor::DlpackTensor;

@@ -9,14 +9,13 @@ use std::ops::Deref;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
-use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::backend::{DeviceBackend, SharedMemory, cuda};
 use crate::buffer::{DeviceBuffer, refuse_recording};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::stream::Stream;
-use crate::view::{DeviceView, DeviceViewMut};
+use crate::view::DeviceViewMut;
 
 pub(crate) use handle::IpcMemoryOrigin;
 pub use handle::{IpcError, IpcEventHandle, IpcMemoryHandle};
@@ -227,36 +226,6 @@ impl<T: DeviceCopy> Deref for IpcBuffer<T> {
 
     fn deref(&self) -> &DeviceBuffer<T> {
         &self.buffer
-    }
-}
-
-impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a IpcBuffer<T> {
-    type Staged = DeviceView<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_input())
-    }
-}
-
-impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut IpcBuffer<T> {
-    type Staged = DeviceViewMut<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_output())
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a IpcBuffer<T> {
-    fn into_input(self) -> DeviceView<'a, T> {
-        self.view()
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut IpcBuffer<T> {
-    fn into_output(self) -> DeviceViewMut<'a, T> {
-        self.view_mut()
     }
 }
 

@@ -70,6 +70,7 @@ mod launch_attributes;
 mod library;
 mod loaded_kernel;
 mod managed;
+mod mapped;
 mod math_library;
 mod memory;
 mod memory_pool;
@@ -83,6 +84,7 @@ mod peer;
 mod pinned;
 mod pitched;
 mod pointer;
+mod pool_options;
 pub mod profile;
 mod properties;
 mod retired;
@@ -135,9 +137,10 @@ pub use nvml::NvmlFigures;
 pub use occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
-pub use pinned::PinnedBuffer;
+pub use pinned::{PinnedBuffer, PinnedSlice};
 pub use pitched::{PitchedBuffer, PitchedView, PitchedViewMut};
 pub use pointer::{DevicePtr, DevicePtrMut};
+pub use pool_options::PoolOptions;
 pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use scope::StreamScope;
 pub use stream::Stream;

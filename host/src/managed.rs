@@ -7,7 +7,6 @@ use std::ops::Deref;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
-use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::backend::{DeviceBackend, StreamBackend};
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
@@ -16,7 +15,7 @@ use crate::memory::Contents;
 use crate::order::Use;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
-use crate::view::{DeviceView, DeviceViewMut};
+use crate::view::DeviceViewMut;
 
 /// `len` elements of type `T` in managed memory (`cuMemAllocManaged`): a device buffer that the host can
 /// use in place. Pages move to whoever touches them.
@@ -206,6 +205,17 @@ impl Stream {
 }
 
 impl<T: DeviceCopy> ManagedBuffer<T> {
+    /// `buffer`, which is of managed memory.
+    ///
+    /// # Errors
+    /// `Error::Unsupported` if the host may not use it while the device works.
+    pub(crate) fn of(buffer: DeviceBuffer<T>) -> Result<Self> {
+        if let DeviceBackend::Cuda(device) = buffer.device().backend() {
+            device.check_managed()?;
+        }
+        Ok(ManagedBuffer { buffer })
+    }
+
     /// The elements for the host to read, once all work that writes them has run.
     ///
     /// # Errors
@@ -272,36 +282,6 @@ impl<T: DeviceCopy> Deref for ManagedBuffer<T> {
 
     fn deref(&self) -> &DeviceBuffer<T> {
         &self.buffer
-    }
-}
-
-impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a ManagedBuffer<T> {
-    type Staged = DeviceView<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_input())
-    }
-}
-
-impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut ManagedBuffer<T> {
-    type Staged = DeviceViewMut<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_output())
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a ManagedBuffer<T> {
-    fn into_input(self) -> DeviceView<'a, T> {
-        self.view()
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut ManagedBuffer<T> {
-    fn into_output(self) -> DeviceViewMut<'a, T> {
-        self.view_mut()
     }
 }
 

@@ -6,9 +6,12 @@ use std::fmt;
 use std::mem::offset_of;
 use std::sync::Arc;
 
+use crate::backend::DeviceBackend;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::order::{Order, Use};
+use crate::graph::not_recordable;
+use crate::memory_pool::MemoryPool;
+use crate::order::{Order, OrderedStream, Use};
 use crate::retired::retire;
 use crate::stream::StreamInner;
 use crate::writers::Writers;
@@ -46,12 +49,24 @@ const _: () = assert!(offset_of!(Memory, bytes) == 40 && offset_of!(Memory, orde
 
 /// Where memory is from, and so how it is freed.
 enum Origin {
-    /// Allocated in stream order.
-    Stream,
+    /// Allocated in stream order: from that pool, or from the device's.
+    Stream(Option<MemoryPool>),
     /// Managed memory.
     Managed,
     /// Somebody else's; the owner is dropped when nothing uses the memory any more.
     Foreign(Option<Box<dyn Send>>),
+    /// Page-locked memory of the host.
+    Host(HostMemory),
+}
+
+/// Page-locked memory as the host sees it.
+struct HostMemory {
+    /// Its address on the host.
+    start: *mut u8,
+    /// Whether the device that it was made with can address it.
+    is_mapped: bool,
+    /// What is dropped when no device uses the memory any more.
+    owner: Option<Box<dyn Send>>,
 }
 
 // SAFETY: the pointer is only an address on the host side; it is read and written by work on
@@ -61,12 +76,18 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    pub(crate) fn allocate(stream: &Arc<StreamInner>, bytes: usize, contents: Contents) -> Result<Self> {
+    /// From `pool`, or from that of the device.
+    pub(crate) fn allocate(
+        stream: &Arc<StreamInner>,
+        pool: Option<&MemoryPool>,
+        bytes: usize,
+        contents: Contents,
+    ) -> Result<Self> {
         let pointer = match bytes {
             0 => NOTHING,
-            _ => stream.allocate(bytes, contents)?,
+            _ => stream.allocate(pool, bytes, contents)?,
         };
-        Ok(Memory::new(stream, pointer, bytes, Origin::Stream))
+        Ok(Memory::new(stream, pointer, bytes, Origin::Stream(pool.cloned())))
     }
 
     /// Memory that the host can use, too.
@@ -93,6 +114,24 @@ impl Memory {
         Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
     }
 
+    /// Memory of the host that no device uses yet.
+    ///
+    /// # Safety
+    /// `start` leads to `bytes` that nothing else uses as long as this exists. If `device` is a GPU they are page-locked,
+    /// and stay so until no device uses them any more.
+    pub(crate) unsafe fn of_host(device: &Device, start: *mut u8, bytes: usize) -> Result<Self> {
+        let mapped = match device.backend() {
+            _ if bytes == 0 => Some(NOTHING),
+            // SAFETY: passed on.
+            DeviceBackend::Cuda(cuda) => unsafe { cuda.mapped_address(start)? },
+            DeviceBackend::Cpu(_) => Some(start),
+        };
+        let host = HostMemory { start, is_mapped: mapped.is_some(), owner: None };
+        let (pointer, origin) = (mapped.unwrap_or(start), Origin::Host(host));
+        let (writers, order, device) = (Writers::default(), Order::unused(), device.clone());
+        Ok(Memory { writers, bytes, pointer, order, device, origin })
+    }
+
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
         // A recording must hear of each use.
         let order = match stream.recording() {
@@ -100,6 +139,27 @@ impl Memory {
             Some(_) => Order::of_guest(stream.clone()),
         };
         Memory { writers: Writers::default(), bytes, pointer, order, device: stream.device().clone(), origin }
+    }
+
+    /// Drops `owner` when no work uses this memory of the host any more, after this itself is dropped.
+    pub(crate) fn keep(&mut self, owner: Box<dyn Send>) {
+        if let Origin::Host(host) = &mut self.origin {
+            host.owner = Some(owner);
+        }
+    }
+
+    pub(crate) fn is_of_host(&self) -> bool {
+        matches!(self.origin, Origin::Host(_))
+    }
+
+    /// Makes `stream` wait for what a use there must come after, but does not enter that use.
+    pub(crate) fn follow(&self, stream: &StreamInner, usage: Use) -> Result<()> {
+        if stream.recording().is_some() {
+            return Ok(());
+        }
+        let earlier = self.order.earlier(usage);
+        let mut others = earlier.iter().filter(|earlier| earlier.id() != stream.id());
+        others.try_for_each(|earlier| stream.run_after(earlier))
     }
 
     /// Waits for what the host's own use must come after.
@@ -153,6 +213,10 @@ impl Memory {
         }
         match stream.recording() {
             None => self.order.begin(stream, usage),
+            Some(_) if self.is_of_host() => Err(not_recordable(
+                "the use of page-locked memory in place",
+                "use a device buffer, or managed memory, that the graph keeps",
+            )),
             // Nothing runs yet: the graph enters its launches into the order.
             Some(recording) => recording.note_use(self, usage),
         }
@@ -167,7 +231,33 @@ impl Memory {
     }
 
     pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        if self.device == *stream.device() { Ok(()) } else { self.check_peer(stream) }
+        match &self.origin {
+            Origin::Host(host) => self.check_mapped(host, stream),
+            _ if self.device == *stream.device() => Ok(()),
+            _ => self.check_peer(stream),
+        }
+    }
+
+    /// All GPUs can use page-locked memory that has one address for them all, and all CPU devices that of the host.
+    fn check_mapped(&self, host: &HostMemory, stream: &Arc<StreamInner>) -> Result<()> {
+        if !host.is_mapped {
+            return Err(Error::Unsupported {
+                operation: "page-locked memory in place",
+                device: self.device.to_string().into(),
+                reason: "it cannot map memory of the host (CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)",
+            });
+        }
+        let reached = match (self.device.backend(), stream.device().backend()) {
+            (own, other) if own == other => true,
+            (DeviceBackend::Cpu(_), DeviceBackend::Cpu(_)) => true,
+            (DeviceBackend::Cuda(_), DeviceBackend::Cuda(_)) if self.bytes == 0 => true,
+            // SAFETY: page-locked as long as this exists.
+            (DeviceBackend::Cuda(_), DeviceBackend::Cuda(other)) => unsafe {
+                other.mapped_address(host.start)? == Some(self.pointer)
+            },
+            _ => false,
+        };
+        if reached { Ok(()) } else { Err(self.mismatch(stream)) }
     }
 
     #[cold]
@@ -187,7 +277,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.bytes == 0 {
+        if self.bytes == 0 || matches!(&self.origin, Origin::Host(host) if host.owner.is_none()) {
             return;
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up
@@ -201,10 +291,14 @@ impl Drop for Memory {
         match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
             // `stream` has been made to run after every use.
-            (Origin::Stream, Ok(stream)) => unsafe { stream.free(self.pointer, self.bytes) },
+            (Origin::Stream(pool), Ok(stream)) => unsafe {
+                stream.free(pool.as_ref(), self.pointer, self.bytes);
+            },
             // SAFETY: as above, from `allocate_managed`.
             (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
-            (Origin::Foreign(owner), ended) => release(owner.take(), ended),
+            (Origin::Foreign(owner) | Origin::Host(HostMemory { owner, .. }), ended) => {
+                release(owner.take(), ended);
+            }
             (_, Err(_)) => {}
         }
     }

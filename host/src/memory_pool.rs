@@ -1,19 +1,29 @@
-//! The memory pool of a device as the user sees it: its figures, its limit, and giving memory back. It
-//! must not know how the driver keeps it.
+//! Memory pools as the user sees them, that of a device and others: their buffers, figures and limits, and giving memory
+//! back. It must not know how the driver keeps them.
 
 use std::ffi::c_void;
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
+
+use bytemuck::{NoUninit, Zeroable};
+use ferrogrid_device::DeviceCopy;
 
 use crate::account::Account;
 use crate::backend::DeviceBackend;
-use crate::backend::cuda::{CudaDevice, RawPool};
+use crate::backend::cuda::{CudaDevice, OwnPool, RawPool};
+use crate::buffer::DeviceBuffer;
 use crate::context::{gpu, not_null};
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::memory::Contents;
+use crate::pool_options::PoolOptions;
+use crate::stream::Stream;
 
-/// The pool that buffers of a device are allocated from, in stream order. A cheap handle, from
-/// [`Device::memory_pool`].
+/// A pool that buffers of a device are allocated from, in stream order: that of the device
+/// ([`Device::memory_pool`]), or one of your own ([`Device::new_memory_pool`]). A cheap handle.
+///
+/// A pool of your own lives as long as a handle or a buffer of it.
 ///
 /// ```
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -49,8 +59,17 @@ use crate::error::Result;
 pub struct MemoryPool {
     device: Device,
     account: Arc<Account>,
-    /// The pool of somebody else; `None` for that of the device.
-    foreign: Option<RawPool>,
+    which: Which,
+}
+
+/// Whose pool it is.
+#[derive(Clone)]
+enum Which {
+    OfDevice,
+    /// A user's; there is nothing to hold on the CPU device.
+    Own(Option<Arc<OwnPool>>),
+    /// Another library's.
+    Foreign(RawPool),
 }
 
 /// The figures of a memory pool, in bytes.
@@ -95,18 +114,121 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn memory_pool(&self) -> MemoryPool {
-        MemoryPool { device: self.clone(), account: Account::of(self), foreign: None }
+        MemoryPool { device: self.clone(), account: Account::of(self), which: Which::OfDevice }
+    }
+
+    /// A new pool, beside that of the device (`cuMemPoolCreate`): for a part of the program that is to have a limit,
+    /// figures and settings of its own. What its buffers use counts for the device as well.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::{Device, PoolOptions};
+    ///
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// let pool = device.new_memory_pool(PoolOptions::new().with_max_size(1 << 20))?;
+    /// let mut buffer = pool.upload(&stream, &[1_u32, 2, 3])?; // a buffer like any other
+    /// stream.fill_into(7, buffer.slice_mut(1..)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 7, 7]);
+    /// assert_eq!(pool.statistics()?.used, 12);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] on a GPU without pools; or a failure of the device.
+    pub fn new_memory_pool(&self, options: PoolOptions) -> Result<MemoryPool> {
+        let own = match self.backend() {
+            DeviceBackend::Cuda(device) => Some(Arc::new(OwnPool::new(device, &options)?)),
+            DeviceBackend::Cpu(_) => None,
+        };
+        let account = Account::of_pool(self, options.max_size);
+        Ok(MemoryPool { device: self.clone(), account, which: Which::Own(own) })
     }
 }
 
 impl MemoryPool {
+    /// A new buffer of `len` elements whose bytes are all 0, as [`Stream::zeros`], from this pool
+    /// (`cuMemAllocFromPoolAsync`).
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`], [`Error::DeviceMismatch`] for a stream of another device, and those of
+    /// [`Stream::zeros`].
+    pub fn zeros<T: DeviceCopy + Zeroable>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<T>> {
+        self.allocate(stream, len, Contents::Zeroed)
+    }
+
+    /// A new buffer with a copy of `data`, as [`Stream::upload`], from this pool.
+    ///
+    /// # Errors
+    /// As [`MemoryPool::zeros`].
+    pub fn upload<T: DeviceCopy>(&self, stream: &Stream, data: &[T]) -> Result<DeviceBuffer<T>> {
+        stream.initialised(self.allocate(stream, data.len(), Contents::Uninitialised)?, data)
+    }
+
+    /// A new buffer of `len` elements, each `value`, as [`Stream::fill`], from this pool.
+    ///
+    /// # Errors
+    /// As [`MemoryPool::zeros`].
+    pub fn fill<T: DeviceCopy + NoUninit>(
+        &self,
+        stream: &Stream,
+        value: T,
+        len: usize,
+    ) -> Result<DeviceBuffer<T>> {
+        let mut buffer = self.allocate(stream, len, Contents::Uninitialised)?;
+        stream.fill_into(value, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// A new buffer of `len` elements that nobody has written, as [`Stream::uninit`], from this pool.
+    ///
+    /// # Errors
+    /// As [`MemoryPool::zeros`].
+    pub fn uninit<T: DeviceCopy>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<MaybeUninit<T>>> {
+        self.allocate(stream, len, Contents::Uninitialised)
+    }
+
+    fn allocate<T: DeviceCopy>(
+        &self,
+        stream: &Stream,
+        len: usize,
+        contents: Contents,
+    ) -> Result<DeviceBuffer<T>> {
+        if self.device != *stream.device() {
+            let (buffer, stream) = (self.device.to_string().into(), stream.device().to_string().into());
+            return Err(Error::DeviceMismatch { buffer, stream });
+        }
+        if matches!(self.which, Which::OfDevice) {
+            return DeviceBuffer::allocate(stream, len, contents);
+        }
+        DeviceBuffer::allocate_from(self, stream, len, contents)
+    }
+
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// The driver's, of a pool that is not the device's.
+    pub(crate) fn raw(&self) -> Option<RawPool> {
+        match &self.which {
+            Which::OfDevice => None,
+            Which::Own(own) => own.as_ref().map(|own| own.raw()),
+            Which::Foreign(pool) => Some(*pool),
+        }
+    }
+
+    /// The device that the memory is of.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// How much it holds, and how much of that is in use (`cuMemPoolGetAttribute`).
     ///
     /// # Errors
     /// If the device fails.
     pub fn statistics(&self) -> Result<PoolStatistics> {
         if let Some(device) = self.pools() {
-            let [reserved, reserved_high, used, used_high] = device.pool_statistics(self.foreign)?;
+            let [reserved, reserved_high, used, used_high] = device.pool_statistics(self.raw())?;
             return Ok(PoolStatistics { used, used_high, reserved, reserved_high });
         }
         let (used, used_high) = (self.account.used(), self.account.high());
@@ -118,10 +240,8 @@ impl MemoryPool {
     /// # Errors
     /// If the device fails.
     pub fn reset_statistics(&self) -> Result<()> {
-        if self.foreign.is_none() {
-            self.account.reset_high();
-        }
-        self.pools().map_or(Ok(()), |device| device.reset_pool_statistics(self.foreign))
+        self.account.reset_high();
+        self.pools().map_or(Ok(()), |device| device.reset_pool_statistics(self.raw()))
     }
 
     /// Gives back to the driver what no buffer uses, but for `keep` bytes (`cuMemPoolTrimTo`), so that
@@ -130,8 +250,8 @@ impl MemoryPool {
     /// # Errors
     /// If the device has failed.
     pub fn trim(&self, keep: usize) -> Result<()> {
-        match (self.pools(), self.foreign) {
-            (Some(device), Some(_)) => device.trim_pool(self.foreign, keep),
+        match (self.pools(), self.raw()) {
+            (Some(device), Some(pool)) => device.trim_pool(Some(pool), keep),
             _ => self.device.trim_memory(keep),
         }
     }
@@ -142,7 +262,7 @@ impl MemoryPool {
     /// # Errors
     /// If the device fails.
     pub fn set_release_threshold(&self, bytes: u64) -> Result<()> {
-        self.pools().map_or(Ok(()), |device| device.set_release_threshold(self.foreign, bytes))
+        self.pools().map_or(Ok(()), |device| device.set_release_threshold(self.raw(), bytes))
     }
 
     /// The GPU, if it has pools.
@@ -173,24 +293,24 @@ impl MemoryPool {
     /// # Errors
     /// If the device fails: the pool is made at its first use.
     pub fn as_raw(&self) -> Result<Option<*mut c_void>> {
-        let pool = self.pools().map(|device| device.pool_or(self.foreign)).transpose()?;
+        let pool = self.pools().map(|device| device.pool_or(self.raw())).transpose()?;
         Ok(pool.map(RawPool::as_raw))
     }
 
     /// The pool of another library: `raw` is its `CUmemoryPool`, such as what `cuDeviceGetDefaultMemPool` gives. It is
-    /// asked and trimmed like the device's own, and not destroyed. Buffers of this crate are not allocated from it, and
-    /// [`MemoryPool::set_limit`] is about those, whichever handle it is called on.
+    /// used like one of your own, and not destroyed.
     ///
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU device;
     /// [`Error::InvalidPointer`](crate::Error::InvalidPointer) if `raw` is null.
     ///
     /// # Safety
-    /// `raw` is a pool of `device`, and is not destroyed before this handle and its clones are dropped.
+    /// `raw` is a pool of `device`, and is not destroyed before this handle, its clones and all buffers of it are dropped.
+    /// Other devices that use such buffers have been given access to it.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<MemoryPool> {
         gpu(device, "MemoryPool::from_raw")?;
-        let foreign = Some(RawPool::new(not_null(raw)?));
-        Ok(MemoryPool { device: device.clone(), account: Account::of(device), foreign })
+        let which = Which::Foreign(RawPool::new(not_null(raw)?));
+        Ok(MemoryPool { device: device.clone(), account: Account::of_pool(device, None), which })
     }
 
     /// The most bytes that buffers may use; `None` if there is no limit.
@@ -198,9 +318,9 @@ impl MemoryPool {
         self.account.limit()
     }
 
-    /// Sets the most bytes that buffers of this device may use in this process: an allocation over it is
-    /// [`Error::MemoryLimit`](crate::Error::MemoryLimit). Managed buffers and those for several processes
-    /// count as well. Buffers that are there stay.
+    /// Sets the most bytes that buffers of this pool may use: an allocation over it is [`Error::MemoryLimit`]. Buffers that
+    /// are there stay. For the pool of the device all buffers of the device in this process count: those of other pools,
+    /// managed ones and those for several processes as well.
     ///
     /// On the CPU device a buffer that is dropped counts until the work before that has run: to have its room for
     /// sure, synchronise first. On a GPU it no longer counts, because the pool gives its memory to the next

@@ -178,6 +178,14 @@ impl PeerCopy<'_> {
     /// As for `run`.
     unsafe fn enqueue(&self, stream: &Stream) -> Result<()> {
         let ((to, target, usage), (from, source)) = (self.target, self.source);
+        if source.is_of_host() || target.is_of_host() {
+            source.begin(stream.inner(), Use::Read)?;
+            target.begin(stream.inner(), usage)?;
+            // SAFETY: passed on; both can be addressed on the stream's device, and are ordered for their use here.
+            unsafe { stream.inner().copy(to, from, self.bytes)? };
+            self.target_access().receive(source, stream.inner());
+            return Ok(());
+        }
         source.begin_anywhere(stream.inner(), Use::Read)?;
         target.begin_anywhere(stream.inner(), usage)?;
         match (stream.inner().backend(), target.device().backend(), source.device().backend()) {

@@ -1,9 +1,10 @@
-//! Page-locked memory of the host: what devices copy from and to while the host goes on. It must not
+//! Page-locked memory of the host: what devices copy from and to while the host goes on, and use in place. It must not
 //! know how a copy happens.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, RangeBounds};
 use std::ptr::NonNull;
 
 use bytemuck::Zeroable;
@@ -12,8 +13,10 @@ use ferrogrid_device::DeviceCopy;
 use crate::backend::{DeviceBackend, cpu};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::mapped::Mapped;
 use crate::memory::{ALIGNMENT, Contents};
 use crate::retired;
+use crate::view::{DeviceView, DeviceViewMut};
 
 /// `len` elements of type `T` in page-locked memory of the host: a slice that devices can read and write
 /// on their own, in the background and at the full speed of the bus.
@@ -22,6 +25,57 @@ use crate::retired;
 /// [`Stream::download_async`](crate::Stream::download_async) take it by value and give it back when the
 /// copy has run, so that nobody can touch it meanwhile. On the CPU device it is ordinary memory. It is
 /// page-locked for all devices.
+///
+/// Launches and copies on a device also take `&buffer`, `&mut buffer` and views of it as they take those of a
+/// [`DeviceBuffer`](crate::DeviceBuffer): the device then uses the memory in place, over the bus (zero-copy). Such work
+/// returns at once and is ordered like that on any buffer. Whoever uses the slice waits for the work that it must come
+/// after, and as long as the slice is borrowed no work that would conflict with it can be enqueued. If the buffer is
+/// dropped, it is freed after that work.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// y <- 2 x
+/// #[kernel]
+/// pub fn double(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+///     let i = t.index();
+///     if let Some(y) = y.get_mut(i) {
+///         *y = 2.0 * x[i.get()];
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// let mut x = device.pinned_copy(&[1.0, 2.0, 3.0])?;
+/// let mut y = device.pinned_zeros(3)?;
+/// kernels::double(&stream, Grid::cover(3), &x, &mut y)?; // no copy; returns at once
+/// assert_eq!(*y, [2.0, 4.0, 6.0]); // waits for the kernel
+/// x[0] = 7.0;
+/// kernels::double(&stream, Grid::cover(2), x.slice(..2)?, y.slice_mut(1..)?)?;
+/// assert_eq!(y.read()?, [2.0, 14.0, 4.0]); // a failed kernel would be an error here, and a panic above
+/// # Ok(()) }
+/// ```
+///
+/// The device cannot write while the host reads:
+///
+/// ```compile_fail,E0502
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let device = ferrogrid_host::Device::cpu();
+/// let (stream, mut host) = (device.new_stream()?, device.pinned_zeros::<u32>(3)?);
+/// let first = &host[0];
+/// stream.fill_into(7, &mut host)?;
+/// assert_eq!(*first, 0);
+/// # Ok(()) }
+/// ```
+///
+/// # Panics
+/// The slice panics if a kernel that was to write the memory has failed, or the device has; [`PinnedBuffer::read`] and
+/// [`PinnedBuffer::write`] give the error instead. The memory is good again when it is written anew as a whole on a
+/// stream. A function of [`Stream::host_fn`](crate::Stream::host_fn) must not wait for its own stream, so it must not use
+/// the slice of a buffer that work there uses.
 ///
 /// ```
 /// # fn main() -> ferrogrid_host::Result<()> {
@@ -69,10 +123,44 @@ use crate::retired;
 /// # Ok(()) }
 /// ```
 pub struct PinnedBuffer<T: DeviceCopy> {
+    mapped: Mapped<T>,
+    device: Device,
+    /// `None` once they have been given away.
+    pages: Option<Pages<T>>,
+}
+
+/// Borrowed memory that is page-locked, in [`Device::with_pinned`]: a slice that launches and copies on a device also
+/// take as `&slice`, `&mut slice` or a view, as they take a [`PinnedBuffer`].
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// let device = ferrogrid_host::Device::cpu();
+/// let stream = device.new_stream()?;
+/// let mut data = [1_u32, 2, 3, 4];
+/// let first = device.with_pinned(&mut data, |data| {
+///     stream.fill_into(7, data.slice_mut(2..)?)?; // in place
+///     stream.download(data.view().slice(..3)?)
+/// })??;
+/// assert_eq!((first, data), (vec![1, 2, 7], [1, 2, 7, 7]));
+/// # Ok(()) }
+/// ```
+///
+/// # Panics
+/// The slice panics as that of a [`PinnedBuffer`] does.
+pub struct PinnedSlice<'a, T: DeviceCopy> {
+    mapped: Mapped<T>,
+    device: &'a Device,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+/// Page-locked memory, and where it is from.
+struct Pages<T: DeviceCopy> {
     start: NonNull<T>,
     len: usize,
     device: Device,
     origin: Origin,
+    /// What memory of another library belongs to.
+    _owner: Option<Box<dyn Send>>,
 }
 
 /// Where page-locked memory is from.
@@ -84,12 +172,20 @@ enum Origin {
     Allocated,
     /// A `Vec` of that capacity, registered.
     Registered { capacity: usize },
+    /// Another library, which locked it.
+    Foreign,
 }
 
 // SAFETY: a buffer owns its elements, like a `Vec<T>`.
 unsafe impl<T: DeviceCopy + Send> Send for PinnedBuffer<T> {}
 // SAFETY: as above.
 unsafe impl<T: DeviceCopy + Sync> Sync for PinnedBuffer<T> {}
+// SAFETY: it is a `&mut [T]`.
+unsafe impl<T: DeviceCopy + Send> Send for PinnedSlice<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: DeviceCopy + Sync> Sync for PinnedSlice<'_, T> {}
+// SAFETY: elements are `Copy`, so that to drop them is to do nothing, and the memory may be freed by any thread.
+unsafe impl<T: DeviceCopy> Send for Pages<T> {}
 
 impl Device {
     /// Page-locked memory of the host for `len` elements whose bytes are all 0 (`cuMemHostAlloc`).
@@ -157,7 +253,7 @@ impl Device {
     pub fn pinned_copy<T: DeviceCopy>(&self, data: &[T]) -> Result<PinnedBuffer<T>> {
         let buffer = PinnedBuffer::<T>::allocate(self, data.len(), false)?;
         // SAFETY: there is room for as many elements as `data` has, in other memory.
-        unsafe { buffer.start.as_ptr().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+        unsafe { buffer.mapped.start().as_ptr().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         Ok(buffer)
     }
 
@@ -187,11 +283,12 @@ impl Device {
         let origin = Origin::Registered { capacity: data.capacity() };
         // SAFETY: a `Vec` has no null pointer.
         let start = unsafe { NonNull::new_unchecked(data.as_mut_ptr()) };
-        Ok(PinnedBuffer { start, len: data.len(), device: self.clone(), origin })
+        PinnedBuffer::of(Pages { start, len: data.len(), device: self.clone(), origin, _owner: None })
     }
 
     /// Page-locks borrowed memory for the time of `work` (`cuMemHostRegister`, `cuMemHostUnregister`): for
-    /// copies in a [`Stream::scope`](crate::Stream::scope) inside.
+    /// launches and copies that use it in place, and for copies in a [`Stream::scope`](crate::Stream::scope) inside.
+    /// At the end it waits for them.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -200,41 +297,59 @@ impl Device {
     /// let mut buffer = stream.zeros::<u32>(3)?;
     /// let mut data = [1_u32, 2, 3];
     /// device.with_pinned(&mut data, |data| {
-    ///     stream.scope(|scope| scope.upload_into(data, &mut buffer))
+    ///     stream.scope(|scope| scope.upload_into(data, &mut buffer))?
     /// })??;
     /// assert_eq!(stream.download(&buffer)?, [1, 2, 3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the memory; `work` is not called then.
+    /// What the driver says of the memory; `work` is not called then. At the end, the failure of a kernel that was to
+    /// write the memory, or of the device.
     pub fn with_pinned<T: DeviceCopy, R>(
         &self,
         memory: &mut [T],
-        work: impl FnOnce(&mut [T]) -> R,
+        work: impl FnOnce(&mut PinnedSlice<'_, T>) -> R,
     ) -> Result<R> {
-        let bytes = size_of_val(memory);
-        if bytes == 0 {
-            return Ok(work(memory));
-        }
-        let start = memory.as_mut_ptr().cast();
-        // SAFETY: the memory is borrowed until the guard, which nobody can forget, is dropped.
-        unsafe { lock_pages(self, start, bytes)? };
-        let _locked = PageLock { device: self, start };
-        Ok(work(memory))
+        let mut memory = PinnedSlice::lock(self, memory)?;
+        let result = work(&mut memory);
+        memory.write()?;
+        Ok(result)
     }
 }
 
-/// Ends a page-lock of borrowed memory.
-struct PageLock<'a> {
-    device: &'a Device,
-    start: *mut u8,
+impl<'a, T: DeviceCopy> PinnedSlice<'a, T> {
+    fn lock(device: &'a Device, memory: &'a mut [T]) -> Result<Self> {
+        let (start, len, bytes) =
+            (NonNull::from(&mut *memory).cast::<T>(), memory.len(), size_of_val(memory));
+        if bytes > 0 {
+            // SAFETY: the memory is borrowed as long as the slice, which only `with_pinned` owns, and drops.
+            unsafe { lock_pages(device, start.as_ptr().cast(), bytes)? };
+        }
+        // SAFETY: as above; `drop` ends the lock when no device uses it.
+        let mapped = unsafe { Mapped::new(device, start, len) };
+        let mapped = mapped.inspect_err(|_| {
+            if bytes > 0 {
+                // SAFETY: it has been locked just now.
+                unsafe { unlock_pages(device, start.as_ptr().cast()) };
+            }
+        })?;
+        Ok(PinnedSlice { mapped, device, borrow: PhantomData })
+    }
+
+    /// The device that it was page-locked with; all can use it.
+    pub fn device(&self) -> &Device {
+        self.device
+    }
 }
 
-impl Drop for PageLock<'_> {
+impl<T: DeviceCopy> Drop for PinnedSlice<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: it is locked, and copies that use it have ended with the borrows in `work`.
-        unsafe { unlock_pages(self.device, self.start) };
+        self.mapped.settle();
+        if self.mapped.memory().bytes() > 0 {
+            // SAFETY: it is locked; no device uses it any more, and copies that do have ended with the borrows in `work`.
+            unsafe { unlock_pages(self.device, self.mapped.start().as_ptr().cast()) };
+        }
     }
 }
 
@@ -255,7 +370,28 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
             Some(start) => (start, Origin::Allocated),
             None => (NonNull::dangling(), Origin::Empty),
         };
-        Ok(PinnedBuffer { start, len, device: device.clone(), origin })
+        PinnedBuffer::of(Pages { start, len, device: device.clone(), origin, _owner: None })
+    }
+
+    /// Memory of another library.
+    ///
+    /// # Safety
+    /// `start` leads to `len` elements that nobody else uses before `owner` is dropped. If `device` is a GPU they are
+    /// page-locked.
+    pub(crate) unsafe fn foreign(
+        device: &Device,
+        start: NonNull<T>,
+        len: usize,
+        owner: Box<dyn Send>,
+    ) -> Result<Self> {
+        let (device, origin) = (device.clone(), Origin::Foreign);
+        PinnedBuffer::of(Pages { start, len, device, origin, _owner: Some(owner) })
+    }
+
+    fn of(pages: Pages<T>) -> Result<Self> {
+        // SAFETY: `pages` has that many elements, page-locked, until `drop` gives it to `keep`.
+        let mapped = unsafe { Mapped::new(&pages.device, pages.start, pages.len)? };
+        Ok(PinnedBuffer { mapped, device: pages.device.clone(), pages: Some(pages) })
     }
 
     fn zeroed(device: &Device, len: usize, write_combined: bool) -> Result<Self>
@@ -264,7 +400,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     {
         let buffer = Self::allocate(device, len, write_combined)?;
         // SAFETY: there is room for `len` elements, for which zero bytes are a value.
-        unsafe { buffer.start.as_ptr().write_bytes(0, len) };
+        unsafe { buffer.mapped.start().as_ptr().write_bytes(0, len) };
         Ok(buffer)
     }
 
@@ -273,23 +409,72 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
         &self.device
     }
 
-    /// The elements in ordinary memory: those that were given to [`Device::pin`] (`cuMemHostUnregister`), or a copy.
-    pub fn into_vec(self) -> Vec<T> {
-        let Origin::Registered { capacity } = self.origin else { return self.to_vec() };
-        let buffer = ManuallyDrop::new(self);
-        buffer.unlock();
-        // SAFETY: these are the parts of the `Vec` that was registered, which is not used here any more.
-        unsafe { Vec::from_raw_parts(buffer.start.as_ptr(), buffer.len, capacity) }
+    /// The elements in ordinary memory: those that were given to [`Device::pin`] (`cuMemHostUnregister`), or a copy. Waits
+    /// for devices that use them in place.
+    ///
+    /// # Panics
+    /// As the slice does, if a kernel that was to write the elements has failed.
+    pub fn into_vec(mut self) -> Vec<T> {
+        // Waits. What is left in `self` owns nothing.
+        let elements = &mut *self.mapped;
+        match self.pages.take() {
+            Some(pages) if matches!(pages.origin, Origin::Registered { .. }) => pages.into_vec(),
+            pages => {
+                let copy = elements.to_vec();
+                drop(pages);
+                copy
+            }
+        }
     }
 
-    fn byte_len(&self) -> usize {
-        self.len * size_of::<T>()
+    pub(crate) fn mapped(&self) -> &Mapped<T> {
+        &self.mapped
+    }
+}
+
+impl<T: DeviceCopy> Drop for PinnedBuffer<T> {
+    fn drop(&mut self) {
+        if let Some(pages) = self.pages.take() {
+            self.mapped.keep(Box::new(pages));
+        }
+    }
+}
+
+impl<T: DeviceCopy> Pages<T> {
+    /// The `Vec` that was registered.
+    fn into_vec(self) -> Vec<T> {
+        let pages = ManuallyDrop::new(self);
+        // SAFETY: its parts are not used here any more.
+        unsafe { pages.unregister() }
     }
 
-    fn unlock(&self) {
-        if self.byte_len() > 0 {
-            // SAFETY: it is locked, and no copy uses it: copies own the buffer.
-            unsafe { unlock_pages(&self.device, self.start.as_ptr().cast()) };
+    /// Ends the lock; gives the registered `Vec`, or an empty one if there is none.
+    ///
+    /// # Safety
+    /// No device uses the memory, and whoever calls this does not use the parts of the `Vec` again.
+    unsafe fn unregister(&self) -> Vec<T> {
+        let Origin::Registered { capacity } = self.origin else { return Vec::new() };
+        let start = self.start.as_ptr();
+        if self.len * size_of::<T>() > 0 {
+            // SAFETY: it is locked, and passed on.
+            unsafe { unlock_pages(&self.device, start.cast()) };
+        }
+        // SAFETY: these are the parts of the `Vec` that was registered.
+        unsafe { Vec::from_raw_parts(start, self.len, capacity) }
+    }
+}
+
+impl<T: DeviceCopy> Drop for Pages<T> {
+    fn drop(&mut self) {
+        let (start, bytes) = (self.start.as_ptr().cast(), self.len * size_of::<T>());
+        match (self.origin, self.device.backend()) {
+            (Origin::Empty | Origin::Foreign, _) => {}
+            // SAFETY: allocated there, and nothing uses it: copies own the buffer, and work in place is waited for.
+            (Origin::Allocated, DeviceBackend::Cuda(device)) => unsafe { device.host_free(start) },
+            // SAFETY: as above, with that size.
+            (Origin::Allocated, DeviceBackend::Cpu(_)) => unsafe { cpu::free(start, bytes) },
+            // SAFETY: as above; nobody has the pages any more.
+            (Origin::Registered { .. }, _) => drop(unsafe { self.unregister() }),
         }
     }
 }
@@ -313,47 +498,82 @@ unsafe fn unlock_pages(device: &Device, start: *mut u8) {
     }
 }
 
-impl<T: DeviceCopy> Drop for PinnedBuffer<T> {
-    fn drop(&mut self) {
-        let start = self.start.as_ptr();
-        match (self.origin, self.device.backend()) {
-            (Origin::Empty, _) => {}
-            // SAFETY: allocated there, and no copy uses it: copies own the buffer.
-            (Origin::Allocated, DeviceBackend::Cuda(device)) => unsafe { device.host_free(start.cast()) },
-            // SAFETY: as above, with that size.
-            (Origin::Allocated, DeviceBackend::Cpu(_)) => unsafe {
-                cpu::free(start.cast(), self.byte_len());
-            },
-            (Origin::Registered { capacity }, _) => {
-                self.unlock();
-                // SAFETY: these are the parts of the `Vec` that was registered.
-                drop(unsafe { Vec::from_raw_parts(start, self.len, capacity) });
+/// What host and devices do with page-locked memory in turn.
+macro_rules! in_turn {
+    ($name:ident $(<$life:lifetime>)?) => {
+        impl<T: DeviceCopy> $name<$($life,)? T> {
+            /// The elements for the host to read, once all work that writes them in place has run: what the slice is,
+            /// with an error instead of a panic.
+            ///
+            /// # Errors
+            /// The failure of a kernel that was to write the memory, until it is written anew on a stream; or a failure of
+            /// the device.
+            pub fn read(&self) -> Result<&[T]> {
+                self.mapped.read()
+            }
+
+            /// The elements for the host to read and write, once all work that uses them in place has run.
+            ///
+            /// # Errors
+            /// As `read`.
+            pub fn write(&mut self) -> Result<&mut [T]> {
+                self.mapped.write()
+            }
+
+            /// All elements, for a device to read in place.
+            pub fn view(&self) -> DeviceView<'_, T> {
+                self.mapped.view()
+            }
+
+            /// All elements, for a device to write in place. From it come views of rank 2 and 3, and atomic ones: whose
+            /// changes are atomic among the threads of one GPU.
+            pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
+                self.mapped.view_mut()
+            }
+
+            /// The elements of `range`, for a device to read in place.
+            ///
+            /// # Errors
+            /// [`Error::OutOfRange`] if the range does not lie in the memory.
+            pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceView<'_, T>> {
+                self.view().slice(range)
+            }
+
+            /// The elements of `range`, for a device to write in place.
+            ///
+            /// # Errors
+            /// [`Error::OutOfRange`] if the range does not lie in the memory.
+            pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
+                self.view_mut().slice(range)
             }
         }
-    }
+
+        impl<T: DeviceCopy> Deref for $name<$($life,)? T> {
+            type Target = [T];
+
+            #[track_caller]
+            fn deref(&self) -> &[T] {
+                &self.mapped
+            }
+        }
+
+        impl<T: DeviceCopy> DerefMut for $name<$($life,)? T> {
+            #[track_caller]
+            fn deref_mut(&mut self) -> &mut [T] {
+                &mut self.mapped
+            }
+        }
+
+        impl<T: DeviceCopy> fmt::Debug for $name<$($life,)? T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name))
+                    .field("element", &std::any::type_name::<T>())
+                    .field("len", &self.mapped.len())
+                    .finish_non_exhaustive()
+            }
+        }
+    };
 }
 
-impl<T: DeviceCopy> Deref for PinnedBuffer<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements, all initialised, that this buffer owns.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl<T: DeviceCopy> DerefMut for PinnedBuffer<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: `len` elements, all initialised, that this buffer owns.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl<T: DeviceCopy> fmt::Debug for PinnedBuffer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PinnedBuffer")
-            .field("element", &std::any::type_name::<T>())
-            .field("len", &self.len)
-            .finish_non_exhaustive()
-    }
-}
+in_turn!(PinnedBuffer);
+in_turn!(PinnedSlice<'_>);

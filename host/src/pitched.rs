@@ -354,6 +354,11 @@ impl<T: DeviceCopy> PitchedBuffer<T> {
         &self.buffer
     }
 
+    /// All elements, those between the rows too, as one buffer.
+    pub fn into_buffer(self) -> DeviceBuffer<T> {
+        self.buffer
+    }
+
     /// As [`PitchedBuffer::as_buffer`], to write.
     pub fn as_view_mut(&mut self) -> DeviceViewMut<'_, T> {
         self.buffer.view_mut()

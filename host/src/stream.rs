@@ -15,6 +15,7 @@ use crate::graph::{Announcing, RecordingStream, allocation, host_memory, waiting
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
+use crate::memory_pool::MemoryPool;
 use crate::order::{OrderedStream, Use};
 use crate::pitched::{Place, Rows};
 use crate::profile::{self, Work};
@@ -209,17 +210,29 @@ impl StreamInner {
         }
     }
 
-    pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
-        self.account.take(bytes, &self.device)?;
+    /// From `pool`, or from that of the device.
+    pub(crate) fn allocate(
+        &self,
+        pool: Option<&MemoryPool>,
+        bytes: usize,
+        contents: Contents,
+    ) -> Result<*mut u8> {
+        let account = self.account_of(pool);
+        account.take(bytes, &self.device)?;
+        let own = pool.and_then(MemoryPool::raw);
         let allocated = match &self.backend {
             StreamBackend::Cuda(stream) if contents == Contents::Zeroed => {
-                profile::observe(self, Work::Fill { bytes }, || stream.allocate(bytes, contents))
+                profile::observe(self, Work::Fill { bytes }, || stream.allocate(own, bytes, contents))
             }
-            StreamBackend::Cuda(stream) => stream.allocate(bytes, contents),
+            StreamBackend::Cuda(stream) => stream.allocate(own, bytes, contents),
             StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
             StreamBackend::Recording(_) => Err(allocation()),
         };
-        allocated.inspect_err(|_| self.account.give_back(bytes))
+        allocated.inspect_err(|_| account.give_back(bytes))
+    }
+
+    fn account_of<'a>(&'a self, pool: Option<&'a MemoryPool>) -> &'a Arc<Account> {
+        pool.map_or(&self.account, MemoryPool::account)
     }
 
     pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
@@ -253,18 +266,18 @@ impl StreamInner {
     /// Frees in stream order.
     ///
     /// # Safety
-    /// `pointer` is from `allocate` of `bytes` on this device, is freed once, and work enqueued here
+    /// `pointer` is from `allocate` of `bytes` in `pool` on this device, is freed once, and work enqueued here
     /// runs after all work that uses it.
-    pub(crate) unsafe fn free(&self, pointer: *mut u8, bytes: usize) {
+    pub(crate) unsafe fn free(&self, pool: Option<&MemoryPool>, pointer: *mut u8, bytes: usize) {
         match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe {
                 // At once: the pool gives it to whoever allocates next here, without waiting.
-                self.account.give_back(bytes);
+                self.account_of(pool).give_back(bytes);
                 stream.free(pointer);
             },
             // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes, &self.account) },
+            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes, self.account_of(pool)) },
             // It has allocated nothing.
             StreamBackend::Recording(_) => {}
         }

@@ -13,6 +13,7 @@ use crate::completion::Completion;
 use crate::copy::agree;
 use crate::error::Result;
 use crate::graph::Announcing;
+use crate::order::Use;
 use crate::pinned::PinnedBuffer;
 use crate::retired;
 use crate::stream::Stream;
@@ -85,16 +86,17 @@ impl Stream {
         target: impl DeviceOutput<'a, T>,
     ) -> Result<Transfer<T>> {
         let target = target.into_output();
-        agree("upload_async", source.len(), target.len())?;
+        agree("upload_async", source.mapped().len(), target.len())?;
         let _announcing = Announcing::on(self.inner());
         target.access().begin(self.inner())?;
-        let bytes = size_of_val::<[T]>(&source);
-        if bytes > 0 {
-            let from = source.as_ptr().cast();
+        let host = source.mapped();
+        if host.memory().bytes() > 0 {
+            host.follow(self.inner(), Use::Read)?;
+            let (from, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
             // SAFETY: the view is as many elements of this device as `source` has, ordered for writing
-            // here; `source` is kept, and out of reach, until the copy has run.
+            // here; `source` is kept, and out of reach, until the copy has run, which comes after devices' writes.
             unsafe { self.inner().start_copy_from_host(target.start().cast(), from, bytes)? };
-            target.access().overwrite(self.inner());
+            target.access().receive(host.memory(), self.inner());
         }
         self.transfer(source, Sources::default())
     }
@@ -121,19 +123,21 @@ impl Stream {
     pub fn download_async<'a, T: DeviceCopy>(
         &self,
         source: impl DeviceInput<'a, T>,
-        mut target: PinnedBuffer<T>,
+        target: PinnedBuffer<T>,
     ) -> Result<Transfer<T>> {
         let source = source.into_input();
-        agree("download_async", source.len(), target.len())?;
+        agree("download_async", source.len(), target.mapped().len())?;
         let _announcing = Announcing::on(self.inner());
         source.access().begin(self.inner())?;
-        let bytes = size_of_val::<[T]>(&target);
         let sources = source.memory().writers().sources();
-        if bytes > 0 {
-            let to = target.as_mut_ptr().cast();
+        let host = target.mapped();
+        if host.memory().bytes() > 0 {
+            host.follow(self.inner(), Use::Write)?;
+            let (to, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
             // SAFETY: the view is as many elements of this device as `target` has, ordered for reading
-            // here; `target` is kept, and out of reach, until the copy has run.
+            // here; `target` is kept, and out of reach, until the copy has run, which comes after devices' uses.
             unsafe { self.inner().start_copy_to_host(to, source.start().cast(), bytes)? };
+            host.memory().writers().overwrite(true);
         }
         self.transfer(target, sources)
     }

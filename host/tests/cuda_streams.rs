@@ -12,8 +12,8 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use ferrogrid_host::{
-    Advice, Device, Error, EventOptions, ExecutableGraph, Location, PinnedBuffer, Result, Stream,
-    StreamOptions,
+    Advice, Device, Error, EventOptions, ExecutableGraph, Location, PinnedBuffer, PoolOptions, Result,
+    Stream, StreamOptions,
 };
 use scenario::{count, run};
 
@@ -27,6 +27,8 @@ const SCENARIOS: &[Scenario] = &[
     ("foreign_both_ways", foreign_both_ways),
     ("graphs_and_waits", graphs_and_waits),
     ("pinned", pinned),
+    ("unmapped", unmapped),
+    ("in_place", in_place),
     ("dropped_copies", dropped_copies),
     ("dropped_copy", dropped_copy),
     ("scope", scope),
@@ -34,6 +36,8 @@ const SCENARIOS: &[Scenario] = &[
     ("managed", managed),
     ("no_managed", no_managed),
     ("pool", pool),
+    ("own_pool", own_pool),
+    ("no_pools", no_pools),
     ("failed_device", failed_device),
     ("refused_callback", refused_callback),
 ];
@@ -252,7 +256,7 @@ fn graphs_beside_waits(
 fn page_locked_memory_has_the_flags_asked_for_and_is_freed() {
     let calls = run("pinned", "memory=100000");
     let made: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pinned ")).collect();
-    assert_eq!(made, ["flags=1", "flags=5", "flags=1"], "portable; write-combined; refused");
+    assert_eq!(made, ["flags=3", "flags=7", "flags=3"], "portable, mapped; write-combined; refused");
     assert_eq!(count(&calls, "cuMemFreeHost"), 2);
     assert_eq!((count(&calls, "cuMemHostRegister_v2"), count(&calls, "cuMemHostUnregister")), (4, 3));
 }
@@ -268,6 +272,49 @@ fn pinned() -> Result<()> {
     let twice = device.with_pinned(&mut second, |_| ()).unwrap_err();
     assert!(matches!(twice, Error::Driver { operation: "cuMemHostRegister", code: 712, .. }), "{twice}");
     device.with_pinned(&mut [1_u16, 2], |memory| memory.reverse())
+}
+
+#[test]
+fn memory_that_a_device_cannot_map_is_page_locked_but_no_argument() {
+    run("unmapped", "maps=0");
+}
+
+fn unmapped() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let mut host = device.pinned_copy(&[1_u32, 2, 3])?;
+    let error = stream.fill_into(7, &mut host).unwrap_err().to_string();
+    for part in ["page-locked memory in place", "Fake GPU", "CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY"] {
+        assert!(error.contains(part), "{part:?} is missing in {error:?}");
+    }
+    let mut buffer = stream.zeros::<u32>(3)?;
+    assert_eq!(stream.upload_async(host, &mut buffer)?.wait()?.into_vec(), [1, 2, 3]);
+    let none = device.pinned_zeros::<u32>(0)?;
+    assert_eq!(stream.download(&none)?, []);
+    Ok(())
+}
+
+#[test]
+fn a_slice_is_waited_for_once_and_not_if_no_device_uses_it() {
+    let calls = run("in_place", "");
+    assert_eq!(count(&calls, "cuEventSynchronize"), 2);
+    assert_eq!(count(&calls, "cuMemHostGetDevicePointer_v2"), 1);
+    assert_eq!(count(&calls, "cuMemFreeHost"), 1);
+}
+
+fn in_place() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let mut host = device.pinned_zeros::<u32>(100)?;
+    host.fill(1);
+    stream.fill_into(2, &mut host)?;
+    assert!((0..100).all(|index| host[index] == 2)); // waits once
+    let mut buffer = stream.zeros::<u32>(100)?;
+    stream.copy(&host, &mut buffer)?;
+    assert_eq!(host[0], 2); // need not wait for a reader
+    host.fill(3); // but now it must
+    host[0] = 4;
+    Ok(())
 }
 
 #[test]
@@ -392,6 +439,67 @@ fn no_managed() -> Result<()> {
         error.starts_with("managed memory is not supported on CUDA device 0 (Fake GPU): the host"),
         "{error}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_pool_of_ones_own_has_the_settings_asked_for_and_is_destroyed_after_its_last_buffer() {
+    let calls = run("own_pool", "devices=3");
+    let about: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pool ")).collect();
+    let expected = [
+        "attribute 4 = 18446744073709551615", // the pool of the device
+        "1 allows 1",
+        "attribute 4 = 18446744073709551615",
+        "2 allows 1", // which was a peer before
+        "attribute 4 = 4096",
+        "attribute 1 = 0",
+        "attribute 2 = 0",
+        "attribute 3 = 0",
+        "1 allows 2",
+        "2 allows 2", // which is one now
+        "attribute 4 = 8192",
+        "2 destroyed",
+    ];
+    assert_eq!(about, expected);
+    let order = ["allocated from pool 2", "cuMemPoolTrimTo", "cuMemFreeAsync", "cuMemPoolDestroy"];
+    let order_found: Vec<&String> = calls.iter().filter(|call| order.contains(&call.as_str())).collect();
+    assert_eq!(order_found, order);
+}
+
+fn own_pool() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    Device::cuda(1)?.enable_peer_access(&device)?;
+    let options = PoolOptions::new()
+        .with_release_threshold(4096)
+        .with_reuse_follow_event_dependencies(false)
+        .with_reuse_allow_opportunistic(false)
+        .with_reuse_allow_internal_dependencies(false);
+    let pool = device.new_memory_pool(options)?;
+    Device::cuda(2)?.enable_peer_access(&device)?;
+    let buffer = pool.zeros::<u8>(&stream, 100)?;
+    pool.set_release_threshold(8192)?;
+    pool.trim(0)?;
+    drop(pool);
+    assert_eq!(stream.download(&buffer)?, [0; 100]);
+    drop(buffer);
+    stream.synchronize()
+}
+
+#[test]
+fn a_gpu_without_pools_says_so() {
+    run("no_pools", "pools=0");
+}
+
+fn no_pools() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let error = device.new_memory_pool(PoolOptions::new()).unwrap_err();
+    let Error::Unsupported { operation: "memory pools", device: name, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(name.contains("Fake GPU"), "{error}");
+    let stream = device.new_stream()?;
+    assert_eq!(stream.download(&device.memory_pool().zeros::<u8>(&stream, 3)?)?, [0; 3]);
     Ok(())
 }
 

@@ -110,7 +110,7 @@ fn work_on_a_buffer_has_run_when_it_leaves() -> Result<()> {
         let source = writer.fill(value, 1 << 20)?;
         writer.copy(&source, &mut buffer)?;
     }
-    let raw = DlpackTensor::from_buffer(&other, buffer)?.into_raw_unversioned();
+    let raw = DlpackTensor::from_buffer(&other, buffer)?.into_raw_unversioned()?;
     // SAFETY: as above.
     unsafe {
         let DLManagedTensor { dl_tensor, deleter, .. } = &*raw;

@@ -160,6 +160,34 @@ fn a_read_and_a_write_of_other_parts_at_the_same_time_are_both_waited_for() {
     }
 }
 
+/// As page-locked memory, which no stream allocated: the first to read it has not written it, but may do so next.
+#[test]
+fn first_reads_of_memory_that_no_stream_allocated_are_independent_and_waited_for() {
+    orders(|| {
+        let queues: [_; 3] = Queue::several();
+        let order = Arc::new(Order::unused());
+        let other = {
+            let (order, queue) = (order.clone(), queues[1].clone());
+            thread::spawn(move || launch(&order, &queue, Use::Read))
+        };
+        let one = launch(&order, &queues[0], Use::Read);
+        let two = other.join().unwrap();
+        assert!(!one.comes_after(&two) && !two.comes_after(&one), "reads do not wait for each other");
+        let write = launch(&order, &queues[0], Use::Write);
+        let read = launch(&order, &queues[2], Use::Read);
+        assert!(write.comes_after(&two) && read.comes_after(&write), "{two:?}, {write:?}, {read:?}");
+        let again = launch(&order, &queues[2], Use::Write);
+        assert!(again.comes_after(&write), "{again:?} overwrites what {write:?} wrote");
+    });
+    orders(|| {
+        let (queues, order): ([_; 2], _) = (Queue::several(), Order::unused());
+        launch(&order, &queues[0], Use::Read);
+        let write = launch(&order, &queues[0], Use::Write);
+        let read = launch(&order, &queues[1], Use::Read);
+        assert!(read.comes_after(&write), "a stream that was alone as a reader has written");
+    });
+}
+
 /// Whoever lets go last frees, on whichever thread that is.
 #[test]
 fn the_last_of_several_threads_to_let_go_frees_after_all_uses() {

@@ -47,7 +47,9 @@ pub(crate) const CASES: &[Case] = &[
 
 fn tiles_in_shared_memory_multiply_matrices_of_any_size(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    for [m, n, p] in [[1, 1, 1], [16; 3], [17; 3], [64; 3], [1, 50, 1], [50, 1, 50], [15, 33, 70], [70, 16, 2]] {
+    for [m, n, p] in
+        [[1, 1, 1], [16; 3], [17; 3], [64; 3], [1, 50, 1], [50, 1, 50], [15, 33, 70], [70, 16, 2]]
+    {
         let mut random = fastrand::Rng::with_seed((m * n * p) as u64);
         let mut matrix = |count| (0..count).map(|_| random.f32() - 0.5).collect::<Vec<f32>>();
         let (a, b) = (matrix(m * n), matrix(n * p));

@@ -2,6 +2,7 @@
 //! Arithmetic is that of the crate `half` on the host, bit for bit; functions are tried on all 65536 numbers.
 
 use ferrogrid::device::half::{Bf16x2, F16x2, HalfFloat, bf16, f16};
+use ferrogrid::dlpack::{DlpackElement, DlpackTensor, abi};
 use ferrogrid::prelude::*;
 
 use super::{Case, Outcome, expect};
@@ -16,6 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ("halves_are_shared_and_shuffled", halves_are_shared_and_shuffled),
     ("pairs_of_halves_are_changed_atomically", pairs_are_changed_atomically),
     ("no_sum_of_halves_is_lost", no_sum_of_halves_is_lost),
+    ("tensors_of_halves_leave_and_return", tensors_of_halves_leave_and_return),
 ];
 
 #[ferrogrid::module]
@@ -460,4 +462,20 @@ fn no_sum_of_halves_is_lost(device: &Device) -> Outcome {
     expect("f16", stream.download(&short)?, vec![F16x2::from_f32([124.0, 62.0]); 16])?;
     expect("bf16", stream.download(&brain)?, vec![Bf16x2::from_f32([124.0, 62.0]); 16])?;
     expect("in shared memory", stream.download(&of_block)?, vec![F16x2::from_f32([64.0, 32.0]); blocks])
+}
+
+fn tensors_of_halves_leave_and_return(device: &Device) -> Outcome {
+    let stream = &device.new_stream()?;
+    returns(stream, [f16::from_f32(1.5), f16::NEG_INFINITY], abi::FLOAT)?;
+    returns(stream, [bf16::from_f32(1.5), bf16::MAX], abi::BFLOAT)?;
+    returns(stream, [[f16::ONE, f16::NEG_ONE], [f16::ZERO, f16::ONE]], abi::COMPLEX)
+}
+
+fn returns<T: DlpackElement + PartialEq + std::fmt::Debug>(stream: &Stream, x: [T; 2], code: u8) -> Outcome {
+    let tensor = DlpackTensor::from_buffer(stream, stream.upload(&x)?)?;
+    // SAFETY: from `into_raw`, and nobody else has it.
+    let tensor = unsafe { DlpackTensor::from_raw(tensor.into_raw())? };
+    let found = tensor.element_type();
+    expect("type", (found.code, usize::from(found.bits)), (code, 8 * size_of::<T>()))?;
+    expect("elements", stream.download(&tensor.into_buffer::<T>(stream)?)?, x.to_vec())
 }

@@ -53,6 +53,7 @@ mod timelines;
 mod together;
 mod together_kernels;
 mod workers;
+mod zero_copy;
 
 use ferrogrid::Device;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -107,6 +108,7 @@ fn main() -> std::process::ExitCode {
         faults::CASES,
         properties::CASES,
         workers::CASES,
+        zero_copy::CASES,
         &runtime::CASES.concat(),
         &runtime::LIVE_CASES.concat(),
     ]

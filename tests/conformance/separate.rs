@@ -14,7 +14,7 @@ use super::kernels::{elementwise, ranks};
 use super::table::{self, Verdict, not_for_this_device};
 use super::{
     Case, Outcome, clusters, expect, expect_error, failures, ipc, loops, names, outcomes, runtime,
-    several_devices, stress, strides,
+    several_devices, stress, strides, zero_copy,
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -114,6 +114,7 @@ fn find_and_run(request: &str) -> Outcome {
         stress::APART,
         strides::APART,
         several_devices::CASES,
+        zero_copy::APART,
     ];
     let (_, case) = apart
         .iter()

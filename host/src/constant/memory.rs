@@ -110,7 +110,7 @@ impl ConstantMemory {
                 Ok((memory, Some(lease)))
             }
             DeviceBackend::Cpu(_) => {
-                let memory = Memory::allocate(stream.inner(), self.bytes, Contents::Uninitialised)?;
+                let memory = Memory::allocate(stream.inner(), None, self.bytes, Contents::Uninitialised)?;
                 // SAFETY: the value in the source has that many bytes, and the memory has just been allocated.
                 unsafe { stream.inner().initialise_from_host(memory.pointer(), self.initial, self.bytes)? };
                 Ok((memory, None))

@@ -8,6 +8,8 @@ pub const VERSION: DLPackVersion = DLPackVersion { major: 1, minor: 1 };
 
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`: the memory must not be written.
 pub const READ_ONLY: u64 = 1;
+/// `DLPACK_FLAG_BITMASK_IS_COPIED`: the memory is a copy made for whoever gets the tensor.
+pub const IS_COPIED: u64 = 2;
 
 /// `kDLCPU`.
 pub const CPU: i32 = 1;
@@ -24,6 +26,10 @@ pub const INT: u8 = 0;
 pub const UINT: u8 = 1;
 /// `kDLFloat`.
 pub const FLOAT: u8 = 2;
+/// `kDLBfloat`.
+pub const BFLOAT: u8 = 4;
+/// `kDLComplex`: the real part and the imaginary part, in bits together.
+pub const COMPLEX: u8 = 5;
 /// `kDLBool`, a byte that is 0 or 1.
 pub const BOOL: u8 = 6;
 
@@ -77,7 +83,7 @@ pub struct DLDevice {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DLDataType {
-    /// [`INT`], [`UINT`], [`FLOAT`], [`BOOL`] and so on.
+    /// [`INT`], [`UINT`], [`FLOAT`], [`BFLOAT`], [`COMPLEX`], [`BOOL`] and so on.
     pub code: u8,
     /// Bits of one lane.
     pub bits: u8,
@@ -139,7 +145,7 @@ pub struct DLTensor {
 /// # let stream = Device::cpu().new_stream()?;
 /// use ferrogrid::dlpack::DlpackTensor;
 ///
-/// let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(6)?)?.into_raw_unversioned();
+/// let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(6)?)?.into_raw_unversioned()?;
 /// // What the other library does: it looks at the tensor, and deletes it once.
 /// // SAFETY: it is live, and nobody else has it.
 /// unsafe {
@@ -186,7 +192,7 @@ pub struct DLManagedTensorVersioned {
     pub manager_ctx: *mut c_void,
     /// Frees this structure and all that belongs to it.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
-    /// [`READ_ONLY`] and others.
+    /// [`READ_ONLY`], [`IS_COPIED`] and others.
     pub flags: u64,
     /// The tensor.
     pub dl_tensor: DLTensor,

@@ -2,9 +2,16 @@
 
 use ferrogrid_device::DeviceCopy;
 
-use super::abi::{BOOL, DLDataType, FLOAT, INT, UINT};
+#[cfg(feature = "half")]
+use ferrogrid_device::half::{bf16, f16};
 
-/// A type of elements that DLPack has a name for: integers, floating point numbers, `bool`.
+#[cfg(feature = "half")]
+use super::abi::BFLOAT;
+use super::abi::{BOOL, COMPLEX, DLDataType, FLOAT, INT, UINT};
+
+/// A type of elements that DLPack has a name for: integers, floating point numbers, `bool`, complex numbers, and with the
+/// feature `half` those of 16 bits. A complex number is its real and its imaginary part: `complex64` is `[f32; 2]`,
+/// `complex128` is `[f64; 2]`, and types of your own with that layout may implement this trait.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -42,4 +49,8 @@ elements! {
     i8: INT, i16: INT, i32: INT, i64: INT, isize: INT,
     u8: UINT, u16: UINT, u32: UINT, u64: UINT, usize: UINT,
     f32: FLOAT, f64: FLOAT, bool: BOOL,
+    [f32; 2]: COMPLEX, [f64; 2]: COMPLEX,
 }
+
+#[cfg(feature = "half")]
+elements! { f16: FLOAT, bf16: BFLOAT, [f16; 2]: COMPLEX, }

@@ -57,9 +57,39 @@ pub enum DlpackError {
         /// Its strides in elements.
         strides: Vec<i64>,
     },
-    /// A tensor must not be written, and so cannot become a buffer.
-    #[error("the tensor is read-only: copy it first")]
+    /// A tensor must not be written, and so cannot become a buffer that may be.
+    #[error("the tensor is read-only: take it as a `ReadOnlyBuffer`, or copy it")]
     ReadOnly,
+    /// A read-only tensor was to leave in a form that cannot say so.
+    #[error("the tensor is read-only, which the form before DLPack 1.0 cannot say: use `into_raw`")]
+    UnversionedReadOnly,
+    /// A layout reaches beyond the elements that there are.
+    #[error(
+        "shape {shape:?} with strides {strides:?} from element {offset} on reaches elements {first} to {last}, \
+         but the tensor has {length}"
+    )]
+    Layout {
+        /// The shape asked for.
+        shape: Vec<usize>,
+        /// The strides asked for, in elements.
+        strides: Vec<i64>,
+        /// The element asked for as the first.
+        offset: usize,
+        /// The first element that would be reached, or the least number that there is.
+        first: i64,
+        /// The last element that would be reached, or the greatest number that there is.
+        last: i64,
+        /// The elements that there are.
+        length: usize,
+    },
+    /// A layout has not as many strides as dimensions.
+    #[error("a shape of {rank} dimensions needs {rank} strides, not {strides}")]
+    Rank {
+        /// The dimensions of the shape.
+        rank: usize,
+        /// The strides that were given.
+        strides: usize,
+    },
     /// A tensor's first element is not aligned for its type.
     #[error(
         "the tensor starts at {address:#x}, which is not aligned to the {alignment} bytes of its elements"

@@ -1,20 +1,15 @@
-//! A tensor that is owned, of this library or another: its place, type and shape, and the way to buffers. It
-//! must not know the raw structures beyond reading them.
+//! A tensor that is owned, of this library or another: its place, type, shape and strides, and the raw structures that it is
+//! read from and given away in.
 
 use std::fmt;
 
 use super::abi::{
-    CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
-    DLTensor, READ_ONLY, VERSION,
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, IS_COPIED, READ_ONLY, VERSION,
 };
-use super::element::DlpackElement;
 use super::error::DlpackError;
 use super::export;
-use crate::buffer::DeviceBuffer;
-use crate::device::Device;
+use super::layout::{check_span, is_row_major, product, row_major};
 use crate::error::{Error, Result};
-use crate::graph::Announcing;
-use crate::stream::Stream;
 
 /// A tensor that may be shared with other libraries; dropping it frees what it holds.
 ///
@@ -30,20 +25,21 @@ use crate::stream::Stream;
 /// assert_eq!((tensor.element_type(), tensor.device().device_type), (f32::TYPE, abi::CPU));
 /// assert!(!tensor.is_read_only());
 ///
-/// let raw = tensor.into_raw_unversioned(); // for a library from before DLPack 1.0
+/// let raw = tensor.into_raw_unversioned()?; // for a library from before DLPack 1.0
 /// // SAFETY: it is a live tensor, and nobody else has it.
 /// let tensor = unsafe { DlpackTensor::from_raw_unversioned(raw)? };
 /// assert_eq!(stream.download(&tensor.into_buffer::<f32>(&stream)?)?[5], 6.0);
 /// # Ok(()) }
 /// ```
 pub struct DlpackTensor {
-    start: *mut u8,
-    device: DLDevice,
-    dtype: DLDataType,
-    shape: Vec<usize>,
-    strides: Vec<i64>,
-    read_only: bool,
-    owner: Box<dyn Send>,
+    pub(super) start: *mut u8,
+    pub(super) device: DLDevice,
+    pub(super) dtype: DLDataType,
+    pub(super) shape: Vec<usize>,
+    pub(super) strides: Vec<i64>,
+    /// `READ_ONLY` and `IS_COPIED`; other flags are not known here.
+    pub(super) flags: u64,
+    pub(super) owner: Box<dyn Send>,
 }
 
 // SAFETY: a tensor owns its memory, which is only an address on the host side; the owner is `Send`.
@@ -64,50 +60,7 @@ impl<T> Drop for Managed<T> {
     }
 }
 
-/// A buffer given away; its device is waited for before it is freed, because whoever had it may have used it
-/// on streams of their own.
-struct GivenAway<T: DlpackElement> {
-    buffer: Option<DeviceBuffer<T>>,
-}
-
-impl<T: DlpackElement> Drop for GivenAway<T> {
-    fn drop(&mut self) {
-        let Some(buffer) = self.buffer.take() else { return };
-        if buffer.device().is_cuda() && buffer.device().synchronize().is_err() {
-            // The device has failed, and its memory with it.
-            std::mem::forget(buffer);
-        }
-    }
-}
-
 impl DlpackTensor {
-    /// `buffer` as a tensor of one dimension. Waits until all work that uses it has run, because another
-    /// library knows nothing of the order kept here.
-    ///
-    /// # Errors
-    /// A failure of that work, as [`Stream::synchronize`]; a stream of another device.
-    pub fn from_buffer<T: DlpackElement>(stream: &Stream, mut buffer: DeviceBuffer<T>) -> Result<Self> {
-        let _announcing = Announcing::on(stream.inner());
-        buffer.view_mut().access().begin(stream.inner())?;
-        stream.synchronize()?;
-        let start = buffer.as_device_ptr_mut().as_raw().cast();
-        let device = match buffer.device().ordinal() {
-            Some(ordinal) => {
-                DLDevice { device_type: CUDA, device_id: i32::try_from(ordinal).unwrap_or(i32::MAX) }
-            }
-            None => DLDevice { device_type: CPU, device_id: 0 },
-        };
-        Ok(DlpackTensor {
-            start,
-            device,
-            dtype: T::TYPE,
-            shape: vec![buffer.len()],
-            strides: vec![1],
-            read_only: false,
-            owner: Box::new(GivenAway { buffer: Some(buffer) }),
-        })
-    }
-
     /// The same elements in another shape, row after row: `&[height, width]`.
     ///
     /// # Errors
@@ -120,6 +73,41 @@ impl DlpackTensor {
             return Err(DlpackError::Shape { shape: shape.to_vec(), length }.into());
         }
         Ok(DlpackTensor { strides: row_major(shape), shape: shape.to_vec(), ..self })
+    }
+
+    /// Elements of this tensor in any layout: element `[i, j]` is number `offset + i * strides[0] + j * strides[1]` of those
+    /// that there are now, one after the other. So go transposed tensors, parts, every n-th element (a stride may be
+    /// negative, or 0 to repeat).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::dlpack::DlpackTensor;
+    ///
+    /// let matrix = stream.upload(&[0_i32, 1, 2, 3, 4, 5])?; // 2 rows of 3
+    /// let transposed = DlpackTensor::from_buffer(&stream, matrix)?.with_layout(&[3, 2], &[1, 3], 0)?;
+    /// let copy = transposed.copy_to_buffer::<i32>(&stream)?; // as another library would see it
+    /// assert_eq!(stream.download(&copy)?, [0, 3, 1, 4, 2, 5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`DlpackError::Layout`] if an element would lie beyond the tensor's; [`DlpackError::Rank`];
+    /// [`DlpackError::NotContiguous`]; [`DlpackError::Shape`] if a dimension is over `i64::MAX`.
+    pub fn with_layout(self, shape: &[usize], strides: &[i64], offset: usize) -> Result<Self> {
+        let length = self.contiguous_len()?;
+        check_span(shape, strides, offset, length)?;
+        let size = usize::from(self.dtype.bits) / 8 * usize::from(self.dtype.lanes);
+        let skipped = offset.min(length).wrapping_mul(size);
+        let start = self.start.wrapping_add(skipped);
+        Ok(DlpackTensor { start, shape: shape.to_vec(), strides: strides.to_vec(), ..self })
+    }
+
+    /// The same tensor, which whoever gets it must not write (`DLPACK_FLAG_BITMASK_READ_ONLY`).
+    #[must_use]
+    pub fn with_read_only(self) -> Self {
+        DlpackTensor { flags: self.flags | READ_ONLY, ..self }
     }
 
     /// The length of each dimension.
@@ -144,75 +132,49 @@ impl DlpackTensor {
 
     /// Whether the memory must not be written.
     pub fn is_read_only(&self) -> bool {
-        self.read_only
+        self.flags & READ_ONLY != 0
     }
 
-    /// The tensor as a buffer of a stream's device, without a copy.
-    ///
-    /// # Errors
-    /// [`DlpackError::ElementType`], [`DlpackError::OtherDevice`], [`DlpackError::ReadOnly`],
-    /// [`DlpackError::NotContiguous`], [`DlpackError::Alignment`].
-    pub fn into_buffer<T: DlpackElement>(self, stream: &Stream) -> Result<DeviceBuffer<T>> {
-        self.check::<T>(stream.device())?;
-        let len = self.contiguous_len()?;
-        let start = if len == 0 { std::ptr::null_mut() } else { self.start.cast() };
-        // SAFETY: as whoever took the tensor over vouched, there are as many elements of that type until
-        // its owner is dropped, on this device, and nobody uses them any more.
-        unsafe { DeviceBuffer::foreign(stream, start, len, self.owner) }
-    }
-
-    fn check<T: DlpackElement>(&self, device: &Device) -> Result<(), DlpackError> {
-        if self.dtype != T::TYPE {
-            return Err(DlpackError::ElementType { found: self.dtype, expected: T::TYPE });
-        }
-        let DLDevice { device_type, device_id } = self.device;
-        let is_here = match device.ordinal() {
-            Some(ordinal) => {
-                matches!(device_type, CUDA | CUDA_MANAGED) && usize::try_from(device_id) == Ok(ordinal)
-            }
-            None => matches!(device_type, CPU | CUDA_HOST),
-        };
-        if !is_here {
-            return Err(DlpackError::OtherDevice { found: self.device, expected: device.to_string().into() });
-        }
-        if self.read_only {
-            return Err(DlpackError::ReadOnly);
-        }
-        let (address, alignment) = (self.start.addr(), align_of::<T>());
-        if !self.shape.contains(&0) && !address.is_multiple_of(alignment) {
-            return Err(DlpackError::Alignment { address, alignment });
-        }
-        Ok(())
+    /// Whether the memory is a copy, made for whoever gets the tensor (`DLPACK_FLAG_BITMASK_IS_COPIED`).
+    pub fn is_copied(&self) -> bool {
+        self.flags & IS_COPIED != 0
     }
 
     /// The number of elements, if they lie row after row.
-    fn contiguous_len(&self) -> Result<usize, DlpackError> {
-        let length = product(&self.shape).ok_or(DlpackError::Broken { reason: "its shape overflows" })?;
-        // The step of a dimension of one element is never taken.
-        let expected = row_major(&self.shape);
-        let agree = self.shape.iter().zip(self.strides.iter().zip(&expected));
-        if length > 0 && !agree.into_iter().all(|(&size, (found, expected))| size == 1 || found == expected) {
-            let (shape, strides) = (self.shape.clone(), self.strides.clone());
-            return Err(DlpackError::NotContiguous { shape, strides });
+    pub(super) fn contiguous_len(&self) -> Result<usize, DlpackError> {
+        let length = self.len()?;
+        if is_row_major(&self.shape, &self.strides) {
+            return Ok(length);
         }
-        Ok(length)
+        let (shape, strides) = (self.shape.clone(), self.strides.clone());
+        Err(DlpackError::NotContiguous { shape, strides })
+    }
+
+    /// The number of elements.
+    pub(super) fn len(&self) -> Result<usize, DlpackError> {
+        product(&self.shape).ok_or(DlpackError::Broken { reason: "its shape overflows" })
     }
 
     /// Gives the tensor away: to whoever gets the pointer, as the content of a Python capsule
     /// `dltensor_versioned`. It is freed by its deleter.
     #[must_use = "nothing else frees the tensor"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
-        let flags = if self.read_only { READ_ONLY } else { 0 };
+        let flags = self.flags;
         let (parts, owner) = self.into_parts();
         export::versioned(parts, flags, owner)
     }
 
-    /// As [`DlpackTensor::into_raw`], in the form before DLPack 1.0: a capsule `dltensor`. It cannot say that
-    /// a tensor is read-only.
+    /// As [`DlpackTensor::into_raw`], in the form before DLPack 1.0: a capsule `dltensor`.
+    ///
+    /// # Errors
+    /// [`DlpackError::UnversionedReadOnly`]: it cannot say that a tensor is read-only.
     #[must_use = "nothing else frees the tensor"]
-    pub fn into_raw_unversioned(self) -> *mut DLManagedTensor {
+    pub fn into_raw_unversioned(self) -> Result<*mut DLManagedTensor> {
+        if self.is_read_only() {
+            return Err(DlpackError::UnversionedReadOnly.into());
+        }
         let (parts, owner) = self.into_parts();
-        export::unversioned(parts, owner)
+        Ok(export::unversioned(parts, owner))
     }
 
     fn into_parts(self) -> (export::Parts, Box<dyn Send>) {
@@ -237,6 +199,8 @@ impl DlpackTensor {
     /// - Its memory is what it says, with valid elements of its type; on a GPU it is of the primary context.
     /// - All work that writes it has run. Until this tensor, or the buffer that it becomes, is dropped,
     ///   nobody else writes to the memory, or reads from it what is written here.
+    /// - Page-locked and managed memory ([`abi::CUDA_HOST`](super::abi::CUDA_HOST) and
+    ///   [`CUDA_MANAGED`](super::abi::CUDA_MANAGED)) is such memory.
     pub unsafe fn from_raw(raw: *mut DLManagedTensorVersioned) -> Result<Self> {
         if raw.is_null() {
             return Err(DlpackError::Broken { reason: "it is null" }.into());
@@ -249,7 +213,7 @@ impl DlpackTensor {
             return Err(DlpackError::Version { version }.into());
         }
         // SAFETY: of this version, live, and the owner keeps it so.
-        unsafe { Self::read(&(*raw).dl_tensor, (*raw).flags & READ_ONLY != 0, owner) }
+        unsafe { Self::read(&(*raw).dl_tensor, (*raw).flags & (READ_ONLY | IS_COPIED), owner) }
     }
 
     /// As [`DlpackTensor::from_raw`], from the form before DLPack 1.0 (a capsule `dltensor`).
@@ -266,13 +230,13 @@ impl DlpackTensor {
         // SAFETY: the caller vouches that it is live; the owner keeps it so.
         unsafe {
             let owner = Box::new(Managed(raw, (*raw).deleter));
-            Self::read(&(*raw).dl_tensor, false, owner)
+            Self::read(&(*raw).dl_tensor, 0, owner)
         }
     }
 
     /// # Safety
     /// The tensor is live and stays so until `owner` is dropped.
-    unsafe fn read(tensor: &DLTensor, read_only: bool, owner: Box<dyn Send>) -> Result<Self> {
+    unsafe fn read(tensor: &DLTensor, flags: u64, owner: Box<dyn Send>) -> Result<Self> {
         let broken = |reason| Error::from(DlpackError::Broken { reason });
         let rank = usize::try_from(tensor.ndim).map_err(|_| broken("its rank is negative"))?;
         if rank > 0 && tensor.shape.is_null() {
@@ -299,7 +263,7 @@ impl DlpackTensor {
             dtype: tensor.dtype,
             shape,
             strides,
-            read_only,
+            flags,
             owner,
         })
     }
@@ -310,25 +274,6 @@ impl DlpackTensor {
 unsafe fn list(start: *const i64, len: usize) -> Vec<i64> {
     // SAFETY: the caller vouches for it.
     if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(start, len) }.to_vec() }
-}
-
-/// The number of elements of a shape, if it is one that memory can have.
-fn product(shape: &[usize]) -> Option<usize> {
-    if shape.contains(&0) {
-        return Some(0);
-    }
-    let length = shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length))?;
-    i64::try_from(length).is_ok().then_some(length)
-}
-
-/// The strides of a shape whose elements lie row after row.
-fn row_major(shape: &[usize]) -> Vec<i64> {
-    let mut strides = vec![1_i64; shape.len()];
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] =
-            strides[axis].saturating_mul(i64::try_from(shape[axis]).unwrap_or(i64::MAX).max(1));
-    }
-    strides
 }
 
 impl fmt::Debug for DlpackTensor {
@@ -346,6 +291,7 @@ impl fmt::Debug for DlpackTensor {
 mod tests {
     use super::super::abi::DLPackVersion;
     use super::*;
+    use crate::device::Device;
 
     /// The most dimensions of a tensor here; the lists are as long.
     const RANK: usize = 4;

@@ -12,9 +12,13 @@ use crate::access::Access;
 use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
 use crate::atomic_view::DeviceAtomicView;
 use crate::buffer::DeviceBuffer;
+use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
 use crate::graph::GraphBuffer;
 use crate::host_slice::{In, InOut, Out};
+use crate::ipc::IpcBuffer;
+use crate::managed::ManagedBuffer;
+use crate::pinned::{PinnedBuffer, PinnedSlice};
 use crate::pointer::{DevicePtr, DevicePtrMut};
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -217,12 +221,21 @@ macro_rules! in_memory {
 
 in_memory!(input, LaunchInput:
     [T: DeviceCopy] &'a DeviceBuffer<T>,
+    [T: DeviceCopy] &'a ManagedBuffer<T>,
+    [T: DeviceCopy] &'a IpcBuffer<T>,
+    [T: DeviceCopy] &'a PinnedBuffer<T>,
+    ['b, T: DeviceCopy] &'a PinnedSlice<'b, T>,
+    [T: DlpackElement] &'a ReadOnlyBuffer<T>,
     [T: DeviceCopy] DeviceView<'a, T>,
     [T: DeviceCopy] In<'a, T>,
     ['g, T: DeviceCopy] &'a GraphBuffer<'g, T>,
 );
 in_memory!(output, LaunchOutput:
     [T: DeviceCopy] &'a mut DeviceBuffer<T>,
+    [T: DeviceCopy] &'a mut ManagedBuffer<T>,
+    [T: DeviceCopy] &'a mut IpcBuffer<T>,
+    [T: DeviceCopy] &'a mut PinnedBuffer<T>,
+    ['b, T: DeviceCopy] &'a mut PinnedSlice<'b, T>,
     [T: DeviceCopy + Zeroable] Out<'a, T>,
     [T: DeviceCopy] InOut<'a, T>,
     ['g, T: DeviceCopy] &'a mut GraphBuffer<'g, T>,

@@ -7,10 +7,8 @@ use std::marker::PhantomData;
 use ferrogrid_device::DeviceCopy;
 
 use super::error::GraphError;
-use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// A buffer of a graph while it is recorded or updated. Launches take `&buffer` and `&mut buffer`, as of a
@@ -137,36 +135,6 @@ impl<'scope, T: DeviceCopy> GraphBuffer<'scope, T> {
     /// The buffer's name, which stays valid after the recording.
     pub fn key(&self) -> GraphKey<T> {
         self.key
-    }
-}
-
-impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a GraphBuffer<'_, T> {
-    type Staged = DeviceView<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_input())
-    }
-}
-
-impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut GraphBuffer<'_, T> {
-    type Staged = DeviceViewMut<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_output())
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a GraphBuffer<'_, T> {
-    fn into_input(self) -> DeviceView<'a, T> {
-        self.view()
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut GraphBuffer<'_, T> {
-    fn into_output(self) -> DeviceViewMut<'a, T> {
-        self.view_mut()
     }
 }
 

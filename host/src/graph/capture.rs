@@ -173,7 +173,7 @@ impl<'b> Capture<'_, 'b> {
             uses.any(|&(buffer, usage)| buffer == number && usage != Use::Read)
         });
         let bytes = self.recorder.conditions() * size_of::<u64>();
-        let kept = Slot::kept(Memory::allocate(stream.inner(), bytes, Contents::Uninitialised)?);
+        let kept = Slot::kept(Memory::allocate(stream.inner(), None, bytes, Contents::Uninitialised)?);
         let (id, device, address) =
             (self.recorder.id(), self.stream.device().clone(), kept.memory().pointer());
         slots.push(kept);

@@ -45,8 +45,8 @@ pub(crate) struct Order<S> {
 
 #[derive(Debug)]
 pub(super) struct Record<S> {
-    /// The last exclusive writer; at first the stream that allocated.
-    writer: Arc<S>,
+    /// The last exclusive writer; at first the stream that allocated, if one has.
+    writer: Option<Arc<S>>,
     /// Streams that wrote parts since.
     parts: Vec<Arc<S>>,
     /// Streams that read since, each of which has waited for `writer`.
@@ -56,15 +56,22 @@ pub(super) struct Record<S> {
 impl<S: OrderedStream> Order<S> {
     /// The order of an allocation made on `stream`.
     pub(crate) fn new(stream: Arc<S>) -> Self {
-        Order {
-            owner: AtomicU64::new(stream.id()),
-            record: Mutex::new(Record { writer: stream, parts: Vec::new(), readers: Vec::new() }),
-        }
+        Order::of(stream.id(), Some(stream))
     }
 
     /// As `new`, where `stream` is a guest: see `begin_as_guest`.
     pub(crate) fn of_guest(stream: Arc<S>) -> Self {
-        Order { owner: AtomicU64::new(0), ..Order::new(stream) }
+        Order::of(0, Some(stream))
+    }
+
+    /// The order of memory that no stream has used yet.
+    pub(crate) fn unused() -> Self {
+        Order::of(0, None)
+    }
+
+    fn of(owner: u64, writer: Option<Arc<S>>) -> Self {
+        let record = Record { writer, parts: Vec::new(), readers: Vec::new() };
+        Order { owner: AtomicU64::new(owner), record: Mutex::new(record) }
     }
 
     /// Whether `begin` has nothing to do: no other stream is in the record, and this one has begun a use before.
@@ -108,7 +115,7 @@ impl<S: OrderedStream> Order<S> {
     pub(crate) fn earlier(&self, usage: Use) -> Vec<Arc<S>> {
         let record = self.lock();
         let readers = if usage == Use::Read { &[][..] } else { &record.readers[..] };
-        let earlier = std::iter::once(&record.writer).chain(&record.parts).chain(readers);
+        let earlier = record.writer.iter().chain(&record.parts).chain(readers);
         earlier.cloned().collect()
     }
 
@@ -120,7 +127,7 @@ impl<S: OrderedStream> Order<S> {
         other: impl FnOnce() -> Result<Arc<S>>,
     ) -> Result<Arc<S>> {
         let record = self.record.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let used = record.parts.iter().rev().chain(record.readers.iter().rev()).chain([&record.writer]);
+        let used = record.parts.iter().rev().chain(record.readers.iter().rev()).chain(&record.writer);
         let last = match used.into_iter().find(|stream| fits(stream)) {
             Some(stream) => stream.clone(),
             None => other()?,
@@ -139,10 +146,12 @@ impl<S: OrderedStream> Record<S> {
         for part in &self.parts {
             wait(stream, part)?;
         }
-        if same(&self.writer, stream) || self.readers.iter().any(|reader| same(reader, stream)) {
+        if self.writer.iter().chain(&self.readers).any(|known| same(known, stream)) {
             return Ok(());
         }
-        wait(stream, &self.writer)?;
+        if let Some(writer) = &self.writer {
+            wait(stream, writer)?;
+        }
         if self.readers.len() >= MANY_READERS {
             let (closed, open) = self.readers.iter().cloned().partition(|reader| reader.is_closed());
             let closed: Vec<Arc<S>> = closed;
@@ -157,7 +166,7 @@ impl<S: OrderedStream> Record<S> {
         self.wait_for_all(stream)?;
         self.parts.clear();
         self.readers.clear();
-        self.writer = stream.clone();
+        self.writer = Some(stream.clone());
         Ok(())
     }
 
@@ -184,12 +193,13 @@ impl<S: OrderedStream> Record<S> {
         Ok(())
     }
 
+    /// Not before there is a writer: a stream that is alone writes without being entered as one.
     fn has_only(&self, stream: &Arc<S>) -> bool {
-        self.streams().all(|other| same(other, stream))
+        self.writer.is_some() && self.streams().all(|other| same(other, stream))
     }
 
     fn streams(&self) -> impl Iterator<Item = &Arc<S>> {
-        std::iter::once(&self.writer).chain(&self.parts).chain(&self.readers)
+        self.writer.iter().chain(&self.parts).chain(&self.readers)
     }
 }
 

@@ -15,6 +15,9 @@ api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 library.counting_versioned.restype = ctypes.c_void_p
 library.counting_unversioned.restype = ctypes.c_void_p
+library.read_only.restype = ctypes.c_void_p
+library.complex_columns.restype = ctypes.c_void_p
+library.gather.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 library.double_in_place.argtypes = [ctypes.c_void_p]
 
 
@@ -38,6 +41,15 @@ def give_away(array):
     return library.double_in_place(pointer)
 
 
+def gather(array):
+    capsule = array.__dlpack__(max_version=(1, 0))
+    pointer = api.PyCapsule_GetPointer(capsule, b"dltensor_versioned")
+    api.PyCapsule_SetName(capsule, b"used_dltensor_versioned")
+    gathered = np.full(array.shape, np.nan)
+    assert library.gather(pointer, gathered.ctypes.data) == 0
+    return gathered
+
+
 kinds = [(library.counting_unversioned, b"dltensor")]
 if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
     kinds.append((library.counting_versioned, b"dltensor_versioned"))
@@ -51,6 +63,20 @@ for make, name in kinds:
     assert (row == [4.5, 5.5, 6.5]).all(), row
     del row
     gc.collect()
+
+if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+    array = np.from_dlpack(Tensor(library.read_only, b"dltensor_versioned"))
+    assert array.tolist() == [1, 2, 3] and not array.flags.writeable, array.flags
+    array = np.from_dlpack(Tensor(library.complex_columns, b"dltensor_versioned"))
+    assert array.dtype == np.complex64 and array.strides == (8, 24), (array.dtype, array.strides)
+    assert array.tolist() == [[0, 3 - 3j], [1 - 1j, 4 - 4j], [2 - 2j, 5 - 5j]], array
+
+    numbers = np.arange(24, dtype=np.float64)
+    numbers.flags.writeable = False
+    cube = numbers.reshape(2, 3, 4)
+    for view in [cube, cube.T, cube[:, ::2, 1:3], cube[::-1, :, ::-1], np.broadcast_to(cube[0, 0], (3, 4)), cube[:0]]:
+        gathered = gather(view)
+        assert (gathered == view).all(), (view, gathered)
 
 array = np.arange(12, dtype=np.int64).reshape(3, 4)
 references = sys.getrefcount(array)

@@ -28,6 +28,18 @@ use work::{
 };
 
 const OUT_OF_MEMORY: Code = 2;
+/// `CU_MEMHOSTALLOC_WRITECOMBINED`.
+const WRITE_COMBINED: u32 = 4;
+/// In the addresses at which devices find write-combined memory, which are not those of the host.
+const ALIAS: usize = 1 << 60;
+
+/// Where memory is that a device finds at `address`.
+fn found_at(address: u64) -> usize {
+    let (address, found) = (address as usize, address as usize & !ALIAS);
+    let differs = with(|state| state.is_write_combined(found));
+    assert_eq!(address != found, differs, "write-combined memory has other addresses on devices");
+    found
+}
 
 thread_local! {
     static CONTEXT: Cell<usize> = const { Cell::new(0) };
@@ -159,6 +171,7 @@ call! {
             76 => capability % 10,
             16 => 132,
             97 => 232_448,
+            19 => number("maps", 1),
             89 => number("managed", 1),
             115 => number("pools", 1),
             _ => loading::device_attribute(attribute).ok_or(1_u32)?,
@@ -218,14 +231,13 @@ fn allocate(pointer: *mut u64, bytes: usize) -> Result<(), Code> {
         unsafe { memory.write_bytes(0xaa, bytes) };
         state.allocations.insert(memory as usize, bytes);
         state.owners.insert(memory as usize, CONTEXT.get());
-        state.used_high = state.used_high.max(state.used());
         unsafe { *pointer = memory as u64 };
         Ok(())
     })
 }
 
 fn fill(target: u64, pattern: &[u8], count: usize, stream: Pointer) -> Result<(), Code> {
-    let work = Work::Fill { target: target as usize, pattern: pattern.to_vec(), count };
+    let work = Work::Fill { target: found_at(target), pattern: pattern.to_vec(), count };
     with(|state| state.push(stream, work));
     Ok(())
 }
@@ -246,16 +258,18 @@ const RECORD: usize = 0x100;
 fn launch(function: usize, shape: [u32; 6], params: *mut Pointer) -> Work {
     let threads: u64 = shape.iter().map(|&n| u64::from(n)).product();
     let param = |index: usize| unsafe { *params.add(index) };
-    let record = |own: usize| if function & RECORD == 0 { 0 } else { unsafe { *param(own).cast::<usize>() } };
+    let record = |own: usize| if function & RECORD == 0 { 0 } else { found_at(unsafe { *param(own).cast::<u64>() }) };
     let function = function & !RECORD;
     if function == FAIL {
         let (factor, number): (u32, u32) = unsafe { (*param(0).cast(), *param(1).cast()) };
         let (x, y, len): (usize, usize, usize) =
             unsafe { (*param(2).cast(), *param(4).cast(), *param(5).cast()) };
+        let (x, y) = (found_at(x as u64), found_at(y as u64));
         return Work::Mix { factor, x, y, len, failure: number, record: record(6) };
     }
     let (x, y, len): (usize, usize, usize) =
         unsafe { (*param(1).cast(), *param(3).cast(), *param(4).cast()) };
+    let (x, y) = (found_at(x as u64), found_at(y as u64));
     let len = len.min(threads as usize);
     match function {
         SAXPY => Work::Saxpy { a: unsafe { *param(0).cast() }, x, y, len, record: record(5) },
@@ -380,14 +394,20 @@ call! { bound:
             return Err(OUT_OF_MEMORY);
         }
         let memory = unsafe { alloc(Layout::from_size_align(bytes, 4096).unwrap()) } as usize;
-        with(|state| state.pinned.insert(memory, (bytes, false)));
+        with(|state| {
+            state.pinned.insert(memory, (bytes, false));
+            if flags & WRITE_COMBINED != 0 {
+                state.write_combined.insert(memory);
+            }
+        });
         unsafe { *pointer = memory };
         Ok(())
     }
     fn cuMemFreeHost(pointer: usize) {
         let (bytes, registered) = with(|state| state.pinned.remove(&pointer)).expect("freed once");
         assert!(!registered);
-        assert!(!with(|state| state.is_in_use(pointer, bytes)), "freed under a copy");
+        assert!(!with(|state| state.is_in_use(pointer, bytes)), "freed while it is used");
+        with(|state| state.write_combined.remove(&pointer));
         unsafe {
             (pointer as *mut u8).write_bytes(0xdd, bytes);
             dealloc(pointer as *mut u8, Layout::from_size_align(bytes, 4096).unwrap());
@@ -395,14 +415,14 @@ call! { bound:
         Ok(())
     }
     fn cuMemHostRegister_v2(pointer: usize, bytes: usize, flags: u32) {
-        assert_eq!(flags, 1, "page-locked for all contexts");
+        assert_eq!(flags, 3, "page-locked for all contexts, and mapped");
         let before = with(|state| state.pinned.insert(pointer, (bytes, true)));
         if before.is_some() { Err(712) } else { Ok(()) }
     }
     fn cuMemHostUnregister(pointer: usize) {
         let (bytes, registered) = with(|state| state.pinned.remove(&pointer)).expect("unregistered once");
         assert!(registered);
-        assert!(!with(|state| state.is_in_use(pointer, bytes)), "unregistered under a copy");
+        assert!(!with(|state| state.is_in_use(pointer, bytes)), "unregistered while it is used");
         Ok(())
     }
     fn cuMemcpy2DAsync_v2(copy: *const [usize; 16], stream: Pointer) {
@@ -412,7 +432,7 @@ call! { bound:
         // The types are 32-bit numbers, followed by padding.
         let place = |kind: usize, host: usize, device: usize| match kind as u32 {
             1 => host,
-            2 => device,
+            2 => found_at(device as u64),
             other => panic!("memory type {other}"),
         };
         let (source, target) = (place(source_type, source_host, source_device), place(target_type, target_host, target_device));
@@ -421,14 +441,14 @@ call! { bound:
         Ok(())
     }
     fn cuMemcpyHtoDAsync_v2(target: u64, source: Pointer, bytes: usize, stream: Pointer) {
-        copy(target as usize, source as usize, bytes, stream)
+        copy(found_at(target), source as usize, bytes, stream)
     }
     fn cuMemcpyDtoHAsync_v2(target: Pointer, source: u64, bytes: usize, stream: Pointer) {
-        copy(target as usize, source as usize, bytes, stream)
+        copy(target as usize, found_at(source), bytes, stream)
     }
     fn cuMemcpyPeerAsync(target: u64, to: usize, source: u64, from: usize, bytes: usize, stream: Pointer) {
         assert!([to, from].contains(&CONTEXT.get()), "on a stream of neither device");
-        copy(target as usize, source as usize, bytes, stream)
+        copy(found_at(target), found_at(source), bytes, stream)
     }
     fn cuCtxEnablePeerAccess(peer: usize, flags: u32) {
         assert_eq!(flags, 0);
@@ -437,7 +457,7 @@ call! { bound:
         if with(|state| state.peers.insert((CONTEXT.get(), peer))) { Ok(()) } else { Err(704) }
     }
     fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: Pointer) {
-        copy(target as usize, source as usize, bytes, stream)
+        copy(found_at(target), found_at(source), bytes, stream)
     }
     fn cuMemsetD8Async(target: u64, value: u8, count: usize, stream: Pointer) {
         fill(target, &[value], count, stream)
@@ -495,7 +515,8 @@ call! { bound:
         Ok(())
     }
     fn cuMemHostGetDevicePointer_v2(address: *mut u64, pointer: Pointer, _flags: u32) {
-        unsafe { *address = pointer as u64 };
+        let differs = with(|state| state.write_combined.contains(&(pointer as usize)));
+        unsafe { *address = pointer as u64 | if differs { ALIAS as u64 } else { 0 } };
         Ok(())
     }
     fn cuFuncGetAttribute(value: *mut i32, attribute: u32, _function: usize) {
@@ -568,11 +589,12 @@ call! { own:
     }
 }
 
-/// Pools of this device are 0x900, which it made, and 0xa00, of another library; those of the next are one higher.
+/// A pool is one of the thread's device: from 0x900 on are those that it made, 0xa00 is another library's; those of the next
+/// device are one higher.
 #[cfg(not(without_pools))]
 fn check_pool(pool: usize) {
     let device = CONTEXT.get() - 0x100;
-    assert!([0x900 + device, 0xa00 + device].contains(&pool), "a pool of this device");
+    assert!([0x900 + device, 0xa00 + device].contains(&(pool & 0xffff)), "a pool of this device");
 }
 
 #[cfg(not(without_pools))]
@@ -580,29 +602,45 @@ call! { bound:
     fn cuMemPoolCreate(pool: *mut usize, properties: *const [u32; 4]) {
         let device = CONTEXT.get() - 0x100;
         assert_eq!(unsafe { *properties }, [1, 0, 1, device as u32], "pinned, not shared, on this device");
-        unsafe { *pool = 0x900 + device };
+        let number = with(|state| {
+            state.pools += 1;
+            state.pools
+        });
+        unsafe { *pool = number << 16 | 0x900 + device };
+        Ok(())
+    }
+    fn cuMemPoolDestroy(pool: usize) {
+        check_pool(pool);
+        log(&format!("pool {} destroyed", pool >> 16));
         Ok(())
     }
     fn cuMemPoolSetAccess(pool: usize, access: *const [u32; 3], count: usize) {
-        assert_eq!((pool - 0x900, count), (CONTEXT.get() - 0x100, 1));
+        check_pool(pool);
+        assert_eq!(count, 1);
         let [kind, peer, flags] = unsafe { *access };
         assert_eq!((kind, flags), (1, 3), "a device that reads and writes");
-        assert_ne!(pool - 0x900, peer as usize);
+        assert_ne!((pool & 0xffff) - 0x900, peer as usize);
+        log(&format!("pool {} allows {peer}", pool >> 16));
         Ok(())
     }
     fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *mut u64) {
         check_pool(pool);
-        log(&format!("pool attribute {attribute} = {}", unsafe { *value }));
+        // The first ones are `int`s.
+        let given = unsafe { if attribute < 4 { u64::from(*value.cast::<u32>()) } else { *value } };
+        log(&format!("pool attribute {attribute} = {given}"));
         if matches!(attribute, 6 | 8) {
-            with(|state| state.used_high = state.used());
+            with(|state| {
+                let used = state.used_of(pool);
+                state.high_of.insert(pool, used);
+            });
         }
         Ok(())
     }
     fn cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut u64) {
         check_pool(pool);
         let value_now = with(|state| match attribute {
-            5 | 7 => state.used(),
-            6 | 8 => state.used_high,
+            5 | 7 => state.used_of(pool),
+            6 | 8 => state.high_of.get(&pool).copied().unwrap_or(0),
             other => panic!("pool attribute {other}"),
         });
         unsafe { *value = value_now };
@@ -613,10 +651,15 @@ call! { bound:
         Ok(())
     }
     fn cuMemAllocFromPoolAsync(pointer: *mut u64, bytes: usize, pool: usize, stream: Pointer) {
-        assert_eq!(pool - 0x900, CONTEXT.get() - 0x100, "the pool of this device");
+        check_pool(pool);
         assert!(stream as usize == LEGACY || with(|state| state.streams.contains_key(&(stream as usize))));
+        if pool >> 16 != 1 {
+            log(&format!("allocated from pool {}", pool >> 16));
+        }
         if !pool::reuses() {
-            return allocate(pointer, bytes);
+            allocate(pointer, bytes)?;
+            with(|state| state.enter(unsafe { *pointer } as usize, pool));
+            return Ok(());
         }
         let (stream, owner) = (stream as usize, CONTEXT.get());
         let found = with(|state| state.pool.take(stream, owner, bytes));

@@ -110,8 +110,14 @@ pub(crate) struct State {
     pub(crate) peers: HashSet<(usize, usize)>,
     /// Page-locked memory of the host, and whether it was registered.
     pub(crate) pinned: HashMap<usize, (usize, bool)>,
+    /// Which of it is write-combined.
+    pub(crate) write_combined: HashSet<usize>,
     pub(crate) pool: Pool,
-    pub(crate) used_high: u64,
+    /// How many have been made.
+    pub(crate) pools: usize,
+    /// The pools of allocations.
+    pub(crate) pool_of: HashMap<usize, usize>,
+    pub(crate) high_of: HashMap<usize, u64>,
     pub(crate) calls: HashMap<&'static str, u64>,
 }
 
@@ -147,13 +153,22 @@ impl State {
         begin_alive();
     }
 
-    /// Whether a copy that has not run uses this memory.
+    /// Whether the host has write-combined memory there.
+    pub(crate) fn is_write_combined(&self, address: usize) -> bool {
+        self.write_combined
+            .iter()
+            .any(|start| self.pinned.get(start).is_some_and(|(bytes, _)| (*start..start + bytes).contains(&address)))
+    }
+
+    /// Whether work that has not run uses this memory.
     pub(crate) fn is_in_use(&self, start: usize, bytes: usize) -> bool {
         let range = start..start + bytes;
         self.streams.values().flatten().any(|work| match work {
             Work::CopyBytes { target, source, .. } | Work::CopyRows { target, source, .. } => {
                 range.contains(target) || range.contains(source)
             }
+            Work::Saxpy { x, y, .. } | Work::Mix { x, y, .. } => range.contains(x) || range.contains(y),
+            Work::Fill { target, .. } | Work::FillRows { target, .. } => range.contains(target),
             _ => false,
         })
     }
@@ -256,6 +271,19 @@ impl State {
             (pointer as *mut u8).write_bytes(0xdd, bytes);
             dealloc(pointer as *mut u8, Layout::from_size_align(bytes, 256).unwrap());
         }
+    }
+
+    /// How much is used of `pool`.
+    pub(crate) fn used_of(&self, pool: usize) -> u64 {
+        let own = self.allocations.iter().filter(|(start, _)| self.pool_of.get(start) == Some(&pool));
+        own.map(|(_, &bytes)| bytes as u64).sum()
+    }
+
+    /// Memory at `start` is from `pool`.
+    pub(crate) fn enter(&mut self, start: usize, pool: usize) {
+        self.pool_of.insert(start, pool);
+        let (used, high) = (self.used_of(pool), self.high_of.entry(pool).or_default());
+        *high = used.max(*high);
     }
 
     pub(crate) fn used(&self) -> u64 {

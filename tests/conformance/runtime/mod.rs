@@ -4,16 +4,19 @@
 
 mod awaiting;
 mod buffers;
+mod dlpack;
 mod events;
 mod graphs;
 mod host_memory;
 mod legacy;
 mod peers;
 mod pitched;
+mod pools;
 mod recording;
 mod soak;
 mod streams;
 pub(crate) mod stress;
+mod zero_copy;
 
 use std::fmt;
 use std::sync::mpsc::{Sender, channel};
@@ -34,8 +37,11 @@ pub(crate) const CASES: &[&[Case]] = &[
     graphs::CASES,
     recording::CASES,
     host_memory::CASES,
+    zero_copy::CASES,
     buffers::CASES,
+    dlpack::CASES,
     pitched::CASES,
+    pools::CASES,
     awaiting::CASES,
     peers::CASES,
     stress::CASES,

@@ -1,5 +1,6 @@
 //! Listings of the chapter "Memory and streams".
 
+use ferrogrid::PoolOptions;
 use ferrogrid::prelude::*;
 
 #[ferrogrid::module]
@@ -89,6 +90,25 @@ fn copies_in_the_background() -> ferrogrid::Result<()> {
 }
 
 #[test]
+fn kernels_use_memory_of_the_host_in_place() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let device = stream.device();
+    // ANCHOR: zero_copy
+    let mut x = device.pinned_copy(&[1_u32, 2, 3])?;
+    kernels::increment(&stream, Grid::cover(3), &mut x)?; // over the bus, in place; returns at once
+    assert_eq!(*x, [2, 3, 4]); // waits for the kernel
+    x[0] = 10; // and no kernel can be enqueued that uses `x` while the slice is borrowed
+    kernels::increment(&stream, Grid::cover(2), x.slice_mut(..2)?)?;
+    assert_eq!(x.read()?, [11, 4, 4]); // a failed kernel is an error here; the slice would panic
+
+    let mut data = [7_u32; 1000]; // memory that is there already
+    device.with_pinned(&mut data, |data| kernels::increment(&stream, Grid::cover(1000), data))??;
+    assert_eq!(data, [8; 1000]);
+    // ANCHOR_END: zero_copy
+    Ok(())
+}
+
+#[test]
 fn events_and_futures() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     let mut x = stream.zeros::<u32>(1000)?;
@@ -109,6 +129,20 @@ fn events_and_futures() -> ferrogrid::Result<()> {
     };
     assert_eq!(pollster::block_on(work)?, [2; 1000]);
     // ANCHOR_END: await
+    Ok(())
+}
+
+#[test]
+fn pools() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: pool
+    let pool = stream.device().new_memory_pool(PoolOptions::new().with_max_size(64 << 20))?;
+    let mut x = pool.zeros::<u32>(&stream, 1000)?; // a buffer like any other
+    kernels::increment(&stream, Grid::cover(1000), &mut x)?;
+    assert_eq!(pool.statistics()?.used, pool.statistics()?.used_high);
+    let too_much = pool.zeros::<u8>(&stream, 64 << 20);
+    assert!(matches!(too_much, Err(Error::MemoryLimit { limit: 0x400_0000, .. })));
+    // ANCHOR_END: pool
     Ok(())
 }
 

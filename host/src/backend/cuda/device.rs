@@ -38,6 +38,8 @@ pub(crate) struct CudaDevice {
     has_pools: bool,
     context: OnceLock<Result<Context>>,
     pool: OnceLock<Result<RawPool>>,
+    /// Those that users have made.
+    own_pools: Mutex<Vec<RawPool>>,
     modules: Mutex<HashMap<u128, Module>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
@@ -123,6 +125,7 @@ impl CudaDevice {
             has_pools: one(A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
             context: OnceLock::new(),
             pool: OnceLock::new(),
+            own_pools: Mutex::new(Vec::new()),
             modules: Mutex::new(HashMap::new()),
             spare_events: Mutex::new(Vec::new()),
             waits_of_others: RwLock::new(()),
@@ -180,10 +183,14 @@ impl CudaDevice {
         self.pool.get_or_init(|| pool::create(self)).clone()
     }
 
-    /// The pool of somebody else, or that of this device; the context is bound.
-    pub(crate) fn pool_or(&self, foreign: Option<RawPool>) -> Result<RawPool> {
+    pub(super) fn own_pools(&self) -> MutexGuard<'_, Vec<RawPool>> {
+        lock(&self.own_pools)
+    }
+
+    /// That pool, or the one of this device; the context is bound.
+    pub(crate) fn pool_or(&self, other: Option<RawPool>) -> Result<RawPool> {
         self.bind()?;
-        foreign.map_or_else(|| self.pool(), Ok)
+        other.map_or_else(|| self.pool(), Ok)
     }
 
     /// Gives back what the pool of this device does not use, if there is one by now.

@@ -216,6 +216,7 @@ driver_calls! {
     launch_with_attributes = cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) since (12, 0);
     can_access_peer = cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) since (12, 0);
     enable_peer_access = cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) since (12, 0);
+    pool_destroy = cuMemPoolDestroy(pool: PoolHandle) since (12, 0);
     pool_set_access = cuMemPoolSetAccess(pool: PoolHandle, access: *const PoolAccess, count: usize) since (12, 0);
     condition_create = cuGraphConditionalHandleCreate(handle: *mut u64, graph: CUgraph, context: CUcontext, value: c_uint, flags: c_uint) since (12, 3);
     graph_add_node = cuGraphAddNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut ConditionalParams) since (12, 3);

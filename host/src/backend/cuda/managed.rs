@@ -15,7 +15,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// `Error::Unsupported` if not.
-    pub(super) fn check_managed(&self) -> Result<()> {
+    pub(crate) fn check_managed(&self) -> Result<()> {
         let concurrent = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS;
         if attribute_of(self.driver(), self.handle(), concurrent)? != 0 {
             return Ok(());

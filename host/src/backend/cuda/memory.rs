@@ -7,6 +7,7 @@ use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemorytype};
 
 use super::device::address;
 use super::driver::Code;
+use super::pool::RawPool;
 use super::stream::CudaStream;
 use crate::error::Result;
 use crate::memory::Contents;
@@ -16,12 +17,17 @@ use crate::pitched::{Place, Rows};
 const ATTACH_GLOBAL: c_uint = 1;
 
 impl CudaStream {
-    /// `bytes` (not 0) of fresh memory, in the order of this stream.
-    pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
+    /// `bytes` (not 0) of fresh memory, in the order of this stream: from `pool`, or from that of the device.
+    pub(crate) fn allocate(
+        &self,
+        pool: Option<RawPool>,
+        bytes: usize,
+        contents: Contents,
+    ) -> Result<*mut u8> {
         self.bind()?;
         let mut start = 0;
         let (code, operation) = if self.device().has_pools() {
-            let pool = self.device().pool()?.as_raw();
+            let pool = self.device().pool_or(pool)?.as_raw();
             // SAFETY: `start` is valid for the call, and stream and pool are live.
             let code = unsafe { self.driver().allocate_from_pool(&mut start, bytes, pool, self.raw()) };
             (code, "cuMemAllocFromPoolAsync")

@@ -53,6 +53,9 @@ impl CudaDevice {
             peer.bind()?;
             pool::allow(peer, peer.pool()?, self)?;
         }
+        // Held until pools that are made later can know of it.
+        let pools = peer.own_pools();
+        pools.iter().try_for_each(|pool| pool::allow(peer, *pool, self))?;
         self.peers().add(peer);
         Ok(())
     }

@@ -2,14 +2,17 @@
 //! is in it.
 
 use std::ffi::{c_uint, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
 
-use super::device::CudaDevice;
+use cudarc::driver::sys::CUdevice_attribute;
+
+use super::device::{CudaDevice, attribute_of};
 use super::driver::Code;
 use crate::error::{Error, Result};
 
-/// `CU_MEMHOSTALLOC_PORTABLE`: page-locked for all contexts.
-const PORTABLE: c_uint = 1;
+/// `CU_MEMHOSTALLOC_PORTABLE` and `_DEVICEMAP`, which for registered memory are the same: page-locked for all contexts, and
+/// mapped for devices. If one cannot map it, only `mapped_address` says so.
+const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
 /// `CU_MEMHOSTALLOC_WRITECOMBINED`.
 const WRITE_COMBINED: c_uint = 4;
 
@@ -17,7 +20,7 @@ impl CudaDevice {
     /// `bytes` (not 0) of page-locked memory.
     pub(crate) fn host_allocate(&self, bytes: usize, write_combined: bool) -> Result<*mut u8> {
         self.bind()?;
-        let flags = PORTABLE | if write_combined { WRITE_COMBINED } else { 0 };
+        let flags = PORTABLE_AND_MAPPED | if write_combined { WRITE_COMBINED } else { 0 };
         let mut pointer: *mut c_void = null_mut();
         // SAFETY: `pointer` is valid for the call, and the context is bound.
         let code = unsafe { self.driver().host_allocate(&mut pointer, bytes, flags) };
@@ -39,6 +42,23 @@ impl CudaDevice {
         }
     }
 
+    /// Where this device finds page-locked memory; `None` if it cannot use any.
+    ///
+    /// # Safety
+    /// `pointer` is page-locked.
+    pub(crate) unsafe fn mapped_address(&self, pointer: *mut u8) -> Result<Option<*mut u8>> {
+        let can_map = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY;
+        if attribute_of(self.driver(), self.handle(), can_map)? == 0 {
+            return Ok(None);
+        }
+        self.bind()?;
+        let mut address = 0;
+        // SAFETY: the caller vouches for the memory; `address` is valid for the call.
+        let code = unsafe { self.driver().host_address(&mut address, pointer.cast(), 0) };
+        self.check(code, "cuMemHostGetDevicePointer", "")?;
+        Ok(Some(with_exposed_provenance_mut(address as usize)))
+    }
+
     /// Page-locks `bytes` (not 0) of memory that is there.
     ///
     /// # Safety
@@ -46,7 +66,7 @@ impl CudaDevice {
     pub(crate) unsafe fn host_register(&self, pointer: *mut u8, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller vouches for the memory.
-        let code = unsafe { self.driver().host_register(pointer.cast(), bytes, PORTABLE) };
+        let code = unsafe { self.driver().host_register(pointer.cast(), bytes, PORTABLE_AND_MAPPED) };
         self.check(code, "cuMemHostRegister", &format!("{bytes} bytes"))
     }
 

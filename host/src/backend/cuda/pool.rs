@@ -6,6 +6,7 @@ use std::ptr::{from_mut, null_mut};
 
 use super::device::{CudaDevice, Handle};
 use crate::error::Result;
+use crate::pool_options::PoolOptions;
 
 /// The driver's `CUmemoryPool`.
 pub(super) type PoolHandle = *mut c_void;
@@ -49,6 +50,9 @@ pub(super) struct PoolAccess {
     flags: c_uint,
 }
 
+/// `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`, `_ALLOW_OPPORTUNISTIC`, `_ALLOW_INTERNAL_DEPENDENCIES`.
+const REUSE: [c_uint; 3] = [1, 2, 3];
+
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: c_uint = 4;
 
@@ -74,6 +78,25 @@ pub(super) fn create(device: &CudaDevice) -> Result<RawPool> {
     device.check(code, "cuMemPoolCreate", &device.to_string())?;
     set_release_threshold(device, RawPool::new(pool), u64::MAX)?;
     Ok(RawPool::new(pool))
+}
+
+/// Sets what `options` change of a pool from `create`.
+pub(super) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOptions) -> Result<()> {
+    if options.release_threshold != u64::MAX {
+        set_release_threshold(device, pool, options.release_threshold)?;
+    }
+    let allowed = [
+        options.reuse_follow_event_dependencies,
+        options.reuse_allow_opportunistic,
+        options.reuse_allow_internal_dependencies,
+    ];
+    for (attribute, _) in REUSE.into_iter().zip(allowed).filter(|(_, allowed)| !allowed) {
+        let mut value: c_int = 0;
+        // SAFETY: the pool is live, and these attributes are `int`s.
+        let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
+        device.check(code, "cuMemPoolSetAttribute", &device.to_string())?;
+    }
+    Ok(())
 }
 
 /// Lets `peer` use all memory of `pool`, which is one of `device`.
@@ -108,14 +131,14 @@ pub(super) fn reset_statistics(device: &CudaDevice, pool: RawPool) -> Result<()>
 }
 
 fn set(device: &CudaDevice, pool: RawPool, attribute: c_uint, mut value: u64) -> Result<()> {
-    // SAFETY: the pool is live, and all attributes that are set here are `u64`s.
+    // SAFETY: the pool is live, and all attributes that are set by this are `u64`s.
     let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
     device.check(code, "cuMemPoolSetAttribute", &device.to_string())
 }
 
 /// Gives back to the driver what `pool` does not use, but for `keep` bytes.
 pub(super) fn trim(device: &CudaDevice, pool: RawPool, keep: usize) -> Result<()> {
-    // SAFETY: the pool is live: pools are never destroyed.
+    // SAFETY: the pool is live: that of a device is never destroyed, others not before their last handle is dropped.
     let code = unsafe { device.driver().pool_trim(pool.as_raw(), keep) };
     device.check(code, "cuMemPoolTrimTo", &device.to_string())
 }
