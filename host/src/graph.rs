@@ -20,7 +20,7 @@ mod update;
 use std::fmt;
 
 pub(crate) use announcing::Announcing;
-pub use buffer::{GraphBuffer, GraphKey};
+pub use buffer::{GraphBuffer, GraphKey, PinnedKey};
 pub use capture::Capture;
 pub use condition::GraphBody;
 pub use error::GraphError;

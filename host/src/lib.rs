@@ -116,6 +116,7 @@ pub use foreign::{
 };
 pub use graph::{
     Capture, ExecutableGraph, Graph, GraphBody, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate,
+    PinnedKey,
 };
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use host_slice::{In, InOut, Out, Shaped};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::order::{Order, Use};
+use crate::pitched::Place;
 use crate::retired::retire;
 use crate::stream::StreamInner;
 use crate::writers::Writers;
@@ -52,6 +53,8 @@ enum Origin {
     Managed,
     /// Somebody else's; the owner is dropped when nothing uses the memory any more.
     Foreign(Option<Box<dyn Send>>),
+    /// Page-locked memory of the host; its owner is dropped as that of foreign memory.
+    Pinned(Option<Box<dyn Send>>),
 }
 
 // SAFETY: the pointer is only an address on the host side; it is read and written by work on
@@ -93,6 +96,19 @@ impl Memory {
         Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
     }
 
+    /// Page-locked memory of the host, which the stream's device uses under the same address.
+    ///
+    /// # Safety
+    /// `pointer` leads to `bytes` of memory that the device can use, until `owner` is dropped; nothing uses them yet.
+    pub(crate) unsafe fn pinned(
+        stream: &Arc<StreamInner>,
+        pointer: *mut u8,
+        bytes: usize,
+        owner: Box<dyn Send>,
+    ) -> Self {
+        Memory::new(stream, pointer, bytes, Origin::Pinned(Some(owner)))
+    }
+
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
         // A recording must hear of each use.
         let order = match stream.recording() {
@@ -130,6 +146,11 @@ impl Memory {
 
     pub(crate) fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Where it is, as its device sees it.
+    pub(crate) fn place(&self) -> Place {
+        if matches!(self.origin, Origin::Pinned(_)) { Place::Host } else { Place::Device }
     }
 
     /// Makes what `stream` is about to be given wait for what it must come after.
@@ -204,7 +225,7 @@ impl Drop for Memory {
             (Origin::Stream, Ok(stream)) => unsafe { stream.free(self.pointer, self.bytes) },
             // SAFETY: as above, from `allocate_managed`.
             (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
-            (Origin::Foreign(owner), ended) => release(owner.take(), ended),
+            (Origin::Foreign(owner) | Origin::Pinned(owner), ended) => release(owner.take(), ended),
             (_, Err(_)) => {}
         }
     }

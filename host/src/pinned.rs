@@ -5,6 +5,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
@@ -12,8 +13,9 @@ use ferrogrid_device::DeviceCopy;
 use crate::backend::{DeviceBackend, cpu};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::memory::{ALIGNMENT, Contents};
+use crate::memory::{ALIGNMENT, Contents, Memory};
 use crate::retired;
+use crate::stream::StreamInner;
 
 /// `len` elements of type `T` in page-locked memory of the host: a slice that devices can read and write
 /// on their own, in the background and at the full speed of the bus.
@@ -280,6 +282,22 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
         buffer.unlock();
         // SAFETY: these are the parts of the `Vec` that was registered, which is not used here any more.
         unsafe { Vec::from_raw_parts(buffer.start.as_ptr(), buffer.len, capacity) }
+    }
+
+    /// The same memory as what graphs of `stream`'s device use, in its order.
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`] if the device cannot use it.
+    pub(crate) fn into_memory(self, stream: &Arc<StreamInner>) -> Result<Memory> {
+        let device = stream.device();
+        if device.is_cuda() && !self.device.is_cuda() {
+            let (buffer, stream) = (self.device.to_string().into(), device.to_string().into());
+            return Err(Error::DeviceMismatch { buffer, stream });
+        }
+        let (start, bytes) = (self.start.as_ptr().cast(), self.byte_len());
+        // SAFETY: it is page-locked for all GPUs, which use it under the host's address, as the CPU device does. The
+        // owner is all that could reach it, and is out of reach from here on.
+        Ok(unsafe { Memory::pinned(stream, start, bytes, Box::new(self)) })
     }
 
     fn byte_len(&self) -> usize {

@@ -18,6 +18,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_body_runs_while_its_condition_holds", a_body_runs_while_its_condition_holds),
     ("loops_in_loops_run_as_often_as_they_say", loops_in_loops_run_as_often_as_they_say),
     ("what_a_body_cannot_hold_is_refused", what_a_body_cannot_hold_is_refused),
+    ("kernels_use_page_locked_memory_of_a_graph", kernels_use_page_locked_memory_of_a_graph),
 ];
 
 const LENGTH: usize = 100_000;
@@ -230,4 +231,24 @@ fn what_a_body_cannot_hold_is_refused(device: &Device) -> Outcome {
 #[track_caller]
 fn is_graph_error(what: &str, found: ferrogrid::Result<()>, expected: GraphError) {
     assert_eq!(found, Err(Error::Graph(expected)), "{what}");
+}
+
+fn kernels_use_page_locked_memory_of_a_graph(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (allocated, registered) = (device.pinned_zeros::<u32>(LENGTH)?, device.pin(vec![0_u32; LENGTH])?);
+    let (graph, (first, second)) = stream.capture(|capture| {
+        let (mut first, mut second) = (capture.keep_pinned(allocated)?, capture.keep_pinned(registered)?);
+        elementwise::increment(capture, Grid::cover(LENGTH), &mut first)?;
+        elementwise::copy(capture, Grid::cover(LENGTH), &first, &mut second)?;
+        capture.fill_into(9, second.view_mut().slice(..1)?)?;
+        Ok((first.key(), second.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for round in 1..5 {
+        graph.launch(&stream)?;
+        let (first, second) = (graph.pinned(first)?, graph.pinned(second)?);
+        expect("in place", first.iter().all(|&value| value == round), true)?;
+        expect("a copy", second[0] == 9 && second[1..].iter().all(|&value| value == round), true)?;
+    }
+    Ok(())
 }

@@ -13,8 +13,8 @@ use crate::memory::Memory;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
-/// A buffer of a graph while it is recorded or updated. Launches take `&buffer` and `&mut buffer`, as of a
-/// [`DeviceBuffer`](crate::DeviceBuffer).
+/// A buffer of a graph while it is recorded or updated. Launches and copies take `&buffer` and `&mut buffer`, as of a
+/// [`DeviceBuffer`](crate::DeviceBuffer). With a [`PinnedKey`] it is in page-locked memory of the host.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -34,9 +34,9 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(stream.download(graph.view(key)?)?, [3, 4, 0, 0]);
 /// # Ok(()) }
 /// ```
-pub struct GraphBuffer<'scope, T> {
+pub struct GraphBuffer<'scope, T, K = GraphKey<T>> {
     view: DeviceViewMut<'scope, T>,
-    key: GraphKey<T>,
+    key: K,
 }
 
 /// Names a buffer of a graph, to look at it, or to use it in an update:
@@ -62,6 +62,52 @@ pub struct GraphKey<T> {
     slot: usize,
     len: usize,
     elements: PhantomData<fn() -> T>,
+}
+
+/// Names page-locked memory of a graph, for the host to read and write between launches:
+/// [`ExecutableGraph::pinned`](crate::ExecutableGraph::pinned) and
+/// [`ExecutableGraph::pinned_mut`](crate::ExecutableGraph::pinned_mut). [`Capture::keep_pinned`](crate::Capture::keep_pinned)
+/// makes it.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let frame = stream.device().pinned_copy(&[1_u8, 2, 3])?;
+/// let (graph, frame) = stream.capture(|capture| Ok(capture.keep_pinned(frame)?.key()))?;
+/// assert!(frame.len() == 3 && !frame.is_empty());
+/// assert_eq!(graph.instantiate()?.pinned(frame)?, [1, 2, 3]);
+/// # Ok(()) }
+/// ```
+pub struct PinnedKey<T>(GraphKey<T>);
+
+impl<T> Clone for PinnedKey<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for PinnedKey<T> {}
+
+impl<T: DeviceCopy> PinnedKey<T> {
+    pub(super) fn new(key: GraphKey<T>) -> Self {
+        PinnedKey(key)
+    }
+
+    /// The name of the buffer as such, which is in page-locked memory.
+    pub(super) fn buffer(self) -> GraphKey<T> {
+        self.0
+    }
+
+    /// The number of elements.
+    pub fn len(self) -> usize {
+        self.0.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(self) -> bool {
+        self.0.len == 0
+    }
 }
 
 impl<T> Clone for GraphKey<T> {
@@ -109,19 +155,19 @@ fn start_of<T>(memory: &Memory) -> *mut T {
     memory.pointer().cast()
 }
 
-impl<'scope, T: DeviceCopy> GraphBuffer<'scope, T> {
-    pub(super) fn new(view: DeviceViewMut<'scope, T>, key: GraphKey<T>) -> Self {
+impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
+    pub(super) fn new(view: DeviceViewMut<'scope, T>, key: K) -> Self {
         GraphBuffer { view, key }
     }
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        self.key.len
+        self.view.len()
     }
 
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.key.len == 0
+        self.view.is_empty()
     }
 
     /// All elements, to read.
@@ -135,12 +181,12 @@ impl<'scope, T: DeviceCopy> GraphBuffer<'scope, T> {
     }
 
     /// The buffer's name, which stays valid after the recording.
-    pub fn key(&self) -> GraphKey<T> {
+    pub fn key(&self) -> K {
         self.key
     }
 }
 
-impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a GraphBuffer<'_, T> {
+impl<'a, T: DeviceCopy, K: Copy> LaunchInput<'a, T> for &'a GraphBuffer<'_, T, K> {
     type Staged = DeviceView<'a, T>;
 
     #[inline]
@@ -149,7 +195,7 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a GraphBuffer<'_, T> {
     }
 }
 
-impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut GraphBuffer<'_, T> {
+impl<'a, T: DeviceCopy, K: Copy> LaunchOutput<'a, T> for &'a mut GraphBuffer<'_, T, K> {
     type Staged = DeviceViewMut<'a, T>;
 
     #[inline]
@@ -158,21 +204,27 @@ impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut GraphBuffer<'_, T> {
     }
 }
 
-impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a GraphBuffer<'_, T> {
+impl<'a, T: DeviceCopy, K: Copy> DeviceInput<'a, T> for &'a GraphBuffer<'_, T, K> {
     fn into_input(self) -> DeviceView<'a, T> {
         self.view()
     }
 }
 
-impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut GraphBuffer<'_, T> {
+impl<'a, T: DeviceCopy, K: Copy> DeviceOutput<'a, T> for &'a mut GraphBuffer<'_, T, K> {
     fn into_output(self) -> DeviceViewMut<'a, T> {
         self.view_mut()
     }
 }
 
-impl<T> fmt::Debug for GraphBuffer<'_, T> {
+impl<T, K: fmt::Debug> fmt::Debug for GraphBuffer<'_, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GraphBuffer").field("key", &self.key).finish()
+    }
+}
+
+impl<T> fmt::Debug for PinnedKey<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PinnedKey").field(&self.0).finish()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::launch_attributes::LaunchAttributes;
 use crate::order::Use;
-use crate::pitched::Rows;
+use crate::pitched::{Place, Rows};
 
 /// One node: an operation, and the numbers of the nodes before it, which are all less than its own.
 #[derive(Clone)]
@@ -22,11 +22,13 @@ pub(crate) struct Node {
 /// What a node does. Its pointers are valid while the graph is.
 pub(crate) enum Operation {
     Kernel(KernelNode),
-    /// Rows of bytes within the device; a plain copy is one row.
+    /// Rows of bytes; a plain copy is one row.
     Copy {
         target: Address,
         source: Address,
         rows: Rows,
+        /// Of the target, and of the source.
+        places: (Place, Place),
     },
     Fill(Fill),
     Call(HostNode),
@@ -130,6 +132,15 @@ impl Node {
     }
 }
 
+/// What a copy to and from these places is called.
+fn copy_word((target, source): (Place, Place)) -> &'static str {
+    match (target, source) {
+        (Place::Device, Place::Host) => "upload",
+        (Place::Host, Place::Device) => "download",
+        _ => "copy",
+    }
+}
+
 impl Operation {
     /// What it is, in a word.
     pub(crate) fn kind(&self) -> &'static str {
@@ -150,8 +161,11 @@ impl Operation {
                 let ([gx, gy, gz], [bx, by, bz]) = (node.shape.grid, node.shape.block);
                 format!("{}\n{gx}x{gy}x{gz} blocks of {bx}x{by}x{bz}", node.kernel.name())
             }
-            Operation::Copy { rows, .. } if rows.height == 1 => format!("copy\n{} bytes", rows.width),
-            Operation::Copy { rows, .. } => format!("copy\n{} rows of {} bytes", rows.height, rows.width),
+            Operation::Copy { rows, places, .. } => {
+                let Rows { width, height, .. } = rows;
+                let count = if *height == 1 { String::new() } else { format!("{height} rows of ") };
+                format!("{}\n{count}{width} bytes", copy_word(*places))
+            }
             Operation::Fill(fill) => format!("fill\n{} bytes", fill.width * fill.height * fill.bytes),
             Operation::Call(_) => "host function".into(),
             Operation::Empty => "empty".into(),

@@ -51,6 +51,8 @@ pub(crate) struct Recorder {
     id: u64,
     device: DeviceBackend,
     thread: ThreadId,
+    /// Whether the graph takes memory that it was not given: an update does not.
+    adopts: bool,
     /// How many conditional nodes there are, in bodies as well.
     conditions: AtomicUsize,
     /// What nobody has taken yet, in the order of the buffers' numbers: the last ones.
@@ -84,6 +86,7 @@ struct BufferUses {
     memory: usize,
     start: Address,
     bytes: usize,
+    place: Place,
     may_write: bool,
     writer: Option<usize>,
     readers: Vec<usize>,
@@ -105,12 +108,21 @@ pub(crate) struct RecordedEvent {
 
 impl Recorder {
     pub(crate) fn new(device: DeviceBackend) -> Arc<Self> {
+        Recorder::of(device, true)
+    }
+
+    /// For one node, which uses what the graph holds already.
+    pub(crate) fn of_update(device: DeviceBackend) -> Arc<Self> {
+        Recorder::of(device, false)
+    }
+
+    fn of(device: DeviceBackend, adopts: bool) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(Some(State::default()));
         let thread = thread::current().id();
         let (conditions, adopted, staging) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
-        Arc::new(Recorder { id, device, thread, conditions, adopted, staging, state })
+        Arc::new(Recorder { id, device, thread, adopts, conditions, adopted, staging, state })
     }
 
     /// A number that no other graph has.
@@ -238,12 +250,21 @@ impl State {
         self.buffers.iter().position(|buffer| buffer.memory == address)
     }
 
+    /// Where the graph's memory at `address` is.
+    fn place_of(&self, address: *const u8) -> Place {
+        let has = |buffer: &&BufferUses| {
+            address.addr().checked_sub(buffer.start.0.addr()).is_some_and(|offset| offset < buffer.bytes)
+        };
+        self.buffers.iter().find(has).map_or(Place::Device, |buffer| buffer.place)
+    }
+
     /// Admits it here and, under the same number, in all that this is inside of.
     fn admit(&mut self, memory: &Memory, may_write: bool) {
         self.buffers.push(BufferUses {
             memory: from_ref(memory).addr(),
             start: Address(memory.pointer()),
             bytes: memory.bytes(),
+            place: memory.place(),
             may_write,
             writer: None,
             readers: Vec::new(),
@@ -391,6 +412,12 @@ impl RecordingStream {
         device: &Device,
         stage: impl FnOnce(&Stream) -> Result<Memory>,
     ) -> Result<Arc<Memory>> {
+        if !self.recorder.adopts {
+            return Err(not_recordable(
+                "a new value of the host's in an update",
+                "the graph keeps those that it was recorded with; record the kernel with a buffer of the graph, and write that between launches",
+            ));
+        }
         self.with(|state| {
             let mut staging = self.recorder.staging.lock().unwrap_or_else(PoisonError::into_inner);
             let stream = match staging.take() {
@@ -506,7 +533,7 @@ impl RecordingStream {
         self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, attributes, params })).map(drop)
     }
 
-    /// Copies rows within the device.
+    /// Copies rows between buffers of the graph.
     pub(crate) fn copy_rows(
         &self,
         target: *mut u8,
@@ -517,8 +544,9 @@ impl RecordingStream {
         if places != (Place::Device, Place::Device) {
             return Err(host_memory("a copy from or to the host"));
         }
+        let places = self.with(|state| Ok((state.place_of(target), state.place_of(source))))?;
         let (target, source) = (Address(target), Address(source.cast_mut()));
-        self.add(Operation::Copy { target, source, rows }).map(drop)
+        self.add(Operation::Copy { target, source, rows, places }).map(drop)
     }
 
     pub(crate) fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
@@ -592,7 +620,10 @@ pub(crate) fn waiting(operation: &'static str) -> crate::error::Error {
 
 #[cold]
 pub(crate) fn host_memory(operation: &'static str) -> crate::error::Error {
-    not_recordable(operation, "memory of the host may be gone or changed when the graph is launched")
+    not_recordable(
+        operation,
+        "memory of the host may be gone or changed when the graph is launched; give the graph page-locked memory by `capture.keep_pinned`, and copy from or to that",
+    )
 }
 
 #[cold]

@@ -144,7 +144,7 @@ impl<'b> ExecutableGraph<'b> {
         &self,
         work: impl for<'scope> FnOnce(&'scope GraphUpdate<'scope, 'b>) -> Result<()>,
     ) -> Result<Vec<Node>> {
-        let recorder = Recorder::new(self.device().backend());
+        let recorder = Recorder::of_update(self.device().backend());
         for slot in self.slots.iter() {
             recorder.admit(slot.memory(), slot.may_write())?;
         }

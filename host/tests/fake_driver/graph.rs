@@ -62,6 +62,22 @@ fn kernel(params: *const KernelParams) -> Work {
     launch(params.function, params.shape, params.params)
 }
 
+/// The address that a copy uses: of the host (1), whose page-locked memory it must be, or of the device (2).
+fn place(kind: usize, host: usize, device: usize) -> usize {
+    // The types are 32-bit numbers, followed by padding.
+    match kind as u32 {
+        1 => {
+            assert!(with(|state| state.is_page_locked(host)), "a graph copies with page-locked memory");
+            host
+        }
+        2 => {
+            assert!(!with(|state| state.is_page_locked(device)), "memory of the host, as if it were the device's");
+            device
+        }
+        kind => panic!("memory of type {kind}"),
+    }
+}
+
 /// `CUDA_MEMSET_NODE_PARAMS`.
 #[repr(C)]
 struct FillParams {
@@ -104,11 +120,10 @@ graph_calls! {
         Ok(())
     }
     fn cuGraphAddMemcpyNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 25], _context: usize) {
-        let [0, 0, 0, 0, from, 0, source, 0, 0, source_pitch, _, 0, 0, 0, 0, to, 0, target, 0, 0, target_pitch, _, width, height, 1] = (unsafe { *params }) else {
+        let [0, 0, 0, 0, from, host_source, source, 0, 0, source_pitch, _, 0, 0, 0, 0, to, host_target, target, 0, 0, target_pitch, _, width, height, 1] = (unsafe { *params }) else {
             panic!("no copy of rows");
         };
-        // The types are 32-bit numbers, followed by padding.
-        assert_eq!([from as u32, to as u32], [2, 2], "within the device");
+        let [source, target] = [place(from, host_source, source), place(to, host_target, target)];
         let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
         unsafe { add(graph, node, after, count, Some(work)) };
         Ok(())

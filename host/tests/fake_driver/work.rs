@@ -135,6 +135,11 @@ impl State {
         0x1000 + self.next
     }
 
+    /// Whether `address` lies in page-locked memory of the host.
+    pub(crate) fn is_page_locked(&self, address: usize) -> bool {
+        self.pinned.iter().any(|(start, (bytes, _))| (*start..start + bytes).contains(&address))
+    }
+
     pub(crate) fn push(&mut self, stream: *mut c_void, work: Work) {
         let stream = stream as usize;
         if stream == LEGACY {

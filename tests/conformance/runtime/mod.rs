@@ -9,6 +9,7 @@ mod graphs;
 mod host_memory;
 mod legacy;
 mod peers;
+mod pinned_graphs;
 mod pitched;
 mod recording;
 mod soak;
@@ -33,6 +34,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     events::CASES,
     graphs::CASES,
     recording::CASES,
+    pinned_graphs::CASES,
     host_memory::CASES,
     buffers::CASES,
     pitched::CASES,

@@ -95,7 +95,7 @@ unsafe fn run_operation(device: &CpuDevice, operation: &Operation, failure: &Fai
         // SAFETY: passed on.
         Operation::Kernel(node) => unsafe { run_kernel(node, device, failure) },
         // SAFETY: passed on; source and target do not overlap.
-        Operation::Copy { target, source, rows } => unsafe {
+        Operation::Copy { target, source, rows, .. } => unsafe {
             memory::copy_rows(target.0, source.0, *rows);
         },
         // SAFETY: passed on.

@@ -22,7 +22,7 @@ use crate::graph::{
     Address, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
 };
 use crate::kernel::Kernel;
-use crate::pitched::Rows;
+use crate::pitched::{Place, Rows};
 use crate::writers::Effect;
 
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
@@ -203,8 +203,8 @@ impl Target<'_> {
         let after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
         match &*node.operation {
             Operation::Kernel(kernel) => self.add_kernel(kernel, &after),
-            Operation::Copy { target, source, rows } => {
-                let params = copy_params(target.0, source.0, *rows);
+            Operation::Copy { target, source, rows, places } => {
+                let params = copy_params(target.0, source.0, *rows, *places);
                 self.add_with("cuGraphAddMemcpyNode", &after, |added, graph, after, count| {
                     // SAFETY: all are valid for the call; memory is used by launches only.
                     unsafe {
@@ -373,14 +373,15 @@ fn kernel_params(node: &KernelNode) -> CUDA_KERNEL_NODE_PARAMS {
     }
 }
 
-fn copy_params(target: *mut u8, source: *const u8, rows: Rows) -> CUDA_MEMCPY3D {
+/// The driver reads the host's or the device's address, by the type of memory.
+fn copy_params(target: *mut u8, source: *const u8, rows: Rows, places: (Place, Place)) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
         srcXInBytes: 0,
         srcY: 0,
         srcZ: 0,
         srcLOD: 0,
-        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
-        srcHost: null(),
+        srcMemoryType: memory_type(places.1),
+        srcHost: source.cast(),
         srcDevice: address(source),
         srcArray: null_mut(),
         reserved0: null_mut(),
@@ -390,8 +391,8 @@ fn copy_params(target: *mut u8, source: *const u8, rows: Rows) -> CUDA_MEMCPY3D 
         dstY: 0,
         dstZ: 0,
         dstLOD: 0,
-        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
-        dstHost: null_mut(),
+        dstMemoryType: memory_type(places.0),
+        dstHost: target.cast(),
         dstDevice: address(target),
         dstArray: null_mut(),
         reserved1: null_mut(),
@@ -400,6 +401,13 @@ fn copy_params(target: *mut u8, source: *const u8, rows: Rows) -> CUDA_MEMCPY3D 
         WidthInBytes: rows.width,
         Height: rows.height,
         Depth: 1,
+    }
+}
+
+fn memory_type(place: Place) -> CUmemorytype {
+    match place {
+        Place::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
+        Place::Device => CUmemorytype::CU_MEMORYTYPE_DEVICE,
     }
 }
 
