@@ -8,6 +8,7 @@
 mod announcing;
 mod buffer;
 mod capture;
+mod child;
 mod condition;
 mod error;
 mod executable;
@@ -25,7 +26,9 @@ pub use capture::Capture;
 pub use condition::GraphBody;
 pub use error::GraphError;
 pub use executable::ExecutableGraph;
-pub(crate) use node::{Address, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
+pub(crate) use node::{
+    Address, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat, host_nodes,
+};
 pub(crate) use recorder::{
     RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, other_stream, waiting,
 };

@@ -26,6 +26,7 @@ apart! {
     memory_that_is_written_anew_is_good_again_but_not_if_only_a_part_is
     managed_memory_that_failed_work_wrote_cannot_be_read
     what_a_graph_writes_after_a_failure_in_it_is_no_result
+    a_failure_in_a_child_is_told_of_its_buffers_and_the_stream
     page_locked_memory_of_a_graph_that_failed_work_wrote_cannot_be_read
     who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_is_not
     a_failure_is_told_once_by_its_stream_and_once_by_the_device
@@ -172,6 +173,24 @@ fn what_a_graph_writes_after_a_failure_in_it_is_no_result(device: &Device) -> Ou
     other.fill_into(0, graph.view_mut(y)?)?;
     graph.launch(&stream)?;
     expect("of another launch", stream.download(graph.view(y)?)?, vec![1; 4])
+}
+
+fn a_failure_in_a_child_is_told_of_its_buffers_and_the_stream(device: &Device) -> Outcome {
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let x = stream.upload(&[1, 2, 3, 13])?;
+    let (child, x) = stream.capture(|capture| {
+        let mut x = capture.keep(x)?;
+        work::unlucky(capture, Grid::cover(4), &mut x)?;
+        Ok(x.key())
+    })?;
+    let (graph, ()) = stream.capture(|capture| capture.child_graph(child).map(drop))?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    failed("what the child wrote", other.download(graph.view(x)?))?;
+    failed("the stream", stream.synchronize())?;
+    stream.fill_into(1, graph.view_mut(x)?)?;
+    graph.launch(&stream)?;
+    expect("of another launch", stream.download(graph.view(x)?)?, vec![1; 4])
 }
 
 fn page_locked_memory_of_a_graph_that_failed_work_wrote_cannot_be_read(device: &Device) -> Outcome {

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use ferrogrid_device::DeviceCopy;
 
 use super::error::GraphError;
+use super::slot::Slots;
 use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -126,6 +127,17 @@ impl<T: DeviceCopy> GraphKey<T> {
     /// The buffer's number, if it is of graph `id`.
     pub(super) fn of(self, id: u64) -> Result<usize> {
         if self.graph == id { Ok(self.slot) } else { Err(GraphError::OtherGraph { what: "buffer" }.into()) }
+    }
+
+    /// The buffer's number among `slots`, if it is of a child of the graph that has them.
+    pub(super) fn of_child(self, slots: &Slots<'_>) -> Result<usize> {
+        let number = slots.of_child(self.graph, self.slot);
+        number.ok_or_else(|| GraphError::OtherGraph { what: "buffer" }.into())
+    }
+
+    /// The buffer's number among `slots`, which are those of graph `id`.
+    pub(super) fn among(self, id: u64, slots: &Slots<'_>) -> Result<usize> {
+        self.of(id).or_else(|_| self.of_child(slots))
     }
 
     /// The elements in `memory`, which is that of the buffer with this key, to read.

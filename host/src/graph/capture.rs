@@ -10,6 +10,7 @@ use std::sync::Arc;
 use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphBuffer, GraphKey, PinnedKey};
+use super::error::GraphError;
 use super::node::{Address, HostNode, Operation};
 use super::recorder::{Recorder, RecordingStream};
 use super::slot::{Slot, Slots};
@@ -68,6 +69,8 @@ pub struct Capture<'scope, 'b> {
     origin: Arc<StreamInner>,
     recorder: Arc<Recorder>,
     slots: RefCell<Slots<'b>>,
+    /// The buffers of child graphs that have been handed out.
+    taken: RefCell<Vec<usize>>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
@@ -164,7 +167,14 @@ impl<'b> Capture<'_, 'b> {
         let recorder = Recorder::new(device.backend());
         let stream = Stream::new(device, StreamBackend::Recording(recorder.stream(Vec::new())?));
         let origin = origin.inner().clone();
-        Ok(Capture { stream, origin, recorder, slots: RefCell::default(), scope: PhantomData })
+        Ok(Capture {
+            stream,
+            origin,
+            recorder,
+            slots: RefCell::default(),
+            taken: RefCell::default(),
+            scope: PhantomData,
+        })
     }
 
     /// The graph, once nothing is recorded any more.
@@ -306,10 +316,39 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     ) -> Result<(&'scope Memory, GraphKey<T>)> {
         let slot = Slot::kept(memory);
         self.admit(slot.memory(), true)?;
+        let memory = self.memory_of(&slot);
+        Ok((memory, self.push(slot, len)))
+    }
+
+    /// The memory of `slot`, which is this recording's, or about to be.
+    fn memory_of(&'scope self, slot: &Slot<'b>) -> &'scope Memory {
         // SAFETY: the slot's memory stays where it is until the slot is dropped with the graph, and `self`,
         // which has the slot until the graph gets it, is borrowed for `'scope`.
-        let memory: &'scope Memory = unsafe { &*std::ptr::from_ref(slot.memory()) };
-        Ok((memory, self.push(slot, len)))
+        unsafe { &*std::ptr::from_ref(slot.memory()) }
+    }
+
+    /// The buffer whose number `find` tells, handed out for the first time.
+    pub(super) fn take_buffer(
+        &'scope self,
+        find: impl FnOnce(&Slots<'b>) -> Result<usize>,
+    ) -> Result<(usize, &'scope Memory)> {
+        let slots = self.slots.borrow();
+        let number = find(&slots)?;
+        let memory = self.memory_of(slots.writable(number)?);
+        if self.taken.borrow().contains(&number) {
+            return Err(GraphError::BufferTaken { buffer: number }.into());
+        }
+        self.taken.borrow_mut().push(number);
+        Ok((number, memory))
+    }
+
+    /// Takes over the buffers of the graph `id`, which becomes a child; their numbers here.
+    pub(super) fn take_over(&self, id: u64, slots: Slots<'b>) -> Result<Vec<usize>> {
+        // Nothing is taken over where nothing can be added.
+        self.recorder.count()?;
+        self.take_adopted();
+        let enter = |slot: &Slot<'b>| self.recorder.admit_again(slot.memory(), slot.may_be_written());
+        self.slots.borrow_mut().take_over(id, slots, enter)
     }
 
     /// Calls `work` with a further stream of the recording, whose first node comes after the nodes `after`
@@ -414,12 +453,12 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         self.recorder.id()
     }
 
-    fn line(&self, after: &[GraphNode]) -> Result<RecordingStream> {
+    pub(super) fn line(&self, after: &[GraphNode]) -> Result<RecordingStream> {
         let after: Result<Vec<usize>> = after.iter().map(|node| node.of(self.recorder.id())).collect();
         self.recorder.stream(after?)
     }
 
-    fn name(&self, index: usize) -> GraphNode {
+    pub(super) fn name(&self, index: usize) -> GraphNode {
         GraphNode { graph: self.recorder.id(), index }
     }
 

@@ -107,8 +107,8 @@ pub enum GraphError {
         /// What differs.
         reason: Box<str>,
     },
-    /// Conditional nodes are nested too deep.
-    #[error("conditional nodes of a graph can be nested {limit} deep, and this one would be deeper")]
+    /// Conditional nodes, or child graphs, are nested too deep.
+    #[error("conditional nodes and child graphs can be nested {limit} deep, and this one would be deeper")]
     TooDeep {
         /// The most levels.
         limit: usize,

@@ -8,7 +8,7 @@ use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphKey, PinnedKey};
 use super::error::GraphError;
-use super::node::{Node, Operation};
+use super::node::{Node, Operation, host_nodes};
 use super::slot::Slots;
 use super::{Graph, GraphNode, not_recordable};
 use crate::backend::GraphBackend;
@@ -126,7 +126,7 @@ impl<'b> ExecutableGraph<'b> {
     /// # Errors
     /// [`GraphError::OtherGraph`] if the key is of another graph.
     pub fn view<T: DeviceCopy>(&self, key: GraphKey<T>) -> Result<DeviceView<'_, T>> {
-        Ok(key.view(self.slots.get(key.of(self.id)?).memory()))
+        Ok(key.view(self.slots.get(key.among(self.id, &self.slots)?).memory()))
     }
 
     /// A buffer of the graph, to write between launches of the graph.
@@ -134,7 +134,7 @@ impl<'b> ExecutableGraph<'b> {
     /// # Errors
     /// [`GraphError::OtherGraph`] if the key is of another graph.
     pub fn view_mut<T: DeviceCopy>(&mut self, key: GraphKey<T>) -> Result<DeviceViewMut<'_, T>> {
-        Ok(key.view_mut(self.slots.writable(key.of(self.id)?)?.memory()))
+        Ok(key.view_mut(self.slots.writable(key.among(self.id, &self.slots)?)?.memory()))
     }
 
     /// Page-locked memory of the graph, for the host to read. Waits for the launches that write it, and for no others.
@@ -262,8 +262,7 @@ impl Replay {
     /// Drops `nodes` once the last launch has run, since that may still call their functions. All earlier
     /// launches come before it.
     fn let_go(&self, nodes: Vec<Node>) {
-        let calls = nodes.iter().any(|node| matches!(*node.operation, Operation::Call(_)));
-        let Some(last) = self.last.as_ref().filter(|_| calls) else { return };
+        let Some(last) = self.last.as_ref().filter(|_| host_nodes(&nodes).next().is_some()) else { return };
         match last.tail() {
             Ok(event) => retire(event, Box::new(nodes)),
             // Nothing tells when they have run.

@@ -34,6 +34,8 @@ pub(crate) enum Operation {
     Call(HostNode),
     Empty,
     Conditional(ConditionalNode),
+    /// The nodes of a child graph.
+    Child(Vec<Node>),
 }
 
 /// Nodes that run once or again and again, as long as a word in device memory is not 0.
@@ -132,6 +134,14 @@ impl Node {
     }
 }
 
+/// The functions of the host among `nodes`, those of child graphs as well.
+pub(crate) fn host_nodes<'a>(nodes: &'a [Node]) -> Box<dyn Iterator<Item = &'a HostNode> + 'a> {
+    Box::new(nodes.iter().flat_map(|node| match &*node.operation {
+        Operation::Call(call) => Box::new(std::iter::once(call)),
+        other => host_nodes(other.body()),
+    }))
+}
+
 /// What a copy to and from these places is called.
 fn copy_word((target, source): (Place, Place)) -> &'static str {
     match (target, source) {
@@ -151,6 +161,7 @@ impl Operation {
             Operation::Call(_) => "host function",
             Operation::Empty => "empty node",
             Operation::Conditional(_) => "conditional node",
+            Operation::Child(_) => "child graph",
         }
     }
 
@@ -170,6 +181,7 @@ impl Operation {
             Operation::Call(_) => "host function".into(),
             Operation::Empty => "empty".into(),
             Operation::Conditional(node) => format!("{}\n{} nodes", node.repeat.word(), node.body.len()),
+            Operation::Child(nodes) => format!("child graph\n{} nodes", nodes.len()),
         }
     }
 
@@ -184,6 +196,7 @@ impl Operation {
     pub(crate) fn body(&self) -> &[Node] {
         match self {
             Operation::Conditional(node) => &node.body,
+            Operation::Child(nodes) => nodes,
             _ => &[],
         }
     }

@@ -36,8 +36,8 @@ const PARAMETER_ALIGNMENT: usize = 16;
 /// The most words in the value of a fill: each becomes a node.
 const MANY_WORDS: usize = 16;
 
-/// How deep conditional nodes are nested at most: to run and to drop them takes stack for each level.
-const MANY_LEVELS: usize = 32;
+/// How deep conditional nodes, and child graphs, are nested at most: to run and to drop them takes stack for each level.
+pub(super) const MANY_LEVELS: usize = 32;
 
 /// A buffer that nobody has given the graph, but that a node uses.
 pub(crate) enum Adopted {
@@ -150,6 +150,17 @@ impl Recorder {
         self.with(GRAPH, |state| {
             state.admit(memory, may_write);
             Ok(())
+        })
+    }
+
+    /// Lets nodes use `memory` of a child graph; its number, and whether it was not known before.
+    pub(crate) fn admit_again(&self, memory: &Memory, may_write: bool) -> Result<(usize, bool)> {
+        self.with(GRAPH, |state| {
+            let known = state.find(memory);
+            if known.is_none() {
+                state.admit(memory, may_write);
+            }
+            Ok((known.unwrap_or(state.buffers.len() - 1), known.is_none()))
         })
     }
 
@@ -369,6 +380,15 @@ impl RecordingStream {
         self.with(|state| {
             state.announced[self.line].extend(strongest(uses));
             Ok((state.add(self.line, Operation::Conditional(node)), result))
+        })
+    }
+
+    /// Adds a node that is a graph of `nodes`; its number.
+    pub(crate) fn add_child(&self, nodes: Vec<Node>) -> Result<usize> {
+        let uses = nodes.iter().flat_map(|node| node.uses.iter().copied()).collect();
+        self.with(|state| {
+            state.announced[self.line].extend(strongest(uses));
+            Ok(state.add(self.line, Operation::Child(nodes)))
         })
     }
 

@@ -20,7 +20,8 @@ struct Graph {
 struct Node {
     handle: usize,
     after: Vec<usize>,
-    work: Option<Work>,
+    /// Several of a child graph, one of most others.
+    work: Vec<Work>,
     enabled: bool,
 }
 
@@ -36,7 +37,7 @@ fn insert(graph: Graph) -> usize {
     id
 }
 
-unsafe fn add(graph: usize, node: *mut usize, after: *const usize, count: usize, work: Option<Work>) {
+unsafe fn add(graph: usize, node: *mut usize, after: *const usize, count: usize, work: Vec<Work>) {
     let handle = with(|state| state.id());
     let after =
         if count == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(after, count) }.to_vec() };
@@ -116,7 +117,7 @@ graph_calls! {
         Ok(())
     }
     fn cuGraphAddKernelNode_v2(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const KernelParams) {
-        unsafe { add(graph, node, after, count, Some(kernel(params))) };
+        unsafe { add(graph, node, after, count, vec![kernel(params)]) };
         Ok(())
     }
     fn cuGraphAddMemcpyNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 25], _context: usize) {
@@ -125,24 +126,29 @@ graph_calls! {
         };
         let [source, target] = [place(from, host_source, source), place(to, host_target, target)];
         let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
-        unsafe { add(graph, node, after, count, Some(work)) };
+        unsafe { add(graph, node, after, count, vec![work]) };
         Ok(())
     }
     fn cuGraphAddMemsetNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const FillParams, _context: usize) {
         let fill = unsafe { &*params };
         let pattern = fill.value.to_ne_bytes()[..fill.bytes as usize].to_vec();
         let work = Work::FillRows { target: fill.target, pattern, width: fill.width, height: fill.height, pitch: fill.pitch };
-        unsafe { add(graph, node, after, count, Some(work)) };
+        unsafe { add(graph, node, after, count, vec![work]) };
         Ok(())
     }
     fn cuGraphAddHostNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 2]) {
         // Leaked: the driver copies them, too.
         let data = Box::into_raw(Box::new(unsafe { *params })) as usize;
-        unsafe { add(graph, node, after, count, Some(Work::Call { function: call as Callback, data })) };
+        unsafe { add(graph, node, after, count, vec![Work::Call { function: call as Callback, data }]) };
         Ok(())
     }
     fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) {
-        unsafe { add(graph, node, after, count, None) };
+        unsafe { add(graph, node, after, count, Vec::new()) };
+        Ok(())
+    }
+    fn cuGraphAddChildGraphNode(node: *mut usize, graph: usize, after: *const usize, count: usize, child: usize) {
+        let works = graphs(|graphs| graphs[&child].nodes.iter().flat_map(|node| node.work.clone()).collect());
+        unsafe { add(graph, node, after, count, works) };
         Ok(())
     }
     fn cuGraphKernelNodeSetAttribute(_node: usize, attribute: u32, value: *const [i32; 3]) {
@@ -157,7 +163,7 @@ graph_calls! {
     }
     fn cuGraphExecKernelNodeSetParams_v2(instance: usize, node: usize, params: *const KernelParams) {
         let work = kernel(params);
-        with_node(instance, node, |node| node.work = Some(work));
+        with_node(instance, node, |node| node.work = vec![work]);
         Ok(())
     }
     fn cuGraphNodeSetEnabled(instance: usize, node: usize, enabled: u32) {
@@ -170,7 +176,7 @@ graph_calls! {
     }
     fn cuGraphExecUpdate_v2(instance: usize, graph: usize, _result: Pointer) {
         graphs(|graphs| {
-            let works: Vec<Option<Work>> = graphs[&graph].nodes.iter().map(|node| node.work.clone()).collect();
+            let works: Vec<Vec<Work>> = graphs[&graph].nodes.iter().map(|node| node.work.clone()).collect();
             let nodes = &mut graphs.get_mut(&instance).unwrap().nodes;
             assert_eq!(nodes.len(), works.len());
             nodes.iter_mut().zip(works).for_each(|(node, work)| node.work = work);
@@ -189,10 +195,11 @@ graph_calls! {
         let mut calls = false;
         with(|state| state.launching.insert(stream as usize));
         for node in nodes.into_iter().filter(|node| node.enabled) {
-            let Some(work) = node.work else { continue };
-            calls |= matches!(work, Work::Call { .. });
-            with(|state| state.push(stream, work));
-            std::thread::yield_now();
+            for work in node.work {
+                calls |= matches!(work, Work::Call { .. });
+                with(|state| state.push(stream, work));
+                std::thread::yield_now();
+            }
         }
         with(|state| state.launching.remove(&(stream as usize)));
         if calls {

@@ -4,6 +4,7 @@
 
 mod awaiting;
 mod buffers;
+mod child_graphs;
 mod events;
 mod graphs;
 mod host_memory;
@@ -35,6 +36,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     graphs::CASES,
     recording::CASES,
     pinned_graphs::CASES,
+    child_graphs::CASES,
     host_memory::CASES,
     buffers::CASES,
     pitched::CASES,

@@ -104,6 +104,12 @@ unsafe fn run_operation(device: &CpuDevice, operation: &Operation, failure: &Fai
         Operation::Empty => {}
         // SAFETY: passed on.
         Operation::Conditional(node) => unsafe { run_conditional(node, device, failure) },
+        Operation::Child(nodes) => {
+            for node in nodes {
+                // SAFETY: passed on.
+                unsafe { run_operation(device, &node.operation, failure) };
+            }
+        }
     }
 }
 

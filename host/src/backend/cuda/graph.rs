@@ -19,7 +19,7 @@ use super::stream::CudaStream;
 use crate::backend::host_fn;
 use crate::error::Result;
 use crate::graph::{
-    Address, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
+    Address, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat, host_nodes,
 };
 use crate::kernel::Kernel;
 use crate::pitched::{Place, Rows};
@@ -80,11 +80,7 @@ impl CudaGraph {
         nodes: &[Node],
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
-        for node in nodes {
-            if let Operation::Call(call) = &*node.operation {
-                call.report_to(stream.watch().failure().clone());
-            }
-        }
+        host_nodes(nodes).for_each(|call| call.report_to(stream.watch().failure().clone()));
         stream.bind()?;
         let launching = stream.begin_launch(self.may_panic);
         let without_waits = stream.without_waits();
@@ -238,6 +234,16 @@ impl Target<'_> {
                 })
             }
             Operation::Conditional(node) => self.add_conditional(node, &after),
+            Operation::Child(nodes) => {
+                // Cloned by the call. There are no conditional nodes in it, so it keeps nothing.
+                let child = Template::new(self.device, nodes, self.kept)?;
+                self.add_with("cuGraphAddChildGraphNode", &after, |added, graph, after, count| {
+                    // SAFETY: all are valid for the call, and the child is live.
+                    Ok(unsafe {
+                        self.device.driver().graph_add_child(added, graph, after, count, child.graph.0)
+                    })
+                })
+            }
         }
     }
 
@@ -323,7 +329,7 @@ fn may_panic(nodes: &[Node]) -> bool {
     nodes.iter().any(|node| match &*node.operation {
         Operation::Kernel(kernel) => kernel.prepared.may_panic,
         Operation::Conditional(node) => node.repeat == Repeat::While || may_panic(&node.body),
-        _ => false,
+        other => may_panic(other.body()),
     })
 }
 
