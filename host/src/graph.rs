@@ -11,6 +11,7 @@ mod capture;
 mod child;
 mod condition;
 mod error;
+mod event_node;
 mod executable;
 mod node;
 mod picture;
@@ -26,9 +27,7 @@ pub use capture::Capture;
 pub use condition::GraphBody;
 pub use error::GraphError;
 pub use executable::ExecutableGraph;
-pub(crate) use node::{
-    Address, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat, host_nodes,
-};
+pub(crate) use node::{Address, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
 pub(crate) use recorder::{
     RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, other_stream, waiting,
 };

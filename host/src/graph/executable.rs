@@ -8,7 +8,7 @@ use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphKey, PinnedKey};
 use super::error::GraphError;
-use super::node::{Node, Operation, host_nodes};
+use super::node::{Node, Operation};
 use super::slot::Slots;
 use super::{Graph, GraphNode, not_recordable};
 use crate::backend::GraphBackend;
@@ -259,10 +259,12 @@ impl Replay {
         self.let_go(old);
     }
 
-    /// Drops `nodes` once the last launch has run, since that may still call their functions. All earlier
+    /// Drops `nodes` once the last launch has run, since that may still use their functions and events. All earlier
     /// launches come before it.
     fn let_go(&self, nodes: Vec<Node>) {
-        let Some(last) = self.last.as_ref().filter(|_| host_nodes(&nodes).next().is_some()) else { return };
+        let mut is_used = false;
+        nodes.iter().for_each(|node| node.operation.visit(&mut |operation| is_used |= operation.is_kept()));
+        let Some(last) = self.last.as_ref().filter(|_| is_used) else { return };
         match last.tail() {
             Ok(event) => retire(event, Box::new(nodes)),
             // Nothing tells when they have run.

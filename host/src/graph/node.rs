@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::{CopiedParams, Failure, Prepared};
+use crate::event::Event;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::launch_attributes::LaunchAttributes;
@@ -34,6 +35,10 @@ pub(crate) enum Operation {
     Call(HostNode),
     Empty,
     Conditional(ConditionalNode),
+    /// Records the event at each launch.
+    Record(Arc<Event>),
+    /// Waits at each launch for what the event was recorded for before.
+    Wait(Arc<Event>),
     /// The nodes of a child graph.
     Child(Vec<Node>),
 }
@@ -134,14 +139,6 @@ impl Node {
     }
 }
 
-/// The functions of the host among `nodes`, those of child graphs as well.
-pub(crate) fn host_nodes<'a>(nodes: &'a [Node]) -> Box<dyn Iterator<Item = &'a HostNode> + 'a> {
-    Box::new(nodes.iter().flat_map(|node| match &*node.operation {
-        Operation::Call(call) => Box::new(std::iter::once(call)),
-        other => host_nodes(other.body()),
-    }))
-}
-
 /// What a copy to and from these places is called.
 fn copy_word((target, source): (Place, Place)) -> &'static str {
     match (target, source) {
@@ -161,6 +158,8 @@ impl Operation {
             Operation::Call(_) => "host function",
             Operation::Empty => "empty node",
             Operation::Conditional(_) => "conditional node",
+            Operation::Record(_) => "event record",
+            Operation::Wait(_) => "event wait",
             Operation::Child(_) => "child graph",
         }
     }
@@ -181,8 +180,20 @@ impl Operation {
             Operation::Call(_) => "host function".into(),
             Operation::Empty => "empty".into(),
             Operation::Conditional(node) => format!("{}\n{} nodes", node.repeat.word(), node.body.len()),
+            Operation::Record(_) | Operation::Wait(_) => self.kind().into(),
             Operation::Child(nodes) => format!("child graph\n{} nodes", nodes.len()),
         }
+    }
+
+    /// Whether a launch uses something of it that the driver does not copy.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self, Operation::Call(_) | Operation::Record(_) | Operation::Wait(_))
+    }
+
+    /// Calls `visit` with it and with all that is inside it, in the order in which the CPU device runs them.
+    pub(crate) fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Operation)) {
+        visit(self);
+        self.body().iter().for_each(|node| node.operation.visit(visit));
     }
 
     pub(crate) fn kernel(&self) -> Option<&KernelNode> {

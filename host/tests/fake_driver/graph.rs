@@ -146,6 +146,14 @@ graph_calls! {
         unsafe { add(graph, node, after, count, Vec::new()) };
         Ok(())
     }
+    fn cuGraphAddEventRecordNode(node: *mut usize, graph: usize, after: *const usize, count: usize, event: usize) {
+        unsafe { add(graph, node, after, count, vec![Work::Record { event, version: 0 }]) };
+        Ok(())
+    }
+    fn cuGraphAddEventWaitNode(node: *mut usize, graph: usize, after: *const usize, count: usize, event: usize) {
+        unsafe { add(graph, node, after, count, vec![Work::Wait { event, version: 0 }]) };
+        Ok(())
+    }
     fn cuGraphAddChildGraphNode(node: *mut usize, graph: usize, after: *const usize, count: usize, child: usize) {
         let works = graphs(|graphs| graphs[&child].nodes.iter().flat_map(|node| node.work.clone()).collect());
         unsafe { add(graph, node, after, count, works) };
@@ -195,7 +203,8 @@ graph_calls! {
         let mut calls = false;
         with(|state| state.launching.insert(stream as usize));
         for node in nodes.into_iter().filter(|node| node.enabled) {
-            for work in node.work {
+            for mut work in node.work {
+                with(|state| state.stamp(&mut work));
                 calls |= matches!(work, Work::Call { .. });
                 with(|state| state.push(stream, work));
                 std::thread::yield_now();

@@ -6,6 +6,7 @@ mod awaiting;
 mod buffers;
 mod child_graphs;
 mod events;
+mod graph_events;
 mod graphs;
 mod host_memory;
 mod legacy;
@@ -37,6 +38,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     recording::CASES,
     pinned_graphs::CASES,
     child_graphs::CASES,
+    graph_events::CASES,
     host_memory::CASES,
     buffers::CASES,
     pitched::CASES,

@@ -10,7 +10,7 @@ use std::thread;
 use super::device::{CpuDevice, DeviceUse};
 use super::event::{CpuEvent, CpuMark};
 use super::execute::{Launch, check_resources};
-use super::graph::{self, Step};
+use super::graph::{self, Failures, Marks, Step};
 use super::legacy::{self, Role};
 use super::memory;
 use super::spin;
@@ -76,7 +76,7 @@ enum Operation {
     },
     Call(HostFn),
     /// A graph, and its end.
-    Replay(Arc<[Step]>, Flow, CpuMark),
+    Replay(Arc<[Step]>, Marks, Flow, CpuMark),
     Reach(CpuMark),
     /// The last one.
     End(CpuMark),
@@ -267,9 +267,9 @@ impl CpuStream {
     ///
     /// # Safety
     /// The memory of its nodes is ordered here for their uses.
-    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>, flow: Flow) -> Result<CpuMark> {
+    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>, marks: Marks, flow: Flow) -> Result<CpuMark> {
         let end = CpuMark::new();
-        self.push(Operation::Replay(steps, flow, end.clone()))?;
+        self.push(Operation::Replay(steps, marks, flow, end.clone()))?;
         Ok(end)
     }
 
@@ -406,10 +406,12 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
             Operation::CopyRows { target, source, rows } => unsafe {
                 memory::copy_rows(target.0, source.0, rows);
             },
-            Operation::Replay(steps, flow, end) => {
+            Operation::Replay(steps, mut marks, flow, end) => {
                 let of_graph = Failure::default();
                 // SAFETY: as above, for the memory of all nodes.
-                unsafe { graph::run(device, &steps, &of_graph) };
+                unsafe {
+                    graph::run(device, &steps, &mut marks, Failures { own: &of_graph, stream: failure })
+                };
                 graph::let_go(steps, &of_graph);
                 end.reach(&of_graph);
                 let faults = of_graph.pending();

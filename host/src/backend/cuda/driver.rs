@@ -198,6 +198,8 @@ driver_calls! {
     graph_add_call = cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS);
     graph_add_empty = cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize);
     graph_add_child = cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, child: CUgraph);
+    graph_add_record = cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent);
+    graph_add_wait = cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent);
     graph_set_attribute = cuGraphKernelNodeSetAttribute(node: CUgraphNode, attribute: c_uint, value: *const CUlaunchAttributeValue);
     graph_instantiate = cuGraphInstantiateWithFlags(instance: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
     graph_instance_destroy = cuGraphExecDestroy(instance: CUgraphExec);

@@ -7,19 +7,21 @@ use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUfunction,
-    CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUevent,
+    CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
 };
 
 use super::attributes::AttributeList;
 use super::condition::{self, ConditionalParams, SetterArguments};
 use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
+use super::event::CudaEvent;
 use super::stream::CudaStream;
 use crate::backend::host_fn;
 use crate::error::Result;
+use crate::event::Event;
 use crate::graph::{
-    Address, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat, host_nodes,
+    Address, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
 };
 use crate::kernel::Kernel;
 use crate::pitched::{Place, Rows};
@@ -80,7 +82,12 @@ impl CudaGraph {
         nodes: &[Node],
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
-        host_nodes(nodes).for_each(|call| call.report_to(stream.watch().failure().clone()));
+        let failure = stream.watch().failure();
+        visit(nodes, |operation| {
+            if let Operation::Call(call) = operation {
+                call.report_to(failure.clone());
+            }
+        });
         stream.bind()?;
         let launching = stream.begin_launch(self.may_panic);
         let without_waits = stream.without_waits();
@@ -88,6 +95,11 @@ impl CudaGraph {
         let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
         drop(without_waits);
         self.device.check(code, "cuGraphLaunch", "")?;
+        visit(nodes, |operation| {
+            if let Operation::Record(event) = operation {
+                note_recorded(event);
+            }
+        });
         stream.name_writers(effects, launching);
         self.launches.iter().for_each(|(kernel, site)| stream.watch().recent().note(kernel, site));
         Ok(())
@@ -234,6 +246,20 @@ impl Target<'_> {
                 })
             }
             Operation::Conditional(node) => self.add_conditional(node, &after),
+            Operation::Record(event) => {
+                self.add_with("cuGraphAddEventRecordNode", &after, |added, graph, after, count| {
+                    let raw = raw_event(event);
+                    // SAFETY: all are valid for the call; the event is kept until the last launch has run.
+                    Ok(unsafe { self.device.driver().graph_add_record(added, graph, after, count, raw) })
+                })
+            }
+            Operation::Wait(event) => {
+                self.add_with("cuGraphAddEventWaitNode", &after, |added, graph, after, count| {
+                    let raw = raw_event(event);
+                    // SAFETY: as above.
+                    Ok(unsafe { self.device.driver().graph_add_wait(added, graph, after, count, raw) })
+                })
+            }
             Operation::Child(nodes) => {
                 // Cloned by the call. There are no conditional nodes in it, so it keeps nothing.
                 let child = Template::new(self.device, nodes, self.kept)?;
@@ -321,6 +347,20 @@ impl Drop for Template {
             let _ = unsafe { self.device.driver().graph_destroy(self.graph.0) };
         }
     }
+}
+
+/// Calls `work` with all operations of a graph, those inside of others as well.
+fn visit(nodes: &[Node], mut work: impl FnMut(&Operation)) {
+    nodes.iter().for_each(|node| node.operation.visit(&mut work));
+}
+
+/// The driver's event; an event node's is one of the graph's device.
+fn raw_event(event: &Event) -> CUevent {
+    event.cuda().map_or(null_mut(), CudaEvent::raw)
+}
+
+fn note_recorded(event: &Event) {
+    event.cuda().into_iter().for_each(CudaEvent::note_recorded);
 }
 
 /// Whether a panic may keep the graph from doing all of its work: one of its kernels, or one elsewhere on the device,
