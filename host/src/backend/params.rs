@@ -47,6 +47,11 @@ impl CopiedParams {
         CopiedParams { values, layout, addresses }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
     pub(crate) fn as_ptr(&self) -> *const *const c_void {
         self.addresses.as_ptr()
     }

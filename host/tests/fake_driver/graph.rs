@@ -154,6 +154,12 @@ graph_calls! {
         unsafe { add(graph, node, after, count, vec![Work::Wait { event, version: 0 }]) };
         Ok(())
     }
+    fn cuGraphDebugDotPrint(graph: usize, path: *const std::ffi::c_char, flags: u32) {
+        let path = unsafe { std::ffi::CStr::from_ptr(path) }.to_str().unwrap();
+        let nodes = graphs(|graphs| graphs[&graph].nodes.len());
+        std::fs::write(path, format!("digraph dot {{ nodes={nodes} flags={flags} }}")).unwrap();
+        Ok(())
+    }
     fn cuGraphAddChildGraphNode(node: *mut usize, graph: usize, after: *const usize, count: usize, child: usize) {
         let works = graphs(|graphs| graphs[&child].nodes.iter().flat_map(|node| node.work.clone()).collect());
         unsafe { add(graph, node, after, count, works) };

@@ -17,6 +17,7 @@ mod recording;
 mod soak;
 mod streams;
 pub(crate) mod stress;
+mod values;
 
 use std::fmt;
 use std::sync::mpsc::{Sender, channel};
@@ -49,7 +50,7 @@ pub(crate) const CASES: &[&[Case]] = &[
 ];
 
 /// What needs a device whose streams run by themselves.
-pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES, recording::LIVE_CASES];
+pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES, recording::LIVE_CASES, values::LIVE_CASES];
 
 /// Set to 1 where every launch and copy waits for its end, as under compute-sanitizer's initcheck. A case that
 /// holds a stream would then wait for itself.

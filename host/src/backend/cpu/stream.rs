@@ -23,6 +23,7 @@ use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::pitched::Rows;
+use crate::stream_value::ValueCondition;
 use crate::writers::Flow;
 
 /// A stream of the CPU device. Dropping it leaves the queue to be run to its end.
@@ -73,6 +74,15 @@ enum Operation {
         pointer: Address,
         bytes: usize,
         account: Arc<Account>,
+    },
+    WriteValue {
+        target: Address,
+        value: u64,
+        is_wide: bool,
+    },
+    WaitValue {
+        source: Address,
+        condition: ValueCondition,
     },
     Call(HostFn),
     /// A graph, and its end.
@@ -249,6 +259,18 @@ impl CpuStream {
     }
 
     /// # Safety
+    /// As for `Stream::write_value`.
+    pub(crate) unsafe fn write_value(&self, target: *mut u8, value: u64, is_wide: bool) -> Result<()> {
+        self.push(Operation::WriteValue { target: Address(target), value, is_wide })
+    }
+
+    /// # Safety
+    /// As for `Stream::wait_value`.
+    pub(crate) unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()> {
+        self.push(Operation::WaitValue { source: Address(source.cast_mut()), condition })
+    }
+
+    /// # Safety
     /// As for `StreamInner::launch`.
     pub(crate) unsafe fn launch(
         &self,
@@ -418,6 +440,14 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
                 faults.iter().for_each(|fault| failure.note_shared(fault));
                 flow.end(faults.into_iter().next(), failure);
             }
+            // SAFETY: as above.
+            Operation::WriteValue { target, value, is_wide } => unsafe {
+                memory::write_value(target.0, value, is_wide);
+            },
+            // SAFETY: as above.
+            Operation::WaitValue { source, condition } => unsafe {
+                memory::wait_value(source.0, condition);
+            },
             Operation::Call(function) => {
                 if let Some(error) = host_fn::run(function) {
                     failure.note(error);

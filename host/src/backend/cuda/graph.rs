@@ -52,9 +52,9 @@ pub(crate) struct CudaGraph {
 }
 
 /// A graph as the driver has it, and its nodes in the order of recording.
-struct Template {
+pub(super) struct Template {
     device: &'static CudaDevice,
-    graph: Handle<CUgraph>,
+    pub(super) graph: Handle<CUgraph>,
     nodes: Vec<Handle<CUgraphNode>>,
 }
 
@@ -185,7 +185,7 @@ struct Target<'a> {
 }
 
 impl Template {
-    fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address) -> Result<Self> {
+    pub(super) fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address) -> Result<Self> {
         device.bind()?;
         let mut graph = null_mut();
         // SAFETY: `graph` is valid for the call.
