@@ -7,7 +7,6 @@ use crate::access::Access;
 use crate::buffer::DeviceBuffer;
 use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
-use crate::graph::GraphBuffer;
 use crate::ipc::IpcBuffer;
 use crate::managed::ManagedBuffer;
 use crate::pinned::{PinnedBuffer, PinnedSlice};
@@ -290,7 +289,6 @@ by_view!(
     [] IpcBuffer<T>,
     [] PinnedBuffer<T>,
     ['b] PinnedSlice<'b, T>,
-    ['b] GraphBuffer<'b, T>,
 );
 
 impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a DeviceBuffer<T> {

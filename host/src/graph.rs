@@ -8,8 +8,11 @@
 mod announcing;
 mod buffer;
 mod capture;
+mod child;
 mod condition;
+mod dot;
 mod error;
+mod event_node;
 mod executable;
 mod node;
 mod picture;
@@ -21,9 +24,10 @@ mod update;
 use std::fmt;
 
 pub(crate) use announcing::Announcing;
-pub use buffer::{GraphBuffer, GraphKey};
+pub use buffer::{GraphBuffer, GraphKey, PinnedKey};
 pub use capture::Capture;
 pub use condition::GraphBody;
+pub use dot::DotOptions;
 pub use error::GraphError;
 pub use executable::ExecutableGraph;
 pub(crate) use node::{Address, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};

@@ -4,6 +4,12 @@
 //! The buffer is the launch's own. Whatever happens in between, it is freed in the order of the stream, so a
 //! launch that returns early, or is refused, leaves nothing behind. What comes back is waited for, so the
 //! slice is not used after the launch function returns.
+//!
+//! A recording runs nothing, so what an [`In`] holds is copied to a buffer that the graph then owns; what would have to
+//! come back is refused.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
 
 use bytemuck::Zeroable;
 use ferrogrid_device::atomic::{AtomicValue, Scope};
@@ -14,6 +20,8 @@ use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutp
 use crate::atomic_view::DeviceAtomicView;
 use crate::buffer::DeviceBuffer;
 use crate::error::Result;
+use crate::graph::not_recordable;
+use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -23,6 +31,9 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// It is copied to a buffer of the launch's own before the launch, which waits for the copy but not for the
 /// kernel. Where several launches read the same data, [`Stream::upload`] it once instead.
+///
+/// While a [graph](crate::Graph) is recorded, the graph gets a copy of the slice as it is then, and each launch of the
+/// graph reads that copy.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -84,7 +95,9 @@ pub struct In<'a, T>(pub &'a [T]);
 /// that it does not write are 0 afterwards, never what the memory held before; [`InOut`] lets them keep their
 /// values. If the launch gives an error, the slice holds what it held, or what the kernel left.
 ///
-/// For a kernel of rank 2 or 3 see [`Out::into_2d`] and [`Out::into_3d`].
+/// For a kernel of rank 2 or 3 see [`Out::into_2d`] and [`Out::into_3d`]. A recording refuses it
+/// ([`GraphError::NotRecordable`](crate::GraphError::NotRecordable)): launches of the graph would write the slice long
+/// after. Launch with the page-locked memory of [`Capture::keep_pinned`](crate::Capture::keep_pinned) there.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -157,7 +170,7 @@ pub struct Out<'a, T>(pub &'a mut [T]);
 /// It is copied to a buffer of the launch's own; the launch waits for the kernel, and then copies all elements
 /// back. If the launch gives an error, the slice holds what it held, or what the kernel left.
 ///
-/// For a kernel of rank 2 or 3 see [`InOut::into_2d`] and [`InOut::into_3d`].
+/// For a kernel of rank 2 or 3 see [`InOut::into_2d`] and [`InOut::into_3d`]. A recording refuses it, as [`Out`].
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -282,8 +295,41 @@ impl<'a, T> In<'a, T> {
 /// An [`In`] on its device.
 #[doc(hidden)]
 pub struct StagedIn<T: DeviceCopy, const R: usize> {
-    buffer: DeviceBuffer<T>,
+    buffer: Uploaded<T>,
     extent: [usize; R],
+}
+
+/// What has been uploaded: for this launch only, or for a node of a graph, which owns it as well.
+struct Uploaded<T> {
+    memory: Arc<Memory>,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+impl<T: DeviceCopy> Uploaded<T> {
+    fn new(data: &[T], stream: &Stream) -> Result<Self> {
+        let upload = |stream: &Stream| Ok(stream.upload(data)?.into_memory());
+        let memory = match stream.inner().recording() {
+            None => Arc::new(upload(stream)?),
+            Some(recording) => recording.keep(stream.device(), upload)?,
+        };
+        Ok(Uploaded { memory, len: data.len(), elements: PhantomData })
+    }
+
+    fn view(&self) -> DeviceView<'_, T> {
+        DeviceView::whole(self.memory.pointer().cast(), self.len, &self.memory)
+    }
+}
+
+/// The error of a slice that a launch of a graph would have to write.
+fn check_not_recorded(stream: &Stream, operation: &'static str) -> Result<()> {
+    if stream.inner().recording().is_none() {
+        return Ok(());
+    }
+    Err(not_recordable(
+        operation,
+        "launches of the graph would write the slice, which is borrowed for this call only; launch with page-locked memory of `capture.keep_pinned`",
+    ))
 }
 
 /// An [`Out`] or [`InOut`] on its device.
@@ -310,7 +356,7 @@ impl<T: DeviceCopy> Sealed for StagedAtomic<'_, T> {}
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
-        Access::new(self.buffer.memory(), Use::Read)
+        Access::new(&self.buffer.memory, Use::Read)
     }
 
     fn finish(self, _: &Stream) -> Result<()> {
@@ -362,8 +408,7 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T> for In<'a, T> {
     type Staged = StagedIn<T, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let buffer = stream.upload(self.0)?;
-        Ok(StagedIn { extent: [buffer.len()], buffer })
+        Ok(StagedIn { extent: [self.0.len()], buffer: Uploaded::new(self.0, stream)? })
     }
 }
 
@@ -373,7 +418,7 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T, 2> for Shaped<In<'a, T>, 2> {
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
         let StagedIn { buffer, .. } = self.slice.stage(stream)?;
         let [width, height] = self.extent;
-        buffer.view_2d(width, height)?;
+        buffer.view().into_2d(width, height)?;
         Ok(StagedIn { buffer, extent: self.extent })
     }
 }
@@ -398,6 +443,7 @@ impl<'a, T: DeviceCopy + Zeroable> LaunchOutput<'a, T> for Out<'a, T> {
     type Staged = StagedOut<'a, T, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        check_not_recorded(stream, "`Out`")?;
         Ok(StagedOut::of(stream.zeros(self.0.len())?, self.0))
     }
 }
@@ -406,6 +452,7 @@ impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for InOut<'a, T> {
     type Staged = StagedOut<'a, T, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        check_not_recorded(stream, "`InOut`")?;
         Ok(StagedOut::of(stream.upload(self.0)?, self.0))
     }
 }

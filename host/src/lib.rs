@@ -95,6 +95,7 @@ mod stream;
 mod stream_kinds;
 mod stream_options;
 mod stream_order;
+mod stream_value;
 mod sync;
 mod timing;
 mod toolkit;
@@ -122,7 +123,8 @@ pub use foreign::{
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
 pub use graph::{
-    Capture, ExecutableGraph, Graph, GraphBody, GraphBuffer, GraphError, GraphKey, GraphNode, GraphUpdate,
+    Capture, DotOptions, ExecutableGraph, Graph, GraphBody, GraphBuffer, GraphError, GraphKey, GraphNode,
+    GraphUpdate, PinnedKey,
 };
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use host_slice::{In, InOut, Out, Shaped};
@@ -145,6 +147,7 @@ pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use scope::StreamScope;
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
+pub use stream_value::{StreamValue, WaitValue};
 pub use timing::Timing;
 pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary};
 pub use transfer::Transfer;

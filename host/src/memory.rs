@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::graph::not_recordable;
 use crate::memory_pool::MemoryPool;
 use crate::order::{Order, OrderedStream, Use};
+use crate::pitched::Place;
 use crate::retired::retire;
 use crate::stream::StreamInner;
 use crate::writers::Writers;
@@ -57,6 +58,9 @@ enum Origin {
     Foreign(Option<Box<dyn Send>>),
     /// Page-locked memory of the host.
     Host(HostMemory),
+    /// Page-locked memory that a graph has, under one address for the host and the device; its owner is dropped as that of
+    /// foreign memory.
+    Pinned(Option<Box<dyn Send>>),
 }
 
 /// Page-locked memory as the host sees it.
@@ -132,6 +136,19 @@ impl Memory {
         Ok(Memory { writers, bytes, pointer, order, device, origin })
     }
 
+    /// Page-locked memory of the host, which the stream's device uses under the same address.
+    ///
+    /// # Safety
+    /// `pointer` leads to `bytes` of memory that the device can use, until `owner` is dropped; nothing uses them yet.
+    pub(crate) unsafe fn pinned(
+        stream: &Arc<StreamInner>,
+        pointer: *mut u8,
+        bytes: usize,
+        owner: Box<dyn Send>,
+    ) -> Self {
+        Memory::new(stream, pointer, bytes, Origin::Pinned(Some(owner)))
+    }
+
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
         // A recording must hear of each use.
         let order = match stream.recording() {
@@ -190,6 +207,11 @@ impl Memory {
 
     pub(crate) fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Where it is, as its device sees it.
+    pub(crate) fn place(&self) -> Place {
+        if matches!(self.origin, Origin::Pinned(_)) { Place::Host } else { Place::Device }
     }
 
     /// Makes what `stream` is about to be given wait for what it must come after.
@@ -296,9 +318,10 @@ impl Drop for Memory {
             },
             // SAFETY: as above, from `allocate_managed`.
             (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
-            (Origin::Foreign(owner) | Origin::Host(HostMemory { owner, .. }), ended) => {
-                release(owner.take(), ended);
-            }
+            (
+                Origin::Foreign(owner) | Origin::Pinned(owner) | Origin::Host(HostMemory { owner, .. }),
+                ended,
+            ) => release(owner.take(), ended),
             (_, Err(_)) => {}
         }
     }

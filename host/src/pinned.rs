@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, RangeBounds};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
@@ -14,8 +15,9 @@ use crate::backend::{DeviceBackend, cpu};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::mapped::Mapped;
-use crate::memory::{ALIGNMENT, Contents};
+use crate::memory::{ALIGNMENT, Contents, Memory};
 use crate::retired;
+use crate::stream::StreamInner;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// `len` elements of type `T` in page-locked memory of the host: a slice that devices can read and write
@@ -429,6 +431,35 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
 
     pub(crate) fn mapped(&self) -> &Mapped<T> {
         &self.mapped
+    }
+
+    /// The same memory as what graphs of `stream`'s device use, in its order. Waits for devices that use it in place.
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`] if the device cannot use it, [`Error::Unsupported`] if it can under another address only;
+    /// the failure of a kernel that was to write it.
+    pub(crate) fn into_memory(mut self, stream: &Arc<StreamInner>) -> Result<Memory> {
+        let device = stream.device();
+        if device.is_cuda() && !self.device.is_cuda() {
+            let (buffer, stream) = (self.device.to_string().into(), device.to_string().into());
+            return Err(Error::DeviceMismatch { buffer, stream });
+        }
+        let elements = self.mapped.write()?;
+        let (start, bytes) = (elements.as_mut_ptr().cast(), size_of_val(elements));
+        if let DeviceBackend::Cuda(cuda) = device.backend()
+            && bytes > 0
+            // SAFETY: it is page-locked.
+            && unsafe { cuda.mapped_address(start)? } != Some(start)
+        {
+            return Err(Error::Unsupported {
+                operation: "page-locked memory as a part of a graph",
+                device: device.to_string().into(),
+                reason: "the device has it under another address than the host, as it has write-combined memory",
+            });
+        }
+        // SAFETY: it is page-locked for all GPUs, and the device uses it under the host's address. Nobody uses it now, and
+        // the owner is all that could reach it, out of reach from here on.
+        Ok(unsafe { Memory::pinned(stream, start, bytes, Box::new(self)) })
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ferrogrid_host::{
     Advice, Device, Error, EventOptions, ExecutableGraph, Location, PinnedBuffer, PoolOptions, Result,
-    Stream, StreamOptions,
+    Stream, StreamOptions, WaitValue,
 };
 use scenario::{count, run};
 
@@ -40,6 +40,7 @@ const SCENARIOS: &[Scenario] = &[
     ("no_pools", no_pools),
     ("failed_device", failed_device),
     ("refused_callback", refused_callback),
+    ("values", values),
 ];
 
 #[test]
@@ -578,5 +579,39 @@ fn refused_callback() -> Result<()> {
     assert!(matches!(&error, Error::Driver { code: 304, .. }), "{error}");
     assert!(stream.is_complete()?);
     assert_eq!(stream.download(&ones)?, [1; 100]);
+    Ok(())
+}
+
+#[test]
+fn values_are_written_and_waited_for_by_the_driver() {
+    let calls = run("values", "");
+    let waits: Vec<&str> = calls.iter().filter_map(|line| line.strip_prefix("waits for ")).collect();
+    let expected = [
+        "7 of 32 bits, kind 0",
+        "8 of 64 bits, kind 1",
+        "9 of 32 bits, kind 2",
+        "10 of 64 bits, kind 3",
+        "11 of 32 bits, kind 3",
+    ];
+    assert_eq!(waits, expected);
+}
+
+fn values() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (mut short, mut long) = (stream.zeros::<u32>(3)?, stream.zeros::<u64>(3)?);
+    let (narrow, wide) = (short.as_device_ptr_mut().add(1), long.as_device_ptr_mut().add(1));
+    // SAFETY: the numbers are there until the stream has run, and it alone uses them.
+    unsafe {
+        stream.write_value(narrow, u32::MAX)?;
+        stream.write_value(wide, 1 << 40)?;
+        stream.wait_value(narrow.cast_const(), WaitValue::GreaterOrEqual(7))?;
+        stream.wait_value(wide.cast_const(), WaitValue::Equal(8))?;
+        stream.wait_value(narrow.cast_const(), WaitValue::And(9))?;
+        stream.wait_value(wide.cast_const(), WaitValue::Nor(10))?;
+        let refused = stream.wait_value(narrow.cast_const(), WaitValue::Nor(11)).unwrap_err();
+        assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+    }
+    assert_eq!(stream.download(&short)?, [0, u32::MAX, 0]);
+    assert_eq!(stream.download(&long)?, [0, 1 << 40, 0]);
     Ok(())
 }

@@ -5,6 +5,8 @@ mod kernels;
 #[cfg(target_os = "linux")]
 mod scenario;
 
+#[cfg(target_os = "linux")]
+use ferrogrid_host::DotOptions;
 use ferrogrid_host::{Device, Error, Graph, GraphError, GraphKey, GraphNode, Grid, Result, Stream};
 use kernels::saxpy;
 
@@ -140,7 +142,56 @@ fn scenario() {
         ("graphs", all),
         ("no_conditions", no_conditions),
         ("refused_update", refused_update),
+        ("pictures", pictures),
+        ("no_picture", no_picture),
     ]);
+}
+
+#[cfg(target_os = "linux")]
+fn one_fill(stream: &Stream) -> Result<Graph<'static>> {
+    let data = stream.zeros::<u32>(8)?;
+    stream.capture(|capture| capture.fill_into(5, &mut capture.keep(data)?)).map(|(graph, ())| graph)
+}
+
+/// The files of pictures that this process has left.
+#[cfg(target_os = "linux")]
+fn pictures_left() -> usize {
+    let name = format!("ferrogrid-{}-", std::process::id());
+    let files = std::fs::read_dir(std::env::temp_dir()).unwrap();
+    files.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with(&name)).count()
+}
+
+#[cfg(target_os = "linux")]
+fn pictures() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let graph = one_fill(&stream)?;
+    let flags =
+        |options| graph.to_dot_with(options).map(|text| text.replace("digraph dot { nodes=1 flags=", ""));
+    assert_eq!(flags(DotOptions::new())?, "0 }");
+    assert_eq!(flags(DotOptions::new().verbose())?, "1 }");
+    assert_eq!(flags(DotOptions::new().params())?, "32892 }");
+    assert_eq!(flags(DotOptions::new().attributes().handles())?, "1536 }");
+    assert!(graph.to_dot().contains("n0 [label"), "ours");
+    assert_eq!(pictures_left(), 0);
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn no_picture() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let error = one_fill(&stream)?.to_dot_with(DotOptions::new()).unwrap_err();
+    assert!(matches!(error, Error::Driver { operation: "cuGraphDebugDotPrint", .. }), "{error}");
+    assert_eq!(pictures_left(), 0);
+    Ok(())
+}
+
+/// The driver writes it to a file, of which nothing stays.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_picture_of_a_graph_is_the_drivers() {
+    let calls = scenario::run("pictures", "");
+    assert_eq!(scenario::count(&calls, "cuGraphCreate"), scenario::count(&calls, "cuGraphDestroy"));
+    scenario::run("no_picture", "fail=cuGraphDebugDotPrint:1");
 }
 
 #[cfg(target_os = "linux")]

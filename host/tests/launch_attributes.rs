@@ -236,12 +236,22 @@ fn foreign_refusals() -> Result<()> {
         elsewhere.launch(capture, Grid::cover(LENGTH), (1.0, x, &mut y))
     });
     assert!(matches!(other_device, Err(Error::Foreign(_))), "{other_device:?}");
-    let host = [1.0_f32; LENGTH];
+    let mut host = [1.0_f32; LENGTH];
     let of_the_host = stream.capture(|capture| {
-        let mut y = capture.write(&mut y)?;
-        kernel.launch(capture, Grid::cover(LENGTH), (1.0, ferrogrid_host::In(&host), &mut y))
+        let x = capture.read(&x)?;
+        kernel.launch(capture, Grid::cover(LENGTH), (1.0, x, ferrogrid_host::InOut(&mut host)))
     });
     assert!(matches!(of_the_host, Err(Error::Graph(GraphError::NotRecordable { .. }))), "{of_the_host:?}");
+    let (graph, y_key) = stream.capture(|capture| {
+        let mut y = capture.write(&mut y)?;
+        kernel.launch(capture, Grid::cover(LENGTH), (1.0, ferrogrid_host::In(&host), &mut y))?;
+        Ok(y.key())
+    })?;
+    host.fill(7.0);
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    assert_eq!(stream.download(graph.view(y_key)?)?, [1.0; LENGTH], "the graph has a copy");
+    drop(graph);
     let (empty, ()) = stream.capture(|capture| {
         let (x, mut y) = (capture.read(&x)?, capture.write(&mut y)?);
         kernel.launch(capture, Grid::cover(0), (1.0, x, &mut y))

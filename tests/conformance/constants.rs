@@ -17,6 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_barrier_may_depend_on_a_constant", a_barrier_may_depend_on_a_constant),
     ("graphs_set_and_read_constants", graphs_set_and_read_constants),
     ("graphs_keep_the_values_that_they_set_constants_to", graphs_keep_the_values_that_they_set_constants_to),
+    ("children_read_constants_that_their_parent_sets", children_read_constants_that_their_parent_sets),
     ("bodies_of_graphs_set_constants", bodies_of_graphs_set_constants),
     ("bodies_of_graphs_read_constants", bodies_of_graphs_read_constants),
     ("threads_set_constants_and_launch", threads_set_constants_and_launch),
@@ -142,6 +143,35 @@ fn graphs_set_and_read_constants(device: &Device) -> Outcome {
     WEIGHTS.set(&other, &AT_FIRST)?;
     expect("before", stream.download(&before)?, AT_FIRST.repeat(2))?;
     expect("after", stream.download(&after)?, vec![40.0; 10])
+}
+
+fn children_read_constants_that_their_parent_sets(device: &Device) -> Outcome {
+    let _alone = alone();
+    let stream = device.new_stream()?;
+    WEIGHTS.set(&stream, &AT_FIRST)?;
+    let reading = || {
+        let y = stream.zeros::<f32>(10)?;
+        stream.capture(|capture| {
+            let mut y = capture.keep(y)?;
+            constants::weights(capture, Grid::cover(10), &mut y)?;
+            Ok(y.key())
+        })
+    };
+    let ((first, before), (second, after)) = (reading()?, reading()?);
+    let (graph, nodes) = stream.capture(|capture| {
+        let first = capture.child_node(&[], first)?;
+        let set = capture.node(&[], |line| WEIGHTS.set(line, &[7.0; 5]))?;
+        Ok([first, set, capture.child_node(&[], second)?])
+    })?;
+    // Ordered by the constant alone.
+    expect("set", graph.dependencies(nodes[1])?, vec![nodes[0]])?;
+    expect("the second child", graph.dependencies(nodes[2])?, vec![nodes[1]])?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    expect("before", stream.download(graph.view(before)?)?, AT_FIRST.repeat(2))?;
+    expect("after", stream.download(graph.view(after)?)?, vec![7.0; 10])?;
+    drop(graph);
+    Ok(WEIGHTS.set(&stream, &AT_FIRST)?)
 }
 
 fn graphs_keep_the_values_that_they_set_constants_to(device: &Device) -> Outcome {

@@ -1,7 +1,7 @@
 //! Graphs of typed launches. What needs no kernel is in `runtime/graphs.rs`.
 
 use ferrogrid::prelude::*;
-use ferrogrid::{Device, Error, GraphError};
+use ferrogrid::{Device, DotOptions, Error, GraphError};
 
 use super::kernels::elementwise;
 use super::{Case, Outcome, expect, expect_error, names};
@@ -18,6 +18,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a_body_runs_while_its_condition_holds", a_body_runs_while_its_condition_holds),
     ("loops_in_loops_run_as_often_as_they_say", loops_in_loops_run_as_often_as_they_say),
     ("what_a_body_cannot_hold_is_refused", what_a_body_cannot_hold_is_refused),
+    ("a_picture_tells_what_it_is_asked_for", a_picture_tells_what_it_is_asked_for),
+    ("kernels_use_page_locked_memory_of_a_graph", kernels_use_page_locked_memory_of_a_graph),
 ];
 
 const LENGTH: usize = 100_000;
@@ -230,4 +232,65 @@ fn what_a_body_cannot_hold_is_refused(device: &Device) -> Outcome {
 #[track_caller]
 fn is_graph_error(what: &str, found: ferrogrid::Result<()>, expected: GraphError) {
     assert_eq!(found, Err(Error::Graph(expected)), "{what}");
+}
+
+fn a_picture_tells_what_it_is_asked_for(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (data, host) = (stream.zeros::<u32>(LENGTH)?, device.pinned_zeros::<u32>(LENGTH)?);
+    let from = format!("from {:p}, pitch 400000", data.as_device_ptr().as_raw());
+    let to = format!("to {:p}, pitch 400000", host.as_ptr());
+    let (graph, ()) = stream.capture(|capture| {
+        let (mut data, mut host) = (capture.keep(data)?, capture.keep_pinned(host)?);
+        capture.fill_into(0x1234_5678, &mut data)?;
+        elementwise::increment(capture, Grid::cover(LENGTH).with_priority(0), &mut data)?;
+        capture.copy(&data, &mut host)?;
+        capture.launch_host_func(|| ()).map(drop)
+    })?;
+    let plain = graph.to_dot_with(DotOptions::new())?;
+    let options = [
+        ("parameters", DotOptions::new().params()),
+        ("attributes", DotOptions::new().attributes()),
+        ("handles", DotOptions::new().handles()),
+        ("all", DotOptions::new().verbose()),
+    ];
+    for (what, options) in options {
+        let text = graph.to_dot_with(options)?;
+        expect("a graph", text.starts_with("digraph"), true)?;
+        expect(what, text.len() > plain.len(), true)?;
+    }
+    if device.is_cuda() {
+        return Ok(()); // The words are the driver's.
+    }
+    expect("what is not asked for", plain == graph.to_dot(), true)?;
+    let params = graph.to_dot_with(DotOptions::new().params())?;
+    names(
+        &params,
+        &["value 0x12345678 of 4 bytes", "2 parameters", "width 400000, height 1", "function 0x", &from, &to],
+    )?;
+    expect("no attributes", params.contains("priority"), false)?;
+    names(&graph.to_dot_with(DotOptions::new().attributes())?, &["cooperative false", "priority 0"])?;
+    let handles = graph.to_dot_with(DotOptions::new().handles())?;
+    expect("handles", handles.matches("handle 0x").count(), 4)?;
+    let all = graph.to_dot_with(DotOptions::new().verbose())?;
+    names(&all, &["handle 0x", "priority 0", "value 0x12345678"])
+}
+
+fn kernels_use_page_locked_memory_of_a_graph(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (allocated, registered) = (device.pinned_zeros::<u32>(LENGTH)?, device.pin(vec![0_u32; LENGTH])?);
+    let (graph, (first, second)) = stream.capture(|capture| {
+        let (mut first, mut second) = (capture.keep_pinned(allocated)?, capture.keep_pinned(registered)?);
+        elementwise::increment(capture, Grid::cover(LENGTH), &mut first)?;
+        elementwise::copy(capture, Grid::cover(LENGTH), &first, &mut second)?;
+        capture.fill_into(9, second.view_mut().slice(..1)?)?;
+        Ok((first.key(), second.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for round in 1..5 {
+        graph.launch(&stream)?;
+        let (first, second) = (graph.pinned(first)?, graph.pinned(second)?);
+        expect("in place", first.iter().all(|&value| value == round), true)?;
+        expect("a copy", second[0] == 9 && second[1..].iter().all(|&value| value == round), true)?;
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@ use ferrogrid::{GraphError, In, InOut, Out};
 
 use super::atomic_kernels::contended;
 use super::kernels::{elementwise, ranks};
+use super::stride_kernels::planes;
 use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -17,7 +18,9 @@ pub(crate) const CASES: &[Case] = &[
     ("slices_of_the_host_count_atomically", slices_of_the_host_count_atomically),
     ("empty_slices_of_the_host_are_allowed", empty_slices_of_the_host_are_allowed),
     ("a_refused_launch_leaves_slices_alone", a_refused_launch_leaves_slices_alone),
-    ("a_graph_takes_no_slices_of_the_host", a_graph_takes_no_slices_of_the_host),
+    ("a_graph_keeps_what_an_in_held", a_graph_keeps_what_an_in_held),
+    ("a_graph_takes_no_slices_that_it_would_write", a_graph_takes_no_slices_that_it_would_write),
+    ("an_update_takes_no_slices_of_the_host", an_update_takes_no_slices_of_the_host),
     ("the_buffers_of_slices_are_freed", the_buffers_of_slices_are_freed),
 ];
 
@@ -129,15 +132,60 @@ fn a_refused_launch_leaves_slices_alone(device: &Device) -> Outcome {
     expect("an `InOut`", data, [5; 4])
 }
 
-fn a_graph_takes_no_slices_of_the_host(device: &Device) -> Outcome {
+fn a_graph_keeps_what_an_in_held(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    let mut data = [5_u32; 4];
+    let (y, z) = (stream.zeros::<u32>(1000)?, stream.zeros::<u32>(2)?);
+    let mut input = vec![5_u32; 1000];
+    let (graph, (y, z)) = stream.capture(|capture| {
+        let (mut y, mut z) = (capture.keep(y)?, capture.keep(z)?);
+        elementwise::copy(capture, Grid::cover(1000), In(&input), &mut y)?;
+        let plane = In(&[1, 2, 3, 4, 5, 6]).into_2d(3, 2);
+        planes::sums_of_rows(capture, Grid::cover(2), plane, &mut z)?;
+        Ok((y.key(), z.key()))
+    })?;
+    input.fill(6);
+    drop(input);
+    let mut graph = graph.instantiate()?;
+    for _ in 0..3 {
+        stream.fill_into(0, graph.view_mut(y)?)?;
+        graph.launch(&stream)?;
+        expect("y", stream.download(graph.view(y)?)?, vec![5; 1000])?;
+        expect("z", stream.download(graph.view(z)?)?, vec![6, 15])?;
+    }
+    Ok(())
+}
+
+fn a_graph_takes_no_slices_that_it_would_write(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (mut data, input) = ([5_u32; 4], [7_u32; 4]);
+    let refused = |error: &Error| matches!(error, Error::Graph(GraphError::NotRecordable { .. }));
     let recorded =
         stream.capture(|capture| elementwise::increment(capture, Grid::cover(4), InOut(&mut data)));
-    let refused = |error: &Error| matches!(error, Error::Graph(GraphError::NotRecordable { .. }));
-    let text = expect_error("a recording", recorded.map(drop), refused)?;
-    names(&text, &["give the buffer to the graph"])?;
+    let text = expect_error("InOut", recorded.map(drop), refused)?;
+    names(&text, &["`InOut`", "capture.keep_pinned"])?;
+    let recorded =
+        stream.capture(|capture| elementwise::copy(capture, Grid::cover(4), In(&input), Out(&mut data)));
+    let text = expect_error("Out", recorded.map(drop), refused)?;
+    names(&text, &["`Out`", "capture.keep_pinned"])?;
     expect("the slice", data, [5; 4])
+}
+
+fn an_update_takes_no_slices_of_the_host(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let y = stream.zeros::<u32>(4)?;
+    let (graph, (node, y)) = stream.capture(|capture| {
+        let mut y = capture.keep(y)?;
+        let copy = |line: &Stream| elementwise::copy(line, Grid::cover(4), In(&[1, 2, 3, 4]), &mut y);
+        Ok((capture.node(&[], copy)?, y.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    let updated = graph.update_kernel(node, |update| {
+        elementwise::copy(update, Grid::cover(4), In(&[5, 6, 7, 8]), &mut update.buffer(y)?)
+    });
+    let refused = |error: &Error| matches!(error, Error::Graph(GraphError::NotRecordable { .. }));
+    names(&expect_error("an update", updated, refused)?, &["in an update"])?;
+    graph.launch(&stream)?;
+    expect("as recorded", stream.download(graph.view(y)?)?, vec![1, 2, 3, 4])
 }
 
 fn the_buffers_of_slices_are_freed(device: &Device) -> Outcome {

@@ -26,6 +26,8 @@ apart! {
     memory_that_is_written_anew_is_good_again_but_not_if_only_a_part_is
     managed_memory_that_failed_work_wrote_cannot_be_read
     what_a_graph_writes_after_a_failure_in_it_is_no_result
+    a_failure_in_a_child_is_told_of_its_buffers_and_the_stream
+    page_locked_memory_of_a_graph_that_failed_work_wrote_cannot_be_read
     who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_is_not
     a_failure_is_told_once_by_its_stream_and_once_by_the_device
     failures_of_two_streams_at_once_are_told_to_both
@@ -172,6 +174,47 @@ fn what_a_graph_writes_after_a_failure_in_it_is_no_result(device: &Device) -> Ou
     other.fill_into(0, graph.view_mut(y)?)?;
     graph.launch(&stream)?;
     expect("of another launch", stream.download(graph.view(y)?)?, vec![1; 4])
+}
+
+fn a_failure_in_a_child_is_told_of_its_buffers_and_the_stream(device: &Device) -> Outcome {
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let x = stream.upload(&[1, 2, 3, 13])?;
+    let (child, x) = stream.capture(|capture| {
+        let mut x = capture.keep(x)?;
+        work::unlucky(capture, Grid::cover(4), &mut x)?;
+        Ok(x.key())
+    })?;
+    let (graph, ()) = stream.capture(|capture| capture.child_graph(child).map(drop))?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    failed("what the child wrote", other.download(graph.view(x)?))?;
+    failed("the stream", stream.synchronize())?;
+    stream.fill_into(1, graph.view_mut(x)?)?;
+    graph.launch(&stream)?;
+    expect("of another launch", stream.download(graph.view(x)?)?, vec![1; 4])
+}
+
+fn page_locked_memory_of_a_graph_that_failed_work_wrote_cannot_be_read(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let input = device.pinned_copy(&[1, 2, 3, 13, 5, 6, 7, 8])?;
+    let output = device.pinned_zeros::<u32>(LENGTH)?;
+    let (graph, (input, output)) = stream.capture(|capture| {
+        let (input, mut output) = (capture.keep_pinned(input)?, capture.keep_pinned(output)?);
+        let mut data = capture.keep(stream.zeros(LENGTH)?)?;
+        capture.copy(&input, &mut data)?;
+        work::unlucky(capture, Grid::cover(LENGTH), &mut data)?;
+        capture.copy(&data, &mut output)?;
+        Ok((input.key(), output.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    failed("what was downloaded", graph.pinned(output))?;
+    failed("the stream", stream.synchronize())?;
+    failed("the launch that used the input", graph.pinned_mut(input))?;
+    // It has been told, and so the input can be put right.
+    graph.pinned_mut(input)?[3] = 4;
+    graph.launch(&stream)?;
+    expect("of another launch", graph.pinned(output)?.len(), LENGTH)
 }
 
 fn who_waits_for_another_stream_is_told_of_its_failure_and_who_shares_a_buffer_is_not(

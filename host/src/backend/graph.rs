@@ -36,6 +36,19 @@ impl GraphBackend {
         matches!(self.as_raw(), (Some(_), None))
     }
 
+    /// The driver's own picture of `nodes`, if there is a driver; `kept` is as in `new`.
+    pub(crate) fn to_dot(
+        device: DeviceBackend,
+        nodes: &[Node],
+        kept: Address,
+        flags: u32,
+    ) -> Result<Option<String>> {
+        match device {
+            DeviceBackend::Cuda(device) => cuda::graph_to_dot(device, nodes, kept, flags).map(Some),
+            DeviceBackend::Cpu(_) => Ok(None),
+        }
+    }
+
     /// Enqueues all nodes on `stream`, which is of the same device.
     ///
     /// # Safety

@@ -228,7 +228,7 @@ in_memory!(input, LaunchInput:
     [T: DlpackElement] &'a ReadOnlyBuffer<T>,
     [T: DeviceCopy] DeviceView<'a, T>,
     [T: DeviceCopy] In<'a, T>,
-    ['g, T: DeviceCopy] &'a GraphBuffer<'g, T>,
+    ['g, T: DeviceCopy, K: Copy] &'a GraphBuffer<'g, T, K>,
 );
 in_memory!(output, LaunchOutput:
     [T: DeviceCopy] &'a mut DeviceBuffer<T>,
@@ -238,7 +238,7 @@ in_memory!(output, LaunchOutput:
     ['b, T: DeviceCopy] &'a mut PinnedSlice<'b, T>,
     [T: DeviceCopy + Zeroable] Out<'a, T>,
     [T: DeviceCopy] InOut<'a, T>,
-    ['g, T: DeviceCopy] &'a mut GraphBuffer<'g, T>,
+    ['g, T: DeviceCopy, K: Copy] &'a mut GraphBuffer<'g, T, K>,
 );
 
 impl<T: DeviceCopy, const R: usize> LaunchArgument for DeviceViewMut<'_, T, R> {

@@ -7,12 +7,15 @@ use std::marker::PhantomData;
 use ferrogrid_device::DeviceCopy;
 
 use super::error::GraphError;
+use super::slot::Slots;
+use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::error::Result;
 use crate::memory::Memory;
+use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
 
-/// A buffer of a graph while it is recorded or updated. Launches take `&buffer` and `&mut buffer`, as of a
-/// [`DeviceBuffer`](crate::DeviceBuffer).
+/// A buffer of a graph while it is recorded or updated. Launches and copies take `&buffer` and `&mut buffer`, as of a
+/// [`DeviceBuffer`](crate::DeviceBuffer). With a [`PinnedKey`] it is in page-locked memory of the host.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -32,9 +35,9 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// assert_eq!(stream.download(graph.view(key)?)?, [3, 4, 0, 0]);
 /// # Ok(()) }
 /// ```
-pub struct GraphBuffer<'scope, T> {
+pub struct GraphBuffer<'scope, T, K = GraphKey<T>> {
     view: DeviceViewMut<'scope, T>,
-    key: GraphKey<T>,
+    key: K,
 }
 
 /// Names a buffer of a graph, to look at it, or to use it in an update:
@@ -62,6 +65,52 @@ pub struct GraphKey<T> {
     elements: PhantomData<fn() -> T>,
 }
 
+/// Names page-locked memory of a graph, for the host to read and write between launches:
+/// [`ExecutableGraph::pinned`](crate::ExecutableGraph::pinned) and
+/// [`ExecutableGraph::pinned_mut`](crate::ExecutableGraph::pinned_mut). [`Capture::keep_pinned`](crate::Capture::keep_pinned)
+/// makes it.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let frame = stream.device().pinned_copy(&[1_u8, 2, 3])?;
+/// let (graph, frame) = stream.capture(|capture| Ok(capture.keep_pinned(frame)?.key()))?;
+/// assert!(frame.len() == 3 && !frame.is_empty());
+/// assert_eq!(graph.instantiate()?.pinned(frame)?, [1, 2, 3]);
+/// # Ok(()) }
+/// ```
+pub struct PinnedKey<T>(GraphKey<T>);
+
+impl<T> Clone for PinnedKey<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for PinnedKey<T> {}
+
+impl<T: DeviceCopy> PinnedKey<T> {
+    pub(super) fn new(key: GraphKey<T>) -> Self {
+        PinnedKey(key)
+    }
+
+    /// The name of the buffer as such, which is in page-locked memory.
+    pub(super) fn buffer(self) -> GraphKey<T> {
+        self.0
+    }
+
+    /// The number of elements.
+    pub fn len(self) -> usize {
+        self.0.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(self) -> bool {
+        self.0.len == 0
+    }
+}
+
 impl<T> Clone for GraphKey<T> {
     fn clone(&self) -> Self {
         *self
@@ -78,6 +127,17 @@ impl<T: DeviceCopy> GraphKey<T> {
     /// The buffer's number, if it is of graph `id`.
     pub(super) fn of(self, id: u64) -> Result<usize> {
         if self.graph == id { Ok(self.slot) } else { Err(GraphError::OtherGraph { what: "buffer" }.into()) }
+    }
+
+    /// The buffer's number among `slots`, if it is of a child of the graph that has them.
+    pub(super) fn of_child(self, slots: &Slots<'_>) -> Result<usize> {
+        let number = slots.of_child(self.graph, self.slot);
+        number.ok_or_else(|| GraphError::OtherGraph { what: "buffer" }.into())
+    }
+
+    /// The buffer's number among `slots`, which are those of graph `id`.
+    pub(super) fn among(self, id: u64, slots: &Slots<'_>) -> Result<usize> {
+        self.of(id).or_else(|_| self.of_child(slots))
     }
 
     /// The elements in `memory`, which is that of the buffer with this key, to read.
@@ -107,19 +167,19 @@ fn start_of<T>(memory: &Memory) -> *mut T {
     memory.pointer().cast()
 }
 
-impl<'scope, T: DeviceCopy> GraphBuffer<'scope, T> {
-    pub(super) fn new(view: DeviceViewMut<'scope, T>, key: GraphKey<T>) -> Self {
+impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
+    pub(super) fn new(view: DeviceViewMut<'scope, T>, key: K) -> Self {
         GraphBuffer { view, key }
     }
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        self.key.len
+        self.view.len()
     }
 
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.key.len == 0
+        self.view.is_empty()
     }
 
     /// All elements, to read.
@@ -133,14 +193,50 @@ impl<'scope, T: DeviceCopy> GraphBuffer<'scope, T> {
     }
 
     /// The buffer's name, which stays valid after the recording.
-    pub fn key(&self) -> GraphKey<T> {
+    pub fn key(&self) -> K {
         self.key
     }
 }
 
-impl<T> fmt::Debug for GraphBuffer<'_, T> {
+impl<'a, T: DeviceCopy, K: Copy> LaunchInput<'a, T> for &'a GraphBuffer<'_, T, K> {
+    type Staged = DeviceView<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
+impl<'a, T: DeviceCopy, K: Copy> LaunchOutput<'a, T> for &'a mut GraphBuffer<'_, T, K> {
+    type Staged = DeviceViewMut<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_output())
+    }
+}
+
+impl<'a, T: DeviceCopy, K: Copy> DeviceInput<'a, T> for &'a GraphBuffer<'_, T, K> {
+    fn into_input(self) -> DeviceView<'a, T> {
+        self.view()
+    }
+}
+
+impl<'a, T: DeviceCopy, K: Copy> DeviceOutput<'a, T> for &'a mut GraphBuffer<'_, T, K> {
+    fn into_output(self) -> DeviceViewMut<'a, T> {
+        self.view_mut()
+    }
+}
+
+impl<T, K: fmt::Debug> fmt::Debug for GraphBuffer<'_, T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GraphBuffer").field("key", &self.key).finish()
+    }
+}
+
+impl<T> fmt::Debug for PinnedKey<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PinnedKey").field(&self.0).finish()
     }
 }
 

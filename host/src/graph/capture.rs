@@ -9,19 +9,20 @@ use std::sync::Arc;
 
 use ferrogrid_device::DeviceCopy;
 
-use super::buffer::{GraphBuffer, GraphKey};
+use super::buffer::{GraphBuffer, GraphKey, PinnedKey};
+use super::error::GraphError;
 use super::node::{Address, HostNode, Operation};
 use super::recorder::{Recorder, RecordingStream};
 use super::slot::{Slot, Slots};
 use super::{Graph, GraphNode};
 use crate::backend::StreamBackend;
 use crate::buffer::DeviceBuffer;
-use crate::device::Device;
 use crate::error::Result;
 use crate::graph::not_recordable;
 use crate::memory::{Contents, Memory};
 use crate::order::Use;
-use crate::stream::Stream;
+use crate::pinned::PinnedBuffer;
+use crate::stream::{Stream, StreamInner};
 use crate::view::DeviceView;
 
 /// A graph that is being recorded: see [`Stream::capture`].
@@ -64,8 +65,12 @@ use crate::view::DeviceView;
 /// ```
 pub struct Capture<'scope, 'b> {
     stream: Stream,
+    /// The stream that was asked for the recording: what the graph owns is in its order at first.
+    origin: Arc<StreamInner>,
     recorder: Arc<Recorder>,
     slots: RefCell<Slots<'b>>,
+    /// The buffers of child graphs that have been handed out.
+    taken: RefCell<Vec<usize>>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
@@ -150,21 +155,30 @@ impl Stream {
         if self.inner().recording().is_some() {
             return Err(not_recordable("a recording", "graphs do not contain recordings"));
         }
-        let capture = Capture::new(self.device())?;
+        let capture = Capture::new(self)?;
         let result = work(&capture)?;
-        Ok((capture.finish(self)?, result))
+        Ok((capture.finish()?, result))
     }
 }
 
 impl<'b> Capture<'_, 'b> {
-    fn new(device: &Device) -> Result<Self> {
+    fn new(origin: &Stream) -> Result<Self> {
+        let device = origin.device();
         let recorder = Recorder::new(device.backend());
         let stream = Stream::new(device, StreamBackend::Recording(recorder.stream(Vec::new())?));
-        Ok(Capture { stream, recorder, slots: RefCell::default(), scope: PhantomData })
+        let origin = origin.inner().clone();
+        Ok(Capture {
+            stream,
+            origin,
+            recorder,
+            slots: RefCell::default(),
+            taken: RefCell::default(),
+            scope: PhantomData,
+        })
     }
 
-    /// The graph, once nothing is recorded any more; what it needs besides is allocated on `stream`.
-    fn finish(&self, stream: &Stream) -> Result<Graph<'b>> {
+    /// The graph, once nothing is recorded any more.
+    fn finish(&self) -> Result<Graph<'b>> {
         self.take_adopted();
         let nodes = self.recorder.finish();
         let mut slots = self.slots.take();
@@ -173,7 +187,7 @@ impl<'b> Capture<'_, 'b> {
             uses.any(|&(buffer, usage)| buffer == number && usage != Use::Read)
         });
         let bytes = self.recorder.conditions() * size_of::<u64>();
-        let kept = Slot::kept(Memory::allocate(stream.inner(), None, bytes, Contents::Uninitialised)?);
+        let kept = Slot::kept(Memory::allocate(&self.origin, None, bytes, Contents::Uninitialised)?);
         let (id, device, address) =
             (self.recorder.id(), self.stream.device().clone(), kept.memory().pointer());
         slots.push(kept);
@@ -234,13 +248,107 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         buffer: DeviceBuffer<T>,
     ) -> Result<GraphBuffer<'scope, T>> {
         let len = buffer.len();
-        let slot = Slot::kept(buffer.into_memory());
+        let (memory, key) = self.keep_memory(buffer.into_memory(), len)?;
+        Ok(GraphBuffer::new(key.view_mut(memory), key))
+    }
+
+    /// Gives the graph page-locked memory of the host, to copy from and to. A copy from it is an upload, a copy to it a
+    /// download (`cuGraphAddMemcpyNode`). Between launches the host reads and writes it through the graph, which waits
+    /// for those that use it: [`ExecutableGraph::pinned`](crate::ExecutableGraph::pinned) and
+    /// [`ExecutableGraph::pinned_mut`](crate::ExecutableGraph::pinned_mut). It is freed with the graph.
+    ///
+    /// Kernels may read and write it in place, over the bus.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let device = stream.device();
+    /// let (input, output) = (device.pinned_zeros::<u32>(3)?, device.pinned_zeros::<u32>(3)?);
+    /// let (graph, (input, output)) = stream.capture(|capture| {
+    ///     let (input, mut output) = (capture.keep_pinned(input)?, capture.keep_pinned(output)?);
+    ///     let mut data = capture.keep(stream.zeros::<u32>(3)?)?;
+    ///     capture.copy(&input, &mut data)?; // an upload
+    ///     capture.fill_into(0, data.view_mut().slice(..1)?)?; // or kernels
+    ///     capture.copy(&data, &mut output)?; // a download
+    ///     Ok((input.key(), output.key()))
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// for round in 1..4 {
+    ///     graph.pinned_mut(input)?.fill(round);
+    ///     graph.launch(&stream)?;
+    ///     assert_eq!(graph.pinned(output)?, [0, round, round]);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Nobody can launch the graph while the host reads what it writes:
+    ///
+    /// ```compile_fail,E0502
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let memory = stream.device().pinned_zeros::<u32>(3)?;
+    /// let (graph, key) = stream.capture(|capture| Ok(capture.keep_pinned(memory)?.key()))?;
+    /// let mut graph = graph.instantiate()?;
+    /// let seen = graph.pinned(key)?;
+    /// graph.launch(&stream)?;
+    /// assert_eq!(seen, [0; 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if the graph is a GPU's and the memory is not page-locked for
+    /// GPUs; it is dropped then.
+    pub fn keep_pinned<T: DeviceCopy>(
+        &'scope self,
+        buffer: PinnedBuffer<T>,
+    ) -> Result<GraphBuffer<'scope, T, PinnedKey<T>>> {
+        let len = buffer.len();
+        let (memory, key) = self.keep_memory(buffer.into_memory(&self.origin)?, len)?;
+        Ok(GraphBuffer::new(key.view_mut(memory), PinnedKey::new(key)))
+    }
+
+    /// Gives the graph `len` elements in memory of its own.
+    fn keep_memory<T: DeviceCopy>(
+        &'scope self,
+        memory: Memory,
+        len: usize,
+    ) -> Result<(&'scope Memory, GraphKey<T>)> {
+        let slot = Slot::kept(memory);
         self.admit(slot.memory(), true)?;
+        let memory = self.memory_of(&slot);
+        Ok((memory, self.push(slot, len)))
+    }
+
+    /// The memory of `slot`, which is this recording's, or about to be.
+    fn memory_of(&'scope self, slot: &Slot<'b>) -> &'scope Memory {
         // SAFETY: the slot's memory stays where it is until the slot is dropped with the graph, and `self`,
         // which has the slot until the graph gets it, is borrowed for `'scope`.
-        let memory: &'scope Memory = unsafe { &*std::ptr::from_ref(slot.memory()) };
-        let key = self.push(slot, len);
-        Ok(GraphBuffer::new(key.view_mut(memory), key))
+        unsafe { &*std::ptr::from_ref(slot.memory()) }
+    }
+
+    /// The buffer whose number `find` tells, handed out for the first time.
+    pub(super) fn take_buffer(
+        &'scope self,
+        find: impl FnOnce(&Slots<'b>) -> Result<usize>,
+    ) -> Result<(usize, &'scope Memory)> {
+        let slots = self.slots.borrow();
+        let number = find(&slots)?;
+        let memory = self.memory_of(slots.writable(number)?);
+        if self.taken.borrow().contains(&number) {
+            return Err(GraphError::BufferTaken { buffer: number }.into());
+        }
+        self.taken.borrow_mut().push(number);
+        Ok((number, memory))
+    }
+
+    /// Takes over the buffers of the graph `id`, which becomes a child; their numbers here.
+    pub(super) fn take_over(&self, id: u64, slots: Slots<'b>) -> Result<Vec<usize>> {
+        // Nothing is taken over where nothing can be added.
+        self.recorder.count()?;
+        self.take_adopted();
+        let enter = |slot: &Slot<'b>| self.recorder.admit_again(slot.memory(), slot.may_be_written());
+        self.slots.borrow_mut().take_over(id, slots, enter)
     }
 
     /// Calls `work` with a further stream of the recording, whose first node comes after the nodes `after`
@@ -345,12 +453,12 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         self.recorder.id()
     }
 
-    fn line(&self, after: &[GraphNode]) -> Result<RecordingStream> {
+    pub(super) fn line(&self, after: &[GraphNode]) -> Result<RecordingStream> {
         let after: Result<Vec<usize>> = after.iter().map(|node| node.of(self.recorder.id())).collect();
         self.recorder.stream(after?)
     }
 
-    fn name(&self, index: usize) -> GraphNode {
+    pub(super) fn name(&self, index: usize) -> GraphNode {
         GraphNode { graph: self.recorder.id(), index }
     }
 

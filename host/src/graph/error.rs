@@ -107,8 +107,8 @@ pub enum GraphError {
         /// What differs.
         reason: Box<str>,
     },
-    /// Conditional nodes are nested too deep.
-    #[error("conditional nodes of a graph can be nested {limit} deep, and this one would be deeper")]
+    /// Conditional nodes, or child graphs, are nested too deep.
+    #[error("conditional nodes and child graphs can be nested {limit} deep, and this one would be deeper")]
     TooDeep {
         /// The most levels.
         limit: usize,
@@ -122,6 +122,14 @@ pub enum GraphError {
         "this stream is not one of the body of the conditional node that is being recorded: launch on what the closure of `if_node` or `while_node` is given, and inside it"
     )]
     OtherBody,
+    /// The file that the driver writes a picture of the graph to could not be made or read.
+    #[error("the picture of the graph goes through the file {path}: {reason}")]
+    Picture {
+        /// The file.
+        path: Box<str>,
+        /// What the system says.
+        reason: Box<str>,
+    },
     /// A fill with a value that is too large for a node.
     #[error("a graph can fill with values of at most {limit} bytes, this one has {bytes}; use a kernel")]
     LargeFill {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ferrogrid_device::DeviceCopy;
 
-use super::buffer::GraphKey;
+use super::buffer::{GraphKey, PinnedKey};
 use super::error::GraphError;
 use super::node::{Node, Operation};
 use super::slot::Slots;
@@ -14,6 +14,8 @@ use super::{Graph, GraphNode, not_recordable};
 use crate::backend::GraphBackend;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::memory::Memory;
+use crate::order::Use;
 use crate::profile::{self, Work};
 use crate::retired::retire;
 use crate::stream::{Stream, StreamInner};
@@ -124,7 +126,7 @@ impl<'b> ExecutableGraph<'b> {
     /// # Errors
     /// [`GraphError::OtherGraph`] if the key is of another graph.
     pub fn view<T: DeviceCopy>(&self, key: GraphKey<T>) -> Result<DeviceView<'_, T>> {
-        Ok(key.view(self.slots.get(key.of(self.id)?).memory()))
+        Ok(key.view(self.slots.get(key.among(self.id, &self.slots)?).memory()))
     }
 
     /// A buffer of the graph, to write between launches of the graph.
@@ -132,7 +134,59 @@ impl<'b> ExecutableGraph<'b> {
     /// # Errors
     /// [`GraphError::OtherGraph`] if the key is of another graph.
     pub fn view_mut<T: DeviceCopy>(&mut self, key: GraphKey<T>) -> Result<DeviceViewMut<'_, T>> {
-        Ok(key.view_mut(self.slots.writable(key.of(self.id)?)?.memory()))
+        Ok(key.view_mut(self.slots.writable(key.among(self.id, &self.slots)?)?.memory()))
+    }
+
+    /// Page-locked memory of the graph, for the host to read. Waits for the launches that write it, and for no others.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (data, host) = (stream.fill(7_u32, 4)?, stream.device().pinned_zeros::<u32>(4)?);
+    /// let (graph, host) = stream.capture(|capture| {
+    ///     let mut host = capture.keep_pinned(host)?;
+    ///     capture.copy(capture.read(&data)?, &mut host)?;
+    ///     Ok(host.key())
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// graph.launch(&stream)?;
+    /// assert_eq!(graph.pinned(host)?, [7; 4]); // no call to synchronise, and no copy
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GraphError::OtherGraph`] if the key is of another graph; the failure of the work that wrote it, as
+    /// [`Stream::download`]; or if the device fails.
+    pub fn pinned<T: DeviceCopy>(&self, key: PinnedKey<T>) -> Result<&[T]> {
+        let view = self.view(key.buffer())?;
+        self.wait_on_host(view.memory(), Use::Read)?;
+        view.memory().writers().sources().check()?;
+        // SAFETY: page-locked memory of the host, of which every element is initialised. What writes it has run, and more
+        // needs a mutable borrow of the graph.
+        Ok(unsafe { std::slice::from_raw_parts(view.start(), view.len()) })
+    }
+
+    /// Page-locked memory of the graph, for the host to read and write. Waits for the launches that use it.
+    ///
+    /// # Errors
+    /// As [`ExecutableGraph::pinned`], but a failure of work before is told once: after that the memory is the host's to
+    /// write anew, for the next launch.
+    pub fn pinned_mut<T: DeviceCopy>(&mut self, key: PinnedKey<T>) -> Result<&mut [T]> {
+        let view = self.view(key.buffer())?;
+        self.wait_on_host(view.memory(), Use::Write)?;
+        let sources = view.memory().writers().sources();
+        view.memory().writers().overwrite(true);
+        sources.check()?;
+        let (start, len) = (view.start().cast_mut(), view.len());
+        // SAFETY: as in `pinned`; the borrow of the graph is exclusive, and what uses the memory has run.
+        Ok(unsafe { std::slice::from_raw_parts_mut(start, len) })
+    }
+
+    fn wait_on_host(&self, memory: &Memory, usage: Use) -> Result<()> {
+        memory.wait_on_host(usage)?;
+        self.device().deliver_output();
+        Ok(())
     }
 
     /// Lets a kernel, copy or fill take part in later launches, or not (`cuGraphNodeSetEnabled`). What comes
@@ -209,11 +263,12 @@ impl Replay {
         self.let_go(old);
     }
 
-    /// Drops `nodes` once the last launch has run, since that may still call their functions. All earlier
+    /// Drops `nodes` once the last launch has run, since that may still use their functions and events. All earlier
     /// launches come before it.
     fn let_go(&self, nodes: Vec<Node>) {
-        let calls = nodes.iter().any(|node| matches!(*node.operation, Operation::Call(_)));
-        let Some(last) = self.last.as_ref().filter(|_| calls) else { return };
+        let mut is_used = false;
+        nodes.iter().for_each(|node| node.operation.visit(&mut |operation| is_used |= operation.is_kept()));
+        let Some(last) = self.last.as_ref().filter(|_| is_used) else { return };
         match last.tail() {
             Ok(event) => retire(event, Box::new(nodes)),
             // Nothing tells when they have run.

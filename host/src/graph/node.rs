@@ -4,11 +4,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::{CopiedParams, Failure, Prepared};
+use crate::event::Event;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::launch_attributes::LaunchAttributes;
 use crate::order::Use;
-use crate::pitched::Rows;
+use crate::pitched::{Place, Rows};
 
 /// One node: an operation, and the numbers of the nodes before it, which are all less than its own.
 #[derive(Clone)]
@@ -22,16 +23,24 @@ pub(crate) struct Node {
 /// What a node does. Its pointers are valid while the graph is.
 pub(crate) enum Operation {
     Kernel(KernelNode),
-    /// Rows of bytes within the device; a plain copy is one row.
+    /// Rows of bytes; a plain copy is one row.
     Copy {
         target: Address,
         source: Address,
         rows: Rows,
+        /// Of the target, and of the source.
+        places: (Place, Place),
     },
     Fill(Fill),
     Call(HostNode),
     Empty,
     Conditional(ConditionalNode),
+    /// Records the event at each launch.
+    Record(Arc<Event>),
+    /// Waits at each launch for what the event was recorded for before.
+    Wait(Arc<Event>),
+    /// The nodes of a child graph.
+    Child(Vec<Node>),
 }
 
 /// Nodes that run once or again and again, as long as a word in device memory is not 0.
@@ -130,6 +139,15 @@ impl Node {
     }
 }
 
+/// What a copy to and from these places is called.
+fn copy_word((target, source): (Place, Place)) -> &'static str {
+    match (target, source) {
+        (Place::Device, Place::Host) => "upload",
+        (Place::Host, Place::Device) => "download",
+        _ => "copy",
+    }
+}
+
 impl Operation {
     /// What it is, in a word.
     pub(crate) fn kind(&self) -> &'static str {
@@ -140,6 +158,9 @@ impl Operation {
             Operation::Call(_) => "host function",
             Operation::Empty => "empty node",
             Operation::Conditional(_) => "conditional node",
+            Operation::Record(_) => "event record",
+            Operation::Wait(_) => "event wait",
+            Operation::Child(_) => "child graph",
         }
     }
 
@@ -150,13 +171,29 @@ impl Operation {
                 let ([gx, gy, gz], [bx, by, bz]) = (node.shape.grid, node.shape.block);
                 format!("{}\n{gx}x{gy}x{gz} blocks of {bx}x{by}x{bz}", node.kernel.name())
             }
-            Operation::Copy { rows, .. } if rows.height == 1 => format!("copy\n{} bytes", rows.width),
-            Operation::Copy { rows, .. } => format!("copy\n{} rows of {} bytes", rows.height, rows.width),
+            Operation::Copy { rows, places, .. } => {
+                let Rows { width, height, .. } = rows;
+                let count = if *height == 1 { String::new() } else { format!("{height} rows of ") };
+                format!("{}\n{count}{width} bytes", copy_word(*places))
+            }
             Operation::Fill(fill) => format!("fill\n{} bytes", fill.width * fill.height * fill.bytes),
             Operation::Call(_) => "host function".into(),
             Operation::Empty => "empty".into(),
             Operation::Conditional(node) => format!("{}\n{} nodes", node.repeat.word(), node.body.len()),
+            Operation::Record(_) | Operation::Wait(_) => self.kind().into(),
+            Operation::Child(nodes) => format!("child graph\n{} nodes", nodes.len()),
         }
+    }
+
+    /// Whether a launch uses something of it that the driver does not copy.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self, Operation::Call(_) | Operation::Record(_) | Operation::Wait(_))
+    }
+
+    /// Calls `visit` with it and with all that is inside it, in the order in which the CPU device runs them.
+    pub(crate) fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Operation)) {
+        visit(self);
+        self.body().iter().for_each(|node| node.operation.visit(visit));
     }
 
     pub(crate) fn kernel(&self) -> Option<&KernelNode> {
@@ -170,6 +207,7 @@ impl Operation {
     pub(crate) fn body(&self) -> &[Node] {
         match self {
             Operation::Conditional(node) => &node.body,
+            Operation::Child(nodes) => nodes,
             _ => &[],
         }
     }

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use super::Graph;
 use super::node::Node;
+use super::{DotOptions, Graph};
 
 /// Pixels of a node, and between nodes.
 const WIDTH: usize = 200;
@@ -30,8 +30,12 @@ impl Graph<'_> {
     /// # Ok(()) }
     /// ```
     pub fn to_dot(&self) -> String {
+        self.draw_dot(DotOptions::new())
+    }
+
+    pub(super) fn draw_dot(&self, options: DotOptions) -> String {
         let mut text = String::from("digraph {\n    node [shape=box];\n");
-        write_dot(&mut text, "n", &self.nodes);
+        write_dot(&mut text, "n", &self.nodes, options);
         text.push_str("}\n");
         text
     }
@@ -73,9 +77,15 @@ impl Graph<'_> {
 }
 
 /// Writes nodes whose names start with `prefix`; those in the body of one in a box of their own.
-fn write_dot(text: &mut String, prefix: &str, nodes: &[Node]) {
+fn write_dot(text: &mut String, prefix: &str, nodes: &[Node], options: DotOptions) {
     for (number, node) in nodes.iter().enumerate() {
-        let label = node.operation.label().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let lines = [node.operation.label()].into_iter().chain(options.details(node));
+        let label = lines
+            .collect::<Vec<_>>()
+            .join("\n")
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
         let _infallible = writeln!(text, "    {prefix}{number} [label=\"{number}: {label}\"];");
         for before in &node.after {
             let _infallible = writeln!(text, "    {prefix}{before} -> {prefix}{number};");
@@ -86,7 +96,7 @@ fn write_dot(text: &mut String, prefix: &str, nodes: &[Node]) {
         }
         let inner = format!("{prefix}{number}_");
         let _infallible = writeln!(text, "    subgraph cluster_{prefix}{number} {{");
-        write_dot(text, &inner, body);
+        write_dot(text, &inner, body, options);
         text.push_str("    }\n");
         for first in (0..body.len()).filter(|&first| body[first].after.is_empty()) {
             let _infallible = writeln!(text, "    {prefix}{number} -> {inner}{first} [style=dashed];");

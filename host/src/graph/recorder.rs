@@ -36,8 +36,8 @@ const PARAMETER_ALIGNMENT: usize = 16;
 /// The most words in the value of a fill: each becomes a node.
 const MANY_WORDS: usize = 16;
 
-/// How deep conditional nodes are nested at most: to run and to drop them takes stack for each level.
-const MANY_LEVELS: usize = 32;
+/// How deep conditional nodes, and child graphs, are nested at most: to run and to drop them takes stack for each level.
+pub(super) const MANY_LEVELS: usize = 32;
 
 /// A buffer that nobody has given the graph, but that a node uses.
 pub(crate) enum Adopted {
@@ -51,6 +51,8 @@ pub(crate) struct Recorder {
     id: u64,
     device: DeviceBackend,
     thread: ThreadId,
+    /// Whether the graph takes memory that it was not given: an update does not.
+    adopts: bool,
     /// How many conditional nodes there are, in bodies as well.
     conditions: AtomicUsize,
     /// What nobody has taken yet, in the order of the buffers' numbers: the last ones.
@@ -84,6 +86,7 @@ struct BufferUses {
     memory: usize,
     start: Address,
     bytes: usize,
+    place: Place,
     may_write: bool,
     writer: Option<usize>,
     readers: Vec<usize>,
@@ -105,12 +108,21 @@ pub(crate) struct RecordedEvent {
 
 impl Recorder {
     pub(crate) fn new(device: DeviceBackend) -> Arc<Self> {
+        Recorder::of(device, true)
+    }
+
+    /// For one node, which uses what the graph holds already.
+    pub(crate) fn of_update(device: DeviceBackend) -> Arc<Self> {
+        Recorder::of(device, false)
+    }
+
+    fn of(device: DeviceBackend, adopts: bool) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(Some(State::default()));
         let thread = thread::current().id();
         let (conditions, adopted, staging) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
-        Arc::new(Recorder { id, device, thread, conditions, adopted, staging, state })
+        Arc::new(Recorder { id, device, thread, adopts, conditions, adopted, staging, state })
     }
 
     /// A number that no other graph has.
@@ -138,6 +150,17 @@ impl Recorder {
         self.with(GRAPH, |state| {
             state.admit(memory, may_write);
             Ok(())
+        })
+    }
+
+    /// Lets nodes use `memory` of a child graph; its number, and whether it was not known before.
+    pub(crate) fn admit_again(&self, memory: &Memory, may_write: bool) -> Result<(usize, bool)> {
+        self.with(GRAPH, |state| {
+            let known = state.find(memory);
+            if known.is_none() {
+                state.admit(memory, may_write);
+            }
+            Ok((known.unwrap_or(state.buffers.len() - 1), known.is_none()))
         })
     }
 
@@ -238,12 +261,21 @@ impl State {
         self.buffers.iter().position(|buffer| buffer.memory == address)
     }
 
+    /// Where the graph's memory at `address` is.
+    fn place_of(&self, address: *const u8) -> Place {
+        let has = |buffer: &&BufferUses| {
+            address.addr().checked_sub(buffer.start.0.addr()).is_some_and(|offset| offset < buffer.bytes)
+        };
+        self.buffers.iter().find(has).map_or(Place::Device, |buffer| buffer.place)
+    }
+
     /// Admits it here and, under the same number, in all that this is inside of.
     fn admit(&mut self, memory: &Memory, may_write: bool) {
         self.buffers.push(BufferUses {
             memory: from_ref(memory).addr(),
             start: Address(memory.pointer()),
             bytes: memory.bytes(),
+            place: memory.place(),
             may_write,
             writer: None,
             readers: Vec::new(),
@@ -351,6 +383,15 @@ impl RecordingStream {
         })
     }
 
+    /// Adds a node that is a graph of `nodes`; its number.
+    pub(crate) fn add_child(&self, nodes: Vec<Node>) -> Result<usize> {
+        let uses = nodes.iter().flat_map(|node| node.uses.iter().copied()).collect();
+        self.with(|state| {
+            state.announced[self.line].extend(strongest(uses));
+            Ok(state.add(self.line, Operation::Child(nodes)))
+        })
+    }
+
     fn with<R>(&self, work: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         self.recorder.with(self.body, work)
     }
@@ -391,6 +432,12 @@ impl RecordingStream {
         device: &Device,
         stage: impl FnOnce(&Stream) -> Result<Memory>,
     ) -> Result<Arc<Memory>> {
+        if !self.recorder.adopts {
+            return Err(not_recordable(
+                "a new value of the host's in an update",
+                "the graph keeps those that it was recorded with; record the kernel with a buffer of the graph, and write that between launches",
+            ));
+        }
         self.with(|state| {
             let mut staging = self.recorder.staging.lock().unwrap_or_else(PoisonError::into_inner);
             let stream = match staging.take() {
@@ -506,7 +553,7 @@ impl RecordingStream {
         self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, attributes, params })).map(drop)
     }
 
-    /// Copies rows within the device.
+    /// Copies rows between buffers of the graph.
     pub(crate) fn copy_rows(
         &self,
         target: *mut u8,
@@ -517,8 +564,9 @@ impl RecordingStream {
         if places != (Place::Device, Place::Device) {
             return Err(host_memory("a copy from or to the host"));
         }
+        let places = self.with(|state| Ok((state.place_of(target), state.place_of(source))))?;
         let (target, source) = (Address(target), Address(source.cast_mut()));
-        self.add(Operation::Copy { target, source, rows }).map(drop)
+        self.add(Operation::Copy { target, source, rows, places }).map(drop)
     }
 
     pub(crate) fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
@@ -592,7 +640,10 @@ pub(crate) fn waiting(operation: &'static str) -> crate::error::Error {
 
 #[cold]
 pub(crate) fn host_memory(operation: &'static str) -> crate::error::Error {
-    not_recordable(operation, "memory of the host may be gone or changed when the graph is launched")
+    not_recordable(
+        operation,
+        "memory of the host may be gone or changed when the graph is launched; give the graph page-locked memory by `capture.keep_pinned`, and copy from or to that",
+    )
 }
 
 #[cold]

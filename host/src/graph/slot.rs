@@ -30,7 +30,11 @@ enum Owner<'b> {
 
 /// All buffers of a graph, by number.
 #[derive(Default)]
-pub(crate) struct Slots<'b>(Vec<Slot<'b>>);
+pub(crate) struct Slots<'b> {
+    all: Vec<Slot<'b>>,
+    /// The child graphs, by the numbers of the graphs, and what number here each of their buffers has.
+    children: Vec<(u64, Vec<usize>)>,
+}
 
 impl<'b> Slot<'b> {
     pub(crate) fn borrowed(memory: &'b Memory, usage: Use) -> Self {
@@ -58,6 +62,11 @@ impl<'b> Slot<'b> {
         }
     }
 
+    /// Whether nodes may write it where it becomes one of another graph's; a constant is everybody's.
+    pub(crate) fn may_be_written(&self) -> bool {
+        self.may_write() || matches!(self.owner, Owner::Constant(_))
+    }
+
     pub(crate) fn may_write(&self) -> bool {
         self.usage == Use::Write
     }
@@ -66,21 +75,49 @@ impl<'b> Slot<'b> {
 impl<'b> Slots<'b> {
     /// Adds a buffer; its number.
     pub(crate) fn push(&mut self, slot: Slot<'b>) -> usize {
-        self.0.push(slot);
-        self.0.len() - 1
+        self.all.push(slot);
+        self.all.len() - 1
     }
 
     pub(crate) fn get(&self, number: usize) -> &Slot<'b> {
-        &self.0[number]
+        &self.all[number]
+    }
+
+    /// Takes over the buffers of a child graph, number `id`. `enter` gives each its number here, and says whether it is a
+    /// new one.
+    pub(crate) fn take_over(
+        &mut self,
+        id: u64,
+        child: Slots<'b>,
+        mut enter: impl FnMut(&Slot<'b>) -> Result<(usize, bool)>,
+    ) -> Result<Vec<usize>> {
+        let mut numbers = Vec::with_capacity(child.all.len());
+        for slot in child.all {
+            let (number, is_new) = enter(&slot)?;
+            if is_new {
+                self.all.push(slot);
+            }
+            numbers.push(number);
+        }
+        for (id, inner) in child.children {
+            self.children.push((id, inner.into_iter().map(|number| numbers[number]).collect()));
+        }
+        self.children.push((id, numbers.clone()));
+        Ok(numbers)
+    }
+
+    /// The number here of buffer `number` of the child graph `id`, if that is one.
+    pub(crate) fn of_child(&self, id: u64, number: usize) -> Option<usize> {
+        self.children.iter().find(|(child, _)| *child == id).map(|(_, numbers)| numbers[number])
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot<'b>> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// Notes how the graph uses its constants, once that is known.
     pub(crate) fn settle_constants(&mut self, is_written: impl Fn(usize) -> bool) {
-        for (number, slot) in self.0.iter_mut().enumerate() {
+        for (number, slot) in self.all.iter_mut().enumerate() {
             if matches!(slot.owner, Owner::Constant(_)) {
                 slot.usage = if is_written(number) { Use::Write } else { Use::Read };
             }
@@ -89,7 +126,7 @@ impl<'b> Slots<'b> {
 
     /// What a launch has to hold until it is enqueued, if it uses constants.
     pub(crate) fn hold_constants(&self) -> Option<Enqueueing> {
-        let constants = self.0.iter().filter(|slot| matches!(slot.owner, Owner::Constant(_)));
+        let constants = self.all.iter().filter(|slot| matches!(slot.owner, Owner::Constant(_)));
         let usage = constants.map(|slot| slot.usage).reduce(|a, b| if a == Use::Read { b } else { a })?;
         Some(if usage == Use::Read { enqueue_with_others() } else { enqueue_alone() })
     }
@@ -97,12 +134,12 @@ impl<'b> Slots<'b> {
     /// Makes what `stream` is about to be given, which may use all of them, wait for what it must come
     /// after.
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        self.0.iter().try_for_each(|slot| slot.memory().begin(stream, slot.usage))
+        self.all.iter().try_for_each(|slot| slot.memory().begin(stream, slot.usage))
     }
 
     /// How a launch of the graph uses them. A buffer that it may write counts as written as a whole.
     pub(crate) fn effects(&self) -> impl Iterator<Item = Effect<'_>> + Clone {
-        self.0.iter().map(|slot| (slot.memory().writers(), slot.usage, true))
+        self.all.iter().map(|slot| (slot.memory().writers(), slot.usage, true))
     }
 
     /// The buffer with that number, to write.

@@ -144,7 +144,7 @@ impl<'b> ExecutableGraph<'b> {
         &self,
         work: impl for<'scope> FnOnce(&'scope GraphUpdate<'scope, 'b>) -> Result<()>,
     ) -> Result<Vec<Node>> {
-        let recorder = Recorder::new(self.device().backend());
+        let recorder = Recorder::of_update(self.device().backend());
         for slot in self.slots.iter() {
             recorder.admit(slot.memory(), slot.may_write())?;
         }
@@ -208,7 +208,7 @@ impl<'scope, 'b> GraphUpdate<'scope, 'b> {
     /// [`GraphError::OtherGraph`] if the key is of another graph, [`GraphError::BufferTaken`] the second
     /// time.
     pub fn buffer<T: DeviceCopy>(&'scope self, key: GraphKey<T>) -> Result<GraphBuffer<'scope, T>> {
-        let number = key.of(self.graph)?;
+        let number = key.among(self.graph, self.slots)?;
         let slot = self.slots.writable(number)?;
         if self.taken.borrow().contains(&number) {
             return Err(GraphError::BufferTaken { buffer: number }.into());
@@ -286,6 +286,9 @@ fn difference_of(number: usize, old: &Node, new: &Node) -> Option<String> {
             "node {number} comes after {:?}, in the other after {:?}",
             old.after, new.after
         ));
+    }
+    if let Some(reason) = difference(old.operation.body(), new.operation.body()) {
+        return Some(format!("node {number} is a child graph that differs: {reason}"));
     }
     match (old.operation.kernel(), new.operation.kernel()) {
         (Some(old), Some(new)) if !std::ptr::eq(old.kernel, new.kernel) => {

@@ -20,7 +20,8 @@ struct Graph {
 struct Node {
     handle: usize,
     after: Vec<usize>,
-    work: Option<Work>,
+    /// Several of a child graph, one of most others.
+    work: Vec<Work>,
     enabled: bool,
 }
 
@@ -36,7 +37,7 @@ fn insert(graph: Graph) -> usize {
     id
 }
 
-unsafe fn add(graph: usize, node: *mut usize, after: *const usize, count: usize, work: Option<Work>) {
+unsafe fn add(graph: usize, node: *mut usize, after: *const usize, count: usize, work: Vec<Work>) {
     let handle = with(|state| state.id());
     let after =
         if count == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(after, count) }.to_vec() };
@@ -60,6 +61,22 @@ struct KernelParams {
 fn kernel(params: *const KernelParams) -> Work {
     let params = unsafe { &*params };
     launch(params.function, params.shape, params.params)
+}
+
+/// The address that a copy uses: of the host (1), whose page-locked memory it must be, or of the device (2).
+fn place(kind: usize, host: usize, device: usize) -> usize {
+    // The types are 32-bit numbers, followed by padding.
+    match kind as u32 {
+        1 => {
+            assert!(with(|state| state.is_page_locked(host)), "a graph copies with page-locked memory");
+            host
+        }
+        2 => {
+            assert!(!with(|state| state.is_page_locked(device)), "memory of the host, as if it were the device's");
+            device
+        }
+        kind => panic!("memory of type {kind}"),
+    }
 }
 
 /// `CUDA_MEMSET_NODE_PARAMS`.
@@ -100,34 +117,52 @@ graph_calls! {
         Ok(())
     }
     fn cuGraphAddKernelNode_v2(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const KernelParams) {
-        unsafe { add(graph, node, after, count, Some(kernel(params))) };
+        unsafe { add(graph, node, after, count, vec![kernel(params)]) };
         Ok(())
     }
     fn cuGraphAddMemcpyNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 25], _context: usize) {
-        let [0, 0, 0, 0, from, 0, source, 0, 0, source_pitch, _, 0, 0, 0, 0, to, 0, target, 0, 0, target_pitch, _, width, height, 1] = (unsafe { *params }) else {
+        let [0, 0, 0, 0, from, host_source, source, 0, 0, source_pitch, _, 0, 0, 0, 0, to, host_target, target, 0, 0, target_pitch, _, width, height, 1] = (unsafe { *params }) else {
             panic!("no copy of rows");
         };
-        // The types are 32-bit numbers, followed by padding.
-        assert_eq!([from as u32, to as u32], [2, 2], "within the device");
+        let [source, target] = [place(from, host_source, source), place(to, host_target, target)];
         let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
-        unsafe { add(graph, node, after, count, Some(work)) };
+        unsafe { add(graph, node, after, count, vec![work]) };
         Ok(())
     }
     fn cuGraphAddMemsetNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const FillParams, _context: usize) {
         let fill = unsafe { &*params };
         let pattern = fill.value.to_ne_bytes()[..fill.bytes as usize].to_vec();
         let work = Work::FillRows { target: fill.target, pattern, width: fill.width, height: fill.height, pitch: fill.pitch };
-        unsafe { add(graph, node, after, count, Some(work)) };
+        unsafe { add(graph, node, after, count, vec![work]) };
         Ok(())
     }
     fn cuGraphAddHostNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 2]) {
         // Leaked: the driver copies them, too.
         let data = Box::into_raw(Box::new(unsafe { *params })) as usize;
-        unsafe { add(graph, node, after, count, Some(Work::Call { function: call as Callback, data })) };
+        unsafe { add(graph, node, after, count, vec![Work::Call { function: call as Callback, data }]) };
         Ok(())
     }
     fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) {
-        unsafe { add(graph, node, after, count, None) };
+        unsafe { add(graph, node, after, count, Vec::new()) };
+        Ok(())
+    }
+    fn cuGraphAddEventRecordNode(node: *mut usize, graph: usize, after: *const usize, count: usize, event: usize) {
+        unsafe { add(graph, node, after, count, vec![Work::Record { event, version: 0 }]) };
+        Ok(())
+    }
+    fn cuGraphAddEventWaitNode(node: *mut usize, graph: usize, after: *const usize, count: usize, event: usize) {
+        unsafe { add(graph, node, after, count, vec![Work::Wait { event, version: 0 }]) };
+        Ok(())
+    }
+    fn cuGraphDebugDotPrint(graph: usize, path: *const std::ffi::c_char, flags: u32) {
+        let path = unsafe { std::ffi::CStr::from_ptr(path) }.to_str().unwrap();
+        let nodes = graphs(|graphs| graphs[&graph].nodes.len());
+        std::fs::write(path, format!("digraph dot {{ nodes={nodes} flags={flags} }}")).unwrap();
+        Ok(())
+    }
+    fn cuGraphAddChildGraphNode(node: *mut usize, graph: usize, after: *const usize, count: usize, child: usize) {
+        let works = graphs(|graphs| graphs[&child].nodes.iter().flat_map(|node| node.work.clone()).collect());
+        unsafe { add(graph, node, after, count, works) };
         Ok(())
     }
     fn cuGraphKernelNodeSetAttribute(_node: usize, attribute: u32, value: *const [i32; 3]) {
@@ -142,7 +177,7 @@ graph_calls! {
     }
     fn cuGraphExecKernelNodeSetParams_v2(instance: usize, node: usize, params: *const KernelParams) {
         let work = kernel(params);
-        with_node(instance, node, |node| node.work = Some(work));
+        with_node(instance, node, |node| node.work = vec![work]);
         Ok(())
     }
     fn cuGraphNodeSetEnabled(instance: usize, node: usize, enabled: u32) {
@@ -155,7 +190,7 @@ graph_calls! {
     }
     fn cuGraphExecUpdate_v2(instance: usize, graph: usize, _result: Pointer) {
         graphs(|graphs| {
-            let works: Vec<Option<Work>> = graphs[&graph].nodes.iter().map(|node| node.work.clone()).collect();
+            let works: Vec<Vec<Work>> = graphs[&graph].nodes.iter().map(|node| node.work.clone()).collect();
             let nodes = &mut graphs.get_mut(&instance).unwrap().nodes;
             assert_eq!(nodes.len(), works.len());
             nodes.iter_mut().zip(works).for_each(|(node, work)| node.work = work);
@@ -174,10 +209,12 @@ graph_calls! {
         let mut calls = false;
         with(|state| state.launching.insert(stream as usize));
         for node in nodes.into_iter().filter(|node| node.enabled) {
-            let Some(work) = node.work else { continue };
-            calls |= matches!(work, Work::Call { .. });
-            with(|state| state.push(stream, work));
-            std::thread::yield_now();
+            for mut work in node.work {
+                with(|state| state.stamp(&mut work));
+                calls |= matches!(work, Work::Call { .. });
+                with(|state| state.push(stream, work));
+                std::thread::yield_now();
+            }
         }
         with(|state| state.launching.remove(&(stream as usize)));
         if calls {

@@ -468,6 +468,22 @@ call! { bound:
     fn cuMemsetD32Async(target: u64, value: u32, count: usize, stream: Pointer) {
         fill(target, &value.to_ne_bytes(), count, stream)
     }
+    fn cuStreamWriteValue32_v2(stream: Pointer, target: u64, value: u32, flags: u32) {
+        assert_eq!(flags, 0, "after a barrier");
+        fill(target, &value.to_ne_bytes(), 1, stream)
+    }
+    fn cuStreamWriteValue64_v2(stream: Pointer, target: u64, value: u64, flags: u32) {
+        assert_eq!(flags, 0, "after a barrier");
+        fill(target, &value.to_ne_bytes(), 1, stream)
+    }
+    fn cuStreamWaitValue32_v2(_stream: Pointer, _source: u64, value: u32, flags: u32) {
+        log(&format!("waits for {value} of 32 bits, kind {flags}"));
+        if flags == 3 { Err(801) } else { Ok(()) }
+    }
+    fn cuStreamWaitValue64_v2(_stream: Pointer, _source: u64, value: u64, flags: u32) {
+        log(&format!("waits for {value} of 64 bits, kind {flags}"));
+        Ok(())
+    }
     fn cuModuleLoadDataEx(module: *mut usize, image: *const c_char, count: u32, options: *mut u32, values: *mut Pointer) {
         let refused = setting("refuse").unwrap_or_default();
         if unsafe { CStr::from_ptr(image) }.to_bytes().starts_with(b"\x7fELF") {

@@ -143,6 +143,24 @@ impl State {
         0x1000 + self.next
     }
 
+    /// Gives an event node's work what it stands for in this launch.
+    pub(crate) fn stamp(&mut self, work: &mut Work) {
+        match work {
+            Work::Record { event, version } => {
+                let record = self.events.get_mut(event).expect("a live event");
+                record.0 += 1;
+                *version = record.0;
+            }
+            Work::Wait { event, version } => *version = self.events[event].0,
+            _ => {}
+        }
+    }
+
+    /// Whether `address` lies in page-locked memory of the host.
+    pub(crate) fn is_page_locked(&self, address: usize) -> bool {
+        self.pinned.iter().any(|(start, (bytes, _))| (*start..start + bytes).contains(&address))
+    }
+
     pub(crate) fn push(&mut self, stream: *mut c_void, work: Work) {
         let stream = stream as usize;
         if stream == LEGACY {

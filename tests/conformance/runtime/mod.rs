@@ -4,18 +4,22 @@
 
 mod awaiting;
 mod buffers;
+mod child_graphs;
 mod dlpack;
 mod events;
+mod graph_events;
 mod graphs;
 mod host_memory;
 mod legacy;
 mod peers;
+mod pinned_graphs;
 mod pitched;
 mod pools;
 mod recording;
 mod soak;
 mod streams;
 pub(crate) mod stress;
+mod values;
 mod zero_copy;
 
 use std::fmt;
@@ -36,6 +40,9 @@ pub(crate) const CASES: &[&[Case]] = &[
     events::CASES,
     graphs::CASES,
     recording::CASES,
+    pinned_graphs::CASES,
+    child_graphs::CASES,
+    graph_events::CASES,
     host_memory::CASES,
     zero_copy::CASES,
     buffers::CASES,
@@ -49,7 +56,7 @@ pub(crate) const CASES: &[&[Case]] = &[
 ];
 
 /// What needs a device whose streams run by themselves.
-pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES, recording::LIVE_CASES];
+pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES, recording::LIVE_CASES, values::LIVE_CASES];
 
 /// Set to 1 where every launch and copy waits for its end, as under compute-sanitizer's initcheck. A case that
 /// holds a stream would then wait for itself.

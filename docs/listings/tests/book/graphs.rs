@@ -57,3 +57,28 @@ fn a_graph_is_recorded_by_launches() -> ferrogrid::Result<()> {
     // ANCHOR_END: disable
     Ok(())
 }
+
+#[test]
+fn a_graph_copies_from_and_to_page_locked_memory() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: pinned
+    let n = 1000;
+    let (x, v) = (stream.device().pinned_zeros::<f32>(n)?, stream.fill(1.0_f32, n)?);
+    let (graph, x) = stream.capture(|capture| {
+        let (mut host, mut v) = (capture.keep_pinned(x)?, capture.keep(v)?);
+        let mut x = capture.keep(stream.zeros::<f32>(n)?)?;
+        capture.copy(&host, &mut x)?; // an upload, at each launch
+        kernels::pull(capture, Grid::cover(n), 0.5, &x, &mut v)?;
+        kernels::drift(capture, Grid::cover(n), 1.0, &v, &mut x)?;
+        capture.copy(&x, &mut host)?; // a download
+        Ok(host.key())
+    })?;
+    let mut graph = graph.instantiate()?;
+    for start in [2.0, 4.0] {
+        graph.pinned_mut(x)?.fill(start); // waits for the launches that use it
+        graph.launch(&stream)?;
+        assert_eq!(graph.pinned(x)?, vec![2.0; n]); // pulled to the same place
+    }
+    // ANCHOR_END: pinned
+    Ok(())
+}

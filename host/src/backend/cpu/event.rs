@@ -109,6 +109,12 @@ impl CpuMark {
         self.0.reach(Reached { at: Instant::now(), failed, faults });
     }
 
+    /// As `reach`, in a launch of a graph: what has failed is what `stream` had failed with before, and then `own`.
+    pub(super) fn reach_in(&self, stream: &Failure, own: &Failure) {
+        let faults = [stream.pending(), own.pending()].concat();
+        self.0.reach(Reached { at: Instant::now(), failed: stream.position(), faults });
+    }
+
     /// Waits for the mark; tells how many failures its stream had had by then.
     pub(super) fn wait(&self) -> u64 {
         self.0.wait().failed

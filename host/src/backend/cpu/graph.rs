@@ -10,8 +10,9 @@ use super::execute::Launch;
 use super::memory;
 use super::stream::{CpuStream, Queue};
 use crate::backend::failure::Failure;
-use crate::backend::{host_fn, payload};
+use crate::backend::{EventBackend, host_fn, payload};
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::graph::{ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
 use crate::writers::Flow;
 
@@ -44,8 +45,10 @@ impl CpuGraph {
         if let Some((_, end)) = self.last.as_ref().filter(|(last, _)| !Weak::ptr_eq(last, &queue)) {
             stream.follow(end.clone())?;
         }
+        let (marks, recorded) = Marks::new(&self.steps);
         // SAFETY: passed on.
-        let end = unsafe { stream.replay(self.steps.clone(), flow)? };
+        let end = unsafe { stream.replay(self.steps.clone(), marks, flow)? };
+        recorded.into_iter().for_each(|(event, mark)| set(&event, mark));
         self.last = Some((queue, end));
         Ok(())
     }
@@ -69,15 +72,66 @@ impl CpuGraph {
     }
 }
 
+/// What the event nodes of one launch stand for.
+pub(super) struct Marks {
+    /// In the order of all event nodes: what is reached, or waited for; `None` for an event that was never recorded.
+    all: std::vec::IntoIter<Option<CpuMark>>,
+}
+
+impl Marks {
+    /// Also those that events are to stand for once the launch is enqueued.
+    fn new(steps: &[Step]) -> (Self, Vec<(Arc<Event>, CpuMark)>) {
+        let mut recorded: Vec<(Arc<Event>, CpuMark)> = Vec::new();
+        let mut all = Vec::new();
+        let mut visit = |operation: &Operation| {
+            let (Operation::Record(event) | Operation::Wait(event)) = operation else { return };
+            if let Operation::Record(_) = operation {
+                recorded.push((event.clone(), CpuMark::new()));
+            }
+            let own = recorded.iter().rev().find(|(known, _)| Arc::ptr_eq(known, event));
+            all.push(own.map(|(_, mark)| mark.clone()).or_else(|| mark_of(event)));
+        };
+        steps.iter().for_each(|step| step.operation.visit(&mut visit));
+        (Marks { all: all.into_iter() }, recorded)
+    }
+
+    /// That of the next event node.
+    fn next(&mut self) -> Option<CpuMark> {
+        self.all.next().flatten()
+    }
+}
+
+fn set(event: &Event, mark: CpuMark) {
+    if let EventBackend::Cpu(event) = event.backend() {
+        event.set(mark);
+    }
+}
+
+fn mark_of(event: &Event) -> Option<CpuMark> {
+    match event.backend() {
+        EventBackend::Cpu(event) => event.mark(),
+        EventBackend::Cuda(_) | EventBackend::Recorded(_) => None,
+    }
+}
+
 /// Runs all steps; notes the first failure. Those after it run as well, as on a stream.
 ///
 /// # Safety
 /// The memory of all nodes is there for them to use.
-pub(super) unsafe fn run(device: &CpuDevice, steps: &[Step], failure: &Failure) {
+pub(super) unsafe fn run(device: &CpuDevice, steps: &[Step], marks: &mut Marks, failures: Failures<'_>) {
     for step in steps.iter().filter(|step| step.enabled) {
         // SAFETY: passed on.
-        unsafe { run_operation(device, &step.operation, failure) };
+        unsafe { run_operation(device, &step.operation, marks, failures) };
     }
+}
+
+/// Where failures are noted.
+#[derive(Clone, Copy)]
+pub(super) struct Failures<'a> {
+    /// Those of the launch.
+    pub(super) own: &'a Failure,
+    /// Those of the stream before it.
+    pub(super) stream: &'a Failure,
 }
 
 /// Drops what a launch was given. If nobody else has it, that drops what functions of the host have captured, which may
@@ -90,34 +144,56 @@ pub(super) fn let_go(steps: Arc<[Step]>, failure: &Failure) {
 
 /// # Safety
 /// As for `run`.
-unsafe fn run_operation(device: &CpuDevice, operation: &Operation, failure: &Failure) {
+unsafe fn run_operation(
+    device: &CpuDevice,
+    operation: &Operation,
+    marks: &mut Marks,
+    failures: Failures<'_>,
+) {
+    let failure = failures.own;
     match operation {
         // SAFETY: passed on.
         Operation::Kernel(node) => unsafe { run_kernel(node, device, failure) },
         // SAFETY: passed on; source and target do not overlap.
-        Operation::Copy { target, source, rows } => unsafe {
+        Operation::Copy { target, source, rows, .. } => unsafe {
             memory::copy_rows(target.0, source.0, *rows);
         },
         // SAFETY: passed on.
         Operation::Fill(fill) => unsafe { run_fill(fill) },
         Operation::Call(node) => call(node, failure),
         Operation::Empty => {}
+        Operation::Record(_) => marks.next().iter().for_each(|mark| mark.reach_in(failures.stream, failure)),
+        Operation::Wait(_) => {
+            let faults = marks.next().map_or_else(Vec::new, |mark| mark.faults());
+            faults.iter().for_each(|fault| failure.note_shared(fault));
+        }
         // SAFETY: passed on.
-        Operation::Conditional(node) => unsafe { run_conditional(node, device, failure) },
+        Operation::Conditional(node) => unsafe { run_conditional(node, device, marks, failures) },
+        Operation::Child(nodes) => {
+            for node in nodes {
+                // SAFETY: passed on.
+                unsafe { run_operation(device, &node.operation, marks, failures) };
+            }
+        }
     }
 }
 
 /// Runs a body as often as its condition says, or until it fails.
-unsafe fn run_conditional(node: &ConditionalNode, device: &CpuDevice, failure: &Failure) {
+unsafe fn run_conditional(
+    node: &ConditionalNode,
+    device: &CpuDevice,
+    marks: &mut Marks,
+    failures: Failures<'_>,
+) {
     // SAFETY: the condition lies at the start of a buffer of the graph, which is aligned.
     while unsafe { node.condition.0.cast::<u32>().read() } != 0 {
         let of_body = Failure::default();
         for inner in &node.body {
             // SAFETY: passed on.
-            unsafe { run_operation(device, &inner.operation, &of_body) };
+            unsafe { run_operation(device, &inner.operation, marks, Failures { own: &of_body, ..failures }) };
         }
         if let Some(error) = of_body.take() {
-            failure.note(error);
+            failures.own.note(error);
             return;
         }
         if node.repeat == Repeat::Once {

@@ -2,11 +2,19 @@
 //! must not know about order: its callers see to that.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::device::CpuDevice;
+use super::spin;
 use crate::error::{Error, Result};
 use crate::memory::{ALIGNMENT, Contents};
 use crate::pitched::Rows;
+use crate::stream_value::ValueCondition;
+
+/// How long a stream that waits for a value sleeps between looks.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
 /// `bytes` (not 0) of fresh memory.
 pub(crate) fn allocate(device: &CpuDevice, bytes: usize, contents: Contents) -> Result<*mut u8> {
@@ -83,5 +91,42 @@ pub(super) unsafe fn fill(target: *mut u8, pattern: &[u8], count: usize) {
             let place = target.add(index * pattern.len());
             place.copy_from_nonoverlapping(pattern.as_ptr(), pattern.len());
         }
+    }
+}
+
+/// Writes a number of 64 bits, or of 32, for whoever waits for it.
+///
+/// # Safety
+/// `target` is aligned, and leads to such a number, which others use atomically meanwhile.
+pub(super) unsafe fn write_value(target: *mut u8, value: u64, is_wide: bool) {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        if is_wide {
+            AtomicU64::from_ptr(target.cast()).store(value, Ordering::Release);
+        } else {
+            // It was made of so many bits.
+            AtomicU32::from_ptr(target.cast()).store(value as u32, Ordering::Release);
+        }
+    }
+}
+
+/// Waits until `condition` holds of the number at `source`. Nobody tells when it is written, so this looks again and again.
+///
+/// # Safety
+/// As for `write_value`.
+pub(super) unsafe fn wait_value(source: *mut u8, condition: ValueCondition) {
+    let look = || {
+        // SAFETY: the caller vouches for it.
+        let found = unsafe {
+            if condition.is_wide {
+                AtomicU64::from_ptr(source.cast()).load(Ordering::Acquire)
+            } else {
+                u64::from(AtomicU32::from_ptr(source.cast()).load(Ordering::Acquire))
+            }
+        };
+        condition.holds(found).then_some(())
+    };
+    while spin::until(look).is_none() {
+        sleep(BETWEEN_LOOKS);
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use super::device::{CpuDevice, DeviceUse};
 use super::event::{CpuEvent, CpuMark};
 use super::execute::{Launch, check_resources};
-use super::graph::{self, Step};
+use super::graph::{self, Failures, Marks, Step};
 use super::legacy::{self, Role};
 use super::memory;
 use super::spin;
@@ -23,6 +23,7 @@ use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::pitched::Rows;
+use crate::stream_value::ValueCondition;
 use crate::writers::Flow;
 
 /// A stream of the CPU device. Dropping it leaves the queue to be run to its end.
@@ -74,9 +75,18 @@ enum Operation {
         bytes: usize,
         account: Arc<Account>,
     },
+    WriteValue {
+        target: Address,
+        value: u64,
+        is_wide: bool,
+    },
+    WaitValue {
+        source: Address,
+        condition: ValueCondition,
+    },
     Call(HostFn),
     /// A graph, and its end.
-    Replay(Arc<[Step]>, Flow, CpuMark),
+    Replay(Arc<[Step]>, Marks, Flow, CpuMark),
     Reach(CpuMark),
     /// The last one.
     End(CpuMark),
@@ -249,6 +259,18 @@ impl CpuStream {
     }
 
     /// # Safety
+    /// As for `Stream::write_value`.
+    pub(crate) unsafe fn write_value(&self, target: *mut u8, value: u64, is_wide: bool) -> Result<()> {
+        self.push(Operation::WriteValue { target: Address(target), value, is_wide })
+    }
+
+    /// # Safety
+    /// As for `Stream::wait_value`.
+    pub(crate) unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()> {
+        self.push(Operation::WaitValue { source: Address(source.cast_mut()), condition })
+    }
+
+    /// # Safety
     /// As for `StreamInner::launch`.
     pub(crate) unsafe fn launch(
         &self,
@@ -267,9 +289,9 @@ impl CpuStream {
     ///
     /// # Safety
     /// The memory of its nodes is ordered here for their uses.
-    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>, flow: Flow) -> Result<CpuMark> {
+    pub(super) unsafe fn replay(&self, steps: Arc<[Step]>, marks: Marks, flow: Flow) -> Result<CpuMark> {
         let end = CpuMark::new();
-        self.push(Operation::Replay(steps, flow, end.clone()))?;
+        self.push(Operation::Replay(steps, marks, flow, end.clone()))?;
         Ok(end)
     }
 
@@ -406,16 +428,26 @@ fn run(device: &CpuDevice, operations: &Receiver<Operation>, done: &AtomicU64, f
             Operation::CopyRows { target, source, rows } => unsafe {
                 memory::copy_rows(target.0, source.0, rows);
             },
-            Operation::Replay(steps, flow, end) => {
+            Operation::Replay(steps, mut marks, flow, end) => {
                 let of_graph = Failure::default();
                 // SAFETY: as above, for the memory of all nodes.
-                unsafe { graph::run(device, &steps, &of_graph) };
+                unsafe {
+                    graph::run(device, &steps, &mut marks, Failures { own: &of_graph, stream: failure })
+                };
                 graph::let_go(steps, &of_graph);
                 end.reach(&of_graph);
                 let faults = of_graph.pending();
                 faults.iter().for_each(|fault| failure.note_shared(fault));
                 flow.end(faults.into_iter().next(), failure);
             }
+            // SAFETY: as above.
+            Operation::WriteValue { target, value, is_wide } => unsafe {
+                memory::write_value(target.0, value, is_wide);
+            },
+            // SAFETY: as above.
+            Operation::WaitValue { source, condition } => unsafe {
+                memory::wait_value(source.0, condition);
+            },
             Operation::Call(function) => {
                 if let Some(error) = host_fn::run(function) {
                     failure.note(error);

@@ -141,6 +141,10 @@ driver_calls! {
     stream_destroy = cuStreamDestroy_v2(stream: CUstream);
     stream_synchronize = cuStreamSynchronize(stream: CUstream);
     stream_wait = cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+    write_value_32 = cuStreamWriteValue32_v2(stream: CUstream, target: CUdeviceptr, value: u32, flags: c_uint);
+    write_value_64 = cuStreamWriteValue64_v2(stream: CUstream, target: CUdeviceptr, value: u64, flags: c_uint);
+    wait_value_32 = cuStreamWaitValue32_v2(stream: CUstream, source: CUdeviceptr, value: u32, flags: c_uint);
+    wait_value_64 = cuStreamWaitValue64_v2(stream: CUstream, source: CUdeviceptr, value: u64, flags: c_uint);
     event_create = cuEventCreate(event: *mut CUevent, flags: c_uint);
     event_destroy = cuEventDestroy_v2(event: CUevent);
     event_record = cuEventRecord(event: CUevent, stream: CUstream);
@@ -198,6 +202,10 @@ driver_calls! {
     graph_add_fill = cuGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, context: CUcontext);
     graph_add_call = cuGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS);
     graph_add_empty = cuGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize);
+    graph_add_child = cuGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, child: CUgraph);
+    graph_add_record = cuGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent);
+    graph_add_wait = cuGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent);
+    graph_print = cuGraphDebugDotPrint(graph: CUgraph, path: *const c_char, flags: c_uint);
     graph_set_attribute = cuGraphKernelNodeSetAttribute(node: CUgraphNode, attribute: c_uint, value: *const CUlaunchAttributeValue);
     graph_instantiate = cuGraphInstantiateWithFlags(instance: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
     graph_instance_destroy = cuGraphExecDestroy(instance: CUgraphExec);

@@ -93,8 +93,13 @@ impl CudaEvent {
         let code =
             self.device.call_unbound(|| unsafe { self.device.driver().event_record(self.raw(), stream) })?;
         self.device.check(code, "cuEventRecord", "")?;
-        self.recorded.store(true, Ordering::Relaxed);
+        self.note_recorded();
         Ok(())
+    }
+
+    /// To be called when it has been recorded, here or by a graph.
+    pub(super) fn note_recorded(&self) {
+        self.recorded.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn raw(&self) -> CUevent {

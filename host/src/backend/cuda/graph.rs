@@ -7,24 +7,26 @@ use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUfunction,
-    CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUevent,
+    CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
 };
 
 use super::attributes::AttributeList;
 use super::condition::{self, ConditionalParams, SetterArguments};
 use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
+use super::event::CudaEvent;
 use super::feedback::Lent;
 use super::stream::CudaStream;
 use super::watch::with_record;
 use crate::backend::host_fn;
 use crate::error::Result;
+use crate::event::Event;
 use crate::graph::{
     Address, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
 };
 use crate::kernel::Kernel;
-use crate::pitched::Rows;
+use crate::pitched::{Place, Rows};
 use crate::writers::Effect;
 
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
@@ -55,9 +57,9 @@ pub(crate) struct CudaGraph {
 }
 
 /// A graph as the driver has it, and its nodes in the order of recording.
-struct Template {
+pub(super) struct Template {
     device: &'static CudaDevice,
-    graph: Handle<CUgraph>,
+    pub(super) graph: Handle<CUgraph>,
     nodes: Vec<Handle<CUgraphNode>>,
 }
 
@@ -117,11 +119,12 @@ impl CudaGraph {
         nodes: &[Node],
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
-        for node in nodes {
-            if let Operation::Call(call) = &*node.operation {
-                call.report_to(stream.watch().failure().clone());
+        let failure = stream.watch().failure();
+        visit(nodes, |operation| {
+            if let Operation::Call(call) = operation {
+                call.report_to(failure.clone());
             }
-        }
+        });
         stream.bind()?;
         // If all launches before have been waited for, none of their panics is one of this.
         Arc::get_mut(&mut self.record).into_iter().for_each(Lent::clear);
@@ -132,6 +135,11 @@ impl CudaGraph {
         let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
         drop(without_waits);
         self.device.check(code, "cuGraphLaunch", "")?;
+        visit(nodes, |operation| {
+            if let Operation::Record(event) = operation {
+                note_recorded(event);
+            }
+        });
         stream.name_writers(effects, launching);
         self.launches.iter().for_each(|(kernel, site)| stream.watch().recent().note(kernel, site));
         Ok(())
@@ -221,7 +229,12 @@ struct Target<'a> {
 }
 
 impl Template {
-    fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address, record: &Lent) -> Result<Self> {
+    pub(super) fn new(
+        device: &'static CudaDevice,
+        nodes: &[Node],
+        kept: Address,
+        record: &Lent,
+    ) -> Result<Self> {
         device.bind()?;
         let mut graph = null_mut();
         // SAFETY: `graph` is valid for the call.
@@ -247,8 +260,8 @@ impl Target<'_> {
         let after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
         match &*node.operation {
             Operation::Kernel(kernel) => self.add_kernel(kernel, &after),
-            Operation::Copy { target, source, rows } => {
-                let params = copy_params(target.0, source.0, *rows);
+            Operation::Copy { target, source, rows, places } => {
+                let params = copy_params(target.0, source.0, *rows, *places);
                 self.add_with("cuGraphAddMemcpyNode", &after, |added, graph, after, count| {
                     // SAFETY: all are valid for the call; memory is used by launches only.
                     unsafe {
@@ -282,6 +295,30 @@ impl Target<'_> {
                 })
             }
             Operation::Conditional(node) => self.add_conditional(node, &after),
+            Operation::Record(event) => {
+                self.add_with("cuGraphAddEventRecordNode", &after, |added, graph, after, count| {
+                    let raw = raw_event(event);
+                    // SAFETY: all are valid for the call; the event is kept until the last launch has run.
+                    Ok(unsafe { self.device.driver().graph_add_record(added, graph, after, count, raw) })
+                })
+            }
+            Operation::Wait(event) => {
+                self.add_with("cuGraphAddEventWaitNode", &after, |added, graph, after, count| {
+                    let raw = raw_event(event);
+                    // SAFETY: as above.
+                    Ok(unsafe { self.device.driver().graph_add_wait(added, graph, after, count, raw) })
+                })
+            }
+            Operation::Child(nodes) => {
+                // Cloned by the call. There are no conditional nodes in it, so it keeps nothing.
+                let child = Template::new(self.device, nodes, self.kept, self.record)?;
+                self.add_with("cuGraphAddChildGraphNode", &after, |added, graph, after, count| {
+                    // SAFETY: all are valid for the call, and the child is live.
+                    Ok(unsafe {
+                        self.device.driver().graph_add_child(added, graph, after, count, child.graph.0)
+                    })
+                })
+            }
         }
     }
 
@@ -363,12 +400,25 @@ impl Drop for Template {
     }
 }
 
+/// Calls `work` with all operations of a graph, those inside of others as well.
+fn visit(nodes: &[Node], mut work: impl FnMut(&Operation)) {
+    nodes.iter().for_each(|node| node.operation.visit(&mut work));
+}
+
+/// The driver's event; an event node's is one of the graph's device.
+fn raw_event(event: &Event) -> CUevent {
+    event.cuda().map_or(null_mut(), CudaEvent::raw)
+}
+
+fn note_recorded(event: &Event) {
+    event.cuda().into_iter().for_each(CudaEvent::note_recorded);
+}
+
 /// Whether a panic may keep the graph from doing all of its work.
 fn may_panic(nodes: &[Node]) -> bool {
     nodes.iter().any(|node| match &*node.operation {
         Operation::Kernel(kernel) => kernel.prepared.may_panic,
-        Operation::Conditional(node) => may_panic(&node.body),
-        _ => false,
+        other => may_panic(other.body()),
     })
 }
 
@@ -428,14 +478,15 @@ fn kernel_params(node: &KernelNode, params: &[*const c_void]) -> CUDA_KERNEL_NOD
     }
 }
 
-fn copy_params(target: *mut u8, source: *const u8, rows: Rows) -> CUDA_MEMCPY3D {
+/// The driver reads the host's or the device's address, by the type of memory.
+fn copy_params(target: *mut u8, source: *const u8, rows: Rows, places: (Place, Place)) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
         srcXInBytes: 0,
         srcY: 0,
         srcZ: 0,
         srcLOD: 0,
-        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
-        srcHost: null(),
+        srcMemoryType: memory_type(places.1),
+        srcHost: source.cast(),
         srcDevice: address(source),
         srcArray: null_mut(),
         reserved0: null_mut(),
@@ -445,8 +496,8 @@ fn copy_params(target: *mut u8, source: *const u8, rows: Rows) -> CUDA_MEMCPY3D 
         dstY: 0,
         dstZ: 0,
         dstLOD: 0,
-        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
-        dstHost: null_mut(),
+        dstMemoryType: memory_type(places.0),
+        dstHost: target.cast(),
         dstDevice: address(target),
         dstArray: null_mut(),
         reserved1: null_mut(),
@@ -455,6 +506,13 @@ fn copy_params(target: *mut u8, source: *const u8, rows: Rows) -> CUDA_MEMCPY3D 
         WidthInBytes: rows.width,
         Height: rows.height,
         Depth: 1,
+    }
+}
+
+fn memory_type(place: Place) -> CUmemorytype {
+    match place {
+        Place::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
+        Place::Device => CUmemorytype::CU_MEMORYTYPE_DEVICE,
     }
 }
 

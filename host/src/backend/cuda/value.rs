@@ -1,0 +1,54 @@
+//! Numbers that streams write and wait for, by the driver.
+
+use super::device::address;
+use super::driver::Code;
+use super::stream::CudaStream;
+use crate::error::{Error, Result};
+use crate::stream_value::ValueCondition;
+
+/// `CUDA_ERROR_NOT_SUPPORTED`.
+const NOT_SUPPORTED: Code = Code(801);
+
+/// `CU_STREAM_WRITE_VALUE_DEFAULT`: after a memory barrier.
+const AFTER_BARRIER: u32 = 0;
+
+impl CudaStream {
+    /// # Safety
+    /// As for `Stream::write_value`.
+    pub(crate) unsafe fn write_value(&self, target: *mut u8, value: u64, is_wide: bool) -> Result<()> {
+        self.bind()?;
+        let (driver, target, stream) = (self.driver(), address(target), self.raw());
+        // SAFETY: the caller vouches for the memory; the handle is live.
+        let code = unsafe {
+            match is_wide {
+                true => driver.write_value_64(stream, target, value, AFTER_BARRIER),
+                // It was made of so many bits.
+                false => driver.write_value_32(stream, target, value as u32, AFTER_BARRIER),
+            }
+        };
+        self.device().check(code, "cuStreamWriteValue", &format!("value {value}"))
+    }
+
+    /// # Safety
+    /// As for `Stream::wait_value`.
+    pub(crate) unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()> {
+        self.bind()?;
+        let ValueCondition { kind, value, is_wide } = condition;
+        let (driver, source, stream) = (self.driver(), address(source), self.raw());
+        // SAFETY: the caller vouches for the memory; the handle is live.
+        let code = unsafe {
+            match is_wide {
+                true => driver.wait_value_64(stream, source, value, kind),
+                false => driver.wait_value_32(stream, source, value as u32, kind),
+            }
+        };
+        if code == NOT_SUPPORTED {
+            return Err(Error::Unsupported {
+                operation: "a stream's wait for a value",
+                device: self.device().to_string().into(),
+                reason: "the GPU cannot wait for this condition",
+            });
+        }
+        self.device().check(code, "cuStreamWaitValue", &format!("value {value}"))
+    }
+}
