@@ -69,8 +69,8 @@ fn a_kernel_gives_its_function() {
 
 fn kernels_go_out() -> Result<()> {
     let device = Device::cuda(0)?;
-    assert_eq!(SAXPY_KERNEL.as_raw(&device)?, Some(handle(0x5a)));
-    assert_eq!(SAXPY_KERNEL.as_raw(&device)?, Some(handle(0x5a)));
+    assert_eq!(SAXPY_KERNEL.as_raw(&device)?, Some(handle(0x15a)));
+    assert_eq!(SAXPY_KERNEL.as_raw(&device)?, Some(handle(0x15a)));
     assert_eq!(SAXPY_KERNEL.as_raw(&Device::cpu())?, None);
     Ok(())
 }
@@ -100,8 +100,9 @@ fn events() -> Result<()> {
 }
 
 #[test]
-fn a_pool_of_others_is_asked_and_trimmed() {
+fn a_pool_of_others_is_used_asked_and_trimmed() {
     let calls = run("foreign_pool", "");
+    assert_eq!(count(&calls, "allocated from pool 0"), 1);
     assert_eq!(count(&calls, "cuMemPoolCreate"), 0, "nothing is asked of the device's own");
     assert_eq!((count(&calls, "cuMemPoolGetAttribute"), count(&calls, "cuMemPoolTrimTo")), (4, 1));
     assert!(calls.contains(&"pool attribute 4 = 4096".to_owned()));
@@ -112,6 +113,9 @@ fn foreign_pool() -> Result<()> {
     // SAFETY: a pool of the fake driver.
     let pool = unsafe { MemoryPool::from_raw(&device, handle(0xa00))? };
     assert_eq!((pool.as_raw()?, pool.statistics()?.used), (Some(handle(0xa00)), 0));
+    let stream = device.new_stream()?;
+    let buffer = pool.fill(&stream, 7_u32, 10)?;
+    assert_eq!(stream.download(&buffer)?, [7; 10]);
     pool.set_release_threshold(4096)?;
     pool.trim(0)
 }
@@ -125,7 +129,7 @@ fn a_device_gives_its_pool_if_it_has_one() {
 fn own_pool() -> Result<()> {
     let device = Device::cuda(0)?;
     let has_one = device.properties()?.memory_pools_supported;
-    assert_eq!(device.memory_pool().as_raw()?, has_one.then(|| handle(0x900)));
+    assert_eq!(device.memory_pool().as_raw()?, has_one.then(|| handle(0x1_0900)));
     Ok(())
 }
 
