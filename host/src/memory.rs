@@ -237,7 +237,7 @@ impl Memory {
             None => self.order.begin(stream, usage),
             Some(_) if self.is_of_host() => Err(not_recordable(
                 "the use of page-locked memory in place",
-                "use a device buffer, or managed memory, that the graph keeps",
+                "give it to the graph by `capture.keep_pinned`",
             )),
             // Nothing runs yet: the graph enters its launches into the order.
             Some(recording) => recording.note_use(self, usage),
