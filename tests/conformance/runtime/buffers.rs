@@ -17,6 +17,10 @@ pub(crate) const CASES: &[Case] = &[
     ("memory_of_others_is_used_in_order_and_given_up_at_the_end", memory_of_others),
     ("pointers_that_cannot_be_buffers_are_refused", pointers_that_cannot_be_buffers_are_refused),
     ("the_host_and_the_device_use_managed_memory_in_turn", managed_memory_in_turn),
+    (
+        "managed_memory_is_read_after_parts_that_two_streams_write",
+        managed_memory_is_read_after_parts_that_two_streams_write,
+    ),
     ("managed_memory_is_prefetched_and_advised", managed_memory_is_prefetched_and_advised),
     ("a_pool_counts_what_buffers_use", a_pool_counts_what_buffers_use),
 ];
@@ -177,6 +181,23 @@ fn managed_memory_in_turn(device: &Device) -> Outcome {
     }
     let copy = stream.managed_copy(&[3_u8, 4])?;
     assert_eq!((copy.read()?, stream.managed_zeros::<u8>(0)?.read()?), (&[3, 4][..], &[][..]));
+    Ok(())
+}
+
+fn managed_memory_is_read_after_parts_that_two_streams_write(device: &Device) -> Outcome {
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let mut data = match stream.managed_zeros::<u32>(1000) {
+        Err(Error::Unsupported { .. }) => return Ok(()),
+        data => data?,
+    };
+    for round in 1..5 {
+        let (left, right) = data.view_mut().split_at(500)?;
+        let gate = Gate::close(&other)?;
+        stream.fill_into(round, left)?;
+        other.fill_into(round, right)?;
+        gate.open_soon();
+        assert_eq!(data.read()?, [round; 1000], "reading waits for both");
+    }
     Ok(())
 }
 
