@@ -3,7 +3,7 @@
 
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result, Token};
+use syn::{AttrStyle, Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result, Token};
 
 use crate::constant::{Constant, Readers};
 use crate::fingerprint::{Fingerprint, fingerprint};
@@ -91,7 +91,7 @@ impl Module {
     ///
     /// # Errors
     /// If the module is not inline, or a kernel in it cannot be one; all such errors at once.
-    pub fn parse(item: ItemMod) -> Result<Self> {
+    pub fn parse(mut item: ItemMod) -> Result<Self> {
         let Some((_, items)) = &item.content else {
             return Err(Error::new(
                 item.span(),
@@ -124,6 +124,8 @@ impl Module {
         let readers = Readers::find(items, &constants);
         readers.check(items)?;
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
+        // Those at the top of its body mean the same before it, where both halves have them.
+        item.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
         Ok(Module { name, fingerprint, kernels, constants, readers, forms, item })
     }
 
@@ -155,7 +157,7 @@ impl Module {
 fn content_fingerprint(item: &ItemMod) -> Fingerprint {
     use quote::ToTokens;
     let mut tokens = proc_macro2::TokenStream::new();
-    for attribute in item.attrs.iter().filter(|a| matches!(a.style, syn::AttrStyle::Inner(_))) {
+    for attribute in item.attrs.iter().filter(|a| matches!(a.style, AttrStyle::Inner(_))) {
         attribute.to_tokens(&mut tokens);
     }
     for item in item.content.iter().flat_map(|(_, items)| items) {

@@ -1,8 +1,9 @@
 //! Kernels that fail if their data say so, and kernels that cannot fail.
 
-/// Kernels that work on what others have left.
 #[ferrogrid::module]
 pub mod work {
+    //! Kernels that work on what others have left.
+
     use ferrogrid::device::prelude::*;
 
     /// Panics where an element is 13.
