@@ -76,7 +76,7 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// # Panics
 /// The slice panics if a kernel that was to write the memory has failed, or the device has; [`PinnedBuffer::read`] and
 /// [`PinnedBuffer::write`] give the error instead. The memory is good again when it is written anew as a whole on a
-/// stream. A function of [`Stream::host_fn`](crate::Stream::host_fn) must not wait for its own stream, so it must not use
+/// stream. A function of [`Stream::launch_host_func`](crate::Stream::launch_host_func) must not wait for its own stream, so it must not use
 /// the slice of a buffer that work there uses.
 ///
 /// ```

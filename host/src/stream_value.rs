@@ -54,7 +54,7 @@ pub enum WaitValue<V> {
     /// They have a bit in common.
     And(V),
     /// There is a bit that neither has. Not all GPUs can wait for it
-    /// ([`Attribute::CAN_USE_STREAM_WAIT_VALUE_NOR`](crate::Attribute)).
+    /// ([`CAN_USE_STREAM_WAIT_VALUE_NOR`](crate::DeviceAttribute::CAN_USE_STREAM_WAIT_VALUE_NOR)).
     Nor(V),
 }
 
