@@ -30,7 +30,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::SizeOverflow`](crate::Error::SizeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or a failure of the device.
+    /// [`Error::SizeOverflow`](crate::Error::SizeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or a failure of
+    /// the device.
     pub fn uninit<T: DeviceCopy>(&self, len: usize) -> Result<DeviceBuffer<MaybeUninit<T>>> {
         DeviceBuffer::allocate(self, len, Contents::Uninitialised)
     }
@@ -47,7 +48,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or a failure of the device.
+    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch), [`Error::OutOfMemory`](crate::Error::OutOfMemory), or a failure
+    /// of the device.
     pub fn duplicate<'a, T: DeviceCopy>(&self, source: impl DeviceInput<'a, T>) -> Result<DeviceBuffer<T>> {
         let source = source.into_input();
         let mut copy = DeviceBuffer::allocate(self, source.len(), Contents::Uninitialised)?;
