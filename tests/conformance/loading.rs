@@ -504,16 +504,19 @@ fn linked_programs_run(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// NVRTC, if it is installed.
+fn nvrtc() -> ferrogrid::Result<Option<Nvrtc>> {
+    match Nvrtc::load() {
+        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => Ok(None),
+        nvrtc => nvrtc.map(Some),
+    }
+}
+
 fn cuda_cpp_compiles_and_runs(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");
     }
-    let nvrtc = match Nvrtc::load() {
-        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => {
-            return not_for_this_device("NVRTC is not installed");
-        }
-        nvrtc => nvrtc?,
-    };
+    let Some(nvrtc) = nvrtc()? else { return not_for_this_device("NVRTC is not installed") };
     let source = "extern \"C\" __global__ void square(int n, float* x) {
         int i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i < n) x[i] *= x[i];
@@ -532,12 +535,7 @@ fn cuda_cpp_templates_are_found_by_their_expressions(device: &Device) -> Outcome
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");
     }
-    let nvrtc = match Nvrtc::load() {
-        Err(Error::Foreign(ForeignError::LibraryMissing { .. })) => {
-            return not_for_this_device("NVRTC is not installed");
-        }
-        nvrtc => nvrtc?,
-    };
+    let Some(nvrtc) = nvrtc()? else { return not_for_this_device("NVRTC is not installed") };
     let source = "__constant__ int offset = 3;
     template <class T, int N> __global__ void add(size_t n, T* x) {
         size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;

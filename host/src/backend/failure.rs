@@ -109,11 +109,22 @@ impl Failure {
         self.lock().faults.iter().map(|(_, fault)| fault.clone()).collect()
     }
 
-    /// Tells of those up to `position`: the first stands for those after it, which may come of it.
+    /// Tells of those up to `position`.
     pub(super) fn take_until(&self, position: u64) -> Option<Error> {
+        self.take_where(|number, _| number <= position)
+    }
+
+    /// Tells of all but those in `later`.
+    pub(super) fn take_but(&self, later: &[Arc<Fault>]) -> Option<Error> {
+        self.take_where(|_, fault| !later.iter().any(|it| Arc::ptr_eq(it, fault)))
+    }
+
+    /// Tells of those that `is_taken` is true of: the first stands for those after it, which may come of it.
+    fn take_where(&self, is_taken: impl Fn(u64, &Arc<Fault>) -> bool) -> Option<Error> {
         let mut pending = self.lock();
-        let count = pending.faults.partition_point(|(number, _)| *number <= position);
-        let taken: Vec<_> = pending.faults.drain(..count).collect();
+        let (taken, left): (VecDeque<_>, _) =
+            pending.faults.drain(..).partition(|(number, fault)| is_taken(*number, fault));
+        pending.faults = left;
         drop(pending);
         taken.iter().map(|(_, fault)| fault.tell()).reduce(|first, _| first)
     }
@@ -121,17 +132,6 @@ impl Failure {
     /// Forgets what a synchronisation of the device has told of, where nobody else can ask.
     pub(super) fn forget_told_by_device(&self) {
         self.lock().faults.retain(|(_, fault)| !fault.told_by_device.load(Ordering::Relaxed));
-    }
-
-    /// Tells of all but those in `later`: the first stands for those after it, which may come of it.
-    pub(super) fn take_but(&self, later: &[Arc<Fault>]) -> Option<Error> {
-        let is_later = |fault: &Arc<Fault>| later.iter().any(|it| Arc::ptr_eq(it, fault));
-        let mut pending = self.lock();
-        let (left, taken) = pending.faults.drain(..).partition(|(_, fault)| is_later(fault));
-        pending.faults = left;
-        drop(pending);
-        let taken: VecDeque<(u64, Arc<Fault>)> = taken;
-        taken.iter().map(|(_, fault)| fault.tell()).reduce(|first, _| first)
     }
 
     /// Tells of all.
