@@ -1,0 +1,110 @@
+//! Which functions and variables of a module refer to which: by calls, by address, in the values of variables.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::{Instruction, Item, Module, StatementKind};
+
+/// The references between the items of a module.
+#[derive(Debug)]
+pub struct Calls<'t> {
+    /// The item that defines each function and variable.
+    definitions: HashMap<&'t str, usize>,
+    /// The names of functions and variables that each item refers to.
+    mentioned: Vec<Vec<&'t str>>,
+    by_address: Vec<bool>,
+}
+
+impl<'t> Calls<'t> {
+    /// The references in `module`.
+    pub fn of(module: &Module<'t>) -> Self {
+        let mut definitions = HashMap::new();
+        for (at, item) in module.items.iter().enumerate() {
+            match item {
+                Item::Function(function) if function.body.is_some() => {
+                    definitions.insert(function.name, at);
+                }
+                Item::Variable(variable) => {
+                    definitions.extend(variable.names.iter().map(|declared| (declared.name, at)));
+                }
+                _ => {}
+            }
+        }
+        let mentioned = module.items.iter().map(|item| mentioned(item, &definitions)).collect();
+        let by_address = module.items.iter().map(|item| match item {
+            Item::Function(function) => function.instructions().any(calls_by_address),
+            _ => false,
+        });
+        Calls { by_address: by_address.collect(), definitions, mentioned }
+    }
+
+    /// The item that defines the function or variable `name`.
+    pub fn definition(&self, name: &str) -> Option<usize> {
+        self.definitions.get(name).copied()
+    }
+
+    /// The names of functions and variables of the module that an item refers to.
+    pub fn mentioned_by(&self, item: usize) -> &[&'t str] {
+        &self.mentioned[item]
+    }
+
+    /// Whether an item calls a function whose address is in a register.
+    pub fn calls_by_address(&self, item: usize) -> bool {
+        self.by_address[item]
+    }
+
+    /// The items that `roots` can reach by calls or through addresses, without going through names that `except` is true of; the
+    /// roots are among them.
+    pub fn reachable(
+        &self,
+        roots: impl IntoIterator<Item = usize>,
+        except: impl Fn(&str) -> bool,
+    ) -> BTreeSet<usize> {
+        let mut open: Vec<usize> = roots.into_iter().collect();
+        let mut found = BTreeSet::new();
+        while let Some(item) = open.pop() {
+            if found.insert(item) {
+                let names = self.mentioned[item].iter().filter(|name| !except(name));
+                open.extend(names.filter_map(|name| self.definition(name)));
+            }
+        }
+        found
+    }
+}
+
+/// Whether a call is one of a function whose address is in a register: it says which functions that may be.
+fn calls_by_address(instruction: &Instruction<'_>) -> bool {
+    instruction.callee().is_some_and(|callee| callee.starts_with('%'))
+}
+
+fn mentioned<'t>(item: &Item<'t>, definitions: &HashMap<&'t str, usize>) -> Vec<&'t str> {
+    let mut names: Vec<&str> = match item {
+        Item::Function(function) => {
+            let statements = function.statements().iter();
+            statements
+                .flat_map(|statement| match &statement.kind {
+                    StatementKind::Instruction(instruction) => {
+                        instruction.operands.iter().flat_map(|it| it.names()).collect()
+                    }
+                    StatementKind::Targets { targets, .. } => targets.clone(),
+                    _ => Vec::new(),
+                })
+                .collect()
+        }
+        Item::Variable(variable) => {
+            let values = variable.names.iter().filter_map(|declared| declared.initializer);
+            values.flat_map(words).collect()
+        }
+        Item::Directive(text) => words(text).collect(),
+        _ => Vec::new(),
+    };
+    names.retain(|name| definitions.contains_key(name));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The names in the value of a variable.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$')))
+        .filter(|word| !word.is_empty())
+}

@@ -1,0 +1,273 @@
+//! Instructions and their operands: what they are, what they read and what they write.
+
+use crate::ParseError;
+use crate::scanner::Scanner;
+
+/// An instruction: `@!%p1 ld.global.nc.v2.b32 {%r1, %r2}, [%rd1+8];`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction<'t> {
+    /// The condition under which it is executed.
+    pub predicate: Option<Predicate<'t>>,
+    /// The operation with its modifiers: `ld.global.nc.v2.b32`.
+    pub opcode: &'t str,
+    /// The operands, in order.
+    pub operands: Vec<Operand<'t>>,
+}
+
+/// A condition of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Predicate<'t> {
+    /// The predicate register.
+    pub register: &'t str,
+    /// Whether the instruction is executed where the register is false.
+    pub is_negated: bool,
+}
+
+/// An operand of an instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operand<'t> {
+    /// A register, variable, parameter, label or function.
+    Name(&'t str),
+    /// A number, or a constant with an operator before it.
+    Immediate(&'t str),
+    /// `[%rd1+8]`, `[map, {%r1, %r2}]`
+    Address(Vec<Operand<'t>>),
+    /// `{%r1, %r2}`
+    Vector(Vec<Operand<'t>>),
+    /// `(param0, param1)`
+    Arguments(Vec<Operand<'t>>),
+    /// `%p1|%p2`
+    Pair(Box<[Operand<'t>; 2]>),
+    /// `!%p1`
+    Not(Box<Operand<'t>>),
+    /// `table+8`: a base and an offset.
+    Offset(Box<[Operand<'t>; 2]>),
+    /// `generic(table)`
+    Generic(Box<Operand<'t>>),
+}
+
+impl<'t> Instruction<'t> {
+    pub(crate) fn parse(scanner: &mut Scanner<'t>) -> Result<Self, ParseError> {
+        let predicate = match scanner.take(b'@') {
+            true => {
+                let is_negated = scanner.take(b'!');
+                Some(Predicate { register: scanner.expect_word("a predicate")?, is_negated })
+            }
+            false => None,
+        };
+        let opcode = scanner.expect_word("an instruction")?;
+        let mut operands = Vec::new();
+        while scanner.peek() != Some(b';') {
+            operands.push(Operand::parse(scanner)?);
+            if !scanner.take(b',') {
+                break;
+            }
+        }
+        scanner.expect(b';')?;
+        Ok(Instruction { predicate, opcode, operands })
+    }
+
+    /// What it does, without modifiers: `ld`.
+    pub fn operation(&self) -> &'t str {
+        self.opcode.split('.').next().unwrap_or_default()
+    }
+
+    /// The modifiers: `global`, `nc`, `v2`, `b32`.
+    pub fn modifiers(&self) -> impl Iterator<Item = &'t str> + use<'t> {
+        self.opcode.split('.').skip(1)
+    }
+
+    /// Whether it has that modifier.
+    pub fn has(&self, modifier: &str) -> bool {
+        self.modifiers().any(|it| it == modifier)
+    }
+
+    /// What is called: a function, or a register that holds its address. `None` if it is no call.
+    pub fn callee(&self) -> Option<&'t str> {
+        if self.operation() != "call" {
+            return None;
+        }
+        self.operands
+            .iter()
+            .find_map(|operand| if let Operand::Name(name) = operand { Some(*name) } else { None })
+    }
+
+    /// The arguments of a call; none without a list.
+    pub fn arguments(&self) -> &[Operand<'t>] {
+        let mut operands = self.operands.iter().skip_while(|operand| !matches!(operand, Operand::Name(_)));
+        operands
+            .find_map(|it| if let Operand::Arguments(list) = it { Some(list.as_slice()) } else { None })
+            .unwrap_or_default()
+    }
+
+    /// The names that it gives a value. Those of other things than registers, such as the parameters that a call returns into, are
+    /// among them.
+    pub fn definitions(&self) -> Vec<&'t str> {
+        let mut names = Vec::new();
+        match self.operands.first() {
+            Some(Operand::Arguments(returned))
+                if self.operation() == "call" && self.callee_index() == Some(1) =>
+            {
+                returned.iter().for_each(|operand| operand.collect_names(&mut names));
+            }
+            Some(first) if self.writes_first_operand() => first.collect_names(&mut names),
+            _ => {}
+        }
+        names.retain(|name| *name != "_");
+        names
+    }
+
+    /// The names that it reads: registers, variables, parameters, labels and functions.
+    pub fn uses(&self) -> Vec<&'t str> {
+        let mut names: Vec<&str> = self.predicate.iter().map(|predicate| predicate.register).collect();
+        let returns = self.operation() == "call" && self.callee_index() == Some(1);
+        let skipped = usize::from(returns || (self.writes_first_operand() && !self.reads_first_operand()));
+        self.operands.iter().skip(skipped).for_each(|operand| operand.collect_names(&mut names));
+        names.retain(|name| *name != "_");
+        names
+    }
+
+    fn callee_index(&self) -> Option<usize> {
+        self.operands.iter().position(|operand| matches!(operand, Operand::Name(_)))
+    }
+
+    /// Whether the first operand, if it is a name, is a result.
+    fn writes_first_operand(&self) -> bool {
+        let is_place =
+            matches!(self.operands.first(), Some(Operand::Name(_) | Operand::Vector(_) | Operand::Pair(_)));
+        is_place
+            && match self.operation() {
+                "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "nanosleep" | "setmaxnreg" | "pmevent"
+                | "fence" | "membar" | "stackrestore" | "isspacep.wait" => false,
+                // `bar.red` and `barrier.cta.red` have a result, the others a number of a barrier.
+                "bar" | "barrier" => self.has("red"),
+                "cp" | "griddepcontrol" | "discard" | "prefetch" | "prefetchu" | "applypriority" | "red"
+                | "st" => false,
+                _ => true,
+            }
+    }
+
+    /// Whether the result is also read: accumulators of `wgmma`.
+    fn reads_first_operand(&self) -> bool {
+        self.opcode.starts_with("wgmma.mma_async") || self.opcode.starts_with("bfi.in_place")
+    }
+
+    /// Whether nothing follows it on its path: a branch, a return, or the end of the thread, without a condition.
+    pub fn ends_path(&self) -> bool {
+        self.predicate.is_none() && matches!(self.operation(), "bra" | "brx" | "ret" | "exit" | "trap")
+    }
+}
+
+impl<'t> Operand<'t> {
+    fn parse(scanner: &mut Scanner<'t>) -> Result<Self, ParseError> {
+        Self::parse_within(scanner, 0)
+    }
+
+    fn parse_within(scanner: &mut Scanner<'t>, depth: u32) -> Result<Self, ParseError> {
+        // Lists stand in lists only once, as in `[map, {%r1, %r2}]`.
+        if depth > 8 {
+            return Err(scanner.error("operands that are nested too deeply"));
+        }
+        let operand = match scanner.peek() {
+            Some(b'[') => Operand::Address(list(scanner, b'[', b']', depth)?),
+            Some(b'{') => Operand::Vector(list(scanner, b'{', b'}', depth)?),
+            Some(b'(') => Operand::Arguments(list(scanner, b'(', b')', depth)?),
+            Some(b'!') => {
+                scanner.take(b'!');
+                Operand::Not(Box::new(Self::parse_within(scanner, depth + 1)?))
+            }
+            _ => Self::atom(scanner)?,
+        };
+        match scanner.peek() {
+            Some(b'|') => {
+                scanner.take(b'|');
+                let second = Self::parse_within(scanner, depth + 1)?;
+                Ok(Operand::Pair(Box::new([operand, second])))
+            }
+            Some(b'+') => {
+                scanner.take(b'+');
+                let offset = Self::atom(scanner)?;
+                Ok(Operand::Offset(Box::new([operand, offset])))
+            }
+            Some(b'-') => {
+                let offset = Self::atom(scanner)?;
+                Ok(Operand::Offset(Box::new([operand, offset])))
+            }
+            Some(b'(') if operand == Operand::Name("generic") => {
+                scanner.take(b'(');
+                let inner = Self::parse_within(scanner, depth + 1)?;
+                scanner.expect(b')')?;
+                Ok(Operand::Generic(Box::new(inner)))
+            }
+            _ => Ok(operand),
+        }
+    }
+
+    /// A name or a number.
+    fn atom(scanner: &mut Scanner<'t>) -> Result<Self, ParseError> {
+        let start = scanner.start();
+        let is_signed = scanner.take(b'-') || scanner.take(b'~');
+        let word = scanner.expect_word("an operand")?;
+        let is_number = is_signed || word.starts_with(|first: char| first.is_ascii_digit());
+        Ok(if is_number { Operand::Immediate(scanner.since(start)) } else { Operand::Name(word) })
+    }
+
+    fn collect_names(&self, names: &mut Vec<&'t str>) {
+        match self {
+            Operand::Name(name) => names.push(name),
+            Operand::Immediate(_) => {}
+            Operand::Address(list) | Operand::Vector(list) | Operand::Arguments(list) => {
+                list.iter().for_each(|operand| operand.collect_names(names));
+            }
+            Operand::Pair(two) | Operand::Offset(two) => {
+                two.iter().for_each(|operand| operand.collect_names(names))
+            }
+            Operand::Not(inner) | Operand::Generic(inner) => inner.collect_names(names),
+        }
+    }
+
+    /// All names in it, in order.
+    pub fn names(&self) -> Vec<&'t str> {
+        let mut names = Vec::new();
+        self.collect_names(&mut names);
+        names
+    }
+
+    /// The name, if it is nothing else.
+    pub fn name(&self) -> Option<&'t str> {
+        if let Operand::Name(name) = self { Some(name) } else { None }
+    }
+
+    /// The number, if it is a decimal one.
+    pub fn number<N: std::str::FromStr>(&self) -> Option<N> {
+        if let Operand::Immediate(number) = self { number.parse().ok() } else { None }
+    }
+
+    /// Base and offset of an address of one part: `[%rd1+8]`.
+    pub fn address(&self) -> Option<(&'t str, Option<&Operand<'t>>)> {
+        let Operand::Address(parts) = self else { return None };
+        match parts.as_slice() {
+            [Operand::Name(base)] => Some((base, None)),
+            [Operand::Offset(two)] => Some((two[0].name()?, Some(&two[1]))),
+            _ => None,
+        }
+    }
+}
+
+fn list<'t>(
+    scanner: &mut Scanner<'t>,
+    open: u8,
+    close: u8,
+    depth: u32,
+) -> Result<Vec<Operand<'t>>, ParseError> {
+    scanner.expect(open)?;
+    let mut items = Vec::new();
+    while scanner.peek() != Some(close) {
+        items.push(Operand::parse_within(scanner, depth + 1)?);
+        if !scanner.take(b',') {
+            break;
+        }
+    }
+    scanner.expect(close)?;
+    Ok(items)
+}
