@@ -6,29 +6,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ferrogrid_ptx::Module;
 use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 
 use crate::arch::Arch;
-use crate::arithmetic;
 use crate::cache;
-use crate::constants;
-use crate::core_atomics;
 use crate::core_cache::CoreEntry;
 use crate::dependencies::Externs;
 use crate::device_crate::DeviceCrate;
 use crate::diagnostics;
 use crate::error::Error;
-use crate::feedback;
 use crate::inner;
 use crate::inputs::Inputs;
 use crate::kept::Kept;
-use crate::launch_bounds;
 use crate::layout;
-use crate::line_info;
 use crate::math::Math;
 use crate::options::Options;
-use crate::peephole;
-use crate::ptx::{Ptx, remap_files};
+use crate::passes::{self, Wanted};
+use crate::ptx::Ptx;
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 
 /// What all device crates of a package have in common for one architecture.
@@ -102,7 +97,7 @@ impl Compiler<'_> {
         let mut checked = None;
         let made = Kept::in_folder(self.folder).find_or_make(&key, &value, || {
             self.run(&mut command, device_crate, &work)?;
-            let text = self.finished(&cache::read(&assembly)?, device_crate);
+            let text = self.finished(&assembly, device_crate)?;
             checked = Some(self.check(&assembly, &text, device_crate)?);
             Ok((text, self.inputs(&read_files)?))
         })?;
@@ -132,15 +127,17 @@ impl Compiler<'_> {
     }
 
     /// The compiler's PTX with what rustc has no option for.
-    fn finished(&self, assembly: &str, device_crate: &DeviceCrate) -> String {
-        let (assembly, layouts) = layout::take(&constants::place(assembly));
-        let text = core_atomics::order(&peephole::rewrite(&feedback::adapt(&assembly)));
-        let bounds = bounds(device_crate, self.options.max_registers, self.arch.has_clusters());
-        let text = launch_bounds::declare(&text, bounds);
-        let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
-        let wants_lines = self.options.line_info != Some(false);
-        let text = if wants_lines { self.readable(&text) } else { line_info::strip(&text) };
-        format!("// Mathematics: {}\n{layouts}{text}", self.math)
+    fn finished(&self, assembly: &Path, device_crate: &DeviceCrate) -> Result<String, Error> {
+        let wanted = Wanted {
+            bounds: bounds(device_crate, self.options.max_registers, self.arch.has_clusters()).collect(),
+            arithmetic: self.options.arithmetic,
+            arithmetic_of_kernels: arithmetic_of_kernels(device_crate).collect(),
+            lines: self.options.line_info != Some(false),
+            folders: self.folders(),
+        };
+        let text = passes::run(&cache::read(assembly)?, &wanted)
+            .map_err(|error| self.bad_ptx(assembly, error.to_string(), device_crate))?;
+        Ok(format!("// Mathematics: {}\n{text}", self.math))
     }
 
     /// The rlib of the library of the package `id`, without entry points.
@@ -259,23 +256,28 @@ impl Compiler<'_> {
     }
 
     fn check(&self, file: &Path, text: &str, device_crate: &DeviceCrate) -> Result<Ptx, Error> {
-        let wrong = |problem: String| Error::Ptx {
-            target: device_crate.target.clone(),
-            arch: self.arch.to_string(),
-            problem,
-            file: file.to_owned(),
-        };
-        let ptx = Ptx::parse(text).map_err(wrong)?;
+        let wrong = |problem: String| self.bad_ptx(file, problem, device_crate);
+        let module = Module::parse(text).map_err(|error| wrong(error.to_string()))?;
+        let ptx = Ptx::of(&module).map_err(wrong)?;
         if ptx.target != self.arch.as_str() {
             return Err(wrong(format!("its .target is {}", ptx.target)));
         }
         ptx.verify(expected(device_crate)).map_err(wrong)?;
-        constants::check(text).map_err(wrong)?;
+        passes::constants::check(&module).map_err(wrong)?;
         Ok(ptx)
     }
 
-    /// The PTX with paths that mean the same on every machine.
-    fn readable(&self, text: &str) -> String {
+    fn bad_ptx(&self, file: &Path, problem: String, device_crate: &DeviceCrate) -> Error {
+        Error::Ptx {
+            target: device_crate.target.clone(),
+            arch: self.arch.to_string(),
+            problem,
+            file: file.to_owned(),
+        }
+    }
+
+    /// Folders in the line table, and what stands for them on every machine.
+    fn folders(&self) -> Vec<(PathBuf, String)> {
         let library = self.toolchain.sysroot.join("lib/rustlib/src/rust/library");
         let real = library.canonicalize().ok();
         let mut folders = vec![(self.workspace_root.to_owned(), String::new())];
@@ -283,7 +285,7 @@ impl Compiler<'_> {
             [Some(library), real].into_iter().flatten().map(|folder| (folder, "/rustc/library/".to_owned())),
         );
         folders.extend(self.local_folders.iter().cloned());
-        remap_files(text, &folders)
+        folders
     }
 }
 

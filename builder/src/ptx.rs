@@ -1,6 +1,5 @@
-//! Reads PTX text as far as the build needs it: version, target, entry points with the size and
-//! alignment of each parameter, and functions that are declared but not there; and makes paths in
-//! it readable. It must not know how the text was made.
+//! What the build checks of a PTX text: version, target, entry points with the size and alignment of each parameter, and functions
+//! that are declared but not there.
 //!
 //! ```
 //! let text = ".version 6.3\n.target sm_75\n.visible .entry k(\n\t.param .f32 k_param_0\n)\n{\n\tret;\n}\n";
@@ -10,9 +9,9 @@
 //! # Ok::<(), String>(())
 //! ```
 
-use std::path::{Path, PathBuf};
+use ferrogrid_ptx::{Declaration, Function, Linkage, Module};
 
-use crate::feedback::RECORD;
+use crate::passes::record::RECORD;
 
 /// What a PTX text declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,15 +53,15 @@ impl Ptx {
     /// # Errors
     /// Says which directive is missing or malformed.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let code = without_comments(text);
-        let version = directive(&code, ".version").ok_or("it has no .version")?;
-        let version = version
-            .split_once('.')
-            .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-            .ok_or_else(|| format!("malformed .version {version}"))?;
-        let target = directive(&code, ".target").ok_or("it has no .target")?;
-        let target = target.split(',').next().unwrap_or(target).trim().to_owned();
-        Ok(Ptx { version, target, entries: entries(&code)?, unresolved: unresolved(&code) })
+        Self::of(&Module::parse(text).map_err(|error| error.to_string())?)
+    }
+
+    /// The declarations of a module.
+    pub(crate) fn of(module: &Module<'_>) -> Result<Self, String> {
+        let version = module.version().ok_or("it has no .version")?;
+        let target = module.target().ok_or("it has no .target")?.to_owned();
+        let entries = module.entries().map(Entry::of).collect::<Result<_, _>>()?;
+        Ok(Ptx { version, target, entries, unresolved: unresolved(module) })
     }
 
     /// The entry point called `name`.
@@ -113,117 +112,30 @@ impl Ptx {
     }
 }
 
-/// Makes the paths in `.file` directives the same on every machine: a folder in `folders` at the
-/// beginning of a path is replaced by what stands beside it, and of a path in cargo's registry only
-/// the part after the registry stays.
-pub fn remap_files(text: &str, folders: &[(PathBuf, String)]) -> String {
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        match line.trim_start().starts_with(".file").then(|| line.split('"').collect::<Vec<_>>()).as_deref() {
-            Some([before, path, after, ..]) => {
-                out.push_str(&format!("{before}\"{}\"{after}", remapped(path, folders)));
-            }
-            _ => out.push_str(line),
-        }
+impl Entry {
+    fn of(function: &Function<'_>) -> Result<Self, String> {
+        let own = function.parameters().iter().filter(|parameter| parameter.name() != RECORD);
+        let params = own.map(|parameter| {
+            let param = Param::of(parameter);
+            param.ok_or_else(|| format!("malformed parameter `{}` of `{}`", parameter.text, function.name))
+        });
+        Ok(Entry { name: function.name.to_owned(), params: params.collect::<Result<_, _>>()? })
     }
-    out
 }
 
-fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
-    for (folder, name) in folders {
-        if let Ok(rest) = Path::new(path).strip_prefix(folder) {
-            return format!("{name}{}", rest.display());
-        }
+impl Param {
+    fn of(parameter: &Declaration<'_>) -> Option<Self> {
+        Some(Param { size: parameter.size()?, align: parameter.alignment()? })
     }
-    let registry = "/registry/src/";
-    let after = path.find(registry).map(|at| &path[at + registry.len()..]);
-    after.and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest).to_owned()
 }
 
-fn without_comments(text: &str) -> String {
-    let mut code = String::with_capacity(text.len());
-    for line in text.lines() {
-        code.push_str(line.split("//").next().unwrap_or_default());
-        code.push('\n');
-    }
-    code
-}
-
-/// The rest of the line that begins with `name`.
-fn directive<'a>(code: &'a str, name: &str) -> Option<&'a str> {
-    code.lines().find_map(|line| line.trim().strip_prefix(name).map(str::trim))
-}
-
-fn entries(code: &str) -> Result<Vec<Entry>, String> {
-    let mut entries = Vec::new();
-    for (at, _) in code.match_indices(".entry ") {
-        let rest = code[at + ".entry ".len()..].trim_start();
-        let end = rest.find(|c: char| c == '(' || c == '{' || c.is_whitespace()).unwrap_or(rest.len());
-        let name = rest[..end].to_owned();
-        let after = rest[end..].trim_start();
-        let mut params = Vec::new();
-        if let Some(list) = after.strip_prefix('(') {
-            let list = list.split(')').next().unwrap_or_default();
-            let declarations = list.split(',').map(str::trim).filter(|it| !it.is_empty());
-            for declaration in declarations.filter(|it| !it.ends_with(RECORD)) {
-                let param = param(declaration);
-                params.push(param.ok_or_else(|| format!("malformed parameter `{declaration}` of `{name}`"))?);
-            }
-        }
-        entries.push(Entry { name, params });
-    }
-    Ok(entries)
-}
-
-/// `.param .f32 x`, `.param .u64 .ptr .global .align 4 x`, `.param .align 16 .b8 x[16]`.
-fn param(declaration: &str) -> Option<Param> {
-    let mut words = declaration.split_whitespace().peekable();
-    if words.next()? != ".param" {
-        return None;
-    }
-    let mut align = None;
-    if words.peek() == Some(&".align") {
-        words.next();
-        align = Some(words.next()?.parse().ok()?);
-    }
-    let size = type_size(words.next()?)?;
-    let name = words.last()?;
-    let count = match name.split_once('[') {
-        Some((_, count)) => count.strip_suffix(']')?.parse().ok()?,
-        None => 1,
-    };
-    Some(Param { size: size * count, align: align.unwrap_or(size) })
-}
-
-/// `.align 4 .b8 x[16] = {...};`, or without a value: the variable's name, size and alignment.
-pub(crate) fn variable_size(declaration: &str) -> Option<(&str, usize, usize)> {
-    let mut words = declaration.trim_start().split([' ', ';']);
-    let align = words.next().filter(|word| *word == ".align").and_then(|_| words.next()?.parse().ok())?;
-    let size = type_size(words.next()?)?;
-    let (name, count) = match words.next()?.split_once('[') {
-        Some((name, count)) => (name, count.strip_suffix(']')?.parse().ok()?),
-        None => (declaration.split([' ', ';']).nth(3)?, 1),
-    };
-    Some((name, size * count, align))
-}
-
-fn type_size(name: &str) -> Option<usize> {
-    let bits: usize = name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().ok()?;
-    (name.starts_with('.') && bits.is_multiple_of(8) && bits > 0).then_some(bits / 8)
-}
-
-/// Names after `.extern .func`, with or without a returned value.
-fn unresolved(code: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for (at, _) in code.match_indices(".extern .func") {
-        let mut rest = code[at + ".extern .func".len()..].trim_start();
-        if rest.starts_with('(') {
-            rest = rest.split_once(')').map_or("", |(_, after)| after.trim_start());
-        }
-        let end = rest.find(|c: char| c == '(' || c == ';' || c.is_whitespace()).unwrap_or(rest.len());
-        let name = &rest[..end];
-        if !RUN_TIME.contains(&name) && !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
+/// The functions that are declared as another's, besides those of the device's own run time.
+fn unresolved(module: &Module<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for function in module.functions().filter(|it| it.linkage == Linkage::Extern && it.body.is_none()) {
+        let is_known = RUN_TIME.contains(&function.name) || names.iter().any(|known| known == function.name);
+        if !is_known {
+            names.push(function.name.to_owned());
         }
     }
     names
@@ -322,17 +234,5 @@ mod tests {
         assert!(Ptx::parse(".version 6.3").unwrap_err().contains(".target"));
         let bad = Ptx::parse(".version 6.3\n.target sm_75\n.entry k(.param .f32x y)\n{}");
         assert!(bad.unwrap_err().contains("malformed parameter"));
-    }
-
-    #[test]
-    fn paths_of_files_are_made_readable() {
-        let text = format!("{TEXT}\t.file\t3 \"/h/.cargo/registry/src/index-1/libm-0.2.16/src/lib.rs\"\n");
-        let folders = [("/w/out/source".into(), String::new()), ("/rustc/abc".into(), "/r/".to_owned())];
-        let text = remap_files(&text, &folders);
-        assert!(text.contains(".file	1 \"src/main.rs\"\n"), "{text}");
-        assert!(text.contains(".file	2 \"/r/library/core/src/num.rs\"\n"), "{text}");
-        assert!(text.contains(".file	3 \"libm-0.2.16/src/lib.rs\"\n"), "{text}");
-        assert!(text.starts_with(&TEXT[..100]));
-        assert_eq!(text.lines().count(), TEXT.lines().count() + 1);
     }
 }

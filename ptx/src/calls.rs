@@ -90,10 +90,7 @@ fn mentioned<'t>(item: &Item<'t>, definitions: &HashMap<&'t str, usize>) -> Vec<
                 })
                 .collect()
         }
-        Item::Variable(variable) => {
-            let values = variable.names.iter().filter_map(|declared| declared.initializer);
-            values.flat_map(words).collect()
-        }
+        Item::Variable(variable) => variable.names.iter().flat_map(|declared| declared.mentions()).collect(),
         Item::Directive(text) => words(text).collect(),
         _ => Vec::new(),
     };
@@ -103,7 +100,7 @@ fn mentioned<'t>(item: &Item<'t>, definitions: &HashMap<&'t str, usize>) -> Vec<
     names
 }
 
-/// The names in the value of a variable.
+/// The names in a directive, such as `.alias`.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$')))
         .filter(|word| !word.is_empty())

@@ -159,6 +159,15 @@ impl<'t> Declared<'t> {
         Ok(declared)
     }
 
+    /// The words in its value, among them the names that it mentions.
+    pub fn mentions(&self) -> impl Iterator<Item = &'t str> + use<'t> {
+        let words = self
+            .initializer
+            .unwrap_or_default()
+            .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$')));
+        words.filter(|word| !word.is_empty())
+    }
+
     /// Whether `name` is one of the registers, or the variable, that this declares.
     pub fn declares(&self, name: &str) -> bool {
         let Some(count) = self.registers else { return name == self.name };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::edit::offset;
 use crate::scanner::Scanner;
 use crate::{Declaration, Function, Linkage};
 
@@ -126,17 +127,18 @@ impl<'t> Module<'t> {
         self.items.iter().filter_map(|item| if let Item::File(file) = item { Some(file) } else { None })
     }
 
-    /// Where the items begin that code refers to: behind `.version`, `.target` and `.address_size`.
-    pub fn header_end(&self) -> usize {
+    /// The place behind `.version`, `.target` and `.address_size`, where declarations may stand: an empty slice of the text.
+    pub fn after_header(&self) -> &'t str {
         let is_header = |item: &&Item<'t>| match item {
             Item::Version { .. } | Item::Target { .. } => true,
             Item::Directive(text) => text.starts_with(".address_size"),
             _ => false,
         };
-        self.items
-            .iter()
-            .rfind(is_header)
-            .map_or(0, |item| crate::edit::offset(self.text, item.text()) + item.text().len())
+        let end = self.items.iter().rfind(is_header).map_or(0, |item| {
+            let end = offset(self.text, item.text()) + item.text().len();
+            self.text[end..].find('\n').map_or(self.text.len(), |at| end + at + 1)
+        });
+        &self.text[end..end]
     }
 }
 

@@ -5,63 +5,32 @@
 //! The table of `.ftz` is that of the PTX ISA, as nvcc applies it. Instructions written with `asm!` are left
 //! as they are written, except that `.ftz` is for the whole program.
 
+use ferrogrid_ptx::{Edits, Module};
 use ferrogrid_syntax::Arithmetic;
 
-/// The text with `build` applied to all functions, and to each entry point in `kernels` what it says itself,
-/// where it says something. Functions that a kernel calls, rather than contains, follow `build`.
-pub(crate) fn apply<'a>(
-    text: &str,
-    build: Arithmetic,
-    kernels: impl IntoIterator<Item = (&'a str, Arithmetic)>,
-) -> String {
-    let kernels: Vec<(&str, Arithmetic)> = kernels.into_iter().collect();
-    let mut out = String::with_capacity(text.len() + text.len() / 64);
-    let (mut chosen, mut in_asm) = (build, false);
-    for line in text.split_inclusive('\n') {
-        if let Some((_, declared)) = line.split_once(".entry ") {
-            let name = declared.split(|c: char| c == '(' || c.is_whitespace()).next().unwrap_or_default();
-            let own = kernels.iter().find(|(entry, _)| *entry == name);
-            chosen = own.map_or(build, |(_, own)| own.or(build));
-        } else if line.starts_with('}') {
-            chosen = build;
-        }
-        in_asm = match line.trim() {
-            "// begin inline asm" => true,
-            "// end inline asm" => false,
-            _ => in_asm,
-        };
-        append(line, chosen, in_asm, &mut out);
-    }
-    out
-}
+use super::Wanted;
 
-/// Appends a line with its instructions changed.
-fn append(line: &str, chosen: Arithmetic, in_asm: bool, out: &mut String) {
-    let code = line.split("//").next().unwrap_or_default();
-    if code.trim_start().starts_with('.') {
-        out.push_str(line);
-        return;
-    }
-    let mut rest = line;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_lowercase()) {
-        let end = rest[start..].find(|c: char| !is_part_of_word(c)).map_or(rest.len(), |at| start + at);
-        let begins_word = !rest[..start].ends_with(is_part_of_word);
-        out.push_str(&rest[..start]);
-        match begins_word.then(|| instruction(&rest[start..end], chosen, in_asm)).flatten() {
-            Some(changed) => out.push_str(&changed),
-            None => out.push_str(&rest[start..end]),
+/// Applies what the build wants to all functions, and to each entry point what it says itself, where it says something. Functions
+/// that a kernel calls, rather than contains, follow the build.
+pub(super) fn apply<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
+    for function in module.functions() {
+        let is_own = |(entry, _): &&(&str, Arithmetic)| function.is_entry && *entry == function.name;
+        let own = wanted.arithmetic_of_kernels.iter().find(is_own);
+        let chosen = own.map_or(wanted.arithmetic, |(_, own)| own.or(wanted.arithmetic));
+        if chosen == Arithmetic::default() {
+            continue;
         }
-        rest = &rest[end..];
+        for statement in function.statements() {
+            let Some(instruction) = statement.instruction() else { continue };
+            if let Some(changed) = instruction_with(instruction.opcode, chosen, statement.in_asm) {
+                edits.replace(instruction.opcode, changed);
+            }
+        }
     }
-    out.push_str(rest);
-}
-
-fn is_part_of_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "._$%".contains(c)
 }
 
 /// The instruction with other modifiers, if any change.
-fn instruction(name: &str, chosen: Arithmetic, in_asm: bool) -> Option<String> {
+fn instruction_with(name: &str, chosen: Arithmetic, in_asm: bool) -> Option<String> {
     let on = |option: Option<bool>| option == Some(true);
     let ftz = on(chosen.ftz);
     let mut changed = name.to_owned();
@@ -132,13 +101,14 @@ fn converts_with_ftz(to: &str, from: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::after;
     use super::*;
 
     const FTZ: Arithmetic =
         Arithmetic { ftz: Some(true), approx_div: None, approx_sqrt: None, contract: None };
 
     fn with(chosen: Arithmetic, name: &str) -> String {
-        instruction(name, chosen, false).unwrap_or_else(|| name.to_owned())
+        instruction_with(name, chosen, false).unwrap_or_else(|| name.to_owned())
     }
 
     #[test]
@@ -207,36 +177,41 @@ mod tests {
 @%p1 mul.rn.f64 \t%d1, %d1, %d2;
 \tmul.wide.u32 \t%rd1, %r1, 4;
 }
-.func add.rn.f32()
+.func add_rn_f32()
 {
 \tsqrt.rn.f32 \t%f1, %f2;
 }
 ";
 
+    fn applied<'a>(arithmetic: Arithmetic, arithmetic_of_kernels: Vec<(&'a str, Arithmetic)>) -> String {
+        let wanted = Wanted { arithmetic, arithmetic_of_kernels, ..Wanted::default() };
+        after(TEXT, |module, edits| apply(module, &wanted, edits))
+    }
+
     #[test]
     fn nothing_asked_for_changes_nothing() {
-        assert_eq!(apply(TEXT, Arithmetic::default(), []), TEXT);
-        assert_eq!(apply(TEXT, Arithmetic::fast_math(false), []), TEXT);
+        assert_eq!(applied(Arithmetic::default(), vec![]), TEXT);
+        assert_eq!(applied(Arithmetic::fast_math(false), vec![]), TEXT);
     }
 
     #[test]
     fn asm_is_left_as_written_but_for_subnormals() {
-        let text = apply(TEXT, Arithmetic::fast_math(true), []);
+        let text = applied(Arithmetic::fast_math(true), vec![]);
         assert!(text.contains("\tdiv.approx.ftz.f32 \t%f1, %f2, %f3;"), "{text}");
         assert!(text.contains("\tdiv.rn.ftz.f32 %f1, %f2, %f3; ex2.approx.ftz.f32 %f1, %f1;"), "{text}");
         assert!(text.contains("@%p1 mul.f64 \t%d1"), "{text}");
         assert!(text.contains("\tsqrt.approx.ftz.f32 \t%f1"), "{text}");
-        assert!(text.contains("mul.wide.u32") && text.contains(".func add.rn.f32()"), "{text}");
+        assert!(text.contains("mul.wide.u32") && text.contains(".func add_rn_f32()"), "{text}");
     }
 
     #[test]
     fn a_kernel_says_it_for_itself() {
         let own = Arithmetic { contract: Some(true), approx_div: Some(false), ..Arithmetic::default() };
         let build = Arithmetic { approx_div: Some(true), approx_sqrt: Some(true), ..Arithmetic::default() };
-        let text = apply(TEXT, build, [("k_1", own)]);
+        let text = applied(build, vec![("k_1", own)]);
         assert!(text.contains("\tdiv.rn.f32 \t%f1") && text.contains("@%p1 mul.f64"), "{text}");
         assert!(text.contains("\tsqrt.approx.f32 \t%f1"), "{text}");
-        let others = apply(TEXT, build, [("k_10", own)]);
+        let others = applied(build, vec![("k_10", own)]);
         assert!(others.contains("\tdiv.full.f32 \t%f1") && others.contains("@%p1 mul.rn.f64"), "{others}");
     }
 }

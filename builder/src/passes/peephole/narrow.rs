@@ -1,38 +1,40 @@
-//! 64-bit arithmetic on numbers that fit into 32 bits. It must not know where they come from but by the
-//! instructions that define them.
+//! 64-bit arithmetic on numbers that fit into 32 bits.
 
-use super::function::{Function, Instruction};
+use ferrogrid_ptx::{Instruction, Operand, Register};
+
+use super::values::Values;
 
 /// How many definitions are followed back.
 const DEPTH: u32 = 4;
 
 /// Rewrites the instructions of a body that have narrow operands only.
-pub(super) fn rewrite(function: &mut Function<'_>) {
-    for line in 0..function.lines.len() {
-        if let Some(instruction) = function.instruction(line)
-            && let Some(narrower) = narrower(function, instruction)
+pub(super) fn rewrite(values: &mut Values<'_, '_>) {
+    for statement in 0..values.body.statements.len() {
+        if let Some(instruction) = values.instruction(statement)
+            && let Some(narrower) = narrower(values, statement, instruction)
         {
-            function.replace(line, &narrower);
+            values.replace(statement, &narrower);
         }
     }
 }
 
-fn narrower(function: &mut Function<'_>, instruction: Instruction<'_>) -> Option<String> {
-    let [result, a, b, c] = instruction.operands;
-    match instruction.opcode {
-        "shl.b64" => {
-            let factor = 1_u32.checked_shl(b.parse().ok()?)?;
-            Some(format!("mul.wide.u32 \t{result}, {}, {factor}", half(function, a)?))
+fn narrower(values: &mut Values<'_, '_>, at: usize, instruction: &Instruction<'_>) -> Option<String> {
+    let operands = instruction.operands.as_slice();
+    match (instruction.opcode, operands) {
+        ("shl.b64", [result, a, b]) => {
+            let factor = 1_u32.checked_shl(b.number()?)?;
+            let a = values.register(at, a)?;
+            Some(format!("mul.wide.u32 \t{result}, {}, {factor}", half(values, a)?))
         }
-        "mul.lo.s64" => {
-            let (a, b) = halves(function, a, b)?;
+        ("mul.lo.s64", [result, a, b]) => {
+            let (a, b) = halves(values, at, a, b)?;
             Some(format!("mul.wide.u32 \t{result}, {a}, {b}"))
         }
-        "mad.lo.s64" => {
-            let (a, b) = halves(function, a, b)?;
+        ("mad.lo.s64", [result, a, b, c]) => {
+            let (a, b) = halves(values, at, a, b)?;
             Some(format!("mad.wide.u32 \t{result}, {a}, {b}, {c}"))
         }
-        opcode => {
+        (opcode, [result, a, b]) => {
             let (comparison, ty) = opcode.strip_prefix("setp.")?.split_once('.')?;
             let ty = match ty {
                 // Below 2^32 there is no sign.
@@ -40,54 +42,61 @@ fn narrower(function: &mut Function<'_>, instruction: Instruction<'_>) -> Option
                 "b64" => "b32",
                 _ => return None,
             };
-            let (a, b) = halves(function, a, b)?;
+            let (a, b) = halves(values, at, a, b)?;
             Some(format!("setp.{comparison}.{ty} \t{result}, {a}, {b}"))
         }
+        _ => None,
     }
 }
 
 /// Both operands in 32 bits, the first a register; neither is made narrow for nothing.
-fn halves(function: &mut Function<'_>, a: &str, b: &str) -> Option<(String, String)> {
-    if !fits(function, a, DEPTH) || !(is_small(b) || fits(function, b, DEPTH)) {
-        return None;
+fn halves(
+    values: &mut Values<'_, '_>,
+    at: usize,
+    a: &Operand<'_>,
+    b: &Operand<'_>,
+) -> Option<(String, String)> {
+    let a = values.register(at, a).filter(|&a| fits(values, a, DEPTH))?;
+    if let Some(b) = small(b) {
+        return Some((half(values, a)?, b.to_string()));
     }
-    let a = half(function, a)?;
-    let b = if is_small(b) { b.to_owned() } else { half(function, b)? };
-    Some((a, b))
+    let b = values.register(at, b).filter(|&b| fits(values, b, DEPTH))?;
+    Some((half(values, a)?, half(values, b)?))
 }
 
 /// A number without sign of at most 32 bits.
-fn is_small(operand: &str) -> bool {
-    operand.parse::<u32>().is_ok()
+fn small(operand: &Operand<'_>) -> Option<u32> {
+    operand.number()
 }
 
 /// The 32-bit register with the value of a 64-bit one that fits.
-fn half(function: &mut Function<'_>, register: &str) -> Option<String> {
-    if fits(function, register, DEPTH) { function.low_half(register) } else { None }
+fn half(values: &mut Values<'_, '_>, register: Register) -> Option<String> {
+    if fits(values, register, DEPTH) { values.low_half(register) } else { None }
 }
 
 /// Whether a 64-bit register is known to be below 2^32.
-fn fits(function: &Function<'_>, register: &str, depth: u32) -> bool {
-    let Some(definition) = function.definition(register) else { return false };
-    let [_, a, b, _] = definition.operands;
-    let follows = |operand: &str| depth > 0 && fits(function, operand, depth - 1);
-    match definition.opcode {
-        "cvt.u64.u32" | "cvt.u64.u16" | "cvt.u64.u8" => true,
-        "and.b64" => is_small(b) || follows(a) || follows(b),
-        "or.b64" | "xor.b64" => follows(a) && (is_small(b) || follows(b)),
-        "shr.u64" => b.parse().is_ok_and(|bits: u32| bits >= 32) || follows(a),
+fn fits(values: &Values<'_, '_>, register: Register, depth: u32) -> bool {
+    let Some(at) = values.definition_of(register) else { return false };
+    let Some(definition) = values.instruction(at) else { return false };
+    let follows = |operand: &Operand<'_>| {
+        depth > 0 && values.register(at, operand).is_some_and(|it| fits(values, it, depth - 1))
+    };
+    match (definition.opcode, definition.operands.as_slice()) {
+        ("cvt.u64.u32" | "cvt.u64.u16" | "cvt.u64.u8", _) => true,
+        ("and.b64", [_, a, b]) => small(b).is_some() || follows(a) || follows(b),
+        ("or.b64" | "xor.b64", [_, a, b]) => follows(a) && (small(b).is_some() || follows(b)),
+        ("shr.u64", [_, a, b]) => b.number().is_some_and(|bits: u32| bits >= 32) || follows(a),
         // What is loaded is extended by zeros, unless it has a sign.
-        opcode => {
-            let mut parts = opcode.split('.');
-            parts.next() == Some("ld")
-                && matches!(parts.next_back(), Some("b32" | "u32" | "b16" | "u16" | "b8" | "u8"))
+        _ => {
+            let ty = definition.modifiers().last();
+            definition.operation() == "ld" && matches!(ty, Some("b32" | "u32" | "b16" | "u16" | "b8" | "u8"))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::rewritten_body as body;
+    use super::super::tests::body;
 
     #[test]
     fn what_is_extended_by_zeros_is_multiplied_in_32_bits() {
@@ -114,6 +123,15 @@ mod tests {
     fn what_is_shifted_by_half_its_bits_fits() {
         let before = "\tshr.u64 \t%rd1, %rd3, 32;\n\tshl.b64 \t%rd2, %rd1, 2;\n";
         assert!(body(before).contains("mul.wide.u32 \t%rd2, %narrow0, 4;"), "{}", body(before));
+    }
+
+    #[test]
+    fn each_register_of_a_vector_has_a_half_of_its_own() {
+        let before = "\tld.global.v2.b32 \t{%rd1, %rd2}, [%rd9];\n\tshl.b64 \t%rd3, %rd1, 2;\n\tshl.b64 \t%rd4, %rd2, 3;\n";
+        let after = "\t.reg .b32 \t%narrow<2>;\n\tld.global.v2.b32 \t{%rd1, %rd2}, [%rd9];\n\
+                     \tcvt.u32.u64 \t%narrow0, %rd1;\n\tcvt.u32.u64 \t%narrow1, %rd2;\n\
+                     \tmul.wide.u32 \t%rd3, %narrow0, 4;\n\tmul.wide.u32 \t%rd4, %narrow1, 8;\n";
+        assert_eq!(body(before), after);
     }
 
     #[test]

@@ -1,47 +1,33 @@
 //! Constant memory: rustc puts variables into global memory, so those that are constants of a module are declared
-//! in constant memory here, with the bytes that rustc gave them. It must not know who sets them.
+//! in constant memory here, with the bytes that rustc gave them.
 
+use ferrogrid_ptx::{Declaration, Edits, Linkage, Module};
 use ferrogrid_syntax::CONSTANT_PREFIX;
-
-use crate::ptx::variable_size;
 
 /// The most bytes that the constants of a program have together (CUDA: 64 KiB).
 pub(crate) const LIMIT: usize = 65536;
 
-/// The compiler's text with its constants in constant memory.
-pub(crate) fn place(assembly: &str) -> String {
-    let mut text = String::with_capacity(assembly.len());
-    for line in assembly.split_inclusive('\n') {
-        match line.strip_prefix(GLOBAL).filter(|rest| is_constant(rest)) {
-            Some(rest) => {
-                text.push_str(CONST);
-                text.push_str(rest);
-            }
-            None => text.push_str(line),
-        }
+/// Moves the constants to constant memory.
+pub(super) fn place<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+    for variable in constants(module).filter(|variable| variable.space == ".global") {
+        edits.replace(variable.space, ".const");
     }
-    text
 }
 
-const GLOBAL: &str = ".visible .global ";
-const CONST: &str = ".visible .const ";
-
-/// Whether `.align 4 .b8 NAME[36] = {...};` is a constant.
-fn is_constant(declaration: &str) -> bool {
-    let words = declaration.split([' ', '\t']).take_while(|word| *word != "=");
-    words.into_iter().any(|word| word.starts_with(CONSTANT_PREFIX))
+fn constants<'m, 't>(module: &'m Module<'t>) -> impl Iterator<Item = &'m Declaration<'t>> {
+    module.variables().filter(|variable| {
+        variable.linkage == Linkage::Visible && variable.name().starts_with(CONSTANT_PREFIX)
+    })
 }
 
 /// Checks that the constants of a program fit.
 ///
 /// # Errors
 /// Names their bytes, and those of the largest.
-pub(crate) fn check(text: &str) -> Result<(), String> {
-    let sizes = text.lines().filter_map(|line| {
-        let (name, size, align) = variable_size(line.strip_prefix(CONST)?)?;
-        name.starts_with(CONSTANT_PREFIX).then_some((name, size, align))
-    });
-    let sizes: Vec<(&str, usize, usize)> = sizes.collect();
+pub(crate) fn check(module: &Module<'_>) -> Result<(), String> {
+    let placed = constants(module).filter(|variable| variable.space == ".const");
+    let sizes: Vec<(&str, usize, usize)> =
+        placed.filter_map(|it| Some((it.name(), it.size()?, it.alignment()?))).collect();
     let total = sizes.iter().fold(0, |total: usize, (_, size, align)| total.next_multiple_of(*align) + size);
     let Some((largest, bytes, _)) = sizes.iter().max_by_key(|(_, size, _)| size).filter(|_| total > LIMIT)
     else {
@@ -58,6 +44,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::after;
     use super::*;
 
     const TEXT: &str = "\t// .globl\t__ferrogrid_constant_A_0123\n\
@@ -68,13 +55,13 @@ mod tests {
 
     #[test]
     fn constants_are_moved_with_their_bytes_and_nothing_else_is() {
-        let text = place(TEXT);
+        let text = after(TEXT, place);
         assert!(
             text.contains(".visible .const .align 4 .b8 __ferrogrid_constant_A_0123[8] = {0, 0, 128, 63};\n")
         );
         assert!(text.contains(".visible .const .align 8 .b64 __ferrogrid_constant_B_0123 = 7;\n"));
         assert_eq!(text.matches(".global ").count(), 2, "{text}");
-        assert_eq!(check(&text), Ok(()));
+        assert_eq!(check(&Module::parse(&text).unwrap()), Ok(()));
     }
 
     #[test]
@@ -82,8 +69,9 @@ mod tests {
         let line = |name: &str, bytes: usize| {
             format!(".visible .const .align 4 .b8 {CONSTANT_PREFIX}{name}_0123[{bytes}];\n")
         };
-        assert_eq!(check(&(line("HALF", 32768) + &line("OTHER", 32768))), Ok(()));
-        let error = check(&(line("SMALL", 4) + &line("MY_TABLE", 65536))).unwrap_err();
+        let checked = |text: &str| check(&Module::parse(text).unwrap());
+        assert_eq!(checked(&(line("HALF", 32768) + &line("OTHER", 32768))), Ok(()));
+        let error = checked(&(line("SMALL", 4) + &line("MY_TABLE", 65536))).unwrap_err();
         assert!(error.contains("2 constants take 65540 bytes"), "{error}");
         assert!(error.contains("`MY_TABLE` with 65536"), "{error}");
     }

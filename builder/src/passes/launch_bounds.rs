@@ -1,28 +1,19 @@
 //! Writes what kernels promise of their launches into PTX, as performance-tuning directives of their
-//! entry points: rustc has no attribute for them. It must not know where the promises are checked.
+//! entry points: rustc has no attribute for them.
 
+use ferrogrid_ptx::{Edits, Module};
 use ferrogrid_syntax::LaunchBounds;
 
-/// `text` with the directives of each entry point in `kernels`, before its body. An entry point that
-/// is not there is left for the check of the whole text.
-pub(crate) fn declare<'a>(text: &str, kernels: impl IntoIterator<Item = (&'a str, LaunchBounds)>) -> String {
-    let mut text = text.to_owned();
-    for (entry, bounds) in kernels {
-        let directives = directives(bounds);
-        if directives.is_empty() {
-            continue;
-        }
-        if let Some(body) = body_of(&text, entry) {
-            text.insert_str(body, &directives);
+use super::Wanted;
+
+/// Puts the directives of each entry point before its body. An entry point that is not there is left for the check of the whole
+/// text.
+pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
+    for (name, bounds) in &wanted.bounds {
+        if let Some(body) = module.entry(name).and_then(|entry| entry.body.as_ref()) {
+            edits.insert_before(body.text, directives(*bounds));
         }
     }
-    text
-}
-
-/// Where the body of an entry point begins.
-fn body_of(text: &str, entry: &str) -> Option<usize> {
-    let declaration = text.find(&format!(".entry {entry}("))?;
-    text[declaration..].find('{').map(|brace| declaration + brace)
 }
 
 fn directives(bounds: LaunchBounds) -> String {
@@ -47,9 +38,15 @@ fn directives(bounds: LaunchBounds) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::after;
     use super::*;
 
     const TEXT: &str = ".visible .entry k_1(\n\t.param .f32 k_1_param_0\n)\n{\n\tret;\n}\n.visible .entry k_10()\n{\n\tret;\n}\n";
+
+    fn declared(bounds: Vec<(&str, LaunchBounds)>) -> String {
+        let wanted = Wanted { bounds, ..Wanted::default() };
+        after(TEXT, |module, edits| declare(module, &wanted, edits))
+    }
 
     #[test]
     fn directives_stand_before_the_body_of_their_entry() {
@@ -57,16 +54,13 @@ mod tests {
         let limited =
             LaunchBounds { max_threads: Some(100), max_registers: Some(64), ..LaunchBounds::default() };
         let fixed = LaunchBounds { cluster: Some([4, 2, 1]), ..fixed };
-        let text = declare(TEXT, [("k_10", limited), ("k_1", fixed)]);
+        let text = declared(vec![("k_10", limited), ("k_1", fixed)]);
         assert!(text.contains("param_0\n)\n.reqntid 16, 16, 1\n.explicitcluster\n.reqnctapercluster 4, 2, 1\n.minnctapersm 2\n{"), "{text}");
         assert!(text.contains(".entry k_10()\n.maxntid 100, 1, 1\n.maxnreg 64\n{"), "{text}");
     }
 
     #[test]
     fn kernels_without_promises_stay_as_they_are() {
-        assert_eq!(
-            declare(TEXT, [("k_1", LaunchBounds::default()), ("gone", LaunchBounds::default())]),
-            TEXT
-        );
+        assert_eq!(declared(vec![("k_1", LaunchBounds::default()), ("gone", LaunchBounds::default())]), TEXT);
     }
 }

@@ -1,68 +1,90 @@
-//! Puts descriptions of types in the place of formatting functions' addresses, where messages carry them
-//! as arguments. It must not know how a message is sent.
+//! Puts descriptions of types in the place of formatting functions' addresses, where messages carry them as arguments, and takes
+//! away the functions that are not reached without them: the host formats, so that messages cost kernels next to nothing.
 //!
 //! A description is what `ferrogrid_device::message::Description` says: how to come to the value, how
-//! many bytes it has, which trait formats it, and the type's name.
+//! many bytes it has, which trait formats it, and the type's name. In a program whose kernels themselves call through pointers,
+//! formatting functions stay, and messages come without their arguments.
 
 use std::collections::BTreeMap;
 
-use super::functions::{Functions, is_part_of_name};
+use ferrogrid_ptx::{Calls, Edits, Item, Linkage, Module, Operand};
 
-/// The formatting functions, by symbol, with the number of the description of each.
-pub(super) fn find<'a>(functions: &Functions<'a>) -> BTreeMap<&'a str, usize> {
-    let formatters = functions.names().filter(|name| implementation(name).is_some());
-    formatters.enumerate().map(|(number, name)| (name, number)).collect()
-}
-
-/// The text with descriptions for the addresses of `formatters`, and with the descriptions themselves.
-pub(super) fn describe(text: &str, formatters: &BTreeMap<&str, usize>) -> String {
+/// Takes away what no entry point reaches, and puts descriptions in the place of formatting functions.
+pub(super) fn describe<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+    let calls = Calls::of(module);
+    let formatters = find(module);
+    let roots: Vec<usize> = (0..module.items.len()).filter(|&at| is_root(&module.items[at])).collect();
+    let direct = calls.reachable(roots.iter().copied(), |name| formatters.contains_key(name));
+    let describes = !direct.iter().any(|&item| calls.calls_by_address(item));
+    let kept = if describes { direct } else { calls.reachable(roots, |_| false) };
+    let is_kept = |name: &str| calls.definition(name).is_none_or(|item| kept.contains(&item));
     let mut used = BTreeMap::new();
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        match line.trim_start() {
-            code if code.starts_with("mov.") => replace(line, formatters, false, &mut used, &mut out),
-            code if is_variable(code) => replace(line, formatters, true, &mut used, &mut out),
-            _ => out.push_str(line),
+    for (at, item) in module.items.iter().enumerate() {
+        let stays = match item {
+            Item::Function(function) if function.body.is_none() => is_kept(function.name),
+            _ => kept.contains(&at) || is_declaration(item),
+        };
+        match stays {
+            false => edits.remove_lines(item.text()),
+            true if describes => replace(item, &formatters, &mut used, edits),
+            true => {}
         }
     }
     let definitions: String = used.iter().map(|(number, symbol)| definition(*number, symbol)).collect();
-    const HEADER: &str = ".address_size 64\n";
-    match out.find(HEADER) {
-        Some(at) => {
-            out.insert_str(at + HEADER.len(), &definitions);
-            out
-        }
-        None => out,
+    edits.insert_before(module.after_header(), definitions);
+}
+
+/// What the driver or the host comes to: entry points, and what other modules see of variables.
+fn is_root(item: &Item<'_>) -> bool {
+    match item {
+        Item::Function(function) => function.is_entry,
+        Item::Variable(variable) => variable.linkage != Linkage::Internal,
+        _ => true,
     }
 }
 
-fn is_variable(code: &str) -> bool {
-    code.strip_prefix(".visible ").unwrap_or(code).starts_with(".global ")
+fn is_declaration(item: &Item<'_>) -> bool {
+    !matches!(item, Item::Function(_) | Item::Variable(_))
 }
 
-/// Copies a line to `out`, with descriptions in place of formatting functions.
-fn replace<'a>(
-    line: &str,
-    formatters: &BTreeMap<&'a str, usize>,
-    generic: bool,
-    used: &mut BTreeMap<usize, &'a str>,
-    out: &mut String,
+/// The formatting functions, by symbol, with the number of the description of each.
+fn find<'t>(module: &Module<'t>) -> BTreeMap<&'t str, usize> {
+    let defined = module.functions().filter(|function| function.body.is_some());
+    let mut names: Vec<&str> =
+        defined.map(|function| function.name).filter(|name| implementation(name).is_some()).collect();
+    names.sort_unstable();
+    names.into_iter().enumerate().map(|(number, name)| (name, number)).collect()
+}
+
+/// Puts descriptions in the place of formatting functions in what moves addresses and in the values of variables.
+fn replace<'t>(
+    item: &Item<'t>,
+    formatters: &BTreeMap<&'t str, usize>,
+    used: &mut BTreeMap<usize, &'t str>,
+    edits: &mut Edits<'t>,
 ) {
-    let mut rest = line;
-    while !rest.is_empty() {
-        let end = rest.find(|c| !is_part_of_name(c)).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end);
-        match formatters.get_key_value(word) {
-            Some((symbol, &number)) => {
-                used.insert(number, symbol);
-                let name = variable(number);
-                out.push_str(&if generic { format!("generic({name})") } else { name });
+    let mut describe = |word: &'t str| {
+        let (symbol, &number) = formatters.get_key_value(word)?;
+        used.insert(number, symbol);
+        Some(variable(number))
+    };
+    match item {
+        Item::Function(function) => {
+            let moves = function.instructions().filter(|instruction| instruction.operation() == "mov");
+            for name in moves.flat_map(|it| &it.operands).flat_map(Operand::names) {
+                if let Some(variable) = describe(name) {
+                    edits.replace(name, variable);
+                }
             }
-            None => out.push_str(word),
         }
-        let separator = after.find(is_part_of_name).unwrap_or(after.len());
-        out.push_str(&after[..separator]);
-        rest = &after[separator..];
+        Item::Variable(variable) => {
+            for word in variable.names.iter().flat_map(|declared| declared.mentions()) {
+                if let Some(variable) = describe(word) {
+                    edits.replace(word, format!("generic({variable})"));
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -164,7 +186,36 @@ fn trait_code(name: &str) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::after;
     use super::*;
+
+    const U32: &str = "_RNvXs8_NtNtNtCsitLHWDqi81h_4core3fmt3num3impmNtB9_7Display3fmt";
+
+    fn program(kernel: &str) -> String {
+        format!(
+            ".address_size 64\n.global .align 8 .u64 arguments[1] = {{{U32}}};\n.global .align 1 .b8 unused[4];\n\
+             .visible .global .align 8 .u64 seen = 1;\n.func lost();\n.func lost()\n{{\n}}\n.func {U32}()\n{{\n\tcall.uni inner;\n}}\n\
+             .func inner()\n{{\n}}\n.visible .entry k()\n{{\n\tmov.b64 \t%rd1, {U32};\n\tmov.b64 \t%rd2, arguments;\n{kernel}}}\n"
+        )
+    }
+
+    #[test]
+    fn descriptions_take_the_place_of_functions_that_then_go() {
+        let text = after(&program(""), describe);
+        let description = ".address_size 64\n.global .align 8 .b8 __ferrogrid_format_0[11] = {1, 0, 4, 0, 3, 0, 0, 0, 117, 51, 50};\n";
+        let rest = ".global .align 8 .u64 arguments[1] = {generic(__ferrogrid_format_0)};\n.visible .global .align 8 .u64 seen = 1;\n\
+                    .visible .entry k()\n{\n\tmov.b64 \t%rd1, __ferrogrid_format_0;\n\tmov.b64 \t%rd2, arguments;\n}\n";
+        assert_eq!(text, format!("{description}{rest}"));
+    }
+
+    #[test]
+    fn where_kernels_call_through_pointers_formatting_functions_stay() {
+        let call = "\tcall %rd1, prototype_0;\n";
+        let before = program(call);
+        let gone = [".global .align 1 .b8 unused[4];\n", ".func lost();\n", ".func lost()\n{\n}\n"];
+        let expected = gone.iter().fold(before.clone(), |text, gone| text.replace(gone, ""));
+        assert_eq!(after(&before, describe), expected);
+    }
 
     #[test]
     fn formatting_functions_are_known_by_their_symbols() {

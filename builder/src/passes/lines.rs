@@ -1,0 +1,62 @@
+//! The line table: its paths are made the same on every machine, or it is taken out. The compiler is not told to leave it away,
+//! because the crates that kernels use have it in any case, and are shared with builds that want it.
+
+use std::path::{Path, PathBuf};
+
+use ferrogrid_ptx::{Edits, Module, StatementKind};
+
+use super::Wanted;
+
+/// Takes the line table out, or makes its paths readable.
+pub(super) fn rewrite<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
+    if wanted.lines {
+        module.files().for_each(|file| edits.replace(file.path, remapped(file.path, &wanted.folders)));
+        return;
+    }
+    module.files().for_each(|file| edits.remove_lines(file.text));
+    let statements = module.functions().flat_map(|function| function.statements());
+    for statement in statements.filter(|it| matches!(it.kind, StatementKind::Location(_))) {
+        edits.remove_lines(statement.text);
+    }
+}
+
+/// A folder in `folders` at the beginning of a path is replaced by what stands beside it, and of a path in cargo's registry only
+/// the part after the registry stays.
+fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
+    for (folder, name) in folders {
+        if let Ok(rest) = Path::new(path).strip_prefix(folder) {
+            return format!("{name}{}", rest.display());
+        }
+    }
+    let registry = "/registry/src/";
+    let after = path.find(registry).map(|at| &path[at + registry.len()..]);
+    after.and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::after;
+    use super::*;
+
+    const TEXT: &str = ".visible .entry k()\n{\n\t.loc\t1 7 3\n\tret;\n}\n\
+        \t.file\t1 \"/w/out/source/src/main.rs\"\n\
+        \t.file\t2 \"/rustc/abc/library/core/src/num.rs\"\n\
+        \t.file\t3 \"/h/.cargo/registry/src/index-1/libm-0.2.16/src/lib.rs\"\n";
+
+    #[test]
+    fn paths_of_files_are_made_readable() {
+        let folders = vec![("/w/out/source".into(), String::new()), ("/rustc/abc".into(), "/r/".to_owned())];
+        let wanted = Wanted { lines: true, folders, ..Wanted::default() };
+        let expected = TEXT
+            .replace("/w/out/source/src/main.rs", "src/main.rs")
+            .replace("/rustc/abc/library", "/r/library")
+            .replace("/h/.cargo/registry/src/index-1/", "");
+        assert_eq!(after(TEXT, |module, edits| rewrite(module, &wanted, edits)), expected);
+    }
+
+    #[test]
+    fn without_lines_nothing_of_the_table_is_left() {
+        let text = after(TEXT, |module, edits| rewrite(module, &Wanted::default(), edits));
+        assert_eq!(text, ".visible .entry k()\n{\n\tret;\n}\n");
+    }
+}

@@ -1,0 +1,131 @@
+//! What is known of the registers of a function by the single instructions that define them, and companions of registers.
+//!
+//! What is known of a register that a single instruction defines holds wherever it is used. Its low half, or what it
+//! was made of, is put into another register just behind that instruction, so that the two always go together;
+//! ptxas makes nothing of such copies.
+
+use std::collections::HashMap;
+
+use ferrogrid_ptx::{Body, Edits, Instruction, Operand, Register, Registers};
+
+/// The registers of a body while it is rewritten.
+pub(super) struct Values<'b, 't> {
+    pub(super) body: &'b Body<'t>,
+    pub(super) registers: Registers<'t>,
+    edits: &'b mut Edits<'t>,
+    companions: HashMap<(Register, Kind), String>,
+    /// How many registers of each kind there are.
+    counts: [usize; 2],
+}
+
+/// What a companion is to its register.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// Its low half, in 32 bits.
+    Half,
+    /// The address that it was made of, in 64 bits.
+    Source,
+}
+
+impl<'b, 't> Values<'b, 't> {
+    pub(super) fn of(body: &'b Body<'t>, edits: &'b mut Edits<'t>) -> Self {
+        let registers = Registers::of(body);
+        Values { body, registers, edits, companions: HashMap::new(), counts: [0; 2] }
+    }
+
+    /// The instruction of a statement, if it is one of LLVM's own without a condition.
+    pub(super) fn instruction(&self, statement: usize) -> Option<&'b Instruction<'t>> {
+        let statement = &self.body.statements[statement];
+        statement.instruction().filter(|it| !statement.in_asm && it.predicate.is_none())
+    }
+
+    /// The statement that gives `register` its only value.
+    pub(super) fn definition_of(&self, register: Register) -> Option<usize> {
+        if let [only] = self.registers.definitions(register) { Some(*only) } else { None }
+    }
+
+    /// The register that an operand of a statement is.
+    pub(super) fn register(&self, statement: usize, operand: &Operand<'_>) -> Option<Register> {
+        self.registers.named(statement, operand.name()?)
+    }
+
+    /// Puts another instruction in the place of a statement's.
+    pub(super) fn replace(&mut self, statement: usize, instruction: &str) {
+        self.edits.replace(self.body.statements[statement].text, format!("{instruction};"));
+    }
+
+    /// Puts other words in the place of a part of a statement.
+    pub(super) fn replace_part(&mut self, part: &'t str, new: impl Into<String>) {
+        self.edits.replace(part, new);
+    }
+
+    /// Puts an instruction in the place of a statement's that takes the low half of `register`, as it is there.
+    pub(super) fn replace_by_half(
+        &mut self,
+        statement: usize,
+        register: Register,
+        by: impl FnOnce(&str) -> String,
+    ) {
+        let half = self.new_register(Kind::Half);
+        let instruction = by(&half);
+        let register = self.registers.name(register);
+        self.replace(statement, &format!("cvt.u32.u64 \t{half}, {register};\n\t{instruction}"));
+    }
+
+    /// A 32-bit register with the low half of `register`, which has a single definition: at every use of that one,
+    /// this one has its low half.
+    pub(super) fn low_half(&mut self, register: Register) -> Option<String> {
+        let name = self.registers.name(register);
+        self.companion(register, Kind::Half, |half| format!("cvt.u32.u64 \t{half}, {name}"))
+    }
+
+    /// A 64-bit register with the value that `source` has where `register` is defined.
+    pub(super) fn copy_at(&mut self, register: Register, source: &str) -> Option<String> {
+        self.companion(register, Kind::Source, |copy| format!("mov.b64 \t{copy}, {source}"))
+    }
+
+    fn companion(
+        &mut self,
+        register: Register,
+        kind: Kind,
+        instruction: impl FnOnce(&str) -> String,
+    ) -> Option<String> {
+        let definition = &self.body.statements[self.definition_of(register)?];
+        if definition.in_asm {
+            return None;
+        }
+        if let Some(known) = self.companions.get(&(register, kind)) {
+            return Some(known.clone());
+        }
+        let name = self.new_register(kind);
+        self.edits.insert_after(definition.text, format!("\n\t{};", instruction(&name)));
+        self.companions.insert((register, kind), name.clone());
+        Some(name)
+    }
+
+    fn new_register(&mut self, kind: Kind) -> String {
+        let count = &mut self.counts[kind as usize];
+        *count += 1;
+        format!("{}{}", kind.prefix(), *count - 1)
+    }
+
+    /// Declares the registers that were added.
+    pub(super) fn declare_companions(self) {
+        for (kind, ty) in [(Kind::Half, ".b32"), (Kind::Source, ".b64")] {
+            let count = self.counts[kind as usize];
+            if count > 0 {
+                let declaration = format!("\t.reg {ty} \t{}<{count}>;\n", kind.prefix());
+                self.edits.insert_line_after(&self.body.text[..1], declaration);
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn prefix(self) -> &'static str {
+        match self {
+            Kind::Half => "%narrow",
+            Kind::Source => "%space",
+        }
+    }
+}

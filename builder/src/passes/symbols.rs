@@ -1,0 +1,49 @@
+//! Defines the variables through which the host reaches device code, which the code only declares: so
+//! they are there where something uses them, and nowhere else.
+
+use std::collections::HashSet;
+
+use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
+
+/// The variables, and the value of each before the host sets it; `None` is 1 or 0: whether messages carry descriptions
+/// ([`super::formatters`]).
+const VARIABLES: [(&str, Option<u64>); 2] =
+    [("__ferrogrid_output", Some(0)), ("__ferrogrid_formatters", None)];
+
+/// Defines those variables whose names the text still uses, and takes the others away.
+pub(super) fn define<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+    let calls = Calls::of(module);
+    let used: HashSet<&str> =
+        (0..module.items.len()).flat_map(|item| calls.mentioned_by(item)).copied().collect();
+    let describes = !(0..module.items.len()).any(|item| calls.calls_by_address(item));
+    for variable in module.variables().filter(|it| it.linkage == Linkage::Extern && it.space == ".global") {
+        let Some((name, value)) = VARIABLES.iter().find(|(name, _)| *name == variable.name()) else {
+            continue;
+        };
+        if !used.contains(name) {
+            edits.remove_lines(variable.text);
+            continue;
+        }
+        let value = value.unwrap_or(u64::from(describes));
+        edits.replace(variable.text, format!(".visible .global .align 8 .u64 {name} = {value};"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::after;
+    use super::*;
+
+    const DECLARED: &str = ".extern .global .align 8 .u64 __ferrogrid_output;\n.extern .global .align 8 .u64 __ferrogrid_formatters;\n";
+
+    #[test]
+    fn what_is_used_is_defined_and_the_rest_goes() {
+        let code = ".func f()\n{\n\tld.global.b64 \t%rd1, [__ferrogrid_formatters];\n}\n";
+        let defined =
+            |value| format!(".visible .global .align 8 .u64 __ferrogrid_formatters = {value};\n{code}");
+        assert_eq!(after(&format!("{DECLARED}{code}"), define), defined(1));
+        let by_address = ".func g()\n{\n\tcall %rd1, prototype_0;\n}\n";
+        assert_eq!(after(&format!("{DECLARED}{code}{by_address}"), define), defined(0) + by_address);
+        assert_eq!(after(DECLARED, define), "");
+    }
+}
