@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use ferrogrid_ptx::{Module, Statement, StatementKind};
+
 use super::{CompiledKernel, Place, Sources};
 
 /// The code of a kernel, line by line.
@@ -70,47 +72,40 @@ impl<'a> Attribution<'a> {
 impl Listing {
     /// The entry point of `kernel` in a PTX text; `None` if it is not there.
     pub(super) fn of_ptx(ptx: &str, kernel: &CompiledKernel, sources: &Sources) -> Option<Self> {
-        let start = ptx.find(&format!(".entry {}(", kernel.entry))?;
-        let body = &ptx[start..];
-        let body = &body[body.find("\n{")? + 2..];
-        let body = &body[..body.find("\n}")?];
-        let files = files(ptx);
+        let module = Module::parse(ptx).ok()?;
+        let body = module.entry(&kernel.entry)?.body.as_ref()?;
+        let files: BTreeMap<u32, &str> = module.files().map(|file| (file.number, file.path)).collect();
         let mut attribution = Attribution::new(kernel, sources);
         let mut listing = Listing::default();
-        for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            match line.strip_prefix(".loc") {
-                Some(place) => {
-                    attribution.at(loc(place, &files).unwrap_or(Place { file: String::new(), line: 0 }))
+        let mut end = 0;
+        for statement in &body.statements {
+            let start = statement.text.as_ptr() as usize - body.text.as_ptr() as usize;
+            // What stands on one line, such as inline assembly, is shown on one.
+            let is_new_line = body.text[end..start].contains('\n');
+            end = start + statement.text.len();
+            if let StatementKind::Location(place) = statement.kind {
+                let file = files.get(&place.file).map_or(String::new(), |&path| path.to_owned());
+                let line = if file.is_empty() { 0 } else { place.line };
+                attribution.at(Place { file, line });
+            } else if is_code(statement) {
+                let text = statement.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                match listing.lines.last_mut().filter(|_| !is_new_line) {
+                    Some(line) => line.text = format!("{} {text}", line.text),
+                    None => listing.lines.push(attribution.line(&text)),
                 }
-                None if is_code(line) => listing.lines.push(attribution.line(line)),
-                None => {}
             }
         }
         Some(listing)
     }
 }
 
-/// Not a declaration of registers, nor a label or comment that only debuggers and the compiler need.
-fn is_code(line: &str) -> bool {
-    let noise = [".reg", "$L__tmp", "$L__func", "// begin inline asm", "// end inline asm"];
-    !noise.iter().any(|noise| line.starts_with(noise))
-}
-
-/// The file names by number, from `.file 1 "src/main.rs"`.
-fn files(ptx: &str) -> BTreeMap<u32, String> {
-    let directives = ptx.lines().filter_map(|line| line.trim_start().strip_prefix(".file"));
-    let entry = |rest: &str| {
-        let mut parts = rest.split('"');
-        Some((parts.next()?.trim().parse().ok()?, parts.next()?.to_owned()))
-    };
-    directives.filter_map(entry).collect()
-}
-
-/// The place in `1 20 16`: file, line, column; `None` if the file is not known.
-fn loc(text: &str, files: &BTreeMap<u32, String>) -> Option<Place> {
-    let mut numbers = text.split_whitespace();
-    let file = files.get(&numbers.next()?.parse().ok()?)?.clone();
-    Some(Place { file, line: numbers.next()?.parse().ok()? })
+/// Neither a declaration of registers, nor a label that only debuggers need.
+fn is_code(statement: &Statement<'_>) -> bool {
+    match &statement.kind {
+        StatementKind::Declaration(declaration) => declaration.space != ".reg",
+        StatementKind::Label(name) => !name.starts_with("$L__tmp") && !name.starts_with("$L__func"),
+        _ => true,
+    }
 }
 
 #[cfg(test)]

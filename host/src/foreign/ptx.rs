@@ -1,71 +1,24 @@
-//! The parameter tables of the kernels in a PTX text. It must not know more of PTX than entry points and
-//! their `.param` lists.
+//! The parameter tables of the kernels in a PTX text.
 
 use std::collections::HashMap;
 
+use ferrogrid_ptx::{Declaration, Module};
+
 use super::parameter::Parameter;
 
-/// The parameters of every `.entry` in `text`. A declaration that makes no sense is left out.
+/// The parameters of every `.entry` in `text`. A declaration that makes no sense is left out, and all of them if the text does not:
+/// then the driver says why.
 pub(super) fn entries(text: &str) -> HashMap<Box<str>, Vec<Parameter>> {
-    let text = without_comments(text);
-    text.split(".entry").skip(1).filter_map(entry).collect()
+    let Ok(module) = Module::parse(text) else { return HashMap::new() };
+    let tables = module.entries().filter_map(|entry| {
+        let parameters = entry.parameters().iter().map(parameter).collect::<Option<_>>()?;
+        Some((entry.name.into(), parameters))
+    });
+    tables.collect()
 }
 
-/// The name and parameters of the declaration that `text` starts with.
-fn entry(text: &str) -> Option<(Box<str>, Vec<Parameter>)> {
-    let end = text.find(['(', '{', ';'])?;
-    let head = text[..end].split_whitespace().next()?;
-    if !text[end..].starts_with('(') {
-        return Some((head.into(), Vec::new()));
-    }
-    let list = text[end + 1..].split(')').next()?;
-    let declarations = list.split(',').map(str::trim).filter(|declaration| !declaration.is_empty());
-    let parameters: Option<Vec<Parameter>> = declarations.map(parameter).collect();
-    Some((head.into(), parameters?))
-}
-
-/// As in `.param .align 8 .b8 name[16]` and `.param .u64 .ptr .global .align 4 name`.
-fn parameter(declaration: &str) -> Option<Parameter> {
-    let (declaration, count) = match declaration.split_once('[') {
-        Some((before, count)) => (before, count.trim_end().strip_suffix(']')?.trim().parse().ok()?),
-        None => (declaration, 1_usize),
-    };
-    let name = declaration.split_whitespace().next_back()?;
-    let element = declaration.split_whitespace().find_map(size_of_type)?;
-    Some(Parameter { name: Some(name.into()), size: element.checked_mul(count)? })
-}
-
-/// The size in bytes of a fundamental type such as `.u64`.
-fn size_of_type(word: &str) -> Option<usize> {
-    let bits = word.strip_prefix('.')?.strip_prefix(['b', 'u', 's', 'f'])?;
-    match bits {
-        "8" => Some(1),
-        "16" => Some(2),
-        "32" => Some(4),
-        "64" => Some(8),
-        "128" => Some(16),
-        _ => None,
-    }
-}
-
-fn without_comments(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find('/') {
-        kept.push_str(&rest[..start]);
-        let comment = &rest[start..];
-        rest = if comment.starts_with("//") {
-            comment.find('\n').map_or("", |end| &comment[end..])
-        } else if comment.starts_with("/*") {
-            kept.push(' ');
-            comment.find("*/").map_or("", |end| &comment[end + 2..])
-        } else {
-            kept.push('/');
-            &comment[1..]
-        };
-    }
-    kept.push_str(rest);
-    kept
+fn parameter(declaration: &Declaration<'_>) -> Option<Parameter> {
+    Some(Parameter { name: Some(declaration.name().into()), size: declaration.size()? })
 }
 
 #[cfg(test)]
@@ -93,11 +46,13 @@ mod tests {
             .entry bare
             { ret; }
             .entry none()
-            { ret; }";
+            { ret; }
+            .entry half(.param .f16 a, .param .v4 .f32 b, .param .b8 c[2][3]) { ret; }";
+        assert_eq!(sizes(text, "half"), [2, 16, 6]);
         assert_eq!(sizes(text, "saxpy"), [4, 4, 8, 24]);
         assert_eq!(sizes(text, "bare"), []);
         assert_eq!(sizes(text, "none"), []);
-        assert_eq!(entries(text).len(), 3);
+        assert_eq!(entries(text).len(), 4);
         let third = &entries(text)["saxpy"][2];
         assert_eq!(third.name.as_deref(), Some("saxpy_param_2"));
     }

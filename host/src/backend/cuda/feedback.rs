@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::CUmodule;
-use ferrogrid_device::failure::{FailureRecord, RECORD_PARAMETER};
+use ferrogrid_device::failure::FailureRecord;
 use ferrogrid_device::output::OUTPUT_SYMBOL;
 
 pub(super) use self::lent::Lent;
@@ -88,11 +88,10 @@ impl Feedback {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells a freshly loaded module of `device`, whose context is bound, where to write. `ptx` is the module's text, or
-    /// that of which its machine code was made. A module that does not print has no such
-    /// variable, and is not asked for it: to tools that watch the driver that would be an error of the program.
-    pub(super) fn connect(&self, device: &CudaDevice, module: CUmodule, ptx: &str) -> Result<()> {
-        if defines(ptx, OUTPUT_SYMBOL) {
+    /// Tells a freshly loaded module of `device`, whose context is bound, where to write, if it `prints`. One that does not has no
+    /// such variable, and is not asked for it: to tools that watch the driver that would be an error of the program.
+    pub(super) fn connect(&self, device: &CudaDevice, module: CUmodule, prints: bool) -> Result<()> {
+        if prints {
             let variable = variable(device, module, OUTPUT_SYMBOL)?;
             let make = || PrintBuffer::new(device, self.capacity.load(Ordering::Relaxed));
             let buffer = self.buffer.get_or_init(make).as_ref();
@@ -162,22 +161,6 @@ impl Feedback {
     }
 }
 
-/// Whether the entry point of that name in `ptx` is given a record: whether it may panic.
-pub(super) fn takes_record(ptx: &str, entry: &str) -> bool {
-    let head = ptx.split_once(&format!(".entry {entry}(")).and_then(|(_, rest)| rest.split(')').next());
-    head.is_some_and(|parameters| parameters.contains(RECORD_PARAMETER))
-}
-
-/// Whether `ptx` defines the variable `symbol`, in the words of the build step, which writes each definition on a line of
-/// its own.
-fn defines(ptx: &str, symbol: &str) -> bool {
-    ptx.match_indices(symbol).any(|(at, _)| {
-        let line = &ptx[ptx[..at].rfind('\n').map_or(0, |end| end + 1)..];
-        let rest = line.strip_prefix(".visible .global .align 8 .u64 ");
-        rest.and_then(|rest| rest.strip_prefix(symbol)).is_some_and(|rest| rest.starts_with([' ', ';']))
-    })
-}
-
 /// The address of a module's variable, which is a `u64`.
 fn variable(device: &CudaDevice, module: CUmodule, name: &str) -> Result<u64> {
     let symbol = CString::new(name).unwrap_or_default();
@@ -220,34 +203,3 @@ impl Mapped {
 
 /// The record is written as whole by the device.
 const _: () = assert!(size_of::<FailureRecord>().is_multiple_of(16));
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn variables_are_found_where_they_are_defined() {
-        const DEFINED: &str = ".visible .global .align 8 .u64 __ferrogrid_output = 0;\n";
-        let with = |line: &str| format!(".version 7.0\n{line}.visible .entry k()\n{{\n\tret;\n}}\n");
-        assert!(defines(&with(DEFINED), OUTPUT_SYMBOL));
-        for other in [
-            "",
-            ".extern .global .align 8 .u64 __ferrogrid_output;\n",
-            "// .visible .global .align 8 .u64 __ferrogrid_output = 0;\n",
-            ".visible .global .align 8 .u64 __ferrogrid_outputs = 0;\n",
-            "\tld.global.b64 \t%rd1, [__ferrogrid_output];\n",
-        ] {
-            assert!(!defines(&with(other), OUTPUT_SYMBOL), "{other}");
-        }
-    }
-
-    #[test]
-    fn kernels_may_panic_that_take_a_record() {
-        let ptx = ".visible .entry adds(\n\t.param .u64 p\n)\n{\n}\n.visible .entry panics(\n\t.param .u64 p,\n\t\
-                   .param .u64 __ferrogrid_record\n)\n{\n}\n.visible .entry none()\n{\n}\n";
-        assert!(takes_record(ptx, "panics"));
-        for entry in ["adds", "none", "panic", "anics", "that_is_not_there"] {
-            assert!(!takes_record(ptx, entry), "{entry}");
-        }
-    }
-}

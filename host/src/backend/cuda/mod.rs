@@ -28,6 +28,7 @@ mod own_pool;
 mod peer;
 mod pinned;
 mod pool;
+mod program;
 mod properties;
 mod recent;
 mod stream;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 
 use super::device::{CudaDevice, Handle, option_value};
-use super::feedback::takes_record;
+use super::program::Program;
 use crate::error::{Error, Result};
 use crate::foreign::{CodeType, Image};
 use crate::image::{ModuleImage, Ptx};
@@ -23,8 +23,8 @@ const LOG_BYTES: usize = 16 * 1024;
 #[derive(Clone)]
 pub(super) struct Module {
     raw: Handle<CUmodule>,
-    /// Its text, or that of which its machine code was made.
-    ptx: &'static str,
+    /// What its text says, or that of which its machine code was made.
+    program: Arc<Program>,
     /// What of its image was loaded.
     code_type: CodeType,
     users: Arc<Users>,
@@ -60,7 +60,7 @@ impl ModuleLease {
 
 /// The function of `kernel` on `device`, whose context is bound.
 pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<Loaded> {
-    let Module { raw: Handle(module), ptx, users, .. } =
+    let Module { raw: Handle(module), program, users, .. } =
         module(device, kernel.descriptor().image, kernel.name())?;
     let entry = c_string(kernel.entry());
     let mut function = null_mut();
@@ -75,7 +75,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
         allow_clusters(device, function, kernel, cluster)?;
     }
     users.add(kernel);
-    let may_panic = takes_record(ptx, kernel.entry());
+    let may_panic = program.may_panic(kernel.entry());
     if may_panic {
         device.feedback().note_loaded(kernel);
     }
@@ -191,8 +191,13 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
         });
     }
     let (module, ptx, code_type) = load_best(device, name, &candidates)?;
-    device.feedback().connect(device, module, ptx.text)?;
-    let module = Module { raw: Handle(module), ptx: ptx.text, code_type, users: Arc::default() };
+    let program = Program::of(ptx.text).map_err(|error| Error::ModuleLoad {
+        kernel: name,
+        device: device.to_string().into(),
+        log: format!("its PTX cannot be read: {error}").into(),
+    })?;
+    device.feedback().connect(device, module, program.prints)?;
+    let module = Module { raw: Handle(module), program: Arc::new(program), code_type, users: Arc::default() };
     modules.insert(id, module.clone());
     Ok(module)
 }

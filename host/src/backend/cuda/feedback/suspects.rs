@@ -1,9 +1,11 @@
 //! Which kernel of an interval panicked. The record does not say: a panicking thread may be in a function that several
 //! kernels call. But the PTX says which kernels hold code of a source line, and the stream remembers what was
-//! launched last. It must not know the record.
+//! launched last.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ferrogrid_ptx::{Calls, Item, Module, StatementKind};
 
 use crate::error::{LaunchSites, LaunchedKernel};
 use crate::kernel::Kernel;
@@ -60,49 +62,72 @@ fn interned(text: String) -> &'static str {
 }
 
 /// Whether the entry point, or a function that it can reach, has code of the line.
-fn has_line(ptx: &str, entry: &str, file: &str, line: u32) -> bool {
-    let bodies = bodies(ptx);
-    let numbers: Vec<String> = files(ptx, file).map(|number| format!(".loc\t{number} {line} ")).collect();
-    let mut open = vec![entry];
-    let mut seen = BTreeSet::new();
-    while let Some(name) = open.pop() {
-        let Some(body) = bodies.get(name) else { continue };
-        if !seen.insert(name) {
-            continue;
+fn has_line(ptx: &'static str, entry: &str, file: &str, line: u32) -> bool {
+    static KNOWN: Mutex<BTreeMap<usize, Arc<LineTable>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    // A text is there for the rest of the process, and so its address is its own.
+    let table = known.entry(ptx.as_ptr() as usize).or_insert_with(|| Arc::new(LineTable::of(ptx))).clone();
+    drop(known);
+    table.has_line(entry, file, line)
+}
+
+/// Which function of a PTX text has code of which lines.
+#[derive(Default)]
+struct LineTable {
+    /// Path and number of each source file.
+    files: Vec<(&'static str, u32)>,
+    functions: BTreeMap<&'static str, Lines>,
+}
+
+/// What a function has code of.
+struct Lines {
+    /// Numbers of files, and lines.
+    own: BTreeSet<(u32, u32)>,
+    /// The functions and variables that it refers to.
+    mentions: Vec<&'static str>,
+}
+
+impl LineTable {
+    /// Without lines if the text cannot be read.
+    fn of(ptx: &'static str) -> Self {
+        let Ok(module) = Module::parse(ptx) else { return LineTable::default() };
+        let calls = Calls::of(&module);
+        let mut table =
+            LineTable { files: module.files().map(|it| (it.path, it.number)).collect(), ..Self::default() };
+        for (at, item) in module.items.iter().enumerate() {
+            let mentions = calls.mentioned_by(at).to_vec();
+            match item {
+                Item::Function(function) if function.body.is_some() => {
+                    let lines = function.statements().iter().filter_map(|statement| match &statement.kind {
+                        StatementKind::Location(place) => Some((place.file, place.line)),
+                        _ => None,
+                    });
+                    table.functions.insert(function.name, Lines { own: lines.collect(), mentions });
+                }
+                Item::Variable(variable) => {
+                    table.functions.insert(variable.name(), Lines { own: BTreeSet::new(), mentions });
+                }
+                _ => {}
+            }
         }
-        let code = body.lines().map(str::trim_start);
-        if code.clone().any(|code| numbers.iter().any(|loc| code.starts_with(loc.as_str()))) {
-            return true;
-        }
-        let words =
-            code.flat_map(|code| code.split(|c: char| !(c.is_ascii_alphanumeric() || "_$".contains(c))));
-        open.extend(words.filter_map(|word| bodies.get_key_value(word).map(|(name, _)| *name)));
+        table
     }
-    false
-}
 
-/// The numbers of the `.file` directives for a path; the two may have different beginnings.
-fn files<'a>(ptx: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
-    ptx.lines().filter_map(move |line| {
-        let rest = line.trim_start().strip_prefix(".file")?.trim_start();
-        let (number, name) = rest.split_once(char::is_whitespace)?;
-        let name = name.trim().trim_matches('"');
-        (name.ends_with(path) || path.ends_with(name)).then_some(number)
-    })
-}
-
-/// The text of each function, by name.
-fn bodies(ptx: &str) -> BTreeMap<&str, &str> {
-    ptx.split("\n}").filter_map(function).collect()
-}
-
-/// Name and body of the function that a text ends with.
-fn function(part: &str) -> Option<(&str, &str)> {
-    let (head, body) = part.split_at(part.find("\n{")?);
-    let start = head.rfind(".entry ").or(head.rfind(".func "))?;
-    let head = head[start..].split_once(' ').map_or("", |(_, rest)| rest).trim_start();
-    let head = if head.starts_with('(') { head.split_once(')').map_or("", |(_, rest)| rest) } else { head };
-    Some((head.trim_start().split(['(', '\n']).next().unwrap_or_default(), body))
+    fn has_line(&self, entry: &str, file: &str, line: u32) -> bool {
+        // The two paths may have different beginnings.
+        let is_file = |path: &str| path.ends_with(file) || file.ends_with(path);
+        let numbers: Vec<u32> = self.files.iter().filter(|(path, _)| is_file(path)).map(|it| it.1).collect();
+        let mut open = vec![entry];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let Some(lines) = self.functions.get(name).filter(|_| seen.insert(name)) else { continue };
+            if numbers.iter().any(|&number| lines.own.contains(&(number, line))) {
+                return true;
+            }
+            open.extend(&lines.mentions);
+        }
+        false
+    }
 }
 
 #[cfg(test)]
