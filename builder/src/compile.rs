@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ferrogrid_ptx::Module;
+use ferrogrid_syntax::compiled::Diagnostic;
 use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 
 use crate::arch::Arch;
@@ -23,6 +24,7 @@ use crate::layout;
 use crate::math::Math;
 use crate::options::Options;
 use crate::passes::{self, Wanted};
+use crate::proof::{self, Refusal};
 use crate::ptx::Ptx;
 use crate::toolchain::{DEVICE_TARGET, Toolchain};
 
@@ -264,7 +266,40 @@ impl Compiler<'_> {
         }
         ptx.verify(expected(device_crate)).map_err(wrong)?;
         passes::constants::check(&module).map_err(wrong)?;
-        Ok(ptx)
+        let refusals = proof::check(&module);
+        if refusals.is_empty() { Ok(ptx) } else { Err(self.refused(refusals, device_crate)) }
+    }
+
+    /// The error of a program that was compiled, but may not run as it is written.
+    fn refused(&self, refusals: Vec<Refusal>, device_crate: &DeviceCrate) -> Error {
+        let rendered = refusals.iter().map(|Refusal { file, place: (line, column), message }| {
+            let place =
+                if file.is_empty() { String::new() } else { format!("\n  --> {file}:{line}:{column}") };
+            format!("error: {}{place}", message.replace("\n  ", "\n  = "))
+        });
+        let diagnostics = rendered.collect::<Vec<_>>().join("\n\n");
+        let places = refusals.into_iter().filter(|refusal| !refusal.file.is_empty()).map(|refusal| {
+            let file = self.source_file(&refusal.file);
+            let (start, end) = span(&file, refusal.place);
+            (file, Diagnostic { start, end, message: refusal.message })
+        });
+        Error::Device {
+            target: device_crate.target.clone(),
+            arch: self.arch.to_string(),
+            hint: hint(&diagnostics),
+            places: places.collect(),
+            diagnostics,
+        }
+    }
+
+    /// Where a file is that the line table names as `folders` says.
+    fn source_file(&self, name: &str) -> PathBuf {
+        let folders = self.folders();
+        let named = folders.iter().filter(|(_, prefix)| !prefix.is_empty());
+        let found = named
+            .filter_map(|(folder, prefix)| Some(folder.join(name.strip_prefix(prefix.as_str())?)))
+            .next();
+        found.unwrap_or_else(|| self.workspace_root.join(name))
     }
 
     fn bad_ptx(&self, file: &Path, problem: String, device_crate: &DeviceCrate) -> Error {
@@ -287,6 +322,17 @@ impl Compiler<'_> {
         folders.extend(self.local_folders.iter().cloned());
         folders
     }
+}
+
+/// The characters of a place in a file, from the first to behind the last: one, or its line without the spaces around it.
+fn span(file: &Path, (line, column): (usize, usize)) -> ((usize, usize), (usize, usize)) {
+    if column > 0 {
+        return ((line, column), (line, column + 1));
+    }
+    let text = cache::read(file).unwrap_or_default();
+    let text = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let indent = text.chars().take_while(|it| it.is_whitespace()).count();
+    ((line, indent + 1), (line, text.trim_end().chars().count() + 1))
 }
 
 /// The nightly features of a device crate: those that kernels need, and the crate's own.

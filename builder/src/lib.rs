@@ -44,6 +44,7 @@ mod module_tree;
 mod options;
 mod panic_strategy;
 mod passes;
+mod proof;
 pub mod ptx;
 mod record;
 mod scan;

@@ -152,6 +152,16 @@ impl<'t> Instruction<'t> {
         self.opcode.starts_with("wgmma.mma_async") || self.opcode.starts_with("bfi.in_place")
     }
 
+    /// Whether threads of a warp, block or cluster make it together: barriers, shuffles, votes, operations of tensor cores. Compilers may
+    /// not move it to where fewer of them come.
+    pub fn is_convergent(&self) -> bool {
+        matches!(
+            self.operation(),
+            "bar" | "barrier" | "activemask" | "shfl" | "vote" | "match" | "redux" | "elect"
+        ) || self.has("sync")
+            || self.has("aligned")
+    }
+
     /// Whether nothing follows it on its path: a branch, a return, or the end of the thread, without a condition.
     pub fn ends_path(&self) -> bool {
         self.predicate.is_none() && matches!(self.operation(), "bra" | "brx" | "ret" | "exit" | "trap")

@@ -120,8 +120,9 @@ impl fmt::Display for Instruction<'_> {
             write!(f, "@{}{register} ", if is_negated { "!" } else { "" })?;
         }
         f.write_str(self.opcode)?;
+        let first = if self.operation() == "call" { " " } else { " \t" };
         for (at, operand) in self.operands.iter().enumerate() {
-            f.write_str(if at == 0 { " \t" } else { ", " })?;
+            f.write_str(if at == 0 { first } else { ", " })?;
             write!(f, "{operand}")?;
         }
         f.write_str(";")

@@ -68,6 +68,24 @@ fn calls_say_whom_and_with_what() {
 }
 
 #[test]
+fn what_threads_do_together_is_convergent() {
+    with_body(
+        "bar.sync 0; barrier.cluster.wait; shfl.sync.idx.b32 %r1, %r2, 0, 31, -1; activemask.b32 %r1;\n\
+         mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1}, {%r1}, {%r2}, {%f1};\n\
+         add.s32 %r1, %r1, 1; fence.sc.cta; atom.global.add.u32 %r1, [%rd1], 1; call.uni f;",
+        |body| {
+            let found: Vec<bool> = body
+                .statements
+                .iter()
+                .filter_map(|it| it.instruction())
+                .map(|it| it.is_convergent())
+                .collect();
+            assert_eq!(found, [true, true, true, true, true, false, false, false, false]);
+        },
+    );
+}
+
+#[test]
 fn registers_of_two_scopes_are_two() {
     let text = ".reg .b32 %r<3>; .reg .b64 %x1<2>;\n{ .reg .b32 %t; mov.b32 %t, %r1; mov.b32 %r2, %t; }\n\
                 { .reg .b32 %t; mov.b32 %t, %r2; }\nmov.b64 %x11, %x10; mov.b32 %r3, %tid.x;";

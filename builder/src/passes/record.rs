@@ -164,10 +164,10 @@ mod tests {
         for expected in [
             ".visible .func panic(\n\t.param .b64 panic_param_0,\n\t.param .b64 __ferrogrid_record\n)\n.noreturn\n;\n",
             ".visible .entry k(\n\t.param .u64 .ptr .align 4 k_param_0,\n\t.param .u64 __ferrogrid_record\n)\n{\n\t.reg .b64 \t%ferrogrid_record;\n",
-            "\t.param .b64 \tferrogrid_record_0;\n\tld.param.b64 \t%ferrogrid_record, [__ferrogrid_record];\n\tst.param.b64 \t[ferrogrid_record_0], %ferrogrid_record;\n\tcall.uni \t(retval0), middle, (ferrogrid_record_0);\n",
+            "\t.param .b64 \tferrogrid_record_0;\n\tld.param.b64 \t%ferrogrid_record, [__ferrogrid_record];\n\tst.param.b64 \t[ferrogrid_record_0], %ferrogrid_record;\n\tcall.uni (retval0), middle, (ferrogrid_record_0);\n",
             ".func  (.param .b32 r) middle(\n\t.param .b64 __ferrogrid_record)\n{\n\t.reg .b64 ",
-            "\tcall.uni \tpanic, (param0, ferrogrid_record_0);\n",
-            "\tcall.uni \tpanic, (param0, ferrogrid_record_1);\n",
+            "\tcall.uni panic, (param0, ferrogrid_record_0);\n",
+            "\tcall.uni panic, (param0, ferrogrid_record_1);\n",
             ".visible .func panic(\n\t.param .b64 panic_param_0,\n\t.param .b64 __ferrogrid_record\n)\n.noreturn\n{\n\tld.param",
         ] {
             assert!(text.contains(expected), "{expected}\nis not in\n{text}");
@@ -199,9 +199,9 @@ mod tests {
             ".func by_name()\n",
             "\tcall.uni by_name;\n",
             ".callprototype (.param .b32 _) _ (.param .b64 _,.param .b64 _);",
-            "\tcall \t(retval0), %rd2, (param0, ferrogrid_record_0), prototype_0;\n",
+            "\tcall (retval0), %rd2, (param0, ferrogrid_record_0), prototype_0;\n",
             ".callprototype ()_ (.param .b64 _);",
-            "\tcall \t%rd3, (ferrogrid_record_1), prototype_1;\n",
+            "\tcall %rd3, (ferrogrid_record_1), prototype_1;\n",
             ".visible .entry k(\n\t.param .u64 __ferrogrid_record)\n",
         ] {
             assert!(text.contains(expected), "{expected}\nis not in\n{text}");
@@ -212,6 +212,6 @@ mod tests {
     fn a_call_on_several_lines_is_one() {
         let entry = ".visible .entry k()\n{\n\tcall.uni \n\tpanic, \n\t(\n\tparam0\n\t);\n}\n";
         let text = handed_on(&format!("{entry}{PANIC}"));
-        assert!(text.contains("\tcall.uni \tpanic, (param0, ferrogrid_record_0);\n"), "{text}");
+        assert!(text.contains("\tcall.uni panic, (param0, ferrogrid_record_0);\n"), "{text}");
     }
 }
