@@ -183,7 +183,7 @@ mod tests {
 }
 ";
 
-    fn applied<'a>(arithmetic: Arithmetic, arithmetic_of_kernels: Vec<(&'a str, Arithmetic)>) -> String {
+    fn applied(arithmetic: Arithmetic, arithmetic_of_kernels: Vec<(&str, Arithmetic)>) -> String {
         let wanted = Wanted { arithmetic, arithmetic_of_kernels, ..Wanted::default() };
         after(TEXT, |module, edits| apply(module, &wanted, edits))
     }
