@@ -29,6 +29,7 @@ mod module;
 mod print;
 mod registers;
 mod scanner;
+pub mod uniformity;
 
 pub use calls::Calls;
 pub use control_flow::{Block, ControlFlow};

@@ -1,0 +1,121 @@
+//! No operation of a warp or block may stand behind a pointer.
+//!
+//! Threads that make such an operation together must still do so in the machine code. LLVM keeps that by an attribute of calls,
+//! `convergent`, which rustc does not give calls through pointers: it may make two such calls of one, each in an arm of a branch that
+//! only some threads take. Such a call is refused, therefore; direct calls are not concerned.
+
+use std::collections::BTreeSet;
+
+use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
+
+use super::Refusal;
+use super::place::Places;
+
+/// The operations behind pointers.
+pub(super) fn check(module: &Module<'_>, places: &Places<'_>) -> Vec<Refusal> {
+    let calls = Calls::of(module);
+    if !(0..module.items.len()).any(|item| calls.calls_by_address(item)) {
+        return Vec::new();
+    }
+    let mut refusals = Vec::new();
+    for item in behind_pointers(module, &calls) {
+        for inner in calls.reachable([item], |_| false) {
+            let (Item::Function(outer), Item::Function(inner)) = (&module.items[item], &module.items[inner])
+            else {
+                continue;
+            };
+            let found = convergent(inner);
+            refusals.extend(found.map(|(at, operation)| refusal(outer, inner, at, operation, places)));
+        }
+    }
+    refusals
+}
+
+/// The functions whose addresses are taken.
+fn behind_pointers(module: &Module<'_>, calls: &Calls<'_>) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    for (at, item) in module.items.iter().enumerate() {
+        let names: Vec<&str> = match item {
+            Item::Function(function) => {
+                let others = function.instructions().filter(|instruction| instruction.callee().is_none());
+                others.flat_map(Instruction::uses).collect()
+            }
+            _ => calls.mentioned_by(at).to_vec(),
+        };
+        let items = names.into_iter().filter_map(|name| calls.definition(name));
+        found.extend(items.filter(|&item| matches!(&module.items[item], Item::Function(_))));
+    }
+    found
+}
+
+/// The first operation of a function that threads make together.
+fn convergent<'t>(function: &Function<'t>) -> Option<(usize, &'t str)> {
+    function.statements().iter().enumerate().find_map(|(at, statement)| {
+        statement.instruction().filter(|it| it.is_convergent()).map(|it| (at, it.opcode))
+    })
+}
+
+fn refusal(
+    outer: &Function<'_>,
+    inner: &Function<'_>,
+    at: usize,
+    operation: &str,
+    places: &Places<'_>,
+) -> Refusal {
+    let (file, place) = places.of(inner, at).unwrap_or_default();
+    Refusal {
+        file: file.to_owned(),
+        place,
+        message: format!(
+            "threads work together here (`{operation}`), in code that is called through a pointer: `{:#}`\n  \
+             note: the compiler may move such a call to where only some of the threads come\n  \
+             help: call it by its type, as a generic parameter or by a `match` over an enum, in place of `dyn` or `fn`",
+            rustc_demangle::demangle(outer.name)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program whose kernel calls through the pointers of a table.
+    fn program(function: &str) -> String {
+        format!(
+            ".version 8.0\n.target sm_90\n.global .u64 table[1] = {{behind}};\n\
+             .func behind()\n{{\n\t.loc\t1 7 3\n\t{function}\n\tret;\n}}\n\
+             .func direct()\n{{\n\t.loc\t1 20 5\n\t.loc\t2 99 1\n\tshfl.sync.idx.b32 %r1, %r2, 0, 31, -1;\n\tret;\n}}\n\
+             .visible .entry k()\n{{\n\tbar.sync 0;\n\tcall.uni direct;\n\tmov.u64 %rd1, table;\n\tcall %rd1, prototype_0;\n\tret;\n}}\n\
+             \t.file\t1 \"src/main.rs\"\n\t.file\t2 \"device/src/warp.rs\"\n"
+        )
+    }
+
+    fn checked(text: &str) -> Vec<Refusal> {
+        let module = Module::parse(text).unwrap();
+        check(&module, &Places::new(&module))
+    }
+
+    #[test]
+    fn operations_of_warps_and_blocks_behind_pointers_are_refused_with_their_lines() {
+        let [refusal] = &checked(&program("bar.sync 0;"))[..] else { panic!() };
+        assert_eq!((refusal.file.as_str(), refusal.place), ("src/main.rs", (7, 3)));
+        assert!(
+            refusal.message.contains("`bar.sync`") && refusal.message.contains("`behind`"),
+            "{refusal:?}"
+        );
+    }
+
+    #[test]
+    fn what_such_functions_call_counts_and_has_the_line_of_its_own_file() {
+        let [refusal] = &checked(&program("call.uni direct;"))[..] else { panic!() };
+        assert_eq!((refusal.file.as_str(), refusal.place), ("src/main.rs", (20, 5)));
+        assert!(refusal.message.contains("`shfl.sync.idx.b32`"), "{refusal:?}");
+    }
+
+    #[test]
+    fn direct_calls_and_pointers_to_other_code_are_accepted() {
+        assert_eq!(checked(&program("add.s32 %r1, %r1, 1;")), []);
+        let without_pointers = program("bar.sync 0;").replace("call %rd1, prototype_0;", "call.uni behind;");
+        assert_eq!(checked(&without_pointers), []);
+    }
+}

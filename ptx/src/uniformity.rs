@@ -1,0 +1,62 @@
+//! Which threads agree on the way through a program: whether all that a barrier waits for reach it together.
+//!
+//! A value is known by how it may differ between threads: not at all in a grid, in a cluster or in a block, or between any two
+//! threads ([`Level`]). Sources of difference are thread and block indices, loads that others may write between, atomic operations,
+//! exchanges within a warp, and clocks. Parameters of kernels, constants, read-only loads (`ld.global.nc`) and loads of shared
+//! memory at an address that is the same are the same, too: shared memory that others write at the same time is a race, which
+//! safe code does not have.
+//!
+//! Where a branch depends on a value that differs, threads may take both of its ways, up to the block in which these meet
+//! again; ways that only end in a panic do not count. What stands between is not reached by all together, and what is assigned
+//! there differs afterwards. Additions are followed by their terms, so that `pointer == end` is the same in all threads if both
+//! are so much from where the thread began.
+//!
+//! Functions are analysed once for all their calls, with the worst arguments of any.
+
+mod function;
+mod program;
+mod region;
+mod value;
+
+use crate::Instruction;
+
+pub use program::divergences;
+
+/// Among which threads a value is the same, from all to none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Level {
+    /// It is the same in all threads of the grid.
+    #[default]
+    Grid,
+    /// It is the same in all threads of a cluster.
+    Cluster,
+    /// It is the same in all threads of a block.
+    Block,
+    /// It may differ between any two threads.
+    Thread,
+}
+
+/// A barrier that some of the threads it waits for may not reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// The function, as an item of the module.
+    pub item: usize,
+    /// The barrier, or the call of a function with one, as a statement of the function.
+    pub barrier: usize,
+    /// Among which threads the way to it must be the same.
+    pub needs: Level,
+    /// The branch that decides.
+    pub branch: usize,
+    /// From the branch's condition to where a difference comes from: the statements that give the values.
+    pub because: Vec<usize>,
+}
+
+/// Among which threads the way to an instruction must be the same, if it waits for others: a barrier of a block or a cluster.
+fn needs(instruction: &Instruction<'_>) -> Option<Level> {
+    match instruction.operation() {
+        "bar" | "barrier" if instruction.has("warp") => None,
+        "barrier" if instruction.has("cluster") => Some(Level::Cluster),
+        "bar" | "barrier" => Some(Level::Block),
+        _ => None,
+    }
+}

@@ -1,0 +1,506 @@
+//! How the values of one function differ between threads, and where threads may part.
+
+use std::collections::HashMap;
+
+use super::region::Ways;
+use super::value::{Makes, Space, Term, Value, makes, special};
+use super::{Level, needs};
+use crate::{Body, ControlFlow, Function, Instruction, Operand, Register, Registers, StatementKind};
+
+/// What is known of the functions of a program, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// How each argument differs, of any call.
+    pub(super) parameters: Vec<Level>,
+    /// How what it returns differs.
+    pub(super) result: Level,
+    /// Among which threads the way to a call must be the same, if the function waits for others.
+    pub(super) needs: Option<Level>,
+    /// Whether no call of it returns (`.noreturn`).
+    pub(super) never_returns: bool,
+}
+
+/// A function while it is analysed.
+pub(super) struct Analysis<'b, 't> {
+    function: &'b Function<'t>,
+    body: &'b Body<'t>,
+    summaries: &'b HashMap<&'t str, Summary>,
+    registers: Registers<'t>,
+    ways: Ways,
+    values: Vec<Value<'t>>,
+    /// How a register differs whose value is no sum.
+    levels: Vec<Level>,
+    /// The branch by which a register differs that got different values on its ways.
+    parted_by: Vec<Option<usize>>,
+    /// How threads that reach a block together differ from those that do not.
+    apart: Vec<Level>,
+    /// How local memory differs.
+    local: Level,
+    /// The call that returns into the parameter which a statement loads.
+    call_of: HashMap<usize, usize>,
+    /// The statements that store the arguments of a call, by statement of the call and number of the argument.
+    stores_of: HashMap<(usize, usize), Vec<usize>>,
+}
+
+impl<'b, 't> Analysis<'b, 't> {
+    pub(super) fn of(
+        function: &'b Function<'t>,
+        body: &'b Body<'t>,
+        summaries: &'b HashMap<&'t str, Summary>,
+    ) -> Self {
+        let never_returns = |call: &Instruction<'_>| {
+            call.callee().and_then(|callee| summaries.get(callee)).is_some_and(|callee| callee.never_returns)
+        };
+        let registers = Registers::of(body);
+        let waits =
+            |at: usize| body.statements[at].instruction().and_then(|it| needed(it, summaries)).is_some();
+        let ways = Ways::of(body, ControlFlow::of(body, never_returns), waits);
+        let count = registers.len();
+        let apart = vec![Level::Grid; ways.flow.blocks.len()];
+        let mut analysis = Analysis {
+            function,
+            body,
+            summaries,
+            registers,
+            ways,
+            values: vec![Value::Unknown; count],
+            levels: vec![Level::Grid; count],
+            parted_by: vec![None; count],
+            apart,
+            // Another function's local memory, behind a pointer, is not known.
+            local: if function.is_entry { Level::Grid } else { Level::Thread },
+            call_of: HashMap::new(),
+            stores_of: HashMap::new(),
+        };
+        analysis.find_arguments();
+        analysis
+    }
+
+    /// Connects calls with the statements that store their arguments and load their results.
+    fn find_arguments(&mut self) {
+        let mut stores: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut calls: HashMap<&str, usize> = HashMap::new();
+        for (at, statement) in self.body.statements.iter().enumerate() {
+            match &statement.kind {
+                StatementKind::Declaration(declaration) if declaration.space == ".param" => {
+                    for declared in &declaration.names {
+                        stores.remove(declared.name);
+                        calls.remove(declared.name);
+                    }
+                }
+                StatementKind::Instruction(instruction) if instruction.opcode.starts_with("st.param") => {
+                    if let Some((name, _)) = instruction.operands.first().and_then(Operand::address) {
+                        stores.entry(name).or_default().push(at);
+                    }
+                }
+                StatementKind::Instruction(instruction) if instruction.opcode.starts_with("ld.param") => {
+                    let place = instruction.operands.get(1).and_then(Operand::address);
+                    if let Some(call) = place.and_then(|(name, _)| calls.get(name)) {
+                        self.call_of.insert(at, *call);
+                    }
+                }
+                StatementKind::Instruction(instruction) if instruction.operation() == "call" => {
+                    for (number, argument) in instruction.arguments().iter().enumerate() {
+                        let stored =
+                            argument.name().and_then(|name| stores.get(name)).cloned().unwrap_or_default();
+                        self.stores_of.insert((at, number), stored);
+                    }
+                    instruction.definitions().into_iter().for_each(|name| {
+                        calls.insert(name, at);
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Looks at values and branches until nothing changes.
+    pub(super) fn run(&mut self) {
+        let mut open: Vec<usize> = (0..self.body.statements.len()).rev().collect();
+        let mut is_open = vec![true; self.body.statements.len()];
+        while let Some(at) = open.pop() {
+            is_open[at] = false;
+            let mut changed = Vec::new();
+            let Some(instruction) = self.body.statements[at].instruction() else { continue };
+            for index in 0..self.registers.defined_by(at).len() {
+                let register = self.registers.defined_by(at)[index];
+                if self.update(register) {
+                    changed.push(register);
+                }
+            }
+            let mut again: Vec<usize> = Vec::new();
+            if self.decides(at, instruction) {
+                again.extend(self.part(at, instruction, &mut changed));
+            }
+            if self.store(at, instruction) {
+                let loads = (0..self.body.statements.len()).filter(|&it| {
+                    self.body.statements[it].instruction().is_some_and(|it| it.opcode.starts_with("ld.local"))
+                });
+                again.extend(loads);
+            }
+            let concerned: Vec<Register> =
+                changed.iter().flat_map(|&register| self.made_of(register)).collect();
+            again.extend(concerned.into_iter().flat_map(|register| self.registers.uses(register)));
+            for statement in again {
+                if !std::mem::replace(&mut is_open[statement], true) {
+                    open.push(statement);
+                }
+            }
+        }
+    }
+
+    /// The registers of whose value one is a term, and itself.
+    fn made_of(&self, register: Register) -> Vec<Register> {
+        if self.values[register.0] != Value::term(Term::Register(register)) {
+            return vec![register];
+        }
+        if self.values[register.0] != Value::term(Term::Register(register)) {
+            return vec![register];
+        }
+        let is_term = |value: &Value<'_>| match value {
+            Value::Sum(terms) => terms.iter().any(|(term, _)| *term == Term::Register(register)),
+            Value::Unknown => false,
+        };
+        let others = (0..self.values.len()).filter(|&other| is_term(&self.values[other])).map(Register);
+        others.chain([register]).collect()
+    }
+
+    /// Whether a statement is where ways part.
+    fn decides(&self, at: usize, instruction: &Instruction<'_>) -> bool {
+        let is_branch = matches!(instruction.operation(), "bra" | "ret") && instruction.predicate.is_some()
+            || instruction.operation() == "brx";
+        is_branch && self.ways.part_at(self.ways.flow.block_of(at))
+    }
+
+    /// How the condition of a branch differs.
+    fn level_of_branch(&self, at: usize, instruction: &Instruction<'_>) -> Level {
+        match instruction.predicate {
+            Some(predicate) => self.level_of_name(at, predicate.register),
+            None => {
+                instruction.operands.first().map_or(Level::Grid, |index| self.level_of_operand(at, index))
+            }
+        }
+    }
+
+    /// Notes that threads may part at a branch: the statements to look at again, and the registers that differ by it.
+    fn part(&mut self, at: usize, instruction: &Instruction<'_>, changed: &mut Vec<Register>) -> Vec<usize> {
+        let level = self.level_of_branch(at, instruction);
+        if level == Level::Grid {
+            return Vec::new();
+        }
+        let branch = self.ways.flow.block_of(at);
+        let between = self.ways.between(branch);
+        let mut again = Vec::new();
+        let mut inside = vec![false; self.apart.len()];
+        between.iter().for_each(|&block| inside[block] = true);
+        for &block in &between {
+            if self.apart[block] < level {
+                self.apart[block] = level;
+                again.extend(self.ways.flow.blocks[block].statements.clone());
+            }
+        }
+        for &block in &between {
+            for statement in self.ways.flow.blocks[block].statements.clone() {
+                for index in 0..self.registers.defined_by(statement).len() {
+                    let register = self.registers.defined_by(statement)[index];
+                    let has_others = self.registers.definitions(register).len() > 1 || inside[branch];
+                    let is_used_behind = || {
+                        self.registers.uses(register).iter().any(|&it| !inside[self.ways.flow.block_of(it)])
+                    };
+                    if has_others
+                        && (self.parted_by[register.0].is_none() || self.levels[register.0] < level)
+                        && is_used_behind()
+                    {
+                        self.parted_by[register.0] = Some(at);
+                        if self.make_term(register, level) {
+                            changed.push(register);
+                        }
+                    }
+                }
+            }
+        }
+        again
+    }
+
+    /// Notes what a store does to local memory; whether it changes anything.
+    fn store(&mut self, at: usize, instruction: &Instruction<'_>) -> bool {
+        let may_be_local = match instruction.operation() {
+            "st" => {
+                instruction.has("local")
+                    || !["global", "shared", "param", "const"].iter().any(|it| instruction.has(it))
+            }
+            // What a function is given the address of, it may write.
+            "call" => self.body_has_local() && !instruction.arguments().is_empty(),
+            _ => false,
+        };
+        if !may_be_local {
+            return false;
+        }
+        let level = if instruction.operation() == "call" {
+            Level::Thread
+        } else {
+            self.level_of_uses(at, instruction).max(self.apart[self.ways.flow.block_of(at)])
+        };
+        let has_changed = level > self.local;
+        self.local = self.local.max(level);
+        has_changed
+    }
+
+    fn body_has_local(&self) -> bool {
+        self.body.statements.iter().any(|statement| {
+            matches!(&statement.kind, StatementKind::Declaration(declaration) if declaration.space == ".local")
+        })
+    }
+
+    /// Finds out the value of a register from its definitions; whether it changes.
+    fn update(&mut self, register: Register) -> bool {
+        if self.parted_by[register.0].is_some()
+            || self.values[register.0] == Value::term(Term::Register(register))
+        {
+            let level = self.level_of_definitions(register);
+            return self.make_term(register, level);
+        }
+        let mut found = Value::Unknown;
+        for index in 0..self.registers.definitions(register).len() {
+            let at = self.registers.definitions(register)[index];
+            match (self.made_by(at, register), &found) {
+                (None, _) => {
+                    let level = self.level_of_definitions(register);
+                    return self.make_term(register, level);
+                }
+                (Some(Value::Unknown), _) => {}
+                (Some(value), Value::Unknown) => found = value,
+                (Some(value), known) if value == *known => {}
+                _ => {
+                    let level = self.level_of_definitions(register);
+                    return self.make_term(register, level);
+                }
+            }
+        }
+        let known = &self.values[register.0];
+        if found == Value::Unknown || found == *known {
+            return false;
+        }
+        if *known != Value::Unknown && *known != Value::same() {
+            let level = self.level_of_definitions(register).max(self.level_of(known));
+            return self.make_term(register, level);
+        }
+        self.values[register.0] = found;
+        true
+    }
+
+    /// The register differs so, in a way of its own.
+    fn make_term(&mut self, register: Register, level: Level) -> bool {
+        let value = if level == Level::Grid && self.parted_by[register.0].is_none() {
+            Value::same()
+        } else {
+            Value::term(Term::Register(register))
+        };
+        // What was a term stays one.
+        let is_term = self.values[register.0] == Value::term(Term::Register(register));
+        let has_changed = level > self.levels[register.0] || (!is_term && self.values[register.0] != value);
+        self.levels[register.0] = self.levels[register.0].max(level);
+        if !is_term {
+            self.values[register.0] = value;
+        }
+        has_changed
+    }
+
+    /// The value that a statement gives a register, as a sum; `None` if it is none, or given under a condition.
+    fn made_by(&self, at: usize, _register: Register) -> Option<Value<'t>> {
+        let instruction = self.body.statements[at].instruction().filter(|it| it.predicate.is_none())?;
+        let factors = match makes(instruction) {
+            Makes::Sum(factors) => factors,
+            _ if self.level_of_definition(at, instruction) == Level::Grid => {
+                let is_known =
+                    self.registers.used_by(at).iter().all(|it| self.values[it.0] != Value::Unknown);
+                return Some(if is_known { Value::same() } else { Value::Unknown });
+            }
+            _ => return None,
+        };
+        let sources = instruction.operands[1..].iter().zip(factors).filter(|(_, factor)| *factor != 0);
+        Some(
+            sources.fold(Value::same(), |sum, (source, factor)| {
+                sum.combined(1, &self.value_of(at, source), factor)
+            }),
+        )
+    }
+
+    fn value_of(&self, at: usize, operand: &Operand<'t>) -> Value<'t> {
+        match operand {
+            Operand::Offset(two) => self.value_of(at, &two[0]),
+            Operand::Generic(inner) => self.value_of(at, inner),
+            Operand::Name(name) => match self.registers.named(at, name) {
+                Some(register) if self.registers.definitions(register).is_empty() => Value::same(),
+                Some(register) => self.values[register.0].clone(),
+                None if special(name).is_some_and(|level| level > Level::Grid) => {
+                    Value::term(Term::Special(name))
+                }
+                None => Value::same(),
+            },
+            _ => Value::same(),
+        }
+    }
+
+    fn level_of(&self, value: &Value<'_>) -> Level {
+        let Value::Sum(terms) = value else { return Level::Grid };
+        let levels = terms.iter().map(|(term, _)| match term {
+            Term::Special(name) => special(name).unwrap_or(Level::Thread),
+            Term::Register(register) => self.levels[register.0],
+        });
+        levels.max().unwrap_or_default()
+    }
+
+    fn level_of_name(&self, at: usize, name: &str) -> Level {
+        match self.registers.named(at, name) {
+            Some(register) => self.level_of(&self.values[register.0]),
+            None => special(name).unwrap_or_default(),
+        }
+    }
+
+    fn level_of_operand(&self, at: usize, operand: &Operand<'_>) -> Level {
+        operand.names().into_iter().map(|name| self.level_of_name(at, name)).max().unwrap_or_default()
+    }
+
+    fn level_of_uses(&self, at: usize, instruction: &Instruction<'_>) -> Level {
+        instruction.uses().into_iter().map(|name| self.level_of_name(at, name)).max().unwrap_or_default()
+    }
+
+    /// How what a statement makes differs.
+    fn level_of_definition(&self, at: usize, instruction: &Instruction<'t>) -> Level {
+        let of_uses = self.level_of_uses(at, instruction);
+        match makes(instruction) {
+            Makes::Differs(level) => level.max(if level < Level::Thread { Level::Grid } else { of_uses }),
+            Makes::Equality => {
+                let [a, b] = [1, 2].map(|operand| self.value_of(at, &instruction.operands[operand]));
+                let of_condition =
+                    instruction.predicate.map_or(Level::Grid, |it| self.level_of_name(at, it.register));
+                self.level_of(&a.combined(1, &b, -1)).max(of_condition)
+            }
+            Makes::Load(Space::Other) => Level::Thread,
+            Makes::Load(Space::Local) => of_uses.max(self.local),
+            Makes::Load(Space::Parameter) => of_uses.max(self.level_of_parameter(at, instruction)),
+            Makes::Load(Space::Shared) => of_uses.max(Level::Block),
+            Makes::Load(Space::ReadOnly) | Makes::Sum(_) | Makes::Function => of_uses,
+        }
+    }
+
+    /// How what is loaded of a parameter differs: of this function, or of one that was called.
+    fn level_of_parameter(&self, at: usize, instruction: &Instruction<'_>) -> Level {
+        if let Some(&call) = self.call_of.get(&at) {
+            let callee = self.body.statements[call].instruction().and_then(Instruction::callee);
+            return callee
+                .and_then(|callee| self.summaries.get(callee))
+                .map_or(Level::Thread, |it| it.result);
+        }
+        if self.function.is_entry {
+            return Level::Grid;
+        }
+        let name = instruction.operands.get(1).and_then(Operand::address).map(|(name, _)| name);
+        let number = self.function.parameters().iter().position(|parameter| Some(parameter.name()) == name);
+        let own = self.summaries.get(self.function.name);
+        number.and_then(|number| own?.parameters.get(number).copied()).unwrap_or(Level::Thread)
+    }
+
+    fn level_of_definitions(&self, register: Register) -> Level {
+        let definitions = self.registers.definitions(register).iter();
+        let levels = definitions
+            .filter_map(|&at| Some(self.level_of_definition(at, self.body.statements[at].instruction()?)));
+        levels.max().unwrap_or_default().max(self.levels[register.0])
+    }
+
+    /// How the arguments of its calls differ: callee, number of the argument, level.
+    pub(super) fn arguments(&self) -> Vec<(&'t str, usize, Level)> {
+        let mut found = Vec::new();
+        for (&(at, number), stores) in &self.stores_of {
+            let Some(call) = self.body.statements[at].instruction() else { continue };
+            let of_stores = stores
+                .iter()
+                .filter_map(|&at| Some(self.level_of_uses(at, self.body.statements[at].instruction()?)));
+            // An argument may also be a register itself.
+            let itself = call.arguments().get(number).map(|argument| self.level_of_operand(at, argument));
+            let level = of_stores.chain(itself).max().unwrap_or_default();
+            found.extend(call.callee().map(|callee| (callee, number, level)));
+        }
+        found
+    }
+
+    /// How what it returns differs.
+    pub(super) fn result(&self) -> Level {
+        let Some(returned) = self.function.returned.as_ref().and_then(|list| list.items.first()) else {
+            return Level::Grid;
+        };
+        let stores = self.body.statements.iter().enumerate().filter_map(|(at, statement)| {
+            let instruction = statement.instruction().filter(|it| it.opcode.starts_with("st.param"))?;
+            let (name, _) = instruction.operands.first()?.address()?;
+            let level = || self.level_of_uses(at, instruction).max(self.apart[self.ways.flow.block_of(at)]);
+            (name == returned.name()).then(level)
+        });
+        stores.max().unwrap_or_default()
+    }
+
+    /// The barriers that some threads may not reach: barrier, what it needs, the branch that decides, and why.
+    pub(super) fn divergences(&self) -> Vec<(usize, Level, usize, Vec<usize>)> {
+        let mut found = Vec::new();
+        for (at, statement) in self.body.statements.iter().enumerate() {
+            let Some(needs) = statement.instruction().and_then(|it| needed(it, self.summaries)) else {
+                continue;
+            };
+            let block = self.ways.flow.block_of(at);
+            let condition = statement.instruction().and_then(|it| it.predicate);
+            let decides = match condition.filter(|it| self.level_of_name(at, it.register) > needs) {
+                Some(_) => Some(at),
+                None if self.apart[block] > needs => self.branch_around(block, needs),
+                None => None,
+            };
+            found.extend(decides.map(|branch| (at, needs, branch, self.because(branch))));
+        }
+        found
+    }
+
+    /// The branch by which a block is not reached together by those that need to.
+    fn branch_around(&self, block: usize, needs: Level) -> Option<usize> {
+        (0..self.body.statements.len()).find(|&at| {
+            let Some(instruction) = self.body.statements[at].instruction() else { return false };
+            self.decides(at, instruction)
+                && self.level_of_branch(at, instruction) > needs
+                && self.ways.between(self.ways.flow.block_of(at)).contains(&block)
+        })
+    }
+
+    /// The statements from the condition of a branch back to where it differs.
+    fn because(&self, branch: usize) -> Vec<usize> {
+        const LONGEST: usize = 64;
+        let mut chain = Vec::new();
+        let mut at = branch;
+        while chain.len() < LONGEST {
+            let Some(instruction) = self.body.statements[at].instruction() else { break };
+            let worst =
+                self.registers.used_by(at).iter().copied().max_by_key(|it| self.level_of(&self.values[it.0]));
+            let Some(register) = worst.filter(|it| self.level_of(&self.values[it.0]) > Level::Grid) else {
+                break;
+            };
+            if matches!(makes(instruction), Makes::Differs(_) | Makes::Load(Space::Other)) && at != branch {
+                break;
+            }
+            let definitions = self.registers.definitions(register).iter().copied();
+            let next = match self.parted_by[register.0] {
+                Some(other) if !chain.contains(&other) && other != branch => Some(other),
+                _ => definitions.max_by_key(|&it| {
+                    self.body.statements[it]
+                        .instruction()
+                        .map_or(Level::Grid, |def| self.level_of_definition(it, def))
+                }),
+            };
+            let Some(next) = next.filter(|next| !chain.contains(next)) else { break };
+            chain.push(next);
+            at = next;
+        }
+        chain
+    }
+}
+
+/// Among which threads the way to an instruction must be the same: a barrier, or a call of a function with one.
+pub(super) fn needed(instruction: &Instruction<'_>, summaries: &HashMap<&str, Summary>) -> Option<Level> {
+    needs(instruction).or_else(|| summaries.get(instruction.callee()?)?.needs)
+}

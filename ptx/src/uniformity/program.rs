@@ -1,0 +1,143 @@
+//! The functions of a program together: what arguments and results of calls make of each other.
+
+use std::collections::{HashMap, HashSet};
+
+use super::function::{Analysis, Summary, needed};
+use super::{Divergence, Level};
+use crate::{Body, Function, Item, Module};
+
+/// The barriers of a program that some of the threads they wait for may not reach. `known` says of functions by name, what they need
+/// beyond their own instructions: a barrier of the grid is one in no single instruction.
+pub fn divergences(module: &Module<'_>, known: impl Fn(&str) -> Option<Level>) -> Vec<Divergence> {
+    let functions: Vec<(usize, &Function<'_>, &Body<'_>)> =
+        module.items.iter().enumerate().filter_map(defined).collect();
+    let mut summaries: HashMap<&str, Summary> = HashMap::new();
+    for (_, function, _) in &functions {
+        let summary = Summary {
+            parameters: vec![Level::Grid; function.parameters().len()],
+            result: Level::Grid,
+            needs: known(function.name),
+            never_returns: function.directive(".noreturn").is_some(),
+        };
+        summaries.insert(function.name, summary);
+    }
+    close_needs(&functions, &mut summaries);
+    if summaries.values().all(|summary| summary.needs.is_none()) {
+        return Vec::new();
+    }
+    let functions = concerned(functions, &summaries);
+    let mut done: HashMap<usize, Done<'_>> = HashMap::new();
+    loop {
+        let mut next = summaries.clone();
+        for &(item, function, body) in &functions {
+            let relies_on = relied_on(function, &summaries);
+            if done.get(&item).is_none_or(|done| done.relied_on != relies_on) {
+                let mut analysis = Analysis::of(function, body, &summaries);
+                analysis.run();
+                let (arguments, result) = (analysis.arguments(), analysis.result());
+                let divergences = analysis.divergences().into_iter();
+                let divergences = divergences.map(|(barrier, needs, branch, because)| Divergence {
+                    item,
+                    barrier,
+                    needs,
+                    branch,
+                    because,
+                });
+                let divergences = divergences.collect();
+                done.insert(item, Done { relied_on: relies_on, arguments, result, divergences });
+            }
+            let Done { arguments, result, .. } = &done[&item];
+            for (callee, number, level) in arguments {
+                let parameters = next.get_mut(callee).map(|summary| &mut summary.parameters);
+                if let Some(parameter) = parameters.and_then(|parameters| parameters.get_mut(*number)) {
+                    *parameter = (*level).max(*parameter);
+                }
+            }
+            if let Some(summary) = next.get_mut(function.name) {
+                summary.result = summary.result.max(*result);
+            }
+        }
+        if next == summaries {
+            return functions
+                .iter()
+                .flat_map(|(item, ..)| done.remove(item).map_or_else(Vec::new, |it| it.divergences))
+                .collect();
+        }
+        summaries = next;
+    }
+}
+
+/// What an analysis has found, and the summaries that it rests on.
+struct Done<'t> {
+    relied_on: Vec<Summary>,
+    arguments: Vec<(&'t str, usize, Level)>,
+    result: Level,
+    divergences: Vec<Divergence>,
+}
+
+/// The summaries of a function and of those that it calls.
+fn relied_on(function: &Function<'_>, summaries: &HashMap<&str, Summary>) -> Vec<Summary> {
+    let callees = function.instructions().filter_map(|instruction| instruction.callee());
+    [function.name].into_iter().chain(callees).filter_map(|name| summaries.get(name).cloned()).collect()
+}
+
+fn defined<'m, 't>((at, item): (usize, &'m Item<'t>)) -> Option<(usize, &'m Function<'t>, &'m Body<'t>)> {
+    let Item::Function(function) = item else { return None };
+    Some((at, function, function.body.as_ref()?))
+}
+
+/// Those functions of which anything must be known: those that wait for others, what these call for its results, and who else calls
+/// that, with arguments of its own.
+fn concerned<'m, 't>(
+    functions: Vec<(usize, &'m Function<'t>, &'m Body<'t>)>,
+    summaries: &HashMap<&str, Summary>,
+) -> Vec<(usize, &'m Function<'t>, &'m Body<'t>)> {
+    let callees: Vec<HashSet<&str>> = functions
+        .iter()
+        .map(|(_, function, _)| {
+            function.instructions().filter_map(|instruction| instruction.callee()).collect()
+        })
+        .collect();
+    let needs = |name: &str| summaries.get(name).is_some_and(|summary| summary.needs.is_some());
+    let mut names: HashSet<&str> = functions.iter().map(|it| it.1.name).filter(|name| needs(name)).collect();
+    loop {
+        let mut found = names.clone();
+        for ((_, function, _), callees) in functions.iter().zip(&callees) {
+            let gives_result = |name: &str| names.contains(name) && !needs(name);
+            if callees.iter().any(|callee| gives_result(callee)) {
+                found.insert(function.name);
+            }
+        }
+        for ((_, function, _), callees) in functions.iter().zip(&callees) {
+            if names.contains(function.name) {
+                let results = functions.iter().map(|it| it.1).filter(|it| it.returned.is_some());
+                found.extend(results.map(|it| it.name).filter(|name| callees.contains(name)));
+            }
+        }
+        if found.len() == names.len() {
+            return functions.into_iter().filter(|it| names.contains(it.1.name)).collect();
+        }
+        names = found;
+    }
+}
+
+/// Lets functions need what those need that they call.
+fn close_needs<'t>(
+    functions: &[(usize, &Function<'t>, &Body<'t>)],
+    summaries: &mut HashMap<&'t str, Summary>,
+) {
+    loop {
+        let mut has_changed = false;
+        for (_, function, _) in functions {
+            let needs =
+                function.instructions().filter_map(|instruction| needed(instruction, summaries)).min();
+            let Some(summary) = summaries.get_mut(function.name) else { continue };
+            let strictest = [summary.needs, needs].into_iter().flatten().min();
+            has_changed |= strictest != summary.needs;
+            summary.needs = strictest;
+        }
+        if !has_changed {
+            return;
+        }
+    }
+}

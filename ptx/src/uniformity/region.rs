@@ -1,0 +1,66 @@
+//! How far the two ways of a branch are apart: the blocks between it and where they meet again.
+
+use crate::{Body, ControlFlow};
+
+/// The control flow of a body without the ways that only end in a panic.
+pub(super) struct Ways {
+    pub(super) flow: ControlFlow,
+    /// Whether a return, or a barrier that is never left, can be reached from a block.
+    is_live: Vec<bool>,
+    meets_at: Vec<Option<usize>>,
+}
+
+impl Ways {
+    /// `waits` says which statements wait for other threads.
+    pub(super) fn of(body: &Body<'_>, mut flow: ControlFlow, waits: impl Fn(usize) -> bool) -> Self {
+        let mut is_live = leading_to(&flow, |block| flow.blocks[block].returns);
+        // A loop that is never left, with a barrier in it, is no panic: its barriers are what is reached.
+        let lost: Vec<usize> = (0..flow.blocks.len())
+            .filter(|&block| !is_live[block] && flow.blocks[block].statements.clone().any(&waits))
+            .collect();
+        if !lost.is_empty() {
+            lost.iter().for_each(|&block| flow.blocks[block].returns = true);
+            is_live = leading_to(&flow, |block| flow.blocks[block].returns);
+        }
+        debug_assert_eq!(flow.blocks.last().map_or(0, |block| block.statements.end), body.statements.len());
+        let meets_at = flow.post_dominators();
+        Ways { flow, is_live, meets_at }
+    }
+
+    /// The ways from a block that count.
+    pub(super) fn from(&self, block: usize) -> impl Iterator<Item = usize> {
+        self.flow.blocks[block].successors.iter().copied().filter(|&next| self.is_live[next])
+    }
+
+    /// Whether threads may part at the end of a block.
+    pub(super) fn part_at(&self, block: usize) -> bool {
+        self.from(block).count() + usize::from(self.flow.blocks[block].returns) > 1
+    }
+
+    /// The blocks that may be reached from a branch before its ways meet again. The branch's own is among them if it is in a loop.
+    pub(super) fn between(&self, branch: usize) -> Vec<usize> {
+        let end = self.meets_at[branch];
+        let mut seen = vec![false; self.flow.blocks.len()];
+        let mut open: Vec<usize> = self.from(branch).collect();
+        let mut found = Vec::new();
+        while let Some(block) = open.pop() {
+            if Some(block) != end && !std::mem::replace(&mut seen[block], true) {
+                found.push(block);
+                open.extend(self.from(block));
+            }
+        }
+        found
+    }
+}
+
+/// Which blocks lead to one that `is_end` is true of.
+fn leading_to(flow: &ControlFlow, is_end: impl Fn(usize) -> bool) -> Vec<bool> {
+    let mut leads = vec![false; flow.blocks.len()];
+    let mut open: Vec<usize> = (0..flow.blocks.len()).filter(|&block| is_end(block)).collect();
+    while let Some(block) = open.pop() {
+        if !std::mem::replace(&mut leads[block], true) {
+            open.extend(&flow.blocks[block].predecessors);
+        }
+    }
+    leads
+}

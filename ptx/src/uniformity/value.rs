@@ -1,0 +1,240 @@
+//! How values differ between threads, by the instructions that make them.
+
+use super::Level;
+use crate::{Instruction, Operand, Register};
+
+/// What is known of a register.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Value<'t> {
+    /// Nothing yet: no definition has been looked at.
+    #[default]
+    Unknown,
+    /// The sum of these terms, each times a number, and of something that is the same in all threads of the grid.
+    Sum(Vec<(Term<'t>, i64)>),
+}
+
+/// What differs between threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Term<'t> {
+    /// A special register.
+    Special(&'t str),
+    /// A register whose value is no sum of others.
+    Register(Register),
+}
+
+impl<'t> Value<'t> {
+    /// The same in all threads of the grid.
+    pub(super) fn same() -> Self {
+        Value::Sum(Vec::new())
+    }
+
+    pub(super) fn term(term: Term<'t>) -> Self {
+        Value::Sum(vec![(term, 1)])
+    }
+
+    /// `self * a + other * b`, of numbers that wrap around.
+    pub(super) fn combined(&self, a: i64, other: &Self, b: i64) -> Self {
+        let (Value::Sum(first), Value::Sum(second)) = (self, other) else { return Value::Unknown };
+        let scaled = |terms: &[(Term<'t>, i64)], by: i64| -> Vec<(Term<'t>, i64)> {
+            terms.iter().map(|(term, times)| (*term, times.wrapping_mul(by))).collect()
+        };
+        let mut all = scaled(first, a);
+        all.extend(scaled(second, b));
+        all.sort_unstable_by_key(|(term, _)| *term);
+        let mut sum: Vec<(Term<'t>, i64)> = Vec::with_capacity(all.len());
+        for (term, times) in all {
+            match sum.last_mut().filter(|(last, _)| *last == term) {
+                Some((_, before)) => *before = before.wrapping_add(times),
+                None => sum.push((term, times)),
+            }
+        }
+        sum.retain(|(_, times)| *times != 0);
+        Value::Sum(sum)
+    }
+}
+
+/// How a special register differs between threads; `None` if the name is none's.
+pub(super) fn special(name: &str) -> Option<Level> {
+    let base = name.strip_prefix('%')?.split('.').next()?;
+    Some(match base {
+        "ntid"
+        | "nctaid"
+        | "nclusterid"
+        | "cluster_nctaid"
+        | "cluster_nctarank"
+        | "gridid"
+        | "nsmid"
+        | "is_explicit_cluster"
+        | "total_smem_size"
+        | "aggr_smem_size"
+        | "dynamic_smem_size" => Level::Grid,
+        "clusterid" => Level::Cluster,
+        "ctaid" | "cluster_ctaid" | "cluster_ctarank" => Level::Block,
+        _ if base.starts_with("envreg") => Level::Grid,
+        // Indices of threads and lanes, clocks, and what is not known.
+        _ => Level::Thread,
+    })
+}
+
+/// What an instruction makes of its operands.
+pub(super) enum Makes {
+    /// The sum of its source operands, each times a number.
+    Sum(Vec<i64>),
+    /// Whether two are equal: only their difference counts.
+    Equality,
+    /// Something that is the same wherever its operands are.
+    Function,
+    /// Something that differs at least so.
+    Differs(Level),
+    /// What memory holds at an address, in a state space.
+    Load(Space),
+}
+
+/// Memory, by who may write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Space {
+    /// Nobody, while the kernel runs.
+    ReadOnly,
+    /// Nobody without a race: shared memory between barriers.
+    Shared,
+    /// The thread itself.
+    Local,
+    /// Parameters of functions.
+    Parameter,
+    /// Anybody.
+    Other,
+}
+
+pub(super) fn makes(instruction: &Instruction<'_>) -> Makes {
+    let ty = instruction.modifiers().last().unwrap_or_default();
+    let is_integer = ty.starts_with(['u', 's', 'b']) && !instruction.has("sat") && !instruction.has("cc");
+    let sources = instruction.operands.get(1..).unwrap_or_default();
+    let is_single = matches!(instruction.operands.first(), Some(Operand::Name(_)));
+    let factor = |at: usize| sources.get(at).and_then(|operand| operand.number::<i64>());
+    match (instruction.operation(), sources.len()) {
+        ("mov" | "cvta", 1) if is_single && !matches!(sources[0], Operand::Vector(_)) => Makes::Sum(vec![1]),
+        ("add", 2) if is_integer => Makes::Sum(vec![1, 1]),
+        ("sub", 2) if is_integer => Makes::Sum(vec![1, -1]),
+        ("shl", 2) => match factor(1) {
+            Some(bits @ 0..=62) => Makes::Sum(vec![1 << bits, 0]),
+            _ => Makes::Function,
+        },
+        ("mul", 2) if is_integer && instruction.has("lo") => match factor(1) {
+            Some(factor) => Makes::Sum(vec![factor, 0]),
+            None => Makes::Function,
+        },
+        ("mad", 3) if is_integer && instruction.has("lo") => match factor(1) {
+            Some(factor) => Makes::Sum(vec![factor, 0, 1]),
+            None => Makes::Function,
+        },
+        ("setp", 2) if is_integer && (instruction.has("eq") || instruction.has("ne")) => Makes::Equality,
+        ("ld" | "ldu", _) => Makes::Load(space(instruction)),
+        // The threads of the block get one result.
+        ("bar" | "barrier", _) => Makes::Differs(Level::Block),
+        _ if is_pure(instruction) => Makes::Function,
+        _ => Makes::Differs(Level::Thread),
+    }
+}
+
+fn space(instruction: &Instruction<'_>) -> Space {
+    let is_plain = !["volatile", "relaxed", "acquire", "mmio"].iter().any(|order| instruction.has(order));
+    match () {
+        () if instruction.has("const") || instruction.has("nc") => Space::ReadOnly,
+        () if instruction.has("param") => Space::Parameter,
+        () if instruction.has("shared") && is_plain => Space::Shared,
+        () if instruction.has("local") && is_plain => Space::Local,
+        () => Space::Other,
+    }
+}
+
+/// Whether the result depends on the operands alone.
+fn is_pure(instruction: &Instruction<'_>) -> bool {
+    let operation = instruction.operation();
+    if instruction.has("sync") || instruction.has("aligned") {
+        return false;
+    }
+    matches!(
+        operation,
+        "abs"
+            | "add"
+            | "addc"
+            | "and"
+            | "bfe"
+            | "bfi"
+            | "bfind"
+            | "bmsk"
+            | "brev"
+            | "clz"
+            | "cnot"
+            | "copysign"
+            | "cos"
+            | "cvt"
+            | "cvta"
+            | "div"
+            | "dp2a"
+            | "dp4a"
+            | "ex2"
+            | "fma"
+            | "fns"
+            | "getctarank"
+            | "isspacep"
+            | "lg2"
+            | "lop3"
+            | "mad"
+            | "mad24"
+            | "madc"
+            | "mapa"
+            | "max"
+            | "min"
+            | "mov"
+            | "mul"
+            | "mul24"
+            | "neg"
+            | "not"
+            | "or"
+            | "popc"
+            | "prmt"
+            | "rcp"
+            | "rem"
+            | "rsqrt"
+            | "sad"
+            | "selp"
+            | "set"
+            | "setp"
+            | "shf"
+            | "shl"
+            | "shr"
+            | "sin"
+            | "slct"
+            | "sqrt"
+            | "sub"
+            | "subc"
+            | "szext"
+            | "tanh"
+            | "testp"
+            | "vabsdiff"
+            | "vabsdiff2"
+            | "vabsdiff4"
+            | "vadd"
+            | "vadd2"
+            | "vadd4"
+            | "vavrg2"
+            | "vavrg4"
+            | "vmad"
+            | "vmax"
+            | "vmax2"
+            | "vmax4"
+            | "vmin"
+            | "vmin2"
+            | "vmin4"
+            | "vset"
+            | "vset2"
+            | "vset4"
+            | "vshl"
+            | "vshr"
+            | "vsub"
+            | "vsub2"
+            | "vsub4"
+            | "xor"
+    )
+}
