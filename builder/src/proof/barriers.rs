@@ -57,9 +57,9 @@ fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_>
         message.push_str(&format!("\n  note: which depends on {}{}", origin(instruction), on_line(source)));
     }
     message.push_str(
-        "\n  help: let all of them come here, or make the condition of what they have in common: parameters, constants, \
-         indices of blocks, elements of `&[T]` at such places, results of barriers; where only you can know that it is the \
-         same for all, an `unsafe fn` kernel says so to those who launch it",
+        "\n  help: guard the work, not the barrier; or decide by what they have in common: parameters, constants, block indices, \
+         elements of `&[T]`, results of barriers\n  help: where only you know that it is the same for all, make the kernel an \
+         `unsafe fn`: then its launches vouch for it",
     );
     Refusal { file: file.to_owned(), place, message }
 }

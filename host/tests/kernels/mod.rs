@@ -19,9 +19,9 @@ macro_rules! ptx {
         concat!(
             $head,
             ".visible .global .align 8 .u64 __ferrogrid_output = 0;\n",
-            ".visible .entry saxpy_5eed(\n\t.param .u64 __ferrogrid_record\n)\n",
-            ".visible .entry mix_5eed(\n\t.param .u64 __ferrogrid_record\n)\n",
-            ".visible .entry fail_5eed(\n\t.param .u64 __ferrogrid_record\n)\n",
+            ".visible .entry saxpy_5eed(\n\t.param .u64 __ferrogrid_record\n)\n{\n\tret;\n}\n",
+            ".visible .entry mix_5eed(\n\t.param .u64 __ferrogrid_record\n)\n{\n\tret;\n}\n",
+            ".visible .entry fail_5eed(\n\t.param .u64 __ferrogrid_record\n)\n{\n\tret;\n}\n",
         )
     };
 }
