@@ -269,7 +269,10 @@ impl Compiler<'_> {
         let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
         let vouched_for =
             kernels.filter(|kernel| kernel.is_unsafe).map(|kernel| kernel.entry.as_str()).collect();
-        let refusals = proof::check(&module, &vouched_for);
+        let folders = self.folders();
+        let files = device_crate.modules.iter().map(|module| module.file.to_string_lossy());
+        let own_files = files.map(|file| passes::lines::remapped(&file, &folders)).collect();
+        let refusals = proof::check(&module, &vouched_for, &own_files);
         if refusals.is_empty() { Ok(ptx) } else { Err(self.refused(refusals, device_crate)) }
     }
 

@@ -9,7 +9,7 @@ mod core_atomics;
 mod formatters;
 mod launch_bounds;
 mod layouts;
-mod lines;
+pub(crate) mod lines;
 mod panics;
 mod peephole;
 pub(crate) mod record;

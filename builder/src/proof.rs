@@ -20,9 +20,13 @@ pub(crate) struct Refusal {
 }
 
 /// What is wrong with the program of which `module` is the final text. For the barriers in the entry points `vouched_for`, who
-/// launches them vouches.
-pub(crate) fn check(module: &Module<'_>, vouched_for: &HashSet<&str>) -> Vec<Refusal> {
-    let places = Places::new(module);
+/// launches them vouches; `own_files` are the user's, as the line table names them.
+pub(crate) fn check(
+    module: &Module<'_>,
+    vouched_for: &HashSet<&str>,
+    own_files: &HashSet<String>,
+) -> Vec<Refusal> {
+    let places = Places::new(module, own_files);
     let mut refusals = pointers::check(module, &places);
     refusals.extend(barriers::check(module, vouched_for, &places));
     refusals

@@ -57,6 +57,16 @@ fn insertions_at_one_place_keep_their_order_and_what_lies_in_a_removed_part_goes
 }
 
 #[test]
+fn of_two_changes_that_overlap_the_first_is_made() {
+    let text = edited(|module, edits| {
+        let name = module.entry("k").unwrap().text;
+        edits.replace(&name[..9], ".weak ");
+        edits.replace(&name[8..10], "lost");
+    });
+    assert_eq!(text, TEXT.replace(".visible ", ".weak "));
+}
+
+#[test]
 #[should_panic(expected = "a part of another text")]
 fn parts_of_other_texts_are_refused() {
     Edits::new(TEXT).remove("elsewhere");

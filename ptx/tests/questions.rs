@@ -58,6 +58,23 @@ fn instructions_say_what_they_define_and_use() {
 }
 
 #[test]
+fn declarations_have_sizes_and_alignments() {
+    let text = ".version 8.0\n.target sm_90\n.entry k(.param .u64 .ptr .global .align 4 p, .param .align 8 .b8 q[24], .param .v4 .f32 v,\n\
+                .param .pred c, .param .b8 big[18446744073709551615][2])\n{ ret; }\n";
+    let module = Module::parse(text).unwrap();
+    let parameters = module.entry("k").unwrap().parameters();
+    let found: Vec<_> = parameters.iter().map(|it| (it.name(), it.size(), it.alignment())).collect();
+    let expected = [
+        ("p", Some(8), Some(8)),
+        ("q", Some(24), Some(8)),
+        ("v", Some(16), Some(16)),
+        ("c", None, None),
+        ("big", None, Some(1)),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn calls_say_whom_and_with_what() {
     with_body("call.uni (r), f, (a, b);\ncall %rd1, p;\nret;", |body| {
         let calls: Vec<_> = body.statements.iter().filter_map(|it| it.instruction()).collect();
@@ -189,6 +206,9 @@ fn labels_belong_to_their_scopes() {
         assert_eq!(flow.blocks[0].successors, [done[0]]);
         assert!(flow.blocks[done[0]].successors.contains(&done[1]));
         assert!(!flow.blocks[done[0]].successors.contains(&done[0]));
+    });
+    dominance("{ bra Out; }\nmov.b32 %r1, 1;\nOut: ret;", |flow, block| {
+        assert_eq!(flow.blocks[0].successors, [block("Out")]);
     });
 }
 

@@ -22,7 +22,7 @@ pub(super) fn rewrite<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut 
 
 /// A folder in `folders` at the beginning of a path is replaced by what stands beside it, and of a path in cargo's registry only
 /// the part after the registry stays.
-fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
+pub(crate) fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
     for (folder, name) in folders {
         if let Ok(rest) = Path::new(path).strip_prefix(folder) {
             return format!("{name}{}", rest.display());

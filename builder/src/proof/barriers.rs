@@ -107,7 +107,11 @@ mod tests {
 
     fn checked(text: &str, vouched_for: &[&str]) -> Vec<Refusal> {
         let module = Module::parse(text).unwrap();
-        check(&module, &vouched_for.iter().copied().collect(), &Places::new(&module))
+        check(
+            &module,
+            &vouched_for.iter().copied().collect(),
+            &Places::new(&module, &["src/main.rs".to_owned()].into()),
+        )
     }
 
     #[test]

@@ -92,7 +92,7 @@ mod tests {
 
     fn checked(text: &str) -> Vec<Refusal> {
         let module = Module::parse(text).unwrap();
-        check(&module, &Places::new(&module))
+        check(&module, &Places::new(&module, &["src/main.rs".to_owned()].into()))
     }
 
     #[test]

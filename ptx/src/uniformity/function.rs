@@ -1,6 +1,6 @@
 //! How the values of one function differ between threads, and where threads may part.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::region::Ways;
 use super::value::{Makes, Space, Term, Value, makes, special};
@@ -468,35 +468,44 @@ impl<'b, 't> Analysis<'b, 't> {
         })
     }
 
-    /// The statements from the condition of a branch back to where it differs.
+    /// The statements from the condition of a branch back to where it differs, by the shortest way.
     fn because(&self, branch: usize) -> Vec<usize> {
-        const LONGEST: usize = 64;
-        let mut chain = Vec::new();
-        let mut at = branch;
-        while chain.len() < LONGEST {
-            let Some(instruction) = self.body.statements[at].instruction() else { break };
-            let worst =
-                self.registers.used_by(at).iter().copied().max_by_key(|it| self.level_of(&self.values[it.0]));
-            let Some(register) = worst.filter(|it| self.level_of(&self.values[it.0]) > Level::Grid) else {
-                break;
-            };
-            if matches!(makes(instruction), Makes::Differs(_) | Makes::Load(Space::Other)) && at != branch {
-                break;
+        let mut came_from: HashMap<usize, usize> = HashMap::new();
+        let mut open = VecDeque::from([branch]);
+        while let Some(at) = open.pop_front() {
+            if at != branch && self.is_source(at) {
+                let way = std::iter::successors(Some(at), |at| came_from.get(at).copied());
+                let mut way: Vec<usize> = way.take_while(|&at| at != branch).collect();
+                way.reverse();
+                return way;
             }
-            let definitions = self.registers.definitions(register).iter().copied();
-            let next = match self.parted_by[register.0] {
-                Some(other) if !chain.contains(&other) && other != branch => Some(other),
-                _ => definitions.max_by_key(|&it| {
-                    self.body.statements[it]
-                        .instruction()
-                        .map_or(Level::Grid, |def| self.level_of_definition(it, def))
-                }),
-            };
-            let Some(next) = next.filter(|next| !chain.contains(next)) else { break };
-            chain.push(next);
-            at = next;
+            for &register in self.registers.used_by(at) {
+                if self.level_of(&self.values[register.0]) == Level::Grid {
+                    continue;
+                }
+                let definitions = self.registers.definitions(register).iter().copied();
+                for next in definitions.chain(self.parted_by[register.0]) {
+                    if next != branch && !came_from.contains_key(&next) {
+                        came_from.insert(next, at);
+                        open.push_back(next);
+                    }
+                }
+            }
         }
-        chain
+        Vec::new()
+    }
+
+    /// Whether what a statement makes differs by itself, and not only by what it reads.
+    fn is_source(&self, at: usize) -> bool {
+        let Some(instruction) = self.body.statements[at].instruction() else { return false };
+        if self.registers.defined_by(at).is_empty() {
+            return false;
+        }
+        let by_itself = instruction.uses().into_iter().any(|name| {
+            self.registers.named(at, name).is_none() && special(name).is_some_and(|level| level > Level::Grid)
+        });
+        let of_registers = self.registers.used_by(at).iter().map(|it| self.level_of(&self.values[it.0]));
+        by_itself || self.level_of_definition(at, instruction) > of_registers.max().unwrap_or_default()
     }
 }
 

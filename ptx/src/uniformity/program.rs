@@ -86,39 +86,21 @@ fn defined<'m, 't>((at, item): (usize, &'m Item<'t>)) -> Option<(usize, &'m Func
     Some((at, function, function.body.as_ref()?))
 }
 
-/// Those functions of which anything must be known: those that wait for others, what these call for its results, and who else calls
-/// that, with arguments of its own.
+/// Those functions of which anything must be known: those that wait for others, and what these call for its results.
 fn concerned<'m, 't>(
     functions: Vec<(usize, &'m Function<'t>, &'m Body<'t>)>,
     summaries: &HashMap<&str, Summary>,
 ) -> Vec<(usize, &'m Function<'t>, &'m Body<'t>)> {
-    let callees: Vec<HashSet<&str>> = functions
-        .iter()
-        .map(|(_, function, _)| {
-            function.instructions().filter_map(|instruction| instruction.callee()).collect()
-        })
-        .collect();
-    let needs = |name: &str| summaries.get(name).is_some_and(|summary| summary.needs.is_some());
-    let mut names: HashSet<&str> = functions.iter().map(|it| it.1.name).filter(|name| needs(name)).collect();
-    loop {
-        let mut found = names.clone();
-        for ((_, function, _), callees) in functions.iter().zip(&callees) {
-            let gives_result = |name: &str| names.contains(name) && !needs(name);
-            if callees.iter().any(|callee| gives_result(callee)) {
-                found.insert(function.name);
-            }
-        }
-        for ((_, function, _), callees) in functions.iter().zip(&callees) {
-            if names.contains(function.name) {
-                let results = functions.iter().map(|it| it.1).filter(|it| it.returned.is_some());
-                found.extend(results.map(|it| it.name).filter(|name| callees.contains(name)));
-            }
-        }
-        if found.len() == names.len() {
-            return functions.into_iter().filter(|it| names.contains(it.1.name)).collect();
-        }
-        names = found;
+    let by_name: HashMap<&str, &Function<'_>> = functions.iter().map(|it| (it.1.name, it.1)).collect();
+    let waits = |name: &&str| summaries.get(name).is_some_and(|summary| summary.needs.is_some());
+    let mut open: Vec<&str> = by_name.keys().copied().filter(waits).collect();
+    let mut names: HashSet<&str> = HashSet::new();
+    while let Some(name) = open.pop() {
+        let Some(function) = by_name.get(name).filter(|_| names.insert(name)) else { continue };
+        let callees = function.instructions().filter_map(|instruction| instruction.callee());
+        open.extend(callees.filter(|callee| by_name.get(callee).is_some_and(|it| it.returned.is_some())));
     }
+    functions.into_iter().filter(|it| names.contains(it.1.name)).collect()
 }
 
 /// Lets functions need what those need that they call.

@@ -107,7 +107,7 @@ pub(super) enum Space {
 
 pub(super) fn makes(instruction: &Instruction<'_>) -> Makes {
     let ty = instruction.modifiers().last().unwrap_or_default();
-    let is_integer = ty.starts_with(['u', 's', 'b']) && !instruction.has("sat") && !instruction.has("cc");
+    let is_integer = ty.starts_with(['u', 's', 'b']) && !instruction.has("sat");
     let sources = instruction.operands.get(1..).unwrap_or_default();
     let is_single = matches!(instruction.operands.first(), Some(Operand::Name(_)));
     let factor = |at: usize| sources.get(at).and_then(|operand| operand.number::<i64>());
@@ -149,12 +149,8 @@ fn space(instruction: &Instruction<'_>) -> Space {
 
 /// Whether the result depends on the operands alone.
 fn is_pure(instruction: &Instruction<'_>) -> bool {
-    let operation = instruction.operation();
-    if instruction.has("sync") || instruction.has("aligned") {
-        return false;
-    }
     matches!(
-        operation,
+        instruction.operation(),
         "abs"
             | "add"
             | "addc"
