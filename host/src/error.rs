@@ -822,6 +822,14 @@ pub enum Error {
         /// The greatest priority, which is the lowest number.
         greatest: i32,
     },
+    /// Work was to be enqueued on the default stream of another thread.
+    #[error(
+        "this is the default stream of another thread on {device}, which alone can enqueue work there: use `Device::per_thread_stream` in each thread, or share a stream of `Device::new_stream`"
+    )]
+    StreamOfOtherThread {
+        /// The device.
+        device: Box<str>,
+    },
     /// An event was recorded on a stream of another device.
     #[error("an event of {event} was recorded on a stream of {stream}: make one of that device")]
     EventDevice {

@@ -80,6 +80,7 @@ mod nvml;
 mod occupancy;
 mod order;
 mod output;
+mod own_thread;
 mod peer;
 mod pinned;
 mod pitched;

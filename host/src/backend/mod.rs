@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
 use crate::kernel::Loaded;
+use crate::own_thread::OwnThread;
 use crate::stream_options::StreamOptions;
 
 /// A device of either backend; devices live as long as the process.
@@ -53,6 +54,14 @@ impl DeviceBackend {
             DeviceBackend::Cpu(device) => {
                 Ok(StreamBackend::Cpu(device.new_stream()?.with_role(cpu::Role::Legacy)))
             }
+        }
+    }
+
+    /// The default stream of the calling thread.
+    pub(crate) fn per_thread_stream(self) -> Result<StreamBackend> {
+        match self {
+            DeviceBackend::Cuda(device) => device.per_thread_stream().map(StreamBackend::Cuda),
+            DeviceBackend::Cpu(device) => device.per_thread_stream().map(StreamBackend::Cpu),
         }
     }
 
@@ -137,6 +146,15 @@ pub(crate) enum StreamBackend {
 }
 
 impl StreamBackend {
+    /// Whether the calling thread may enqueue: not on the default stream of another.
+    pub(crate) fn is_usable_here(&self) -> bool {
+        match self {
+            StreamBackend::Cuda(stream) => stream.is_usable_here(),
+            StreamBackend::Cpu(stream) => stream.is_usable_here(),
+            StreamBackend::Recording(_) => true,
+        }
+    }
+
     /// Makes later work here start after all that `earlier` holds so far.
     pub(crate) fn run_after(&self, earlier: &StreamBackend) -> Result<()> {
         match (self, earlier) {
@@ -176,10 +194,10 @@ impl StreamBackend {
     }
 
     /// The same for handles of one stream of a device; `None` if there is but this handle.
-    pub(crate) fn identity(&self) -> Option<usize> {
+    pub(crate) fn identity(&self) -> Option<(usize, Option<OwnThread>)> {
         match self {
-            StreamBackend::Cuda(stream) => Some(stream.as_raw().addr()),
-            StreamBackend::Cpu(stream) => Some(stream.identity()),
+            StreamBackend::Cuda(stream) => Some(stream.identity()),
+            StreamBackend::Cpu(stream) => Some((stream.identity(), None)),
             StreamBackend::Recording(_) => None,
         }
     }

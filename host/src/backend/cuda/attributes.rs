@@ -97,7 +97,8 @@ impl CudaStream {
         // Within the device's limit.
         let shared = shape.shared_bytes as c_uint;
         let mut config = function::config(shape.grid, shape.block, shared, list.as_mut_slice());
-        config.hStream = self.raw();
+        let stream = self.enter()?;
+        config.hStream = stream.raw;
         // SAFETY: the context of function and stream is bound; the attributes are valid for the call; the
         // caller vouches for the parameters, which the driver copies (it does not write through them).
         let code = unsafe { self.driver().launch_with_attributes(&config, function, params, null_mut())? };

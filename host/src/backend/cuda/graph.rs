@@ -130,10 +130,10 @@ impl CudaGraph {
         Arc::get_mut(&mut self.record).into_iter().for_each(Lent::clear);
         let launching = stream.begin_launch(self.may_panic)?;
         launching.iter().for_each(|launching| launching.add(&self.record));
-        let without_waits = stream.without_waits();
+        let (without_waits, entered) = (stream.without_waits(), stream.enter()?);
         // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
-        let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
-        drop(without_waits);
+        let code = unsafe { self.device.driver().graph_launch(self.instance.0, entered.raw) };
+        drop((entered, without_waits));
         self.device.check(code, "cuGraphLaunch", "")?;
         visit(nodes, |operation| {
             if let Operation::Record(event) = operation {
@@ -147,9 +147,9 @@ impl CudaGraph {
 
     pub(crate) fn upload(&mut self, stream: &CudaStream) -> Result<()> {
         stream.bind()?;
-        let _without_waits = stream.without_waits();
+        let (_without_waits, entered) = (stream.without_waits(), stream.enter()?);
         // SAFETY: both handles are live, and of the bound context.
-        let code = unsafe { self.device.driver().graph_upload(self.instance.0, stream.raw()) };
+        let code = unsafe { self.device.driver().graph_upload(self.instance.0, entered.raw) };
         self.device.check(code, "cuGraphUpload", "")
     }
 

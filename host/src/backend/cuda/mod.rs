@@ -26,6 +26,7 @@ mod memory;
 mod module;
 mod own_pool;
 mod peer;
+mod per_thread;
 mod pinned;
 mod pool;
 mod properties;
