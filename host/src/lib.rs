@@ -34,6 +34,7 @@
 #![deny(missing_docs)]
 
 mod access;
+mod access_policy;
 mod account;
 mod aligned_view;
 mod argument;
@@ -106,6 +107,7 @@ mod view;
 mod view_parts;
 mod writers;
 
+pub use access_policy::{AccessPolicyWindow, AccessProperty};
 pub use argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 pub use atomic_view::DeviceAtomicView;
 pub use attribute::DeviceAttribute;
@@ -132,6 +134,7 @@ pub use host_slice::{In, InOut, Out, Shaped};
 pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CacheConfig, KernelAttributes};
+pub use launch_attributes::MemorySyncDomain;
 pub use managed::{Advice, Location, ManagedBuffer};
 pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};

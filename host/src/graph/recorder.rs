@@ -21,7 +21,6 @@ use crate::error::Result;
 use crate::foreign::ParameterList;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
-use crate::launch_attributes::LaunchAttributes;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::pitched::{Place, Rows};
@@ -528,9 +527,7 @@ impl RecordingStream {
         }
         // SAFETY: the caller vouches for the parameters.
         let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
-        let LaunchShape { cooperative, priority, .. } = shape;
-        let attributes = LaunchAttributes { cooperative, priority, ..LaunchAttributes::NONE };
-        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, attributes, params })).map(drop)
+        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
     }
 
     /// Records a launch of the foreign function `prepared`; `kernel` is its name and limits.
@@ -542,7 +539,6 @@ impl RecordingStream {
         prepared: Prepared,
         kernel: &'static Kernel,
         shape: LaunchShape,
-        attributes: LaunchAttributes,
         list: &ParameterList<'_>,
     ) -> Result<()> {
         // The driver copies them byte for byte, and asks for no alignment.
@@ -550,7 +546,7 @@ impl RecordingStream {
             list.sizes().iter().map(|&size| (size, PARAMETER_ALIGNMENT)).collect();
         // SAFETY: the list has an address for each size.
         let params = Arc::new(unsafe { CopiedParams::copy(list.addresses(), &shapes) });
-        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, attributes, params })).map(drop)
+        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
     }
 
     /// Copies rows between buffers of the graph.

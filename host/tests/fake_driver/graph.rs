@@ -166,7 +166,10 @@ graph_calls! {
         Ok(())
     }
     fn cuGraphKernelNodeSetAttribute(_node: usize, attribute: u32, value: *const [i32; 3]) {
-        log(&format!("node attribute {attribute} = {:?}", unsafe { *value }));
+        match attribute {
+            1 => log(&format!("node attribute 1 = {}", unsafe { crate::loading::policy(value as usize) })),
+            _ => log(&format!("node attribute {attribute} = {:?}", unsafe { *value })),
+        }
         Ok(())
     }
     fn cuGraphInstantiateWithFlags(instance: *mut usize, graph: usize, flags: u64) {

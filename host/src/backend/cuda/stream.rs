@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::grid::LaunchShape;
 use crate::kernel::{Kernel, Loaded};
-use crate::launch_attributes::LaunchAttributes;
 use crate::own_thread::OwnThread;
 use crate::retired::retire;
 use crate::stream_options::StreamOptions;
@@ -456,7 +455,7 @@ impl CudaStream {
         shape: &LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        if self.is_default || shape.cooperative || shape.priority.is_some() {
+        if self.is_default || !shape.attributes.are_none() {
             // SAFETY: passed on.
             return unsafe { self.launch_specially(function.cast(), kernel, shape, params) };
         }
@@ -528,13 +527,11 @@ impl CudaStream {
         shape: &LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        let &LaunchShape { cooperative, priority, .. } = shape;
-        if priority.is_some() {
-            let attributes = LaunchAttributes { cooperative, priority, ..LaunchAttributes::NONE };
+        if !shape.attributes.are_but_cooperative() {
             // SAFETY: passed on.
-            return unsafe { self.launch_with_attributes(function, kernel, shape, attributes, params) };
+            return unsafe { self.launch_with_attributes(function, kernel, shape, params) };
         }
-        if cooperative {
+        if shape.attributes.cooperative {
             let params = params.as_ptr().cast_mut().cast();
             // SAFETY: passed on.
             unsafe { self.launch_cooperative(function, kernel, shape, params)? };
