@@ -870,6 +870,14 @@ pub enum Error {
         /// The most bytes.
         limit: usize,
     },
+    /// A launch cannot record the event that it names.
+    #[error("kernel `{kernel}`: a launch cannot record this event: {reason}")]
+    LaunchEvent {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
     /// An event was recorded on a stream of another device.
     #[error("an event of {event} was recorded on a stream of {stream}: make one of that device")]
     EventDevice {

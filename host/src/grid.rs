@@ -324,6 +324,10 @@ impl<const R: usize> Grid<R> {
         Grid { cluster: Some(cluster), unfit, ..self }
     }
 
+    pub(crate) fn with_attributes(self, change: impl FnOnce(LaunchAttributes) -> LaunchAttributes) -> Self {
+        Grid { attributes: change(self.attributes), ..self }
+    }
+
     /// The same with clusters of that size, unless it has some itself.
     pub(crate) fn or_cluster(self, cluster: [u32; 3]) -> Self {
         match self.cluster {
@@ -336,8 +340,8 @@ impl<const R: usize> Grid<R> {
     /// (`CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`): see [`MemorySyncDomain`].
     #[must_use]
     pub fn with_memory_sync_domain(self, domain: MemorySyncDomain) -> Self {
-        let attributes = LaunchAttributes { memory_sync_domain: Some(domain), ..self.attributes };
-        Grid { attributes, ..self }
+        let memory_sync_domain = Some(domain);
+        self.with_attributes(|attributes| LaunchAttributes { memory_sync_domain, ..attributes })
     }
 
     /// The same with memory that the second-level cache treats in a way of its own, in place of that of the stream
@@ -347,8 +351,8 @@ impl<const R: usize> Grid<R> {
     /// None here; the launch gives [`Error::AccessPolicyWindowTooLarge`].
     #[must_use]
     pub fn with_access_policy_window(self, window: AccessPolicyWindow) -> Self {
-        let attributes = LaunchAttributes { access_policy_window: Some(window), ..self.attributes };
-        Grid { attributes, ..self }
+        let access_policy_window = Some(window);
+        self.with_attributes(|attributes| LaunchAttributes { access_policy_window, ..attributes })
     }
 
     /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
@@ -373,7 +377,8 @@ impl<const R: usize> Grid<R> {
     /// None here; the launch gives [`Error::PriorityOutOfRange`].
     #[must_use]
     pub fn with_priority(self, priority: i32) -> Self {
-        Grid { attributes: LaunchAttributes { priority: Some(priority), ..self.attributes }, ..self }
+        let priority = Some(priority);
+        self.with_attributes(|attributes| LaunchAttributes { priority, ..attributes })
     }
 
     /// The blocks and threads to launch, or `None` where there is nothing to cover.

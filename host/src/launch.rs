@@ -178,12 +178,15 @@ pub(crate) fn check_attributes(
     prepared: Prepared,
     shape: &LaunchShape,
 ) -> Result<()> {
-    let LaunchAttributes { cluster, priority, access_policy_window, .. } = shape.attributes;
+    let LaunchAttributes { cluster, priority, access_policy_window, completion_event, .. } = shape.attributes;
     if let Some(priority) = priority {
         device.check_priority(priority)?;
     }
     if cluster != [1; 3] {
         LoadedKernel::foreign(device, kernel, prepared).allow_cluster(cluster)?;
+    }
+    if let Some(event) = completion_event {
+        event.checked(kernel.name(), device)?;
     }
     device.check_access_policy_window(access_policy_window)
 }

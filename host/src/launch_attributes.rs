@@ -2,6 +2,7 @@
 //! not know how the driver is told.
 
 use crate::access_policy::AccessPolicyWindow;
+use crate::launch_event::LaunchEvent;
 
 /// The attributes of a launch (`CUlaunchAttribute`), as far as the kernel itself does not have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,6 +16,8 @@ pub(crate) struct LaunchAttributes {
     pub(crate) memory_sync_domain: Option<MemorySyncDomain>,
     /// In place of the stream's.
     pub(crate) access_policy_window: Option<AccessPolicyWindow>,
+    /// Recorded when all blocks have begun.
+    pub(crate) completion_event: Option<LaunchEvent>,
 }
 
 impl LaunchAttributes {
@@ -24,6 +27,7 @@ impl LaunchAttributes {
         priority: None,
         memory_sync_domain: None,
         access_policy_window: None,
+        completion_event: None,
     };
 
     /// Whether a launch has none.
@@ -39,6 +43,7 @@ impl LaunchAttributes {
             && self.priority.is_none()
             && self.memory_sync_domain.is_none()
             && self.access_policy_window.is_none()
+            && self.completion_event.is_none()
     }
 
     /// Those of a kernel, with those of one of its launches in their place.
@@ -49,6 +54,7 @@ impl LaunchAttributes {
             priority: launch.priority.or(self.priority),
             memory_sync_domain: launch.memory_sync_domain.or(self.memory_sync_domain),
             access_policy_window: launch.access_policy_window.or(self.access_policy_window),
+            completion_event: launch.completion_event,
         }
     }
 }

@@ -68,6 +68,7 @@ mod kernel_attributes;
 mod kernel_questions;
 mod launch;
 mod launch_attributes;
+mod launch_event;
 mod library;
 mod loaded_kernel;
 mod managed;

@@ -9,8 +9,9 @@ use std::ptr::from_ref;
 
 use ferrogrid_host::__private::{Resources, launch_with};
 use ferrogrid_host::{
-    AccessPolicyWindow, AccessProperty, Axis, Device, DeviceBuffer, Error, ForeignKernel, Graph, GraphError,
-    GraphKey, GraphNode, Grid, MemorySyncDomain, Result, Slice, SliceMut, Stream,
+    AccessPolicyWindow, AccessProperty, Axis, Device, DeviceBuffer, Error, Event, EventOptions,
+    ForeignKernel, Graph, GraphError, GraphKey, GraphNode, Grid, MemorySyncDomain, Result, Slice, SliceMut,
+    Stream,
 };
 use kernels::{SAXPY_KERNEL, saxpy, silent_saxpy};
 use scenario::{Scenario, count, run, run_requested};
@@ -27,6 +28,8 @@ const SCENARIOS: &[Scenario] = &[
     ("no_clusters", no_clusters),
     ("no_cluster_code", no_cluster_code),
     ("policies", policies),
+    ("events", events),
+    ("old_driver", old_driver),
 ];
 
 #[test]
@@ -336,6 +339,98 @@ fn policies_change_nothing_on_the_cpu_device() {
     let grid = Grid::cover(LENGTH).with_access_policy_window(window);
     saxpy(&stream, grid.with_memory_sync_domain(MemorySyncDomain::Remote), 2.0, &x, &mut y).unwrap();
     assert_eq!(stream.download(&y).unwrap(), [2.0; LENGTH]);
+}
+
+#[test]
+fn a_launch_records_an_event_when_its_blocks_have_begun() {
+    let calls = run("events", "devices=2");
+    assert_eq!(attributes(&calls), ["launch attribute 12 = event, 0"; 3]);
+    assert_eq!(count(&calls, "cuEventRecord"), 0);
+}
+
+fn events() -> Result<()> {
+    let (stream, other) = (Device::cuda(0)?.new_stream()?, Device::cuda(0)?.new_stream()?);
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    stream.synchronize()?;
+    let untimed = EventOptions::new().without_timing();
+    let begun = stream.device().new_event(untimed)?;
+    let grid = Grid::cover(LENGTH).with_launch_completion_event(&begun);
+    saxpy(&stream, grid, 1.0, &x, &mut y)?;
+    assert!(!begun.is_complete()?);
+    begun.synchronize()?;
+    assert!(begun.is_complete()? && !stream.is_complete()?, "the blocks have begun, and not ended");
+    foreign(stream.device())?.launch(&stream, grid, (1.0, &x, &mut y))?;
+    assert!(!begun.is_complete()?, "it stands for the last launch");
+    other.wait(&begun)?;
+    other.synchronize()?;
+    assert!(begun.is_complete()? && !stream.is_complete()?);
+
+    let timed = stream.device().new_event(EventOptions::new())?;
+    let shared = stream.device().new_event(untimed.interprocess())?;
+    let elsewhere = Device::cuda(1)?.new_event(untimed)?;
+    let reasons = ["it has timing;", "shared with other processes", "of another device"];
+    for (event, expected) in [&timed, &shared, &elsewhere].into_iter().zip(reasons) {
+        refused_event(&stream, Grid::cover(LENGTH).with_launch_completion_event(event), expected)?;
+    }
+    let recorded = stream.capture(|capture| {
+        let (x, mut y) = (capture.read(&x)?, capture.write(&mut y)?);
+        saxpy(capture, grid, 1.0, x, &mut y)
+    });
+    assert!(matches!(recorded, Err(Error::Graph(GraphError::NotRecordable { .. }))), "{recorded:?}");
+    // SAFETY: the event lives longer.
+    let theirs = unsafe { Event::from_raw(stream.device(), begun.as_raw().unwrap())? };
+    saxpy(&stream, Grid::cover(LENGTH).with_launch_completion_event(&theirs), 1.0, &x, &mut y)?;
+    drop((theirs, begun));
+    refused_event(&stream, grid, "it was dropped")?;
+    assert_eq!(stream.download(&y)?, [3.0; LENGTH]);
+    Ok(())
+}
+
+fn refused_event(stream: &Stream, grid: Grid<1>, expected: &str) -> Result<()> {
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let refused = saxpy(stream, grid, 1.0, &x, &mut y);
+    let Err(Error::LaunchEvent { kernel: "saxpy", reason }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains(expected), "{reason}");
+    assert_eq!(stream.download(&y)?, [0.0; LENGTH], "what is refused does not run");
+    Ok(())
+}
+
+#[test]
+fn an_old_driver_records_no_events_at_launches() {
+    run("old_driver", "version=12020");
+}
+
+fn old_driver() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let begun = stream.device().new_event(EventOptions::new().without_timing())?;
+    let refused = saxpy(&stream, Grid::cover(LENGTH).with_launch_completion_event(&begun), 1.0, &x, &mut y);
+    let Err(Error::MissingSymbol { symbol, found: (12, 2), needed: (12, 3) }) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(symbol, "CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT");
+    Ok(())
+}
+
+#[test]
+fn a_launch_records_an_event_on_the_cpu_device() {
+    let device = Device::cpu();
+    let stream = device.new_stream().unwrap();
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH).unwrap(), stream.zeros::<f32>(LENGTH).unwrap());
+    let begun = device.new_event(EventOptions::new().without_timing()).unwrap();
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    stream.launch_host_func(move || assert!(gate.recv().is_err())).unwrap();
+    let grid = Grid::cover(LENGTH).with_launch_completion_event(&begun);
+    saxpy(&stream, grid, 2.0, &x, &mut y).unwrap();
+    assert!(!begun.is_complete().unwrap());
+    drop(open);
+    begun.synchronize().unwrap();
+    assert_eq!(stream.download(&y).unwrap(), [2.0; LENGTH]);
+    let timed = device.new_event(EventOptions::new()).unwrap();
+    refused_event(&stream, Grid::cover(LENGTH).with_launch_completion_event(&timed), "it has timing")
+        .unwrap();
+    drop(begun);
+    refused_event(&stream, grid, "it was dropped").unwrap();
 }
 
 /// The first and the last node, and the output.

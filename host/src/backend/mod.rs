@@ -290,6 +290,24 @@ impl EventBackend {
         }
     }
 
+    pub(crate) fn is_of(&self, device: DeviceBackend) -> bool {
+        match (self, device) {
+            (EventBackend::Cuda(event), DeviceBackend::Cuda(device)) => event.ordinal() == device.ordinal(),
+            // All are the host's.
+            (EventBackend::Cpu(_), DeviceBackend::Cpu(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Why launches cannot record it.
+    pub(crate) fn not_at_launches(&self) -> Option<&'static str> {
+        match self {
+            EventBackend::Cuda(event) => event.not_at_launches(),
+            EventBackend::Cpu(event) => event.has_timing().then_some(cuda::TIMED),
+            EventBackend::Recorded(_) => Some("it is of a recording"),
+        }
+    }
+
     pub(crate) fn synchronize(&self) -> Result<()> {
         match self {
             EventBackend::Cuda(event) => event.synchronize(),

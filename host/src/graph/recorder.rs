@@ -525,6 +525,7 @@ impl RecordingStream {
         if let DeviceBackend::Cpu(device) = self.recorder.device {
             cpu::check_resources(kernel, &shape, device)?;
         }
+        check_no_event(&shape)?;
         // SAFETY: the caller vouches for the parameters.
         let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
         self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
@@ -541,6 +542,7 @@ impl RecordingStream {
         shape: LaunchShape,
         list: &ParameterList<'_>,
     ) -> Result<()> {
+        check_no_event(&shape)?;
         // The driver copies them byte for byte, and asks for no alignment.
         let shapes: Vec<(usize, usize)> =
             list.sizes().iter().map(|&size| (size, PARAMETER_ALIGNMENT)).collect();
@@ -619,6 +621,16 @@ fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
 
 /// The error of an operation that no graph can hold.
 #[cold]
+/// An event would have to outlive the graph.
+fn check_no_event(shape: &LaunchShape) -> Result<()> {
+    match shape.attributes.completion_event {
+        None => Ok(()),
+        Some(_) => {
+            Err(not_recordable("a launch completion event", "events of graphs are nodes of their own"))
+        }
+    }
+}
+
 pub(crate) fn not_recordable(operation: &'static str, reason: &'static str) -> crate::error::Error {
     GraphError::NotRecordable { operation, reason }.into()
 }

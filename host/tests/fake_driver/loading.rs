@@ -209,7 +209,21 @@ call! { bound:
         let [a, b, c, _shared, stream, attributes, count] = unsafe { *config };
         let shape: Vec<u32> = [a, b, c].into_iter().flat_map(|two| [two as u32, (two >> 32) as u32]).collect();
         for index in 0..count as u32 as usize {
-            log_attribute("launch", attributes as usize + index * 72);
+            let attribute = attributes as usize + index * 72;
+            match unsafe { *(attribute as *const u32) } {
+                12 => {
+                    let (event, flags) = unsafe { *((attribute + 8) as *const (usize, u32)) };
+                    log(&format!("launch attribute 12 = event, {flags}"));
+                    // All blocks begin at the same time, before they do anything.
+                    with(|state| {
+                        let record = state.events.get_mut(&event).expect("a live event");
+                        record.0 += 1;
+                        let version = record.0;
+                        state.push(stream as Pointer, Work::Record { event, version });
+                    });
+                }
+                _ => log_attribute("launch", attribute),
+            }
         }
         let work = launch(function, shape.try_into().unwrap(), params);
         with(|state| state.push(stream as Pointer, work));

@@ -7,17 +7,19 @@ use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue}
 
 use super::device::CudaDevice;
 use super::driver::Code;
+use super::event::CudaEvent;
 use super::foreign::LoadedFunction;
 use super::function;
 use super::stream::CudaStream;
 use crate::access_policy::{AccessPolicyWindow, AccessProperty};
-use crate::error::Result;
+use crate::backend::EventBackend;
+use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::launch_attributes::{LaunchAttributes, MemorySyncDomain};
 
 /// As many as a launch of ours can have.
-const MOST: usize = 5;
+const MOST: usize = 6;
 
 /// `CUlaunchAttributeID`; cudarc's enumeration is that of one version of CUDA.
 #[derive(Clone, Copy)]
@@ -29,6 +31,7 @@ enum Id {
     ClusterDimension = 4,
     Priority = 8,
     MemorySyncDomain = 10,
+    LaunchCompletionEvent = 12,
 }
 
 /// `CUlaunchAttribute`, and `CUstreamAttrID` with its value, which are the same.
@@ -58,6 +61,12 @@ impl Attribute {
         Attribute::new(Id::ClusterDimension, cluster)
     }
 
+    /// With no flags: to be recorded as `cuEventRecord` does.
+    fn completion_event(event: &CudaEvent) -> Self {
+        let [low, high] = words(event.as_raw().addr());
+        Attribute::new(Id::LaunchCompletionEvent, [low, high, 0])
+    }
+
     fn memory_sync_domain(domain: MemorySyncDomain) -> Self {
         let number = match domain {
             MemorySyncDomain::Default => 0,
@@ -69,7 +78,6 @@ impl Attribute {
     /// One of no bytes is none.
     fn access_policy_window(window: Option<AccessPolicyWindow>) -> Self {
         let Some(window) = window else { return Attribute::new(Id::AccessPolicyWindow, [0; 8]) };
-        let words = |number: usize| [number as u64 as u32, (number as u64 >> 32) as u32];
         let ([start, start_high], [bytes, bytes_high]) = (words(window.start), words(window.bytes));
         let hit = match window.hit {
             AccessProperty::Normal => 0,
@@ -89,6 +97,11 @@ impl Attribute {
     }
 }
 
+/// The two halves of an address or a size.
+fn words(number: usize) -> [u32; 2] {
+    [number as u64 as u32, (number as u64 >> 32) as u32]
+}
+
 /// The attributes of a launch as the driver takes them, on the stack: launches allocate nothing.
 pub(super) struct AttributeList {
     list: [Attribute; MOST],
@@ -98,8 +111,7 @@ pub(super) struct AttributeList {
 impl AttributeList {
     /// Those in which `attributes` differ from those of every launch.
     pub(super) fn new(attributes: LaunchAttributes) -> Self {
-        let LaunchAttributes { cooperative, cluster, priority, memory_sync_domain, access_policy_window } =
-            attributes;
+        let LaunchAttributes { cooperative, cluster, priority, memory_sync_domain, .. } = attributes;
         let mut all = AttributeList { list: [Attribute::new(Id::Ignore, [0]); MOST], len: 0 };
         if cooperative {
             all.push(Attribute::new(Id::Cooperative, [1]));
@@ -113,8 +125,8 @@ impl AttributeList {
         if let Some(domain) = memory_sync_domain {
             all.push(Attribute::memory_sync_domain(domain));
         }
-        if access_policy_window.is_some() {
-            all.push(Attribute::access_policy_window(access_policy_window));
+        if attributes.access_policy_window.is_some() {
+            all.push(Attribute::access_policy_window(attributes.access_policy_window));
         }
         all
     }
@@ -165,6 +177,13 @@ impl CudaStream {
         self.bind()?;
         let params = params.as_ptr().cast_mut().cast();
         let mut list = AttributeList::new(shape.attributes);
+        // Held until the launch is enqueued.
+        let event = shape.attributes.completion_event.map(|event| event.find().ok_or_else(|| gone(kernel)));
+        let event = event.transpose()?;
+        if let Some(EventBackend::Cuda(event)) = event.as_deref() {
+            self.driver().require("CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT", (12, 3))?;
+            list.push(Attribute::completion_event(event));
+        }
         // Within the device's limit.
         let shared = shape.shared_bytes as c_uint;
         let mut config = function::config(shape.grid, shape.block, shared, list.as_mut_slice());
@@ -174,7 +193,12 @@ impl CudaStream {
         // caller vouches for the parameters, which the driver copies (it does not write through them).
         let code = unsafe { self.driver().launch_with_attributes(&config, function, params, null_mut())? };
         match code {
-            Code::SUCCESS => self.watch().recent().note(kernel, shape.site),
+            Code::SUCCESS => {
+                self.watch().recent().note(kernel, shape.site);
+                if let Some(EventBackend::Cuda(event)) = event.as_deref() {
+                    event.note_recorded();
+                }
+            }
             Code::COOPERATIVE_LAUNCH_TOO_LARGE => return Err(self.too_many_blocks(function, kernel, shape)),
             Code::INVALID_CLUSTER_SIZE => return Err(self.cluster_too_large(function, kernel, shape)),
             code => return Err(self.launch_error(code, function, kernel, shape.block)),
@@ -201,6 +225,12 @@ impl CudaStream {
             unsafe { self.driver().stream_set_attribute(stream.raw, attribute.id(), attribute.value())? };
         self.device().check(code, "cuStreamSetAttribute", object)
     }
+}
+
+/// The event was there when the launch was checked.
+#[cold]
+fn gone(kernel: &'static Kernel) -> Error {
+    Error::LaunchEvent { kernel: kernel.name(), reason: "it was dropped before the launch" }
 }
 
 /// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.

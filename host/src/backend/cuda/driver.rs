@@ -322,6 +322,12 @@ unsafe fn symbol<F: Copy + 'static>(
 }
 
 impl Driver {
+    /// That the driver is new enough for `symbol`, which is no function.
+    pub(super) fn require(&self, symbol: &'static str, needed: (u32, u32)) -> Result<()> {
+        let found = self.found;
+        if found >= needed { Ok(()) } else { Err(Error::MissingSymbol { symbol, found, needed }) }
+    }
+
     /// `Ok` for success, else the error with the driver's words. `object` says what the call was for.
     #[inline]
     pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {

@@ -37,7 +37,7 @@ mod watch;
 
 pub(crate) use context::device_of_context;
 pub(crate) use device::{CudaDevice, devices};
-pub(crate) use event::CudaEvent;
+pub(crate) use event::{CudaEvent, TIMED};
 pub(crate) use foreign::{LoadedFunction, LoadedModule};
 pub(crate) use graph::CudaGraph;
 pub(crate) use graph_dot::graph_to_dot;
