@@ -6,10 +6,10 @@ use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::backend::DeviceBackend;
+use crate::backend::{DeviceBackend, StreamIdentity};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::own_thread::{OwnThread, ending_thread};
+use crate::own_thread::ending_thread;
 use crate::stream::Stream;
 use crate::stream_options::StreamOptions;
 
@@ -170,7 +170,7 @@ impl Hash for Stream {
 impl Stream {
     /// Its device, and what tells it from the others there. Handles of a driver's stream are equal for as long as both
     /// are there; the driver may give the address of one that is gone to another.
-    fn identity(&self) -> (&Device, Option<(usize, Option<OwnThread>)>, Option<u64>) {
+    fn identity(&self) -> (&Device, Option<StreamIdentity>, Option<u64>) {
         let shared = self.inner().backend().identity();
         (self.device(), shared, shared.is_none().then(|| self.id()))
     }

@@ -137,6 +137,9 @@ impl Hash for DeviceBackend {
     }
 }
 
+/// What tells a stream from the others of its device: what its handle is, and to whom it means that.
+pub(crate) type StreamIdentity = (usize, Option<OwnThread>);
+
 /// A stream of either backend.
 pub(crate) enum StreamBackend {
     Cuda(cuda::CudaStream),
@@ -194,7 +197,7 @@ impl StreamBackend {
     }
 
     /// The same for handles of one stream of a device; `None` if there is but this handle.
-    pub(crate) fn identity(&self) -> Option<(usize, Option<OwnThread>)> {
+    pub(crate) fn identity(&self) -> Option<StreamIdentity> {
         match self {
             StreamBackend::Cuda(stream) => Some(stream.identity()),
             StreamBackend::Cpu(stream) => Some((stream.identity(), None)),

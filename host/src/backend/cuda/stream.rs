@@ -15,12 +15,11 @@ use super::event::{self, CudaEvent, UNTIMED};
 use super::per_thread::{Marking, PER_THREAD, PerThread};
 use super::watch::Watch;
 use crate::backend::host_fn::HostFn;
-use crate::backend::{EventBackend, Fault};
+use crate::backend::{EventBackend, Fault, StreamIdentity};
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::grid::LaunchShape;
 use crate::kernel::{Kernel, Loaded};
-use crate::own_thread::OwnThread;
 use crate::retired::retire;
 use crate::stream_options::StreamOptions;
 
@@ -188,7 +187,7 @@ impl CudaStream {
     }
 
     /// What tells it from the other streams of its device, as long as it is there: a handle may mean several.
-    pub(crate) fn identity(&self) -> (usize, Option<OwnThread>) {
+    pub(crate) fn identity(&self) -> StreamIdentity {
         let thread = match &self.owner {
             Owner::Thread(thread) => Some(thread.thread()),
             _ => None,
