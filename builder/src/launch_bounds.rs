@@ -8,6 +8,11 @@ use ferrogrid_syntax::LaunchBounds;
 pub(crate) fn declare<'a>(text: &str, kernels: impl IntoIterator<Item = (&'a str, LaunchBounds)>) -> String {
     let mut text = text.to_owned();
     for (entry, bounds) in kernels {
+        if bounds.dependent_launch
+            && let Some(first) = body_of(&text, entry).map(|body| first_instruction(&text, body))
+        {
+            text.insert_str(first, WAIT);
+        }
         let directives = directives(bounds);
         if directives.is_empty() {
             continue;
@@ -17,6 +22,19 @@ pub(crate) fn declare<'a>(text: &str, kernels: impl IntoIterator<Item = (&'a str
         }
     }
     text
+}
+
+/// Waits for the grids before this one, and for their writes. Put in here, no compiler moves loads ahead of it: LLVM does not
+/// see it, and ptxas knows what it is.
+const WAIT: &str = "\tgriddepcontrol.wait;\n";
+
+/// Where the declarations at the beginning of that body end.
+fn first_instruction(text: &str, body: usize) -> usize {
+    let is_declaration =
+        |line: &&str| [".reg ", ".local ", ".shared "].iter().any(|kind| line.trim_start().starts_with(kind));
+    let start = body + text[body..].find('\n').map_or(0, |end| end + 1);
+    let declarations = text[start..].split_inclusive('\n').take_while(is_declaration);
+    start + declarations.map(str::len).sum::<usize>()
 }
 
 /// Where the body of an entry point begins.
@@ -60,6 +78,35 @@ mod tests {
         let text = declare(TEXT, [("k_10", limited), ("k_1", fixed)]);
         assert!(text.contains("param_0\n)\n.reqntid 16, 16, 1\n.explicitcluster\n.reqnctapercluster 4, 2, 1\n.minnctapersm 2\n{"), "{text}");
         assert!(text.contains(".entry k_10()\n.maxntid 100, 1, 1\n.maxnreg 64\n{"), "{text}");
+    }
+
+    #[test]
+    fn a_dependent_launch_waits_before_its_first_instruction() {
+        let dependent =
+            LaunchBounds { dependent_launch: true, max_threads: Some(64), ..LaunchBounds::default() };
+        let text = "\
+.visible .entry a_1(
+\t.param .u64 a_1_param_0
+)
+{
+\t.local .align 8 .b8 \t__local_depot0[8];
+\t.reg .b64 \t%SP;
+\t.reg .b32 \t%r<2>;
+$L__func_begin0:
+\t.loc\t1 7 0
+\tld.param.b64 \t%rd1, [a_1_param_0];
+\tret;
+}
+";
+        let declared = declare(&format!("{TEXT}{text}"), [("k_10", dependent), ("a_1", dependent)]);
+        let waits =
+            "\t.reg .b32 \t%r<2>;\n\tgriddepcontrol.wait;\n$L__func_begin0:\n\t.loc\t1 7 0\n\tld.param";
+        assert!(declared.contains(waits), "{declared}");
+        assert!(
+            declared.contains(".entry k_10()\n.maxntid 64, 1, 1\n{\n\tgriddepcontrol.wait;\n\tret;"),
+            "{declared}"
+        );
+        assert_eq!(declared.matches("griddepcontrol").count(), 2);
     }
 
     #[test]

@@ -428,7 +428,8 @@ impl<const R: usize> Grid<R> {
         }
         // What the kernel is compiled for the driver knows.
         let asked = if kernel.cluster().is_some() { [1; 3] } else { cluster };
-        let attributes = LaunchAttributes { cluster: asked, ..self.attributes };
+        let dependent_launch = kernel.descriptor().dependent_launch;
+        let attributes = LaunchAttributes { cluster: asked, dependent_launch, ..self.attributes };
         Ok(Some(LaunchShape { cluster, attributes, ..LaunchShape::new(grid, pad(block)) }))
     }
 }
@@ -708,6 +709,7 @@ mod tests {
             max_threads,
             cluster,
             cluster_at_launch: false,
+            dependent_launch: false,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],

@@ -43,6 +43,8 @@ pub struct KernelDescriptor {
     pub uses_shared_memory: bool,
     /// Whether the launch says how many blocks make a cluster.
     pub cluster_at_launch: bool,
+    /// Whether its launches may begin before what comes before them has ended: its code waits for that.
+    pub dependent_launch: bool,
     /// (size, alignment) of each flattened parameter.
     pub params: &'static [(usize, usize)],
     /// The device code of its module.

@@ -16,6 +16,8 @@ pub(crate) struct LaunchAttributes {
     pub(crate) memory_sync_domain: Option<MemorySyncDomain>,
     /// In place of the stream's.
     pub(crate) access_policy_window: Option<AccessPolicyWindow>,
+    /// Whether it may begin before the launch before it on its stream has ended, where its code can wait for that.
+    pub(crate) dependent_launch: bool,
     /// Recorded when all blocks have begun.
     pub(crate) completion_event: Option<LaunchEvent>,
 }
@@ -27,6 +29,7 @@ impl LaunchAttributes {
         priority: None,
         memory_sync_domain: None,
         access_policy_window: None,
+        dependent_launch: false,
         completion_event: None,
     };
 
@@ -43,6 +46,7 @@ impl LaunchAttributes {
             && self.priority.is_none()
             && self.memory_sync_domain.is_none()
             && self.access_policy_window.is_none()
+            && !self.dependent_launch
             && self.completion_event.is_none()
     }
 
@@ -54,6 +58,7 @@ impl LaunchAttributes {
             priority: launch.priority.or(self.priority),
             memory_sync_domain: launch.memory_sync_domain.or(self.memory_sync_domain),
             access_policy_window: launch.access_policy_window.or(self.access_policy_window),
+            dependent_launch: self.dependent_launch || launch.dependent_launch,
             completion_event: launch.completion_event,
         }
     }

@@ -13,7 +13,7 @@ use ferrogrid_host::{
     ForeignKernel, Graph, GraphError, GraphKey, GraphNode, Grid, MemorySyncDomain, Result, Slice, SliceMut,
     Stream,
 };
-use kernels::{SAXPY_KERNEL, saxpy, silent_saxpy};
+use kernels::{SAXPY_KERNEL, dependent_saxpy, saxpy, silent_saxpy};
 use scenario::{Scenario, count, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[
@@ -30,6 +30,7 @@ const SCENARIOS: &[Scenario] = &[
     ("policies", policies),
     ("events", events),
     ("old_driver", old_driver),
+    ("dependent", dependent),
 ];
 
 #[test]
@@ -431,6 +432,39 @@ fn a_launch_records_an_event_on_the_cpu_device() {
         .unwrap();
     drop(begun);
     refused_event(&stream, grid, "it was dropped").unwrap();
+}
+
+#[test]
+fn a_dependent_launch_begins_early_where_its_code_can_wait() {
+    let early = "launch attribute 6 = [1, 0, 0]";
+    for (settings, expected) in [
+        ("compiled_for=90", &[early, early, "launch attribute 8 = [-1, 0, 0]", early][..]),
+        ("compiled_for=75", &["launch attribute 8 = [-1, 0, 0]"]),
+        ("compiled_for=90,capability=89", &["launch attribute 8 = [-1, 0, 0]"]),
+    ] {
+        let calls = run("dependent", settings);
+        assert_eq!(attributes(&calls), expected, "{settings}");
+        assert_eq!(count(&calls, "cuGraphAddKernelNode_v2"), 1);
+    }
+}
+
+fn dependent() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    dependent_saxpy(&stream, Grid::cover(LENGTH), 1.0, &x, &mut y)?;
+    dependent_saxpy(&stream, Grid::cover(LENGTH).with_priority(-1), 1.0, &x, &mut y)?;
+    // SAFETY: it does what the fake driver does.
+    let function = unsafe { foreign(stream.device())?.function().with_dependent_launch() };
+    // SAFETY: as in `foreign`.
+    let typed: Saxpy = unsafe { function.typed()? };
+    typed.launch(&stream, Grid::cover(LENGTH), (1.0, &x, &mut y))?;
+    let (graph, ()) = stream.capture(|capture| {
+        let (x, mut y) = (capture.read(&x)?, capture.write(&mut y)?);
+        dependent_saxpy(capture, Grid::cover(LENGTH), 1.0, x, &mut y)
+    })?;
+    graph.instantiate()?.launch(&stream)?;
+    assert_eq!(stream.download(&y)?, [4.0; LENGTH]);
+    Ok(())
 }
 
 /// The first and the last node, and the output.

@@ -33,6 +33,8 @@ pub struct LaunchBounds {
     pub cluster_at_launch: bool,
     /// `cooperative`: all blocks are resident at the same time, so that they can wait for each other.
     pub cooperative: bool,
+    /// `dependent_launch`: launches may begin before the work before them has ended, and wait for that end at once.
+    pub dependent_launch: bool,
     /// `wide`: slices may have 2^32 elements or more, which no others have.
     pub wide: bool,
 }
@@ -48,6 +50,7 @@ impl LaunchBounds {
         let option = name.to_string();
         let flag = match option.as_str() {
             "cooperative" => Some(&mut self.cooperative),
+            "dependent_launch" => Some(&mut self.dependent_launch),
             "wide" => Some(&mut self.wide),
             "cluster" if !input.peek(Token![=]) => Some(&mut self.cluster_at_launch),
             _ => None,
@@ -89,6 +92,10 @@ impl LaunchBounds {
         }
         if self.cooperative && self.has_clusters() {
             let message = "a kernel waits for its cluster or for the whole grid, not for both: leave out `cluster` or `cooperative`";
+            return Err(Error::new(span, message));
+        }
+        if self.cooperative && self.dependent_launch {
+            let message = "the blocks of a cooperative launch begin together: leave out `dependent_launch` or `cooperative`";
             return Err(Error::new(span, message));
         }
         if self.min_blocks.is_some() && self.max_registers.is_some() {

@@ -102,6 +102,7 @@ impl ForeignFunction {
             cluster: None,
             // The driver knows better.
             cluster_at_launch: true,
+            dependent_launch: false,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],

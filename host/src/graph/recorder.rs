@@ -525,7 +525,7 @@ impl RecordingStream {
         if let DeviceBackend::Cpu(device) = self.recorder.device {
             cpu::check_resources(kernel, &shape, device)?;
         }
-        check_no_event(&shape)?;
+        let shape = node_shape(shape)?;
         // SAFETY: the caller vouches for the parameters.
         let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
         self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
@@ -542,7 +542,7 @@ impl RecordingStream {
         shape: LaunchShape,
         list: &ParameterList<'_>,
     ) -> Result<()> {
-        check_no_event(&shape)?;
+        let shape = node_shape(shape)?;
         // The driver copies them byte for byte, and asks for no alignment.
         let shapes: Vec<(usize, usize)> =
             list.sizes().iter().map(|&size| (size, PARAMETER_ALIGNMENT)).collect();
@@ -621,14 +621,13 @@ fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
 
 /// The error of an operation that no graph can hold.
 #[cold]
-/// An event would have to outlive the graph.
-fn check_no_event(shape: &LaunchShape) -> Result<()> {
-    match shape.attributes.completion_event {
-        None => Ok(()),
-        Some(_) => {
-            Err(not_recordable("a launch completion event", "events of graphs are nodes of their own"))
-        }
+/// What of a launch is part of its node: an event would have to outlive the graph, and nodes begin after those before them.
+fn node_shape(mut shape: LaunchShape) -> Result<LaunchShape> {
+    if shape.attributes.completion_event.is_some() {
+        return Err(not_recordable("a launch completion event", "events of graphs are nodes of their own"));
     }
+    shape.attributes.dependent_launch = false;
+    Ok(shape)
 }
 
 pub(crate) fn not_recordable(operation: &'static str, reason: &'static str) -> crate::error::Error {

@@ -86,6 +86,7 @@ pub(crate) static SAXPY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: true,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -104,6 +105,26 @@ static SILENT_SAXPY: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: false,
+    dependent_launch: false,
+    shared_bytes: 0,
+    uses_shared_memory: false,
+    params: SAXPY,
+    image: &SILENT_IMAGE,
+    constants: &[],
+    cpu: saxpy_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+static DEPENDENT_SAXPY: Kernel = Kernel::new(KernelDescriptor {
+    name: "dependent_saxpy",
+    entry: "saxpy_51e7",
+    rank: 1,
+    block: None,
+    max_threads: None,
+    cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: true,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -155,6 +176,18 @@ pub(crate) fn silent_saxpy<'a>(
     launch_on_slices(&SILENT_SAXPY, stream, grid, a, x, y)
 }
 
+/// `y <- a*x + y`, whose launches may begin before those before them have ended.
+#[track_caller]
+pub(crate) fn dependent_saxpy<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    a: f32,
+    x: impl DeviceInput<'a, f32>,
+    y: impl DeviceOutput<'a, f32>,
+) -> Result<()> {
+    launch_on_slices(&DEPENDENT_SAXPY, stream, grid, a, x, y)
+}
+
 /// `y <- y*factor + x`.
 unsafe fn mix_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `SAXPY`, whose number has the size of this one.
@@ -180,6 +213,7 @@ static MIX_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -227,6 +261,7 @@ static FAIL_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: FAIL,
@@ -260,6 +295,7 @@ static SILENT_MIX: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -291,6 +327,7 @@ pub(crate) static MISSING_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -332,6 +369,7 @@ static SLOW_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: OUTPUT,
@@ -374,6 +412,7 @@ static UNLUCKY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: OUTPUT,
@@ -414,6 +453,7 @@ static COORDINATES_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     max_threads: None,
     cluster: None,
     cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: OUTPUT_2D,

@@ -19,7 +19,7 @@ use crate::kernel::Kernel;
 use crate::launch_attributes::{LaunchAttributes, MemorySyncDomain};
 
 /// As many as a launch of ours can have.
-const MOST: usize = 6;
+const MOST: usize = 7;
 
 /// `CUlaunchAttributeID`; cudarc's enumeration is that of one version of CUDA.
 #[derive(Clone, Copy)]
@@ -29,6 +29,7 @@ enum Id {
     AccessPolicyWindow = 1,
     Cooperative = 2,
     ClusterDimension = 4,
+    ProgrammaticStreamSerialization = 6,
     Priority = 8,
     MemorySyncDomain = 10,
     LaunchCompletionEvent = 12,
@@ -119,6 +120,9 @@ impl AttributeList {
         if cluster != [1; 3] {
             all.push(Attribute::cluster(cluster));
         }
+        if attributes.dependent_launch {
+            all.push(Attribute::new(Id::ProgrammaticStreamSerialization, [1]));
+        }
         if let Some(priority) = priority {
             all.push(Attribute::new(Id::Priority, [priority.cast_unsigned()]));
         }
@@ -176,7 +180,10 @@ impl CudaStream {
     ) -> Result<()> {
         self.bind()?;
         let params = params.as_ptr().cast_mut().cast();
-        let mut list = AttributeList::new(shape.attributes);
+        let mut attributes = shape.attributes;
+        attributes.dependent_launch =
+            attributes.dependent_launch && self.device().can_wait_for_launches(function)?;
+        let mut list = AttributeList::new(attributes);
         // Held until the launch is enqueued.
         let event = shape.attributes.completion_event.map(|event| event.find().ok_or_else(|| gone(kernel)));
         let event = event.transpose()?;

@@ -104,6 +104,11 @@ impl CudaDevice {
         Ok(())
     }
 
+    /// Whether the code of `function`, as it was loaded, can wait for the launch before it.
+    pub(super) fn can_wait_for_launches(&self, function: CUfunction) -> Result<bool> {
+        Ok(self.capability() >= (9, 0) && self.compiled_for(function)? >= 90)
+    }
+
     /// Lets launches of `function` have clusters of more blocks than every device takes.
     pub(super) fn allow_large_clusters(&self, function: CUfunction) -> Result<()> {
         self.set_function_attribute(
