@@ -37,7 +37,7 @@ pub(crate) const APART: &[Case] =
     &[("a_block_that_the_cluster_has_not_is_a_panic", a_block_that_the_cluster_has_not_is_a_panic)];
 
 /// Whether `kernel` can run on `device`; if not, the case is not for it.
-fn ready(device: &Device, kernel: &'static Kernel) -> Outcome {
+pub(crate) fn ready(device: &Device, kernel: &'static Kernel) -> Outcome {
     if !device.is_cuda() {
         return Ok(());
     }
