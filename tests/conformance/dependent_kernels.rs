@@ -11,7 +11,7 @@ pub mod dependents {
         own.wrapping_mul(3).wrapping_add(other).wrapping_add(1)
     }
 
-    /// Goes on for a while, to no end.
+    /// Goes on for a while; the end is an odd number, which no compiler knows.
     #[inline(always)]
     fn spin(rounds: u32, mut value: u32) -> u32 {
         for _ in 0..rounds {
@@ -22,13 +22,14 @@ pub mod dependents {
 
     /// y[i] = 3 x[i] + x[i + shift] + 1; the first block takes longer, after it has let the next launch begin.
     #[kernel(dependent_launch)]
-    pub fn step(t: Thread<1>, shift: usize, rounds: u32, x: &[u32], mut y: DisjointSlice<u32>) {
+    pub fn step(t: Thread<1>, shift: usize, while_away: [u32; 2], x: &[u32], mut y: DisjointSlice<u32>) {
+        let [rounds, even] = while_away;
         t.launch_dependents();
         let i = t.index();
         let late = if t.block_idx()[0] == 0 { spin(rounds, x[0]) } else { 1 };
         if let Some(y) = y.get_mut(i) {
             let (own, other) = (x[i.get()], x[(i.get() + shift) % x.len()]);
-            *y = if late == 0 { 0 } else { mixed(own, other) };
+            *y = if late == even { 0 } else { mixed(own, other) };
         }
     }
 

@@ -14,9 +14,9 @@ pub(crate) const CASES: &[Case] = &[
     ("nodes_of_dependent_kernels_come_in_order", nodes_of_dependent_kernels_come_in_order),
 ];
 
-/// Elements, and rounds of the first block: enough on a GPU that others are ahead of it.
-fn sizes(device: &Device) -> (usize, u32) {
-    if device.is_cuda() { (1 << 16, 20_000) } else { (1 << 10, 10) }
+/// Elements, and rounds of the first block, enough on a GPU that others are ahead of it; with an even number.
+fn sizes(device: &Device) -> (usize, [u32; 2]) {
+    if device.is_cuda() { (1 << 16, [20_000, 0]) } else { (1 << 10, [10, 0]) }
 }
 
 /// What `step` and `plain` make of `x`.

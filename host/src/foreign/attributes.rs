@@ -1,5 +1,5 @@
-//! What launches of a foreign kernel ask for beyond a grid: residence at the same time, clusters, priority. It must
-//! not know how the driver is told.
+//! What launches of a foreign kernel ask for beyond a grid: residence at the same time, clusters, priority, an early
+//! beginning. It must not know how the driver is told.
 
 use super::error::ForeignError;
 use super::function::ForeignFunction;
@@ -40,7 +40,7 @@ impl ForeignFunction {
 
     /// The same kernel, whose blocks form clusters of `cluster` blocks along each axis in its launches
     /// (`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`; more than 8 blocks are opted in to). Grids must be made of
-    /// whole clusters.
+    /// whole clusters. [`Grid::with_cluster`](crate::Grid::with_cluster) says it for one launch.
     ///
     /// ```no_run
     /// # fn main() -> ferrogrid_host::Result<()> {
