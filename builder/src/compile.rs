@@ -356,7 +356,7 @@ fn features(device_crate: &DeviceCrate) -> String {
 }
 
 /// Name and promises of each entry point. `max_registers` is for kernels that do not bound their registers
-/// themselves. Architectures without clusters know no directive for them; launches there are refused.
+/// themselves. Architectures without clusters know no directive for them, and no dependent launches; launches in clusters are refused there.
 fn bounds(
     device_crate: &DeviceCrate,
     max_registers: Option<u32>,
@@ -366,6 +366,8 @@ fn bounds(
     kernels.map(move |kernel| {
         let mut bounds = kernel.bounds;
         bounds.cluster = bounds.cluster.filter(|_| clusters);
+        // It came with the same architecture.
+        bounds.dependent_launch &= clusters;
         if bounds.min_blocks.is_none() {
             bounds.max_registers = bounds.max_registers.or(max_registers);
         }

@@ -62,6 +62,7 @@ pub mod cache;
 mod cluster;
 #[doc(hidden)]
 pub mod constant;
+mod dependents;
 mod device_copy;
 mod disjoint;
 mod exchange;

@@ -18,7 +18,7 @@ use crate::dlpack::DlpackError;
 use crate::foreign::ForeignError;
 use crate::graph::GraphError;
 use crate::ipc::IpcError;
-use display::{Extents, Free, LaunchedSince, List, On, OneThread, Place, Shape};
+use display::{ClustersOf, Extents, Free, LaunchedSince, List, On, OneThread, Place, Shape};
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -682,6 +682,28 @@ pub enum Error {
         /// Blocks of a cluster along it.
         cluster: u32,
     },
+    /// A launch asks for clusters of another size than the kernel is compiled for, or for any where it takes none.
+    #[error("kernel `{kernel}` {}; the launch asks for clusters of {}", ClustersOf(required), Shape(found))]
+    ClusterMismatch {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The blocks of a cluster that it is compiled for, x first; `None` if it is not compiled for clusters.
+        required: Option<[u32; 3]>,
+        /// The blocks that the launch asks for, x first.
+        found: [u32; 3],
+    },
+    /// A launch asks for clusters with an impossible number of blocks along an axis.
+    #[error("kernel `{kernel}`: {value} blocks of a cluster along {axis}; there can be 1 to {limit}")]
+    ClusterSize {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The axis.
+        axis: Axis,
+        /// The number asked for.
+        value: i64,
+        /// The most blocks of a cluster on any device.
+        limit: u32,
+    },
     /// A kernel with clusters was launched on a device that has none.
     #[error(
         "kernel `{kernel}` has clusters of {}, which need compute capability 9.0; {device} has {}.{}",
@@ -821,6 +843,40 @@ pub enum Error {
         least: i32,
         /// The greatest priority, which is the lowest number.
         greatest: i32,
+    },
+    /// Work was to be enqueued on the default stream of another thread.
+    #[error(
+        "this is the default stream of another thread on {device}, which alone can enqueue work there: use `Device::per_thread_stream` in each thread, or share a stream of `Device::new_stream`"
+    )]
+    StreamOfOtherThread {
+        /// The device.
+        device: Box<str>,
+    },
+    /// The part of an access policy window that is to be hits is no part of it.
+    #[error("the hit ratio of an access policy window is {ratio}: it lies between 0 and 1")]
+    HitRatio {
+        /// The ratio asked for.
+        ratio: Box<str>,
+    },
+    /// An access policy window has more bytes than the device takes.
+    #[error(
+        "an access policy window has {bytes} bytes: {device} takes {limit} at most (MAX_ACCESS_POLICY_WINDOW_SIZE); give it a slice of the memory"
+    )]
+    AccessPolicyWindowTooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The device.
+        device: Box<str>,
+        /// The most bytes.
+        limit: usize,
+    },
+    /// A launch cannot record the event that it names.
+    #[error("kernel `{kernel}`: a launch cannot record this event: {reason}")]
+    LaunchEvent {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Why not.
+        reason: &'static str,
     },
     /// An event was recorded on a stream of another device.
     #[error("an event of {event} was recorded on a stream of {stream}: make one of that device")]

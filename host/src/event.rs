@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backend::EventBackend;
@@ -47,7 +48,7 @@ use crate::stream::Stream;
 /// ```
 pub struct Event {
     device: Device,
-    backend: EventBackend,
+    backend: Arc<EventBackend>,
 }
 
 /// Flags of a new event, for [`Device::new_event`] (those of `cuEventCreate`). They can be combined.
@@ -154,7 +155,7 @@ impl Device {
         if options.is_interprocess() && !self.is_cuda() {
             return Err(no_events(self));
         }
-        Ok(Event { device: self.clone(), backend: EventBackend::new(self.backend(), options)? })
+        Ok(Event { device: self.clone(), backend: Arc::new(EventBackend::new(self.backend(), options)?) })
     }
 }
 
@@ -177,7 +178,7 @@ impl Stream {
         let event = match self.inner().recording() {
             None => self.device().new_event(EventOptions::new())?,
             Some(recording) => {
-                let backend = EventBackend::Recorded(RecordedEvent::new(recording));
+                let backend = Arc::new(EventBackend::Recorded(RecordedEvent::new(recording)));
                 Event { device: self.device().clone(), backend }
             }
         };
@@ -274,7 +275,7 @@ impl Event {
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
         self.synchronize()?;
         earlier.synchronize()?;
-        match (&self.backend, &earlier.backend) {
+        match (&*self.backend, &*earlier.backend) {
             (EventBackend::Cuda(end), EventBackend::Cuda(start)) => end.elapsed_since(start),
             (EventBackend::Cpu(end), EventBackend::Cpu(start)) if self.device == earlier.device => {
                 end.elapsed_since(start)
@@ -320,7 +321,7 @@ impl Event {
     /// The driver's handle (`CUevent`), for other libraries; valid while this event is. `None` on the CPU
     /// device.
     pub fn as_raw(&self) -> Option<*mut c_void> {
-        match &self.backend {
+        match &*self.backend {
             EventBackend::Cuda(event) => Some(event.as_raw()),
             EventBackend::Cpu(_) | EventBackend::Recorded(_) => None,
         }
@@ -328,17 +329,21 @@ impl Event {
 
     /// The event of a GPU, if it is one.
     pub(crate) fn cuda(&self) -> Option<&CudaEvent> {
-        match &self.backend {
+        match &*self.backend {
             EventBackend::Cuda(event) => Some(event),
             EventBackend::Cpu(_) | EventBackend::Recorded(_) => None,
         }
     }
 
     pub(crate) fn of_cuda(device: Device, event: CudaEvent) -> Self {
-        Event { device, backend: EventBackend::Cuda(event) }
+        Event { device, backend: Arc::new(EventBackend::Cuda(event)) }
     }
 
     pub(crate) fn backend(&self) -> &EventBackend {
+        &self.backend
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<EventBackend> {
         &self.backend
     }
 }

@@ -3,8 +3,10 @@
 
 use std::panic::Location;
 
+use crate::access_policy::AccessPolicyWindow;
 use crate::error::{Axis, Error, Result};
 use crate::kernel::Kernel;
+use crate::launch_attributes::{LaunchAttributes, MemorySyncDomain};
 
 /// The shape of a launch of rank `R` (1, 2 or 3): the elements to cover, or the exact blocks.
 ///
@@ -23,7 +25,9 @@ use crate::kernel::Kernel;
 pub struct Grid<const R: usize> {
     size: Size<R>,
     block: Option<[u32; R]>,
-    priority: Option<i32>,
+    cluster: Option<[u32; R]>,
+    /// Those that are asked for, without the cluster.
+    attributes: LaunchAttributes,
     /// The first number that has not 32 bits: no launch takes it.
     unfit: Option<Unfit>,
 }
@@ -40,12 +44,17 @@ struct Unfit {
 enum Counted {
     Blocks,
     Threads,
+    BlocksOfCluster,
 }
+
+/// The most blocks of a cluster that any device takes.
+const MAX_CLUSTER: u32 = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Size<const R: usize> {
     Cover([usize; R]),
     Blocks([u32; R]),
+    Clusters([u32; R]),
 }
 
 /// The elements that [`Grid::cover`] takes: `usize` for rank 1, `[usize; R]` for any rank.
@@ -173,7 +182,7 @@ impl<const R: usize> Grid<R> {
     /// # Ok(()) }
     /// ```
     pub fn cover(extent: impl Extent<R>) -> Self {
-        Grid { size: Size::Cover(extent.extent()), block: None, priority: None, unfit: None }
+        Grid::of(Size::Cover(extent.extent()))
     }
 
     /// Exactly `blocks` blocks of `threads_per_block` threads, x first, each `u32` or `usize`, for rank 2 and 3 an array.
@@ -193,7 +202,51 @@ impl<const R: usize> Grid<R> {
         let (block, unfit_block) = narrow(threads_per_block.dimensions(), Counted::Threads);
         // Threads may still be replaced.
         let unfit = unfit_blocks.or(unfit_block);
-        Grid { size: Size::Blocks(blocks), block: Some(block), priority: None, unfit }
+        Grid { block: Some(block), unfit, ..Grid::of(Size::Blocks(blocks)) }
+    }
+
+    /// Exactly `clusters` clusters of `blocks_per_cluster` blocks of `threads_per_block` threads, x first: as cuda.core's
+    /// `LaunchConfig(grid=.., cluster=.., block=..)` counts. CUDA itself counts blocks:
+    /// `Grid::new(clusters * blocks_per_cluster, threads_per_block).with_cluster(blocks_per_cluster)` is the same.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Blocks in the grid, and in a cluster.
+    /// #[kernel(cluster)]
+    /// pub fn count(t: Thread<1>, mut y: DisjointSlice<[u32; 2]>) {
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = [t.grid_dim()[0], t.cluster_blocks()];
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut y = stream.upload(&[[0; 2]])?;
+    /// kernels::count(&stream, Grid::of_clusters(5, 2, 32), &mut y)?;
+    /// assert_eq!(stream.download(&y)?, [[10, 2]]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None here; those of the launch are as for [`Grid::new`] and [`Grid::with_cluster`].
+    pub fn of_clusters(
+        clusters: impl Dimensions<R>,
+        blocks_per_cluster: impl Dimensions<R>,
+        threads_per_block: impl Dimensions<R>,
+    ) -> Self {
+        let blocks = Grid::new(clusters, threads_per_block);
+        let size = match blocks.size {
+            Size::Blocks(clusters) => Size::Clusters(clusters),
+            other => other,
+        };
+        Grid { size, ..blocks }.with_cluster(blocks_per_cluster)
+    }
+
+    fn of(size: Size<R>) -> Self {
+        Grid { size, block: None, cluster: None, attributes: LaunchAttributes::NONE, unfit: None }
     }
 
     /// The same with blocks of `threads` threads, x first.
@@ -220,8 +273,86 @@ impl<const R: usize> Grid<R> {
     #[must_use]
     pub fn with_block(self, threads: impl Dimensions<R>) -> Self {
         let (block, unfit) = narrow(threads.dimensions(), Counted::Threads);
-        let unfit = self.unfit.filter(|unfit| unfit.counted == Counted::Blocks).or(unfit);
+        let unfit = self.unfit.filter(|unfit| unfit.counted != Counted::Threads).or(unfit);
         Grid { block: Some(block), unfit, ..self }
+    }
+
+    /// The same, whose blocks form clusters of `blocks` blocks, x first (`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`). The grid is still
+    /// counted in blocks, and is made of whole clusters: [`Grid::cover`] adds blocks for that, [`Grid::new`] must have them;
+    /// [`Grid::of_clusters`] counts clusters.
+    ///
+    /// The kernel says that it takes them: `#[kernel(cluster)]`. One with `#[kernel(cluster = [x, y])]` takes that size only. Kernels
+    /// that were loaded take what they were compiled for. Up to 8 blocks are taken by every GPU with clusters, if their shared
+    /// memory and registers allow it; [`Kernel::max_potential_cluster_size`](crate::Kernel::max_potential_cluster_size) tells.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Each thread writes the sum of its cluster's elements.
+    /// #[kernel(cluster, block = 32)]
+    /// pub fn sums(t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, mut own: Shared<[u32; 32]>) {
+    ///     let i = t.index();
+    ///     own.fill_with(&t, |_| x.get(i.get()).copied().unwrap_or(0));
+    ///     let all = t.publish_cluster(own);
+    ///     let sum = (0..t.cluster_blocks()).map(|rank| all.block(&t, rank).iter().sum::<u32>()).sum();
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = sum;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (x, mut y) = (stream.fill(1_u32, 96)?, stream.zeros(96)?);
+    /// kernels::sums(&stream, Grid::cover(96), &x, &mut y)?; // three blocks, each by itself
+    /// assert_eq!(stream.download(&y)?, [32; 96]);
+    /// kernels::sums(&stream, Grid::cover(96).with_cluster(3), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?, [96; 96]);
+    /// let refused = kernels::sums(&stream, Grid::new(3, 32).with_cluster(2), &x, &mut y);
+    /// assert!(matches!(refused, Err(Error::PartialCluster { blocks: 3, cluster: 2, .. })));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None here; the launch gives [`Error::ClusterMismatch`], [`Error::PartialCluster`], [`Error::ClusterSize`],
+    /// [`Error::ClusterTooLarge`], [`Error::NoClusters`] or [`Error::NoClusterCode`].
+    #[must_use]
+    pub fn with_cluster(self, blocks: impl Dimensions<R>) -> Self {
+        let (cluster, unfit) = narrow(blocks.dimensions(), Counted::BlocksOfCluster);
+        let unfit = self.unfit.filter(|unfit| unfit.counted != Counted::BlocksOfCluster).or(unfit);
+        Grid { cluster: Some(cluster), unfit, ..self }
+    }
+
+    pub(crate) fn with_attributes(self, change: impl FnOnce(LaunchAttributes) -> LaunchAttributes) -> Self {
+        Grid { attributes: change(self.attributes), ..self }
+    }
+
+    /// The same with clusters of that size, unless it has some itself.
+    pub(crate) fn or_cluster(self, cluster: [u32; 3]) -> Self {
+        match self.cluster {
+            None if cluster != [1; 3] => Grid { cluster: Some(cut(cluster)), ..self },
+            _ => self,
+        }
+    }
+
+    /// The same in a memory-synchronisation domain of its own, whatever that of the stream is
+    /// (`CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`): see [`MemorySyncDomain`].
+    #[must_use]
+    pub fn with_memory_sync_domain(self, domain: MemorySyncDomain) -> Self {
+        let memory_sync_domain = Some(domain);
+        self.with_attributes(|attributes| LaunchAttributes { memory_sync_domain, ..attributes })
+    }
+
+    /// The same with memory that the second-level cache treats in a way of its own, in place of that of the stream
+    /// (`CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`): see [`AccessPolicyWindow`].
+    ///
+    /// # Errors
+    /// None here; the launch gives [`Error::AccessPolicyWindowTooLarge`].
+    #[must_use]
+    pub fn with_access_policy_window(self, window: AccessPolicyWindow) -> Self {
+        let access_policy_window = Some(window);
+        self.with_attributes(|attributes| LaunchAttributes { access_policy_window, ..attributes })
     }
 
     /// The same with a priority of its own, whatever that of the stream is (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): where
@@ -246,7 +377,8 @@ impl<const R: usize> Grid<R> {
     /// None here; the launch gives [`Error::PriorityOutOfRange`].
     #[must_use]
     pub fn with_priority(self, priority: i32) -> Self {
-        Grid { priority: Some(priority), ..self }
+        let priority = Some(priority);
+        self.with_attributes(|attributes| LaunchAttributes { priority, ..attributes })
     }
 
     /// The blocks and threads to launch, or `None` where there is nothing to cover.
@@ -271,7 +403,10 @@ impl<const R: usize> Grid<R> {
         if !fits(block.map(u64::from), limits.max_block) || threads > u64::from(most) {
             check_block(kernel.name(), pad(block), &limits.with_max_threads(kernel.max_threads()))?;
         }
-        let cluster = kernel.cluster().unwrap_or([1; 3]);
+        let cluster = match self.cluster {
+            None => kernel.cluster().unwrap_or([1; 3]),
+            Some(cluster) => checked_cluster(kernel, pad(cluster))?,
+        };
         let blocks = match self.size {
             Size::Cover(extent) if extent.contains(&0) => return Ok(None),
             Size::Cover(extent) => std::array::from_fn(|axis| {
@@ -279,6 +414,9 @@ impl<const R: usize> Grid<R> {
                 if cluster[axis] == 1 { blocks } else { blocks.next_multiple_of(cluster[axis].into()) }
             }),
             Size::Blocks(blocks) => blocks.map(u64::from),
+            Size::Clusters(clusters) => {
+                std::array::from_fn(|axis| u64::from(clusters[axis]) * u64::from(cluster[axis]))
+            }
         };
         if !fits(blocks, limits.max_grid) {
             check_grid(kernel.name(), blocks, limits)?;
@@ -288,7 +426,11 @@ impl<const R: usize> Grid<R> {
         if cluster != [1; 3] {
             check_clusters(kernel.name(), grid, cluster)?;
         }
-        Ok(Some(LaunchShape { cluster, priority: self.priority, ..LaunchShape::new(grid, pad(block)) }))
+        // What the kernel is compiled for the driver knows.
+        let asked = if kernel.cluster().is_some() { [1; 3] } else { cluster };
+        let dependent_launch = kernel.descriptor().dependent_launch;
+        let attributes = LaunchAttributes { cluster: asked, dependent_launch, ..self.attributes };
+        Ok(Some(LaunchShape { cluster, attributes, ..LaunchShape::new(grid, pad(block)) }))
     }
 }
 
@@ -305,6 +447,10 @@ impl Unfit {
             }
             (Counted::Blocks, Err(_)) => Error::GridEmpty { kernel, axis, value: negative(value) },
             (Counted::Threads, Err(_)) => Error::BlockEmpty { kernel, axis, value: negative(value) },
+            (Counted::BlocksOfCluster, _) => {
+                let value = i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX });
+                Error::ClusterSize { kernel, axis, value, limit: MAX_CLUSTER }
+            }
         }
     }
 }
@@ -374,10 +520,8 @@ pub(crate) struct LaunchShape {
     pub(crate) cluster: [u32; 3],
     /// Bytes of shared memory for each block.
     pub(crate) shared_bytes: usize,
-    /// Whether all blocks must be resident at the same time, for barriers of the grid.
-    pub(crate) cooperative: bool,
-    /// In place of the stream's.
-    pub(crate) priority: Option<i32>,
+    /// What the driver is to be told beyond that.
+    pub(crate) attributes: LaunchAttributes,
     /// The place of the launch in the source.
     pub(crate) site: &'static Location<'static>,
 }
@@ -393,8 +537,7 @@ impl LaunchShape {
             block,
             cluster: [1; 3],
             shared_bytes: 0,
-            cooperative: false,
-            priority: None,
+            attributes: LaunchAttributes::NONE,
             site,
         }
     }
@@ -511,6 +654,22 @@ fn check_grid<const R: usize>(kernel: &'static str, blocks: [u64; R], limits: &L
     Ok(())
 }
 
+/// The cluster that a launch of `kernel` asks for, if it may.
+#[cold]
+fn checked_cluster(kernel: &Kernel, cluster: [u32; 3]) -> Result<[u32; 3]> {
+    let name = kernel.name();
+    for (axis, value) in Axis::ALL.into_iter().zip(cluster) {
+        if !(1..=MAX_CLUSTER).contains(&value) {
+            return Err(Error::ClusterSize { kernel: name, axis, value: value.into(), limit: MAX_CLUSTER });
+        }
+    }
+    let required = kernel.cluster();
+    if required == Some(cluster) || (required.is_none() && kernel.takes_clusters()) {
+        return Ok(cluster);
+    }
+    Err(Error::ClusterMismatch { kernel: name, required, found: cluster })
+}
+
 /// Checks that the grid is made of whole clusters.
 pub(crate) fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32; 3]) -> Result<()> {
     for ((axis, blocks), cluster) in Axis::ALL.into_iter().zip(grid).zip(cluster) {
@@ -549,6 +708,8 @@ mod tests {
             block,
             max_threads,
             cluster,
+            cluster_at_launch: false,
+            dependent_launch: false,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],

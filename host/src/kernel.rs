@@ -41,6 +41,10 @@ pub struct KernelDescriptor {
     pub shared_bytes: usize,
     /// Whether it has shared memory at all, of static size or by the launch.
     pub uses_shared_memory: bool,
+    /// Whether the launch says how many blocks make a cluster.
+    pub cluster_at_launch: bool,
+    /// Whether its launches may begin before what comes before them has ended: its code waits for that.
+    pub dependent_launch: bool,
     /// (size, alignment) of each flattened parameter.
     pub params: &'static [(usize, usize)],
     /// The device code of its module.
@@ -156,6 +160,12 @@ impl Kernel {
     /// first, 1 above the rank.
     pub fn cluster(&self) -> Option<[u32; 3]> {
         self.descriptor.cluster
+    }
+
+    /// Whether each launch says how many blocks make a cluster, by [`Grid::with_cluster`](crate::Grid::with_cluster):
+    /// `#[kernel(cluster)]`.
+    pub fn takes_clusters(&self) -> bool {
+        self.descriptor.cluster_at_launch
     }
 
     /// Bytes of shared memory that each block has for its `Shared` parameters; the launch adds what its

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use crate::access::Access;
 use crate::backend::Prepared;
 use crate::constant;
+use crate::device::Device;
 use crate::error::{Axis, Error, Result};
 use crate::graph::Announcing;
 use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
+use crate::launch_attributes::LaunchAttributes;
+use crate::loaded_kernel::LoadedKernel;
 use crate::stream::{Stream, StreamInner};
 
 /// Enqueues `kernel` on `stream` (`cuLaunchKernel`). `params` has the address of each flattened
@@ -80,7 +83,8 @@ pub unsafe fn launch_with<const R: usize>(
     };
     check_threads(kernel, &shape)?;
     let Resources { shared_bytes, cooperative } = resources;
-    let shape = LaunchShape { shared_bytes, cooperative, site: Location::caller(), ..shape };
+    let mut shape = LaunchShape { shared_bytes, site: Location::caller(), ..shape };
+    shape.attributes.cooperative = cooperative;
     // SAFETY: the caller vouches for the parameters and the borrows; `shape` is within the device's limits, but for
     // what is checked there.
     unsafe { enqueue(kernel, stream, &shape, params, accesses) }
@@ -89,7 +93,7 @@ pub unsafe fn launch_with<const R: usize>(
 /// Checks what a launch asks for beyond a grid, orders its memory, and enqueues it.
 ///
 /// # Safety
-/// As for [`launch_with`]; `shape` is within the device's limits, but for shared memory and priority.
+/// As for [`launch_with`]; `shape` is within the device's limits, but for shared memory and attributes.
 #[inline(never)]
 unsafe fn enqueue(
     kernel: &'static Kernel,
@@ -98,10 +102,13 @@ unsafe fn enqueue(
     params: &[*const c_void],
     accesses: &[Access<'_>],
 ) -> Result<()> {
-    if shape.shared_bytes > 0 || shape.priority.is_some() {
-        check_wishes(kernel, stream, shape)?;
+    if shape.shared_bytes > 0 {
+        check_shared_memory(kernel, stream, shape)?;
     }
     let prepared = stream.prepare(kernel)?;
+    if !shape.attributes.are_but_cooperative() {
+        check_attributes(stream.device(), kernel, prepared, shape)?;
+    }
     if !kernel.descriptor().constants.is_empty() {
         // SAFETY: passed on; `prepared` is this kernel on this stream.
         return unsafe { enqueue_with_constants(prepared, kernel, stream, shape, params, accesses) };
@@ -154,13 +161,34 @@ fn check_devices(accesses: &[Access<'_>], stream: &Arc<StreamInner>) -> Result<(
 }
 
 #[inline(never)]
-fn check_wishes(kernel: &'static Kernel, stream: &StreamInner, shape: &LaunchShape) -> Result<()> {
+fn check_shared_memory(kernel: &'static Kernel, stream: &StreamInner, shape: &LaunchShape) -> Result<()> {
     let (bytes, limit) = (shape.shared_bytes, stream.device().shared_memory_per_block());
     if bytes > limit {
         let device = stream.device().to_string().into();
         return Err(Error::SharedMemoryTooLarge { kernel: kernel.name(), bytes, device, limit });
     }
-    shape.priority.map_or(Ok(()), |priority| stream.device().check_priority(priority))
+    Ok(())
+}
+
+/// Whether `device` takes the attributes of a launch of `kernel`, which is loaded there.
+#[cold]
+pub(crate) fn check_attributes(
+    device: &Device,
+    kernel: &'static Kernel,
+    prepared: Prepared,
+    shape: &LaunchShape,
+) -> Result<()> {
+    let LaunchAttributes { cluster, priority, access_policy_window, completion_event, .. } = shape.attributes;
+    if let Some(priority) = priority {
+        device.check_priority(priority)?;
+    }
+    if cluster != [1; 3] {
+        LoadedKernel::foreign(device, kernel, prepared).allow_cluster(cluster)?;
+    }
+    if let Some(event) = completion_event {
+        event.checked(kernel.name(), device)?;
+    }
+    device.check_access_policy_window(access_policy_window)
 }
 
 /// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.

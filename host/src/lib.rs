@@ -34,6 +34,7 @@
 #![deny(missing_docs)]
 
 mod access;
+mod access_policy;
 mod account;
 mod aligned_view;
 mod argument;
@@ -67,6 +68,7 @@ mod kernel_attributes;
 mod kernel_questions;
 mod launch;
 mod launch_attributes;
+mod launch_event;
 mod library;
 mod loaded_kernel;
 mod managed;
@@ -80,6 +82,7 @@ mod nvml;
 mod occupancy;
 mod order;
 mod output;
+mod own_thread;
 mod peer;
 mod pinned;
 mod pitched;
@@ -105,6 +108,7 @@ mod view;
 mod view_parts;
 mod writers;
 
+pub use access_policy::{AccessPolicyWindow, AccessProperty};
 pub use argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 pub use atomic_view::DeviceAtomicView;
 pub use attribute::DeviceAttribute;
@@ -131,6 +135,7 @@ pub use host_slice::{In, InOut, Out, Shaped};
 pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
 pub use kernel::Kernel;
 pub use kernel_attributes::{CacheConfig, KernelAttributes};
+pub use launch_attributes::MemorySyncDomain;
 pub use managed::{Advice, Location, ManagedBuffer};
 pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};

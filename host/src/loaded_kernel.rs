@@ -151,6 +151,22 @@ impl<'a> LoadedKernel<'a> {
         }
     }
 
+    /// Lets a launch have clusters of that size, if the device may take them.
+    pub(crate) fn allow_cluster(self, cluster: [u32; 3]) -> Result<()> {
+        match self.device.backend() {
+            DeviceBackend::Cuda(device) => {
+                device.allow_clusters(self.prepared.function.cast(), self.kernel, cluster)
+            }
+            DeviceBackend::Cpu(_) if size_of_shape(cluster) <= CPU_CLUSTER => Ok(()),
+            DeviceBackend::Cpu(_) => Err(Error::ClusterTooLarge {
+                kernel: self.kernel.name(),
+                device: self.device.to_string().into(),
+                cluster,
+                limit: CPU_CLUSTER as u32,
+            }),
+        }
+    }
+
     pub(crate) fn max_potential_cluster_size(self, block: [u32; 3], dynamic_shared: u32) -> Result<u32> {
         match self.device.backend() {
             DeviceBackend::Cuda(device) => {

@@ -4,7 +4,7 @@
 use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::DeviceBackend;
 use crate::device::Device;
@@ -14,7 +14,7 @@ use crate::memory_pool::MemoryPool;
 use crate::order::{Order, OrderedStream, Use};
 use crate::pitched::Place;
 use crate::retired::retire;
-use crate::stream::StreamInner;
+use crate::stream::{Stream, StreamInner};
 use crate::writers::Writers;
 
 /// The alignment of every allocation in bytes, on every device.
@@ -306,9 +306,9 @@ impl Drop for Memory {
         // rather than freed under running work.
         let own = &self.device;
         let ended = self.order.end(
-            |stream| stream.device() == own,
-            // Only streams of other devices have used it of late.
-            || own.new_stream().map(|stream| stream.inner().clone()),
+            |stream| stream.device() == own && stream.backend().is_usable_here(),
+            // Of late it was used on streams of other devices only, or of other threads.
+            || heir(own),
         );
         match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
@@ -325,6 +325,21 @@ impl Drop for Memory {
             (_, Err(_)) => {}
         }
     }
+}
+
+/// A stream of `device` that frees what was used on none that the calling thread can use. That of a GPU stays.
+fn heir(device: &Device) -> Result<Arc<StreamInner>> {
+    static HEIRS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
+    let heirs = || HEIRS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(heir) = heirs().iter().find(|heir| heir.device() == device) {
+        return Ok(heir.inner().clone());
+    }
+    let stream = device.new_stream()?;
+    let heir = stream.inner().clone();
+    if device.is_cuda() {
+        heirs().push(stream);
+    }
+    Ok(heir)
 }
 
 /// Drops `owner` after all that `stream` holds; or, if nothing tells when that is, never.

@@ -14,6 +14,7 @@ use crate::event::EventOptions;
 use crate::graph::{Announcing, RecordingStream, allocation, host_memory, waiting};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::launch_event::LaunchEvent;
 use crate::memory::Contents;
 use crate::memory_pool::MemoryPool;
 use crate::order::{OrderedStream, Use};
@@ -528,7 +529,9 @@ impl StreamInner {
             },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe {
-                stream.launch(kernel, shape, params, Flow::of(self.effects(kernel, accesses)))
+                stream.launch(kernel, shape, params, Flow::of(self.effects(kernel, accesses)))?;
+                let event = shape.attributes.completion_event.and_then(LaunchEvent::find);
+                event.map_or(Ok(()), |event| self.backend.record(&event))
             },
             // SAFETY: passed on.
             StreamBackend::Recording(stream) => unsafe { stream.launch(prepared, kernel, shape, params) },

@@ -6,9 +6,10 @@ use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::backend::DeviceBackend;
+use crate::backend::{DeviceBackend, StreamIdentity};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::own_thread::ending_thread;
 use crate::stream::Stream;
 use crate::stream_options::StreamOptions;
 
@@ -90,13 +91,16 @@ impl Device {
         Ok(Stream::new(self, self.backend().legacy_stream()?))
     }
 
-    /// The calling thread's own default stream on this device: made at the first call, the same at each
-    /// later one in this thread, and ordered with the legacy default stream.
+    /// The calling thread's own default stream on this device (`CU_STREAM_PER_THREAD`): the same at each call in this
+    /// thread, in order with what other libraries enqueue there, and ordered with the legacy default stream.
     ///
-    /// It behaves like CUDA's per-thread default stream (`CU_STREAM_PER_THREAD`), but has a handle of its
-    /// own. CUDA's handle means another stream on each thread, so that a buffer that was used on it and is
-    /// dropped elsewhere would be freed in the wrong order; [`Stream::from_raw`] reaches that stream, and
-    /// leaves this to the caller.
+    /// CUDA's handle means another stream in each thread. So only this thread can enqueue work on the stream, or make it
+    /// wait; for another thread that is [`Error::StreamOfOtherThread`]. Other threads can wait for it
+    /// ([`Stream::synchronize`], [`Stream::is_complete`], [`Stream::record`], [`Stream::wait_stream`] as the other stream): for
+    /// what this thread has enqueued with this crate by then. The buffers used on it can go anywhere: they are used on
+    /// streams of other threads, and dropped there, in order, also after this thread has ended.
+    ///
+    /// For this each call that enqueues work records an event after it, which other streams do not need.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -104,7 +108,17 @@ impl Device {
     /// let stream = device.per_thread_stream()?;
     /// let buffer = stream.zeros::<u8>(2)?;
     /// assert_eq!(device.per_thread_stream()?.download(&buffer)?, [0, 0]);
-    /// # Ok(()) }
+    ///
+    /// std::thread::scope(|scope| {
+    ///     let other = scope.spawn(|| {
+    ///         let refused = stream.fill(1_u8, 2); // not on the stream of that thread
+    ///         assert!(matches!(refused, Err(ferrogrid_host::Error::StreamOfOtherThread { .. })));
+    ///         device.per_thread_stream()?.download(&buffer) // but on its own, after the zeros
+    ///     });
+    ///     assert_eq!(other.join().unwrap()?, [0, 0]);
+    ///     Ok(())
+    /// })
+    /// # }
     /// ```
     ///
     /// # Errors
@@ -119,23 +133,23 @@ impl Device {
             if let Some(stream) = streams.iter().find(|stream| stream.device() == self) {
                 return Ok(stream.clone());
             }
-            let stream = Arc::new(self.new_stream_with(StreamOptions::new().ordered_with_legacy())?);
+            let stream = Arc::new(Stream::new(self, self.backend().per_thread_stream()?));
             streams.push(stream.clone());
             Ok(stream)
         });
-        let ending = "the thread is ending, and its streams are gone";
-        found.unwrap_or_else(|_| Err(Error::unsupported("Device::per_thread_stream", self, ending)))
+        found.unwrap_or_else(|_| Err(ending_thread(self.to_string())))
     }
 }
 
 /// Two handles are equal if work given to them goes into one stream: those of the legacy default stream of a device,
-/// and one that [`Stream::from_raw`] makes of another's handle.
+/// those of the default stream of a thread, and one that [`Stream::from_raw`] makes of another's handle.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
 /// # fn main() -> ferrogrid::Result<()> {
 /// let device = Device::best()?;
 /// assert_eq!(device.legacy_stream()?, device.legacy_stream()?);
+/// assert_eq!(device.per_thread_stream()?, device.per_thread_stream()?);
 /// assert_ne!(device.new_stream()?, device.new_stream()?);
 /// # Ok(()) }
 /// ```
@@ -156,12 +170,14 @@ impl Hash for Stream {
 impl Stream {
     /// Its device, and what tells it from the others there. Handles of a driver's stream are equal for as long as both
     /// are there; the driver may give the address of one that is gone to another.
-    fn identity(&self) -> (&Device, Option<usize>, Option<u64>) {
+    fn identity(&self) -> (&Device, Option<StreamIdentity>, Option<u64>) {
         let shared = self.inner().backend().identity();
         (self.device(), shared, shared.is_none().then(|| self.id()))
     }
 
-    /// A stream that another library made: `raw` is its `CUstream` (a `cudaStream_t` is the same).
+    /// A stream that another library made: `raw` is its `CUstream` (a `cudaStream_t` is the same). Null and
+    /// `CU_STREAM_LEGACY` give the stream of [`Device::legacy_stream`], `CU_STREAM_PER_THREAD` that of
+    /// [`Device::per_thread_stream`].
     ///
     /// It takes part in the order of buffers like any other. When this handle is dropped, an event is
     /// recorded at the end of its work, and from then on nothing is asked of `raw`, though buffers may
@@ -193,8 +209,6 @@ impl Stream {
     /// - `raw` is a stream, and stays so until this handle is dropped: for ever, if it is forgotten.
     /// - It is not being captured into a graph, now or while this handle is used: the synchronous
     ///   functions of [`Stream`] would return before their work is done.
-    /// - If it is `CU_STREAM_PER_THREAD`, this handle and all buffers that are used on it stay in the
-    ///   calling thread, because the handle means another stream elsewhere.
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Stream> {
         // SAFETY: passed on; the handle's drop closes it.
         let backend = unsafe { device.backend().foreign_stream(raw) };
@@ -206,7 +220,8 @@ impl Stream {
 
     /// The driver's handle (`CUstream`), for other libraries. `None` on the CPU device.
     ///
-    /// It is valid while this stream is. What is enqueued through it is not known here: it is in stream
+    /// It is valid while this stream is; that of [`Device::per_thread_stream`] means this stream in its own thread only. What is
+    /// enqueued through it is not known here: it is in stream
     /// order, but buffers that it uses are not ordered with other streams, and not kept alive.
     ///
     /// ```

@@ -41,6 +41,8 @@ const SCENARIOS: &[Scenario] = &[
     ("failed_device", failed_device),
     ("refused_callback", refused_callback),
     ("values", values),
+    ("per_thread", per_thread),
+    ("unmarked", unmarked),
 ];
 
 #[test]
@@ -76,6 +78,80 @@ fn streams() -> Result<()> {
     assert!(same == stream && same != legacy && same.is_nonblocking()?);
     drop((same, stream));
     assert_eq!(legacy.download(&legacy.fill(1_u8, 2)?)?, [1, 1]);
+    Ok(())
+}
+
+#[test]
+fn the_default_stream_of_a_thread_is_cudas() {
+    let calls = run("per_thread", "");
+    assert_eq!(count(&calls, "cuStreamDestroy_v2"), 1, "that of a thread is not destroyed");
+    let first = calls.iter().position(|call| call == "cuMemAllocFromPoolAsync").unwrap();
+    let from_there = calls[first..].iter().filter(|call| !call.starts_with("cuCtx"));
+    let marked = [
+        "cuMemAllocFromPoolAsync",
+        "cuEventRecord",
+        "cuMemsetD8Async",
+        "cuEventRecord",
+        "cuMemcpyDtoHAsync_v2",
+        "cuEventRecord",
+        "cuStreamSynchronize",
+    ];
+    assert!(from_there.take(marked.len()).eq(marked.iter()), "{calls:?}");
+}
+
+fn per_thread() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.per_thread_stream()?;
+    assert_eq!(stream.as_raw().map(|raw| raw.addr()), Some(2));
+    assert!(!stream.is_nonblocking()?);
+    assert_eq!(stream.download(&stream.fill(1_u8, 3)?)?, [1; 3]);
+    // SAFETY: it is there as long as this thread, which alone can use it.
+    let same = unsafe { Stream::from_raw(&device, stream.as_raw().unwrap())? };
+    assert_eq!(same, *stream);
+    // SAFETY: it is there as long as the context.
+    let legacy = unsafe { Stream::from_raw(&device, std::ptr::null_mut())? };
+    assert_eq!(legacy, device.legacy_stream()?);
+    std::thread::scope(|scope| {
+        let there = scope.spawn(|| {
+            // SAFETY: as above.
+            let there = unsafe { Stream::from_raw(&device, stream.as_raw().unwrap())? };
+            assert!(there != same && there == *device.per_thread_stream()?);
+            assert!(matches!(same.fill(1_u8, 3), Err(Error::StreamOfOtherThread { .. })));
+            Ok::<_, Error>(())
+        });
+        there.join().unwrap()
+    })?;
+    let other = device.new_stream()?;
+    let buffer = same.fill(4_u32, 3)?;
+    assert_eq!(other.download(&buffer)?, [4; 3]);
+    Ok(())
+}
+
+#[test]
+fn work_that_could_not_be_marked_is_an_error_for_other_threads() {
+    run("unmarked", "fail=cuEventRecord:999:3");
+}
+
+/// The first record is that of the stream itself, the second that of an allocation, the third fails.
+fn unmarked() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let stream = device.per_thread_stream()?;
+    let buffer = stream.fill(1_u8, 3)?;
+    std::thread::scope(|scope| {
+        let there = scope.spawn(|| {
+            let other = device.new_stream().unwrap();
+            for refused in [stream.synchronize(), stream.is_complete().map(drop), other.wait_stream(&stream)]
+            {
+                assert!(
+                    matches!(refused, Err(Error::Driver { operation: "cuEventRecord", .. })),
+                    "{refused:?}"
+                );
+            }
+            assert!(other.download(&buffer).is_err(), "it is not known when it was filled");
+        });
+        there.join().unwrap();
+    });
+    assert_eq!(stream.download(&buffer)?, [1; 3]);
     Ok(())
 }
 

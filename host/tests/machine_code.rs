@@ -60,6 +60,8 @@ static SAXPY: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: PARAMS,

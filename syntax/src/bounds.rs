@@ -29,19 +29,30 @@ pub struct LaunchBounds {
     pub max_registers: Option<u32>,
     /// `cluster = [x, y]`: so many blocks along each axis make a cluster, x first, 1 above the rank.
     pub cluster: Option<[u32; 3]>,
+    /// `cluster`, without a shape: the launch says how many blocks make one.
+    pub cluster_at_launch: bool,
     /// `cooperative`: all blocks are resident at the same time, so that they can wait for each other.
     pub cooperative: bool,
+    /// `dependent_launch`: launches may begin before the work before them has ended, and wait for that end at once.
+    pub dependent_launch: bool,
     /// `wide`: slices may have 2^32 elements or more, which no others have.
     pub wide: bool,
 }
 
 impl LaunchBounds {
+    /// Whether blocks may form clusters.
+    pub fn has_clusters(&self) -> bool {
+        self.cluster.is_some() || self.cluster_at_launch
+    }
+
     /// Reads the option `name`, up to the comma, if it is one of these.
     pub(crate) fn take(&mut self, name: &Ident, rank: usize, input: ParseStream<'_>) -> Result<bool> {
         let option = name.to_string();
         let flag = match option.as_str() {
             "cooperative" => Some(&mut self.cooperative),
+            "dependent_launch" => Some(&mut self.dependent_launch),
             "wide" => Some(&mut self.wide),
+            "cluster" if !input.peek(Token![=]) => Some(&mut self.cluster_at_launch),
             _ => None,
         };
         if let Some(flag) = flag {
@@ -76,8 +87,15 @@ impl LaunchBounds {
                 "`block` says the number of threads exactly: leave out `max_threads`",
             ));
         }
-        if self.cooperative && self.cluster.is_some() {
+        if self.cluster_at_launch && self.cluster.is_some() {
+            return Err(Error::new(span, "`cluster` is said twice"));
+        }
+        if self.cooperative && self.has_clusters() {
             let message = "a kernel waits for its cluster or for the whole grid, not for both: leave out `cluster` or `cooperative`";
+            return Err(Error::new(span, message));
+        }
+        if self.cooperative && self.dependent_launch {
+            let message = "the blocks of a cooperative launch begin together: leave out `dependent_launch` or `cooperative`";
             return Err(Error::new(span, message));
         }
         if self.min_blocks.is_some() && self.max_registers.is_some() {

@@ -58,7 +58,7 @@ fn unknown(name: &Ident) -> Error {
         name.span(),
         format!(
             "unknown option `{name}`; `#[kernel]` knows `block = [x, ...]`, `max_threads = n`, `min_blocks = n`, \
-             `max_registers = n`, `cluster = [x, ...]`, `cooperative`, `wide`, `same_shape(x, y)`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
+             `max_registers = n`, `cluster = [x, ...]`, `cluster`, `cooperative`, `dependent_launch`, `wide`, `same_shape(x, y)`, `fast_math`, `ftz`, `approx_div`, `approx_sqrt`, `contract`, and lists of instances for its generic parameters"
         ),
     )
 }
@@ -84,7 +84,12 @@ mod tests {
         assert_eq!(bounds.block, Some([128, 1, 1]));
         let line: Attribute = parse_quote!(#[kernel(cluster = 4)]);
         let bounds = KernelOptions::parse(&line, 1, &Generics::default()).unwrap().bounds;
-        assert_eq!(bounds.cluster, Some([4, 1, 1]));
+        assert_eq!((bounds.cluster, bounds.cluster_at_launch), (Some([4, 1, 1]), false));
+        let at_launch: Attribute = parse_quote!(#[kernel(cluster, block = 64)]);
+        let bounds = KernelOptions::parse(&at_launch, 1, &Generics::default()).unwrap().bounds;
+        assert_eq!((bounds.cluster, bounds.has_clusters()), (None, true));
+        let dependent: Attribute = parse_quote!(#[kernel(dependent_launch)]);
+        assert!(KernelOptions::parse(&dependent, 1, &Generics::default()).unwrap().bounds.dependent_launch);
     }
 
     #[test]
@@ -125,7 +130,7 @@ mod tests {
 
     #[test]
     fn impossible_options_are_refused() {
-        let refused: [(Attribute, &str); 20] = [
+        let refused: [(Attribute, &str); 23] = [
             (parse_quote!(#[kernel(T = [f32], fast)]), "unknown option `fast`"),
             (parse_quote!(#[kernel(T = [f32], block = [16])]), "rank 2"),
             (parse_quote!(#[kernel(T = [f32], block = [64, 32])]), "2048 threads"),
@@ -144,6 +149,9 @@ mod tests {
             (parse_quote!(#[kernel(T = [f32], cluster = [17, 1])]), "17 is not between 1 and 16"),
             (parse_quote!(#[kernel(T = [f32], cluster = [8, 4])]), "a cluster of 32 blocks; the limit is 16"),
             (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cooperative)]), "not for both"),
+            (parse_quote!(#[kernel(T = [f32], cluster, cooperative)]), "not for both"),
+            (parse_quote!(#[kernel(T = [f32], dependent_launch, cooperative)]), "begin together"),
+            (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cluster)]), "`cluster` is said twice"),
             (parse_quote!(#[kernel(T = [f32], ftz, ftz = true)]), "`ftz` is said twice"),
             (parse_quote!(#[kernel(T = [f32], contract = 1)]), "expected boolean literal"),
             (parse_quote!(#[kernel]), "list them, `#[kernel(T = [...])]`"),

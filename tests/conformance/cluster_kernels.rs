@@ -100,6 +100,28 @@ pub mod clusters {
         }
     }
 
+    /// As `places`, in clusters of whatever size the launch says.
+    #[kernel(cluster)]
+    pub fn places_of_launch(t: Thread<2>, mut out: DisjointSlice<[u32; 8], 2>) {
+        let ([cx, cy], [bx, by], [dx, dy]) = (t.cluster_idx(), t.cluster_block_idx(), t.cluster_dim());
+        t.sync_cluster();
+        if let Some(out) = out.get_mut(t.index()) {
+            *out = [cx, cy, bx, by, dx, dy, t.cluster_rank(), t.cluster_blocks()];
+        }
+    }
+
+    /// The sum of what the blocks of the cluster have of `x`, as many as the launch says.
+    #[kernel(block = 32, cluster)]
+    pub fn sums(t: Thread<1>, x: &[u32], mut out: DisjointSlice<u32>, mut own: Shared<[u32; 32]>) {
+        let i = t.index();
+        own.fill_with(&t, |_| x[i.get()]);
+        let all = t.publish_cluster(own);
+        let sum = (0..t.cluster_blocks()).map(|rank| all.block(&t, rank).iter().sum::<u32>()).sum();
+        if let Some(out) = out.get_mut(i) {
+            *out = sum;
+        }
+    }
+
     /// Asks for the block of that rank.
     #[kernel(block = 32, cluster = 2)]
     pub fn of_rank(t: Thread<1>, rank: u32, mut out: DisjointSlice<u32>, mut values: Shared<[u32; 32]>) {

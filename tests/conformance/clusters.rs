@@ -23,6 +23,9 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("partial_clusters_are_refused", partial_clusters_are_refused),
     ("clusters_run_in_graphs", clusters_run_in_graphs),
+    ("a_launch_says_how_many_blocks_make_a_cluster", a_launch_says_how_many_blocks_make_a_cluster),
+    ("a_launch_asks_for_clusters_that_the_kernel_takes", a_launch_asks_for_clusters_that_the_kernel_takes),
+    ("clusters_of_a_launch_run_in_graphs", clusters_of_a_launch_run_in_graphs),
     ("clusters_of_sixteen_blocks_run_or_are_refused", clusters_of_sixteen_blocks_run_or_are_refused),
     ("a_device_says_how_many_clusters_it_runs", a_device_says_how_many_clusters_it_runs),
     ("a_cluster_barrier_that_a_block_never_reaches_is_found", half_a_cluster_waits),
@@ -34,7 +37,7 @@ pub(crate) const APART: &[Case] =
     &[("a_block_that_the_cluster_has_not_is_a_panic", a_block_that_the_cluster_has_not_is_a_panic)];
 
 /// Whether `kernel` can run on `device`; if not, the case is not for it.
-fn ready(device: &Device, kernel: &'static Kernel) -> Outcome {
+pub(crate) fn ready(device: &Device, kernel: &'static Kernel) -> Outcome {
     if !device.is_cuda() {
         return Ok(());
     }
@@ -186,6 +189,74 @@ fn clusters_of_sixteen_blocks_run_or_are_refused(device: &Device) -> Outcome {
         }
         Err(other) => Err(other.into()),
     }
+}
+
+fn a_launch_says_how_many_blocks_make_a_cluster(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let x: Vec<u32> = (0..16 * 32).collect();
+    let (input, mut out) = (stream.upload(&x)?, stream.zeros::<u32>(x.len())?);
+    let expected = |cluster: usize| -> Vec<u32> {
+        x.chunks(32 * cluster).flat_map(|part| vec![part.iter().sum::<u32>(); part.len()]).collect()
+    };
+    clusters::sums(&stream, Grid::cover(x.len()), &input, &mut out)?;
+    expect("each block by itself", stream.download(&out)?, expected(1))?;
+    ready(device, clusters::sums::kernel())?;
+    for cluster in [1_usize, 2, 4, 8] {
+        clusters::sums(&stream, Grid::cover(x.len()).with_cluster(cluster), &input, &mut out)?;
+        expect(&format!("clusters of {cluster}"), stream.download(&out)?, expected(cluster))?;
+        clusters::sums(&stream, Grid::of_clusters(16 / cluster, cluster, 32), &input, &mut out)?;
+        expect(&format!("{} clusters", 16 / cluster), stream.download(&out)?, expected(cluster))?;
+    }
+    // 3 x 5 blocks cover it, which are made 4 x 6.
+    let mut places = stream.zeros::<[u32; 8]>(4 * 6)?;
+    let grid = Grid::cover([3, 5]).with_block([1, 1]).with_cluster([2, 3]);
+    clusters::places_of_launch(&stream, grid, places.view_2d_mut(4, 6)?)?;
+    let place = |i: u32| {
+        let (x, y) = (i % 4, i / 4);
+        [x / 2, y / 3, x % 2, y % 3, 2, 3, x % 2 + y % 3 * 2, 6]
+    };
+    expect("places", stream.download(&places)?, (0..24).map(place).collect())
+}
+
+fn a_launch_asks_for_clusters_that_the_kernel_takes(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut out = stream.zeros::<u32>(64)?;
+    let expected = Error::ClusterMismatch {
+        kernel: clusters::of_rank::kernel().name(),
+        required: Some([2, 1, 1]),
+        found: [4, 1, 1],
+    };
+    let refused = clusters::of_rank(&stream, Grid::new(4, 32).with_cluster(4), 1, &mut out);
+    expect("another size", refused, Err(expected))?;
+    let mut places = stream.zeros::<[u32; 5]>(64)?;
+    let refused = clusters::places_without(&stream, Grid::new(2, 32).with_cluster(2), &mut places);
+    let named = matches!(refused, Err(Error::ClusterMismatch { required: None, found: [2, 1, 1], .. }));
+    expect("a kernel without clusters", named, true)?;
+    ready(device, clusters::of_rank::kernel())?;
+    clusters::of_rank(&stream, Grid::of_clusters(1, 2, 32), 1, &mut out)?;
+    expect("its own size", stream.download(&out)?, vec![1; 64])?;
+    let mut plane = stream.zeros::<[u32; 8]>(32)?;
+    let grid = Grid::new([8, 4], [1, 1]).with_cluster([8, 4]);
+    let text = expect_error(
+        "too many blocks",
+        clusters::places_of_launch(&stream, grid, plane.view_2d_mut(8, 4)?),
+        |error| matches!(error, Error::ClusterTooLarge { cluster: [8, 4, 1], limit: 8..=16, .. }),
+    )?;
+    names(&text, &["places_of_launch", "8 x 4 x 1"])
+}
+
+fn clusters_of_a_launch_run_in_graphs(device: &Device) -> Outcome {
+    ready(device, clusters::sums::kernel())?;
+    let stream = device.new_stream()?;
+    let (x, mut out) = (stream.fill(1_u32, 256)?, stream.zeros::<u32>(256)?);
+    let (graph, key) = stream.capture(|capture| {
+        let (x, mut out) = (capture.read(&x)?, capture.write(&mut out)?);
+        clusters::sums(capture, Grid::cover(256).with_cluster(4), x, &mut out)?;
+        Ok(out.key())
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    expect("in clusters of four", stream.download(graph.view(key)?)?, vec![128; 256])
 }
 
 fn a_device_says_how_many_clusters_it_runs(device: &Device) -> Outcome {

@@ -1,8 +1,10 @@
 //! Launch configurations: what covers what, and which are refused before anything runs.
 
 use ferrogrid::prelude::*;
+use ferrogrid::{AccessPolicyWindow, AccessProperty, DeviceAttribute, EventOptions, MemorySyncDomain};
 
 use super::kernels::{bounds, elementwise, ranks};
+use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
@@ -25,7 +27,73 @@ pub(crate) const CASES: &[Case] = &[
     ("a_refused_launch_changes_nothing", a_refused_launch_changes_nothing),
     ("companions_know_name_and_ptx", companions_know_name_and_ptx),
     ("launches_have_priorities", launches_have_priorities),
+    ("launches_have_domains_and_access_policies", launches_have_domains_and_access_policies),
+    ("launches_record_events_when_they_have_begun", launches_record_events_when_they_have_begun),
 ];
+
+/// They change no result.
+fn launches_have_domains_and_access_policies(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.zeros::<u32>(1000)?;
+    let part = data.slice(100..)?;
+    let windows = [AccessProperty::Normal, AccessProperty::Streaming, AccessProperty::Persisting]
+        .map(|hit| AccessPolicyWindow::new(part, hit));
+    if device.is_cuda() {
+        let most = device.attribute(DeviceAttribute::MAX_PERSISTING_L2_CACHE_SIZE)?;
+        device.set_persisting_l2_cache_size(most.unsigned_abs() as usize / 4)?;
+        if device.attribute(DeviceAttribute::MAX_ACCESS_POLICY_WINDOW_SIZE)? == 0 {
+            return not_for_this_device("it has no access policies");
+        }
+    }
+    for window in windows {
+        let grid = Grid::cover(1000).with_access_policy_window(window.with_hit_ratio(0.6)?);
+        elementwise::increment(&stream, grid, &mut data)?;
+        stream.set_access_policy_window(Some(window.with_streaming_misses()))?;
+        elementwise::increment(&stream, Grid::cover(1000), &mut data)?;
+    }
+    stream.set_access_policy_window(None)?;
+    for domain in [MemorySyncDomain::Remote, MemorySyncDomain::Default] {
+        stream.set_memory_sync_domain(domain)?;
+        elementwise::increment(&stream, Grid::cover(1000), &mut data)?;
+        let grid = Grid::cover(1000).with_memory_sync_domain(domain).with_access_policy_window(windows[0]);
+        elementwise::increment(&stream, grid, &mut data)?;
+        let (graph, key) = stream.capture(|capture| {
+            let mut data = capture.write(&mut data)?;
+            elementwise::increment(capture, grid, &mut data)?;
+            Ok(data.key())
+        })?;
+        let mut graph = graph.instantiate()?;
+        graph.launch(&stream)?;
+        stream.download(graph.view(key)?)?;
+    }
+    device.reset_persisting_l2_cache()?;
+    expect("increments", stream.download(&data)?, vec![6 + 2 * 3; 1000])
+}
+
+fn launches_record_events_when_they_have_begun(device: &Device) -> Outcome {
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let mut data = stream.zeros::<u32>(100_000)?;
+    let begun = device.new_event(EventOptions::new().without_timing())?;
+    let grid = Grid::cover(100_000).with_launch_completion_event(&begun);
+    for round in 1..=20 {
+        let refused = match elementwise::increment(&stream, grid, &mut data) {
+            Err(Error::MissingSymbol { needed: (12, 3), .. }) => true,
+            launched => launched.map(|()| false)?,
+        };
+        if refused {
+            return not_for_this_device("its driver is older than CUDA 12.3");
+        }
+        other.wait(&begun)?;
+        other.synchronize()?;
+        expect("the blocks have begun", begun.is_complete()?, true)?;
+        stream.synchronize()?;
+        expect("round", stream.download(&data)?, vec![round; 100_000])?;
+    }
+    drop(begun);
+    let gone = elementwise::increment(&stream, grid, &mut data);
+    let text = expect_error("gone", gone, |error| matches!(error, Error::LaunchEvent { .. }))?;
+    names(&text, &["increment", "dropped before the launch"])
+}
 
 fn any_block_size_covers_all_elements(device: &Device) -> Outcome {
     let stream = device.new_stream()?;

@@ -12,6 +12,8 @@ mod cluster_kernels;
 mod clusters;
 mod constant_kernels;
 mod constants;
+mod dependent_kernels;
+mod dependents;
 mod devices;
 mod failure_kernels;
 mod failures;
@@ -103,6 +105,7 @@ fn main() -> std::process::ExitCode {
         blocks::CASES,
         caches::CASES,
         clusters::CASES,
+        dependents::CASES,
         constants::CASES,
         random::CASES,
         faults::CASES,

@@ -1,5 +1,5 @@
-//! Facts about kernels with clusters, for architectures that have them; for others, that the kernels are there
-//! and say nothing of clusters. It must not know how the code is embedded.
+//! Facts about kernels with clusters and of dependent launches, for architectures that have them; for others, that the
+//! kernels are there and say nothing of either. It must not know how the code is embedded.
 
 use super::{code, count};
 
@@ -16,6 +16,33 @@ mod kernels {
         if let Some(out) = out.get_mut(t.index()) {
             *out = other;
         }
+    }
+}
+
+#[ferrogrid::module]
+mod dependents {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel(dependent_launch)]
+    pub fn step(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            *y = x[i.get()];
+        }
+        t.launch_dependents();
+    }
+}
+
+#[test]
+fn a_dependent_launch_waits_before_it_touches_memory() {
+    for (architecture, lines) in code(dependents::step::kernel()) {
+        let has = usize::from(has_clusters(architecture));
+        assert_eq!(count(&lines, "griddepcontrol.launch_dependents;"), has, "{architecture}: {lines:#?}");
+        let waits = lines.iter().position(|line| line.starts_with("griddepcontrol.wait;"));
+        assert_eq!(waits.is_some(), has == 1, "{architecture}: {lines:#?}");
+        let is_first =
+            |at: usize| lines[..at].iter().all(|line| !line.starts_with("ld.") && !line.starts_with("st."));
+        assert!(waits.is_none_or(is_first), "{architecture}: {lines:#?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writes what kernels promise of their launches into PTX, as performance-tuning directives of their
 //! entry points: rustc has no attribute for them.
 
-use ferrogrid_ptx::{Edits, Module};
+use ferrogrid_ptx::{Body, Edits, Module, StatementKind};
 use ferrogrid_syntax::LaunchBounds;
 
 use super::Wanted;
@@ -10,10 +10,23 @@ use super::Wanted;
 /// text.
 pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
     for (name, bounds) in &wanted.bounds {
-        if let Some(body) = module.entry(name).and_then(|entry| entry.body.as_ref()) {
-            edits.insert_before(body.text, directives(*bounds));
+        let Some(body) = module.entry(name).and_then(|entry| entry.body.as_ref()) else { continue };
+        edits.insert_before(body.text, directives(*bounds));
+        if bounds.dependent_launch {
+            edits.insert_line_after(before_first_instruction(body), WAIT);
         }
     }
+}
+
+/// Waits for the grids before this one, and for their writes. Put in here, no compiler moves loads ahead of it: LLVM does not
+/// see it, and ptxas knows what it is.
+const WAIT: &str = "\tgriddepcontrol.wait;\n";
+
+/// The last of the declarations at the beginning of a body, or its brace.
+fn before_first_instruction<'t>(body: &Body<'t>) -> &'t str {
+    let declarations =
+        body.statements.iter().take_while(|it| matches!(it.kind, StatementKind::Declaration(_)));
+    declarations.last().map_or(&body.text[..1], |last| last.text)
 }
 
 fn directives(bounds: LaunchBounds) -> String {
@@ -57,6 +70,36 @@ mod tests {
         let text = declared(vec![("k_10", limited), ("k_1", fixed)]);
         assert!(text.contains("param_0\n)\n.reqntid 16, 16, 1\n.explicitcluster\n.reqnctapercluster 4, 2, 1\n.minnctapersm 2\n{"), "{text}");
         assert!(text.contains(".entry k_10()\n.maxntid 100, 1, 1\n.maxnreg 64\n{"), "{text}");
+    }
+
+    #[test]
+    fn a_dependent_launch_waits_before_its_first_instruction() {
+        let dependent =
+            LaunchBounds { dependent_launch: true, max_threads: Some(64), ..LaunchBounds::default() };
+        let text = "\
+.visible .entry a_1(
+\t.param .u64 a_1_param_0
+)
+{
+\t.local .align 8 .b8 \t__local_depot0[8];
+\t.reg .b64 \t%SP;
+\t.reg .b32 \t%r<2>;
+$L__func_begin0:
+\t.loc\t1 7 0
+\tld.param.b64 \t%rd1, [a_1_param_0];
+\tret;
+}
+";
+        let wanted = Wanted { bounds: vec![("k_10", dependent), ("a_1", dependent)], ..Wanted::default() };
+        let declared = after(&format!("{TEXT}{text}"), |module, edits| declare(module, &wanted, edits));
+        let waits =
+            "\t.reg .b32 \t%r<2>;\n\tgriddepcontrol.wait;\n$L__func_begin0:\n\t.loc\t1 7 0\n\tld.param";
+        assert!(declared.contains(waits), "{declared}");
+        assert!(
+            declared.contains(".entry k_10()\n.maxntid 64, 1, 1\n{\n\tgriddepcontrol.wait;\n\tret;"),
+            "{declared}"
+        );
+        assert_eq!(declared.matches("griddepcontrol").count(), 2);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
 use crate::kernel::Loaded;
+use crate::own_thread::OwnThread;
 use crate::stream_options::StreamOptions;
 
 /// A device of either backend; devices live as long as the process.
@@ -53,6 +54,14 @@ impl DeviceBackend {
             DeviceBackend::Cpu(device) => {
                 Ok(StreamBackend::Cpu(device.new_stream()?.with_role(cpu::Role::Legacy)))
             }
+        }
+    }
+
+    /// The default stream of the calling thread.
+    pub(crate) fn per_thread_stream(self) -> Result<StreamBackend> {
+        match self {
+            DeviceBackend::Cuda(device) => device.per_thread_stream().map(StreamBackend::Cuda),
+            DeviceBackend::Cpu(device) => device.per_thread_stream().map(StreamBackend::Cpu),
         }
     }
 
@@ -128,6 +137,9 @@ impl Hash for DeviceBackend {
     }
 }
 
+/// What tells a stream from the others of its device: what its handle is, and to whom it means that.
+pub(crate) type StreamIdentity = (usize, Option<OwnThread>);
+
 /// A stream of either backend.
 pub(crate) enum StreamBackend {
     Cuda(cuda::CudaStream),
@@ -137,6 +149,15 @@ pub(crate) enum StreamBackend {
 }
 
 impl StreamBackend {
+    /// Whether the calling thread may enqueue: not on the default stream of another.
+    pub(crate) fn is_usable_here(&self) -> bool {
+        match self {
+            StreamBackend::Cuda(stream) => stream.is_usable_here(),
+            StreamBackend::Cpu(stream) => stream.is_usable_here(),
+            StreamBackend::Recording(_) => true,
+        }
+    }
+
     /// Makes later work here start after all that `earlier` holds so far.
     pub(crate) fn run_after(&self, earlier: &StreamBackend) -> Result<()> {
         match (self, earlier) {
@@ -176,10 +197,10 @@ impl StreamBackend {
     }
 
     /// The same for handles of one stream of a device; `None` if there is but this handle.
-    pub(crate) fn identity(&self) -> Option<usize> {
+    pub(crate) fn identity(&self) -> Option<StreamIdentity> {
         match self {
-            StreamBackend::Cuda(stream) => Some(stream.as_raw().addr()),
-            StreamBackend::Cpu(stream) => Some(stream.identity()),
+            StreamBackend::Cuda(stream) => Some(stream.identity()),
+            StreamBackend::Cpu(stream) => Some((stream.identity(), None)),
             StreamBackend::Recording(_) => None,
         }
     }
@@ -269,6 +290,24 @@ impl EventBackend {
         match device {
             DeviceBackend::Cuda(device) => cuda::CudaEvent::new(device, options).map(EventBackend::Cuda),
             DeviceBackend::Cpu(_) => Ok(EventBackend::Cpu(cpu::CpuEvent::new(options))),
+        }
+    }
+
+    pub(crate) fn is_of(&self, device: DeviceBackend) -> bool {
+        match (self, device) {
+            (EventBackend::Cuda(event), DeviceBackend::Cuda(device)) => event.ordinal() == device.ordinal(),
+            // All are the host's.
+            (EventBackend::Cpu(_), DeviceBackend::Cpu(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Why launches cannot record it.
+    pub(crate) fn not_at_launches(&self) -> Option<&'static str> {
+        match self {
+            EventBackend::Cuda(event) => event.not_at_launches(),
+            EventBackend::Cpu(event) => event.has_timing().then_some(cuda::TIMED),
+            EventBackend::Recorded(_) => Some("it is of a recording"),
         }
     }
 

@@ -49,6 +49,18 @@ impl fmt::Display for Shape<'_> {
     }
 }
 
+/// What clusters a kernel is compiled for.
+pub(super) struct ClustersOf<'a>(pub(super) &'a Option<[u32; 3]>);
+
+impl fmt::Display for ClustersOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(cluster) => write!(f, "is compiled for clusters of {}", Shape(cluster)),
+            None => f.write_str("is not compiled for clusters: write `#[kernel(cluster)]`"),
+        }
+    }
+}
+
 /// Elements along each axis, without those of extent 1 above the last other one.
 pub(super) struct Extents<'a>(pub(super) &'a [usize; 3]);
 

@@ -1,5 +1,5 @@
-//! What launches of a foreign kernel ask for beyond a grid: residence at the same time, clusters, priority. It must
-//! not know how the driver is told.
+//! What launches of a foreign kernel ask for beyond a grid: residence at the same time, clusters, priority, an early
+//! beginning. It must not know how the driver is told.
 
 use super::error::ForeignError;
 use super::function::ForeignFunction;
@@ -40,7 +40,7 @@ impl ForeignFunction {
 
     /// The same kernel, whose blocks form clusters of `cluster` blocks along each axis in its launches
     /// (`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`; more than 8 blocks are opted in to). Grids must be made of
-    /// whole clusters.
+    /// whole clusters. [`Grid::with_cluster`](crate::Grid::with_cluster) says it for one launch.
     ///
     /// ```no_run
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -94,5 +94,30 @@ impl ForeignFunction {
     pub fn with_priority(self, priority: i32) -> Result<Self> {
         self.device().check_priority(priority)?;
         Ok(self.with_attributes(|attributes| attributes.priority = Some(priority)))
+    }
+
+    /// The same kernel, whose launches may begin before the launch before them on the stream has ended
+    /// (`CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`, programmatic dependent launch), where the device has compute capability 9.0 and
+    /// the code is for that. Nodes of graphs begin after those before them all the same. Kernels in Rust say
+    /// `#[kernel(dependent_launch)]`.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cuda(0)?;
+    /// let step = device.load_file("step.cubin")?.function("step")?;
+    /// // SAFETY: it calls cudaGridDependencySynchronize() first.
+    /// let step = unsafe { step.with_dependent_launch() };
+    /// println!("{} overlaps with what is before it", step.name());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Safety
+    /// Each thread of the kernel waits for the grids before it (`cudaGridDependencySynchronize()`, `griddepcontrol.wait`), also if it has
+    /// nothing to do, and before that uses no memory but its parameters, shared and local memory: neither what the launch is
+    /// given nor variables of the module.
+    #[must_use]
+    pub unsafe fn with_dependent_launch(self) -> Self {
+        self.with_attributes(|attributes| attributes.dependent_launch = true)
     }
 }

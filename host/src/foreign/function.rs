@@ -23,6 +23,7 @@ use crate::graph::Announcing;
 use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
 use crate::image::ModuleImage;
 use crate::kernel::{Kernel, KernelDescriptor};
+use crate::launch::check_attributes;
 use crate::launch_attributes::LaunchAttributes;
 use crate::loaded_kernel::LoadedKernel;
 use crate::profile::{self, Work};
@@ -99,6 +100,9 @@ impl ForeignFunction {
             block: None,
             max_threads: Some(attributes.max_threads_per_block),
             cluster: None,
+            // The driver knows better.
+            cluster_at_launch: true,
+            dependent_launch: false,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],
@@ -333,13 +337,16 @@ impl ForeignFunction {
         if inner.device() != device {
             return Err(self.elsewhere(stream));
         }
+        let grid = grid.or_cluster(self.attributes.cluster);
         let Some(shape) = grid.resolve(kernel, device.limits())? else {
             return list.accesses().try_for_each(|access| access.check_device(inner));
         };
-        let cluster = self.attributes.cluster;
-        check_clusters(self.name(), shape.grid, cluster)?;
-        let shared_bytes = self.dynamic_shared as usize;
-        let shape = LaunchShape { shared_bytes, cluster, site, ..shape };
+        let attributes = self.attributes.with(shape.attributes);
+        check_clusters(self.name(), shape.grid, attributes.cluster)?;
+        let shape = LaunchShape { shared_bytes: self.dynamic_shared as usize, attributes, site, ..shape };
+        if !attributes.are_none() {
+            check_attributes(device, kernel, self.prepared(), &shape)?;
+        }
         let _announcing = Announcing::on(inner);
         for access in list.accesses() {
             access.begin(inner)?;
@@ -350,12 +357,12 @@ impl ForeignFunction {
                 cuda.watched(*takes_record, list.addresses(), effects, |params| {
                     // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
                     // has been ordered, on this device.
-                    unsafe { cuda.launch_function(*loaded, kernel, &shape, self.attributes, params) }
+                    unsafe { cuda.launch_function(*loaded, kernel, &shape, params) }
                 })
             }),
             // SAFETY: the parameters are the kernel's; the memory is that of the graph.
             StreamBackend::Recording(recording) => unsafe {
-                recording.launch_foreign(self.prepared(), kernel, shape, self.attributes, list)
+                recording.launch_foreign(self.prepared(), kernel, shape, list)
             },
             StreamBackend::Cpu(_) => Err(self.elsewhere(stream)),
         }

@@ -77,12 +77,14 @@ impl DotOptions {
         if self.params || self.verbose {
             lines.extend(params(&node.operation));
         }
-        if let Some(KernelNode { attributes, .. }) = node.operation.kernel()
+        if let Some(KernelNode { shape, .. }) = node.operation.kernel()
             && (self.attributes || self.verbose)
         {
-            let [x, y, z] = attributes.cluster;
+            let (attributes, [x, y, z]) = (shape.attributes, shape.cluster);
             lines.push(format!("cooperative {}, cluster {x}x{y}x{z}", attributes.cooperative));
             lines.extend(attributes.priority.map(|priority| format!("priority {priority}")));
+            lines.extend(attributes.memory_sync_domain.map(|domain| format!("domain {domain:?}")));
+            lines.extend(attributes.access_policy_window.map(|window| format!("access policy of {window}")));
         }
         if self.handles || self.verbose {
             lines.push(format!("handle {:p}", Arc::as_ptr(&node.operation)));

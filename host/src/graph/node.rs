@@ -7,7 +7,6 @@ use crate::backend::{CopiedParams, Failure, Prepared};
 use crate::event::Event;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
-use crate::launch_attributes::LaunchAttributes;
 use crate::order::Use;
 use crate::pitched::{Place, Rows};
 
@@ -75,7 +74,6 @@ pub(crate) struct KernelNode {
     pub(crate) kernel: &'static Kernel,
     pub(crate) prepared: Prepared,
     pub(crate) shape: LaunchShape,
-    pub(crate) attributes: LaunchAttributes,
     pub(crate) params: Arc<CopiedParams>,
 }
 

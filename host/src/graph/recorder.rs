@@ -21,7 +21,6 @@ use crate::error::Result;
 use crate::foreign::ParameterList;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
-use crate::launch_attributes::LaunchAttributes;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::pitched::{Place, Rows};
@@ -526,11 +525,10 @@ impl RecordingStream {
         if let DeviceBackend::Cpu(device) = self.recorder.device {
             cpu::check_resources(kernel, &shape, device)?;
         }
+        let shape = node_shape(shape)?;
         // SAFETY: the caller vouches for the parameters.
         let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
-        let LaunchShape { cooperative, priority, .. } = shape;
-        let attributes = LaunchAttributes { cooperative, priority, ..LaunchAttributes::NONE };
-        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, attributes, params })).map(drop)
+        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
     }
 
     /// Records a launch of the foreign function `prepared`; `kernel` is its name and limits.
@@ -542,15 +540,15 @@ impl RecordingStream {
         prepared: Prepared,
         kernel: &'static Kernel,
         shape: LaunchShape,
-        attributes: LaunchAttributes,
         list: &ParameterList<'_>,
     ) -> Result<()> {
+        let shape = node_shape(shape)?;
         // The driver copies them byte for byte, and asks for no alignment.
         let shapes: Vec<(usize, usize)> =
             list.sizes().iter().map(|&size| (size, PARAMETER_ALIGNMENT)).collect();
         // SAFETY: the list has an address for each size.
         let params = Arc::new(unsafe { CopiedParams::copy(list.addresses(), &shapes) });
-        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, attributes, params })).map(drop)
+        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
     }
 
     /// Copies rows between buffers of the graph.
@@ -623,6 +621,15 @@ fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
 
 /// The error of an operation that no graph can hold.
 #[cold]
+/// What of a launch is part of its node: an event would have to outlive the graph, and nodes begin after those before them.
+fn node_shape(mut shape: LaunchShape) -> Result<LaunchShape> {
+    if shape.attributes.completion_event.is_some() {
+        return Err(not_recordable("a launch completion event", "events of graphs are nodes of their own"));
+    }
+    shape.attributes.dependent_launch = false;
+    Ok(shape)
+}
+
 pub(crate) fn not_recordable(operation: &'static str, reason: &'static str) -> crate::error::Error {
     GraphError::NotRecordable { operation, reason }.into()
 }

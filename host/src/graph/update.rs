@@ -102,7 +102,7 @@ impl<'b> ExecutableGraph<'b> {
     /// # Errors
     /// What `work` returns; [`GraphError::NotAKernel`], [`GraphError::NotOneLaunch`] or
     /// [`GraphError::OtherKernel`] if the launch is not that of this kernel; [`GraphError::UpdateRefused`] if it has
-    /// other attributes (cooperative, clusters, priority); [`GraphError::Unordered`] if it would then race with another
+    /// other attributes (cooperative, clusters, priority, domain, access policy); [`GraphError::Unordered`] if it would then race with another
     /// node; or what the driver says.
     pub fn update_kernel(
         &mut self,
@@ -111,7 +111,7 @@ impl<'b> ExecutableGraph<'b> {
     ) -> Result<()> {
         let index = node.of(self.id)?;
         let old = &self.replay.nodes[index];
-        let Some(KernelNode { kernel, attributes, .. }) = old.operation.kernel() else {
+        let Some(KernelNode { kernel, shape, .. }) = old.operation.kernel() else {
             return Err(GraphError::NotAKernel { node: index, found: old.operation.kind() }.into());
         };
         let mut recorded = self.record(work)?;
@@ -126,7 +126,7 @@ impl<'b> ExecutableGraph<'b> {
             let (kernel, found) = (kernel.name(), launch.kernel.name());
             return Err(GraphError::OtherKernel { node: index, kernel, found }.into());
         }
-        if launch.attributes != *attributes {
+        if launch.shape.attributes != shape.attributes {
             return Err(GraphError::UpdateRefused { reason: other_attributes(index).into() }.into());
         }
         check_order(&self.replay.nodes, index, &new)?;
@@ -262,7 +262,9 @@ fn descendants(nodes: &[Node], index: usize) -> Vec<bool> {
 
 /// The driver changes parameters of a launch, and not its attributes.
 fn other_attributes(number: usize) -> String {
-    format!("node {number} is launched with other attributes (cooperative, clusters, priority)")
+    format!(
+        "node {number} is launched with other attributes (cooperative, clusters, priority, domain, access policy)"
+    )
 }
 
 /// What keeps `new` from taking the place of `old`.
@@ -295,7 +297,9 @@ fn difference_of(number: usize, old: &Node, new: &Node) -> Option<String> {
             let (kernel, other) = (old.kernel.name(), new.kernel.name());
             Some(format!("node {number} launches kernel `{kernel}`, in the other `{other}`"))
         }
-        (Some(old), Some(new)) if old.attributes != new.attributes => Some(other_attributes(number)),
+        (Some(old), Some(new)) if old.shape.attributes != new.shape.attributes => {
+            Some(other_attributes(number))
+        }
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Mutex;
 
-use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, with};
+use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, real, with};
 use crate::{enter, enter_bound, launch, log};
 
 /// A graph or an instance: nodes by handle, in the order in which they were added.
@@ -166,7 +166,10 @@ graph_calls! {
         Ok(())
     }
     fn cuGraphKernelNodeSetAttribute(_node: usize, attribute: u32, value: *const [i32; 3]) {
-        log(&format!("node attribute {attribute} = {:?}", unsafe { *value }));
+        match attribute {
+            1 => log(&format!("node attribute 1 = {}", unsafe { crate::loading::policy(value as usize) })),
+            _ => log(&format!("node attribute {attribute} = {:?}", unsafe { *value })),
+        }
         Ok(())
     }
     fn cuGraphInstantiateWithFlags(instance: *mut usize, graph: usize, flags: u64) {
@@ -199,15 +202,15 @@ graph_calls! {
     }
     fn cuGraphUpload(instance: usize, stream: Pointer) {
         assert!(graphs(|graphs| graphs.contains_key(&instance)));
-        with(|state| state.launching.insert(stream as usize));
+        with(|state| state.launching.insert(real(stream) as usize));
         (0..8).for_each(|_| std::thread::yield_now());
-        with(|state| state.launching.remove(&(stream as usize)));
+        with(|state| state.launching.remove(&(real(stream) as usize)));
         Ok(())
     }
     fn cuGraphLaunch(instance: usize, stream: Pointer) {
         let nodes = graphs(|graphs| graphs[&instance].nodes.clone());
         let mut calls = false;
-        with(|state| state.launching.insert(stream as usize));
+        with(|state| state.launching.insert(real(stream) as usize));
         for node in nodes.into_iter().filter(|node| node.enabled) {
             for mut work in node.work {
                 with(|state| state.stamp(&mut work));
@@ -216,9 +219,9 @@ graph_calls! {
                 std::thread::yield_now();
             }
         }
-        with(|state| state.launching.remove(&(stream as usize)));
+        with(|state| state.launching.remove(&(real(stream) as usize)));
         if calls {
-            drain_later(stream as usize, || ());
+            drain_later(real(stream) as usize, || ());
         }
         Ok(())
     }

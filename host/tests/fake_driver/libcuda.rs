@@ -24,7 +24,7 @@ use std::ffi::{CStr, c_char};
 use std::io::Write;
 
 use work::{
-    Callback, Code, LEGACY, Pointer, SUCCESS, State, Step, Work, drain, drain_later, end, wait, with,
+    Callback, Code, Pointer, SUCCESS, State, Step, Work, drain, drain_later, end, is_default, real, wait, with,
 };
 
 const OUT_OF_MEMORY: Code = 2;
@@ -96,9 +96,13 @@ fn enter_own(name: &'static str) -> Result<(), Code> {
     if CONTEXT.get() == 0 && setting("context").is_some_and(|value| value == "needed") { Err(201) } else { Ok(()) }
 }
 
-/// The legacy default stream is that of the thread's context.
+/// Default streams are those of the thread's context.
 fn check_default(stream: Pointer) {
-    assert!(stream as usize != LEGACY || CONTEXT.get() != 0, "a default stream of no context");
+    assert!(!is_default(stream) || CONTEXT.get() != 0, "a default stream of no context");
+}
+
+fn is_live(stream: Pointer) -> bool {
+    is_default(stream) || with(|state| state.streams.contains_key(&(stream as usize)))
 }
 
 /// As `enter`, for calls that need the right context on the thread.
@@ -315,13 +319,13 @@ call! { bound:
         Ok(())
     }
     fn cuStreamGetPriority(stream: Pointer, priority: *mut i32) {
-        assert!(with(|state| state.streams.contains_key(&(stream as usize))));
+        assert!(is_live(stream));
         unsafe { *priority = -1 };
         Ok(())
     }
     fn cuStreamGetFlags(stream: Pointer, flags: *mut u32) {
-        assert!(with(|state| state.streams.contains_key(&(stream as usize))));
-        unsafe { *flags = 1 };
+        assert!(is_live(stream));
+        unsafe { *flags = u32::from(!is_default(stream)) };
         Ok(())
     }
     fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) {
@@ -329,7 +333,7 @@ call! { bound:
         Ok(())
     }
     fn cuStreamGetCtx(stream: Pointer, context: *mut usize) {
-        if !with(|state| state.streams.contains_key(&(stream as usize))) {
+        if !is_live(stream) {
             return Err(400);
         }
         unsafe { *context = number("foreign_context", CONTEXT.get() as u64) as usize };
@@ -338,7 +342,7 @@ call! { bound:
     fn cuStreamAddCallback(stream: Pointer, callback: Callback, data: Pointer, _flags: u32) {
         with(|state| state.push(stream, Work::Call { function: callback, data: data as usize }));
         // Whoever waits for a callback calls nothing that would let work run.
-        drain_later(stream as usize, || ());
+        drain_later(real(stream) as usize, || ());
         Ok(())
     }
     fn cuEventCreate(event: *mut usize, flags: u32) {
@@ -547,23 +551,25 @@ call! { own:
     }
     fn cuStreamSynchronize(stream: Pointer) {
         check_default(stream);
-        drain(stream as usize);
+        drain(real(stream) as usize);
         Ok(())
     }
     fn cuStreamQuery(stream: Pointer) {
         // Each query lets one operation run; callbacks are called by others.
+        check_default(stream);
+        let stream = real(stream) as usize;
         let busy = with(|state| {
-            let stream = stream as usize;
-            let next = state.streams[&stream].front();
+            let next = state.streams.get(&stream).and_then(VecDeque::front);
             let is_call = matches!(next, Some(Work::Call { .. }));
             is_call || !matches!(state.step(stream), Step::Empty)
         });
         if busy { Err(600) } else { Ok(()) }
     }
     fn cuStreamWaitEvent(stream: Pointer, event: Pointer, _flags: u32) {
+        check_default(stream);
         with(|state| {
             // As the real driver does at times: see benches/cuda/lost_waits.cu.
-            if state.launching.contains(&(stream as usize)) {
+            if state.launching.contains(&(real(stream) as usize)) {
                 return;
             }
             let version = state.events[&(event as usize)].0;
@@ -668,7 +674,7 @@ call! { bound:
     }
     fn cuMemAllocFromPoolAsync(pointer: *mut u64, bytes: usize, pool: usize, stream: Pointer) {
         check_pool(pool);
-        assert!(stream as usize == LEGACY || with(|state| state.streams.contains_key(&(stream as usize))));
+        assert!(is_live(stream));
         if pool >> 16 != 1 {
             log(&format!("allocated from pool {}", pool >> 16));
         }
@@ -677,7 +683,7 @@ call! { bound:
             with(|state| state.enter(unsafe { *pointer } as usize, pool));
             return Ok(());
         }
-        let (stream, owner) = (stream as usize, CONTEXT.get());
+        let (stream, owner) = (real(stream) as usize, CONTEXT.get());
         let found = with(|state| state.pool.take(stream, owner, bytes));
         match found {
             Some(found) => unsafe { *pointer = found as u64 },

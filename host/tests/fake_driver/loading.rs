@@ -49,6 +49,8 @@ pub(crate) fn device_attribute(attribute: u32) -> Option<u64> {
         81 => 233_472,
         97 => 232_448,
         106 => 32,
+        108 => 39_321_600,
+        109 => 134_213_632,
         111 => 1024,
         120 => u64::from(number("capability", 90) >= 90),
         _ => return None,
@@ -65,7 +67,7 @@ pub(crate) fn function_attribute(attribute: u32) -> i32 {
         1 => 1024,
         3 => 16,
         4 => 40,
-        5 => 75,
+        5 => number("compiled_for", 75) as i32,
         6 => 90,
         8 => 48 * 1024,
         9 => -1,
@@ -123,7 +125,19 @@ pub(crate) fn cubin() -> Vec<u8> {
 /// Logs a `CUlaunchAttribute`: its number, and the first three words of its value.
 fn log_attribute(of: &str, address: usize) {
     let [number, _, value @ ..] = unsafe { *(address as *const [i32; 5]) };
-    log(&format!("{of} attribute {number} = {value:?}"));
+    match number {
+        1 => log(&format!("{of} attribute 1 = {}", unsafe { policy(address + 8) })),
+        _ => log(&format!("{of} attribute {number} = {value:?}")),
+    }
+}
+
+/// A `CUaccessPolicyWindow`, whose start is 16 bytes into an allocation.
+pub(crate) unsafe fn policy(address: usize) -> String {
+    let (start, bytes) = unsafe { *(address as *const (usize, usize)) };
+    let (ratio, hit, miss) = unsafe { *((address + 16) as *const (f32, u32, u32)) };
+    let known = start == 0 || with(|state| state.allocations.contains_key(&(start - 16)));
+    assert!(known, "the window is that of the view");
+    format!("{bytes} bytes, {ratio}, {hit}, {miss}")
 }
 
 call! {
@@ -142,6 +156,7 @@ call! { bound:
         if attribute == 8 && value > 232_448 - 1024 {
             return Err(1);
         }
+        log(&format!("function attribute {attribute} = {value}"));
         SET.lock().unwrap().get_or_insert_default().insert(attribute, value);
         Ok(())
     }
@@ -176,12 +191,39 @@ call! { bound:
         Ok(())
     }
     fn cuModuleUnload(_module: usize) { Ok(()) }
+    fn cuStreamSetAttribute(stream: Pointer, attribute: u32, value: *const u32) {
+        assert!(is_live(stream));
+        match attribute {
+            1 => log(&format!("stream attribute 1 = {}", unsafe { policy(value as usize) })),
+            _ => log(&format!("stream attribute {attribute} = {}", unsafe { *value })),
+        }
+        Ok(())
+    }
+    fn cuCtxSetLimit(limit: u32, value: usize) {
+        log(&format!("limit {limit} = {value}"));
+        if value > 39_321_600 { Err(1) } else { Ok(()) }
+    }
+    fn cuCtxResetPersistingL2Cache() { Ok(()) }
     fn cuLaunchKernelEx(config: *const [u64; 7], function: usize, params: *mut Pointer, _extra: Pointer) {
         // As for `cuOccupancyMaxActiveClusters`.
         let [a, b, c, _shared, stream, attributes, count] = unsafe { *config };
         let shape: Vec<u32> = [a, b, c].into_iter().flat_map(|two| [two as u32, (two >> 32) as u32]).collect();
         for index in 0..count as u32 as usize {
-            log_attribute("launch", attributes as usize + index * 72);
+            let attribute = attributes as usize + index * 72;
+            match unsafe { *(attribute as *const u32) } {
+                12 => {
+                    let (event, flags) = unsafe { *((attribute + 8) as *const (usize, u32)) };
+                    log(&format!("launch attribute 12 = event, {flags}"));
+                    // All blocks begin at the same time, before they do anything.
+                    with(|state| {
+                        let record = state.events.get_mut(&event).expect("a live event");
+                        record.0 += 1;
+                        let version = record.0;
+                        state.push(stream as Pointer, Work::Record { event, version });
+                    });
+                }
+                _ => log_attribute("launch", attribute),
+            }
         }
         let work = launch(function, shape.try_into().unwrap(), params);
         with(|state| state.push(stream as Pointer, work));

@@ -6,6 +6,7 @@
 use std::alloc::{Layout, dealloc};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::feedback::{panic_as_kernels_do, panic_with, print_as_kernels_do};
@@ -17,6 +18,21 @@ pub(crate) type Pointer = *mut c_void;
 pub(crate) const SUCCESS: Code = 0;
 /// `CU_STREAM_LEGACY`.
 pub(crate) const LEGACY: usize = 1;
+/// `CU_STREAM_PER_THREAD`.
+const PER_THREAD: usize = 2;
+
+/// The stream that a handle means on the calling thread; default streams have other numbers than those that are made.
+pub(crate) fn real(stream: Pointer) -> Pointer {
+    static NEXT: AtomicUsize = AtomicUsize::new(0x100);
+    thread_local!(static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+    let own = || std::ptr::without_provenance_mut(OWN.with(|own| *own));
+    if stream as usize == PER_THREAD { own() } else { stream }
+}
+
+/// Whether a stream is a default one: it is there before anything is asked of it.
+pub(crate) fn is_default(stream: Pointer) -> bool {
+    matches!(stream as usize, 0 | LEGACY | PER_THREAD | 0x100..0x1000)
+}
 
 #[derive(Clone)]
 pub(crate) enum Work {
@@ -162,10 +178,10 @@ impl State {
     }
 
     pub(crate) fn push(&mut self, stream: *mut c_void, work: Work) {
-        let stream = stream as usize;
-        if stream == LEGACY {
-            self.streams.entry(LEGACY).or_default();
+        if is_default(stream) {
+            self.streams.entry(real(stream) as usize).or_default();
         }
+        let stream = real(stream) as usize;
         self.pool.note(stream, &work);
         self.streams.get_mut(&stream).expect("a live stream").push_back(work);
         begin_alive();

@@ -85,6 +85,8 @@ pub(crate) static SAXPY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: true,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -102,6 +104,27 @@ static SILENT_SAXPY: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
+    shared_bytes: 0,
+    uses_shared_memory: false,
+    params: SAXPY,
+    image: &SILENT_IMAGE,
+    constants: &[],
+    cpu: saxpy_cpu,
+    file: file!(),
+    line: line!(),
+});
+
+static DEPENDENT_SAXPY: Kernel = Kernel::new(KernelDescriptor {
+    name: "dependent_saxpy",
+    entry: "saxpy_51e7",
+    rank: 1,
+    block: None,
+    max_threads: None,
+    cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: true,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -153,6 +176,18 @@ pub(crate) fn silent_saxpy<'a>(
     launch_on_slices(&SILENT_SAXPY, stream, grid, a, x, y)
 }
 
+/// `y <- a*x + y`, whose launches may begin before those before them have ended.
+#[track_caller]
+pub(crate) fn dependent_saxpy<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    a: f32,
+    x: impl DeviceInput<'a, f32>,
+    y: impl DeviceOutput<'a, f32>,
+) -> Result<()> {
+    launch_on_slices(&DEPENDENT_SAXPY, stream, grid, a, x, y)
+}
+
 /// `y <- y*factor + x`.
 unsafe fn mix_cpu(block: &Block, params: *const *const c_void) {
     // SAFETY: these are the parameters of `SAXPY`, whose number has the size of this one.
@@ -177,6 +212,8 @@ static MIX_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -223,6 +260,8 @@ static FAIL_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: FAIL,
@@ -255,6 +294,8 @@ static SILENT_MIX: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -285,6 +326,8 @@ pub(crate) static MISSING_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: SAXPY,
@@ -325,6 +368,8 @@ static SLOW_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: OUTPUT,
@@ -366,6 +411,8 @@ static UNLUCKY_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: OUTPUT,
@@ -405,6 +452,8 @@ static COORDINATES_KERNEL: Kernel = Kernel::new(KernelDescriptor {
     block: None,
     max_threads: None,
     cluster: None,
+    cluster_at_launch: false,
+    dependent_launch: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: OUTPUT_2D,

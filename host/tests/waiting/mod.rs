@@ -114,6 +114,8 @@ const fn probe(cpu: unsafe fn(&Block<'_>, *const *const c_void)) -> Kernel {
         block: None,
         max_threads: None,
         cluster: None,
+        cluster_at_launch: false,
+        dependent_launch: false,
         shared_bytes: 0,
         uses_shared_memory: false,
         params: &[(8, 8), (8, 8), (8, 8)],

@@ -78,7 +78,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(kernel, i, parameter));
     let thread = thread(kernel);
     // All threads of a cluster leave together, so that no block's shared memory goes too early.
-    let leave = kernel.bounds.cluster.map(|_| quote!(::ferrogrid::device::leave_cluster();));
+    let leave = kernel.bounds.has_clusters().then(|| quote!(::ferrogrid::device::leave_cluster();));
     let regions =
         generic::renamed(shared::regions(kernel, &quote!(::ferrogrid::device), &quote!(current)), &rename);
     let parameters = generic::renamed(quote!(#(#parameters)*), &rename);

@@ -152,6 +152,8 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code
     let block = optional(kernel.bounds.block.map(|[x, y, z]| quote!([#x, #y, #z])));
     let max_threads = optional(kernel.bounds.max_threads.map(|threads| quote!(#threads)));
     let cluster = optional(kernel.bounds.cluster.map(|[x, y, z]| quote!([#x, #y, #z])));
+    let (cluster_at_launch, dependent_launch) =
+        (kernel.bounds.cluster_at_launch, kernel.bounds.dependent_launch);
     let constants = constants::of_kernel(module, kernel);
     let uses_shared_memory = kernel.parameters.iter().any(|parameter| parameter.kind.is_shared());
     let shared_bytes = shared::bytes(kernel, &quote!(::ferrogrid::__private::device));
@@ -183,6 +185,8 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code
                 block: #block,
                 max_threads: #max_threads,
                 cluster: #cluster,
+                cluster_at_launch: #cluster_at_launch,
+                dependent_launch: #dependent_launch,
                 shared_bytes: #shared_bytes,
                 uses_shared_memory: #uses_shared_memory,
                 params: #shapes,

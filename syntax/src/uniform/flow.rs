@@ -486,8 +486,8 @@ impl<'f> Walk<'f> {
             Level::Grid if !bounds.cooperative => format!(
                 "`{name}` waits for all blocks, which needs them all on the device at the same time: write `#[kernel(cooperative)]`"
             ),
-            Level::Cluster if bounds.cluster.is_none() => format!(
-                "`{name}` waits for all blocks of a cluster: say how many make one, `#[kernel(cluster = ...)]`"
+            Level::Cluster if !bounds.has_clusters() => format!(
+                "`{name}` waits for all blocks of a cluster: say how many make one, `#[kernel(cluster = ...)]`, or that the launch says it, `#[kernel(cluster)]`"
             ),
             _ => return,
         };

@@ -155,6 +155,7 @@ fn a_cluster_barrier_needs_the_whole_cluster() {
     ];
     for body in accepted {
         assert_eq!(errors_in_clusters("(cluster = 2)", body), "", "{body}");
+        assert_eq!(errors_in_clusters("(cluster)", body), "", "{body}");
     }
     let refused = [
         "if t.cluster_rank() == 0 { t.sync_cluster(); }",
@@ -164,8 +165,10 @@ fn a_cluster_barrier_needs_the_whole_cluster() {
         "if t.thread_rank() == 0 { t.sync_cluster(); }",
     ];
     for body in refused {
-        let errors = errors_in_clusters("(cluster = 2)", body);
-        assert!(errors.contains("all threads of a cluster must reach `"), "{body}: {errors}");
+        for attribute in ["(cluster = 2)", "(cluster)"] {
+            let errors = errors_in_clusters(attribute, body);
+            assert!(errors.contains("all threads of a cluster must reach `"), "{body}: {errors}");
+        }
     }
 }
 

@@ -20,6 +20,9 @@ pub(crate) const CASES: &[Case] = &[
     ("a_stream_of_another_library_takes_part", a_stream_of_another_library_takes_part),
     ("a_stream_may_end_before_buffers_used_on_it", a_stream_may_end_before_buffers_used_on_it),
     ("each_thread_has_a_default_stream", each_thread_has_a_default_stream),
+    ("only_its_thread_enqueues_on_a_default_stream", only_its_thread_enqueues_on_a_default_stream),
+    ("other_threads_wait_for_a_default_stream", other_threads_wait_for_a_default_stream),
+    ("buffers_outlive_the_thread_whose_stream_they_were_used_on", buffers_outlive_the_thread),
 ];
 
 /// What host functions have noted, in order.
@@ -185,14 +188,119 @@ fn a_stream_may_end_before_buffers_used_on_it(device: &Device) -> Outcome {
     Ok(())
 }
 
+/// What `work` gives on another thread.
+fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().expect("the thread does not panic"))
+}
+
+fn only_its_thread_enqueues_on_a_default_stream(device: &Device) -> Outcome {
+    let (here, other) = (device.per_thread_stream()?, device.new_stream()?);
+    let (ones, mut written) = (other.fill(1_u32, 100)?, here.fill(2_u32, 100)?);
+    let event = other.record()?;
+    let (graph, ()) = other.capture(|capture| {
+        let mut written = capture.write(&mut written)?;
+        capture.fill_into(3, &mut written)
+    })?;
+    let mut graph = graph.instantiate()?;
+    let refusals = elsewhere(|| {
+        assert_ne!(here, device.per_thread_stream()?);
+        let mut graph_here = || graph.launch(&here);
+        Ok::<_, Error>([
+            here.fill(3_u32, 100).map(drop),
+            here.uninit::<u32>(100).map(drop),
+            here.duplicate(&ones).map(drop),
+            here.upload(&[1, 2, 3]).map(drop),
+            here.download(&ones).map(drop),
+            here.launch_host_func(|| ()),
+            here.wait(&event),
+            here.wait_stream(&other),
+            graph_here(),
+        ])
+    })?;
+    for (index, refusal) in refusals.into_iter().enumerate() {
+        assert!(matches!(&refusal, Err(Error::StreamOfOtherThread { .. })), "{index}: {refusal:?}");
+    }
+    graph.launch(&here)?;
+    drop(graph);
+    assert_eq!(here.download(&ones)?, [1; 100]);
+    assert_eq!(other.download(&written)?, [3; 100]);
+    Ok(())
+}
+
+fn other_threads_wait_for_a_default_stream(device: &Device) -> Outcome {
+    let here = device.per_thread_stream()?;
+    for round in 0..20_u32 {
+        let gate = Gate::close(&here)?;
+        let filled = here.fill(round, 10_000)?;
+        let notes = Notes::default();
+        notes.note(&here, "filled")?;
+        let complete = elsewhere(|| here.is_complete())?;
+        assert!(!complete, "its gate is closed");
+        gate.open_soon();
+        elsewhere(|| {
+            let own = device.new_stream()?;
+            match round % 3 {
+                0 => here.synchronize()?,
+                1 => here.record()?.synchronize()?,
+                _ => {
+                    own.wait_stream(&here)?;
+                    own.synchronize()?;
+                }
+            }
+            Ok::<_, Error>(())
+        })?;
+        assert_eq!(notes.take(), ["filled"], "round {round}");
+        assert!(elsewhere(|| here.is_complete())?);
+        let found = elsewhere(|| device.per_thread_stream()?.download(&filled))?;
+        assert_eq!(found, vec![round; 10_000]);
+    }
+    Ok(())
+}
+
+/// The streams of the threads are held, so that their work is put off until they have ended.
+fn buffers_outlive_the_thread(device: &Device) -> Outcome {
+    let other = device.new_stream()?;
+    for round in 0..10_u32 {
+        let (stream, gate, mut kept) = elsewhere(|| {
+            let stream = device.per_thread_stream().map_err(|error| error.to_string())?;
+            let gate = Gate::close(&stream).map_err(|error| error.to_string())?;
+            let work = || {
+                let (kept, dropped) = (stream.fill(round, 5000)?, stream.fill(round + 1, 5000)?);
+                let mut copy = stream.duplicate(&kept)?;
+                stream.copy(dropped.slice(..10)?, copy.slice_mut(..10)?)?;
+                drop(kept);
+                Ok::<_, Error>(copy)
+            };
+            let kept = work().map_err(|error| error.to_string())?;
+            Ok::<_, String>((stream, gate, kept))
+        })?;
+        assert!(
+            matches!(stream.fill(0_u8, 1), Err(Error::StreamOfOtherThread { .. })),
+            "its thread has ended"
+        );
+        if round % 2 == 0 {
+            other.fill_into(7, kept.slice_mut(..5)?)?;
+        }
+        let copy = other.duplicate(&kept)?;
+        gate.open_soon();
+        stream.synchronize()?;
+        drop((kept, stream));
+        let found = other.download(&copy)?;
+        let first = if round % 2 == 0 { 7 } else { round + 1 };
+        assert_eq!((found[0], found[9], found[10], found[4999]), (first, round + 1, round, round));
+    }
+    Ok(())
+}
+
 fn each_thread_has_a_default_stream(device: &Device) -> Outcome {
     let here = device.per_thread_stream()?;
-    assert!(Arc::ptr_eq(&here, &device.per_thread_stream()?));
+    assert_eq!(here, device.per_thread_stream()?);
+    assert_eq!((here.priority()?, here.is_nonblocking()?), (device.new_stream()?.priority()?, false));
     let buffer = here.fill(9_u8, 3)?;
     let there = std::thread::scope(|scope| {
         let work = scope.spawn(|| {
             let there = device.per_thread_stream()?;
-            assert!(!Arc::ptr_eq(&here, &there), "another thread has another stream");
+            assert_ne!(here, there, "another thread has another stream");
             there.download(&buffer)
         });
         work.join().expect("the thread does not panic")

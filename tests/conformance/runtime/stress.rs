@@ -58,13 +58,14 @@ enum Operation {
     Check,
     Exchange,
     OwnStream,
+    ThreadsStream,
     Replay,
     Launch,
     FailAlone,
 }
 
 /// The operations, each as often as it is to come up.
-const DICE: [Operation; 21] = {
+const DICE: [Operation; 24] = {
     use Operation::*;
     [
         Replace,
@@ -82,6 +83,9 @@ const DICE: [Operation; 21] = {
         DropDownload,
         Exchange,
         OwnStream,
+        ThreadsStream,
+        ThreadsStream,
+        ThreadsStream,
         Replay,
         Launch,
         Launch,
@@ -170,6 +174,7 @@ impl<'a> Worker<'a> {
             Operation::Check => self.check(stream, chosen)?,
             Operation::Exchange => self.exchange(chosen),
             Operation::OwnStream => self.on_a_stream_of_its_own(chosen)?,
+            Operation::ThreadsStream => self.on_the_threads_stream(chosen)?,
             Operation::Replay => self.replay(stream, chosen)?,
             Operation::Launch => self.launch(stream, chosen)?,
             Operation::FailAlone => self.fail_alone()?,
@@ -323,6 +328,24 @@ impl<'a> Worker<'a> {
         if self.random.bool() { self.launch(&stream, chosen) } else { self.replace(&stream, chosen) }
     }
 
+    /// On the default stream of the thread, whose buffers go to other threads as all do. Failures are left to streams that
+    /// all know.
+    fn on_the_threads_stream(&mut self, chosen: usize) -> std::result::Result<(), Failure> {
+        let stream = self.common.device.per_thread_stream()?;
+        match self.random.u32(..8) {
+            0 => self.replace(&stream, chosen)?,
+            1 => self.upload(&stream, chosen)?,
+            2 => self.fill_part(&stream, chosen)?,
+            3 => self.copy_from_shared(&stream, chosen)?,
+            4 => self.copy(&stream, chosen)?,
+            5 => self.replay(&stream, chosen)?,
+            6 if self.common.failing.is_none() => self.launch(&stream, chosen)?,
+            6 => self.start_download(&stream, chosen)?,
+            _ => self.any_stream().wait_stream(&stream)?,
+        }
+        Ok(())
+    }
+
     /// A graph that is dropped while it runs.
     fn replay(&mut self, stream: &Stream, chosen: usize) -> Result<()> {
         let (other, value) = (self.any_stream(), self.random.u32(..));
@@ -382,7 +405,8 @@ impl Operation {
     fn writes(self) -> bool {
         use Operation::*;
         match self {
-            Replace | Upload | FillPart | CopyFromShared | Copy | OwnStream | Replay | Launch => true,
+            Replace | Upload | FillPart | CopyFromShared | Copy | OwnStream | ThreadsStream | Replay
+            | Launch => true,
             StartDownload | FinishDownload | DropDownload | Order | Check | Exchange | FailAlone => false,
         }
     }

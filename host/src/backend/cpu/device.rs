@@ -21,6 +21,7 @@ use crate::device::MemoryInfo;
 use crate::error::{Error, Result};
 use crate::grid::Limits;
 use crate::output::{self, Output};
+use crate::own_thread::{OwnThread, ending_thread};
 
 /// The environment variable that sets the number of threads that run blocks.
 const VARIABLE: &str = "FERROGRID_CPU_THREADS";
@@ -153,6 +154,12 @@ impl CpuDevice {
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(stream.queue()));
         Ok(stream)
+    }
+
+    /// The default stream of the calling thread.
+    pub(crate) fn per_thread_stream(&'static self) -> Result<CpuStream> {
+        let thread = OwnThread::current().ok_or_else(|| ending_thread(self.to_string()))?;
+        Ok(self.new_stream()?.of_thread(thread))
     }
 
     /// Waits for all streams, those that are gone among them; tells a failure that it has not told before. Those of

@@ -31,6 +31,10 @@ struct Reached {
 }
 
 impl CpuEvent {
+    pub(crate) fn has_timing(&self) -> bool {
+        self.timing
+    }
+
     pub(crate) fn new(options: EventOptions) -> Self {
         CpuEvent { mark: Mutex::new(None), timing: options.has_timing() }
     }

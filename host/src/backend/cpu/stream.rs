@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
+use crate::own_thread::OwnThread;
 use crate::pitched::Rows;
 use crate::stream_value::ValueCondition;
 use crate::writers::Flow;
@@ -31,6 +32,8 @@ pub(crate) struct CpuStream {
     device: &'static CpuDevice,
     queue: Arc<Queue>,
     role: Role,
+    /// The thread that alone enqueues, if it is its default stream.
+    thread: Option<OwnThread>,
 }
 
 /// The queue of a stream, as seen from outside its worker thread.
@@ -106,7 +109,24 @@ impl CpuStream {
         let (done, failure) = (Arc::default(), Arc::default());
         let queue = Queue { device, entry: Mutex::new(None), done, failure, _use: DeviceUse::begin(device) };
         let queue = Arc::new(queue);
-        CpuStream { device, queue, role: Role::Independent }
+        CpuStream { device, queue, role: Role::Independent, thread: None }
+    }
+
+    /// The same stream, of which nothing has been asked yet, as the default stream of `thread`.
+    pub(super) fn of_thread(self, thread: OwnThread) -> Self {
+        CpuStream { thread: Some(thread), ..self.with_role(Role::Ordered) }
+    }
+
+    /// Whether the calling thread may enqueue.
+    pub(crate) fn is_usable_here(&self) -> bool {
+        self.thread.is_none_or(OwnThread::is_current)
+    }
+
+    fn check_thread(&self) -> Result<()> {
+        if self.is_usable_here() {
+            return Ok(());
+        }
+        Err(Error::StreamOfOtherThread { device: self.device.to_string().into() })
     }
 
     /// The same stream, of which nothing has been asked yet, with a role.
@@ -176,15 +196,18 @@ impl CpuStream {
     }
 
     pub(crate) fn wait(&self, event: &CpuEvent) -> Result<()> {
+        self.check_thread()?;
         event.mark().map_or(Ok(()), |mark| self.push(Operation::Join(mark)))
     }
 
     pub(crate) fn run_after(&self, earlier: &CpuStream) -> Result<()> {
+        self.check_thread()?;
         self.queue.run_after(&earlier.queue)
     }
 
     /// As `run_after`; what has failed there has failed here, too.
     pub(crate) fn join(&self, earlier: &CpuStream) -> Result<()> {
+        self.check_thread()?;
         self.queue.enqueue_after(&earlier.queue, Operation::Join)
     }
 
@@ -193,6 +216,7 @@ impl CpuStream {
     }
 
     pub(crate) fn allocate(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
+        self.check_thread()?;
         if !self.device.reserve(bytes) {
             return Err(memory::out_of_memory(self.device, bytes));
         }
@@ -221,6 +245,7 @@ impl CpuStream {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
+        self.check_thread()?;
         self.drain()?;
         // SAFETY: the caller vouches for both; all work that `target` is ordered after has run, and the
         // caller holds the only borrow of it.
@@ -231,6 +256,7 @@ impl CpuStream {
     /// # Safety
     /// As for `StreamInner::copy_to_host`.
     pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+        self.check_thread()?;
         self.synchronize()?;
         // SAFETY: the caller vouches for both; all writes that `source` is ordered after have run, and
         // the caller's borrow keeps others from being enqueued.
@@ -301,6 +327,7 @@ impl CpuStream {
     }
 
     fn push(&self, operation: Operation) -> Result<()> {
+        self.check_thread()?;
         legacy::order(&self.queue, self.role)?;
         self.queue.push(operation)
     }

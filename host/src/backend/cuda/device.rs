@@ -261,6 +261,11 @@ impl CudaDevice {
         Ok(self.enlist(CudaStream::legacy(self, self.context()?)))
     }
 
+    /// The default stream of the calling thread.
+    pub(crate) fn per_thread_stream(&'static self) -> Result<CudaStream> {
+        Ok(self.enlist(CudaStream::per_thread(self, self.context()?)?))
+    }
+
     /// The stream of somebody else with the handle `raw`.
     ///
     /// # Safety
@@ -274,7 +279,7 @@ impl CudaDevice {
         if context != self.context()? {
             return Err(self.foreign_context());
         }
-        Ok(self.enlist(CudaStream::foreign(self, context, raw.cast())))
+        Ok(self.enlist(CudaStream::foreign(self, context, raw.cast())?))
     }
 
     /// The priorities of streams, least and greatest.

@@ -233,6 +233,9 @@ driver_calls! {
     ipc_close_memory = cuIpcCloseMemHandle(pointer: CUdeviceptr) since (12, 0);
     ipc_event_handle = cuIpcGetEventHandle(handle: *mut IpcHandle, event: CUevent) since (12, 0);
     ipc_open_event = cuIpcOpenEventHandle(event: *mut CUevent, handle: IpcHandle) since (12, 0);
+    stream_set_attribute = cuStreamSetAttribute(stream: CUstream, attribute: c_uint, value: *const CUlaunchAttributeValue) since (12, 0);
+    set_limit = cuCtxSetLimit(limit: c_uint, value: usize) since (12, 0);
+    reset_persisting = cuCtxResetPersistingL2Cache() since (12, 0);
     copy_peer = cuMemcpyPeerAsync(target: CUdeviceptr, target_context: CUcontext, source: CUdeviceptr, source_context: CUcontext, bytes: usize, stream: CUstream) since (12, 0);
   }
 }
@@ -319,6 +322,12 @@ unsafe fn symbol<F: Copy + 'static>(
 }
 
 impl Driver {
+    /// That the driver is new enough for `symbol`, which is no function.
+    pub(super) fn require(&self, symbol: &'static str, needed: (u32, u32)) -> Result<()> {
+        let found = self.found;
+        if found >= needed { Ok(()) } else { Err(Error::MissingSymbol { symbol, found, needed }) }
+    }
+
     /// `Ok` for success, else the error with the driver's words. `object` says what the call was for.
     #[inline]
     pub(super) fn check(&self, code: Code, operation: &'static str, object: &str) -> Result<()> {

@@ -24,6 +24,9 @@ const BLOCKING_SYNC: u32 = 1;
 /// `CU_EVENT_INTERPROCESS`: other processes may open it; it must be untimed.
 const INTERPROCESS: u32 = 4;
 
+/// Why launches cannot record an event.
+pub(crate) const TIMED: &str = "it has timing; make it with `EventOptions::without_timing`";
+
 /// An event of a CUDA device.
 pub(crate) struct CudaEvent {
     device: &'static CudaDevice,
@@ -75,6 +78,20 @@ impl CudaEvent {
     pub(crate) unsafe fn foreign(device: &'static CudaDevice, raw: *mut c_void) -> Self {
         let (raw, recorded) = (Handle(raw.cast()), AtomicBool::new(true));
         CudaEvent { device, raw, timing: true, interprocess: true, recorded, owned: false }
+    }
+
+    pub(crate) fn ordinal(&self) -> usize {
+        self.device.ordinal()
+    }
+
+    /// Why launches cannot record it; of the events of others the driver knows.
+    pub(crate) fn not_at_launches(&self) -> Option<&'static str> {
+        match self {
+            CudaEvent { owned: false, .. } => None,
+            CudaEvent { timing: true, .. } => Some(TIMED),
+            CudaEvent { interprocess: true, .. } => Some("it is shared with other processes"),
+            _ => None,
+        }
     }
 
     pub(crate) fn is_interprocess(&self) -> bool {

@@ -57,7 +57,8 @@ impl CudaStream {
 
     /// `count` words of 1, 2 or 4 bytes.
     unsafe fn fill_words(&self, target: *mut u8, word: &[u8], count: usize) -> Result<()> {
-        let (driver, start, stream) = (self.driver(), address(target), self.raw());
+        let entered = self.enter()?;
+        let (driver, start, stream) = (self.driver(), address(target), entered.raw);
         // SAFETY: the caller vouches for the room, its alignment, and the order.
         let (code, operation): (Code, _) = unsafe {
             match *word {

@@ -4,11 +4,9 @@
 use std::ffi::{c_int, c_uint};
 use std::ptr::null_mut;
 
-use cudarc::driver::sys::{
-    CUfunction, CUfunction_attribute as Attribute, CUlaunchAttribute, CUlaunchAttributeID,
-    CUlaunchAttributeValue, CUlaunchConfig,
-};
+use cudarc::driver::sys::{CUfunction, CUfunction_attribute as FunctionAttribute, CUlaunchConfig};
 
+use super::attributes::Attribute;
 use super::device::CudaDevice;
 use super::driver::Code;
 use super::module;
@@ -18,6 +16,9 @@ use crate::kernel_attributes::{CacheConfig, KernelAttributes};
 
 /// `CU_SHAREDMEM_CARVEOUT_DEFAULT`.
 const DEFAULT_CARVEOUT: c_int = -1;
+
+/// The most blocks of a cluster that every device with clusters takes.
+const PORTABLE_CLUSTER: u32 = 8;
 
 impl CudaDevice {
     /// The function of `kernel`, loaded if it was not; the context is bound.
@@ -41,22 +42,25 @@ impl CudaDevice {
         let one = |attribute| raw(attribute).map(c_int::unsigned_abs);
         let version = |attribute| one(attribute).map(|number| Some((number / 10, number % 10)));
         Ok(KernelAttributes {
-            num_regs: one(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-            shared_size_bytes: one(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
-            local_size_bytes: one(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            const_size_bytes: one(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
-            max_threads_per_block: one(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?.min(max_threads),
-            max_dynamic_shared_size_bytes: one(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?,
+            num_regs: one(FunctionAttribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            shared_size_bytes: one(FunctionAttribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            local_size_bytes: one(FunctionAttribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            const_size_bytes: one(FunctionAttribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
+            max_threads_per_block: one(FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?
+                .min(max_threads),
+            max_dynamic_shared_size_bytes: one(
+                FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            )?,
             preferred_shared_memory_carveout: u32::try_from(raw(
-                Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                FunctionAttribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
             )?)
             .ok(),
-            ptx_version: version(Attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION)?,
-            binary_version: version(Attribute::CU_FUNC_ATTRIBUTE_BINARY_VERSION)?,
+            ptx_version: version(FunctionAttribute::CU_FUNC_ATTRIBUTE_PTX_VERSION)?,
+            binary_version: version(FunctionAttribute::CU_FUNC_ATTRIBUTE_BINARY_VERSION)?,
         })
     }
 
-    fn function_attribute(&self, function: CUfunction, attribute: Attribute) -> Result<c_int> {
+    fn function_attribute(&self, function: CUfunction, attribute: FunctionAttribute) -> Result<c_int> {
         self.bind()?;
         let mut value = 0;
         // SAFETY: `value` is valid for the call, and the function is loaded.
@@ -67,20 +71,59 @@ impl CudaDevice {
 
     /// The architecture of the PTX that `function` was compiled from: 90 for `sm_90`.
     pub(super) fn compiled_for(&self, function: CUfunction) -> Result<u32> {
-        let version = self.function_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION)?;
+        let version = self.function_attribute(function, FunctionAttribute::CU_FUNC_ATTRIBUTE_PTX_VERSION)?;
         Ok(version.unsigned_abs())
+    }
+
+    /// Checks that the device has clusters and the loaded code is for an architecture with them; lets a cluster be
+    /// larger than what is portable, if it is.
+    pub(crate) fn allow_clusters(
+        &self,
+        function: CUfunction,
+        kernel: &Kernel,
+        cluster: [u32; 3],
+    ) -> Result<()> {
+        if self.capability() < (9, 0) {
+            return Err(Error::NoClusters {
+                kernel: kernel.name(),
+                cluster,
+                device: self.to_string().into(),
+                capability: self.capability(),
+            });
+        }
+        // Of foreign code it is not known whether it minds.
+        let is_ours = kernel.descriptor().image.id().is_some();
+        let architecture = if is_ours { self.compiled_for(function)? } else { 90 };
+        if architecture < 90 {
+            let device = self.to_string().into();
+            return Err(Error::NoClusterCode { kernel: kernel.name(), device, architecture });
+        }
+        if cluster.iter().product::<u32>() > PORTABLE_CLUSTER {
+            self.allow_large_clusters(function)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the code of `function`, as it was loaded, can wait for the launch before it.
+    pub(super) fn can_wait_for_launches(&self, function: CUfunction) -> Result<bool> {
+        Ok(self.capability() >= (9, 0) && self.compiled_for(function)? >= 90)
     }
 
     /// Lets launches of `function` have clusters of more blocks than every device takes.
     pub(super) fn allow_large_clusters(&self, function: CUfunction) -> Result<()> {
         self.set_function_attribute(
             function,
-            Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+            FunctionAttribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
             1,
         )
     }
 
-    fn set_function_attribute(&self, function: CUfunction, attribute: Attribute, value: c_int) -> Result<()> {
+    fn set_function_attribute(
+        &self,
+        function: CUfunction,
+        attribute: FunctionAttribute,
+        value: c_int,
+    ) -> Result<()> {
         self.bind()?;
         // SAFETY: the function is loaded; attributes bound what launches may ask for, no more.
         let code = unsafe { self.driver().function_set_attribute(function, attribute as c_uint, value) };
@@ -101,20 +144,20 @@ impl CudaDevice {
     }
 
     pub(crate) fn set_carveout(&self, function: CUfunction, percent: Option<u32>) -> Result<()> {
-        let attribute = Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
         let percent =
             percent.map_or(DEFAULT_CARVEOUT, |percent| c_int::try_from(percent).unwrap_or(c_int::MAX));
         self.set_function_attribute(function, attribute, percent)
     }
 
     pub(crate) fn set_max_dynamic_shared(&self, function: CUfunction, bytes: u32) -> Result<()> {
-        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         self.set_function_attribute(function, attribute, c_int::try_from(bytes).unwrap_or(c_int::MAX))
     }
 
     /// Raises what launches may have of dynamic shared memory to `bytes`, if it is less.
     pub(super) fn allow_dynamic_shared(&self, function: CUfunction, bytes: u32) -> Result<()> {
-        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         if self.function_attribute(function, attribute)?.unsigned_abs() >= bytes {
             return Ok(());
         }
@@ -175,7 +218,7 @@ impl CudaDevice {
     ) -> Result<u32> {
         self.check_clusters("cuOccupancyMaxActiveClusters")?;
         self.allow_dynamic_shared(function, shared)?;
-        let mut attribute = cluster_attribute(cluster);
+        let mut attribute = Attribute::cluster(cluster);
         let config = config(cluster, block, shared, std::slice::from_mut(&mut attribute));
         let mut clusters = 0;
         // SAFETY: `clusters` and `config`, with its one attribute, are valid for the call.
@@ -217,20 +260,12 @@ impl CudaDevice {
     }
 }
 
-pub(super) fn cluster_attribute([x, y, z]: [u32; 3]) -> CUlaunchAttribute {
-    let mut value = CUlaunchAttributeValue { pad: [0; 64] };
-    value.clusterDim.x = x;
-    value.clusterDim.y = y;
-    value.clusterDim.z = z;
-    CUlaunchAttribute { id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, pad: [0; 4], value }
-}
-
 /// A launch, on no stream in particular.
 pub(super) fn config(
     grid: [u32; 3],
     block: [u32; 3],
     shared: u32,
-    attributes: &mut [CUlaunchAttribute],
+    attributes: &mut [Attribute],
 ) -> CUlaunchConfig {
     CUlaunchConfig {
         gridDimX: grid[0],
@@ -241,7 +276,7 @@ pub(super) fn config(
         blockDimZ: block[2],
         sharedMemBytes: shared,
         hStream: null_mut(),
-        attrs: attributes.as_mut_ptr(),
+        attrs: attributes.as_mut_ptr().cast(),
         numAttrs: attributes.len() as c_uint,
     }
 }

@@ -130,10 +130,10 @@ impl CudaGraph {
         Arc::get_mut(&mut self.record).into_iter().for_each(Lent::clear);
         let launching = stream.begin_launch(self.may_panic)?;
         launching.iter().for_each(|launching| launching.add(&self.record));
-        let without_waits = stream.without_waits();
+        let (without_waits, entered) = (stream.without_waits(), stream.enter()?);
         // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
-        let code = unsafe { self.device.driver().graph_launch(self.instance.0, stream.raw()) };
-        drop(without_waits);
+        let code = unsafe { self.device.driver().graph_launch(self.instance.0, entered.raw) };
+        drop((entered, without_waits));
         self.device.check(code, "cuGraphLaunch", "")?;
         visit(nodes, |operation| {
             if let Operation::Record(event) = operation {
@@ -147,9 +147,9 @@ impl CudaGraph {
 
     pub(crate) fn upload(&mut self, stream: &CudaStream) -> Result<()> {
         stream.bind()?;
-        let _without_waits = stream.without_waits();
+        let (_without_waits, entered) = (stream.without_waits(), stream.enter()?);
         // SAFETY: both handles are live, and of the bound context.
-        let code = unsafe { self.device.driver().graph_upload(self.instance.0, stream.raw()) };
+        let code = unsafe { self.device.driver().graph_upload(self.instance.0, entered.raw) };
         self.device.check(code, "cuGraphUpload", "")
     }
 
@@ -368,10 +368,10 @@ impl Target<'_> {
                 Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, params) })
             })
         })?;
-        for attribute in AttributeList::new(kernel.attributes).as_mut_slice() {
+        for attribute in AttributeList::new(kernel.shape.attributes).as_mut_slice() {
             // SAFETY: the node is live, and the value is that of this attribute; attributes of launches and of kernel
             // nodes have the same numbers and values.
-            let code = unsafe { driver.graph_set_attribute(added, attribute.id as c_uint, &attribute.value) };
+            let code = unsafe { driver.graph_set_attribute(added, attribute.id(), attribute.value()) };
             self.device.check(code, "cuGraphKernelNodeSetAttribute", &name(kernel.kernel))?;
         }
         Ok(added)

@@ -25,11 +25,12 @@ impl CudaStream {
         contents: Contents,
     ) -> Result<*mut u8> {
         self.bind()?;
+        let stream = self.enter()?;
         let mut start = 0;
         let (code, operation) = if self.device().has_pools() {
             let pool = self.device().pool_or(pool)?.as_raw();
             // SAFETY: `start` is valid for the call, and stream and pool are live.
-            let code = unsafe { self.driver().allocate_from_pool(&mut start, bytes, pool, self.raw()) };
+            let code = unsafe { self.driver().allocate_from_pool(&mut start, bytes, pool, stream.raw) };
             (code, "cuMemAllocFromPoolAsync")
         } else {
             // SAFETY: `start` is valid for the call, and the context is bound.
@@ -119,9 +120,10 @@ impl CudaStream {
     /// `start` is `bytes` (not 0) of live managed memory.
     pub(crate) unsafe fn prefetch(&self, start: *const u8, bytes: usize, to_host: bool) -> Result<()> {
         self.bind()?;
+        let stream = self.enter()?;
         let device = self.device().location(to_host);
         // SAFETY: the caller vouches for the memory; the stream is live.
-        let code = unsafe { self.driver().prefetch(address(start), bytes, device, self.raw()) };
+        let code = unsafe { self.driver().prefetch(address(start), bytes, device, stream.raw) };
         self.device().check(code, "cuMemPrefetchAsync", &format!("{bytes} bytes"))
     }
 
@@ -150,8 +152,9 @@ impl CudaStream {
         bytes: usize,
     ) -> Result<()> {
         self.bind()?;
+        let stream = self.enter()?;
         // SAFETY: the caller vouches for both.
-        let code = unsafe { self.driver().copy_to_device(address(target), source.cast(), bytes, self.raw()) };
+        let code = unsafe { self.driver().copy_to_device(address(target), source.cast(), bytes, stream.raw) };
         self.device().check(code, "cuMemcpyHtoDAsync", &format!("{bytes} bytes"))
     }
 
@@ -164,8 +167,9 @@ impl CudaStream {
         bytes: usize,
     ) -> Result<()> {
         self.bind()?;
+        let stream = self.enter()?;
         // SAFETY: the caller vouches for both.
-        let code = unsafe { self.driver().copy_to_host(target.cast(), address(source), bytes, self.raw()) };
+        let code = unsafe { self.driver().copy_to_host(target.cast(), address(source), bytes, stream.raw) };
         self.device().check(code, "cuMemcpyDtoHAsync", &format!("{bytes} bytes"))
     }
 
@@ -173,9 +177,10 @@ impl CudaStream {
     /// As for `StreamInner::copy`.
     pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
         self.bind()?;
+        let stream = self.enter()?;
         // SAFETY: the caller vouches for both.
         let code =
-            unsafe { self.driver().copy_on_device(address(target), address(source), bytes, self.raw()) };
+            unsafe { self.driver().copy_on_device(address(target), address(source), bytes, stream.raw) };
         self.device().check(code, "cuMemcpyDtoDAsync", &format!("{bytes} bytes"))
     }
 
@@ -191,6 +196,7 @@ impl CudaStream {
         (target_place, source_place): (Place, Place),
     ) -> Result<()> {
         self.bind()?;
+        let stream = self.enter()?;
         let (from, to) = (source_place == Place::Host, target_place == Place::Host);
         let copy = CUDA_MEMCPY2D {
             srcXInBytes: 0,
@@ -211,7 +217,7 @@ impl CudaStream {
             Height: rows.height,
         };
         // SAFETY: `copy` is valid for the call; the caller vouches for what it leads to.
-        let code = unsafe { self.driver().copy_2d(&copy, self.raw()) };
+        let code = unsafe { self.driver().copy_2d(&copy, stream.raw) };
         let object = format!("{} rows of {} bytes", rows.height, rows.width);
         self.device().check(code, "cuMemcpy2DAsync", &object)
     }

@@ -26,6 +26,7 @@ mod memory;
 mod module;
 mod own_pool;
 mod peer;
+mod per_thread;
 mod pinned;
 mod pool;
 mod program;
@@ -37,7 +38,7 @@ mod watch;
 
 pub(crate) use context::device_of_context;
 pub(crate) use device::{CudaDevice, devices};
-pub(crate) use event::CudaEvent;
+pub(crate) use event::{CudaEvent, TIMED};
 pub(crate) use foreign::{LoadedFunction, LoadedModule};
 pub(crate) use graph::CudaGraph;
 pub(crate) use graph_dot::graph_to_dot;

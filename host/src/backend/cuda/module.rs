@@ -72,7 +72,7 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
         allow_all_shared_memory(device, function, &object)?;
     }
     if let Some(cluster) = kernel.cluster() {
-        allow_clusters(device, function, kernel, cluster)?;
+        device.allow_clusters(function, kernel, cluster)?;
     }
     users.add(kernel);
     let may_panic = program.may_panic(kernel.entry());
@@ -80,36 +80,6 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
         device.feedback().note_loaded(kernel);
     }
     Ok(Loaded { function: function.cast(), may_panic })
-}
-
-/// The most blocks of a cluster that every device with clusters takes.
-const PORTABLE_CLUSTER: u32 = 8;
-
-/// Checks that the device has clusters and the loaded code is for an architecture with them; lets a cluster be
-/// larger than what is portable, if it is.
-fn allow_clusters(
-    device: &CudaDevice,
-    function: CUfunction,
-    kernel: &'static Kernel,
-    cluster: [u32; 3],
-) -> Result<()> {
-    if device.capability() < (9, 0) {
-        return Err(Error::NoClusters {
-            kernel: kernel.name(),
-            cluster,
-            device: device.to_string().into(),
-            capability: device.capability(),
-        });
-    }
-    let architecture = device.compiled_for(function)?;
-    if architecture < 90 {
-        let device = device.to_string().into();
-        return Err(Error::NoClusterCode { kernel: kernel.name(), device, architecture });
-    }
-    if cluster.iter().product::<u32>() > PORTABLE_CLUSTER {
-        device.allow_large_clusters(function)?;
-    }
-    Ok(())
 }
 
 /// Lets launches of `function` ask for as much shared memory as the device has for a block; without this,

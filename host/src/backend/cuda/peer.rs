@@ -79,9 +79,10 @@ impl CudaStream {
     ) -> Result<()> {
         let (to, from) = (target_device.context()?, source_device.context()?);
         self.bind()?;
+        let stream = self.enter()?;
         let (target, source) = (address(target), address(source));
         // SAFETY: the contexts are retained for ever; the caller vouches for the memory.
-        let code = unsafe { self.driver().copy_peer(target, to, source, from, bytes, self.raw())? };
+        let code = unsafe { self.driver().copy_peer(target, to, source, from, bytes, stream.raw)? };
         let object = || format!("{bytes} bytes from {source_device} to {target_device}");
         if code.is_success() { Ok(()) } else { self.device().check(code, "cuMemcpyPeerAsync", &object()) }
     }

@@ -12,14 +12,14 @@ use super::callback;
 use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
 use super::event::{self, CudaEvent, UNTIMED};
+use super::per_thread::{Marking, PER_THREAD, PerThread};
 use super::watch::Watch;
 use crate::backend::host_fn::HostFn;
-use crate::backend::{EventBackend, Fault};
+use crate::backend::{EventBackend, Fault, StreamIdentity};
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
 use crate::grid::LaunchShape;
 use crate::kernel::{Kernel, Loaded};
-use crate::launch_attributes::LaunchAttributes;
 use crate::retired::retire;
 use crate::stream_options::StreamOptions;
 
@@ -28,9 +28,6 @@ const NON_BLOCKING: c_uint = 1;
 
 /// `CU_STREAM_LEGACY`.
 const LEGACY: usize = 1;
-
-/// `CU_STREAM_PER_THREAD`, the last of the handles that mean a stream of the current context; the null stream is 0.
-const PER_THREAD: usize = 2;
 
 /// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
 const MAX_THREADS_PER_BLOCK: c_uint = 0;
@@ -60,6 +57,8 @@ enum Owner {
     Us,
     /// Nobody: it is there as long as the context.
     Context,
+    /// The thread whose default stream it is, which alone enqueues.
+    Thread(Box<PerThread>),
     /// Whoever made it, once the public handle is gone.
     Foreign(Box<Mutex<Use>>),
 }
@@ -75,10 +74,17 @@ enum Use {
 }
 
 /// A stream that takes work which must come after all of another's: that one, kept from being ended
-/// meanwhile, or if it has ended a stand-in.
+/// meanwhile, or if it has ended a stand-in. Work on the default stream of a thread is marked when this is dropped.
 pub(super) struct Held<'a> {
     pub(super) raw: CUstream,
     _open: Option<MutexGuard<'a, Use>>,
+    _marking: Option<Marking<'a>>,
+}
+
+impl Held<'_> {
+    fn of(raw: CUstream) -> Self {
+        Held { raw, _open: None, _marking: None }
+    }
 }
 
 /// A spare event, recorded at the end of a stream; spare again when it is dropped: a wait keeps
@@ -124,9 +130,19 @@ impl CudaStream {
         CudaStream::of(device, context, without_provenance_mut(LEGACY), Owner::Context)
     }
 
+    /// The default stream of the calling thread in `context`, which is that of `device`.
+    pub(super) fn per_thread(device: &'static CudaDevice, context: CUcontext) -> Result<Self> {
+        let owner = Owner::Thread(Box::new(PerThread::new(device)?));
+        Ok(CudaStream::of(device, context, without_provenance_mut(PER_THREAD), owner))
+    }
+
     /// A stream that somebody else made in `context`, which is that of `device`.
-    pub(super) fn foreign(device: &'static CudaDevice, context: CUcontext, raw: CUstream) -> Self {
-        CudaStream::of(device, context, raw, Owner::Foreign(Box::new(Mutex::new(Use::Open))))
+    pub(super) fn foreign(device: &'static CudaDevice, context: CUcontext, raw: CUstream) -> Result<Self> {
+        match raw.addr() {
+            0 | LEGACY => Ok(CudaStream::legacy(device, context)),
+            PER_THREAD => CudaStream::per_thread(device, context),
+            _ => Ok(CudaStream::of(device, context, raw, Owner::Foreign(Box::new(Mutex::new(Use::Open))))),
+        }
     }
 
     fn of(device: &'static CudaDevice, context: CUcontext, raw: CUstream, owner: Owner) -> Self {
@@ -155,8 +171,36 @@ impl CudaStream {
         self.driver
     }
 
-    pub(super) fn raw(&self) -> CUstream {
-        self.raw.0
+    /// The stream for work that its public handle is given, from the call that enqueues it on until that is done.
+    #[inline]
+    pub(super) fn enter(&self) -> Result<Held<'_>> {
+        let _marking = match &self.owner {
+            Owner::Thread(thread) => Some(thread.enter()?),
+            _ => None,
+        };
+        Ok(Held { raw: self.raw.0, _open: None, _marking })
+    }
+
+    /// Whether the calling thread may enqueue.
+    pub(crate) fn is_usable_here(&self) -> bool {
+        self.other_thread().is_none()
+    }
+
+    /// What tells it from the other streams of its device, as long as it is there: a handle may mean several.
+    pub(crate) fn identity(&self) -> StreamIdentity {
+        let thread = match &self.owner {
+            Owner::Thread(thread) => Some(thread.thread()),
+            _ => None,
+        };
+        (self.raw.0.addr(), thread)
+    }
+
+    /// Whose default stream it is, if that is not the calling thread.
+    fn other_thread(&self) -> Option<&PerThread> {
+        match &self.owner {
+            Owner::Thread(thread) if !thread.is_here() => Some(thread),
+            _ => None,
+        }
     }
 
     /// The driver's `CUstream`.
@@ -208,6 +252,9 @@ impl CudaStream {
 
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
     pub(crate) fn drain(&self) -> Result<()> {
+        if let Some(thread) = self.other_thread() {
+            return thread.mark()?.wait_unheard();
+        }
         // SAFETY: the stream is live.
         let code = self.call(|| unsafe { self.driver.stream_synchronize(self.raw.0) })?;
         self.device.check(code, "cuStreamSynchronize", "")
@@ -225,6 +272,9 @@ impl CudaStream {
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {
+        if let Some(thread) = self.other_thread() {
+            return thread.mark()?.is_complete();
+        }
         // SAFETY: the stream is live.
         let code = self.call(|| unsafe { self.driver.stream_query(self.raw.0) })?;
         if code == Code::NOT_READY {
@@ -237,6 +287,10 @@ impl CudaStream {
     /// Records `event`, which is of the same device.
     #[inline]
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
+        if let Some(thread) = self.other_thread() {
+            let stand_in = self.after(thread.mark()?)?;
+            return event.record(stand_in.raw);
+        }
         if self.is_default {
             self.bind()?;
         }
@@ -244,17 +298,21 @@ impl CudaStream {
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
-        self.wait_raw(self.raw.0, event.raw())
+        self.wait_raw(self.enter()?.raw, event.raw())
     }
 
     pub(crate) fn host_fn(&self, function: HostFn) -> Result<()> {
         self.bind()?;
+        let stream = self.enter()?;
         self.calls.store(true, Ordering::Relaxed);
-        callback::host_fn(self.device, self.raw.0, function, self.watch.failure().clone())
+        callback::host_fn(self.device, stream.raw, function, self.watch.failure().clone())
     }
 
     /// Makes later work here start after all that `earlier` holds so far.
     pub(crate) fn run_after(&self, earlier: &CudaStream) -> Result<()> {
+        if let Some(thread) = earlier.other_thread() {
+            return self.wait_raw(self.hold()?.raw, thread.mark()?.raw());
+        }
         let Owner::Foreign(usage) = &earlier.owner else { return self.wait_for(earlier.tail()?) };
         let usage = lock(usage);
         let end = match &*usage {
@@ -293,8 +351,17 @@ impl CudaStream {
 
     /// Tells whether all that the stream holds now has run.
     fn has_run(&self) -> Box<dyn Fn() -> bool + Send> {
-        // Another's stream may be gone; the device's synchronisation waits for its work, too.
-        let tail = if matches!(self.owner, Owner::Us) { self.tail().ok() } else { None };
+        let tail = match &self.owner {
+            Owner::Us => self.tail().ok(),
+            Owner::Thread(thread) => {
+                let mark = thread.mark().ok().cloned();
+                return Box::new(move || {
+                    mark.as_ref().is_some_and(|mark| mark.is_complete().unwrap_or(false))
+                });
+            }
+            // Another's stream may be gone; the device's synchronisation waits for its work, too.
+            Owner::Context | Owner::Foreign(_) => None,
+        };
         Box::new(move || tail.as_ref().is_some_and(Tail::is_complete))
     }
 
@@ -322,17 +389,20 @@ impl CudaStream {
     /// This stream, or its stand-in, for work that nobody but us enqueues.
     #[inline]
     pub(super) fn hold(&self) -> Result<Held<'_>> {
-        let Owner::Foreign(usage) = &self.owner else { return Ok(Held { raw: self.raw.0, _open: None }) };
+        let Owner::Foreign(usage) = &self.owner else { return self.enter() };
         let usage = lock(usage);
         match &*usage {
-            Use::Open => Ok(Held { raw: self.raw.0, _open: Some(usage) }),
-            Use::Ended(end) => {
-                let stand_in = self.device.stand_in()?;
-                stand_in.wait_raw(stand_in.raw.0, end.raw())?;
-                Ok(Held { raw: stand_in.raw.0, _open: None })
-            }
+            Use::Open => Ok(Held { _open: Some(usage), ..Held::of(self.raw.0) }),
+            Use::Ended(end) => self.after(end),
             Use::Lost(error) => Err(error.clone()),
         }
+    }
+
+    /// A stand-in whose later work comes after `end`.
+    fn after(&self, end: &CudaEvent) -> Result<Held<'static>> {
+        let stand_in = self.device.stand_in()?;
+        stand_in.wait_raw(stand_in.raw.0, end.raw())?;
+        Ok(Held::of(stand_in.raw.0))
     }
 
     fn wait_raw(&self, stream: CUstream, event: CUevent) -> Result<()> {
@@ -349,7 +419,8 @@ impl CudaStream {
 
     fn waits(&self) -> &RwLock<()> {
         match self.owner {
-            Owner::Us => &self.waits,
+            // Of a thread's stream that thread alone asks for anything.
+            Owner::Us | Owner::Thread(_) => &self.waits,
             Owner::Context | Owner::Foreign(_) => self.device.waits_of_others(),
         }
     }
@@ -383,7 +454,7 @@ impl CudaStream {
         shape: &LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        if self.is_default || shape.cooperative || shape.priority.is_some() {
+        if self.is_default || !shape.attributes.are_none() {
             // SAFETY: passed on.
             return unsafe { self.launch_specially(function.cast(), kernel, shape, params) };
         }
@@ -455,13 +526,11 @@ impl CudaStream {
         shape: &LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        let &LaunchShape { cooperative, priority, .. } = shape;
-        if priority.is_some() {
-            let attributes = LaunchAttributes { cooperative, priority, ..LaunchAttributes::NONE };
+        if !shape.attributes.are_but_cooperative() {
             // SAFETY: passed on.
-            return unsafe { self.launch_with_attributes(function, kernel, shape, attributes, params) };
+            return unsafe { self.launch_with_attributes(function, kernel, shape, params) };
         }
-        if cooperative {
+        if shape.attributes.cooperative {
             let params = params.as_ptr().cast_mut().cast();
             // SAFETY: passed on.
             unsafe { self.launch_cooperative(function, kernel, shape, params)? };
@@ -469,6 +538,7 @@ impl CudaStream {
             return Ok(());
         }
         self.bind()?;
+        let _marked = self.enter()?;
         // SAFETY: passed on.
         let code = unsafe { self.launch_now(function, shape, params) };
         if code.is_success() {
@@ -489,7 +559,8 @@ impl CudaStream {
         params: *mut *mut c_void,
     ) -> Result<()> {
         let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
-        let (shared, stream) = (shape.shared_bytes as c_uint, self.raw.0);
+        let entered = self.enter()?;
+        let (shared, stream) = (shape.shared_bytes as c_uint, entered.raw);
         // SAFETY: as for `launch`.
         let code = self.call(|| unsafe {
             self.driver.launch_cooperative(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, params)

@@ -17,7 +17,8 @@ impl CudaStream {
     /// As for `Stream::write_value`.
     pub(crate) unsafe fn write_value(&self, target: *mut u8, value: u64, is_wide: bool) -> Result<()> {
         self.bind()?;
-        let (driver, target, stream) = (self.driver(), address(target), self.raw());
+        let entered = self.enter()?;
+        let (driver, target, stream) = (self.driver(), address(target), entered.raw);
         // SAFETY: the caller vouches for the memory; the handle is live.
         let code = unsafe {
             match is_wide {
@@ -34,7 +35,8 @@ impl CudaStream {
     pub(crate) unsafe fn wait_value(&self, source: *const u8, condition: ValueCondition) -> Result<()> {
         self.bind()?;
         let ValueCondition { kind, value, is_wide } = condition;
-        let (driver, source, stream) = (self.driver(), address(source), self.raw());
+        let entered = self.enter()?;
+        let (driver, source, stream) = (self.driver(), address(source), entered.raw);
         // SAFETY: the caller vouches for the memory; the handle is live.
         let code = unsafe {
             match is_wide {
