@@ -881,6 +881,14 @@ pub enum Error {
         /// Why there is no such thing.
         reason: &'static str,
     },
+    /// A buffer that grows has room for fewer elements.
+    #[error("a buffer that can grow to {max_len} elements has no room for {len}")]
+    CapacityExceeded {
+        /// The number of elements asked for.
+        len: usize,
+        /// The most that it can have.
+        max_len: usize,
+    },
     /// Two events cannot be compared in time.
     #[error("no time lies between these events: {reason}")]
     EventTime {

@@ -58,6 +58,7 @@ mod foreign;
 mod fuzz;
 mod graph;
 mod grid;
+mod growable;
 mod host_fn;
 mod host_slice;
 mod image;
@@ -127,6 +128,7 @@ pub use graph::{
     GraphUpdate, PinnedKey,
 };
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
+pub use growable::GrowableBuffer;
 pub use host_slice::{In, InOut, Out, Shaped};
 pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
 pub use kernel::Kernel;

@@ -205,6 +205,13 @@ impl Memory {
         self.bytes
     }
 
+    /// Sets how much of it is in use, for memory that is not freed by its length. It never has none, so that it is ordered
+    /// and its owner dropped.
+    pub(crate) fn set_bytes(&mut self, bytes: usize) {
+        debug_assert!(matches!(self.origin, Origin::Foreign(_)), "it is freed by its owner");
+        self.bytes = bytes.max(1);
+    }
+
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }

@@ -10,6 +10,7 @@ mod params;
 mod payload;
 mod shared_memory;
 mod signal;
+mod virtual_memory;
 
 use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
@@ -24,6 +25,7 @@ pub(crate) use host_fn::HostFn;
 pub(crate) use params::CopiedParams;
 pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
+pub(crate) use virtual_memory::VirtualMemory;
 
 use crate::error::{Error, Result};
 use crate::event::EventOptions;

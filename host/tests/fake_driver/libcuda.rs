@@ -173,6 +173,7 @@ call! {
             97 => 232_448,
             19 => number("maps", 1),
             89 => number("managed", 1),
+            102 => number("virtual_memory", 1),
             115 => number("pools", 1),
             _ => loading::device_attribute(attribute).ok_or(1_u32)?,
         };
@@ -690,3 +691,5 @@ call! { bound:
 }
 
 mod loading;
+#[cfg(not(without_virtual_memory))]
+mod virtual_memory;

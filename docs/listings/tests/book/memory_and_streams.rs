@@ -146,6 +146,24 @@ fn pools() -> ferrogrid::Result<()> {
     Ok(())
 }
 
+#[cfg(unix)]
+#[test]
+fn growable() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: growable
+    // Room for 4 GiB; no memory yet.
+    let mut found = match stream.growable::<u32>(1 << 30) {
+        Err(Error::Unsupported { .. }) => return Ok(()), // on some systems
+        found => found?,
+    };
+    found.extend_from_slice(&stream, &[1, 2, 3])?;
+    found.resize(&stream, 1_000_000, 0)?; // what is there stays where it is
+    kernels::increment(&stream, Grid::cover(found.len()), &mut found)?;
+    assert_eq!(stream.download(found.slice(..4)?)?, [2, 3, 4, 1]);
+    // ANCHOR_END: growable
+    Ok(())
+}
+
 #[test]
 fn managed_memory() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
@@ -16,6 +16,7 @@ use super::module::Module;
 use super::peer::Peers;
 use super::pool::{self, RawPool};
 use super::stream::CudaStream;
+use super::virtual_memory::{Ranges, Reserved};
 use super::watch::Watches;
 use crate::device::MemoryInfo;
 use crate::error::{Error, LaunchedKernel, Result};
@@ -40,6 +41,8 @@ pub(crate) struct CudaDevice {
     pool: OnceLock<Result<RawPool>>,
     /// Those that users have made.
     own_pools: Mutex<Vec<RawPool>>,
+    /// Addresses that buffers of it may grow into.
+    ranges: Ranges,
     modules: Mutex<HashMap<u128, Module>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
@@ -126,6 +129,7 @@ impl CudaDevice {
             context: OnceLock::new(),
             pool: OnceLock::new(),
             own_pools: Mutex::new(Vec::new()),
+            ranges: Ranges::default(),
             modules: Mutex::new(HashMap::new()),
             spare_events: Mutex::new(Vec::new()),
             waits_of_others: RwLock::new(()),
@@ -185,6 +189,10 @@ impl CudaDevice {
 
     pub(super) fn own_pools(&self) -> MutexGuard<'_, Vec<RawPool>> {
         lock(&self.own_pools)
+    }
+
+    pub(super) fn ranges(&self) -> MutexGuard<'_, Vec<Weak<Reserved>>> {
+        lock(&self.ranges)
     }
 
     /// That pool, or the one of this device; the context is bound.

@@ -32,6 +32,7 @@ mod properties;
 mod recent;
 mod stream;
 mod value;
+mod virtual_memory;
 mod watch;
 
 pub(crate) use context::device_of_context;
@@ -47,4 +48,5 @@ pub(crate) use own_pool::OwnPool;
 pub(crate) use pool::RawPool;
 pub(crate) use properties::driver_version;
 pub(crate) use stream::CudaStream;
+pub(crate) use virtual_memory::VirtualRange;
 pub(crate) use watch::{EndedIntervals, Records};

@@ -1,5 +1,6 @@
 //! What CUDA devices do with each other's memory. It must not know what orders that.
 
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::device::{CudaDevice, address};
@@ -56,6 +57,10 @@ impl CudaDevice {
         // Held until pools that are made later can know of it.
         let pools = peer.own_pools();
         pools.iter().try_for_each(|pool| pool::allow(peer, *pool, self))?;
+        // As the pools.
+        let ranges = peer.ranges();
+        let mut alive = ranges.iter().filter_map(Weak::upgrade);
+        alive.try_for_each(|range| range.allow_all(peer, self))?;
         self.peers().add(peer);
         Ok(())
     }

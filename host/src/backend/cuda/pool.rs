@@ -40,7 +40,7 @@ pub(super) struct PoolProperties {
     reserved: [u8; 64],
 }
 
-/// The driver's `CUmemAccessDesc`, for a device that may read and write the memory of a pool.
+/// The driver's `CUmemAccessDesc`, for a device that may read and write memory.
 #[repr(C)]
 pub(super) struct PoolAccess {
     /// `CU_MEM_LOCATION_TYPE_DEVICE`.
@@ -48,6 +48,12 @@ pub(super) struct PoolAccess {
     location_id: c_int,
     /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
     flags: c_uint,
+}
+
+impl PoolAccess {
+    pub(super) fn read_write(device: &CudaDevice) -> Self {
+        PoolAccess { location_type: 1, location_id: device.handle(), flags: 3 }
+    }
 }
 
 /// `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`, `_ALLOW_OPPORTUNISTIC`, `_ALLOW_INTERNAL_DEPENDENCIES`.
@@ -101,7 +107,7 @@ pub(super) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOption
 
 /// Lets `peer` use all memory of `pool`, which is one of `device`.
 pub(super) fn allow(device: &CudaDevice, pool: RawPool, peer: &CudaDevice) -> Result<()> {
-    let access = PoolAccess { location_type: 1, location_id: peer.handle(), flags: 3 };
+    let access = PoolAccess::read_write(peer);
     // SAFETY: the pool is live, and `access` is valid for the call.
     let code = unsafe { device.driver().pool_set_access(pool.as_raw(), &access, 1)? };
     device.check(code, "cuMemPoolSetAccess", &format!("{peer}"))
