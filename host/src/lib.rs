@@ -88,6 +88,7 @@ mod pointer;
 mod pool_options;
 pub mod profile;
 mod properties;
+mod reset;
 mod retired;
 mod scope;
 mod shared;

@@ -5,6 +5,7 @@ use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::backend::DeviceBackend;
 use crate::device::Device;
@@ -13,7 +14,7 @@ use crate::graph::not_recordable;
 use crate::memory_pool::MemoryPool;
 use crate::order::{Order, OrderedStream, Use};
 use crate::pitched::Place;
-use crate::retired::retire;
+use crate::retired::{drop_quietly, retire};
 use crate::stream::StreamInner;
 use crate::writers::Writers;
 
@@ -297,10 +298,7 @@ impl Memory {
 
     #[cold]
     pub(crate) fn mismatch(&self, stream: &Arc<StreamInner>) -> Error {
-        Error::DeviceMismatch {
-            buffer: self.device.to_string().into(),
-            stream: stream.device().to_string().into(),
-        }
+        Error::device_mismatch(&self.device, stream.device())
     }
 }
 
@@ -308,6 +306,9 @@ impl Drop for Memory {
     fn drop(&mut self) {
         if self.bytes == 0 || matches!(&self.origin, Origin::Host(host) if host.owner.is_none()) {
             return;
+        }
+        if let (Origin::Managed, DeviceBackend::Cuda(device)) = (&self.origin, self.device.backend()) {
+            device.managed().fetch_sub(1, Ordering::Release);
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up
         // rather than freed under running work.
@@ -339,6 +340,7 @@ fn release(owner: Option<Box<dyn Send>>, stream: Result<Arc<StreamInner>>) {
     let Some(owner) = owner else { return };
     match stream.and_then(|stream| stream.tail()) {
         Ok(event) => retire(event, owner),
+        Err(error) if error.ends_all_work() => drop_quietly(owner),
         Err(_) => std::mem::forget(owner),
     }
 }

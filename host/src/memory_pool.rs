@@ -195,8 +195,7 @@ impl MemoryPool {
         contents: Contents,
     ) -> Result<DeviceBuffer<T>> {
         if self.device != *stream.device() {
-            let (buffer, stream) = (self.device.to_string().into(), stream.device().to_string().into());
-            return Err(Error::DeviceMismatch { buffer, stream });
+            return Err(Error::device_mismatch(&self.device, stream.device()));
         }
         if matches!(self.which, Which::OfDevice) {
             return DeviceBuffer::allocate(stream, len, contents);

@@ -105,6 +105,15 @@ impl DeviceBackend {
         }
     }
 
+    /// If its handles are from before a reset: the error that says so.
+    #[cold]
+    pub(crate) fn was_reset(self) -> Option<Error> {
+        match self {
+            DeviceBackend::Cuda(device) => device.has_been_reset().then(|| device.was_reset()),
+            DeviceBackend::Cpu(_) => None,
+        }
+    }
+
     /// Where the device lives: its identity.
     #[inline]
     pub(crate) fn address(self) -> *const () {

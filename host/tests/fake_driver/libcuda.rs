@@ -64,7 +64,7 @@ fn log(text: &str) {
     }
 }
 
-/// Logs the call; fails it if `fail=NAME:CODE` or `fail=NAME:CODE:FROM` (the call to start at) says so.
+/// Logs the call; fails it if `fail=NAME:CODE` or `fail=NAME:CODE:FROM:TO` (the calls that fail, from 1) says so.
 fn enter(name: &'static str) -> Result<(), Code> {
     log(name);
     let count = with(|state| {
@@ -73,13 +73,18 @@ fn enter(name: &'static str) -> Result<(), Code> {
         *count
     });
     let Some(failure) = setting("fail") else { return Ok(()) };
+    // A new context has not failed.
+    if with(|state| state.resets) > 0 && name == "cuStreamSynchronize" {
+        return Ok(());
+    }
     let mut parts = failure.split(':');
     if parts.next() != Some(name) {
         return Ok(());
     }
     let code = parts.next().unwrap().parse().unwrap();
     let from: u64 = parts.next().map_or(1, |from| from.parse().unwrap());
-    if count < from {
+    let to: u64 = parts.next().map_or(u64::MAX, |to| to.parse().unwrap());
+    if !(from..=to).contains(&count) {
         return Ok(());
     }
     if name == "cuStreamSynchronize" || code == 719 {
@@ -140,6 +145,10 @@ macro_rules! call {
     )* };
 }
 
+unsafe extern "C" {
+    fn mprotect(start: *mut u8, bytes: usize, access: i32) -> i32;
+}
+
 call! {
     fn cuDriverGetVersion(version: *mut i32) {
         unsafe { *version = number("version", 12_040) as i32 };
@@ -182,6 +191,16 @@ call! {
     }
     fn cuDevicePrimaryCtxRetain(context: *mut usize, device: i32) {
         unsafe { *context = 0x100 + device as usize };
+        Ok(())
+    }
+    fn cuDevicePrimaryCtxRelease_v2(_device: i32) { Ok(()) }
+    fn cuDevicePrimaryCtxReset_v2(device: i32) {
+        // As the real one, which gives a new context the handle of the old.
+        let pinned = with(|state| state.reset(0x100 + device as usize));
+        for (start, bytes) in pinned {
+            // Whoever touches it ends the process.
+            assert_eq!(unsafe { mprotect(start as *mut u8, bytes.next_multiple_of(4096), 0) }, 0);
+        }
         Ok(())
     }
     fn cuDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) {
@@ -295,6 +314,7 @@ call! { bound:
         with(|state| {
             let id = state.id();
             state.streams.insert(id, VecDeque::new());
+            state.made_in.insert(id, CONTEXT.get());
             unsafe { *stream = id };
         });
         Ok(())
@@ -347,6 +367,7 @@ call! { bound:
         with(|state| {
             let id = state.id();
             state.events.insert(id, (0, HashSet::new()));
+            state.made_in.insert(id, CONTEXT.get());
             unsafe { *event = id };
         });
         Ok(())
@@ -394,8 +415,11 @@ call! { bound:
         if bytes as u64 > number("memory", 1 << 30) {
             return Err(OUT_OF_MEMORY);
         }
-        let memory = unsafe { alloc(Layout::from_size_align(bytes, 4096).unwrap()) } as usize;
+        // Pages of its own.
+        let pages = Layout::from_size_align(bytes.next_multiple_of(4096), 4096).unwrap();
+        let memory = unsafe { alloc(pages) } as usize;
         with(|state| {
+            state.made_in.insert(memory, CONTEXT.get());
             state.pinned.insert(memory, (bytes, false));
             if flags & WRITE_COMBINED != 0 {
                 state.write_combined.insert(memory);
@@ -411,7 +435,7 @@ call! { bound:
         with(|state| state.write_combined.remove(&pointer));
         unsafe {
             (pointer as *mut u8).write_bytes(0xdd, bytes);
-            dealloc(pointer as *mut u8, Layout::from_size_align(bytes, 4096).unwrap());
+            dealloc(pointer as *mut u8, Layout::from_size_align(bytes.next_multiple_of(4096), 4096).unwrap());
         }
         Ok(())
     }

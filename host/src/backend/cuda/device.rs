@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fmt;
-use std::ptr::null_mut;
+use std::ptr::{from_ref, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
@@ -15,6 +16,7 @@ use super::feedback::Feedback;
 use super::module::Module;
 use super::peer::Peers;
 use super::pool::{self, RawPool};
+use super::reset::HostMemory;
 use super::stream::CudaStream;
 use super::virtual_memory::{Ranges, Reserved};
 use super::watch::Watches;
@@ -25,9 +27,11 @@ use crate::output::Sink;
 use crate::stream_options::StreamOptions;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
-/// loaded in it: nothing that refers to them can outlive them.
+/// loaded in it, unless it is reset: then it refuses every call, and another takes its place (`reset.rs`).
 #[repr(C)] // What every launch reads comes first.
 pub(crate) struct CudaDevice {
+    /// Whether its context is gone.
+    ended: AtomicBool,
     ordinal: usize,
     limits: Limits,
     driver: &'static Driver,
@@ -56,6 +60,10 @@ pub(crate) struct CudaDevice {
     peers: Peers,
     condition_setters: OnceLock<Result<Setters>>,
     feedback: Feedback,
+    /// Page-locked memory that was allocated for it.
+    pinned: AtomicUsize,
+    /// Managed memory that was allocated for it.
+    managed: AtomicUsize,
 }
 
 /// A handle of the driver, which may be used from any thread.
@@ -69,16 +77,24 @@ unsafe impl<T> Sync for Handle<T> {}
 
 type Context = Handle<CUcontext>;
 
+/// The devices, by their numbers; each is replaced when it is reset.
+static DEVICES: OnceLock<Result<Vec<AtomicPtr<CudaDevice>>>> = OnceLock::new();
+
 /// All CUDA devices in the driver's order; at least one.
-pub(crate) fn devices() -> Result<&'static [CudaDevice]> {
-    static DEVICES: OnceLock<Result<Vec<CudaDevice>>> = OnceLock::new();
-    match DEVICES.get_or_init(find) {
-        Ok(devices) => Ok(devices),
-        Err(error) => Err(error.clone()),
+pub(crate) fn devices() -> Result<Vec<&'static CudaDevice>> {
+    let devices = DEVICES.get_or_init(find).as_ref().map_err(Error::clone)?;
+    // SAFETY: they are leaked.
+    Ok(devices.iter().map(|device| unsafe { &*device.load(Ordering::Acquire) }).collect())
+}
+
+/// Puts `fresh` in the place of the device with its number.
+pub(super) fn replace_device(fresh: &'static CudaDevice) {
+    if let Some(Ok(devices)) = DEVICES.get() {
+        devices[fresh.ordinal].store(from_ref(fresh).cast_mut(), Ordering::Release);
     }
 }
 
-fn find() -> Result<Vec<CudaDevice>> {
+fn find() -> Result<Vec<AtomicPtr<CudaDevice>>> {
     let driver = driver()?;
     let mut count = 0;
     // SAFETY: `count` is valid for the call.
@@ -87,8 +103,8 @@ fn find() -> Result<Vec<CudaDevice>> {
         return Err(Error::NoDevice);
     }
     driver.check(code, "cuDeviceGetCount", "")?;
-    let devices: Vec<_> =
-        (0..count).map(|ordinal| CudaDevice::query(driver, ordinal)).collect::<Result<_>>()?;
+    let leaked = |ordinal| Ok(AtomicPtr::new(Box::leak(Box::new(CudaDevice::query(driver, ordinal)?))));
+    let devices: Vec<_> = (0..count).map(leaked).collect::<Result<_>>()?;
     if devices.is_empty() { Err(Error::NoDevice) } else { Ok(devices) }
 }
 
@@ -114,6 +130,7 @@ impl CudaDevice {
             ],
         };
         Ok(CudaDevice {
+            ended: AtomicBool::new(false),
             driver,
             ordinal: ordinal.unsigned_abs() as usize,
             handle,
@@ -139,7 +156,38 @@ impl CudaDevice {
             peers: Peers::none(),
             condition_setters: OnceLock::new(),
             feedback: Feedback::new(),
+            pinned: AtomicUsize::new(0),
+            managed: AtomicUsize::new(0),
         })
+    }
+
+    /// The same GPU, without a context.
+    pub(super) fn again(old: &CudaDevice) -> Result<Self> {
+        CudaDevice::query(old.driver, old.ordinal as c_int)
+    }
+
+    pub(super) fn ended(&self) -> &AtomicBool {
+        &self.ended
+    }
+
+    /// Whether its context has been made.
+    pub(super) fn has_context(&self) -> bool {
+        self.context.get().is_some_and(Result::is_ok)
+    }
+
+    pub(super) fn host_memory(&self) -> HostMemory {
+        let count = |memory: &AtomicUsize| memory.load(Ordering::Acquire);
+        HostMemory { pinned: count(&self.pinned), managed: count(&self.managed) }
+    }
+
+    /// Counts allocations of page-locked memory.
+    pub(super) fn pinned(&self) -> &AtomicUsize {
+        &self.pinned
+    }
+
+    /// Counts allocations of managed memory.
+    pub(crate) fn managed(&self) -> &AtomicUsize {
+        &self.managed
     }
 
     pub(super) fn driver(&self) -> &'static Driver {
@@ -226,8 +274,9 @@ impl CudaDevice {
         pool::set_release_threshold(self, self.pool_or(pool)?, bytes)
     }
 
-    /// The primary context, retained at the first call and never released.
+    /// The primary context, retained at the first call and released when it is reset.
     pub(crate) fn context(&self) -> Result<CUcontext> {
+        self.check_not_reset()?;
         let retain = || {
             let mut context = null_mut();
             // SAFETY: `context` is valid for the call, and the handle is the driver's.
@@ -252,6 +301,7 @@ impl CudaDevice {
     /// call before it does anything; then the context is bound, and the call made again.
     #[inline]
     pub(super) fn call_unbound(&self, call: impl Fn() -> Code) -> Result<Code> {
+        self.check_not_reset()?;
         let code = call();
         if code.is_success() || !code.may_lack_context() {
             return Ok(code);
@@ -450,7 +500,7 @@ pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
     if code.is_success() && current == context {
         return Ok(());
     }
-    // SAFETY: a primary context that is retained for ever.
+    // SAFETY: a primary context that is retained: whoever calls has asked whether it was reset.
     let code = unsafe { driver.context_set(context) };
     driver.check(code, "cuCtxSetCurrent", "")
 }

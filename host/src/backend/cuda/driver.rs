@@ -235,6 +235,8 @@ driver_calls! {
     ipc_event_handle = cuIpcGetEventHandle(handle: *mut IpcHandle, event: CUevent) since (12, 0);
     ipc_open_event = cuIpcOpenEventHandle(event: *mut CUevent, handle: IpcHandle) since (12, 0);
     copy_peer = cuMemcpyPeerAsync(target: CUdeviceptr, target_context: CUcontext, source: CUdeviceptr, source_context: CUcontext, bytes: usize, stream: CUstream) since (12, 0);
+    primary_context_reset = cuDevicePrimaryCtxReset_v2(device: CUdevice) since (12, 0);
+    primary_context_release = cuDevicePrimaryCtxRelease_v2(device: CUdevice) since (12, 0);
     address_reserve = cuMemAddressReserve(start: *mut CUdeviceptr, bytes: usize, alignment: usize, wanted: CUdeviceptr, flags: c_ulonglong) since (12, 0);
     address_free = cuMemAddressFree(start: CUdeviceptr, bytes: usize) since (12, 0);
     memory_granularity = cuMemGetAllocationGranularity(granularity: *mut usize, properties: *const AllocationProperties, option: c_uint) since (12, 0);

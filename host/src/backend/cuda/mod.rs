@@ -30,6 +30,7 @@ mod pinned;
 mod pool;
 mod properties;
 mod recent;
+mod reset;
 mod stream;
 mod value;
 mod virtual_memory;

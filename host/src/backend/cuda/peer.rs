@@ -25,6 +25,10 @@ impl Peers {
         self.0.load(Ordering::Acquire) & Self::bit(device) != 0
     }
 
+    pub(super) fn remove(&self, device: &CudaDevice) {
+        self.0.fetch_and(!Self::bit(device), Ordering::Release);
+    }
+
     fn add(&self, device: &CudaDevice) {
         self.0.fetch_or(Self::bit(device), Ordering::Release);
     }
@@ -67,7 +71,7 @@ impl CudaDevice {
 
     /// Whether `enable_peer_access` has been called.
     pub(crate) fn has_peer(&self, peer: &CudaDevice) -> bool {
-        self.peers().have(peer)
+        self.peers().have(peer) && !peer.has_been_reset()
     }
 }
 
