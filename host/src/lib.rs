@@ -92,6 +92,8 @@ mod reset;
 mod retired;
 mod scope;
 mod shared;
+#[cfg(unix)]
+mod shared_pool;
 mod sized_params;
 mod stream;
 mod stream_kinds;
@@ -145,9 +147,11 @@ pub use occupancy::{
 pub use pinned::{PinnedBuffer, PinnedSlice};
 pub use pitched::{PitchedBuffer, PitchedView, PitchedViewMut};
 pub use pointer::{DevicePtr, DevicePtrMut};
-pub use pool_options::PoolOptions;
+pub use pool_options::{PoolKind, PoolOptions};
 pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use scope::StreamScope;
+#[cfg(unix)]
+pub use shared_pool::SharedPool;
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use stream_value::{StreamValue, WaitValue};

@@ -92,6 +92,12 @@ impl Memory {
             0 => NOTHING,
             _ => stream.allocate(pool, bytes, contents)?,
         };
+        if let (DeviceBackend::Cuda(device), Some(pool)) = (stream.device().backend(), pool)
+            && bytes > 0
+            && pool.is_of_host()
+        {
+            device.managed().fetch_add(1, Ordering::Relaxed);
+        }
         Ok(Memory::new(stream, pointer, bytes, Origin::Stream(pool.cloned())))
     }
 
@@ -163,6 +169,24 @@ impl Memory {
     pub(crate) fn keep(&mut self, owner: Box<dyn Send>) {
         if let Origin::Host(host) = &mut self.origin {
             host.owner = Some(owner);
+        }
+    }
+
+    /// Whether the host may have it in use as managed memory.
+    fn is_managed(&self) -> bool {
+        match &self.origin {
+            Origin::Managed => true,
+            Origin::Stream(pool) => pool.as_ref().is_some_and(MemoryPool::is_of_host),
+            _ => false,
+        }
+    }
+
+    /// The pool of users that it is of.
+    #[cfg(unix)]
+    pub(crate) fn pool(&self) -> Option<&MemoryPool> {
+        match &self.origin {
+            Origin::Stream(pool) => pool.as_ref(),
+            _ => None,
         }
     }
 
@@ -307,7 +331,9 @@ impl Drop for Memory {
         if self.bytes == 0 || matches!(&self.origin, Origin::Host(host) if host.owner.is_none()) {
             return;
         }
-        if let (Origin::Managed, DeviceBackend::Cuda(device)) = (&self.origin, self.device.backend()) {
+        if let DeviceBackend::Cuda(device) = self.device.backend()
+            && self.is_managed()
+        {
             device.managed().fetch_sub(1, Ordering::Release);
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up

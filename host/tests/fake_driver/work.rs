@@ -115,6 +115,11 @@ pub(crate) struct State {
     pub(crate) pool: Pool,
     /// How many have been made.
     pub(crate) pools: usize,
+    /// Those of the host's memory.
+    pub(crate) host_pools: HashSet<usize>,
+    /// Those of other processes, and what was opened of them.
+    pub(crate) imported: HashSet<usize>,
+    pub(crate) opened: Vec<usize>,
     /// The pools of allocations.
     pub(crate) pool_of: HashMap<usize, usize>,
     pub(crate) high_of: HashMap<usize, u64>,

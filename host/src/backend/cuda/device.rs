@@ -24,6 +24,7 @@ use crate::device::MemoryInfo;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::grid::Limits;
 use crate::output::Sink;
+use crate::pool_options::PoolKind;
 use crate::stream_options::StreamOptions;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
@@ -232,7 +233,7 @@ impl CudaDevice {
 
     /// The pool that memory is allocated from, made at the first call; the context must be bound.
     pub(super) fn pool(&self) -> Result<RawPool> {
-        self.pool.get_or_init(|| pool::create(self)).clone()
+        self.pool.get_or_init(|| pool::create(self, PoolKind::Device, false)).clone()
     }
 
     pub(super) fn own_pools(&self) -> MutexGuard<'_, Vec<RawPool>> {

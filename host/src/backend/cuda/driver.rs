@@ -235,6 +235,10 @@ driver_calls! {
     ipc_event_handle = cuIpcGetEventHandle(handle: *mut IpcHandle, event: CUevent) since (12, 0);
     ipc_open_event = cuIpcOpenEventHandle(event: *mut CUevent, handle: IpcHandle) since (12, 0);
     copy_peer = cuMemcpyPeerAsync(target: CUdeviceptr, target_context: CUcontext, source: CUdeviceptr, source_context: CUcontext, bytes: usize, stream: CUstream) since (12, 0);
+    pool_export = cuMemPoolExportToShareableHandle(handle: *mut c_void, pool: PoolHandle, kind: c_uint, flags: c_ulonglong) since (12, 0);
+    pool_import = cuMemPoolImportFromShareableHandle(pool: *mut PoolHandle, handle: *mut c_void, kind: c_uint, flags: c_ulonglong) since (12, 0);
+    pool_export_pointer = cuMemPoolExportPointer(data: *mut IpcHandle, pointer: CUdeviceptr) since (12, 0);
+    pool_import_pointer = cuMemPoolImportPointer(pointer: *mut CUdeviceptr, pool: PoolHandle, data: *mut IpcHandle) since (12, 0);
     primary_context_reset = cuDevicePrimaryCtxReset_v2(device: CUdevice) since (12, 0);
     primary_context_release = cuDevicePrimaryCtxRelease_v2(device: CUdevice) since (12, 0);
     address_reserve = cuMemAddressReserve(start: *mut CUdeviceptr, bytes: usize, alignment: usize, wanted: CUdeviceptr, flags: c_ulonglong) since (12, 0);
