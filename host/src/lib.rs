@@ -140,7 +140,13 @@ pub use managed::{Advice, Location, ManagedBuffer};
 pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};
 #[cfg(feature = "nvml")]
-pub use nvml::NvmlFigures;
+pub use nvml::{
+    NvmlClock, NvmlClocks, NvmlDevice, NvmlEcc, NvmlFigures, NvmlLink, NvmlMemory, NvmlPcie, NvmlPower,
+    NvmlProcess, NvmlProcessKind, NvmlTemperatures, NvmlUtilization,
+};
+/// The crate behind [`NvmlDevice`], of the version that its [`handle`](NvmlDevice::handle) is of.
+#[cfg(feature = "nvml")]
+pub use nvml_wrapper;
 pub use occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
