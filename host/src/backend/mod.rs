@@ -33,7 +33,7 @@ use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, o
 use crate::kernel::Loaded;
 use crate::stream_options::StreamOptions;
 
-/// A device of either backend; devices live as long as the process.
+/// A device of either backend; devices live as long as the process, a GPU that was reset as one that refuses all calls.
 #[derive(Clone, Copy)]
 pub(crate) enum DeviceBackend {
     Cuda(&'static cuda::CudaDevice),
