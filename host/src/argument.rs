@@ -7,6 +7,7 @@ use crate::access::Access;
 use crate::buffer::DeviceBuffer;
 use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
+use crate::growable::GrowableBuffer;
 use crate::ipc::IpcBuffer;
 use crate::managed::ManagedBuffer;
 use crate::pinned::{PinnedBuffer, PinnedSlice};
@@ -287,6 +288,7 @@ macro_rules! by_view {
 by_view!(
     [] ManagedBuffer<T>,
     [] IpcBuffer<T>,
+    [] GrowableBuffer<T>,
     [] PinnedBuffer<T>,
     ['b] PinnedSlice<'b, T>,
 );

@@ -392,6 +392,15 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         DevicePtrMut::new(self.start())
     }
 
+    /// Changes how many elements there are.
+    ///
+    /// # Safety
+    /// So many have memory, and all of them are initialised before anybody can ask for them.
+    pub(crate) unsafe fn set_len(&mut self, len: usize) {
+        self.len = len;
+        self.memory.set_bytes(len * size_of::<T>());
+    }
+
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }

@@ -56,7 +56,7 @@ impl Context {
         Ok(Context { device: Device::from(device), address: raw.expose_provenance() })
     }
 
-    /// The driver's handle. It is valid until the process ends.
+    /// The driver's handle. It is valid until the process ends, or the device is [reset](Device::reset).
     pub fn as_raw(&self) -> *mut c_void {
         std::ptr::with_exposed_provenance_mut(self.address)
     }
@@ -77,7 +77,7 @@ impl Context {
 }
 
 impl Device {
-    /// The primary context (`cuDevicePrimaryCtxRetain`), retained until the process ends.
+    /// The primary context (`cuDevicePrimaryCtxRetain`), retained until the process ends or the device is reset.
     ///
     /// # Errors
     /// [`Error::Unsupported`] on the CPU device, or if the context cannot be made.

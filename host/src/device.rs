@@ -138,7 +138,7 @@ impl Device {
     /// or what the driver says when it cannot open the device.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         let devices = cuda::devices()?;
-        let device = devices.get(ordinal).ok_or(Error::InvalidDevice { ordinal, count: devices.len() })?;
+        let device = *devices.get(ordinal).ok_or(Error::InvalidDevice { ordinal, count: devices.len() })?;
         device.context()?;
         Ok(Self::from(device))
     }
@@ -197,7 +197,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn all() -> Vec<Device> {
-        let cuda = cuda::devices().unwrap_or_default().iter().map(Self::from);
+        let cuda = cuda::devices().unwrap_or_default().into_iter().map(Self::from);
         cuda.chain([Self::cpu()]).collect()
     }
 
@@ -211,7 +211,7 @@ impl Device {
     /// ```
     #[doc(alias = "get_num_devices")]
     pub fn count() -> usize {
-        cuda::devices().map_or(0, <[_]>::len)
+        cuda::devices().map_or(0, |devices| devices.len())
     }
 
     fn named(choice: &str) -> Result<Device> {
@@ -231,7 +231,7 @@ impl Device {
 
     fn first_cuda() -> Option<Device> {
         let devices = cuda::devices().unwrap_or_default();
-        devices.iter().find(|device| device.context().is_ok()).map(Self::from)
+        devices.into_iter().find(|device| device.context().is_ok()).map(Self::from)
     }
 
     /// The device's name, as its maker calls it (`cuDeviceGetName`).

@@ -142,9 +142,10 @@ pub enum Error {
         text: Box<str>,
     },
     /// A kernel failed on a CUDA device after its launch had returned: it reached memory that is not its
-    /// own, ran too long, or trapped. CUDA makes the device unusable for the rest of the process.
+    /// own, ran too long, or trapped. The device cannot be used again before
+    /// [`Device::reset`](crate::Device::reset).
     #[error(
-        "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again in this process",
+        "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again before `Device::reset`",
         LaunchedSince(kernels)
     )]
     LaunchFailed {
@@ -937,6 +938,34 @@ pub enum Error {
         /// Why there is no such thing.
         reason: &'static str,
     },
+    /// A handle is from before a [reset](crate::Device::reset) of its device: what it stood for is gone.
+    #[error(
+        "{device} has been reset: take it from what `Device::reset` or `Device::cuda` gives, and make anew what was of it"
+    )]
+    DeviceReset {
+        /// The device.
+        device: Box<str>,
+    },
+    /// A device cannot be reset while the host has memory that would go with it.
+    #[error(
+        "{device} cannot be reset: drop {pinned} allocations of page-locked and {managed} of managed memory first"
+    )]
+    HostMemoryInUse {
+        /// The device.
+        device: Box<str>,
+        /// How many allocations of page-locked memory there are ([`PinnedBuffer`](crate::PinnedBuffer)).
+        pinned: usize,
+        /// How many of managed memory ([`ManagedBuffer`](crate::ManagedBuffer)).
+        managed: usize,
+    },
+    /// A buffer that grows has room for fewer elements.
+    #[error("a buffer that can grow to {max_len} elements has no room for {len}")]
+    CapacityExceeded {
+        /// The number of elements asked for.
+        len: usize,
+        /// The most that it can have.
+        max_len: usize,
+    },
     /// Two events cannot be compared in time.
     #[error("no time lies between these events: {reason}")]
     EventTime {
@@ -960,6 +989,22 @@ impl Error {
             _ => {}
         }
         self
+    }
+
+    /// That memory or a graph of one device was to be used on another.
+    #[cold]
+    pub(crate) fn device_mismatch(owner: &Device, user: &Device) -> Self {
+        let mut devices = [owner, user].into_iter();
+        // Two may have one name, where one is from before a reset.
+        if let Some(error) = devices.find_map(|device| device.backend().was_reset()) {
+            return error;
+        }
+        Error::DeviceMismatch { buffer: owner.to_string().into(), stream: user.to_string().into() }
+    }
+
+    /// Whether a device that says so runs nothing more of what it was given.
+    pub(crate) fn ends_all_work(&self) -> bool {
+        matches!(self, Error::LaunchFailed { .. } | Error::DeviceReset { .. })
     }
 
     pub(crate) fn unsupported(operation: &'static str, device: &Device, reason: &'static str) -> Self {

@@ -207,6 +207,10 @@ impl Stream {
     /// [`Error::EventDevice`] if it is an event of another device; or if the device fails.
     pub fn record_into(&self, event: &Event) -> Result<()> {
         if event.device != *self.device() {
+            let mut devices = [&event.device, self.device()].into_iter();
+            if let Some(error) = devices.find_map(|device| device.backend().was_reset()) {
+                return Err(error);
+            }
             let (event, stream) = (event.device.to_string().into(), self.device().to_string().into());
             return Err(Error::EventDevice { event, stream });
         }

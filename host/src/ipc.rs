@@ -120,12 +120,7 @@ impl Stream {
     /// - The process that made it keeps it until this buffer is dropped and the work that uses it has run.
     pub unsafe fn ipc_open<T: DeviceCopy>(&self, handle: &IpcMemoryHandle) -> Result<IpcBuffer<T>> {
         refuse_recording(self)?;
-        let bytes = handle.byte_len();
-        let len = bytes.checked_div(size_of::<T>()).unwrap_or(0);
-        if len == 0 || len * size_of::<T>() != bytes {
-            let (element, element_size) = (std::any::type_name::<T>(), size_of::<T>());
-            return Err(IpcError::Elements { bytes, element, element_size }.into());
-        }
+        let (bytes, len) = (handle.byte_len(), handle.elements::<T>()?);
         let shared = SharedMemory::open(self.device(), handle.origin(), bytes)?;
         // SAFETY: the memory is this device's, and stays until `shared` is dropped; the caller vouches for
         // the elements, and for what other processes do.

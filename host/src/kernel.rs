@@ -117,8 +117,8 @@ const CACHED_DEVICES: usize = 16;
 /// ```
 #[repr(C, align(64))]
 pub struct Kernel {
-    /// The function that the first device loaded, if it cannot panic; null until the first launch there. Devices live as
-    /// long as the process, so a function stays valid.
+    /// The function that the first device loaded, if it cannot panic; null until the first launch there, and again when the
+    /// device is reset or the module unloaded.
     first: AtomicPtr<c_void>,
     descriptor: KernelDescriptor,
     /// As `first` for the other devices, by number.

@@ -59,6 +59,7 @@ mod foreign;
 mod fuzz;
 mod graph;
 mod grid;
+mod growable;
 mod host_fn;
 mod host_slice;
 mod image;
@@ -90,9 +91,12 @@ mod pointer;
 mod pool_options;
 pub mod profile;
 mod properties;
+mod reset;
 mod retired;
 mod scope;
 mod shared;
+#[cfg(unix)]
+mod shared_pool;
 mod sized_params;
 mod stream;
 mod stream_kinds;
@@ -131,6 +135,7 @@ pub use graph::{
     GraphUpdate, PinnedKey,
 };
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
+pub use growable::GrowableBuffer;
 pub use host_slice::{In, InOut, Out, Shaped};
 pub use ipc::{IpcBuffer, IpcError, IpcEventHandle, IpcMemoryHandle};
 pub use kernel::Kernel;
@@ -140,16 +145,24 @@ pub use managed::{Advice, Location, ManagedBuffer};
 pub use math_library::MathLibrary;
 pub use memory_pool::{MemoryPool, PoolStatistics};
 #[cfg(feature = "nvml")]
-pub use nvml::NvmlFigures;
+pub use nvml::{
+    NvmlClock, NvmlClocks, NvmlDevice, NvmlEcc, NvmlFigures, NvmlLink, NvmlMemory, NvmlPcie, NvmlPower,
+    NvmlProcess, NvmlProcessKind, NvmlTemperatures, NvmlUtilization,
+};
+/// The crate behind [`NvmlDevice`], of the version that its [`handle`](NvmlDevice::handle) is of.
+#[cfg(feature = "nvml")]
+pub use nvml_wrapper;
 pub use occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
 pub use pinned::{PinnedBuffer, PinnedSlice};
 pub use pitched::{PitchedBuffer, PitchedView, PitchedViewMut};
 pub use pointer::{DevicePtr, DevicePtrMut};
-pub use pool_options::PoolOptions;
+pub use pool_options::{PoolKind, PoolOptions};
 pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use scope::StreamScope;
+#[cfg(unix)]
+pub use shared_pool::SharedPool;
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use stream_value::{StreamValue, WaitValue};

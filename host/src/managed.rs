@@ -18,7 +18,8 @@ use crate::stream::Stream;
 use crate::view::DeviceViewMut;
 
 /// `len` elements of type `T` in managed memory (`cuMemAllocManaged`): a device buffer that the host can
-/// use in place. Pages move to whoever touches them.
+/// use in place. Pages move to whoever touches them. Pools have such memory, too, and page-locked memory that is used in the
+/// same way: [`MemoryPool::managed_zeros`](crate::MemoryPool::managed_zeros).
 ///
 /// [`ManagedBuffer::read`] and [`ManagedBuffer::write`] give the host a slice, once the work on streams that
 /// they must come after has run; as long as that slice is borrowed, no work that would conflict with it
@@ -214,6 +215,11 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
             device.check_managed()?;
         }
         Ok(ManagedBuffer { buffer })
+    }
+
+    /// `buffer`, which is of a pool whose memory the host can use.
+    pub(crate) fn in_pool(buffer: DeviceBuffer<T>) -> Self {
+        ManagedBuffer { buffer }
     }
 
     /// The elements for the host to read, once all work that writes them has run.

@@ -4,6 +4,7 @@
 use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::DeviceBackend;
@@ -13,7 +14,7 @@ use crate::graph::not_recordable;
 use crate::memory_pool::MemoryPool;
 use crate::order::{Order, OrderedStream, Use};
 use crate::pitched::Place;
-use crate::retired::retire;
+use crate::retired::{drop_quietly, retire};
 use crate::stream::{Stream, StreamInner};
 use crate::writers::Writers;
 
@@ -91,6 +92,12 @@ impl Memory {
             0 => NOTHING,
             _ => stream.allocate(pool, bytes, contents)?,
         };
+        if let (DeviceBackend::Cuda(device), Some(pool)) = (stream.device().backend(), pool)
+            && bytes > 0
+            && pool.is_of_host()
+        {
+            device.managed().fetch_add(1, Ordering::Relaxed);
+        }
         Ok(Memory::new(stream, pointer, bytes, Origin::Stream(pool.cloned())))
     }
 
@@ -165,6 +172,24 @@ impl Memory {
         }
     }
 
+    /// Whether the host may have it in use as managed memory.
+    fn is_managed(&self) -> bool {
+        match &self.origin {
+            Origin::Managed => true,
+            Origin::Stream(pool) => pool.as_ref().is_some_and(MemoryPool::is_of_host),
+            _ => false,
+        }
+    }
+
+    /// The pool of users that it is of.
+    #[cfg(unix)]
+    pub(crate) fn pool(&self) -> Option<&MemoryPool> {
+        match &self.origin {
+            Origin::Stream(pool) => pool.as_ref(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_of_host(&self) -> bool {
         matches!(self.origin, Origin::Host(_))
     }
@@ -203,6 +228,13 @@ impl Memory {
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Sets how much of it is in use, for memory that is not freed by its length. It never has none, so that it is ordered
+    /// and its owner dropped.
+    pub(crate) fn set_bytes(&mut self, bytes: usize) {
+        debug_assert!(matches!(self.origin, Origin::Foreign(_)), "it is freed by its owner");
+        self.bytes = bytes.max(1);
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -290,10 +322,7 @@ impl Memory {
 
     #[cold]
     pub(crate) fn mismatch(&self, stream: &Arc<StreamInner>) -> Error {
-        Error::DeviceMismatch {
-            buffer: self.device.to_string().into(),
-            stream: stream.device().to_string().into(),
-        }
+        Error::device_mismatch(&self.device, stream.device())
     }
 }
 
@@ -301,6 +330,11 @@ impl Drop for Memory {
     fn drop(&mut self) {
         if self.bytes == 0 || matches!(&self.origin, Origin::Host(host) if host.owner.is_none()) {
             return;
+        }
+        if let DeviceBackend::Cuda(device) = self.device.backend()
+            && self.is_managed()
+        {
+            device.managed().fetch_sub(1, Ordering::Release);
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up
         // rather than freed under running work.
@@ -347,6 +381,7 @@ fn release(owner: Option<Box<dyn Send>>, stream: Result<Arc<StreamInner>>) {
     let Some(owner) = owner else { return };
     match stream.and_then(|stream| stream.tail()) {
         Ok(event) => retire(event, owner),
+        Err(error) if error.ends_all_work() => drop_quietly(owner),
         Err(_) => std::mem::forget(owner),
     }
 }

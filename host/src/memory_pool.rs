@@ -16,8 +16,9 @@ use crate::buffer::DeviceBuffer;
 use crate::context::{gpu, not_null};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::managed::ManagedBuffer;
 use crate::memory::Contents;
-use crate::pool_options::PoolOptions;
+use crate::pool_options::{PoolKind, PoolOptions};
 use crate::stream::Stream;
 
 /// A pool that buffers of a device are allocated from, in stream order: that of the device
@@ -60,6 +61,8 @@ pub struct MemoryPool {
     device: Device,
     account: Arc<Account>,
     which: Which,
+    kind: PoolKind,
+    shareable: bool,
 }
 
 /// Whose pool it is.
@@ -114,7 +117,13 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn memory_pool(&self) -> MemoryPool {
-        MemoryPool { device: self.clone(), account: Account::of(self), which: Which::OfDevice }
+        MemoryPool {
+            device: self.clone(),
+            account: Account::of(self),
+            which: Which::OfDevice,
+            kind: PoolKind::Device,
+            shareable: false,
+        }
     }
 
     /// A new pool, beside that of the device (`cuMemPoolCreate`): for a part of the program that is to have a limit,
@@ -135,14 +144,23 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`] on a GPU without pools; or a failure of the device.
+    /// [`Error::Unsupported`] on a GPU without pools, or without such; or a failure of the device.
     pub fn new_memory_pool(&self, options: PoolOptions) -> Result<MemoryPool> {
         let own = match self.backend() {
             DeviceBackend::Cuda(device) => Some(Arc::new(OwnPool::new(device, &options)?)),
+            DeviceBackend::Cpu(_) if options.shareable => {
+                return Err(Error::unsupported("a shareable pool", self, "its memory is the host's"));
+            }
             DeviceBackend::Cpu(_) => None,
         };
         let account = Account::of_pool(self, options.max_size);
-        Ok(MemoryPool { device: self.clone(), account, which: Which::Own(own) })
+        Ok(MemoryPool {
+            device: self.clone(),
+            account,
+            which: Which::Own(own),
+            kind: options.kind,
+            shareable: options.shareable,
+        })
     }
 }
 
@@ -188,6 +206,55 @@ impl MemoryPool {
         self.allocate(stream, len, Contents::Uninitialised)
     }
 
+    /// A new buffer of `len` elements whose bytes are all 0 that the host can use, too: of a pool of managed or of
+    /// page-locked memory ([`PoolKind`](crate::PoolKind)). It is allocated and freed in stream order, as those of
+    /// [`Stream::managed_zeros`] are not. (Prefetches and advice are for managed memory; the driver refuses others.)
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] of a pool of the device's own memory; those of [`MemoryPool::zeros`].
+    pub fn managed_zeros<T: DeviceCopy + Zeroable>(
+        &self,
+        stream: &Stream,
+        len: usize,
+    ) -> Result<ManagedBuffer<T>> {
+        self.check_host_can_use()?;
+        Ok(ManagedBuffer::in_pool(self.zeros(stream, len)?))
+    }
+
+    /// A new buffer with a copy of `data`, as [`MemoryPool::managed_zeros`].
+    ///
+    /// # Errors
+    /// As [`MemoryPool::managed_zeros`].
+    pub fn managed_copy<T: DeviceCopy>(&self, stream: &Stream, data: &[T]) -> Result<ManagedBuffer<T>> {
+        self.check_host_can_use()?;
+        Ok(ManagedBuffer::in_pool(self.upload(stream, data)?))
+    }
+
+    /// Which memory it has. Of a pool that came in by [`MemoryPool::from_raw`] that is not known, and this says the
+    /// device's.
+    pub fn kind(&self) -> PoolKind {
+        self.kind
+    }
+
+    /// Whether the host can use its memory.
+    pub(crate) fn is_of_host(&self) -> bool {
+        self.kind != PoolKind::Device
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn is_shareable(&self) -> bool {
+        self.shareable
+    }
+
+    fn check_host_can_use(&self) -> Result<()> {
+        if self.is_of_host() {
+            return Ok(());
+        }
+        let reason =
+            "the pool is of the device's own memory: make one with `PoolKind::Managed` or `PoolKind::Host`";
+        Err(Error::unsupported("managed memory of a pool", &self.device, reason))
+    }
+
     fn allocate<T: DeviceCopy>(
         &self,
         stream: &Stream,
@@ -195,13 +262,21 @@ impl MemoryPool {
         contents: Contents,
     ) -> Result<DeviceBuffer<T>> {
         if self.device != *stream.device() {
-            let (buffer, stream) = (self.device.to_string().into(), stream.device().to_string().into());
-            return Err(Error::DeviceMismatch { buffer, stream });
+            return Err(Error::device_mismatch(&self.device, stream.device()));
         }
         if matches!(self.which, Which::OfDevice) {
             return DeviceBuffer::allocate(stream, len, contents);
         }
         DeviceBuffer::allocate_from(self, stream, len, contents)
+    }
+
+    /// The driver's, of one that was made here on a GPU.
+    #[cfg(unix)]
+    pub(crate) fn own(&self) -> Option<&Arc<OwnPool>> {
+        match &self.which {
+            Which::Own(own) => own.as_ref(),
+            Which::OfDevice | Which::Foreign(_) => None,
+        }
     }
 
     pub(crate) fn account(&self) -> &Arc<Account> {
@@ -310,7 +385,8 @@ impl MemoryPool {
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<MemoryPool> {
         gpu(device, "MemoryPool::from_raw")?;
         let which = Which::Foreign(RawPool::new(not_null(raw)?));
-        Ok(MemoryPool { device: device.clone(), account: Account::of_pool(device, None), which })
+        let (account, kind) = (Account::of_pool(device, None), PoolKind::Device);
+        Ok(MemoryPool { device: device.clone(), account, which, kind, shareable: false })
     }
 
     /// The most bytes that buffers may use; `None` if there is no limit.

@@ -1,14 +1,20 @@
 //! What a GPU is doing just now: temperature, power, clocks, load, by NVIDIA's management library (NVML). It
 //! must not know what the figures are used for. Only with the cargo feature `nvml`.
 
+mod device;
+
 use std::sync::OnceLock;
 
 use nvml_wrapper::Nvml;
-use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+
+pub use device::{
+    NvmlClock, NvmlClocks, NvmlDevice, NvmlEcc, NvmlLink, NvmlMemory, NvmlPcie, NvmlPower, NvmlProcess,
+    NvmlProcessKind, NvmlTemperatures, NvmlUtilization,
+};
 
 /// What a GPU is doing just now, from [`Device::nvml_figures`]. A figure that this GPU does not have is
 /// `None`.
@@ -65,27 +71,7 @@ impl Device {
     /// # Errors
     /// [`Error::Nvml`] if NVML is not installed or fails; [`Error::Unsupported`] on the CPU.
     pub fn nvml_figures(&self) -> Result<NvmlFigures> {
-        if !self.is_cuda() {
-            return Err(Error::Unsupported {
-                operation: "NVML",
-                device: self.to_string().into(),
-                reason: "it knows NVIDIA's GPUs only",
-            });
-        }
-        let uuid = self.properties()?.uuid.map(|uuid| uuid.to_string()).unwrap_or_default();
-        let gpu = library()?.device_by_uuid(uuid).map_err(|error| failed(&error))?;
-        let load = gpu.utilization_rates();
-        Ok(NvmlFigures {
-            temperature: figure(gpu.temperature(TemperatureSensor::Gpu))?,
-            power_usage: figure(gpu.power_usage())?,
-            power_limit: figure(gpu.enforced_power_limit())?,
-            total_energy: figure(gpu.total_energy_consumption())?,
-            sm_clock: figure(gpu.clock_info(Clock::SM))?,
-            memory_clock: figure(gpu.clock_info(Clock::Memory))?,
-            gpu_utilization: load.as_ref().ok().map(|load| load.gpu),
-            memory_utilization: load.ok().map(|load| load.memory),
-            memory_used: figure(gpu.memory_info())?.map(|memory| memory.used),
-        })
+        self.nvml()?.figures()
     }
 }
 

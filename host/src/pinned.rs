@@ -441,8 +441,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
     pub(crate) fn into_memory(mut self, stream: &Arc<StreamInner>) -> Result<Memory> {
         let device = stream.device();
         if device.is_cuda() && !self.device.is_cuda() {
-            let (buffer, stream) = (self.device.to_string().into(), device.to_string().into());
-            return Err(Error::DeviceMismatch { buffer, stream });
+            return Err(Error::device_mismatch(&self.device, device));
         }
         let elements = self.mapped.write()?;
         let (start, bytes) = (elements.as_mut_ptr().cast(), size_of_val(elements));

@@ -20,6 +20,8 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PoolOptions {
+    pub(crate) kind: PoolKind,
+    pub(crate) shareable: bool,
     pub(crate) release_threshold: u64,
     pub(crate) max_size: Option<u64>,
     pub(crate) reuse_follow_event_dependencies: bool,
@@ -31,12 +33,28 @@ impl PoolOptions {
     /// A pool of any size that keeps what is freed, and gives it out again in every way that CUDA knows.
     pub const fn new() -> Self {
         PoolOptions {
+            kind: PoolKind::Device,
+            shareable: false,
             release_threshold: u64::MAX,
             max_size: None,
             reuse_follow_event_dependencies: true,
             reuse_allow_opportunistic: true,
             reuse_allow_internal_dependencies: true,
         }
+    }
+
+    /// Which memory the pool has; at first the device's own.
+    #[must_use]
+    pub const fn with_kind(self, kind: PoolKind) -> Self {
+        PoolOptions { kind, ..self }
+    }
+
+    /// Lets other processes open the pool, and buffers of it
+    /// (`CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`): see [`MemoryPool::share`](crate::MemoryPool::share). For memory of
+    /// the device only.
+    #[must_use]
+    pub const fn shareable(self) -> Self {
+        PoolOptions { shareable: true, ..self }
     }
 
     /// How many free bytes the pool keeps at a synchronisation (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`); at first all.
@@ -73,6 +91,43 @@ impl PoolOptions {
     pub const fn with_reuse_allow_internal_dependencies(self, allowed: bool) -> Self {
         PoolOptions { reuse_allow_internal_dependencies: allowed, ..self }
     }
+}
+
+/// Which memory a pool has (`CUmemPoolProps`): for [`PoolOptions::with_kind`].
+///
+/// Buffers of all but [`PoolKind::Device`] can be used by the host, too:
+/// [`MemoryPool::managed_zeros`](crate::MemoryPool::managed_zeros). On the CPU device all is the host's memory.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{PoolKind, PoolOptions};
+///
+/// let device = Device::cpu();
+/// let stream = device.new_stream()?;
+/// for kind in [PoolKind::Managed, PoolKind::Host, PoolKind::HostNuma(0)] {
+///     let pool = device.new_memory_pool(PoolOptions::new().with_kind(kind))?;
+///     let mut numbers = pool.managed_copy(&stream, &[1_u32, 2, 3])?;
+///     stream.fill_into(9, numbers.slice_mut(2..)?)?; // the device writes ...
+///     numbers.write()?[0] = 7; // ... and the host, after that
+///     assert_eq!(numbers.read()?, [7, 2, 9]);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum PoolKind {
+    /// Memory of the device.
+    #[default]
+    Device,
+    /// Managed memory, which moves to whoever touches it (`CU_MEM_ALLOCATION_TYPE_MANAGED`). The driver must be for CUDA
+    /// 13.0 or newer.
+    Managed,
+    /// Page-locked memory of the host (`CU_MEM_LOCATION_TYPE_HOST`), which the device uses over the bus.
+    Host,
+    /// The same, of the memory that is near one node of processors (`CU_MEM_LOCATION_TYPE_HOST_NUMA`): its number, as the
+    /// system counts them.
+    HostNuma(u16),
 }
 
 impl Default for PoolOptions {

@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use crate::backend::EventBackend;
-use crate::error::Error;
 use list::{List, Until};
 
 static RETIRED: LazyLock<List<EventBackend>> = LazyLock::new(List::new);
@@ -17,7 +16,7 @@ impl Until for EventBackend {
         match self.is_complete() {
             Ok(complete) => complete,
             // A device that has failed runs nothing more. Of anything else it is not known, so the owner is kept.
-            Err(error) => matches!(error, Error::LaunchFailed { .. }),
+            Err(error) => error.ends_all_work(),
         }
     }
 }
@@ -26,6 +25,11 @@ impl Until for EventBackend {
 /// allocated, or a stream or transfer is waited for.
 pub(crate) fn retire(until: EventBackend, owner: Box<dyn Send>) {
     RETIRED.retire(until, Box::new(Owner(Some(owner))));
+}
+
+/// Drops `owner` now, as `retire` does some time later.
+pub(crate) fn drop_quietly(owner: Box<dyn Send>) {
+    drop(Owner(Some(owner)));
 }
 
 /// An owner whose panic, when it is dropped, ends there, where the panic hook has shown it: whoever collects need not be

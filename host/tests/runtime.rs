@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let live = LIVE_CASES.iter().copied().flatten().copied();
     let mut trials: Vec<Trial> = all().chain(live).map(on_the_cpu).collect();
     if cfg!(target_os = "linux") {
-        trials.extend(all().map(|case| on_the_fake_driver(case, "fake", "devices=2")));
+        trials.extend(all().map(|case| on_the_fake_driver(case, "fake", "devices=2,version=13000")));
         let random = all().filter(|(name, _)| name.starts_with("random_"));
         trials.extend(random.map(|case| on_the_fake_driver(case, "alive", "devices=2,alive=1")));
     }

@@ -5,6 +5,8 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+#[cfg(unix)]
+use ferrogrid::PoolOptions;
 use ferrogrid::prelude::*;
 use ferrogrid::{EventOptions, IpcError, IpcEventHandle, IpcMemoryHandle};
 
@@ -18,10 +20,13 @@ pub(crate) const CASES: &[Case] = &[
     ("two_processes_use_a_buffer_in_turns", two_processes_use_a_buffer_in_turns),
     ("an_event_orders_two_processes", an_event_orders_two_processes),
     ("wrong_ipc_handles_are_refused", wrong_ipc_handles_are_refused),
+    ("two_processes_share_a_pool", two_processes_share_a_pool),
 ];
 
 /// What the other process does.
-pub(crate) const APART: &[Case] = &[(OTHER, other_process)];
+pub(crate) const APART: &[Case] = &[(OTHER, other_process), (OPENS_A_POOL, opens_a_pool)];
+
+const OPENS_A_POOL: &str = "opens_a_pool";
 
 const OTHER: &str = "other_process";
 
@@ -193,4 +198,61 @@ fn wrong_ipc_handles_are_refused(device: &Device) -> Outcome {
         matches!(error, Error::Ipc(IpcError::NotInterprocess) | Error::Unsupported { .. })
     })?;
     Ok(())
+}
+
+/// The pool comes as the standard input, its buffers as bytes.
+#[cfg(unix)]
+fn two_processes_share_a_pool(device: &Device) -> Outcome {
+    let pool = match device.new_memory_pool(PoolOptions::new().shareable()) {
+        Err(Error::Unsupported { .. }) => return not_for_this_device("it shares no pools"),
+        pool => pool?,
+    };
+    let stream = device.new_stream()?;
+    let mut buffers = [pool.fill(&stream, 1_u32, LENGTH)?, pool.fill(&stream, 5_u32, LENGTH)?];
+    for round in 1..=2 {
+        stream.synchronize()?;
+        let handles = [pool.ipc_handle(&buffers[0])?, pool.ipc_handle(&buffers[1])?];
+        let hex = handles
+            .map(|handle| handle.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        let mut command = separate::command(device, OPENS_A_POOL)?;
+        let output = command.env(HANDLES, hex.join(",")).stdin(Stdio::from(pool.share()?)).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        expect(&format!("the end of the other process ({said})"), output.status.success(), true)?;
+        for (buffer, first) in buffers.iter_mut().zip([1, 5]) {
+            expect(
+                "what the other process wrote",
+                stream.download(&*buffer)?,
+                vec![first + 2 * round - 1; LENGTH],
+            )?;
+            elementwise::increment(&stream, Grid::cover(LENGTH), buffer)?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds one to all elements of the buffers that it is given.
+#[cfg(unix)]
+fn opens_a_pool(device: &Device) -> Outcome {
+    let pool = device.open_memory_pool(std::io::stdin())?;
+    let stream = device.new_stream()?;
+    for hex in std::env::var(HANDLES)?.split(',') {
+        let bytes: Result<Vec<u8>, _> =
+            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16)).collect();
+        // SAFETY: the elements are `u32`, and written; the first process waits for this one.
+        let mut buffer = unsafe { pool.open::<u32>(&stream, &IpcMemoryHandle::from_bytes(&bytes?)?)? };
+        elementwise::increment(&stream, Grid::cover(LENGTH), &mut buffer)?;
+    }
+    drop(pool);
+    stream.synchronize()?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn two_processes_share_a_pool(_: &Device) -> Outcome {
+    not_for_this_device("pools are shared by file descriptors")
+}
+
+#[cfg(not(unix))]
+fn opens_a_pool(_: &Device) -> Outcome {
+    not_for_this_device("pools are shared by file descriptors")
 }

@@ -22,6 +22,10 @@ pub(crate) const CASES: &[Case] = &[
         true => in_its_own_process(device, "reading_where_nothing_is"),
         false => not_for_this_device("it would end the process"),
     }),
+    ("a_gpu_goes_on_after_a_reset", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "a_gpu_goes_on_after_a_reset"),
+        false => not_for_this_device("no failure outlasts its work there"),
+    }),
     ("a_stream_of_another_context_is_no_stream_of_the_device", |device| match device.is_cuda() {
         true => in_its_own_process(device, "a_stream_of_another_context_is_no_stream_of_the_device"),
         false => not_for_this_device("it has no contexts"),
@@ -34,6 +38,7 @@ pub(crate) const CASES: &[Case] = &[
 /// The same, as they run in their processes.
 const APART: &[Case] = &[
     ("reading_where_nothing_is", reading_where_nothing_is),
+    ("a_gpu_goes_on_after_a_reset", a_gpu_goes_on_after_a_reset),
     (
         "a_stream_of_another_context_is_no_stream_of_the_device",
         a_stream_of_another_context_is_no_stream_of_the_device,
@@ -142,6 +147,48 @@ fn reading_where_nothing_is(device: &Device) -> Outcome {
         }
         other => Err(format!("expected a failed launch, found {other:?}").into()),
     }
+}
+
+/// Kernels, constants and printing buffers that were loaded before the failure are loaded again.
+fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
+    let mut device = device.clone();
+    for _ in 0..3 {
+        let stream = device.new_stream()?;
+        let mut data = stream.upload(&[1_u32, 2, 3])?;
+        elementwise::increment(&stream, Grid::cover(3), &mut data)?;
+        let mut weights = stream.zeros::<f32>(5)?;
+        constants::weights(&stream, Grid::cover(5), &mut weights)?;
+        expect("constants", stream.download(&weights)?, vec![1.0, 2.0, 4.0, 8.0, 16.0])?;
+        constants::WEIGHTS.set(&stream, &[7.0; 5])?;
+        expect("elements", stream.download(&data)?, vec![2, 3, 4])?;
+        let (pinned, event) = (device.pinned_zeros::<u32>(3)?, stream.record()?);
+
+        let (input, mut output) = (stream.upload(&[0_u16; 10])?, stream.upload(&[0_u16; 10])?);
+        let (from, to) = (input.as_device_ptr(), output.as_device_ptr_mut());
+        // SAFETY: none, as in `reading_where_nothing_is`; the device is reset after it.
+        unsafe { ranks::reverse(&stream, Grid::new(1, 1), u32::MAX, from, to)? };
+        expect_error("the launch", stream.synchronize(), |error| {
+            matches!(error, Error::LaunchFailed { .. })
+        })?;
+        // SAFETY: this process has one thread that uses the device, and no other library does.
+        let reset = |device: &Device| unsafe { device.reset() };
+        let refused = |error: &Error| matches!(error, Error::HostMemoryInUse { pinned: 1, managed: 0, .. });
+        expect_error("a reset", reset(&device), refused)?;
+        drop(pinned);
+        let fresh = reset(&device)?;
+        let is_reset = |error: &Error| matches!(error, Error::DeviceReset { .. });
+        expect_error("an old stream", stream.fill(1_u32, 3), is_reset)?;
+        expect_error("an old event", event.synchronize(), is_reset)?;
+        let launch = elementwise::increment(&fresh.new_stream()?, Grid::cover(3), &mut data);
+        expect_error("an old buffer", launch, is_reset)?;
+        drop((stream, data, weights, event, input, output));
+        device = fresh;
+    }
+    let stream = device.new_stream()?;
+    let (values, mut output) = (stream.fill(100_u32, 4)?, stream.zeros::<u32>(32)?);
+    panics::formatted(&stream, Grid::new(1, 32), 0, &values, &mut output)?;
+    let failed = stream.synchronize();
+    expect_error("a panic", failed, |error| matches!(error, Error::KernelPanic { .. })).map(drop)
 }
 
 /// Kernels that never panic, kernels that have, and constants; on the CPU device nothing is unloaded.

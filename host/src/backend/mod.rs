@@ -10,6 +10,7 @@ mod params;
 mod payload;
 mod shared_memory;
 mod signal;
+mod virtual_memory;
 
 use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
@@ -24,6 +25,7 @@ pub(crate) use host_fn::HostFn;
 pub(crate) use params::CopiedParams;
 pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
+pub(crate) use virtual_memory::VirtualMemory;
 
 use crate::error::{Error, Result};
 use crate::event::EventOptions;
@@ -32,7 +34,7 @@ use crate::kernel::Loaded;
 use crate::own_thread::OwnThread;
 use crate::stream_options::StreamOptions;
 
-/// A device of either backend; devices live as long as the process.
+/// A device of either backend; devices live as long as the process, a GPU that was reset as one that refuses all calls.
 #[derive(Clone, Copy)]
 pub(crate) enum DeviceBackend {
     Cuda(&'static cuda::CudaDevice),
@@ -109,6 +111,15 @@ impl DeviceBackend {
             (DeviceBackend::Cuda(device), DeviceBackend::Cuda(peer)) => device.has_peer(peer),
             (DeviceBackend::Cpu(device), DeviceBackend::Cpu(peer)) => device.has_peer(peer),
             _ => false,
+        }
+    }
+
+    /// If its handles are from before a reset: the error that says so.
+    #[cold]
+    pub(crate) fn was_reset(self) -> Option<Error> {
+        match self {
+            DeviceBackend::Cuda(device) => device.has_been_reset().then(|| device.was_reset()),
+            DeviceBackend::Cpu(_) => None,
         }
     }
 

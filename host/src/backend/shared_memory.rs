@@ -49,6 +49,7 @@ impl SharedMemory {
             (DeviceBackend::Cpu(_), IpcMemoryOrigin::Cpu { process, file, inode }) => {
                 Mapped::Cpu(cpu::IpcMemory::open(device, *process, *file, *inode, bytes)?)
             }
+            (_, IpcMemoryOrigin::Pool(_)) => return other_kind("a memory pool (see `SharedPool`)"),
             (_, IpcMemoryOrigin::Cuda(_)) => return other_kind("a CUDA device"),
             (_, IpcMemoryOrigin::Cpu { .. }) => return other_kind("the CPU device"),
         };

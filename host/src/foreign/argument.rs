@@ -15,6 +15,7 @@ use crate::buffer::DeviceBuffer;
 use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
 use crate::graph::GraphBuffer;
+use crate::growable::GrowableBuffer;
 use crate::host_slice::{In, InOut, Out};
 use crate::ipc::IpcBuffer;
 use crate::managed::ManagedBuffer;
@@ -223,6 +224,7 @@ in_memory!(input, LaunchInput:
     [T: DeviceCopy] &'a DeviceBuffer<T>,
     [T: DeviceCopy] &'a ManagedBuffer<T>,
     [T: DeviceCopy] &'a IpcBuffer<T>,
+    [T: DeviceCopy] &'a GrowableBuffer<T>,
     [T: DeviceCopy] &'a PinnedBuffer<T>,
     ['b, T: DeviceCopy] &'a PinnedSlice<'b, T>,
     [T: DlpackElement] &'a ReadOnlyBuffer<T>,
@@ -234,6 +236,7 @@ in_memory!(output, LaunchOutput:
     [T: DeviceCopy] &'a mut DeviceBuffer<T>,
     [T: DeviceCopy] &'a mut ManagedBuffer<T>,
     [T: DeviceCopy] &'a mut IpcBuffer<T>,
+    [T: DeviceCopy] &'a mut GrowableBuffer<T>,
     [T: DeviceCopy] &'a mut PinnedBuffer<T>,
     ['b, T: DeviceCopy] &'a mut PinnedSlice<'b, T>,
     [T: DeviceCopy + Zeroable] Out<'a, T>,

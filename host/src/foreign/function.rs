@@ -370,6 +370,10 @@ impl ForeignFunction {
 
     #[cold]
     fn elsewhere(&self, stream: &Stream) -> Error {
+        let mut devices = [&self.entry.device, stream.device()].into_iter();
+        if let Some(error) = devices.find_map(|device| device.backend().was_reset()) {
+            return error;
+        }
         ForeignError::OtherDevice {
             kernel: self.name(),
             loaded: self.entry.device.to_string().into(),

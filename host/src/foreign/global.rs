@@ -119,10 +119,7 @@ impl<T: Pod> ForeignGlobal<T> {
         if self.module.device() == stream.device() {
             return Ok(());
         }
-        Err(Error::DeviceMismatch {
-            buffer: self.module.device().to_string().into(),
-            stream: stream.device().to_string().into(),
-        })
+        Err(Error::device_mismatch(self.module.device(), stream.device()))
     }
 }
 

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphBuffer, GraphKey, PinnedKey};
@@ -250,6 +251,47 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         let len = buffer.len();
         let (memory, key) = self.keep_memory(buffer.into_memory(), len)?;
         Ok(GraphBuffer::new(key.view_mut(memory), key))
+    }
+
+    /// Gives the graph a new buffer of `len` elements whose bytes are all 0: for what one launch needs in between. It is
+    /// allocated now, zeroed at this place of the graph at each launch (`cuGraphAddMemsetNode`), and freed with the graph.
+    ///
+    /// Nodes that allocate and free (`cuGraphAddMemAllocNode`) there are none: their addresses are known only when the
+    /// driver has the nodes, after the launches that use them have been recorded.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut sums = stream.fill(1_u32, 3)?;
+    /// let (graph, counts) = stream.capture(|capture| {
+    ///     let (mut counts, mut sums) = (capture.keep_zeros::<u32>(3)?, capture.write(&mut sums)?);
+    ///     capture.copy(sums.view().slice(..2)?, counts.view_mut().slice(..2)?)?; // or kernels that count
+    ///     capture.fill_into(5, &mut sums)?;
+    ///     Ok(counts.key())
+    /// })?;
+    /// let mut graph = graph.instantiate()?;
+    /// assert_eq!(stream.download(graph.view(counts)?)?, [0; 3]);
+    /// graph.launch(&stream)?;
+    /// assert_eq!(stream.download(graph.view(counts)?)?, [1, 1, 0]);
+    /// graph.launch(&stream)?;
+    /// assert_eq!(stream.download(graph.view(counts)?)?, [5, 5, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Stream::zeros`].
+    pub fn keep_zeros<T: DeviceCopy + Zeroable + Send + 'b>(
+        &'scope self,
+        len: usize,
+    ) -> Result<GraphBuffer<'scope, T>> {
+        let bytes = DeviceBuffer::<T>::bytes_of(len)?;
+        // Zeroed also before the first launch: it may be looked at.
+        let memory = Memory::allocate(&self.origin, None, bytes, Contents::Zeroed)?;
+        let (memory, key) = self.keep_memory(memory, len)?;
+        let mut buffer = GraphBuffer::new(key.view_mut(memory), key);
+        self.stream.fill_into(0_u8, buffer.view_mut().with_elements::<u8>(bytes))?;
+        Ok(buffer)
     }
 
     /// Gives the graph page-locked memory of the host, to copy from and to. A copy from it is an upload, a copy to it a

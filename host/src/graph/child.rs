@@ -71,8 +71,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
 
     fn add_child(&'scope self, line: &RecordingStream, graph: Graph<'b>) -> Result<GraphNode> {
         if graph.device != *self.device() {
-            let (buffer, stream) = (graph.device.to_string().into(), self.device().to_string().into());
-            return Err(Error::DeviceMismatch { buffer, stream });
+            return Err(Error::device_mismatch(&graph.device, self.device()));
         }
         check_levels(&graph.nodes, 1)?;
         let Graph { id, mut nodes, slots, .. } = graph;

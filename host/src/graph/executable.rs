@@ -246,8 +246,7 @@ impl Replay {
         if self.device == *stream.device() {
             return Ok(());
         }
-        let (buffer, stream) = (self.device.to_string().into(), stream.device().to_string().into());
-        Err(Error::DeviceMismatch { buffer, stream })
+        Err(Error::device_mismatch(&self.device, stream.device()))
     }
 
     /// Notes that `stream` has the last launch.

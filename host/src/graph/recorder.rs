@@ -655,5 +655,8 @@ pub(crate) fn host_memory(operation: &'static str) -> crate::error::Error {
 
 #[cold]
 pub(crate) fn allocation() -> crate::error::Error {
-    not_recordable("allocation", "allocate before, and give the buffer to the graph")
+    not_recordable(
+        "allocation",
+        "allocate before, and give the buffer to the graph, or use `capture.keep_zeros`",
+    )
 }

@@ -182,8 +182,7 @@ impl<'b> ExecutableGraph<'b> {
     /// device. This graph is then as before.
     pub fn update(&mut self, graph: Graph<'b>) -> Result<()> {
         if graph.device != self.replay.device {
-            let (buffer, stream) = (graph.device.to_string().into(), self.replay.device.to_string().into());
-            return Err(Error::DeviceMismatch { buffer, stream });
+            return Err(Error::device_mismatch(&graph.device, &self.replay.device));
         }
         if self.replay.backend.is_foreign() {
             return Err(GraphError::UpdateRefused {

@@ -61,6 +61,11 @@ pub enum IpcError {
         /// What the system said.
         reason: Box<str>,
     },
+    /// A buffer was to be shared by a pool that it is not of, or that is not shareable.
+    #[error(
+        "the buffer is of no shareable pool that this is: make the pool with `PoolOptions::new().shareable()`, and the buffer from it"
+    )]
+    OtherPool,
     /// An event cannot be shared.
     #[error("the event is for one process only: make it with `EventOptions::new().interprocess()`")]
     NotInterprocess,
@@ -94,6 +99,8 @@ pub struct IpcMemoryHandle {
 pub(crate) enum IpcMemoryOrigin {
     /// The driver's `CUipcMemHandle`.
     Cuda([u8; CUDA_HANDLE]),
+    /// The driver's `CUmemPoolPtrExportData`, of a shareable pool.
+    Pool([u8; CUDA_HANDLE]),
     /// An open file of a process, and what tells it from later ones of the same number.
     Cpu { process: u32, file: u32, inode: u64 },
 }
@@ -122,6 +129,7 @@ pub(crate) type IpcEventOrigin = [u8; CUDA_HANDLE];
 
 const CUDA_MEMORY: &[u8; 4] = b"FGm1";
 const CPU_MEMORY: &[u8; 4] = b"FGc1";
+const POOL_MEMORY: &[u8; 4] = b"FGp1";
 const CUDA_EVENT: &[u8; 4] = b"FGe1";
 
 impl IpcMemoryHandle {
@@ -138,11 +146,19 @@ impl IpcMemoryHandle {
         self.bytes
     }
 
+    /// How many elements of that type the buffer has.
+    pub(crate) fn elements<T>(&self) -> Result<usize, IpcError> {
+        let (bytes, element_size) = (self.bytes, size_of::<T>());
+        let len = bytes.checked_div(element_size).filter(|len| *len > 0 && len * element_size == bytes);
+        len.ok_or(IpcError::Elements { bytes, element: std::any::type_name::<T>(), element_size })
+    }
+
     /// The handle as bytes, to be sent to another process of this machine.
     pub fn to_bytes(&self) -> Vec<u8> {
         let length = (self.bytes as u64).to_le_bytes();
         match &self.origin {
             IpcMemoryOrigin::Cuda(handle) => [&CUDA_MEMORY[..], &length, handle].concat(),
+            IpcMemoryOrigin::Pool(data) => [&POOL_MEMORY[..], &length, data].concat(),
             IpcMemoryOrigin::Cpu { process, file, inode } => {
                 let parts = [&process.to_le_bytes()[..], &file.to_le_bytes(), &inode.to_le_bytes()];
                 [&CPU_MEMORY[..], &length, &parts.concat()].concat()
@@ -168,6 +184,7 @@ impl IpcMemoryHandle {
             let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
             let origin = match tag {
                 CUDA_MEMORY => IpcMemoryOrigin::Cuda(rest.try_into().ok()?),
+                POOL_MEMORY => IpcMemoryOrigin::Pool(rest.try_into().ok()?),
                 CPU_MEMORY => {
                     let parts: [u8; 16] = rest.try_into().ok()?;
                     let (process, rest) = parts.split_first_chunk::<4>()?;
@@ -241,7 +258,8 @@ mod tests {
     fn handles_survive_as_bytes() {
         let cuda = IpcMemoryOrigin::Cuda(std::array::from_fn(|index| index as u8));
         let cpu = IpcMemoryOrigin::Cpu { process: 7, file: u32::MAX, inode: 1 << 40 };
-        for origin in [cuda, cpu] {
+        let pool = IpcMemoryOrigin::Pool(std::array::from_fn(|index| index as u8 ^ 0x55));
+        for origin in [cuda, cpu, pool] {
             let handle = IpcMemoryHandle::new(origin, 1 << 33);
             let bytes = handle.to_bytes();
             assert_eq!(IpcMemoryHandle::from_bytes(&bytes), Ok(handle));

@@ -64,7 +64,7 @@ fn log(text: &str) {
     }
 }
 
-/// Logs the call; fails it if `fail=NAME:CODE` or `fail=NAME:CODE:FROM` (the call to start at) says so.
+/// Logs the call; fails it if `fail=NAME:CODE` or `fail=NAME:CODE:FROM:TO` (the calls that fail, from 1) says so.
 fn enter(name: &'static str) -> Result<(), Code> {
     log(name);
     let count = with(|state| {
@@ -73,13 +73,18 @@ fn enter(name: &'static str) -> Result<(), Code> {
         *count
     });
     let Some(failure) = setting("fail") else { return Ok(()) };
+    // A new context has not failed.
+    if with(|state| state.resets) > 0 && name == "cuStreamSynchronize" {
+        return Ok(());
+    }
     let mut parts = failure.split(':');
     if parts.next() != Some(name) {
         return Ok(());
     }
     let code = parts.next().unwrap().parse().unwrap();
     let from: u64 = parts.next().map_or(1, |from| from.parse().unwrap());
-    if count < from {
+    let to: u64 = parts.next().map_or(u64::MAX, |to| to.parse().unwrap());
+    if !(from..=to).contains(&count) {
         return Ok(());
     }
     if name == "cuStreamSynchronize" || code == 719 {
@@ -144,6 +149,13 @@ macro_rules! call {
     )* };
 }
 
+unsafe extern "C" {
+    fn mprotect(start: *mut u8, bytes: usize, access: i32) -> i32;
+    fn memfd_create(name: *const c_char, flags: u32) -> i32;
+    fn pwrite(file: i32, bytes: *const u8, count: usize, offset: i64) -> isize;
+    fn pread(file: i32, bytes: *mut u8, count: usize, offset: i64) -> isize;
+}
+
 call! {
     fn cuDriverGetVersion(version: *mut i32) {
         unsafe { *version = number("version", 12_040) as i32 };
@@ -177,7 +189,12 @@ call! {
             97 => 232_448,
             19 => number("maps", 1),
             89 => number("managed", 1),
+            102 => number("virtual_memory", 1),
             115 => number("pools", 1),
+            119 => number("handle_types", 1),
+            // Older drivers do not know them.
+            142 | 144 if number("version", 12_040) < 13_000 => return Err(1),
+            142 | 144 => number("host_pools", 1),
             _ => loading::device_attribute(attribute).ok_or(1_u32)?,
         };
         unsafe { *value = answer as i32 };
@@ -185,6 +202,16 @@ call! {
     }
     fn cuDevicePrimaryCtxRetain(context: *mut usize, device: i32) {
         unsafe { *context = 0x100 + device as usize };
+        Ok(())
+    }
+    fn cuDevicePrimaryCtxRelease_v2(_device: i32) { Ok(()) }
+    fn cuDevicePrimaryCtxReset_v2(device: i32) {
+        // As the real one, which gives a new context the handle of the old.
+        let pinned = with(|state| state.reset(0x100 + device as usize));
+        for (start, bytes) in pinned {
+            // Whoever touches it ends the process.
+            assert_eq!(unsafe { mprotect(start as *mut u8, bytes.next_multiple_of(4096), 0) }, 0);
+        }
         Ok(())
     }
     fn cuDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) {
@@ -298,6 +325,7 @@ call! { bound:
         with(|state| {
             let id = state.id();
             state.streams.insert(id, VecDeque::new());
+            state.made_in.insert(id, CONTEXT.get());
             unsafe { *stream = id };
         });
         Ok(())
@@ -350,6 +378,7 @@ call! { bound:
         with(|state| {
             let id = state.id();
             state.events.insert(id, (0, HashSet::new()));
+            state.made_in.insert(id, CONTEXT.get());
             unsafe { *event = id };
         });
         Ok(())
@@ -364,7 +393,14 @@ call! { bound:
     }
     fn cuMemAlloc_v2(pointer: *mut u64, bytes: usize) { allocate(pointer, bytes) }
     fn cuMemFree_v2(pointer: u64) {
-        with(|state| state.release(pointer as usize));
+        with(|state| {
+            let pointer = pointer as usize;
+            let Some(place) = state.opened.iter().position(|opened| *opened == pointer) else {
+                return state.release(pointer);
+            };
+            state.opened.swap_remove(place);
+            assert!(!state.is_in_use(pointer, state.allocations[&pointer]), "closed while it is used");
+        });
         Ok(())
     }
     fn cuMemFreeAsync(pointer: u64, stream: Pointer) {
@@ -397,8 +433,11 @@ call! { bound:
         if bytes as u64 > number("memory", 1 << 30) {
             return Err(OUT_OF_MEMORY);
         }
-        let memory = unsafe { alloc(Layout::from_size_align(bytes, 4096).unwrap()) } as usize;
+        // Pages of its own.
+        let pages = Layout::from_size_align(bytes.next_multiple_of(4096), 4096).unwrap();
+        let memory = unsafe { alloc(pages) } as usize;
         with(|state| {
+            state.made_in.insert(memory, CONTEXT.get());
             state.pinned.insert(memory, (bytes, false));
             if flags & WRITE_COMBINED != 0 {
                 state.write_combined.insert(memory);
@@ -414,7 +453,7 @@ call! { bound:
         with(|state| state.write_combined.remove(&pointer));
         unsafe {
             (pointer as *mut u8).write_bytes(0xdd, bytes);
-            dealloc(pointer as *mut u8, Layout::from_size_align(bytes, 4096).unwrap());
+            dealloc(pointer as *mut u8, Layout::from_size_align(bytes.next_multiple_of(4096), 4096).unwrap());
         }
         Ok(())
     }
@@ -623,12 +662,22 @@ fn check_pool(pool: usize) {
 call! { bound:
     fn cuMemPoolCreate(pool: *mut usize, properties: *const [u32; 4]) {
         let device = CONTEXT.get() - 0x100;
-        assert_eq!(unsafe { *properties }, [1, 0, 1, device as u32], "pinned, not shared, on this device");
+        // Allocation type, handle types, location type and number.
+        let found = unsafe { *properties };
+        log(&format!("pool of {found:?}"));
+        match found {
+            [1 | 2, 0, 1, place] | [1, 1, 1, place] => assert_eq!(place, device as u32, "of this device"),
+            [1, 0, 2, 0] | [1, 0, 3, _] => {}
+            other => panic!("a pool of {other:?}"),
+        }
         let number = with(|state| {
             state.pools += 1;
             state.pools
         });
         unsafe { *pool = number << 16 | 0x900 + device };
+        if found[2] != 1 {
+            with(|state| state.host_pools.insert(unsafe { *pool }));
+        }
         Ok(())
     }
     fn cuMemPoolDestroy(pool: usize) {
@@ -641,7 +690,8 @@ call! { bound:
         assert_eq!(count, 1);
         let [kind, peer, flags] = unsafe { *access };
         assert_eq!((kind, flags), (1, 3), "a device that reads and writes");
-        assert_ne!((pool & 0xffff) - 0x900, peer as usize);
+        let itself = (pool & 0xffff) - 0x900 == peer as usize;
+        assert!(!itself || with(|state| state.host_pools.contains(&pool)), "a device may use its own memory");
         log(&format!("pool {} allows {peer}", pool >> 16));
         Ok(())
     }
@@ -668,12 +718,53 @@ call! { bound:
         unsafe { *value = value_now };
         Ok(())
     }
+    fn cuMemPoolExportToShareableHandle(handle: *mut i32, pool: usize, kind: u32, flags: u64) {
+        check_pool(pool);
+        assert_eq!((kind, flags), (1, 0));
+        let file = unsafe { memfd_create(c"pool".as_ptr(), 0) };
+        let bytes = pool.to_ne_bytes();
+        assert_eq!(unsafe { pwrite(file, bytes.as_ptr(), bytes.len(), 0) }, 8);
+        unsafe { *handle = file };
+        Ok(())
+    }
+    fn cuMemPoolImportFromShareableHandle(pool: *mut usize, handle: usize, kind: u32, flags: u64) {
+        assert_eq!((kind, flags), (1, 0));
+        let mut bytes = [0; 8];
+        if unsafe { pread(handle as i32, bytes.as_mut_ptr(), bytes.len(), 0) } != 8 {
+            return Err(1);
+        }
+        check_pool(usize::from_ne_bytes(bytes));
+        let number = with(|state| {
+            state.pools += 1;
+            state.pools
+        });
+        unsafe { *pool = number << 16 | usize::from_ne_bytes(bytes) & 0xffff };
+        with(|state| state.imported.insert(unsafe { *pool }));
+        Ok(())
+    }
+    fn cuMemPoolExportPointer(data: *mut [u64; 8], pointer: u64) {
+        assert!(with(|state| state.allocations.contains_key(&(pointer as usize))));
+        unsafe { *data = [pointer, 0, 0, 0, 0, 0, 0, 1] };
+        Ok(())
+    }
+    fn cuMemPoolImportPointer(pointer: *mut u64, pool: usize, data: *const [u64; 8]) {
+        assert!(with(|state| state.imported.contains(&pool)), "a pool of another process");
+        let [start, .., last] = unsafe { *data };
+        if last != 1 {
+            return Err(1);
+        }
+        // One process may have it several times.
+        with(|state| state.opened.push(start as usize));
+        unsafe { *pointer = start };
+        Ok(())
+    }
     fn cuMemPoolTrimTo(pool: usize, _keep: usize) {
         check_pool(pool);
         Ok(())
     }
     fn cuMemAllocFromPoolAsync(pointer: *mut u64, bytes: usize, pool: usize, stream: Pointer) {
         check_pool(pool);
+        assert!(!with(|state| state.imported.contains(&pool)), "a pool of another process");
         assert!(is_live(stream));
         if pool >> 16 != 1 {
             log(&format!("allocated from pool {}", pool >> 16));
@@ -696,3 +787,5 @@ call! { bound:
 }
 
 mod loading;
+#[cfg(not(without_virtual_memory))]
+mod virtual_memory;

@@ -131,10 +131,19 @@ pub(crate) struct State {
     pub(crate) pool: Pool,
     /// How many have been made.
     pub(crate) pools: usize,
+    /// Those of the host's memory.
+    pub(crate) host_pools: HashSet<usize>,
+    /// Those of other processes, and what was opened of them.
+    pub(crate) imported: HashSet<usize>,
+    pub(crate) opened: Vec<usize>,
     /// The pools of allocations.
     pub(crate) pool_of: HashMap<usize, usize>,
     pub(crate) high_of: HashMap<usize, u64>,
     pub(crate) calls: HashMap<&'static str, u64>,
+    /// The contexts of streams, events and page-locked memory.
+    pub(crate) made_in: HashMap<usize, usize>,
+    /// How many contexts have been reset.
+    pub(crate) resets: u64,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -157,6 +166,20 @@ impl State {
     pub(crate) fn id(&mut self) -> usize {
         self.next += 1;
         0x1000 + self.next
+    }
+
+    /// All that was made in `context` is gone; gives the page-locked memory that was.
+    pub(crate) fn reset(&mut self, context: usize) -> Vec<(usize, usize)> {
+        self.resets += 1;
+        let gone = |handle: &usize| self.made_in.get(handle) == Some(&context);
+        self.streams.retain(|stream, _| !gone(stream));
+        self.events.retain(|event, _| !gone(event));
+        let owners = std::mem::take(&mut self.owners);
+        self.allocations.retain(|start, _| owners.get(start) != Some(&context));
+        self.owners = owners.into_iter().filter(|(_, owner)| *owner != context).collect();
+        self.peers.retain(|(one, other)| *one != context && *other != context);
+        let pinned = self.pinned.extract_if(|start, _| self.made_in.get(start) == Some(&context));
+        pinned.map(|(start, (bytes, _))| (start, bytes)).collect()
     }
 
     /// Gives an event node's work what it stands for in this launch.

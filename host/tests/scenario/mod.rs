@@ -29,7 +29,9 @@ fn compile(name: &str, lacks: &[&str]) -> PathBuf {
     let unfinished = folder.join(format!("{}.so", std::process::id()));
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
     rustc.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Anon_snake_case"]);
-    rustc.args(["--check-cfg=cfg(without_pools, without_param_info)", "-o"]).arg(&unfinished);
+    rustc
+        .args(["--check-cfg=cfg(without_pools, without_param_info, without_virtual_memory)", "-o"])
+        .arg(&unfinished);
     for lack in lacks {
         rustc.args(["--cfg", &format!("without_{lack}")]);
     }

@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_graph_runs_in_order_at_each_launch", a_graph_runs_in_order_at_each_launch),
     ("a_graph_fills_with_values_of_any_size", a_graph_fills_with_values_of_any_size),
     ("a_graph_owns_what_it_keeps", a_graph_owns_what_it_keeps),
+    ("a_new_buffer_of_a_graph_is_zeroed_at_each_launch", a_new_buffer_of_a_graph_is_zeroed_at_each_launch),
     ("launches_are_ordered_with_other_streams", launches_are_ordered_with_other_streams),
     ("a_graph_may_be_dropped_while_it_runs", a_graph_may_be_dropped_while_it_runs),
     ("a_forgotten_graph_leaves_its_buffers_usable", a_forgotten_graph_leaves_its_buffers_usable),
@@ -436,5 +437,38 @@ fn an_empty_graph_can_be_launched(device: &Device) -> Outcome {
     let (graph, ()) = stream.capture(|_| Ok(()))?;
     graph.instantiate()?.launch(&stream)?;
     stream.synchronize()?;
+    Ok(())
+}
+
+fn a_new_buffer_of_a_graph_is_zeroed_at_each_launch(device: &Device) -> Outcome {
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let mut input = stream.upload(&[1_u16, 2, 3, 4, 5])?;
+    let mut output = stream.zeros::<u16>(5)?;
+    let (graph, (scratch, empty)) = stream.capture(|capture| {
+        let (input, mut output) = (capture.read(&input)?, capture.write(&mut output)?);
+        let mut scratch = capture.keep_zeros::<u16>(5)?;
+        let empty = capture.keep_zeros::<u64>(0)?;
+        // Two branches write parts of it, and a third reads all.
+        let branch = capture.fork()?;
+        let (mut left, right) = scratch.view_mut().split_at(2)?;
+        capture.copy(input.slice(..1)?, left.reborrow().slice(..1)?)?;
+        branch.copy(input.slice(3..)?, right.slice(1..)?)?;
+        capture.copy(&scratch, &mut output)?;
+        capture.fill_into(9, &mut scratch)?;
+        Ok((scratch.key(), empty.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    assert_eq!(other.download(graph.view(scratch)?)?, [0; 5], "before the first launch");
+    assert!(other.download(graph.view(empty)?)?.is_empty());
+    for _ in 0..3 {
+        let gate = Gate::close(&stream)?;
+        graph.launch(&stream)?;
+        graph.launch(&other)?;
+        gate.open_soon();
+        assert_eq!(other.download(graph.view(scratch)?)?, [9; 5]);
+    }
+    drop(graph);
+    assert_eq!(stream.download(&output)?, [1, 0, 0, 4, 5]);
+    stream.fill_into(0, &mut input)?;
     Ok(())
 }

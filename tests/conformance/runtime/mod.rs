@@ -9,6 +9,7 @@ mod dlpack;
 mod events;
 mod graph_events;
 mod graphs;
+mod growable;
 mod host_memory;
 mod legacy;
 mod peers;
@@ -49,6 +50,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     dlpack::CASES,
     pitched::CASES,
     pools::CASES,
+    growable::CASES,
     awaiting::CASES,
     peers::CASES,
     stress::CASES,

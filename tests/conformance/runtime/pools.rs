@@ -1,6 +1,6 @@
 //! Memory pools of one's own.
 
-use ferrogrid::{CpuOptions, Device, Error, GraphError, MemoryPool, PoolOptions};
+use ferrogrid::{CpuOptions, Device, Error, GraphError, MemoryPool, PoolKind, PoolOptions};
 
 use super::{Case, Gate, Outcome};
 
@@ -10,6 +10,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_pool_has_a_size", a_pool_has_a_size),
     ("buffers_outlive_the_handle_of_their_pool", buffers_outlive_the_handle_of_their_pool),
     ("a_pool_is_for_streams_of_its_device", a_pool_is_for_streams_of_its_device),
+    ("the_host_uses_memory_of_a_pool", the_host_uses_memory_of_a_pool),
     ("the_pool_of_a_device_gives_buffers_too", the_pool_of_a_device_gives_buffers_too),
 ];
 
@@ -127,5 +128,43 @@ fn a_pool_is_for_streams_of_its_device(device: &Device) -> Outcome {
 fn the_pool_of_a_device_gives_buffers_too(device: &Device) -> Outcome {
     let (stream, pool) = (device.new_stream()?, device.memory_pool());
     assert_eq!(stream.download(&pool.upload(&stream, &[1_u16, 2, 3])?)?, [1, 2, 3]);
+    Ok(())
+}
+
+fn the_host_uses_memory_of_a_pool(device: &Device) -> Outcome {
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    for kind in [PoolKind::Managed, PoolKind::Host, PoolKind::HostNuma(0)] {
+        let pool = match device.new_memory_pool(PoolOptions::new().with_kind(kind)) {
+            Err(Error::Unsupported { .. }) if device.is_cuda() => continue,
+            pool => pool?,
+        };
+        assert_eq!(pool.kind(), kind);
+        for round in 0..10_u32 {
+            let mut numbers = pool.managed_copy(&stream, &[1_u32, 2, 3, 4])?;
+            let gate = Gate::close(&stream)?;
+            stream.fill_into(round, numbers.slice_mut(..1)?)?;
+            other.fill_into(100 + round, numbers.slice_mut(3..)?)?;
+            let copy = stream.duplicate(&numbers)?;
+            gate.open_soon();
+            assert_eq!(numbers.read()?, [round, 2, 3, 100 + round], "after the work of both");
+            numbers.write()?[1] = 7;
+            assert_eq!(other.download(&numbers)?, [round, 7, 3, 100 + round]);
+            assert_eq!(other.download(&copy)?, [round, 2, 3, 100 + round]);
+            // Freed in order, and perhaps given out again.
+            let gate = Gate::close(&stream)?;
+            let old = pool.managed_zeros::<u32>(&stream, 4)?;
+            let kept = stream.duplicate(&old)?;
+            drop(old);
+            let new = pool.fill(&other, u32::MAX, 4)?;
+            gate.open_soon();
+            assert_eq!((stream.download(&kept)?, other.download(&new)?), (vec![0; 4], vec![u32::MAX; 4]));
+        }
+        assert!(pool.managed_zeros::<u8>(&stream, 0)?.read()?.is_empty());
+        stream.synchronize()?;
+        other.synchronize()?;
+    }
+    let Some(plain) = pool(device, PoolOptions::new())? else { return Ok(()) };
+    let refused = plain.managed_zeros::<u8>(&stream, 1);
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Listings of the chapter "Memory and streams".
 
-use ferrogrid::PoolOptions;
 use ferrogrid::prelude::*;
+use ferrogrid::{PoolKind, PoolOptions};
 
 #[ferrogrid::module]
 mod kernels {
@@ -143,6 +143,40 @@ fn pools() -> ferrogrid::Result<()> {
     let too_much = pool.zeros::<u8>(&stream, 64 << 20);
     assert!(matches!(too_much, Err(Error::MemoryLimit { limit: 0x400_0000, .. })));
     // ANCHOR_END: pool
+    Ok(())
+}
+
+#[test]
+fn pools_of_the_host() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: host_pool
+    let options = PoolOptions::new().with_kind(PoolKind::Host); // or `Managed`
+    let pool = match stream.device().new_memory_pool(options) {
+        Err(Error::Unsupported { .. }) => return Ok(()), // by an older driver
+        pool => pool?,
+    };
+    let mut x = pool.managed_copy(&stream, &[1_u32, 2, 3])?;
+    kernels::increment(&stream, Grid::cover(3), &mut x)?;
+    assert_eq!(x.read()?, [2, 3, 4]); // waits for the kernel, copies nothing
+    // ANCHOR_END: host_pool
+    Ok(())
+}
+
+#[cfg(unix)]
+#[test]
+fn growable() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: growable
+    // Room for 4 GiB; no memory yet.
+    let mut found = match stream.growable::<u32>(1 << 30) {
+        Err(Error::Unsupported { .. }) => return Ok(()), // on some systems
+        found => found?,
+    };
+    found.extend_from_slice(&stream, &[1, 2, 3])?;
+    found.resize(&stream, 1_000_000, 0)?; // what is there stays where it is
+    kernels::increment(&stream, Grid::cover(found.len()), &mut found)?;
+    assert_eq!(stream.download(found.slice(..4)?)?, [2, 3, 4, 1]);
+    // ANCHOR_END: growable
     Ok(())
 }
 

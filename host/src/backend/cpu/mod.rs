@@ -24,6 +24,7 @@ mod spin;
 mod stack;
 mod stream;
 mod sync;
+mod virtual_memory;
 
 pub(crate) use device::CpuDevice;
 pub(crate) use event::CpuEvent;
@@ -34,3 +35,4 @@ pub(crate) use legacy::Role;
 pub(crate) use memory::{allocate, free, initialise_from_host};
 pub(crate) use overflow::holding;
 pub(crate) use stream::CpuStream;
+pub(crate) use virtual_memory::VirtualRange;

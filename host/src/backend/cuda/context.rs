@@ -33,7 +33,7 @@ pub(crate) unsafe fn device_of_context(raw: *mut c_void) -> Result<&'static Cuda
     let devices = devices()?;
     // SAFETY: passed on.
     let handle = unsafe { device_handle(raw.cast())? };
-    let found = devices.iter().find(|device| device.handle() == handle).ok_or(Error::NoDevice)?;
+    let found = devices.into_iter().find(|device| device.handle() == handle).ok_or(Error::NoDevice)?;
     if found.context()? == raw.cast() { Ok(found) } else { Err(found.foreign_context()) }
 }
 

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fmt;
-use std::ptr::null_mut;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::ptr::{from_ref, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
@@ -15,18 +16,23 @@ use super::feedback::Feedback;
 use super::module::Module;
 use super::peer::Peers;
 use super::pool::{self, RawPool};
+use super::reset::HostMemory;
 use super::stream::CudaStream;
+use super::virtual_memory::{Ranges, Reserved};
 use super::watch::Watches;
 use crate::device::MemoryInfo;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::grid::Limits;
 use crate::output::Sink;
+use crate::pool_options::PoolKind;
 use crate::stream_options::StreamOptions;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
-/// loaded in it: nothing that refers to them can outlive them.
+/// loaded in it, unless it is reset: then it refuses every call, and another takes its place (`reset.rs`).
 #[repr(C)] // What every launch reads comes first.
 pub(crate) struct CudaDevice {
+    /// Whether its context is gone.
+    ended: AtomicBool,
     ordinal: usize,
     limits: Limits,
     driver: &'static Driver,
@@ -40,6 +46,8 @@ pub(crate) struct CudaDevice {
     pool: OnceLock<Result<RawPool>>,
     /// Those that users have made.
     own_pools: Mutex<Vec<RawPool>>,
+    /// Addresses that buffers of it may grow into.
+    ranges: Ranges,
     modules: Mutex<HashMap<u128, Module>>,
     /// Events without timing that nobody uses now.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
@@ -53,6 +61,10 @@ pub(crate) struct CudaDevice {
     peers: Peers,
     condition_setters: OnceLock<Result<Setters>>,
     feedback: Feedback,
+    /// Page-locked memory that was allocated for it.
+    pinned: AtomicUsize,
+    /// Managed memory that was allocated for it.
+    managed: AtomicUsize,
 }
 
 /// A handle of the driver, which may be used from any thread.
@@ -66,16 +78,24 @@ unsafe impl<T> Sync for Handle<T> {}
 
 type Context = Handle<CUcontext>;
 
+/// The devices, by their numbers; each is replaced when it is reset.
+static DEVICES: OnceLock<Result<Vec<AtomicPtr<CudaDevice>>>> = OnceLock::new();
+
 /// All CUDA devices in the driver's order; at least one.
-pub(crate) fn devices() -> Result<&'static [CudaDevice]> {
-    static DEVICES: OnceLock<Result<Vec<CudaDevice>>> = OnceLock::new();
-    match DEVICES.get_or_init(find) {
-        Ok(devices) => Ok(devices),
-        Err(error) => Err(error.clone()),
+pub(crate) fn devices() -> Result<Vec<&'static CudaDevice>> {
+    let devices = DEVICES.get_or_init(find).as_ref().map_err(Error::clone)?;
+    // SAFETY: they are leaked.
+    Ok(devices.iter().map(|device| unsafe { &*device.load(Ordering::Acquire) }).collect())
+}
+
+/// Puts `fresh` in the place of the device with its number.
+pub(super) fn replace_device(fresh: &'static CudaDevice) {
+    if let Some(Ok(devices)) = DEVICES.get() {
+        devices[fresh.ordinal].store(from_ref(fresh).cast_mut(), Ordering::Release);
     }
 }
 
-fn find() -> Result<Vec<CudaDevice>> {
+fn find() -> Result<Vec<AtomicPtr<CudaDevice>>> {
     let driver = driver()?;
     let mut count = 0;
     // SAFETY: `count` is valid for the call.
@@ -84,8 +104,8 @@ fn find() -> Result<Vec<CudaDevice>> {
         return Err(Error::NoDevice);
     }
     driver.check(code, "cuDeviceGetCount", "")?;
-    let devices: Vec<_> =
-        (0..count).map(|ordinal| CudaDevice::query(driver, ordinal)).collect::<Result<_>>()?;
+    let leaked = |ordinal| Ok(AtomicPtr::new(Box::leak(Box::new(CudaDevice::query(driver, ordinal)?))));
+    let devices: Vec<_> = (0..count).map(leaked).collect::<Result<_>>()?;
     if devices.is_empty() { Err(Error::NoDevice) } else { Ok(devices) }
 }
 
@@ -111,6 +131,7 @@ impl CudaDevice {
             ],
         };
         Ok(CudaDevice {
+            ended: AtomicBool::new(false),
             driver,
             ordinal: ordinal.unsigned_abs() as usize,
             handle,
@@ -126,6 +147,7 @@ impl CudaDevice {
             context: OnceLock::new(),
             pool: OnceLock::new(),
             own_pools: Mutex::new(Vec::new()),
+            ranges: Ranges::default(),
             modules: Mutex::new(HashMap::new()),
             spare_events: Mutex::new(Vec::new()),
             waits_of_others: RwLock::new(()),
@@ -135,7 +157,38 @@ impl CudaDevice {
             peers: Peers::none(),
             condition_setters: OnceLock::new(),
             feedback: Feedback::new(),
+            pinned: AtomicUsize::new(0),
+            managed: AtomicUsize::new(0),
         })
+    }
+
+    /// The same GPU, without a context.
+    pub(super) fn again(old: &CudaDevice) -> Result<Self> {
+        CudaDevice::query(old.driver, old.ordinal as c_int)
+    }
+
+    pub(super) fn ended(&self) -> &AtomicBool {
+        &self.ended
+    }
+
+    /// Whether its context has been made.
+    pub(super) fn has_context(&self) -> bool {
+        self.context.get().is_some_and(Result::is_ok)
+    }
+
+    pub(super) fn host_memory(&self) -> HostMemory {
+        let count = |memory: &AtomicUsize| memory.load(Ordering::Acquire);
+        HostMemory { pinned: count(&self.pinned), managed: count(&self.managed) }
+    }
+
+    /// Counts allocations of page-locked memory.
+    pub(super) fn pinned(&self) -> &AtomicUsize {
+        &self.pinned
+    }
+
+    /// Counts allocations of managed memory.
+    pub(crate) fn managed(&self) -> &AtomicUsize {
+        &self.managed
     }
 
     pub(super) fn driver(&self) -> &'static Driver {
@@ -180,11 +233,15 @@ impl CudaDevice {
 
     /// The pool that memory is allocated from, made at the first call; the context must be bound.
     pub(super) fn pool(&self) -> Result<RawPool> {
-        self.pool.get_or_init(|| pool::create(self)).clone()
+        self.pool.get_or_init(|| pool::create(self, PoolKind::Device, false)).clone()
     }
 
     pub(super) fn own_pools(&self) -> MutexGuard<'_, Vec<RawPool>> {
         lock(&self.own_pools)
+    }
+
+    pub(super) fn ranges(&self) -> MutexGuard<'_, Vec<Weak<Reserved>>> {
+        lock(&self.ranges)
     }
 
     /// That pool, or the one of this device; the context is bound.
@@ -218,8 +275,9 @@ impl CudaDevice {
         pool::set_release_threshold(self, self.pool_or(pool)?, bytes)
     }
 
-    /// The primary context, retained at the first call and never released.
+    /// The primary context, retained at the first call and released when it is reset.
     pub(crate) fn context(&self) -> Result<CUcontext> {
+        self.check_not_reset()?;
         let retain = || {
             let mut context = null_mut();
             // SAFETY: `context` is valid for the call, and the handle is the driver's.
@@ -244,6 +302,7 @@ impl CudaDevice {
     /// call before it does anything; then the context is bound, and the call made again.
     #[inline]
     pub(super) fn call_unbound(&self, call: impl Fn() -> Code) -> Result<Code> {
+        self.check_not_reset()?;
         let code = call();
         if code.is_success() || !code.may_lack_context() {
             return Ok(code);
@@ -447,7 +506,7 @@ pub(super) fn bind(driver: &Driver, context: CUcontext) -> Result<()> {
     if code.is_success() && current == context {
         return Ok(());
     }
-    // SAFETY: a primary context that is retained for ever.
+    // SAFETY: a primary context that is retained: whoever calls has asked whether it was reset.
     let code = unsafe { driver.context_set(context) };
     driver.check(code, "cuCtxSetCurrent", "")
 }

@@ -21,6 +21,7 @@ use super::condition::ConditionalParams;
 use super::graph::UpdateResult;
 use super::ipc::IpcHandle;
 use super::pool::{PoolAccess, PoolHandle, PoolProperties};
+use super::virtual_memory::AllocationProperties;
 use crate::error::{Error, NEEDED_DRIVER, Result};
 use crate::library;
 
@@ -237,6 +238,20 @@ driver_calls! {
     set_limit = cuCtxSetLimit(limit: c_uint, value: usize) since (12, 0);
     reset_persisting = cuCtxResetPersistingL2Cache() since (12, 0);
     copy_peer = cuMemcpyPeerAsync(target: CUdeviceptr, target_context: CUcontext, source: CUdeviceptr, source_context: CUcontext, bytes: usize, stream: CUstream) since (12, 0);
+    pool_export = cuMemPoolExportToShareableHandle(handle: *mut c_void, pool: PoolHandle, kind: c_uint, flags: c_ulonglong) since (12, 0);
+    pool_import = cuMemPoolImportFromShareableHandle(pool: *mut PoolHandle, handle: *mut c_void, kind: c_uint, flags: c_ulonglong) since (12, 0);
+    pool_export_pointer = cuMemPoolExportPointer(data: *mut IpcHandle, pointer: CUdeviceptr) since (12, 0);
+    pool_import_pointer = cuMemPoolImportPointer(pointer: *mut CUdeviceptr, pool: PoolHandle, data: *mut IpcHandle) since (12, 0);
+    primary_context_reset = cuDevicePrimaryCtxReset_v2(device: CUdevice) since (12, 0);
+    primary_context_release = cuDevicePrimaryCtxRelease_v2(device: CUdevice) since (12, 0);
+    address_reserve = cuMemAddressReserve(start: *mut CUdeviceptr, bytes: usize, alignment: usize, wanted: CUdeviceptr, flags: c_ulonglong) since (12, 0);
+    address_free = cuMemAddressFree(start: CUdeviceptr, bytes: usize) since (12, 0);
+    memory_granularity = cuMemGetAllocationGranularity(granularity: *mut usize, properties: *const AllocationProperties, option: c_uint) since (12, 0);
+    memory_create = cuMemCreate(handle: *mut c_ulonglong, bytes: usize, properties: *const AllocationProperties, flags: c_ulonglong) since (12, 0);
+    memory_release = cuMemRelease(handle: c_ulonglong) since (12, 0);
+    memory_map = cuMemMap(start: CUdeviceptr, bytes: usize, offset: usize, handle: c_ulonglong, flags: c_ulonglong) since (12, 0);
+    memory_unmap = cuMemUnmap(start: CUdeviceptr, bytes: usize) since (12, 0);
+    memory_set_access = cuMemSetAccess(start: CUdeviceptr, bytes: usize, access: *const PoolAccess, count: usize) since (12, 0);
   }
 }
 

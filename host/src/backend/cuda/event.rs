@@ -166,7 +166,7 @@ impl CudaEvent {
 
     /// The seconds since `start`, less than 0 if that came later; both must be complete.
     pub(crate) fn seconds_since(&self, start: &CudaEvent) -> Result<f64> {
-        if self.device.ordinal() != start.device.ordinal() {
+        if !std::ptr::eq(self.device, start.device) {
             return Err(Error::EventTime { reason: "they are of different devices" });
         }
         for event in [self, start] {

@@ -50,7 +50,7 @@ struct Mapped {
     device: u64,
 }
 
-// SAFETY: both are plain addresses of memory that is never freed.
+// SAFETY: both are plain addresses of memory that is never freed; nobody reads it after a reset of the device.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
@@ -112,7 +112,10 @@ impl Feedback {
         Ok(record)
     }
 
-    fn take_back(&self, record: PanicRecord) {
+    fn take_back(&self, device: &CudaDevice, record: PanicRecord) {
+        if device.has_been_reset() {
+            return; // its memory is gone
+        }
         record.clear();
         self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
     }
@@ -120,7 +123,8 @@ impl Feedback {
     /// Shows what has been printed on `device`.
     #[inline]
     pub(super) fn show(&self, device: &CudaDevice) -> Result<()> {
-        if let Some(Ok(buffer)) = self.buffer.get()
+        if !device.has_been_reset()
+            && let Some(Ok(buffer)) = self.buffer.get()
             && buffer.has_text()
         {
             device.bind()?;

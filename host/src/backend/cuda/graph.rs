@@ -297,14 +297,14 @@ impl Target<'_> {
             Operation::Conditional(node) => self.add_conditional(node, &after),
             Operation::Record(event) => {
                 self.add_with("cuGraphAddEventRecordNode", &after, |added, graph, after, count| {
-                    let raw = raw_event(event);
+                    let raw = raw_event(event)?;
                     // SAFETY: all are valid for the call; the event is kept until the last launch has run.
                     Ok(unsafe { self.device.driver().graph_add_record(added, graph, after, count, raw) })
                 })
             }
             Operation::Wait(event) => {
                 self.add_with("cuGraphAddEventWaitNode", &after, |added, graph, after, count| {
-                    let raw = raw_event(event);
+                    let raw = raw_event(event)?;
                     // SAFETY: as above.
                     Ok(unsafe { self.device.driver().graph_add_wait(added, graph, after, count, raw) })
                 })
@@ -406,8 +406,10 @@ fn visit(nodes: &[Node], mut work: impl FnMut(&Operation)) {
 }
 
 /// The driver's event; an event node's is one of the graph's device.
-fn raw_event(event: &Event) -> CUevent {
-    event.cuda().map_or(null_mut(), CudaEvent::raw)
+fn raw_event(event: &Event) -> Result<CUevent> {
+    let Some(event) = event.cuda() else { return Ok(null_mut()) };
+    event.device().check_not_reset()?;
+    Ok(event.raw())
 }
 
 fn note_recorded(event: &Event) {

@@ -2,6 +2,7 @@
 
 use std::ffi::c_uint;
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::Ordering;
 
 use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemorytype};
 
@@ -89,11 +90,15 @@ impl CudaStream {
         // SAFETY: `start` is valid for the call, and the context is bound.
         let code = unsafe { self.driver().allocate_managed(&mut start, bytes, ATTACH_GLOBAL) };
         self.allocated(code, "cuMemAllocManaged", bytes)?;
+        self.device().managed().fetch_add(1, Ordering::Relaxed);
         let pointer = with_exposed_provenance_mut(start as usize);
         // SAFETY: the memory has just been allocated with that many bytes.
         let initialised = unsafe { self.initialise(pointer, bytes, contents) };
         // SAFETY: nothing uses it after a fill, which comes before in this stream.
-        initialised.inspect_err(|_| unsafe { self.free_waiting(pointer) })?;
+        initialised.inspect_err(|_| unsafe {
+            self.device().managed().fetch_sub(1, Ordering::Release);
+            self.free_waiting(pointer);
+        })?;
         Ok(pointer)
     }
 

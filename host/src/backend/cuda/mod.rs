@@ -32,8 +32,12 @@ mod pool;
 mod program;
 mod properties;
 mod recent;
+mod reset;
+#[cfg(unix)]
+mod shared_pool;
 mod stream;
 mod value;
+mod virtual_memory;
 mod watch;
 
 pub(crate) use context::device_of_context;
@@ -48,5 +52,8 @@ pub(crate) use module::ModuleLease;
 pub(crate) use own_pool::OwnPool;
 pub(crate) use pool::RawPool;
 pub(crate) use properties::driver_version;
+#[cfg(unix)]
+pub(crate) use shared_pool::OpenedMemory;
 pub(crate) use stream::CudaStream;
+pub(crate) use virtual_memory::VirtualRange;
 pub(crate) use watch::{EndedIntervals, Records};

@@ -121,6 +121,15 @@ impl CudaDevice {
         self.check(code, "cuModuleUnload", "")
     }
 
+    /// Lets kernels and constants forget what of them is loaded here, for ever.
+    pub(super) fn forget_modules(&self) {
+        for (_, Module { users, .. }) in self.modules().drain() {
+            users.lease.0.store(true, Ordering::Release);
+            let kernels = users.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+            kernels.iter().for_each(|kernel| kernel.forget_loaded(self.ordinal()));
+        }
+    }
+
     /// Where the constant `name` is, in the module of `image` under the name `symbol`, and how long; the module is
     /// loaded if it was not.
     pub(crate) fn constant(

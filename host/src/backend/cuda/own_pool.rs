@@ -2,36 +2,47 @@
 
 use super::device::{CudaDevice, devices};
 use super::pool::{self, RawPool};
-use crate::error::{Error, Result};
-use crate::pool_options::PoolOptions;
+use crate::error::Result;
+use crate::pool_options::{PoolKind, PoolOptions};
 
 /// A pool that is destroyed when nobody has it any more. Each buffer in it does.
 pub(crate) struct OwnPool {
-    device: &'static CudaDevice,
-    handle: RawPool,
+    pub(super) device: &'static CudaDevice,
+    pub(super) handle: RawPool,
 }
 
 impl OwnPool {
     pub(crate) fn new(device: &'static CudaDevice, options: &PoolOptions) -> Result<Self> {
-        if !device.has_pools() {
-            return Err(Error::Unsupported {
-                operation: "memory pools",
-                device: device.to_string().into(),
-                reason: "it allocates no memory in stream order (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)",
-            });
-        }
+        let &PoolOptions { kind, shareable, .. } = options;
+        pool::check(device, kind, shareable)?;
+        let pool = OwnPool::made(device, kind, || pool::create(device, kind, shareable))?;
+        pool::configure(device, pool.handle, options)?;
+        Ok(pool)
+    }
+
+    /// What `make` makes, for `device` and its peers.
+    pub(super) fn made(
+        device: &'static CudaDevice,
+        kind: PoolKind,
+        make: impl FnOnce() -> Result<RawPool>,
+    ) -> Result<Self> {
         device.bind()?;
         // Held until peers have been told: one that comes meanwhile must not miss the pool.
         let mut pools = device.own_pools();
-        let handle = pool::create(device)?;
-        pools.push(handle);
+        let handle = make()?;
         // From here on a failure destroys it.
         let pool = OwnPool { device, handle };
-        let mut peers = devices().into_iter().flatten().filter(|peer| peer.has_peer(device));
-        let allowed = peers.try_for_each(|peer| pool::allow(device, handle, peer));
-        drop(pools);
-        allowed?;
-        pool::configure(device, handle, options)?;
+        // Managed memory is for all.
+        if kind != PoolKind::Managed {
+            pools.push(handle);
+            let peers = devices().into_iter().flatten().filter(|peer| peer.has_peer(device));
+            // What is near the host is at first for the host alone.
+            let own = (kind != PoolKind::Device).then_some(device);
+            let allowed = own.into_iter().chain(peers).try_for_each(|user| pool::allow(device, handle, user));
+            // To be dropped it needs the list.
+            drop(pools);
+            allowed?;
+        }
         Ok(pool)
     }
 

@@ -1,5 +1,6 @@
 //! What CUDA devices do with each other's memory. It must not know what orders that.
 
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::device::{CudaDevice, address};
@@ -22,6 +23,10 @@ impl Peers {
 
     fn have(&self, device: &CudaDevice) -> bool {
         self.0.load(Ordering::Acquire) & Self::bit(device) != 0
+    }
+
+    pub(super) fn remove(&self, device: &CudaDevice) {
+        self.0.fetch_and(!Self::bit(device), Ordering::Release);
     }
 
     fn add(&self, device: &CudaDevice) {
@@ -56,13 +61,17 @@ impl CudaDevice {
         // Held until pools that are made later can know of it.
         let pools = peer.own_pools();
         pools.iter().try_for_each(|pool| pool::allow(peer, *pool, self))?;
+        // As the pools.
+        let ranges = peer.ranges();
+        let mut alive = ranges.iter().filter_map(Weak::upgrade);
+        alive.try_for_each(|range| range.allow_all(peer, self))?;
         self.peers().add(peer);
         Ok(())
     }
 
     /// Whether `enable_peer_access` has been called.
     pub(crate) fn has_peer(&self, peer: &CudaDevice) -> bool {
-        self.peers().have(peer)
+        self.peers().have(peer) && !peer.has_been_reset()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::atomic::Ordering;
 
 use cudarc::driver::sys::CUdevice_attribute;
 
@@ -29,12 +30,14 @@ impl CudaDevice {
             return Err(Error::OutOfMemory { device, requested: bytes as u64, free: None, total: None });
         }
         self.check(code, "cuMemHostAlloc", &format!("{bytes} bytes"))?;
+        self.pinned().fetch_add(1, Ordering::Relaxed);
         Ok(pointer.cast())
     }
 
     /// # Safety
     /// `pointer` is from `host_allocate`, is freed once, and nothing uses it any more.
     pub(crate) unsafe fn host_free(&self, pointer: *mut u8) {
+        self.pinned().fetch_sub(1, Ordering::Release);
         if self.bind().is_ok() {
             // SAFETY: the caller vouches for it. A failure means that the driver is gone, and its memory
             // with it.

@@ -5,8 +5,9 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_mut, null_mut};
 
 use super::device::{CudaDevice, Handle};
-use crate::error::Result;
-use crate::pool_options::PoolOptions;
+use super::driver;
+use crate::error::{Error, Result};
+use crate::pool_options::{PoolKind, PoolOptions};
 
 /// The driver's `CUmemoryPool`.
 pub(super) type PoolHandle = *mut c_void;
@@ -25,14 +26,14 @@ impl RawPool {
     }
 }
 
-/// The driver's `CUmemPoolProps`, for memory of one device that is not shared with other processes.
+/// The driver's `CUmemPoolProps`.
 #[repr(C)]
 pub(super) struct PoolProperties {
-    /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
+    /// `CU_MEM_ALLOCATION_TYPE_PINNED` (memory that stays where it is) or `_MANAGED`.
     allocation_type: c_uint,
-    /// `CU_MEM_HANDLE_TYPE_NONE`.
+    /// `CU_MEM_HANDLE_TYPE_NONE` or `_POSIX_FILE_DESCRIPTOR`.
     handle_types: c_uint,
-    /// `CU_MEM_LOCATION_TYPE_DEVICE`.
+    /// `CU_MEM_LOCATION_TYPE_DEVICE`, `_HOST` or `_HOST_NUMA`.
     location_type: c_uint,
     location_id: c_int,
     security_attributes: *mut c_void,
@@ -40,7 +41,7 @@ pub(super) struct PoolProperties {
     reserved: [u8; 64],
 }
 
-/// The driver's `CUmemAccessDesc`, for a device that may read and write the memory of a pool.
+/// The driver's `CUmemAccessDesc`, for a device that may read and write memory.
 #[repr(C)]
 pub(super) struct PoolAccess {
     /// `CU_MEM_LOCATION_TYPE_DEVICE`.
@@ -48,6 +49,12 @@ pub(super) struct PoolAccess {
     location_id: c_int,
     /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
     flags: c_uint,
+}
+
+impl PoolAccess {
+    pub(super) fn read_write(device: &CudaDevice) -> Self {
+        PoolAccess { location_type: 1, location_id: device.handle(), flags: 3 }
+    }
 }
 
 /// `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`, `_ALLOW_OPPORTUNISTIC`, `_ALLOW_INTERNAL_DEPENDENCIES`.
@@ -59,16 +66,26 @@ const RELEASE_THRESHOLD: c_uint = 4;
 /// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`, `_HIGH`, `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`, `_HIGH`.
 const STATISTICS: [c_uint; 4] = [5, 6, 7, 8];
 
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
+pub(super) const FILE_DESCRIPTOR: c_uint = 1;
+
 /// A pool of `device`, whose context is bound. It keeps freed memory until it is trimmed: a pool as
 /// the driver makes it would give all of it back at every synchronisation, and each allocation
 /// after one would be slow.
-pub(super) fn create(device: &CudaDevice) -> Result<RawPool> {
+pub(super) fn create(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<RawPool> {
     let driver = device.driver();
+    let (allocation_type, location_type, location_id) = match kind {
+        PoolKind::Device => (1, 1, device.handle()),
+        // The place is where it is at best, and the device may be anywhere.
+        PoolKind::Managed => (2, 1, device.handle()),
+        PoolKind::Host => (1, 2, 0),
+        PoolKind::HostNuma(node) => (1, 3, c_int::from(node)),
+    };
     let properties = PoolProperties {
-        allocation_type: 1,
-        handle_types: 0,
-        location_type: 1,
-        location_id: device.handle(),
+        allocation_type,
+        handle_types: if shareable { FILE_DESCRIPTOR } else { 0 },
+        location_type,
+        location_id,
         security_attributes: null_mut(),
         reserved: [0; 64],
     };
@@ -78,6 +95,57 @@ pub(super) fn create(device: &CudaDevice) -> Result<RawPool> {
     device.check(code, "cuMemPoolCreate", &device.to_string())?;
     set_release_threshold(device, RawPool::new(pool), u64::MAX)?;
     Ok(RawPool::new(pool))
+}
+
+/// `CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED`, and `_HOST_MEMORY_POOLS_SUPPORTED`.
+const HOST_NUMA_POOLS: c_uint = 142;
+const HOST_POOLS: c_uint = 144;
+/// `CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES`.
+const HANDLE_TYPES: c_uint = 119;
+
+/// Whether `device` can have such a pool.
+pub(super) fn check(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<()> {
+    let refuse =
+        |operation, reason| Err(Error::Unsupported { operation, device: device.to_string().into(), reason });
+    if !device.has_pools() {
+        return refuse(
+            "memory pools",
+            "it allocates no memory in stream order (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)",
+        );
+    }
+    if shareable && kind != PoolKind::Device {
+        return refuse("a shareable pool", "only pools of a device's own memory can be shared");
+    }
+    if shareable && attribute(device, HANDLE_TYPES) & FILE_DESCRIPTOR == 0 {
+        return refuse(
+            "a shareable pool",
+            "it has no file descriptors for pools (CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES)",
+        );
+    }
+    match kind {
+        PoolKind::Device => Ok(()),
+        PoolKind::Managed if driver::supported_version()? < (13, 0) => {
+            refuse("a pool of managed memory", "the driver is older than CUDA 13.0")
+        }
+        PoolKind::Managed => device.check_managed(),
+        PoolKind::Host if attribute(device, HOST_POOLS) == 0 => refuse(
+            "a pool of page-locked memory",
+            "it has none (CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, from CUDA 13.0 on)",
+        ),
+        PoolKind::HostNuma(_) if attribute(device, HOST_NUMA_POOLS) == 0 => refuse(
+            "a pool of page-locked memory of a node",
+            "it has none (CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, from CUDA 12.9 on)",
+        ),
+        PoolKind::Host | PoolKind::HostNuma(_) => Ok(()),
+    }
+}
+
+/// A number that older drivers do not know, and then it is 0.
+fn attribute(device: &CudaDevice, number: c_uint) -> c_uint {
+    let mut value: c_int = 0;
+    // SAFETY: `value` is valid for the call; any number may be asked for.
+    let code = unsafe { device.driver().device_attribute(&mut value, number, device.handle()) };
+    if code.is_success() { value.unsigned_abs() } else { 0 }
 }
 
 /// Sets what `options` change of a pool from `create`.
@@ -101,7 +169,7 @@ pub(super) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOption
 
 /// Lets `peer` use all memory of `pool`, which is one of `device`.
 pub(super) fn allow(device: &CudaDevice, pool: RawPool, peer: &CudaDevice) -> Result<()> {
-    let access = PoolAccess { location_type: 1, location_id: peer.handle(), flags: 3 };
+    let access = PoolAccess::read_write(peer);
     // SAFETY: the pool is live, and `access` is valid for the call.
     let code = unsafe { device.driver().pool_set_access(pool.as_raw(), &access, 1)? };
     device.check(code, "cuMemPoolSetAccess", &format!("{peer}"))

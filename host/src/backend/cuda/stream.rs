@@ -210,6 +210,7 @@ impl CudaStream {
 
     #[inline]
     pub(super) fn bind(&self) -> Result<()> {
+        self.device.check_not_reset()?;
         bind(self.driver, self.context.0)
     }
 
@@ -298,6 +299,7 @@ impl CudaStream {
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
+        event.device().check_not_reset()?;
         self.wait_raw(self.enter()?.raw, event.raw())
     }
 
@@ -324,7 +326,10 @@ impl CudaStream {
                 drop(usage);
                 return self.wait_for(tail?);
             }
-            Use::Ended(end) => end.raw(),
+            Use::Ended(end) => {
+                end.device().check_not_reset()?;
+                end.raw()
+            }
             Use::Lost(error) => return Err(error.clone()),
         };
         // The event lives as long as `earlier`. The lock does not, as above.
@@ -454,6 +459,7 @@ impl CudaStream {
         shape: &LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
+        self.device.check_not_reset()?;
         if self.is_default || !shape.attributes.are_none() {
             // SAFETY: passed on.
             return unsafe { self.launch_specially(function.cast(), kernel, shape, params) };
@@ -681,7 +687,7 @@ struct Ended {
 impl Drop for Ended {
     fn drop(&mut self) {
         let driver = self.device.driver();
-        if bind(driver, self.context.0).is_ok() {
+        if self.device.check_not_reset().and_then(|()| bind(driver, self.context.0)).is_ok() {
             // SAFETY: the stream is live and not used again; the driver lets its work finish.
             let _ = unsafe { driver.stream_destroy(self.raw.0) };
         }

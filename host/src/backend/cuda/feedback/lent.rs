@@ -36,6 +36,7 @@ impl Lent {
 
     /// The panic of a launch that was given it, if one has panicked; the same one each time.
     pub(in super::super) fn find(&self, recent: &Recent) -> Result<Option<Arc<Fault>>> {
+        self.device.check_not_reset()?;
         let mut found = self.found();
         if found.is_none() && !self.record.is_free() {
             let recent: Vec<_> = recent.launches().collect();
@@ -48,7 +49,9 @@ impl Lent {
     /// Forgets a panic. All launches that were given the record have run.
     pub(in super::super) fn clear(&mut self) {
         *self.found() = None;
-        self.record.clear();
+        if !self.device.has_been_reset() {
+            self.record.clear();
+        }
     }
 
     fn found(&self) -> MutexGuard<'_, Option<Arc<Fault>>> {
@@ -58,7 +61,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.device.feedback().take_back(self.record);
+        self.device.feedback().take_back(self.device, self.record);
     }
 }
 
