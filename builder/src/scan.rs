@@ -77,7 +77,7 @@ impl Unit {
     pub(crate) fn class(&self) -> TargetClass {
         match self.kind {
             TargetKind::Lib => TargetClass::Library,
-            TargetKind::Bin | TargetKind::Example => TargetClass::Program,
+            TargetKind::Bin | TargetKind::Example | TargetKind::Program => TargetClass::Program,
             TargetKind::Test | TargetKind::Bench => TargetClass::Test,
         }
     }

@@ -265,8 +265,12 @@ impl Build {
     }
 
     fn outcome(&self, environment: &Environment) -> Result<Outcome, Error> {
-        let package = Package::load(environment)?;
-        let archs = self.archs(environment, &package)?;
+        self.outcome_of(&Package::load(environment)?, environment)
+    }
+
+    /// What is made of `package`, whatever says what is in it.
+    pub(crate) fn outcome_of(&self, package: &Package, environment: &Environment) -> Result<Outcome, Error> {
+        let archs = self.archs(environment, package)?;
         let mut options = self.options.clone().or(package.options.clone());
         options.debug_assertions.get_or_insert(cfg!(debug_assertions));
         // What a tool builds for itself (`only`) has no program that would load it.
@@ -276,7 +280,7 @@ impl Build {
         options.check()?;
         let toolchain = match toolchain::find(&archs) {
             Ok(toolchain) => toolchain,
-            Err(missing) => return without_toolchain(environment, &package, &options, missing),
+            Err(missing) => return without_toolchain(environment, package, &options, missing),
         };
         let caches = Caches::of_build(environment);
         let mut cores = Vec::new();
@@ -292,7 +296,7 @@ impl Build {
             options,
             only: self.only.as_deref(),
             environment,
-            package: &package,
+            package,
             toolchain: &toolchain,
             folder,
             caches,
@@ -336,10 +340,13 @@ pub(crate) struct Step<'a> {
 }
 
 /// What a step has come to.
-struct Outcome {
-    output: Output,
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) output: Output,
+    /// Files that the device code includes.
+    pub(crate) included: BTreeSet<PathBuf>,
     /// Why some kernels have no device code.
-    refusal: Option<Error>,
+    pub(crate) refusal: Option<Error>,
 }
 
 impl Step<'_> {
@@ -358,7 +365,7 @@ impl Step<'_> {
             manifest::write(&scan, &[], self.package, false, &self.targets())?;
             record::write(self, &[], Vec::new())?;
             self.remove_stale(&output)?;
-            return Ok(Outcome { output, refusal: None });
+            return Ok(Outcome { output, ..Outcome::default() });
         }
         let compilers = self.compilers(archs, cores, &plan)?;
         output.directives.extend(self.caches.warning());
@@ -379,6 +386,7 @@ impl Step<'_> {
         let images = || outcomes.iter().flatten().flatten().flatten();
         output.directives.extend(self.cubins.warnings(images()));
         let inputs: BTreeSet<String> = images().flat_map(|image| image.inputs.directives()).collect();
+        let included = images().flat_map(|image| image.inputs.files.iter().cloned()).collect();
         output.directives.extend(inputs);
         let mut records = Vec::new();
         for ((unit, outcomes), file) in scan.units.iter().zip(&outcomes).zip(files) {
@@ -392,7 +400,7 @@ impl Step<'_> {
         self.cubins.remove_stale(&output.cubins)?;
         record::write(self, &compilers[0].local_folders, records)?;
         let refusal = outcomes.into_iter().flatten().find_map(Result::err);
-        Ok(Outcome { output, refusal })
+        Ok(Outcome { output, included, refusal })
     }
 
     /// The folder in which the macros find what was made.
@@ -501,7 +509,7 @@ fn without_toolchain(
     let mut output =
         Output { directives: directives(environment, package, options, &scan)?, ..Output::default() };
     if scan.units.is_empty() {
-        return Ok(Outcome { output, refusal: None });
+        return Ok(Outcome { output, ..Outcome::default() });
     }
     let named = std::env::var("FERROGRID_DEVICE_RUSTC").ok().filter(|it| !it.is_empty());
     let reason = match named.as_deref() {
@@ -513,7 +521,7 @@ fn without_toolchain(
     manifest::write_reason(&reason, &targets)?;
     output.directives.push(targets_directive(&targets));
     if named.is_some() {
-        return Ok(Outcome { output, refusal: None });
+        return Ok(Outcome { output, ..Outcome::default() });
     }
     output.directives.push(
         "cargo::warning=no rustc on this machine compiles device code: kernels run on the CPU device only; \
@@ -522,7 +530,7 @@ fn without_toolchain(
     );
     // Cargo runs the script again as long as the file is not there, so that a toolchain is noticed.
     output.directives.push(rerun_if_changed(&targets.join("no-such-file")));
-    Ok(Outcome { output, refusal: None })
+    Ok(Outcome { output, ..Outcome::default() })
 }
 
 /// Adds what was made of a device crate.
