@@ -47,6 +47,8 @@ pub struct Program {
 /// What was made of a [`Program`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledProgram {
+    /// Another one for other code, or for kernels of other signatures.
+    pub id: u128,
     /// The architecture that it was compiled for.
     pub arch: Arch,
     /// The PTX ISA version.
@@ -112,7 +114,8 @@ impl Build {
         if kernels.is_empty() {
             return Err(no_kernel(program));
         }
-        Ok(CompiledProgram { arch: arch.clone(), version: parsed.version, ptx, kernels })
+        let id = xxhash_rust::xxh3::xxh3_128(format!("{ptx}{kernels:?}").as_bytes());
+        Ok(CompiledProgram { id, arch: arch.clone(), version: parsed.version, ptx, kernels })
     }
 }
 

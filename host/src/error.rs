@@ -853,6 +853,10 @@ pub enum Error {
     /// Memory or an event could not be shared with other processes.
     #[error(transparent)]
     Ipc(#[from] IpcError),
+    /// Kernels from text could not be compiled or launched.
+    #[cfg(feature = "jit")]
+    #[error(transparent)]
+    Source(#[from] crate::source::SourceError),
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),

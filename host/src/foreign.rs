@@ -7,7 +7,7 @@
 //! launch.
 
 mod archive;
-mod argument;
+pub(crate) mod argument;
 mod attributes;
 mod code_type;
 mod error;

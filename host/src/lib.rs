@@ -91,6 +91,8 @@ mod retired;
 mod scope;
 mod shared;
 mod sized_params;
+#[cfg(feature = "jit")]
+mod source;
 mod stream;
 mod stream_kinds;
 mod stream_options;
@@ -145,6 +147,10 @@ pub use pointer::{DevicePtr, DevicePtrMut};
 pub use pool_options::PoolOptions;
 pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use scope::StreamScope;
+#[cfg(feature = "jit")]
+pub use source::{
+    CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceError, SourceKernel, SourceModule,
+};
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use stream_value::{StreamValue, WaitValue};

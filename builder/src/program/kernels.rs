@@ -41,6 +41,14 @@ pub struct ProgramKernel {
     pub same_shape: Vec<(usize, Vec<usize>)>,
 }
 
+impl ProgramKernel {
+    /// Whether it has shared memory at all.
+    pub fn uses_shared_memory(&self) -> bool {
+        let is_slice = |it: &ProgramParameter| matches!(it.travels, Travels::SharedSlice { .. });
+        self.shared_bytes > 0 || self.parameters.iter().any(is_slice)
+    }
+}
+
 /// A parameter as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramParameter {
@@ -185,7 +193,8 @@ fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Op
             Travels::Otherwise
         }
         ParameterKind::Shared { .. } => {
-            (numbers.next()?, numbers.next()?);
+            numbers.next()?;
+            numbers.next()?;
             Travels::Nowhere
         }
         ParameterKind::SharedSlice { .. } => {
