@@ -75,3 +75,41 @@ fn cuda_c_is_compiled_at_run_time_where_nvrtc_is() -> ferrogrid::Result<()> {
     // ANCHOR_END: nvrtc
     Ok(())
 }
+
+#[cfg(feature = "jit")]
+#[test]
+fn kernels_in_rust_are_compiled_at_run_time_where_a_toolchain_is() -> ferrogrid::Result<()> {
+    use ferrogrid::SourceError;
+
+    match doubled(&Device::best()?, "2.0 * x") {
+        Ok(found) => assert_eq!(found, [2.0, 4.0, 6.0]),
+        Err(Error::Unsupported { .. } | Error::Source(SourceError::NoToolchain { .. })) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+#[cfg(feature = "jit")]
+// ANCHOR: source
+/// A formula of `x`, which is known at run time only, of three numbers.
+fn doubled(device: &Device, formula: &str) -> ferrogrid::Result<Vec<f32>> {
+    use ferrogrid::SourceModule;
+
+    let text = format!(
+        "#[kernel]
+        pub fn apply(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {{
+            let i = t.index();
+            if let Some(y) = y.get_mut(i) {{
+                let x = x[i.get()];
+                *y = {formula};
+            }}
+        }}"
+    );
+    let apply = SourceModule::new(device, text)?.kernel("apply")?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+    let mut y = stream.zeros::<f32>(3)?;
+    apply.launch(&stream, Grid::cover(3), (&x, &mut y))?; // checked: `&y` or `f64`s would be an error
+    stream.download(&y)
+}
+// ANCHOR_END: source
