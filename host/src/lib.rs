@@ -155,7 +155,9 @@ pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use stream_value::{StreamValue, WaitValue};
 pub use timing::Timing;
-pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary};
+pub use toolkit::{
+    CompileOptions, CompiledProgram, FastCompile, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary, WarningKind,
+};
 pub use transfer::Transfer;
 pub use view::{DeviceView, DeviceViewMut};
 pub use view_parts::{Chunks, ChunksMut};
