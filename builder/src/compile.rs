@@ -62,6 +62,8 @@ pub(crate) struct Image {
     pub(crate) layouts: BTreeMap<String, Vec<u64>>,
     /// What it was made of besides the device crate.
     pub(crate) inputs: Inputs,
+    /// Files with device code that it is linked with when it is loaded.
+    pub(crate) links: Vec<PathBuf>,
     /// Its machine code, if that was made.
     pub(crate) cubin: Option<PathBuf>,
     /// Why it was not, though it was wanted.
@@ -110,8 +112,10 @@ impl Compiler<'_> {
         let ptx = checked.map_or_else(|| self.check(&file, &made.text, device_crate), Ok)?;
         let layouts = layout::read(&made.text);
         let mut inputs = made.inputs;
+        inputs.files.extend(device_crate.links.iter().cloned());
         linked.values().for_each(|rlib| inputs.extend(&rlib.inputs));
-        Ok(Image { file, text: made.text, ptx, layouts, inputs, cubin: None, refusal: None })
+        let links = device_crate.links.clone();
+        Ok(Image { file, text: made.text, ptx, layouts, inputs, links, cubin: None, refusal: None })
     }
 
     /// What rustc says that it has read, but for what the build step writes itself.
@@ -265,12 +269,17 @@ impl Compiler<'_> {
             problem,
             file: file.to_owned(),
         };
-        let ptx = Ptx::parse(text).map_err(wrong)?;
+        let mut ptx = Ptx::parse(text).map_err(wrong)?;
         if ptx.target != self.arch.as_str() {
             return Err(wrong(format!("its .target is {}", ptx.target)));
         }
+        // What the modules declare is linked when the code is loaded.
+        let (linked, missing) =
+            ptx.unresolved.drain(..).partition(|name| device_crate.externs.contains(name));
+        ptx.unresolved = missing;
         ptx.verify(expected(device_crate)).map_err(wrong)?;
         constants::check(text).map_err(wrong)?;
+        ptx.unresolved = linked;
         Ok(ptx)
     }
 

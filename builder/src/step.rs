@@ -622,7 +622,10 @@ fn compile_one(
 ) -> Result<Image, Error> {
     let linked = linked(scan, &unit.uses, compiler, rlibs)?;
     let mut image = compiler.image(&unit.device_crates[part], &linked)?;
-    cubins.add_to(&mut image, compiler.arch);
+    // What is linked later is machine code after that.
+    if image.ptx.unresolved.is_empty() {
+        cubins.add_to(&mut image, compiler.arch);
+    }
     Ok(image)
 }
 

@@ -53,6 +53,7 @@ pub mod dlpack;
 mod error;
 mod event;
 mod extent;
+mod extern_function;
 mod foreign;
 #[cfg(test)]
 mod fuzz;
@@ -121,7 +122,7 @@ pub use error::{Axis, Error, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result}
 pub use event::{Event, EventOptions};
 pub use foreign::{
     Array, ArrayMut, CodeType, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
-    ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument,
+    ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument, LinkInput,
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
 pub use graph::{
@@ -173,6 +174,7 @@ pub mod __private {
     pub use crate::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::error::Result;
     pub use crate::extent::{narrow, same_shape};
+    pub use crate::extern_function::no_native_function;
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{
         EmbeddedImage, Entries, ModuleImage, add_constant, check_debug_assertions, check_layout,

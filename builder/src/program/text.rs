@@ -100,7 +100,11 @@ fn collect(items: Vec<Item>, path: &str, found: &mut Vec<(String, Module)>) -> s
         if let Some(at) = item.attrs.iter().position(is_module_attribute) {
             let options = ModuleOptions::from_attribute(&item.attrs.remove(at))?;
             if !options.host_only {
-                found.push((path, Module::parse(item)?));
+                let module = Module::parse(item)?;
+                if let Some(file) = module.externs.iter().find_map(|it| it.files.first()) {
+                    return Err(syn::Error::new_spanned(file, FILES));
+                }
+                found.push((path, module));
             }
         } else if let Some((_, items)) = item.content {
             collect(items, &format!("{path}::"), found)?;

@@ -14,6 +14,7 @@ use super::kernel::{SourceEntry, SourceKernel};
 use super::text::KernelSource;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::foreign::unresolved;
 use crate::image::{EmbeddedImage, ModuleImage};
 use crate::kernel::{Kernel, KernelDescriptor};
 
@@ -65,7 +66,9 @@ impl SourceModule {
             return Err(no_native_code(device));
         }
         let entries = entries(compiled.name(), &compiled.inner().program);
-        if let Some(first) = entries.first() {
+        // What is to be linked may come by `Kernel::link_with`, before the first launch.
+        let is_whole = unresolved(compiled.ptx()).is_empty();
+        if let Some(first) = entries.first().filter(|_| is_whole) {
             first.kernel.as_raw(device)?;
         }
         Ok(SourceModule { compiled: compiled.clone(), device: device.clone(), entries })
@@ -143,7 +146,7 @@ fn made(name: &str, program: &CompiledProgram) -> &'static [SourceEntry] {
     let (major, minor) = program.version;
     let arch: &'static str = leaked(program.arch.as_str());
     let codes = vec![(arch, major, minor, leaked(&program.ptx), &[][..])].leak();
-    let images = vec![EmbeddedImage { id: program.id, codes }].leak();
+    let images = vec![EmbeddedImage { id: program.id, codes, links: &[] }].leak();
     let image: &'static ModuleImage = Box::leak(Box::new(ModuleImage::embedded(images, 0)));
     let file = leaked(name);
     program.kernels.iter().map(|described| entry(described, image, file)).collect::<Vec<_>>().leak()
