@@ -1,6 +1,7 @@
 //! Functions of other device code that kernels call: `unsafe extern "C"` blocks in an annotated module. It must not know
 //! how they are linked.
 
+use quote::ToTokens;
 use syn::{
     Attribute, Error, Expr, ExprLit, ForeignItem, ForeignItemFn, ItemForeignMod, Lit, LitStr, Meta, Path,
     Result,
@@ -27,13 +28,14 @@ pub struct ExternFunction {
 }
 
 impl Externs {
-    /// Reads a block; `None` if it is of another ABI, or of intrinsics of LLVM, which nothing is linked for.
+    /// Reads a block; `None` if it is none of these: of another ABI, of intrinsics of LLVM, or for one half alone, which a
+    /// `cfg` of `target_arch` says.
     ///
     /// # Errors
     /// For what is no function, has arguments without number, or attributes that mean nothing.
     pub fn parse(block: &ItemForeignMod) -> Result<Option<Self>> {
         let is_c = block.abi.name.as_ref().is_none_or(|name| name.value() == "C");
-        if !is_c {
+        if !is_c || block.attrs.iter().any(is_for_one_half) {
             return Ok(None);
         }
         let mut item = block.clone();
@@ -64,6 +66,10 @@ impl Externs {
         }
         Ok(Some(Externs { files, functions, item }))
     }
+}
+
+fn is_for_one_half(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg") && attribute.meta.to_token_stream().to_string().contains("target_arch")
 }
 
 /// Takes the first attribute of that name away.
@@ -143,7 +149,11 @@ mod tests {
                 static X: u32;
             }
         );
-        for block in [intrinsic, other] {
+        let native: ItemForeignMod = parse_quote! {
+            #[cfg(not(target_arch = "nvptx64"))]
+            unsafe extern "C" { fn getpid() -> i32; }
+        };
+        for block in [intrinsic, other, native] {
             assert!(Externs::parse(&block).unwrap().is_none());
         }
     }
