@@ -142,7 +142,7 @@ impl Compiler<'_> {
         let bounds = bounds(device_crate, self.options.max_registers, self.arch.has_clusters());
         let text = launch_bounds::declare(&text, bounds);
         let text = arithmetic::apply(&text, self.options.arithmetic, arithmetic_of_kernels(device_crate));
-        let wants_lines = self.options.line_info != Some(false);
+        let wants_lines = self.options.line_info != Some(false) || self.options.debug_info == Some(true);
         let text = if wants_lines { self.readable(&text) } else { line_info::strip(&text) };
         format!("// Mathematics: {}\n{layouts}{text}", self.math)
     }
@@ -198,7 +198,12 @@ impl Compiler<'_> {
         command.arg("--sysroot").arg(&self.core.sysroot);
         command.arg(format!("-Ctarget-cpu={}", self.arch));
         command.args(["-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort"]);
-        command.args(["-Cdebuginfo=line-directives-only", "-Zmir-enable-passes=-JumpThreading"]);
+        command.args(debug_info(self.options.debug_info == Some(true)));
+        command.arg("-Zmir-enable-passes=-JumpThreading");
+        if self.options.debug_info == Some(true) && self.arch.number() < 80 {
+            // Labels in sections, which the information has, came with that version; `sm_80` has it by itself.
+            command.arg("-Ctarget-feature=+ptx70");
+        }
         // LLVM unrolls a loop only if it may spend enough to count its rounds beforehand, by default four operations,
         // too few for a loop that starts at a thread's own number; and if the result is small, by default 75
         // instructions, too few for an exponential in it.
@@ -293,6 +298,15 @@ impl Compiler<'_> {
         );
         folders.extend(self.local_folders.iter().cloned());
         remap_files(text, &folders)
+    }
+}
+
+/// What rustc is told of debug information: lines, or variables and types, too. Tables of address ranges LLVM writes for this
+/// target in a way that ptxas does not take (a label behind its section, `.b84,255`), and debuggers do without.
+fn debug_info(on: bool) -> &'static [&'static str] {
+    match on {
+        true => &["-Cdebuginfo=2", "-Cllvm-args=-generate-arange-section=false"],
+        false => &["-Cdebuginfo=line-directives-only"],
     }
 }
 

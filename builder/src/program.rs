@@ -126,6 +126,8 @@ fn no_kernel(program: &Program) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda_toolkit::CudaTool;
+    use crate::inspect::Assembler;
 
     const SCALE: &str = "\
 //! Scales.
@@ -211,6 +213,37 @@ pub fn pairs(t: Thread<1>, x: &[f32], p: &[Pair], n: &[DeviceAtomic<u32>], s: Sh
         assert_eq!(places[0].1.start.0, 6);
         let none = compile("pub fn f() {}").unwrap_err().to_string();
         assert_eq!(none, "scale.rs has no kernel");
+    }
+
+    #[test]
+    fn debug_information_has_variables_in_a_form_that_ptxas_takes() {
+        let build = Build::new().debug_assertions(false).math(crate::Math::Libm);
+        let compiled = |on: bool| {
+            let text = SCALE
+                .replace("*x *= a;", "assert!(*x > a, \"{x:?}\"); *x *= a;")
+                .replace("core::ops::MulAssign>", "core::ops::MulAssign + PartialOrd + core::fmt::Debug>");
+            let program = Program::new("scale.rs", text);
+            build
+                .clone()
+                .debug_info(on)
+                .line_info(false)
+                .compile_program(&program, &Arch::baseline())
+                .unwrap()
+        };
+        let (without, with) = (compiled(false).ptx, compiled(true).ptx);
+        assert!(!without.contains(".debug_info") && with.contains(".section\t.debug_info"));
+        assert!(!with.contains(".debug_aranges") && with.contains(".loc\t"), "lines belong to it");
+        assert!(with.contains(".version 7.0"), "the first that has labels in sections");
+        let named = std::env::var_os("FERROGRID_PTXAS").map(PathBuf::from);
+        let Some(ptxas) = named.or_else(|| CudaTool::Ptxas.find(None)) else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("debug.ptx");
+        cache::write(&file, &with).unwrap();
+        let assembler = Assembler::new(ptxas, folder.path().to_owned());
+        let cubin = assembler.assemble(&file, &Arch::baseline(), None).unwrap().cubin;
+        let cubin = std::fs::read(cubin).unwrap();
+        let name = b".debug_info";
+        assert!(cubin.windows(name.len()).any(|bytes| bytes == name));
     }
 
     #[test]

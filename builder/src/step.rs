@@ -130,6 +130,15 @@ impl Build {
         self
     }
 
+    /// Whether the PTX has variables and types for debuggers, cuda-gdb for instance, besides lines; off unless this or
+    /// `package.metadata.ferrogrid.debug-info` says otherwise. Code is optimised as ever, unlike with nvcc's `-G`: a
+    /// variable that is in no register has no value. The PTX is five to fifty times as long, and names folders of this
+    /// machine.
+    pub fn debug_info(mut self, on: bool) -> Self {
+        self.options.debug_info = Some(on);
+        self
+    }
+
     /// Whether subnormal `f32`s count as zero on a GPU, as operands and as results (nvcc's `-ftz=true`); off
     /// unless this or `package.metadata.ferrogrid.ftz` says otherwise. A kernel can say it for itself,
     /// `#[kernel(ftz)]`. On the CPU device it changes nothing, as do the other options of arithmetic.

@@ -129,6 +129,12 @@ impl KernelSource {
         self.with(|build| build.line_info(on))
     }
 
+    /// The same with or without variables and types for debuggers.
+    #[must_use]
+    pub fn with_debug_info(self, on: bool) -> Self {
+        self.with(|build| build.debug_info(on))
+    }
+
     /// The same with a `cfg`, as after rustc's `--cfg`: `name` or `name="value"`. Adds to those before.
     #[must_use]
     pub fn with_cfg(self, cfg: impl Into<String>) -> Self {

@@ -76,6 +76,42 @@ fn cuda_c_is_compiled_at_run_time_where_nvrtc_is() -> ferrogrid::Result<()> {
     Ok(())
 }
 
+// ANCHOR: externs
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[link(file = "offset.ptx")]
+    unsafe extern "C" {
+        /// 100 times the index, and 1: in PTX for GPUs, in Rust for the CPU device.
+        #[native(native_offset)]
+        fn offset(index: u32) -> u32;
+    }
+
+    fn native_offset(index: u32) -> u32 {
+        100 * index + 1
+    }
+
+    #[kernel]
+    pub fn offsets(t: Thread<1>, mut y: DisjointSlice<u32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            // SAFETY: it takes any index.
+            *y = unsafe { offset(i.get() as u32) };
+        }
+    }
+}
+// ANCHOR_END: externs
+
+#[test]
+fn a_kernel_calls_a_function_of_other_device_code() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let mut y = stream.zeros(3)?;
+    kernels::offsets(&stream, Grid::cover(3), &mut y)?;
+    assert_eq!(stream.download(&y)?, [1, 101, 201]);
+    Ok(())
+}
+
 #[cfg(feature = "jit")]
 #[test]
 fn kernels_in_rust_are_compiled_at_run_time_where_a_toolchain_is() -> ferrogrid::Result<()> {
