@@ -14,12 +14,12 @@ pub const LIMIT_VARIABLE: &str = "FERROGRID_CACHE_LIMIT";
 pub const DEFAULT_LIMIT: u64 = 4096;
 
 /// The folders below the cache's root that are Ferrogrid's; whatever else is there belongs to others.
-const FOLDERS: [&str; 3] = ["core", "crates", "probes"];
+const FOLDERS: [&str; 4] = ["core", "crates", "probes", "programs"];
 
 /// How the folders of set-ups begin, which go by themselves unless a set-up was interrupted.
 const SETUPS: &str = "setup-";
 
-/// The part of the cache for one compiler and architecture.
+/// The part of the cache for one compiler and architecture, or for one program that was compiled at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its folder.
@@ -51,10 +51,13 @@ fn parse_limit(text: &str) -> Result<u64, Error> {
     })
 }
 
-/// What the cache at `root` holds for each compiler and architecture, the oldest first.
+/// What the cache at `root` holds for each compiler and architecture, and for programs compiled at run time, the oldest
+/// first.
 pub fn entries(root: &Path) -> Vec<Entry> {
     let compilers = ["core", "crates"].into_iter().flat_map(|folder| folders(&root.join(folder)));
-    let mut entries: Vec<Entry> = compilers.flat_map(|compiler| folders(&compiler)).map(entry).collect();
+    let programs = folders(&root.join("programs"));
+    let parts = compilers.flat_map(|compiler| folders(&compiler)).chain(programs);
+    let mut entries: Vec<Entry> = parts.map(entry).collect();
     entries.sort_by_key(|entry| entry.built);
     entries
 }

@@ -59,6 +59,8 @@ pub(crate) struct Image {
     pub(crate) layouts: BTreeMap<String, Vec<u64>>,
     /// What it was made of besides the device crate.
     pub(crate) inputs: Inputs,
+    /// Files with device code that it is linked with when it is loaded.
+    pub(crate) links: Vec<PathBuf>,
     /// Its machine code, if that was made.
     pub(crate) cubin: Option<PathBuf>,
     /// Why it was not, though it was wanted.
@@ -107,8 +109,10 @@ impl Compiler<'_> {
         let ptx = checked.map_or_else(|| self.check(&file, &made.text, device_crate), Ok)?;
         let layouts = layout::read(&made.text);
         let mut inputs = made.inputs;
+        inputs.files.extend(device_crate.links.iter().cloned());
         linked.values().for_each(|rlib| inputs.extend(&rlib.inputs));
-        Ok(Image { file, text: made.text, ptx, layouts, inputs, cubin: None, refusal: None })
+        let links = device_crate.links.clone();
+        Ok(Image { file, text: made.text, ptx, layouts, inputs, links, cubin: None, refusal: None })
     }
 
     /// What rustc says that it has read, but for what the build step writes itself.
@@ -134,7 +138,7 @@ impl Compiler<'_> {
             bounds: bounds(device_crate, self.options.max_registers, self.arch.has_clusters()).collect(),
             arithmetic: self.options.arithmetic,
             arithmetic_of_kernels: arithmetic_of_kernels(device_crate).collect(),
-            lines: self.options.line_info != Some(false),
+            lines: self.options.line_info != Some(false) || self.options.debug_info == Some(true),
             folders: self.folders(),
         };
         let text = passes::run(&cache::read(assembly)?, &wanted)
@@ -193,7 +197,12 @@ impl Compiler<'_> {
         command.arg("--sysroot").arg(&self.core.sysroot);
         command.arg(format!("-Ctarget-cpu={}", self.arch));
         command.args(["-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort"]);
-        command.args(["-Cdebuginfo=line-directives-only", "-Zmir-enable-passes=-JumpThreading"]);
+        command.args(debug_info(self.options.debug_info == Some(true)));
+        command.arg("-Zmir-enable-passes=-JumpThreading");
+        if self.options.debug_info == Some(true) && self.arch.number() < 80 {
+            // Labels in sections, which the information has, came with that version; `sm_80` has it by itself.
+            command.arg("-Ctarget-feature=+ptx70");
+        }
         // LLVM unrolls a loop only if it may spend enough to count its rounds beforehand, by default four operations,
         // too few for a loop that starts at a thread's own number; and if the result is small, by default 75
         // instructions, too few for an exponential in it.
@@ -260,12 +269,17 @@ impl Compiler<'_> {
     fn check(&self, file: &Path, text: &str, device_crate: &DeviceCrate) -> Result<Ptx, Error> {
         let wrong = |problem: String| self.bad_ptx(file, problem, device_crate);
         let module = Module::parse(text).map_err(|error| wrong(error.to_string()))?;
-        let ptx = Ptx::of(&module).map_err(wrong)?;
+        let mut ptx = Ptx::of(&module).map_err(wrong)?;
         if ptx.target != self.arch.as_str() {
             return Err(wrong(format!("its .target is {}", ptx.target)));
         }
+        // What the modules declare is linked when the code is loaded.
+        let (linked, missing) =
+            ptx.unresolved.drain(..).partition(|name| device_crate.externs.contains(name));
+        ptx.unresolved = missing;
         ptx.verify(expected(device_crate)).map_err(wrong)?;
         passes::constants::check(&module).map_err(wrong)?;
+        ptx.unresolved = linked;
         let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
         let vouched_for =
             kernels.filter(|kernel| kernel.is_unsafe).map(|kernel| kernel.entry.as_str()).collect();
@@ -339,6 +353,15 @@ fn span(file: &Path, (line, column): (usize, usize)) -> ((usize, usize), (usize,
     let text = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let indent = text.chars().take_while(|it| it.is_whitespace()).count();
     ((line, indent + 1), (line, text.trim_end().chars().count() + 1))
+}
+
+/// What rustc is told of debug information: lines, or variables and types, too. Tables of address ranges LLVM writes for this
+/// target in a way that ptxas does not take (a label behind its section, `.b84,255`), and debuggers do without.
+fn debug_info(on: bool) -> &'static [&'static str] {
+    match on {
+        true => &["-Cdebuginfo=2", "-Cllvm-args=-generate-arange-section=false"],
+        false => &["-Cdebuginfo=line-directives-only"],
+    }
 }
 
 /// The nightly features of a device crate: those that kernels need, and the crate's own.

@@ -36,6 +36,10 @@ pub(crate) struct DeviceCrate {
     /// Of a whole crate those of the options that its text mentions, a line each: the code is the same where they are.
     pub(crate) choices: String,
     pub(crate) modules: Vec<FoundModule>,
+    /// The functions of other device code that it declares, and the files that have them: also of modules whose kernels
+    /// are in another part, since its own may call what is in them.
+    pub(crate) externs: BTreeSet<String>,
+    pub(crate) links: Vec<PathBuf>,
 }
 
 /// What rustc is told of a device crate besides its text.
@@ -140,6 +144,8 @@ pub(crate) fn lay_out(
     };
     let is_in = |module: &usize| !matches!(portion, Portion::Kernels(modules) if !modules.contains(module));
     all.push_str(&included::mirror(tree, &places, &mirror)?);
+    let links: BTreeSet<PathBuf> =
+        tree.modules.iter().flat_map(|module| module.links.iter().cloned()).collect();
     Ok(Some(DeviceCrate {
         slug,
         target: target_name(target),
@@ -151,6 +157,8 @@ pub(crate) fn lay_out(
         remaps,
         choices,
         text_key: cache::key(all.as_bytes()),
+        externs: tree.modules.iter().flat_map(|module| module.externs.iter().cloned()).collect(),
+        links: links.into_iter().collect(),
         modules: (0..tree.modules.len()).filter(is_in).map(|at| tree.modules[at].clone()).collect(),
     }))
 }

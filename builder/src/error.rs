@@ -143,6 +143,29 @@ pub enum Error {
         path: String,
     },
 
+    /// A program that was given as text is no Rust, or its kernels cannot be any.
+    #[error("{problems}", problems = problems.iter().map(|(line, column, problem)| format!(
+        "error: {problem}\n  --> {name}:{line}:{column}"
+    )).collect::<Vec<_>>().join("\n"))]
+    Syntax {
+        /// The program's name.
+        name: String,
+        /// Line and column of each problem, counted from 1, and what it is.
+        problems: Vec<(usize, usize, String)>,
+    },
+
+    /// A program that must be safe has unsafe code, or reads files in which there may be some.
+    #[error(
+        "{name} {finding}: that such code is sound, nobody can check at run time; who knows that it is says so by an \
+         `unsafe` call"
+    )]
+    UnsafeProgram {
+        /// The program's name.
+        name: String,
+        /// What it has, and where.
+        finding: String,
+    },
+
     /// rustc refused the device code; its diagnostics name the user's files.
     #[error("{diagnostics}\nerror: the kernels of {target} do not compile for the device ({arch}){hint}")]
     Device {

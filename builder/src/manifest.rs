@@ -36,7 +36,7 @@ pub(crate) fn write(
         let name = file_name(unit.class(), &unit.crate_name, unit.is_tested);
         let used = |module: &FoundModule| scan.used_by(module, unit, package);
         let choices = if unit.kind == TargetKind::Lib { scan.choices.clone() } else { String::new() };
-        let target = CompiledTarget { debug_assertions, choices, ..compiled(unit, outcomes, used) };
+        let target = CompiledTarget { debug_assertions, choices, ..compiled(unit, outcomes, used)? };
         match targets.remove(&name) {
             Some((other, first)) => {
                 targets.insert(name.clone(), (joined(other, target, first, unit)?, first));
@@ -73,14 +73,14 @@ fn compiled(
     unit: &Unit,
     outcomes: &Outcomes,
     used: impl Fn(&FoundModule) -> Vec<UsedLibrary>,
-) -> CompiledTarget {
+) -> Result<CompiledTarget, Error> {
     let mut target = CompiledTarget::default();
     let mut modules: Vec<(&FoundModule, CompiledModule)> = Vec::new();
     for (device_crate, outcome) in unit.device_crates.iter().zip(outcomes) {
         match outcome {
             Ok(images) => {
                 let image = target.images.len();
-                target.images.push(of_archs(images));
+                target.images.push(of_archs(images)?);
                 modules.extend(device_crate.modules.iter().map(|it| (it, module(it, image, images))));
             }
             Err(error) => {
@@ -105,21 +105,23 @@ fn compiled(
         module.holder = names[at].clone();
         target.modules.push(module);
     }
-    target
+    Ok(target)
 }
 
-fn of_archs(images: &[Image]) -> CompiledImage {
-    let all: String = images.iter().map(|image| image.text.as_str()).collect();
+fn of_archs(images: &[Image]) -> Result<CompiledImage, Error> {
+    let mut all: Vec<u8> = images.iter().flat_map(|image| image.text.bytes()).collect();
+    let links = images.first().map_or_else(Vec::new, |image| image.links.clone());
+    for file in &links {
+        all.extend(std::fs::read(file).map_err(Error::io("read", file))?);
+    }
     let code = |image: &Image| ArchCode {
         arch: image.ptx.target.clone(),
         version: image.ptx.version,
         ptx: image.file.clone(),
         cubin: image.cubin.clone(),
     };
-    CompiledImage {
-        id: xxhash_rust::xxh3::xxh3_128(all.as_bytes()),
-        codes: images.iter().map(code).collect(),
-    }
+    let id = xxhash_rust::xxh3::xxh3_128(&all);
+    Ok(CompiledImage { id, codes: images.iter().map(code).collect(), links })
 }
 
 fn module(found: &FoundModule, image: usize, images: &[Image]) -> CompiledModule {

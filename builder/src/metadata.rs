@@ -14,6 +14,7 @@ use crate::settings::Settings;
 
 mod libraries;
 mod patches;
+mod program;
 pub(crate) mod query;
 #[cfg(test)]
 mod tests;
@@ -81,6 +82,8 @@ pub(crate) enum TargetKind {
     Example,
     Test,
     Bench,
+    /// No target of cargo's: a text that a program compiles at run time.
+    Program,
 }
 
 impl TargetKind {
@@ -91,6 +94,7 @@ impl TargetKind {
             TargetKind::Example => "example",
             TargetKind::Test => "test",
             TargetKind::Bench => "bench",
+            TargetKind::Program => "program",
         }
     }
 

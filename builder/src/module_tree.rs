@@ -103,6 +103,9 @@ pub(crate) struct FoundModule {
     pub(crate) names: BTreeSet<String>,
     /// Whether it has variables that kernels of several modules could share.
     pub(crate) has_statics: bool,
+    /// The functions of other device code that it declares, and the files that it names for them.
+    pub(crate) externs: Vec<String>,
+    pub(crate) links: Vec<PathBuf>,
     /// Its kernels' functions: their names, and where they stand.
     pub(crate) functions: Vec<(String, Range<usize>)>,
     /// The names of kernels of the crate that it mentions besides their definitions.
@@ -347,6 +350,7 @@ impl Walker<'_> {
                 self.tree.included.push(Included { from: path.to_owned(), path: included });
             }
         }
+        let externs = || module.externs.iter().filter(|it| self.cfgs.hold(&it.item.attrs));
         self.tree.modules.push(FoundModule {
             name: module.name.to_string(),
             fingerprint: module.fingerprint,
@@ -357,6 +361,10 @@ impl Walker<'_> {
             depends_on_test: names.cfg_test,
             names: names.path_starts,
             has_statics: names.has_statics,
+            externs: externs().flat_map(|it| it.functions.iter().map(|it| it.symbol.clone())).collect(),
+            links: externs()
+                .flat_map(|it| it.files.iter().map(|it| path.with_file_name(it.value())))
+                .collect(),
             functions: names.functions,
             mentions: names.mentions,
             place: ModulePlace::new(&self.path, item),

@@ -16,6 +16,8 @@ pub(crate) struct Options {
     pub(crate) panic: Option<PanicStrategy>,
     pub(crate) overflow_checks: Option<bool>,
     pub(crate) line_info: Option<bool>,
+    /// Variables and types for debuggers.
+    pub(crate) debug_info: Option<bool>,
     pub(crate) arithmetic: Arithmetic,
     pub(crate) max_registers: Option<u32>,
     /// Machine code beside the PTX.
@@ -31,10 +33,11 @@ pub(crate) struct Options {
 
 impl Options {
     /// The keys that [`from_metadata`](Options::from_metadata) reads.
-    pub(crate) const KEYS: [&str; 14] = [
+    pub(crate) const KEYS: [&str; 15] = [
         "panic",
         "overflow-checks",
         "line-info",
+        "debug-info",
         "fast-math",
         "ftz",
         "approx-div",
@@ -64,6 +67,7 @@ impl Options {
             panic: (!panic.is_null()).then(|| PanicStrategy::parse(&written(panic))).transpose()?,
             overflow_checks: flag(table, "overflow-checks")?,
             line_info: flag(table, "line-info")?,
+            debug_info: flag(table, "debug-info")?,
             arithmetic: named.or(fast_math),
             max_registers: registers(&table["max-registers"])?,
             cubin: flag(table, "cubin")?,
@@ -80,6 +84,7 @@ impl Options {
             "panic": self.panic.map(PanicStrategy::name),
             "overflow-checks": self.overflow_checks,
             "line-info": self.line_info,
+            "debug-info": self.debug_info,
             "ftz": self.arithmetic.ftz,
             "approx-div": self.arithmetic.approx_div,
             "approx-sqrt": self.arithmetic.approx_sqrt,
@@ -103,6 +108,7 @@ impl Options {
             panic: self.panic.or(general.panic),
             overflow_checks: self.overflow_checks.or(general.overflow_checks),
             line_info: self.line_info.or(general.line_info),
+            debug_info: self.debug_info.or(general.debug_info),
             arithmetic: self.arithmetic.or(general.arithmetic),
             max_registers: self.max_registers.or(general.max_registers),
             cubin: self.cubin.or(general.cubin),
@@ -212,6 +218,7 @@ mod tests {
             panic: Some(PanicStrategy::Trap),
             overflow_checks: Some(true),
             line_info: Some(false),
+            debug_info: Some(true),
             arithmetic: Arithmetic { ftz: Some(false), ..Arithmetic::fast_math(true) },
             max_registers: Some(40),
             cubin: Some(true),

@@ -77,7 +77,7 @@ impl Unit {
     pub(crate) fn class(&self) -> TargetClass {
         match self.kind {
             TargetKind::Lib => TargetClass::Library,
-            TargetKind::Bin | TargetKind::Example => TargetClass::Program,
+            TargetKind::Bin | TargetKind::Example | TargetKind::Program => TargetClass::Program,
             TargetKind::Test | TargetKind::Bench => TargetClass::Test,
         }
     }
@@ -233,13 +233,16 @@ impl Scanner<'_> {
         let shares = tree.modules.iter().any(|module| module.has_statics)
             || self.names_crates(tree)
             || self.used_library(tree).is_some_and(|library| library.has_statics);
-        if shares || all <= ENTRIES_AT_ONCE {
+        if shares {
             return vec![(0..tree.modules.len()).collect()];
         }
+        // What is linked before it can be loaded keeps no other kernels from that.
+        let (linked, others): (Vec<usize>, Vec<usize>) =
+            (0..tree.modules.len()).partition(|&at| !tree.modules[at].externs.is_empty());
         let mut portions = vec![Vec::new()];
         let mut count = 0;
-        let each = all.div_ceil(all.div_ceil(ENTRIES_AT_ONCE));
-        for at in 0..tree.modules.len() {
+        let each = all.div_ceil(all.div_ceil(ENTRIES_AT_ONCE).max(1));
+        for at in others {
             if count > 0 && count + entries(at) > each {
                 portions.push(Vec::new());
                 count = 0;
@@ -247,6 +250,8 @@ impl Scanner<'_> {
             count += entries(at);
             portions.last_mut().expect("it begins with one").push(at);
         }
+        portions.push(linked);
+        portions.retain(|modules| !modules.is_empty());
         portions
     }
 

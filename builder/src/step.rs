@@ -130,6 +130,15 @@ impl Build {
         self
     }
 
+    /// Whether the PTX has variables and types for debuggers, cuda-gdb for instance, besides lines; off unless this or
+    /// `package.metadata.ferrogrid.debug-info` says otherwise. Code is optimised as ever, unlike with nvcc's `-G`: a
+    /// variable that is in no register has no value. The PTX is five to fifty times as long, and names folders of this
+    /// machine.
+    pub fn debug_info(mut self, on: bool) -> Self {
+        self.options.debug_info = Some(on);
+        self
+    }
+
     /// Whether subnormal `f32`s count as zero on a GPU, as operands and as results (nvcc's `-ftz=true`); off
     /// unless this or `package.metadata.ferrogrid.ftz` says otherwise. A kernel can say it for itself,
     /// `#[kernel(ftz)]`. On the CPU device it changes nothing, as do the other options of arithmetic.
@@ -265,8 +274,12 @@ impl Build {
     }
 
     fn outcome(&self, environment: &Environment) -> Result<Outcome, Error> {
-        let package = Package::load(environment)?;
-        let archs = self.archs(environment, &package)?;
+        self.outcome_of(&Package::load(environment)?, environment)
+    }
+
+    /// What is made of `package`, whatever says what is in it.
+    pub(crate) fn outcome_of(&self, package: &Package, environment: &Environment) -> Result<Outcome, Error> {
+        let archs = self.archs(environment, package)?;
         let mut options = self.options.clone().or(package.options.clone());
         options.debug_assertions.get_or_insert(cfg!(debug_assertions));
         // What a tool builds for itself (`only`) has no program that would load it.
@@ -276,7 +289,7 @@ impl Build {
         options.check()?;
         let toolchain = match toolchain::find(&archs) {
             Ok(toolchain) => toolchain,
-            Err(missing) => return without_toolchain(environment, &package, &options, missing),
+            Err(missing) => return without_toolchain(environment, package, &options, missing),
         };
         let caches = Caches::of_build(environment);
         let mut cores = Vec::new();
@@ -292,7 +305,7 @@ impl Build {
             options,
             only: self.only.as_deref(),
             environment,
-            package: &package,
+            package,
             toolchain: &toolchain,
             folder,
             caches,
@@ -336,10 +349,13 @@ pub(crate) struct Step<'a> {
 }
 
 /// What a step has come to.
-struct Outcome {
-    output: Output,
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) output: Output,
+    /// Files that the device code includes.
+    pub(crate) included: BTreeSet<PathBuf>,
     /// Why some kernels have no device code.
-    refusal: Option<Error>,
+    pub(crate) refusal: Option<Error>,
 }
 
 impl Step<'_> {
@@ -358,7 +374,7 @@ impl Step<'_> {
             manifest::write(&scan, &[], self.package, false, &self.targets())?;
             record::write(self, &[], Vec::new())?;
             self.remove_stale(&output)?;
-            return Ok(Outcome { output, refusal: None });
+            return Ok(Outcome { output, ..Outcome::default() });
         }
         let compilers = self.compilers(archs, cores, &plan)?;
         output.directives.extend(self.caches.warning());
@@ -379,6 +395,7 @@ impl Step<'_> {
         let images = || outcomes.iter().flatten().flatten().flatten();
         output.directives.extend(self.cubins.warnings(images()));
         let inputs: BTreeSet<String> = images().flat_map(|image| image.inputs.directives()).collect();
+        let included = images().flat_map(|image| image.inputs.files.iter().cloned()).collect();
         output.directives.extend(inputs);
         let mut records = Vec::new();
         for ((unit, outcomes), file) in scan.units.iter().zip(&outcomes).zip(files) {
@@ -392,7 +409,7 @@ impl Step<'_> {
         self.cubins.remove_stale(&output.cubins)?;
         record::write(self, &compilers[0].local_folders, records)?;
         let refusal = outcomes.into_iter().flatten().find_map(Result::err);
-        Ok(Outcome { output, refusal })
+        Ok(Outcome { output, included, refusal })
     }
 
     /// The folder in which the macros find what was made.
@@ -501,7 +518,7 @@ fn without_toolchain(
     let mut output =
         Output { directives: directives(environment, package, options, &scan)?, ..Output::default() };
     if scan.units.is_empty() {
-        return Ok(Outcome { output, refusal: None });
+        return Ok(Outcome { output, ..Outcome::default() });
     }
     let named = std::env::var("FERROGRID_DEVICE_RUSTC").ok().filter(|it| !it.is_empty());
     let reason = match named.as_deref() {
@@ -513,7 +530,7 @@ fn without_toolchain(
     manifest::write_reason(&reason, &targets)?;
     output.directives.push(targets_directive(&targets));
     if named.is_some() {
-        return Ok(Outcome { output, refusal: None });
+        return Ok(Outcome { output, ..Outcome::default() });
     }
     output.directives.push(
         "cargo::warning=no rustc on this machine compiles device code: kernels run on the CPU device only; \
@@ -522,7 +539,7 @@ fn without_toolchain(
     );
     // Cargo runs the script again as long as the file is not there, so that a toolchain is noticed.
     output.directives.push(rerun_if_changed(&targets.join("no-such-file")));
-    Ok(Outcome { output, refusal: None })
+    Ok(Outcome { output, ..Outcome::default() })
 }
 
 /// Adds what was made of a device crate.
@@ -614,7 +631,10 @@ fn compile_one(
 ) -> Result<Image, Error> {
     let linked = linked(scan, &unit.uses, compiler, rlibs)?;
     let mut image = compiler.image(&unit.device_crates[part], &linked)?;
-    cubins.add_to(&mut image, compiler.arch);
+    // What is linked later is machine code after that.
+    if image.ptx.unresolved.is_empty() {
+        cubins.add_to(&mut image, compiler.arch);
+    }
     Ok(image)
 }
 

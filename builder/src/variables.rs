@@ -7,7 +7,7 @@ use crate::settings;
 const PREFIX: &str = "FERROGRID_";
 
 /// The variables for users. The table in `docs/src/settings.md` has the same.
-pub const KNOWN: [&str; 15] = [
+pub const KNOWN: [&str; 16] = [
     "FERROGRID_ARCH",
     "FERROGRID_CACHE",
     crate::cache_size::LIMIT_VARIABLE,
@@ -23,6 +23,7 @@ pub const KNOWN: [&str; 15] = [
     "FERROGRID_NVRTC",
     "FERROGRID_NVVM",
     "FERROGRID_PTXAS",
+    "FERROGRID_SOURCES",
 ];
 
 /// How those begin that Ferrogrid sets for itself, and that only its own tests and benches read.

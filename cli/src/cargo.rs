@@ -96,6 +96,15 @@ impl Package {
         of_kind.filter_map(|it| Some((text(it, "name")?, text(it, "src_path")?.into()))).collect()
     }
 
+    /// What cargo is told so that it builds the target of that kind (`example`, `bin`) and name: the features that it needs.
+    pub(crate) fn needed_features(&self, kind: &str, name: &str) -> Vec<String> {
+        let targets = self.metadata["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_it = |target: &&Value| target_kind(target) == Some(kind) && target["name"] == name;
+        let features = targets.iter().find(is_it).and_then(|it| it["required-features"].as_array());
+        let features = features.into_iter().flatten().filter_map(Value::as_str);
+        features.flat_map(|feature| ["--features".to_owned(), feature.to_owned()]).collect()
+    }
+
     /// For a package that has neither library nor programs one of its other targets, kind and name: `cargo check` builds
     /// nothing there unless a target is named, not even the build script.
     fn only_target(&self) -> Option<(&'static str, String)> {
@@ -239,5 +248,17 @@ mod tests {
         let expected =
             Executable { kind: "example".to_owned(), name: "saxpy".to_owned(), path: "/t/saxpy".into() };
         assert_eq!(executables(messages), [expected]);
+    }
+
+    #[test]
+    fn cargo_is_told_of_the_features_that_a_target_needs() {
+        let metadata = serde_json::json!({ "targets": [
+            { "kind": ["example"], "name": "plain" },
+            { "kind": ["example"], "name": "jit", "required-features": ["jit", "nvml"] },
+            { "kind": ["bin"], "name": "plain", "required-features": ["other"] },
+        ] });
+        let package = Package { manifest: "Cargo.toml".into(), metadata, target_folder: None };
+        assert!(package.needed_features("example", "plain").is_empty());
+        assert_eq!(package.needed_features("example", "jit"), ["--features", "jit", "--features", "nvml"]);
     }
 }

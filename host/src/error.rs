@@ -191,6 +191,18 @@ pub enum Error {
         /// The thread's index in the block, x first.
         thread: [u32; 3],
     },
+    /// A kernel called a function of other device code, which has no native counterpart (CPU device). The stream goes on.
+    #[error(
+        "kernel `{kernel}`{launched} calls `{function}`, which is code for GPUs: name a function that the CPU device calls in its place at the declaration, `#[native(path)]`"
+    )]
+    NoNativeFunction {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
+        /// The function's name in the code that is linked.
+        function: &'static str,
+    },
     /// A thread of a kernel has used up its stack, by calling too deep or by variables that are too large (CPU
     /// device; on a GPU that is [`Error::LaunchFailed`] or wrong values).
     ///
@@ -910,6 +922,10 @@ pub enum Error {
     /// Memory or an event could not be shared with other processes.
     #[error(transparent)]
     Ipc(#[from] IpcError),
+    /// Kernels from text could not be compiled or launched.
+    #[cfg(feature = "jit")]
+    #[error(transparent)]
+    Source(#[from] crate::source::SourceError),
     /// A tensor of another library cannot be taken over, or a buffer not be given away as one.
     #[error(transparent)]
     Dlpack(#[from] DlpackError),
@@ -979,6 +995,7 @@ impl Error {
     pub(crate) fn launched_at(mut self, site: &'static Location<'static>) -> Self {
         match &mut self {
             Error::KernelPanic { launched, .. }
+            | Error::NoNativeFunction { launched, .. }
             | Error::KernelStackOverflow { launched, .. }
             | Error::BarrierDivergence { launched, .. }
             | Error::GridBarrierDivergence { launched, .. }

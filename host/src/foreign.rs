@@ -7,7 +7,7 @@
 //! launch.
 
 mod archive;
-mod argument;
+pub(crate) mod argument;
 mod attributes;
 mod code_type;
 mod error;
@@ -16,7 +16,9 @@ mod global;
 mod image;
 mod jit;
 mod kernel;
+mod link_input;
 mod linker;
+mod linking;
 mod load;
 mod module;
 mod parameter;
@@ -34,8 +36,12 @@ pub use kernel::{
     Array, ArrayMut, ForeignKernel, ForeignParameter, ForeignParameters, Slice, SliceMut, TypedArgument,
     TypedArguments,
 };
+pub use link_input::LinkInput;
 pub use linker::{LinkedImage, Linker};
 pub use module::ForeignModule;
 pub use parameter::Parameter;
 
 pub(crate) use image::Image;
+pub(crate) use linking::linked;
+#[cfg(feature = "jit")]
+pub(crate) use linking::unresolved;

@@ -19,6 +19,8 @@ pub struct EmbeddedImage {
     pub id: u128,
     /// The code.
     pub codes: &'static [(&'static str, u32, u32, &'static str, &'static [u8])],
+    /// Files, by name, with functions that the code declares and calls.
+    pub links: &'static [(&'static str, &'static [u8])],
 }
 
 /// The device code of one annotated module, if it has any.
@@ -94,6 +96,11 @@ impl ModuleImage {
     /// The number by which equal images are known; `None` if there is no device code.
     pub(crate) fn id(&self) -> Option<u128> {
         self.image().map(|image| image.id)
+    }
+
+    /// The files that it is linked with, by name.
+    pub(crate) fn links(&self) -> &'static [(&'static str, &'static [u8])] {
+        self.image().map_or(&[], |image| image.links)
     }
 
     /// All PTX texts.
@@ -370,6 +377,7 @@ mod tests {
             ("sm_90a", 8, 0, "ninety-a", b"code"),
             ("sm_100", 8, 6, "hundred", &[]),
         ],
+        links: &[],
     }];
 
     const ENTRIES: Entries = &[("saxpy_0", &[(4, 4), (8, 8)], &[1024, 4, 0xabcd])];

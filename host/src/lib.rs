@@ -54,6 +54,7 @@ pub mod dlpack;
 mod error;
 mod event;
 mod extent;
+mod extern_function;
 mod foreign;
 #[cfg(test)]
 mod fuzz;
@@ -98,6 +99,8 @@ mod shared;
 #[cfg(unix)]
 mod shared_pool;
 mod sized_params;
+#[cfg(feature = "jit")]
+mod source;
 mod stream;
 mod stream_kinds;
 mod stream_options;
@@ -127,7 +130,7 @@ pub use error::{Axis, Error, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result}
 pub use event::{Event, EventOptions};
 pub use foreign::{
     Array, ArrayMut, CodeType, ForeignArguments, ForeignError, ForeignFunction, ForeignGlobal, ForeignKernel,
-    ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument,
+    ForeignModule, ForeignParameter, ForeignParameters, JitCacheMode, JitOptions, LaunchArgument, LinkInput,
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
 pub use graph::{
@@ -163,11 +166,17 @@ pub use properties::{DeviceProperties, DeviceUuid, PciAddress};
 pub use scope::StreamScope;
 #[cfg(unix)]
 pub use shared_pool::SharedPool;
+#[cfg(feature = "jit")]
+pub use source::{
+    CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceError, SourceKernel, SourceModule,
+};
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use stream_value::{StreamValue, WaitValue};
 pub use timing::Timing;
-pub use toolkit::{CompileOptions, CompiledProgram, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary};
+pub use toolkit::{
+    CompileOptions, CompiledProgram, FastCompile, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary, WarningKind,
+};
 pub use transfer::Transfer;
 pub use view::{DeviceView, DeviceViewMut};
 pub use view_parts::{Chunks, ChunksMut};
@@ -183,6 +192,7 @@ pub mod __private {
     pub use crate::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::error::Result;
     pub use crate::extent::{narrow, same_shape};
+    pub use crate::extern_function::no_native_function;
     pub use crate::grid::{Grid, IntoGrid};
     pub use crate::image::{
         EmbeddedImage, Entries, ModuleImage, add_constant, check_debug_assertions, check_layout,

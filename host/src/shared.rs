@@ -22,8 +22,14 @@ impl SharedLayout {
     /// Adds a slice of `length` elements: its offset in bytes, and its length, as the kernel takes them.
     #[inline]
     pub fn slice<T>(&mut self, length: usize) -> [usize; 2] {
+        self.slice_of(size_of::<T>(), length)
+    }
+
+    /// The same for elements of `size` bytes.
+    #[inline]
+    pub(crate) fn slice_of(&mut self, size: usize, length: usize) -> [usize; 2] {
         let offset = self.bytes;
-        let end = size_of::<T>().checked_mul(length).and_then(|bytes| bytes.checked_add(offset));
+        let end = size.checked_mul(length).and_then(|bytes| bytes.checked_add(offset));
         self.bytes = end.and_then(|end| end.checked_next_multiple_of(ALIGNMENT)).unwrap_or(usize::MAX);
         [offset, length]
     }

@@ -1,6 +1,7 @@
 //! Libraries of the CUDA toolkit that are used if they are installed, and never needed: found at run time,
 //! with an error that says where to get one. It must not know what they do.
 
+mod compile_options;
 mod nvjitlink;
 mod nvrtc;
 mod nvvm;
@@ -14,8 +15,9 @@ use libloading::Library;
 use crate::foreign::ForeignError;
 use crate::library;
 
+pub use compile_options::{CompileOptions, FastCompile, WarningKind};
 pub use nvjitlink::NvJitLink;
-pub use nvrtc::{CompileOptions, CompiledProgram, Nvrtc};
+pub use nvrtc::{CompiledProgram, Nvrtc};
 pub use nvvm::Nvvm;
 
 /// A library of NVIDIA's that is found as this crate finds the compilers and linkers that it uses: for other crates that

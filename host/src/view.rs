@@ -147,6 +147,10 @@ impl<T, const R: usize> DeviceView<'_, T, R> {
     pub(crate) fn extents(&self) -> &[usize; R] {
         &self.extent
     }
+
+    pub(crate) fn start(&self) -> *const T {
+        self.start
+    }
 }
 
 impl<'a, T: DeviceCopy> DeviceView<'a, T> {
@@ -192,10 +196,6 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     /// The address of the first element; see [`DeviceBuffer::as_device_ptr`](crate::DeviceBuffer::as_device_ptr).
     pub fn as_device_ptr(&self) -> DevicePtr<T> {
         DevicePtr::new(self.start)
-    }
-
-    pub(crate) fn start(&self) -> *const T {
-        self.start
     }
 
     pub(crate) fn memory(&self) -> &'a Memory {

@@ -183,7 +183,7 @@ fn empty_buffers_and_grids_work() -> Result<()> {
     stream.copy(&x, &mut y)?;
     stream.fill_into(3.0, &mut y)?;
     stream.upload_into(&[], &mut y)?;
-    assert_eq!(stream.download(&y)?, []);
+    assert!(stream.download(&y)?.is_empty());
     Ok(())
 }
 
@@ -247,7 +247,7 @@ fn views_stay_inside_their_buffer() -> Result<()> {
     let stream = Device::cpu().new_stream()?;
     let mut buffer = stream.upload(&[0_u32, 1, 2, 3, 4, 5])?;
     assert_eq!(stream.download(buffer.slice(2..=3)?)?, [2, 3]);
-    assert_eq!(stream.download(buffer.slice(6..)?)?, []);
+    assert!(stream.download(buffer.slice(6..)?)?.is_empty());
     assert_eq!(buffer.slice(3..7).unwrap_err(), Error::OutOfRange { start: 3, end: 7, length: 6 });
     #[expect(clippy::reversed_empty_ranges, reason = "the bad input under test")]
     let reversed = buffer.slice(4..3).unwrap_err();

@@ -198,7 +198,7 @@ fn arithmetic() -> Result<()> {
     assert_eq!(stream.download(&stream.fill(5_u16, 3)?)?, [5; 3]);
     let mut empty = stream.upload::<f32>(&[])?;
     silent_saxpy(&stream, Grid::cover(0), 2.0, &x, &mut empty)?;
-    assert_eq!(stream.download(&empty)?, []);
+    assert!(stream.download(&empty)?.is_empty());
     std::thread::spawn(move || drop((x, y))).join().unwrap();
     stream.synchronize()
 }

@@ -367,7 +367,7 @@ fn unmapped() -> Result<()> {
     let mut buffer = stream.zeros::<u32>(3)?;
     assert_eq!(stream.upload_async(host, &mut buffer)?.wait()?.into_vec(), [1, 2, 3]);
     let none = device.pinned_zeros::<u32>(0)?;
-    assert_eq!(stream.download(&none)?, []);
+    assert!(stream.download(&none)?.is_empty());
     Ok(())
 }
 

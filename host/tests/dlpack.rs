@@ -223,8 +223,8 @@ fn offsets_scalars_and_dimensions_of_one_or_no_elements_are_understood() -> Resu
     assert_eq!(elements(&[2], &[], 40)?, [10, 11]);
     assert_eq!(elements(&[], &[], 8)?, [2]);
     assert_eq!(elements(&[1, 3], &[99, 1], 0)?, [0, 1, 2]);
-    assert_eq!(elements(&[0, 4], &[], 1)?, []);
-    assert_eq!(elements(&[0, i64::MAX, i64::MAX], &[1, 1, 1], 0)?, []);
+    assert!(elements(&[0, 4], &[], 1)?.is_empty());
+    assert!(elements(&[0, i64::MAX, i64::MAX], &[1, 1, 1], 0)?.is_empty());
     Ok(())
 }
 

@@ -44,6 +44,7 @@ static IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
         ("sm_80", 7, 0, ".version 7.0\n.target sm_80\n", &[]),
         ("sm_90", 7, 8, ".version 7.8\n.target sm_90\n", CODE_90),
     ],
+    links: &[],
 }];
 const PARAMS: &[(usize, usize)] = &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)];
 

@@ -3,7 +3,10 @@
 
 use std::process::Command;
 
-use ferrogrid_host::{CodeType, CompileOptions, Error, ForeignError, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary};
+use ferrogrid_host::{
+    CodeType, CompileOptions, Error, FastCompile, ForeignError, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary,
+    WarningKind,
+};
 
 const SOURCE: &str = r#"
     #include "scale.h"
@@ -67,6 +70,71 @@ fn an_error_in_a_program_comes_with_its_line() {
     assert!(error.to_string().contains("NVRTC_ERROR_INVALID_OPTION"), "{error}");
     let error = nvrtc.compile("a\0b", &options()).unwrap_err();
     assert!(matches!(error, Error::Foreign(ForeignError::Compile { .. })), "{error}");
+}
+
+#[test]
+fn the_compiler_takes_every_option_that_its_version_has() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let folder = std::env::temp_dir().join(format!("ferrogrid-nvrtc-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).display().to_string();
+    let base = || CompileOptions::new().with_architecture("compute_90");
+    let mut all = vec![
+        ((12, 0), base().with_device_c(true)),
+        ((12, 0), base().with_extensible_whole_program(true)),
+        ((12, 0), base().with_device_debug(true).with_dopt(true)),
+        ((12, 0), base().with_line_info(true).with_fast_math(true).with_extra_device_vectorization(true)),
+        ((12, 0), base().with_link_time_optimization(true).with_gen_opt_lto(true)),
+        ((12, 0), base().with_optix_ir(true)),
+        ((12, 0), base().with_no_source_include(true).with_disable_warnings(true).with_restrict(true)),
+        ((12, 0), base().with_device_as_default_execution_space(true).with_device_int128(true)),
+        ((12, 0), base().with_no_display_error_number(true)),
+        ((12, 0), base().with_relocatable_device_code(true).with_modify_stack_limit(false)),
+        ((12, 0), base().with_ftz(true).with_prec_sqrt(false).with_prec_div(false).with_fmad(false)),
+        ((12, 0), base().with_builtin_move_forward(false).with_builtin_initializer_list(false)),
+        ((12, 0), base().with_max_registers(32).with_standard("c++20").with_ptxas_option("-v")),
+        ((12, 0), base().with_define("A", 1).with_define_macro("B").with_undefine_macro("C")),
+        ((12, 0), base().with_include_path(folder.display()).with_inline_info(true)),
+        ((12, 0), base().with_diag_error([20]).with_diag_suppress([177]).with_diag_warn([550])),
+        ((12, 8), base().with_brief_diagnostics(true).with_time(file("times.csv")).with_split_compile(2)),
+        ((12, 8), base().with_device_syntax_only(true)),
+        ((12, 8), base().with_minimal(true).with_no_cache(true)),
+        ((12, 8), base().with_device_time_trace(file("trace.json"))),
+        ((12, 8), base().with_device_float128(true).with_architecture("compute_100")),
+        (
+            (12, 8),
+            base()
+                .with_pch(true)
+                .with_pch_dir(folder.display())
+                .with_pch_verbose(false)
+                .with_pch_messages(false),
+        ),
+        ((12, 8), base().with_create_pch(file("a.pch")).with_instantiate_templates_in_pch(false)),
+        ((12, 8), base().with_use_pch(file("a.pch")).with_instantiate_templates_in_pch(false)),
+        ((12, 9), base().with_fast_compile(FastCompile::Max).with_random_seed("seed")),
+        ((13, 0), base().with_jump_table_density(50).with_device_stack_protector(true)),
+        ((13, 0), base().with_numba_debug(true).with_device_debug(true)),
+        ((13, 5), base().with_warn_reorder(true).with_bundled_headers(folder.join("headers").display())),
+    ];
+    for kind in [WarningKind::All, WarningKind::Reorder, WarningKind::DeprecatedDeclarations] {
+        all.push(((13, 5), base().with_warning_as_error(kind)));
+    }
+    let source = "extern \"C\" __global__ void set(float* x) { *x = 1; }";
+    for (version, options) in all {
+        if nvrtc.version() < version {
+            continue;
+        }
+        let program = nvrtc.compile(source, &options).unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        let has_ptx = program.ptx.contains(".entry set");
+        let asks = |option: &str| options.options.iter().any(|it| it == option);
+        let other = ["--optix-ir", "--dlink-time-opt", "--fdevice-syntax-only"];
+        assert_eq!(has_ptx, !other.iter().any(|option| asks(option)), "{options:?}");
+        assert_eq!(program.optix_ir.is_empty(), !asks("--optix-ir"), "{options:?}");
+        assert_eq!(program.lto_ir.is_empty(), !asks("--dlink-time-opt"), "{options:?}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+    let archs = nvrtc.supported_archs();
+    assert!(archs.contains(&"sm_90".to_owned()), "{archs:?}");
 }
 
 /// A link for sm_90, where nvJitLink is installed or FERROGRID_NVJITLINK names it.

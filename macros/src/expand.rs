@@ -5,6 +5,7 @@ mod bodies;
 mod code;
 mod constants;
 mod device;
+mod externs;
 mod generic;
 mod host;
 mod instances;

@@ -62,6 +62,10 @@ use syn::{DeriveInput, ItemMod, parse_macro_input};
 /// A package that has `ferrogrid` under another name, `fg = { package = "ferrogrid", .. }`, needs nothing where it has a
 /// build step; `#[fg::module(host_only, crate = fg)]` says it where it has none.
 ///
+/// Functions of other device code, such as CUDA C++, are declared in an `unsafe extern "C"` block; `#[link(file = "f.ptx")]` on it
+/// names their code, beside the source file, and `#[native(path)]` on a function what the CPU device calls in its place. They
+/// are linked when the module is loaded on a GPU; `ferrogrid::Kernel::link_with` gives code at run time.
+///
 /// # Errors
 /// What is wrong with a kernel is a compile error at the place in its source. A module that the build step has not
 /// compiled, or has compiled from other text, is one, too, which says what to do. The launch functions give

@@ -34,6 +34,8 @@ pub struct CompiledImage {
     pub id: u128,
     /// The code for each architecture.
     pub codes: Vec<ArchCode>,
+    /// Files with device code that it is linked with when it is loaded.
+    pub links: Vec<PathBuf>,
 }
 
 /// An image for one architecture.
@@ -149,6 +151,7 @@ impl CompiledTarget {
                 let (major, minor) = (code.version.0.to_string(), code.version.1.to_string());
                 line(&["code".to_owned(), code.arch.clone(), major, minor, path(&code.ptx), cubin]);
             }
+            image.links.iter().for_each(|file| line(&["link".to_owned(), path(file)]));
         }
         for module in &self.modules {
             let holds = u8::from(module.holds_images).to_string();
@@ -187,7 +190,10 @@ impl CompiledTarget {
         match *fields {
             ["debug_assertions", on] => self.debug_assertions = on == "1",
             ["choices", choices] => self.choices = choices.to_owned(),
-            ["image", id] => self.images.push(CompiledImage { id: id.parse().ok()?, codes: Vec::new() }),
+            ["image", id] => {
+                self.images.push(CompiledImage { id: id.parse().ok()?, ..CompiledImage::default() });
+            }
+            ["link", file] => self.images.last_mut()?.links.push(PathBuf::from(file)),
             ["code", arch, major, minor, ptx, cubin] => self.images.last_mut()?.codes.push(ArchCode {
                 arch: arch.to_owned(),
                 version: (major.parse().ok()?, minor.parse().ok()?),
@@ -270,8 +276,12 @@ mod tests {
             debug_assertions: true,
             choices: "feature=\"x\"\nfast".to_owned(),
             images: vec![
-                CompiledImage { id: u128::MAX, codes: vec![code("sm_75", None), code("sm_90", Some("/c"))] },
-                CompiledImage { id: 7, codes: Vec::new() },
+                CompiledImage {
+                    id: u128::MAX,
+                    codes: vec![code("sm_75", None), code("sm_90", Some("/c"))],
+                    links: vec!["/a b.ptx".into()],
+                },
+                CompiledImage { id: 7, ..CompiledImage::default() },
             ],
             modules: vec![CompiledModule {
                 fingerprint: Fingerprint(0xabc),

@@ -6,6 +6,7 @@ use syn::spanned::Spanned;
 use syn::{AttrStyle, Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result, Token};
 
 use crate::constant::{Constant, Readers};
+use crate::externs::Externs;
 use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::kernel::{Kernel, is_kernel_attribute};
 use crate::uniform::{FunctionForms, Functions};
@@ -77,6 +78,8 @@ pub struct Module {
     pub fingerprint: Fingerprint,
     /// Its kernels in order of appearance, whether or not their `cfg`s hold.
     pub kernels: Vec<Kernel>,
+    /// Functions of other device code, whether or not their `cfg`s hold.
+    pub externs: Vec<Externs>,
     /// Its constants, whether or not their `cfg`s hold.
     pub constants: Vec<Constant>,
     readers: Readers,
@@ -102,13 +105,14 @@ impl Module {
             return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
         }
         let (functions, forms) = Functions::find_in(items)?;
-        let (mut kernels, mut constants) = (Vec::new(), Vec::new());
+        let (mut kernels, mut constants, mut externs) = (Vec::new(), Vec::new(), Vec::new());
         let mut errors: Option<Error> = None;
         for item in items {
             let read = match item {
                 Item::Fn(function) => {
                     Kernel::parse(function, &functions).map(|kernel| kernels.extend(kernel))
                 }
+                Item::ForeignMod(block) => Externs::parse(block).map(|found| externs.extend(found)),
                 other => Constant::parse(other).map(|constant| constants.extend(constant)),
             };
             if let Err(error) = read {
@@ -126,7 +130,7 @@ impl Module {
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
         // Those at the top of its body mean the same before it, where both halves have them.
         item.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
-        Ok(Module { name, fingerprint, kernels, constants, readers, forms, item })
+        Ok(Module { name, fingerprint, kernels, externs, constants, readers, forms, item })
     }
 
     /// Its items in order.

@@ -48,8 +48,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     setup::ensure()?;
     let mut command = cargo::command();
     command.args(["run", "--release", "--manifest-path"]).arg(&program.package.manifest);
+    let kind = program.kind.trim_start_matches('-');
     command
-        .args(["--package", program.package.name(), program.kind, &program.name, "--"])
+        .args(["--package", program.package.name(), program.kind, &program.name])
+        .args(program.package.needed_features(kind, &program.name))
+        .arg("--")
         .args(&options.arguments);
     cargo::run(&mut command)
 }

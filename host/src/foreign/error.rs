@@ -54,6 +54,23 @@ pub enum ForeignError {
         /// The linker's error and log.
         log: Box<str>,
     },
+    /// Kernels in Rust call functions that they declare as `extern`, and nothing has them.
+    #[error(
+        "nothing has {}, which kernels call: name the file that does at the `extern` block, `#[link(file = \"..\")]`, or give it by `Kernel::link_with` before the first launch",
+        Quoted(functions)
+    )]
+    UnresolvedFunctions {
+        /// Their names in the PTX.
+        functions: Vec<Box<str>>,
+    },
+    /// Code was to be linked with kernels that are loaded already.
+    #[error(
+        "kernel `{kernel}`: its module was loaded before; what it is linked with is given before its first launch"
+    )]
+    AlreadyLinked {
+        /// The kernel's name.
+        kernel: &'static str,
+    },
     /// A program in CUDA C++ or NVVM IR did not compile.
     #[error("{compiler} cannot compile `{program}`: {log}")]
     Compile {
@@ -205,6 +222,14 @@ struct Names<'a>(&'a [Box<str>]);
 impl std::fmt::Display for Names<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, "; it has `{}`", self.0.join("`, `")) }
+    }
+}
+
+struct Quoted<'a>(&'a [Box<str>]);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}`", self.0.join("`, `"))
     }
 }
 

@@ -53,7 +53,7 @@ use crate::error::Result;
 /// # Ok(()) }
 /// ```
 pub struct Linker {
-    cuda: CudaLinker,
+    cuda: CudaLinker<'static>,
 }
 
 /// A program that a linker made.

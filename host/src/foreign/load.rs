@@ -259,6 +259,7 @@ mod tests {
             ptx: if lto { String::new() } else { ".version 8.0".into() },
             cubin: if is_real && !lto { b"\x7fELF".to_vec() } else { Vec::new() },
             lto_ir: if lto { b"IR".to_vec() } else { Vec::new() },
+            optix_ir: Vec::new(),
             log: String::new(),
             lowered_names: Vec::new(),
         }

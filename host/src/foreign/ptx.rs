@@ -50,8 +50,8 @@ mod tests {
             .entry half(.param .f16 a, .param .v4 .f32 b, .param .b8 c[2][3]) { ret; }";
         assert_eq!(sizes(text, "half"), [2, 16, 6]);
         assert_eq!(sizes(text, "saxpy"), [4, 4, 8, 24]);
-        assert_eq!(sizes(text, "bare"), []);
-        assert_eq!(sizes(text, "none"), []);
+        assert!(sizes(text, "bare").is_empty());
+        assert!(sizes(text, "none").is_empty());
         assert_eq!(entries(text).len(), 4);
         let third = &entries(text)["saxpy"][2];
         assert_eq!(third.name.as_deref(), Some("saxpy_param_2"));

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
+use super::compile_options::CompileOptions;
 use super::{Toolkit, library_calls, text};
 use crate::error::Result;
 use crate::foreign::ForeignError;
@@ -35,6 +36,10 @@ library_calls! {
     cubin = "GetCUBIN"(Program, *mut c_char);
     lto_ir_size = "GetLTOIRSize"(Program, *mut usize);
     lto_ir = "GetLTOIR"(Program, *mut c_char);
+    optix_ir_size = "GetOptiXIRSize"(Program, *mut usize);
+    optix_ir = "GetOptiXIR"(Program, *mut c_char);
+    arch_count = "GetNumSupportedArchs"(*mut c_int);
+    archs = "GetSupportedArchs"(*mut c_int);
     add_name = "AddNameExpression"(Program, *const c_char);
     lowered_name = "GetLoweredName"(Program, *const c_char, *mut *const c_char);
 }
@@ -60,90 +65,6 @@ library_calls! {
 #[derive(Clone, Copy)]
 pub struct Nvrtc {
     calls: &'static Calls,
-}
-
-/// How to compile a program with [`Nvrtc::compile`].
-///
-/// ```
-/// use ferrogrid::{CompileOptions, Device};
-///
-/// let options = CompileOptions::new()
-///     .with_name("scale.cu") // in messages
-///     .with_architecture("compute_90")
-///     .with_header("factor.h", "#define FACTOR 3.0f")
-///     .with_option("-use_fast_math")
-///     .with_name_expression("scale<float>"); // a template: its mangled name is asked for
-/// assert_eq!((&*options.name, &*options.architecture), ("scale.cu", "compute_90"));
-/// assert_eq!(options.headers[0].0, "factor.h"); // for `#include "factor.h"`
-/// assert_eq!((options.options.len(), options.name_expressions.len()), (1, 1));
-/// // For the GPU at hand; for the CPU device as `new`.
-/// assert_eq!(CompileOptions::for_device(&Device::cpu()), CompileOptions::new());
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct CompileOptions {
-    /// The program's name in messages.
-    pub name: String,
-    /// `compute_75` for PTX, `sm_90` for machine code as well; NVRTC's own default if empty.
-    pub architecture: String,
-    /// Headers that the program may include: (name in the `#include`, text).
-    pub headers: Vec<(String, String)>,
-    /// C++ names, such as `scale<float>`, whose mangled names are asked for.
-    pub name_expressions: Vec<String>,
-    /// Further options as NVRTC has them: `-use_fast_math`, `-I/usr/local/cuda/include`, `-dlto`.
-    pub options: Vec<String>,
-}
-
-impl CompileOptions {
-    /// The default: the oldest architecture that NVRTC compiles for.
-    pub fn new() -> Self {
-        CompileOptions { name: "program.cu".into(), ..CompileOptions::default() }
-    }
-
-    /// For PTX that runs on `device` at its best; as [`CompileOptions::new`] for the CPU device.
-    pub fn for_device(device: &crate::Device) -> Self {
-        match device.compute_capability() {
-            Some((major, minor)) => {
-                CompileOptions::new().with_architecture(format!("compute_{major}{minor}"))
-            }
-            None => CompileOptions::new(),
-        }
-    }
-
-    /// The same under this name in messages.
-    #[must_use]
-    pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// The same for this architecture: `compute_75`, `sm_90`.
-    #[must_use]
-    pub fn with_architecture(mut self, architecture: impl Into<String>) -> Self {
-        self.architecture = architecture.into();
-        self
-    }
-
-    /// The same with one more header.
-    #[must_use]
-    pub fn with_header(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
-        self.headers.push((name.into(), text.into()));
-        self
-    }
-
-    /// The same with one more C++ name whose mangled name is asked for (`nvrtcAddNameExpression`).
-    #[must_use]
-    pub fn with_name_expression(mut self, expression: impl Into<String>) -> Self {
-        self.name_expressions.push(expression.into());
-        self
-    }
-
-    /// The same with one more option as NVRTC has it.
-    #[must_use]
-    pub fn with_option(mut self, option: impl Into<String>) -> Self {
-        self.options.push(option.into());
-        self
-    }
 }
 
 /// What a compiler, [`Nvrtc`] or [`Nvvm`](crate::Nvvm), made of a program.
@@ -172,12 +93,15 @@ pub struct CompiledProgram {
     pub name: String,
     /// What it was compiled for: [`CompileOptions::architecture`].
     pub architecture: String,
-    /// PTX; empty if LTO IR was asked for (`-dlto`).
+    /// PTX; empty if LTO IR or OptiX IR was asked for.
     pub ptx: String,
     /// Machine code, if the architecture was a real one (`sm_90`); else empty.
     pub cubin: Vec<u8>,
-    /// LTO IR for [`NvJitLink`](crate::NvJitLink), if it was asked for (`-dlto`); else empty.
+    /// LTO IR for [`NvJitLink`](crate::NvJitLink), if it was asked for ([`CompileOptions::with_link_time_optimization`]);
+    /// else empty.
     pub lto_ir: Vec<u8>,
+    /// OptiX IR, if it was asked for ([`CompileOptions::with_optix_ir`]); else empty.
+    pub optix_ir: Vec<u8>,
     /// Warnings of the compiler.
     pub log: String,
     /// (C++ name, mangled name) for each of [`CompileOptions::name_expressions`].
@@ -224,6 +148,28 @@ impl Nvrtc {
         (major.unsigned_abs(), minor.unsigned_abs())
     }
 
+    /// The architectures that it compiles for (`nvrtcGetSupportedArchs`), oldest first: `sm_75`, for which it also takes
+    /// `compute_75`.
+    ///
+    /// ```no_run
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let newest = ferrogrid_host::Nvrtc::load()?.supported_archs().pop();
+    /// println!("{newest:?}"); // Some("sm_121")
+    /// # Ok(()) }
+    /// ```
+    pub fn supported_archs(&self) -> Vec<String> {
+        let mut count = 0;
+        // SAFETY: the number is valid for the call.
+        let code = unsafe { (self.calls.arch_count)(&mut count) };
+        let mut numbers = vec![0; if code == 0 { count.unsigned_abs() as usize } else { 0 }];
+        // SAFETY: there is room for as many numbers as it said.
+        if numbers.is_empty() || unsafe { (self.calls.archs)(numbers.as_mut_ptr()) } != 0 {
+            return Vec::new();
+        }
+        numbers.sort_unstable();
+        numbers.iter().map(|number| format!("sm_{number}")).collect()
+    }
+
     /// Compiles a program in CUDA C++ (`nvrtcCompileProgram`).
     ///
     /// # Errors
@@ -236,11 +182,7 @@ impl Nvrtc {
             let code = unsafe { (self.calls.add_name)(program.raw, name.as_ptr()) };
             program.check(code, options)?;
         }
-        let mut arguments = options.options.clone();
-        if !options.architecture.is_empty() {
-            arguments.push(format!("--gpu-architecture={}", options.architecture));
-        }
-        let arguments = c_strings(arguments.iter(), options)?;
+        let arguments = c_strings(options.arguments().iter(), options)?;
         let pointers: Vec<*const c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
         // SAFETY: the program is live; there are as many options as stated, each of which ends in 0.
         let code = unsafe { (self.calls.compile)(program.raw, pointers.len() as c_int, pointers.as_ptr()) };
@@ -254,6 +196,7 @@ impl Nvrtc {
             name: options.name.clone(),
             architecture: options.architecture.clone(),
             lto_ir: program.bytes(calls.lto_ir_size, calls.lto_ir),
+            optix_ir: program.bytes(calls.optix_ir_size, calls.optix_ir),
             log: program.log(),
             lowered_names: program.lowered_names(options)?,
         })

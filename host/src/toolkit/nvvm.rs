@@ -122,6 +122,7 @@ impl Nvvm {
             ptx,
             cubin: Vec::new(),
             lto_ir,
+            optix_ir: Vec::new(),
             log: program.log(),
             lowered_names: Vec::new(),
         })

@@ -90,8 +90,10 @@ fn has_variable(module: usize, name: &str) -> bool {
 
 /// Whether the text of `module` says that the entry point takes a record.
 pub(crate) fn takes_record(module: usize, entry: &str) -> bool {
-    let head = format!(".entry {entry}(\n\t.param .u64 __ferrogrid_record\n)");
-    TEXTS.lock().unwrap().get_or_insert_default().get(&module).is_some_and(|text| text.contains(&head))
+    let texts = TEXTS.lock().unwrap();
+    let text = texts.as_ref().and_then(|texts| texts.get(&module));
+    let head = text.and_then(|text| text.split_once(&format!(".entry {entry}("))?.1.split(')').next());
+    head.is_some_and(|head| head.contains(".param .u64 __ferrogrid_record"))
 }
 
 fn words(target: usize, text: &CStr) {

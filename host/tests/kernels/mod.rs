@@ -33,6 +33,7 @@ static IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
         ("sm_90", 7, 8, ptx!("// PTX for sm_90\n.version 7.8\n.target sm_90\n"), &[]),
         ("sm_90a", 8, 0, ptx!("// PTX for sm_90a\n.version 8.0\n.target sm_90a\n"), &[]),
     ],
+    links: &[],
 }];
 const ENTRIES: Entries =
     &[("saxpy_5eed", SAXPY, &[]), ("mix_5eed", SAXPY, &[]), ("missing_5eed", SAXPY, &[])];
@@ -42,8 +43,11 @@ const OUTPUT: &[(usize, usize)] = &[(8, 8), (8, 8)];
 const OUTPUT_2D: &[(usize, usize)] = &[(8, 8), (8, 8), (8, 8)];
 
 /// Of a kernel that does neither.
-static SILENT_IMAGES: &[EmbeddedImage] =
-    &[EmbeddedImage { id: 0x51e7, codes: &[("sm_75", 6, 3, ".version 6.3\n.target sm_75\n", &[])] }];
+static SILENT_IMAGES: &[EmbeddedImage] = &[EmbeddedImage {
+    id: 0x51e7,
+    codes: &[("sm_75", 6, 3, ".version 6.3\n.target sm_75\n", &[])],
+    links: &[],
+}];
 
 static SILENT_IMAGE: ModuleImage = ModuleImage::embedded(SILENT_IMAGES, 0);
 pub(crate) static IMAGE: ModuleImage = ModuleImage::embedded(IMAGES, 0);

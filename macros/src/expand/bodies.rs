@@ -8,7 +8,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Block, Ident, ImplItem, Item, Signature, parse_quote};
 
-use super::constants;
+use super::{constants, externs};
 
 /// The name under which a kernel's body stands in the module.
 pub(super) fn body_name(kernel: &Kernel) -> Ident {
@@ -70,6 +70,7 @@ fn on_host(module: &Module, part: &Part, kernels: &[String]) -> TokenStream {
         Item::Static(it) if module.constants.iter().any(|constant| constant.name == it.ident) => {
             TokenStream::new()
         }
+        Item::ForeignMod(block) => externs::on_host(block),
         other => other.into_token_stream(),
     }
 }

@@ -7,7 +7,7 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
 
 use super::bodies::body_name;
-use super::{constants, extent_type, generic, layout, shared};
+use super::{constants, extent_type, externs, generic, layout, shared};
 
 /// The module with its entry points, or without them for a library's device crate.
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
@@ -52,6 +52,7 @@ fn on_device(module: &Module, part: &Part) -> TokenStream {
         {
             TokenStream::new()
         }
+        Part::Other(Item::ForeignMod(block)) => externs::on_device(block),
         Part::Other(item) => quote!(#item),
     }
 }

@@ -66,7 +66,11 @@ fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStrea
             let cubin = cubin.map_or_else(|| quote!(&[]), |file| quote!(::core::include_bytes!(#file)));
             quote!((#arch, #major, #minor, ::core::include_str!(#ptx), #cubin))
         });
-        quote!(::ferrogrid::__private::EmbeddedImage { id: #id, codes: &[#(#codes),*] })
+        let links = image.links.iter().map(|file| {
+            let (name, file) = (file.file_name().unwrap_or_default().to_string_lossy(), file.to_string_lossy());
+            quote!((#name, ::core::include_bytes!(#file)))
+        });
+        quote!(::ferrogrid::__private::EmbeddedImage { id: #id, codes: &[#(#codes),*], links: &[#(#links),*] })
     });
     quote! {
         #(#conditions)*

@@ -33,6 +33,8 @@ pub(super) fn run(packages: &[Package], examples: &[Example]) -> Result<ExitCode
         let mut command = cargo::command();
         command.args(["build", "--release", "--examples", "--package", package.name()]);
         command.arg("--manifest-path").arg(&package.manifest);
+        let of_package = examples.iter().filter(|example| example.package == package.name());
+        command.args(of_package.flat_map(|example| package.needed_features("example", &example.name)));
         executables.insert(package.name(), cargo::build(&mut command)?);
     }
     let mut runs = Vec::new();

@@ -75,3 +75,77 @@ fn cuda_c_is_compiled_at_run_time_where_nvrtc_is() -> ferrogrid::Result<()> {
     // ANCHOR_END: nvrtc
     Ok(())
 }
+
+// ANCHOR: externs
+#[ferrogrid::module]
+mod kernels {
+    use ferrogrid::device::prelude::*;
+
+    #[link(file = "offset.ptx")]
+    unsafe extern "C" {
+        /// 100 times the index, and 1: in PTX for GPUs, in Rust for the CPU device.
+        #[native(native_offset)]
+        fn offset(index: u32) -> u32;
+    }
+
+    fn native_offset(index: u32) -> u32 {
+        100 * index + 1
+    }
+
+    #[kernel]
+    pub fn offsets(t: Thread<1>, mut y: DisjointSlice<u32>) {
+        let i = t.index();
+        if let Some(y) = y.get_mut(i) {
+            // SAFETY: it takes any index.
+            *y = unsafe { offset(i.get() as u32) };
+        }
+    }
+}
+// ANCHOR_END: externs
+
+#[test]
+fn a_kernel_calls_a_function_of_other_device_code() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let mut y = stream.zeros(3)?;
+    kernels::offsets(&stream, Grid::cover(3), &mut y)?;
+    assert_eq!(stream.download(&y)?, [1, 101, 201]);
+    Ok(())
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn kernels_in_rust_are_compiled_at_run_time_where_a_toolchain_is() -> ferrogrid::Result<()> {
+    use ferrogrid::SourceError;
+
+    match doubled(&Device::best()?, "2.0 * x") {
+        Ok(found) => assert_eq!(found, [2.0, 4.0, 6.0]),
+        Err(Error::Unsupported { .. } | Error::Source(SourceError::NoToolchain { .. })) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+#[cfg(feature = "jit")]
+// ANCHOR: source
+/// A formula of `x`, which is known at run time only, of three numbers.
+fn doubled(device: &Device, formula: &str) -> ferrogrid::Result<Vec<f32>> {
+    use ferrogrid::SourceModule;
+
+    let text = format!(
+        "#[kernel]
+        pub fn apply(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {{
+            let i = t.index();
+            if let Some(y) = y.get_mut(i) {{
+                let x = x[i.get()];
+                *y = {formula};
+            }}
+        }}"
+    );
+    let apply = SourceModule::new(device, text)?.kernel("apply")?;
+    let stream = device.new_stream()?;
+    let x = stream.upload(&[1.0_f32, 2.0, 3.0])?;
+    let mut y = stream.zeros::<f32>(3)?;
+    apply.launch(&stream, Grid::cover(3), (&x, &mut y))?; // checked: `&y` or `f64`s would be an error
+    stream.download(&y)
+}
+// ANCHOR_END: source

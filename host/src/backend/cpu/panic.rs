@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::backend::payload;
 use crate::error::{Error, LaunchSites};
+use crate::extern_function::NoNativeFunction;
 use crate::kernel::Kernel;
 
 /// What is known of a kernel's panic.
@@ -16,15 +17,20 @@ pub(super) struct Caught {
     pub(super) message: Box<str>,
     /// File, line and column; `None` if somebody replaced the panic hook.
     pub(super) location: Option<(Box<str>, u32, u32)>,
+    /// The function that was called and is not there, if that is what happened.
+    pub(super) missing: Option<NoNativeFunction>,
 }
 
 impl Caught {
     /// The error of `kernel`, whose thread at `thread` of the block at `block` panicked.
     pub(super) fn into_error(self, kernel: &Kernel, block: [u32; 3], thread: [u32; 3]) -> Error {
+        let launched = LaunchSites::default();
+        if let Some(NoNativeFunction(function)) = self.missing {
+            return Error::NoNativeFunction { kernel: kernel.name(), launched, function };
+        }
         let (file, line) = kernel.location();
         let (file, line, column) = self.location.unwrap_or_else(|| (file.into(), line, 0));
         let (kernel, message) = (kernel.name(), self.message);
-        let launched = LaunchSites::default();
         Error::KernelPanic { kernel, launched, message, file, line, column, block, thread }
     }
 }
@@ -90,7 +96,8 @@ pub(super) fn catch(kernel: impl FnOnce()) -> Result<(), Caught> {
         if location.is_none() {
             wrap_hook_again();
         }
-        Caught { message: payload::text(payload), location }
+        let missing = payload.downcast_ref::<NoNativeFunction>().copied();
+        Caught { message: payload::text(payload), location, missing }
     })
 }
 

@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::foreign::{CodeType, ForeignError, Image, JitOptions};
 
 /// A link in progress.
-pub(crate) struct CudaLinker {
-    device: &'static CudaDevice,
+pub(crate) struct CudaLinker<'d> {
+    device: &'d CudaDevice,
     raw: Handle<CUlinkState>,
     /// The driver writes its logs here until the link is destroyed.
     jit: Jit,
@@ -21,10 +21,10 @@ pub(crate) struct CudaLinker {
 
 // SAFETY: the driver's handle may be used from any thread; `jit` is owned, and written to only in calls
 // that take `&mut self`.
-unsafe impl Send for CudaLinker {}
+unsafe impl Send for CudaLinker<'_> {}
 
-impl CudaLinker {
-    pub(crate) fn new(device: &'static CudaDevice, options: &JitOptions) -> Result<Self> {
+impl<'d> CudaLinker<'d> {
+    pub(crate) fn new(device: &'d CudaDevice, options: &JitOptions) -> Result<Self> {
         device.bind()?;
         let mut jit = Jit::new(options);
         let (count, keys, values) = jit.arguments();
@@ -86,7 +86,7 @@ impl CudaLinker {
     }
 }
 
-impl Drop for CudaLinker {
+impl Drop for CudaLinker<'_> {
     fn drop(&mut self) {
         if self.device.bind().is_ok() {
             // SAFETY: the link is live and not used again. A failure means that the context is gone.

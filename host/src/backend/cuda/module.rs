@@ -12,7 +12,7 @@ use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodu
 use super::device::{CudaDevice, Handle, option_value};
 use super::program::Program;
 use crate::error::{Error, Result};
-use crate::foreign::{CodeType, Image};
+use crate::foreign::{CodeType, Image, linked};
 use crate::image::{ModuleImage, Ptx};
 use crate::kernel::{Kernel, Loaded};
 
@@ -169,7 +169,7 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
             capability: device.capability(),
         });
     }
-    let (module, ptx, code_type) = load_best(device, name, &candidates)?;
+    let (module, ptx, code_type) = load_best(device, name, (id, image), &candidates)?;
     let program = Program::of(ptx.text).map_err(|error| Error::ModuleLoad {
         kernel: name,
         device: device.to_string().into(),
@@ -185,10 +185,20 @@ fn module(device: &CudaDevice, image: &'static ModuleImage, name: &'static str) 
 fn load_best<'a>(
     device: &CudaDevice,
     name: &'static str,
+    (id, image): (u128, &'static ModuleImage),
     candidates: &'a [Ptx],
 ) -> Result<(CUmodule, &'a Ptx, CodeType)> {
     let mut refusals = String::new();
     for ptx in candidates {
+        if let Some(cubin) = linked(device, id, image.links(), ptx.text)? {
+            let module = load_cubin(device, &cubin);
+            let log = |log: String| Error::ModuleLoad {
+                kernel: name,
+                device: device.to_string().into(),
+                log: log.into(),
+            };
+            return Ok((module.map_err(log)?, ptx, CodeType::Cubin));
+        }
         // A driver older than the ptxas may refuse it; then it compiles the PTX.
         match ptx.machine_code(device.capability()).map(|cubin| load_cubin(device, cubin)) {
             Some(Ok(module)) => return Ok((module, ptx, CodeType::Cubin)),

@@ -1,0 +1,212 @@
+//! What a launch must know of each kernel of a program: from its signature how its parameters travel, and from the PTX the
+//! compiler's own facts of their types, by which a launch knows whether its arguments are the kernel's.
+
+use std::collections::BTreeMap;
+
+use ferrogrid_syntax::{Argument, Division, Instance, Kernel, Module, Parameter, ParameterKind};
+use quote::ToTokens;
+
+use crate::ptx::Ptx;
+
+/// A kernel of a [`CompiledProgram`](super::CompiledProgram): one instance, if it is generic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramKernel {
+    /// Its path in the text: `kernels::scale`, `kernels::scale::<f32>`.
+    pub name: String,
+    /// The name of its entry point in the PTX.
+    pub entry: String,
+    /// Its line in the text, counted from 1.
+    pub line: u32,
+    /// The rank of its grid.
+    pub rank: usize,
+    /// The shape of its blocks, if that is fixed.
+    pub block: Option<[u32; 3]>,
+    /// The most threads of a block, if that is bounded.
+    pub max_threads: Option<u32>,
+    /// The shape of its clusters, if it has any.
+    pub cluster: Option<[u32; 3]>,
+    /// Whether its launches choose that shape.
+    pub cluster_at_launch: bool,
+    /// Whether a launch of it may begin before the one before it has ended.
+    pub dependent_launch: bool,
+    /// Whether all blocks are resident at the same time.
+    pub cooperative: bool,
+    /// Whether lengths have 64 bits; else 32.
+    pub wide: bool,
+    /// Whether it is an `unsafe fn`.
+    pub is_unsafe: bool,
+    /// Bytes of shared memory of static size.
+    pub shared_bytes: u64,
+    /// Size and alignment of each parameter of the entry point.
+    pub sizes: Vec<(usize, usize)>,
+    /// The parameters as written.
+    pub parameters: Vec<ProgramParameter>,
+    /// Parameters with the same shape: the first of each group, and the others.
+    pub same_shape: Vec<(usize, Vec<usize>)>,
+}
+
+impl ProgramKernel {
+    /// Whether it has shared memory at all.
+    pub fn uses_shared_memory(&self) -> bool {
+        let is_slice = |it: &ProgramParameter| matches!(it.travels, Travels::SharedSlice { .. });
+        self.shared_bytes > 0 || self.parameters.iter().any(is_slice)
+    }
+}
+
+/// A parameter as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramParameter {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: String,
+    /// How it travels.
+    pub travels: Travels,
+}
+
+/// What the device compiler says of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Size and alignment in bytes; `None` of what is passed by value, whose size is that of the parameter.
+    pub size: Option<(u64, u64)>,
+    /// `DeviceCopy::LAYOUT`: 0 if that is not known, as of atomics.
+    pub layout: u64,
+}
+
+/// How a parameter travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Travels {
+    /// Not at all: a thread's own place, and shared memory of static size.
+    Nowhere,
+    /// As an offset and a length in shared memory, of elements of this many bytes.
+    SharedSlice {
+        /// The size of an element in bytes.
+        size: u64,
+    },
+    /// By value.
+    Value {
+        /// Its type.
+        facts: Facts,
+    },
+    /// As an address, and as many lengths as its rank.
+    Input {
+        /// The element type.
+        facts: Facts,
+        /// 1 or 2.
+        rank: usize,
+    },
+    /// The same to write, with elements that belong to threads, or rows that belong to blocks.
+    Output {
+        /// The element type.
+        facts: Facts,
+        /// 1 to 3.
+        rank: usize,
+        /// Whether rows belong to blocks.
+        rows: bool,
+    },
+    /// In a way that only a launch function can pass: tuples, tiles, pointers.
+    Otherwise,
+}
+
+/// The kernels of the modules that are in the PTX.
+///
+/// # Errors
+/// If the PTX says less of a kernel than its signature needs.
+pub(super) fn describe(
+    modules: &[(String, Module)],
+    ptx: &Ptx,
+    layouts: &BTreeMap<String, Vec<u64>>,
+) -> Result<Vec<ProgramKernel>, String> {
+    let mut found = Vec::new();
+    for (path, module) in modules {
+        for kernel in &module.kernels {
+            for instance in &kernel.instances {
+                let entry = kernel.entry(instance, module.fingerprint);
+                // One that no `cfg` holds for is not there.
+                let Some(compiled) = ptx.entry(&entry) else { continue };
+                let numbers = layouts.get(&entry).map_or(&[][..], Vec::as_slice);
+                let sizes = compiled.params.iter().map(|param| (param.size, param.align)).collect();
+                let described = describe_one(kernel, numbers);
+                let mut described =
+                    described.ok_or_else(|| format!("it does not say the layouts of `{entry}`"))?;
+                described.name = format!("{path}::{}", name(kernel, instance));
+                found.push(ProgramKernel { entry, sizes, ..described });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// `scale`, or `scale::<f32, 4>`.
+fn name(kernel: &Kernel, instance: &Instance) -> String {
+    if instance.arguments.is_empty() {
+        return kernel.bare_name();
+    }
+    let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
+    format!("{}::<{}>", kernel.bare_name(), values.join(", "))
+}
+
+/// `None` if there are too few numbers. They are in the order in which the macros write them: the bytes of shared memory,
+/// then those of each parameter, then those of constants.
+fn describe_one(kernel: &Kernel, numbers: &[u64]) -> Option<ProgramKernel> {
+    let mut numbers = numbers.iter().copied();
+    let shared_bytes = numbers.next()?;
+    let mut parameters = Vec::new();
+    for parameter in &kernel.parameters {
+        parameters.push(ProgramParameter {
+            name: parameter.name.to_string(),
+            ty: parameter.ty.to_token_stream().to_string(),
+            travels: travels(parameter, &mut numbers)?,
+        });
+    }
+    let bounds = &kernel.bounds;
+    Some(ProgramKernel {
+        name: String::new(),
+        entry: String::new(),
+        line: u32::try_from(kernel.name().span().start().line).unwrap_or(u32::MAX),
+        rank: kernel.rank,
+        block: bounds.block,
+        max_threads: bounds.max_threads,
+        cluster: bounds.cluster,
+        cluster_at_launch: bounds.cluster_at_launch,
+        dependent_launch: bounds.dependent_launch,
+        cooperative: bounds.cooperative,
+        wide: bounds.wide,
+        is_unsafe: kernel.is_unsafe(),
+        shared_bytes,
+        sizes: Vec::new(),
+        parameters,
+        same_shape: kernel.shapes.groups.clone(),
+    })
+}
+
+fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Option<Travels> {
+    let mut element =
+        || Some(Facts { size: Some((numbers.next()?, numbers.next()?)), layout: numbers.next()? });
+    Some(match &parameter.kind {
+        ParameterKind::Thread { .. } => Travels::Nowhere,
+        ParameterKind::Input { rank, .. } => Travels::Input { facts: element()?, rank: *rank },
+        ParameterKind::Output { division: Division::Tiles, .. } | ParameterKind::Pointer { .. } => {
+            element()?;
+            Travels::Otherwise
+        }
+        ParameterKind::Output { rank, division, .. } => {
+            Travels::Output { facts: element()?, rank: *rank, rows: *division == Division::Rows }
+        }
+        ParameterKind::Scalar => Travels::Value { facts: Facts { size: None, layout: numbers.next()? } },
+        ParameterKind::Tuple { members } => {
+            members.values().iter().try_for_each(|_| numbers.next().map(drop))?;
+            Travels::Otherwise
+        }
+        ParameterKind::Shared { .. } => {
+            numbers.next()?;
+            numbers.next()?;
+            Travels::Nowhere
+        }
+        ParameterKind::SharedSlice { .. } => {
+            let size = numbers.next()?;
+            numbers.next()?;
+            Travels::SharedSlice { size }
+        }
+    })
+}

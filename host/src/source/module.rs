@@ -1,0 +1,185 @@
+//! Kernels from text, loaded: known to the runtime as those of the program are. It must not know how they were compiled.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use ferrogrid_build::{CompiledProgram, ProgramKernel};
+use ferrogrid_device::native::Block;
+
+use super::compiled::CompiledSource;
+use super::error::SourceError;
+use super::kernel::{SourceEntry, SourceKernel};
+use super::text::KernelSource;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::foreign::unresolved;
+use crate::image::{EmbeddedImage, ModuleImage};
+use crate::kernel::{Kernel, KernelDescriptor};
+
+/// Kernels from text, loaded on a GPU: PyCUDA's `SourceModule`, in Rust and with checked launches. A cheap handle.
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::SourceModule;
+///
+/// let device = Device::cuda(0)?;
+/// let module = SourceModule::new(
+///     &device,
+///     "#[kernel]
+///     pub fn multiply_them(t: Thread<1>, a: &[f32], b: &[f32], mut dest: DisjointSlice<f32>) {
+///         let i = t.index();
+///         if let Some(dest) = dest.get_mut(i) {
+///             *dest = a[i.get()] * b[i.get()];
+///         }
+///     }",
+/// )?;
+/// let multiply_them = module.kernel("multiply_them")?;
+/// let (a, b, mut dest) = ([1.0_f32; 400], [2.0_f32; 400], [0.0_f32; 400]);
+/// # use ferrogrid::{In, Out};
+/// multiply_them.launch(&device.new_stream()?, Grid::new(1, 400), (In(&a), In(&b), Out(&mut dest)))?;
+/// assert_eq!(dest, [2.0; 400]);
+/// # Ok(()) }
+/// ```
+///
+/// A `#[constant]` of the text has the value that it has there.
+#[derive(Clone)]
+pub struct SourceModule {
+    compiled: CompiledSource,
+    device: Device,
+    entries: &'static [SourceEntry],
+}
+
+impl SourceModule {
+    /// Compiles the kernels in `text` for `device` and loads them. [`KernelSource`] has options.
+    ///
+    /// # Errors
+    /// As [`KernelSource::compile`].
+    pub fn new(device: &Device, text: impl Into<String>) -> Result<Self> {
+        KernelSource::new(text).compile(device)
+    }
+
+    pub(super) fn load(compiled: &CompiledSource, device: &Device) -> Result<Self> {
+        if !device.is_cuda() {
+            return Err(no_native_code(device));
+        }
+        let entries = entries(compiled.name(), &compiled.inner().program);
+        // What is to be linked may come by `Kernel::link_with`, before the first launch.
+        let is_whole = unresolved(compiled.ptx()).is_empty();
+        if let Some(first) = entries.first().filter(|_| is_whole) {
+            first.kernel.as_raw(device)?;
+        }
+        Ok(SourceModule { compiled: compiled.clone(), device: device.clone(), entries })
+    }
+
+    /// The kernel `name`: its path in the text (`kernels::scale`, `kernels::scale::<f32>`), or the end of that, if no
+    /// other kernel ends so (`scale`, `scale::<f32>`).
+    ///
+    /// # Errors
+    /// [`SourceError::NoKernel`], with the names that there are.
+    pub fn kernel(&self, name: &str) -> Result<SourceKernel> {
+        let ends = |entry: &&SourceEntry| {
+            entry.kernel.name().strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
+        };
+        let mut found = self.entries.iter().filter(ends);
+        let exact = self.entries.iter().find(|entry| entry.kernel.name() == name);
+        match (exact, found.next(), found.next()) {
+            (Some(entry), _, _) | (None, Some(entry), None) => Ok(SourceKernel::new(entry)),
+            _ => Err(SourceError::NoKernel {
+                source_name: self.compiled.name().into(),
+                name: name.into(),
+                known: self.entries.iter().map(|entry| entry.kernel.name().into()).collect(),
+            }
+            .into()),
+        }
+    }
+
+    /// The kernels, in the order of the text.
+    pub fn kernels(&self) -> impl Iterator<Item = SourceKernel> {
+        self.entries.iter().map(SourceKernel::new)
+    }
+
+    /// What it was loaded from.
+    pub fn compiled(&self) -> &CompiledSource {
+        &self.compiled
+    }
+
+    /// The PTX, for [`Device::load_ptx`] and tools.
+    pub fn ptx(&self) -> &str {
+        self.compiled.ptx()
+    }
+
+    /// The device that it was loaded on. Its kernels can be launched on others that run its architecture, too.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+impl fmt::Debug for SourceModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceModule")
+            .field("compiled", &self.compiled)
+            .field("device", &self.device)
+            .finish()
+    }
+}
+
+/// The error of a device that has no PTX.
+pub(super) fn no_native_code(device: &Device) -> Error {
+    Error::unsupported(
+        "compiling kernels from text",
+        device,
+        "it runs native code, which is part of this program: none is made at run time; annotated modules of the program run on both",
+    )
+}
+
+/// The kernels of `program`, made once for the process: kernels live as long as it does.
+fn entries(name: &str, program: &CompiledProgram) -> &'static [SourceEntry] {
+    static ENTRIES: Mutex<Option<HashMap<u128, &'static [SourceEntry]>>> = Mutex::new(None);
+    let mut known = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    known.get_or_insert_default().entry(program.id).or_insert_with(|| made(name, program))
+}
+
+fn made(name: &str, program: &CompiledProgram) -> &'static [SourceEntry] {
+    let (major, minor) = program.version;
+    let arch: &'static str = leaked(program.arch.as_str());
+    let codes = vec![(arch, major, minor, leaked(&program.ptx), &[][..])].leak();
+    let images = vec![EmbeddedImage { id: program.id, codes, links: &[] }].leak();
+    let image: &'static ModuleImage = Box::leak(Box::new(ModuleImage::embedded(images, 0)));
+    let file = leaked(name);
+    program.kernels.iter().map(|described| entry(described, image, file)).collect::<Vec<_>>().leak()
+}
+
+fn entry(described: &ProgramKernel, image: &'static ModuleImage, file: &'static str) -> SourceEntry {
+    let kernel = Kernel::new(KernelDescriptor {
+        constants: &[],
+        block: described.block,
+        cluster: described.cluster,
+        cluster_at_launch: described.cluster_at_launch,
+        dependent_launch: described.dependent_launch,
+        max_threads: described.max_threads,
+        name: leaked(&described.name),
+        entry: leaked(&described.entry),
+        rank: described.rank,
+        shared_bytes: usize::try_from(described.shared_bytes).unwrap_or(usize::MAX),
+        uses_shared_memory: described.uses_shared_memory(),
+        params: described.sizes.clone().leak(),
+        image,
+        cpu: no_native_body,
+        file,
+        line: described.line,
+    });
+    let names = described.parameters.iter().map(|it| (leaked(&it.name), leaked(&it.ty))).collect();
+    SourceEntry { kernel, described: described.clone(), names }
+}
+
+fn leaked(text: &str) -> &'static str {
+    String::from(text).leak()
+}
+
+/// Stands where a kernel of this program has its native body; launches on the CPU device are refused before.
+unsafe fn no_native_body(_: &Block<'_>, _: *const *const c_void) {
+    unreachable!("a kernel from text was launched on the CPU device");
+}

@@ -1,0 +1,139 @@
+//! A parameter of a kernel from text as an argument meets it: whether the argument's type is the parameter's. It must not
+//! know what arguments there are.
+
+use std::any::type_name;
+
+use bytemuck::NoUninit;
+use ferrogrid_build::{Facts, Travels};
+use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::atomic::AtomicValue;
+
+use super::error::SourceError;
+use super::kernel::SourceEntry;
+use crate::error::Result;
+use crate::extent::{Extents, narrow};
+use crate::shared::SharedLayout;
+
+/// How many elements an argument has along each axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lengths {
+    pub(super) axes: [usize; 3],
+    pub(super) rank: usize,
+}
+
+impl Lengths {
+    pub(super) fn new<const R: usize>(extent: [usize; R]) -> Self {
+        let mut axes = [1; 3];
+        axes[..R].copy_from_slice(&extent);
+        Lengths { axes, rank: R }
+    }
+}
+
+impl Extents for Lengths {
+    fn extents(&self) -> &[usize] {
+        &self.axes[..self.rank]
+    }
+}
+
+/// The parameters of a kernel, met one after the other.
+pub struct Slots {
+    entry: &'static SourceEntry,
+    next: usize,
+    /// What the block's slices of shared memory take so far.
+    pub(super) shared: SharedLayout,
+}
+
+/// The parameter that an argument is for.
+#[derive(Clone, Copy)]
+pub struct Slot {
+    entry: &'static SourceEntry,
+    pub(super) number: usize,
+}
+
+impl Slots {
+    pub(super) fn of(entry: &'static SourceEntry) -> Self {
+        Slots { entry, next: 0, shared: SharedLayout::of(&entry.kernel) }
+    }
+
+    /// The next parameter that takes an argument. There is one: arguments have been counted.
+    pub(super) fn next(&mut self) -> Slot {
+        let parameters = &self.entry.described.parameters;
+        while parameters[self.next].travels == Travels::Nowhere {
+            self.next += 1;
+        }
+        self.next += 1;
+        Slot { entry: self.entry, number: self.next - 1 }
+    }
+}
+
+impl Slot {
+    pub(super) fn travels(self) -> Travels {
+        self.entry.described.parameters[self.number].travels
+    }
+
+    /// That a `T` is what the parameter takes by value.
+    pub(super) fn check_value<T: DeviceCopy + NoUninit>(self) -> Result<()> {
+        let is_right = match self.travels() {
+            Travels::Value { facts } => is::<T>(facts),
+            Travels::SharedSlice { .. } => {
+                is::<T>(Facts { size: None, layout: <usize as DeviceCopy>::LAYOUT })
+            }
+            _ => false,
+        };
+        self.verdict(is_right, || format!("`{}`, passed by value", type_name::<T>()))
+    }
+
+    /// That elements `T` in `lengths` are what the parameter reads.
+    pub(super) fn check_input<T: DeviceCopy + NoUninit>(self, lengths: Lengths) -> Result<()> {
+        let is_right = matches!(self.travels(), Travels::Input { facts, rank } if is::<T>(facts) && rank == lengths.rank);
+        self.verdict(is_right, || elements::<T>("to read", lengths))?;
+        self.check_lengths(lengths)
+    }
+
+    /// That elements `T` are what the parameter changes atomically. The compiler tells only their size, which is enough:
+    /// the numbers that can be changed so have no bits that mean nothing.
+    pub(super) fn check_atomic<T: AtomicValue>(self, lengths: Lengths) -> Result<()> {
+        let size = Some((size_of::<T>() as u64, align_of::<T>() as u64));
+        let is_right = matches!(
+            self.travels(),
+            Travels::Input { facts, rank: 1 } if facts == Facts { size, layout: 0 }
+        );
+        self.verdict(is_right, || elements::<T>("to change atomically", lengths))?;
+        self.check_lengths(lengths)
+    }
+
+    /// That elements `T` in `lengths` are what the parameter writes.
+    pub(super) fn check_output<T: DeviceCopy + NoUninit>(self, lengths: Lengths) -> Result<()> {
+        let is_right = matches!(
+            self.travels(), Travels::Output { facts, rank, .. } if is::<T>(facts) && rank == lengths.rank
+        );
+        self.verdict(is_right, || elements::<T>("to write", lengths))?;
+        self.check_lengths(lengths)
+    }
+
+    fn check_lengths(self, lengths: Lengths) -> Result<()> {
+        if self.entry.described.wide {
+            return Ok(());
+        }
+        narrow(lengths, &self.entry.kernel, self.entry.names[self.number].0).map(drop)
+    }
+
+    fn verdict(self, is_right: bool, found: impl FnOnce() -> String) -> Result<()> {
+        if is_right {
+            return Ok(());
+        }
+        let (parameter, expected) = self.entry.names[self.number];
+        let (kernel, found) = (self.entry.kernel.name(), found().into());
+        Err(SourceError::ArgumentType { kernel, parameter, expected, found }.into())
+    }
+}
+
+/// Whether the device compiler's type is `T`: the same name, fields and layout, as far as `T` is known by these.
+fn is<T: DeviceCopy>(facts: Facts) -> bool {
+    let size = (size_of::<T>() as u64, align_of::<T>() as u64);
+    T::LAYOUT != 0 && facts.layout == T::LAYOUT && facts.size.is_none_or(|it| it == size)
+}
+
+fn elements<T>(what: &str, lengths: Lengths) -> String {
+    format!("elements `{}` of rank {} {what}", type_name::<T>(), lengths.rank)
+}
