@@ -29,7 +29,7 @@ fn a_buffer_grows_and_its_elements_stay(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let Some(mut buffer) = growable(&stream, 20 << 20)? else { return Ok(()) };
     assert_eq!((buffer.len(), buffer.capacity(), buffer.max_len()), (0, 0, 20 << 20));
-    assert_eq!(stream.download(&buffer)?, []);
+    assert!(stream.download(&buffer)?.is_empty());
     let start = buffer.as_device_ptr().as_raw();
     let mut model: Vec<u32> = Vec::new();
     for (round, count) in [3, 0, 1000, 1, 700_000, 60_000].into_iter().enumerate() {
