@@ -152,10 +152,13 @@ pub mod faulty {
     use ferrogrid::device::prelude::*;
 
     /// Only the first block of each cluster waits for it.
+    ///
+    /// # Safety
+    /// None: the other block never comes. The CPU device notices.
     #[kernel(cluster = 2)]
-    pub fn half_waits(t: Thread<1>) {
+    pub unsafe fn half_waits(t: Thread<1>) {
         if t.cluster_rank() == 0 {
-            // SAFETY: none: the other block never comes. The CPU device notices.
+            // SAFETY: the launch's.
             unsafe { t.sync_cluster() };
         }
     }
