@@ -524,8 +524,10 @@ fn a_pool_of_ones_own_has_the_settings_asked_for_and_is_destroyed_after_its_last
     let calls = run("own_pool", "devices=3");
     let about: Vec<&str> = calls.iter().filter_map(|call| call.strip_prefix("pool ")).collect();
     let expected = [
-        "attribute 4 = 18446744073709551615", // the pool of the device
+        "of [1, 0, 1, 0]", // plain memory of device 0: the pool of the device
+        "attribute 4 = 18446744073709551615",
         "1 allows 1",
+        "of [1, 0, 1, 0]",
         "attribute 4 = 18446744073709551615",
         "2 allows 1", // which was a peer before
         "attribute 4 = 4096",
