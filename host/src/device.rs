@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::grid::Limits;
 use crate::output::Sink;
 use crate::profile::{self, Work};
+use crate::retired;
 use crate::stream::Stream;
 use crate::stream_options::StreamOptions;
 
@@ -393,10 +394,12 @@ impl Device {
     /// If a kernel has failed that this has not reported before. A live stream still reports its failure
     /// itself; those of streams that were dropped are reported here, one at each call.
     pub fn synchronize(&self) -> Result<()> {
-        profile::observe_host(self, Work::Synchronize, || match &self.backend {
+        let synchronized = profile::observe_host(self, Work::Synchronize, || match &self.backend {
             DeviceBackend::Cuda(device) => device.synchronize(),
             DeviceBackend::Cpu(device) => device.synchronize(),
-        })
+        });
+        retired::collect();
+        synchronized
     }
 
     /// Hands what kernels of this device print to `sink` from now on, one call for each `println!` or

@@ -22,7 +22,7 @@ impl Until for EventBackend {
 }
 
 /// Drops `owner` some time after `until`: when the next thing is retired, page-locked memory is
-/// allocated, or a stream or transfer is waited for.
+/// allocated, or a device, stream or transfer is waited for.
 pub(crate) fn retire(until: EventBackend, owner: Box<dyn Send>) {
     RETIRED.retire(until, Box::new(Owner(Some(owner))));
 }

@@ -15,6 +15,10 @@ pub(crate) const CASES: &[Case] = &[
     ("a_new_buffer_of_a_graph_is_zeroed_at_each_launch", a_new_buffer_of_a_graph_is_zeroed_at_each_launch),
     ("launches_are_ordered_with_other_streams", launches_are_ordered_with_other_streams),
     ("a_graph_may_be_dropped_while_it_runs", a_graph_may_be_dropped_while_it_runs),
+    (
+        "what_a_dropped_graph_kept_goes_when_its_device_was_waited_for",
+        what_a_dropped_graph_kept_goes_when_its_device_was_waited_for,
+    ),
     ("a_forgotten_graph_leaves_its_buffers_usable", a_forgotten_graph_leaves_its_buffers_usable),
     ("branches_that_share_a_buffer_are_ordered", branches_that_share_a_buffer_are_ordered),
     ("forks_joins_and_events_become_dependencies", forks_joins_and_events_become_dependencies),
@@ -161,6 +165,23 @@ fn a_graph_may_be_dropped_while_it_runs(device: &Device) -> Outcome {
     assert_eq!(stream.download(&target)?, [5; 1000]);
     assert_eq!(stream.download(&poison)?, [9; 1000]);
     assert_eq!(count.load(Ordering::SeqCst), 3);
+    Ok(())
+}
+
+fn what_a_dropped_graph_kept_goes_when_its_device_was_waited_for(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let count = Arc::new(AtomicU32::new(0));
+    let gate = Gate::close(&stream)?;
+    let (graph, ()) = stream.capture(|capture| {
+        let count = count.clone();
+        capture.launch_host_func(move || _ = count.fetch_add(1, Ordering::SeqCst)).map(drop)
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    drop(graph);
+    gate.open();
+    device.synchronize()?;
+    assert_eq!((count.load(Ordering::SeqCst), Arc::strong_count(&count)), (1, 1));
     Ok(())
 }
 

@@ -27,8 +27,10 @@ struct Memory {
 
 impl Memory {
     fn of(device: &Device) -> Result<Self> {
-        // The failures of streams that are gone are told here, one at each call.
+        // The failures of streams that are gone are told here, one at each call. What was kept for work that is done
+        // then goes; the second wait is for its memory to be freed.
         while device.synchronize().is_err() {}
+        device.synchronize()?;
         device.memory_pool().trim(0)?;
         let statistics = device.memory_pool().statistics()?;
         let free = if device.is_cuda() { device.memory_info()?.map(|memory| memory.free) } else { None };
