@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::declaration::words;
 use crate::{Instruction, Item, Module, StatementKind};
 
 /// The references between the items of a module.
@@ -98,10 +99,4 @@ fn mentioned<'t>(item: &Item<'t>, definitions: &HashMap<&'t str, usize>) -> Vec<
     names.sort_unstable();
     names.dedup();
     names
-}
-
-/// The names in a directive, such as `.alias`.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$')))
-        .filter(|word| !word.is_empty())
 }

@@ -161,11 +161,7 @@ impl<'t> Declared<'t> {
 
     /// The words in its value, among them the names that it mentions.
     pub fn mentions(&self) -> impl Iterator<Item = &'t str> + use<'t> {
-        let words = self
-            .initializer
-            .unwrap_or_default()
-            .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$')));
-        words.filter(|word| !word.is_empty())
+        words(self.initializer.unwrap_or_default())
     }
 
     /// Whether `name` is one of the registers, or the variable, that this declares.
@@ -187,4 +183,10 @@ fn type_size(name: &str) -> Option<usize> {
         "b128" => Some(16),
         _ => None,
     }
+}
+
+/// The words of a text without operators and punctuation, such as the value of a variable.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$')))
+        .filter(|word| !word.is_empty())
 }

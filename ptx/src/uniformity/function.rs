@@ -263,7 +263,7 @@ impl<'b, 't> Analysis<'b, 't> {
         let mut found = Value::Unknown;
         for index in 0..self.registers.definitions(register).len() {
             let at = self.registers.definitions(register)[index];
-            match (self.made_by(at, register), &found) {
+            match (self.made_by(at), &found) {
                 (None, _) => {
                     let level = self.level_of_definitions(register);
                     return self.make_term(register, level);
@@ -307,7 +307,7 @@ impl<'b, 't> Analysis<'b, 't> {
     }
 
     /// The value that a statement gives a register, as a sum; `None` if it is none, or given under a condition.
-    fn made_by(&self, at: usize, _register: Register) -> Option<Value<'t>> {
+    fn made_by(&self, at: usize) -> Option<Value<'t>> {
         let instruction = self.body.statements[at].instruction().filter(|it| it.predicate.is_none())?;
         let factors = match makes(instruction) {
             Makes::Sum(factors) => factors,
