@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ferrogrid_ptx::Module;
+use ferrogrid_ptx::{Edits, Module};
 use ferrogrid_syntax::compiled::Diagnostic;
 use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 
@@ -102,6 +102,7 @@ impl Compiler<'_> {
         let made = Kept::in_folder(self.folder).find_or_make(&key, &value, || {
             self.run(&mut command, device_crate, &work)?;
             let text = self.finished(&assembly, device_crate)?;
+            let text = self.proven(&assembly, text, device_crate)?;
             checked = Some(self.check(&assembly, &text, device_crate)?);
             Ok((text, self.inputs(&read_files)?))
         })?;
@@ -280,14 +281,26 @@ impl Compiler<'_> {
         ptx.verify(expected(device_crate)).map_err(wrong)?;
         passes::constants::check(&module).map_err(wrong)?;
         ptx.unresolved = linked;
+        Ok(ptx)
+    }
+
+    /// `text` without the marks of what was to be proven of it.
+    fn proven(&self, file: &Path, text: String, device_crate: &DeviceCrate) -> Result<String, Error> {
+        let module =
+            Module::parse(&text).map_err(|error| self.bad_ptx(file, error.to_string(), device_crate))?;
         let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
-        let vouched_for =
-            kernels.filter(|kernel| kernel.is_unsafe).map(|kernel| kernel.entry.as_str()).collect();
+        let cooperative = kernels.filter(|kernel| kernel.bounds.cooperative);
         let folders = self.folders();
         let files = device_crate.modules.iter().map(|module| module.file.to_string_lossy());
         let own_files = files.map(|file| passes::lines::remapped(&file, &folders)).collect();
-        let refusals = proof::check(&module, &vouched_for, &own_files);
-        if refusals.is_empty() { Ok(ptx) } else { Err(self.refused(refusals, device_crate)) }
+        let cooperative = cooperative.map(|kernel| kernel.entry.as_str()).collect();
+        let refusals = proof::check(&module, &cooperative, &own_files, &folders);
+        if !refusals.is_empty() {
+            return Err(self.refused(refusals, device_crate));
+        }
+        let mut edits = Edits::new(&text);
+        proof::marks::take(&module, &mut edits);
+        Ok(edits.apply())
     }
 
     /// The error of a program that was compiled, but may not run as it is written.

@@ -138,8 +138,6 @@ pub(crate) struct FoundKernel {
     pub(crate) lines: (usize, usize),
     pub(crate) entry: String,
     pub(crate) parameters: (usize, usize),
-    /// Whether it is an `unsafe fn`: who launches it vouches for what it needs.
-    pub(crate) is_unsafe: bool,
     /// What it promises of its launches, for its PTX to say.
     pub(crate) bounds: LaunchBounds,
     /// How exact it wants floating-point code, where it says so.
@@ -336,7 +334,6 @@ impl Walker<'_> {
                 lines,
                 entry: kernel.entry(instance, module.fingerprint),
                 parameters: kernel.flattened(),
-                is_unsafe: kernel.is_unsafe(),
                 bounds: kernel.bounds,
                 arithmetic: kernel.arithmetic,
             })

@@ -1,10 +1,12 @@
 //! What is proven of the compiled code before it is embedded: on what will run, whatever the source looks like.
 
 mod barriers;
+pub(crate) mod marks;
 mod place;
 mod pointers;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use ferrogrid_ptx::Module;
 use place::Places;
@@ -19,15 +21,18 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
-/// What is wrong with the program of which `module` is the final text. For the barriers in the entry points `vouched_for`, who
-/// launches them vouches; `own_files` are the user's, as the line table names them.
+/// What is wrong with the program of which `module` is the final text, but for its marks. The launches of the entry points
+/// `cooperative` are; `own_files` are the user's, as the line table names them, by
+/// what stands for `folders`.
 pub(crate) fn check(
     module: &Module<'_>,
-    vouched_for: &HashSet<&str>,
+    cooperative: &HashSet<&str>,
     own_files: &HashSet<String>,
+    folders: &[(PathBuf, String)],
 ) -> Vec<Refusal> {
-    let places = Places::new(module, own_files);
+    let places = Places::new(module, own_files, folders);
     let mut refusals = pointers::check(module, &places);
-    refusals.extend(barriers::check(module, vouched_for, &places));
+    refusals.extend(barriers::check(module, &places));
+    refusals.extend(barriers::of_the_grid(module, cooperative, &places));
     refusals
 }

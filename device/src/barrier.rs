@@ -1,13 +1,15 @@
 //! Barriers of a block and of a grid: where threads wait for each other, and what they wrote becomes
 //! visible to the others. It must not know what is shared.
 
+use core::panic::Location;
+
+use crate::shared::sealed::Region;
 use crate::shared::{Publish, Reclaim, Shared, SharedArray};
 use crate::thread::Thread;
 
-/// Barriers. They are `unsafe` by themselves: a barrier that some threads of the block skip, or meet
-/// elsewhere, is undefined on a GPU. In the body of a `#[kernel]`, called on the kernel's own `Thread`,
-/// they need no `unsafe` block: the macro shows that control flow on the way to them is the same in all
-/// threads, and refuses the kernel where it cannot.
+/// Barriers. One that some threads of the block skip, or meet elsewhere, is undefined on a GPU: the build step proves of the
+/// compiled code that all threads come to each of them together, and refuses a program where it cannot. So any function may
+/// wait: helpers, methods, closures, those of other crates.
 impl<const R: usize> Thread<'_, R> {
     /// Waits for all threads of the block (CUDA's `__syncthreads()`, PTX `bar.sync`). What they wrote
     /// before is visible to all of them afterwards.
@@ -27,7 +29,7 @@ impl<const R: usize> Thread<'_, R> {
     ///     if x[t.index().get()] % 2 == 0 {
     ///         all[0].fetch_add(1, Relaxed);
     ///     }
-    ///     t.sync_threads(); // all have counted; no `unsafe` in a kernel
+    ///     t.sync_threads(); // all have counted
     ///     if let Some(count) = counts.get_mut(t.index()) {
     ///         *count = all[0].load(Relaxed);
     ///     }
@@ -41,15 +43,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&counts)?, [32; 64]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// All threads of the block make this call together: no control flow on the way to it differs between
-    /// them.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn sync_threads(&self) {
-        // SAFETY: passed on.
-        unsafe { source::sync(self) }
+    pub fn sync_threads(&self) {
+        source::sync(self);
     }
 
     /// Waits for all threads of the block; tells how many brought `true` (CUDA's
@@ -76,14 +73,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&counts)?, [2, 1]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_threads`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn sync_threads_count(&self, predicate: bool) -> u32 {
-        // SAFETY: passed on.
-        unsafe { source::count(self, predicate) }
+    pub fn sync_threads_count(&self, predicate: bool) -> u32 {
+        source::count(self, predicate)
     }
 
     /// Waits for all threads of the block; tells whether all brought `true` (CUDA's
@@ -113,14 +106,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&rounds)?, [2, 0]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_threads`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn sync_threads_and(&self, predicate: bool) -> bool {
-        // SAFETY: passed on.
-        unsafe { source::and(self, predicate) }
+    pub fn sync_threads_and(&self, predicate: bool) -> bool {
+        source::and(self, predicate)
     }
 
     /// Waits for all threads of the block; tells whether any brought `true` (CUDA's
@@ -151,14 +140,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&most)?, [1, 6]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_threads`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn sync_threads_or(&self, predicate: bool) -> bool {
-        // SAFETY: passed on.
-        unsafe { source::or(self, predicate) }
+    pub fn sync_threads_or(&self, predicate: bool) -> bool {
+        source::or(self, predicate)
     }
 
     /// Ends the writing of shared memory: waits for all threads of the block, and turns `regions`, in
@@ -191,14 +176,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!((y[0], y[63], y[64]), (63, 0, 127));
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_threads`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn publish<P: Publish>(&self, regions: P) -> P::Published {
-        // SAFETY: passed on.
-        unsafe { source::sync(self) };
+    pub fn publish<P: Publish>(&self, regions: P) -> P::Published {
+        self.sync_for(&regions);
         regions.published()
     }
 
@@ -235,14 +216,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&x)?, (1..=64).collect::<Vec<u32>>());
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_threads`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn reclaim<P: Reclaim>(&self, regions: P) -> P::Reclaimed {
-        // SAFETY: passed on.
-        unsafe { source::sync(self) };
+    pub fn reclaim<P: Reclaim>(&self, regions: P) -> P::Reclaimed {
+        self.sync_for(&regions);
         regions.reclaimed()
     }
 
@@ -287,18 +264,15 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&x)?, (1..=64).collect::<Vec<u32>>());
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_threads`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn publish_and_reclaim<P: Publish, Q: Reclaim>(
+    pub fn publish_and_reclaim<P: Publish, Q: Reclaim>(
         &self,
         written: P,
         read: Q,
     ) -> (P::Published, Q::Reclaimed) {
-        // SAFETY: passed on.
-        unsafe { source::sync(self) };
+        self.agree_on(&read);
+        self.sync_for(&written);
         (written.published(), read.reclaimed())
     }
 
@@ -335,25 +309,37 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&x)?, [63.0; 64]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_threads`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn with_published<A: SharedArray, U, const ID: usize>(
+    pub fn with_published<A: SharedArray, U, const ID: usize>(
         &self,
         region: &mut Shared<'_, A, ID>,
         read: impl FnOnce(&A) -> U,
     ) -> U {
-        // SAFETY: passed on.
-        unsafe { source::sync(self) };
+        self.sync_for(region);
         // SAFETY: valid for the block's life by `Shared::from_raw`. The barrier has ended all writing, and nobody
         // writes before the next one, where this thread comes when it has read: until then `region` is borrowed.
         // Elements take any bits.
         let result = read(unsafe { &*region.as_mut_ptr() });
-        // SAFETY: passed on.
-        unsafe { source::sync(self) };
+        source::sync(self);
         result
+    }
+
+    /// Waits for all threads of the block, which bring the same `regions`.
+    #[track_caller]
+    #[inline(always)]
+    fn sync_for(&self, regions: &impl Region) {
+        self.agree_on(regions);
+        source::sync(self);
+    }
+
+    /// All threads of the block come here with the same `regions`: proven of the compiled code, and found out by the CPU device. It
+    /// is no barrier.
+    #[track_caller]
+    #[inline(always)]
+    pub(crate) fn agree_on(&self, regions: &impl Region) {
+        let caller = Location::caller();
+        regions.visit(&mut |region| source::agree_on(self, region, caller));
     }
 }
 
@@ -387,15 +373,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&y)?, [0.125, 0.25, 0.375, 0.25]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// All threads of the grid make this call together, in a launch whose blocks are all resident at the
-    /// same time.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn sync_grid(&self) {
-        // SAFETY: passed on.
-        unsafe { source::sync_grid(self) }
+    pub fn sync_grid(&self) {
+        source::sync_grid(self);
     }
 }
 
@@ -496,12 +477,15 @@ pub mod fence {
     }
 }
 
-/// LLVM's intrinsics, which it knows to be convergent.
+/// LLVM's intrinsics, which it knows to be convergent. Each comes behind a mark, for which the build step proves that all threads
+/// come there together.
 #[cfg(target_arch = "nvptx64")]
 mod source {
     use core::arch::asm;
+    use core::panic::Location;
 
     use crate::atomic::{DeviceAtomic, Ordering};
+    use crate::mark;
     use crate::panic::{give_up, is_reported};
     use crate::thread::Thread;
 
@@ -516,11 +500,22 @@ mod source {
         fn barrier_or(barrier: u32, predicate: bool) -> bool;
     }
 
+    #[track_caller]
+    #[inline(always)]
+    pub(super) fn sync_grid<const R: usize>(thread: &Thread<'_, R>) {
+        mark::of_grid(Location::caller(), None);
+        // SAFETY: all threads of the grid come here together, in a cooperative launch, as is proven for the mark.
+        unsafe { wait_for_grid(thread) }
+    }
+
     /// One thread of each block adds to a counter that the driver keeps for a cooperative launch, and waits
     /// until its highest bit changes. The block that comes with what is missing to half the range makes it
     /// change, and leaves the rest 0, whatever the number of blocks: so the next barrier starts as this did.
+    ///
+    /// # Safety
+    /// All threads of the grid make this call together, in a cooperative launch.
     #[inline(never)]
-    pub(super) unsafe fn sync_grid<const R: usize>(thread: &Thread<'_, R>) {
+    unsafe fn wait_for_grid<const R: usize>(thread: &Thread<'_, R>) {
         const HALF: u32 = 1 << 31;
         // SAFETY: all threads of the block come here, as the caller vouches.
         unsafe { barrier_sync(0) };
@@ -559,25 +554,38 @@ mod source {
     }
 
     #[inline(always)]
-    pub(super) unsafe fn sync<const R: usize>(_: &Thread<'_, R>) {
-        // SAFETY: all threads of the block come here, as the caller vouches.
+    pub(super) fn agree_on<const R: usize>(_: &Thread<'_, R>, region: *const u8, caller: &Location<'_>) {
+        mark::of_block(caller, Some(region));
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    pub(super) fn sync<const R: usize>(_: &Thread<'_, R>) {
+        mark::of_block(Location::caller(), None);
+        // SAFETY: all threads of the block come here together, as is proven for the mark.
         unsafe { barrier_sync(0) }
     }
 
+    #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn count<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> u32 {
+    pub(super) fn count<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> u32 {
+        mark::of_block(Location::caller(), None);
         // SAFETY: as above.
         unsafe { barrier_popc(0, predicate) }
     }
 
+    #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn and<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> bool {
+    pub(super) fn and<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> bool {
+        mark::of_block(Location::caller(), None);
         // SAFETY: as above.
         unsafe { barrier_and(0, predicate) }
     }
 
+    #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn or<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> bool {
+    pub(super) fn or<const R: usize>(_: &Thread<'_, R>, predicate: bool) -> bool {
+        mark::of_block(Location::caller(), None);
         // SAFETY: as above.
         unsafe { barrier_or(0, predicate) }
     }
@@ -586,35 +594,46 @@ mod source {
 /// The same by the CPU device, which finds out if threads do not come.
 #[cfg(not(target_arch = "nvptx64"))]
 mod source {
+    use core::panic::Location;
+
     use crate::thread::Thread;
 
     #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn sync_grid<const R: usize>(thread: &Thread<'_, R>) {
+    pub(super) fn sync_grid<const R: usize>(thread: &Thread<'_, R>) {
         thread.block.grid_barrier(thread.place());
+    }
+
+    #[inline(always)]
+    pub(super) fn agree_on<const R: usize>(
+        thread: &Thread<'_, R>,
+        region: *const u8,
+        caller: &'static Location<'static>,
+    ) {
+        thread.block.agree(thread.place(), region.addr() as u64, caller);
     }
 
     #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {
+    pub(super) fn sync<const R: usize>(thread: &Thread<'_, R>) {
         thread.block.barrier(thread.place());
     }
 
     #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn count<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> u32 {
+    pub(super) fn count<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> u32 {
         thread.block.barrier_count(thread.place(), predicate)
     }
 
     #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn and<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> bool {
+    pub(super) fn and<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> bool {
         thread.block.barrier_count(thread.place(), !predicate) == 0
     }
 
     #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn or<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> bool {
+    pub(super) fn or<const R: usize>(thread: &Thread<'_, R>, predicate: bool) -> bool {
         thread.block.barrier_count(thread.place(), predicate) > 0
     }
 }

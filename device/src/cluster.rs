@@ -73,8 +73,8 @@ impl<const R: usize> Thread<'_, R> {
     }
 }
 
-/// Barriers of a cluster. They are `unsafe` by themselves, as those of a block are; in the body of a
-/// `#[kernel(cluster = ...)]` the macro makes them safe.
+/// Barriers of a cluster. As for those of a block, the build step proves that all threads come to them together. In a launch without
+/// clusters a block is alone in its own.
 impl<const R: usize> Thread<'_, R> {
     /// Waits for all threads of the cluster (cooperative groups' `cluster.sync()`, PTX
     /// `barrier.cluster.arrive` and `.wait`). What they wrote before is visible to all of them afterwards.
@@ -104,15 +104,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&others)?, [3, 2, 2, 0]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// All threads of all blocks of the cluster make this call together: no control flow on the way to it
-    /// differs between them.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn sync_cluster(&self) {
-        // SAFETY: passed on.
-        unsafe { source::sync(self) }
+    pub fn sync_cluster(&self) {
+        source::sync(self);
     }
 
     /// Ends the writing of shared memory: waits for all threads of the cluster as [`Thread::sync_cluster`] does, and
@@ -130,7 +125,7 @@ impl<const R: usize> Thread<'_, R> {
     ///     let i = t.index();
     ///     let mine = x.get_mut(i).map_or(0, |x| *x);
     ///     tile.fill_with(&t, |_| mine);
-    ///     let tile = t.publish_cluster(tile); // no `unsafe` in a kernel
+    ///     let tile = t.publish_cluster(tile);
     ///     let other = tile.block(&t, 1 - t.cluster_rank());
     ///     if let Some(x) = x.get_mut(i) {
     ///         *x = other[t.thread_rank() as usize];
@@ -145,15 +140,10 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!((x[0], x[63], x[64]), (64, 127, 0));
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_cluster`], in a kernel that is `#[kernel(cluster = ...)]`; and all blocks bring
-    /// the same regions.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn publish_cluster<P: Publish<ByCluster>>(&self, regions: P) -> P::Published {
-        // SAFETY: passed on.
-        unsafe { source::sync(self) };
+    pub fn publish_cluster<P: Publish<ByCluster>>(&self, regions: P) -> P::Published {
+        self.sync_cluster_for(&regions);
         regions.published()
     }
 
@@ -191,15 +181,25 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!((x[0], x[31], x[96]), (32 + 64 + 96, 31 + 63 + 95 + 127, x[0]));
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::sync_cluster`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn reclaim_cluster<P: Reclaim<ByCluster>>(&self, regions: P) -> P::Reclaimed {
-        // SAFETY: passed on.
-        unsafe { source::sync(self) };
+    pub fn reclaim_cluster<P: Reclaim<ByCluster>>(&self, regions: P) -> P::Reclaimed {
+        self.sync_cluster_for(&regions);
         regions.reclaimed()
+    }
+
+    /// Waits for all threads of the cluster, which bring the same `regions`.
+    #[track_caller]
+    #[inline(always)]
+    fn sync_cluster_for(&self, regions: &impl sealed::Region) {
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let caller = core::panic::Location::caller();
+            regions.visit(&mut |region| crate::mark::of_cluster(caller, Some(region)));
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.agree_on(regions);
+        source::sync(self);
     }
 }
 
@@ -415,7 +415,13 @@ impl<'b, A: SharedArray<Element: ClusterElement>, const ID: usize> Publish<ByClu
     }
 }
 
-impl<A: SharedArray, const ID: usize> sealed::Region for ClusterPublished<'_, A, ID> {}
+impl<A: SharedArray, const ID: usize> sealed::Region for ClusterPublished<'_, A, ID> {
+    #[inline(always)]
+    fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
+        visitor(self.start.cast_const().cast());
+    }
+}
+
 impl<'b, A: SharedArray, const ID: usize> Reclaim<ByCluster> for ClusterPublished<'b, A, ID> {
     type Reclaimed = Shared<'b, A, ID>;
 
@@ -434,7 +440,13 @@ impl<'b, T: ClusterElement, const ID: usize> Publish<ByCluster> for SharedSlice<
     }
 }
 
-impl<T: SharedElement, const ID: usize> sealed::Region for ClusterPublishedSlice<'_, T, ID> {}
+impl<T: SharedElement, const ID: usize> sealed::Region for ClusterPublishedSlice<'_, T, ID> {
+    #[inline(always)]
+    fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
+        visitor(self.start.cast_const().cast());
+    }
+}
+
 impl<'b, T: SharedElement, const ID: usize> Reclaim<ByCluster> for ClusterPublishedSlice<'b, T, ID> {
     type Reclaimed = SharedSlice<'b, T, ID>;
 
@@ -534,9 +546,11 @@ mod source {
         unsafe { cluster_nctarank() }
     }
 
+    #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn sync<const R: usize>(_: &Thread<'_, R>) {
-        // SAFETY: passed on.
+    pub(super) fn sync<const R: usize>(_: &Thread<'_, R>) {
+        crate::mark::of_cluster(core::panic::Location::caller(), None);
+        // SAFETY: all threads of the cluster come here together, as is proven for the mark.
         unsafe { leave() }
     }
 
@@ -606,10 +620,10 @@ mod source {
         1
     }
 
+    #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {
-        // SAFETY: passed on.
-        unsafe { thread.sync_threads() }
+    pub(super) fn sync<const R: usize>(thread: &Thread<'_, R>) {
+        thread.sync_threads();
     }
 
     pub(super) unsafe fn leave() {}
@@ -654,7 +668,7 @@ mod source {
 
     #[track_caller]
     #[inline(always)]
-    pub(super) unsafe fn sync<const R: usize>(thread: &Thread<'_, R>) {
+    pub(super) fn sync<const R: usize>(thread: &Thread<'_, R>) {
         thread.block.cluster_barrier(thread.place());
     }
 

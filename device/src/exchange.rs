@@ -7,20 +7,15 @@
 //! ```
 //! use ferrogrid_device::prelude::*;
 //!
-//! /// Four neighbouring elements of `x` for each thread, loaded by neighbouring threads from neighbouring places. In the
-//! /// body of a `#[kernel]` the call needs no `unsafe`.
-//! ///
-//! /// # Safety
-//! /// All threads of the block make this call together.
-//! unsafe fn neighbours<const ID: usize>(
+//! /// Four neighbouring elements of `x` for each thread, loaded by neighbouring threads from neighbouring places.
+//! fn neighbours<const ID: usize>(
 //!     t: &Thread<1>,
 //!     scratch: &mut Shared<ExchangeScratch<f32, 256, 4>, ID>,
 //!     x: &[f32],
 //! ) -> [f32; 4] {
 //!     let first = t.block_idx()[0] as usize * 1024 + t.thread_rank() as usize;
 //!     let striped = core::array::from_fn(|k| x.get(first + 256 * k).copied().unwrap_or(0.0));
-//!     // SAFETY: as the caller vouches.
-//!     unsafe { t.block_striped_to_blocked(scratch, striped) }
+//!     t.block_striped_to_blocked(scratch, striped)
 //! }
 //! ```
 
@@ -204,9 +199,8 @@ pub(crate) fn expect_threads<const R: usize, const B: usize>(thread: &Thread<'_,
     );
 }
 
-/// Exchanges of a block's items. Like barriers, which they contain, they are `unsafe` by themselves, and need no
-/// `unsafe` block in the body of a `#[kernel]`. A block that has not the number of threads that the scratch memory is for
-/// panics.
+/// Exchanges of a block's items. Like barriers, which they contain, all threads come to them together: the build step proves it. A
+/// block that has not the number of threads that the scratch memory is for panics.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -241,13 +235,9 @@ impl<const R: usize> Thread<'_, R> {
     /// From items next to each other to striped ones: thread `i` brings items `i * N` to `i * N + N - 1` of the block,
     /// and gets items `i`, `i + B`, `i + 2 * B`, and so on (CUB's `BlockExchange::BlockedToStriped`). So what threads
     /// computed on neighbouring items is stored by neighbouring threads in neighbouring places.
-    ///
-    /// # Safety
-    /// All threads of the block make this call together: no control flow on the way to it differs between
-    /// them.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_blocked_to_striped<T, const ID: usize, const B: usize, const N: usize>(
+    pub fn block_blocked_to_striped<T, const ID: usize, const B: usize, const N: usize>(
         &self,
         scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
         items: [T; N],
@@ -255,8 +245,8 @@ impl<const R: usize> Thread<'_, R> {
     where
         T: SharedElement + Copy,
     {
-        // SAFETY: all threads come here together, as the caller vouches. Before the first barrier each writes in its own
-        // places and nobody reads: the last exchange ended with a barrier. Before the second nobody writes.
+        // SAFETY: all threads come here together, with one region. Before the first barrier each writes in its own places and
+        // nobody reads: the last exchange ended with a barrier. Before the second nobody writes.
         unsafe {
             let places = self.exchange_places(scratch);
             places.write_blocked(items);
@@ -270,12 +260,9 @@ impl<const R: usize> Thread<'_, R> {
     /// From striped items to items next to each other, the opposite of [`Thread::block_blocked_to_striped`] (CUB's
     /// `BlockExchange::StripedToBlocked`): what neighbouring threads loaded from neighbouring places becomes runs of
     /// neighbouring items, as scans and sorts take them.
-    ///
-    /// # Safety
-    /// As for [`Thread::block_blocked_to_striped`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_striped_to_blocked<T, const ID: usize, const B: usize, const N: usize>(
+    pub fn block_striped_to_blocked<T, const ID: usize, const B: usize, const N: usize>(
         &self,
         scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
         items: [T; N],
@@ -328,12 +315,9 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&y)?[..2], [0 + 128 + 64 + 192, 32 + 160 + 96 + 224]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::block_blocked_to_striped`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_scatter_to_blocked<T, const ID: usize, const B: usize, const N: usize>(
+    pub fn block_scatter_to_blocked<T, const ID: usize, const B: usize, const N: usize>(
         &self,
         scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
         items: [T; N],
@@ -382,12 +366,9 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&y)?, (0..256).rev().collect::<Vec<u32>>());
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::block_blocked_to_striped`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_scatter_to_striped<T, const ID: usize, const B: usize, const N: usize>(
+    pub fn block_scatter_to_striped<T, const ID: usize, const B: usize, const N: usize>(
         &self,
         scratch: &mut Shared<'_, ExchangeScratch<T, B, N>, ID>,
         items: [T; N],
@@ -417,6 +398,7 @@ impl<const R: usize> Thread<'_, R> {
         T: SharedElement + Copy,
     {
         expect_threads::<R, B>(self);
+        self.agree_on(scratch);
         // SAFETY: that is what the region is, and the block has `B` threads.
         unsafe { Places::new(scratch.as_mut_ptr().cast(), self) }
     }

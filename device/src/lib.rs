@@ -75,6 +75,8 @@ mod indexing;
 pub mod integer;
 #[doc(hidden)]
 pub mod layout;
+#[cfg(target_arch = "nvptx64")]
+mod mark;
 pub mod math;
 #[cfg(target_arch = "nvptx64")]
 mod memcmp;
@@ -91,7 +93,7 @@ pub mod shared;
 pub mod sort;
 mod stride;
 mod thread;
-pub mod uniform;
+mod uniform;
 pub mod warp;
 
 pub use aligned::Aligned16;

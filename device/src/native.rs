@@ -50,6 +50,8 @@ pub struct Block<'a> {
     executor: Option<&'a dyn Executor>,
     /// Whether the threads that run now may wait.
     waiting: Cell<bool>,
+    /// What the first thread broadcasts.
+    pub(crate) first: Cell<[u32; 4]>,
 }
 
 /// Notes the running thread when its kernel unwinds; costs nothing when it does not.
@@ -68,8 +70,16 @@ impl<'a> Block<'a> {
     /// The block at `block_idx` in a grid of `grid_dim` blocks of `block_dim` threads, x first. Its threads
     /// cannot wait for each other, and it has no shared memory: [`Block::with_executor`] has both.
     pub fn new(block_idx: [u32; 3], block_dim: [u32; 3], grid_dim: [u32; 3]) -> Self {
-        let (unwound, waiting) = (Cell::new([0; 3]), Cell::new(false));
-        Block { block_idx, block_dim, grid_dim, cluster_dim: [1; 3], unwound, executor: None, waiting }
+        Block {
+            block_idx,
+            block_dim,
+            grid_dim,
+            cluster_dim: [1; 3],
+            unwound: Cell::new([0; 3]),
+            executor: None,
+            waiting: Cell::new(false),
+            first: Cell::new([0; 4]),
+        }
     }
 
     /// The same, whose threads wait and share memory by means of `executor`; [`Executor`] has an example.

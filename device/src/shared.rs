@@ -12,6 +12,8 @@ mod slice;
 use core::marker::PhantomData;
 use core::ops::Deref;
 
+#[cfg(target_arch = "nvptx64")]
+pub(crate) use address::in_shared;
 pub use address::{ALIGNMENT, offset_after, region};
 pub use array::{Padded, Scratch, SharedArray};
 pub use element::SharedElement;

@@ -8,17 +8,13 @@
 //! ```
 //! use ferrogrid_device::prelude::*;
 //!
-//! /// The 2048 keys of a block in order. In the body of a `#[kernel]` the call needs no `unsafe`.
-//! ///
-//! /// # Safety
-//! /// All threads of the block make this call together.
-//! unsafe fn sorted<const ID: usize>(
+//! /// The 2048 keys of a block in order.
+//! fn sorted<const ID: usize>(
 //!     t: &Thread<1>,
 //!     scratch: &mut Shared<SortScratch<u32, 256, 8>, ID>,
 //!     keys: [u32; 8],
 //! ) -> [u32; 8] {
-//!     // SAFETY: as the caller vouches.
-//!     unsafe { t.block_radix_sort(scratch, keys, sort::Ascending) }
+//!     t.block_radix_sort(scratch, keys, sort::Ascending)
 //! }
 //! ```
 //!
@@ -83,13 +79,10 @@ const SEGMENT: usize = WORDS + 1;
 /// ```compile_fail
 /// use ferrogrid_device::prelude::*;
 ///
-/// /// # Safety
-/// /// All threads of the block make this call together.
-/// unsafe fn sorted(t: &Thread<1>, mut scratch: Shared<SortScratch<u32, 33, 1>>) -> [u32; 1] {
-///     // SAFETY: as the caller vouches.
-///     unsafe { t.block_radix_sort(&mut scratch, [t.thread_rank()], sort::Ascending) }
+/// fn sorted(t: &Thread<1>, mut scratch: Shared<SortScratch<u32, 33, 1>>) -> [u32; 1] {
+///     t.block_radix_sort(&mut scratch, [t.thread_rank()], sort::Ascending)
 /// }
-/// let used: unsafe fn(&Thread<1>, Shared<SortScratch<u32, 33, 1>>) -> [u32; 1] = sorted;
+/// let used: fn(&Thread<1>, Shared<SortScratch<u32, 33, 1>>) -> [u32; 1] = sorted;
 /// # assert!(used as usize != 0);
 /// ```
 #[repr(C)]
@@ -139,14 +132,10 @@ where
 /// use sort::{RadixKey, RadixOrder};
 ///
 /// /// The first of the keys of a block, in any order.
-/// ///
-/// /// # Safety
-/// /// All threads of the block make this call together.
-/// unsafe fn first<K: RadixKey, O: RadixOrder, const ID: usize>(
+/// fn first<K: RadixKey, O: RadixOrder, const ID: usize>(
 ///     t: &Thread<1>, scratch: &mut Shared<SortScratch<K, 32, 1>, ID>, key: K, order: O,
 /// ) -> Option<K> {
-///     // SAFETY: as the caller vouches.
-///     let [key] = unsafe { t.block_radix_sort(scratch, [key], order) };
+///     let [key] = t.block_radix_sort(scratch, [key], order);
 ///     (t.thread_rank() == 0).then_some(key)
 /// }
 ///
@@ -155,10 +144,8 @@ where
 ///     t: Thread<1>, x: &[i64], y: &[DeviceAtomic<i64>], mut scratch: Shared<SortScratch<i64, 32, 1>>,
 /// ) {
 ///     let mine = x[t.index().get()];
-///     // SAFETY: nothing on the way here differs between threads.
-///     let (least, greatest) = unsafe {
-///         (first(&t, &mut scratch, mine, sort::Ascending), first(&t, &mut scratch, mine, sort::Descending))
-///     };
+///     let least = first(&t, &mut scratch, mine, sort::Ascending);
+///     let greatest = first(&t, &mut scratch, mine, sort::Descending);
 ///     for (y, found) in y.iter().zip([least, greatest]) {
 ///         found.map(|found| y.store(found, atomic::Ordering::Relaxed));
 ///     }
@@ -253,8 +240,8 @@ impl<O: RadixOrder, const BEGIN: u32, const END: u32> sealed::Order for OfBits<O
     const BITS: Option<(u32, u32)> = Some((BEGIN, END));
 }
 
-/// Sorts of a block's items. Like barriers, which they contain, they are `unsafe` by themselves, and need no `unsafe` block
-/// in the body of a `#[kernel]`. A block that has not the number of threads that the scratch memory is for panics.
+/// Sorts of a block's items. Like barriers, which they contain, all threads come to them together: the build step proves it. A block
+/// that has not the number of threads that the scratch memory is for panics.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -319,13 +306,9 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&y)?, (0..32).map(|i| 4 * i - 100).collect::<Vec<i32>>());
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// All threads of the block make this call together: no control flow on the way to it differs between
-    /// them.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_radix_sort<K, V, O, const ID: usize, const B: usize, const N: usize>(
+    pub fn block_radix_sort<K, V, O, const ID: usize, const B: usize, const N: usize>(
         &self,
         scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
         keys: [K; N],
@@ -336,8 +319,7 @@ impl<const R: usize> Thread<'_, R> {
         V: SharedElement + Copy,
         O: RadixOrder,
     {
-        // SAFETY: the caller's.
-        unsafe { self.sorted::<K, V, O, false, false, ID, B, N>(scratch, keys, None).0 }
+        self.sorted::<K, V, O, false, false, ID, B, N>(scratch, keys, None).0
     }
 
     /// As [`Thread::block_radix_sort`], but thread `i` gets the keys at places `i`, `i + B`, `i + 2 * B`, and so on (CUB's
@@ -367,12 +349,9 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&y)?, (0..128).collect::<Vec<u64>>());
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::block_radix_sort`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_radix_sort_to_striped<K, V, O, const ID: usize, const B: usize, const N: usize>(
+    pub fn block_radix_sort_to_striped<K, V, O, const ID: usize, const B: usize, const N: usize>(
         &self,
         scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
         keys: [K; N],
@@ -383,8 +362,7 @@ impl<const R: usize> Thread<'_, R> {
         V: SharedElement + Copy,
         O: RadixOrder,
     {
-        // SAFETY: the caller's.
-        unsafe { self.sorted::<K, V, O, false, true, ID, B, N>(scratch, keys, None).0 }
+        self.sorted::<K, V, O, false, true, ID, B, N>(scratch, keys, None).0
     }
 
     /// The keys of all threads of the block in order, as [`Thread::block_radix_sort`] gives them, each with the value that
@@ -418,12 +396,9 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!((&values[..3], &values[16..19]), (&[1.0, 3.0, 5.0][..], &[0.0, 2.0, 4.0][..]));
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::block_radix_sort`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_radix_sort_pairs<K, V, O, const ID: usize, const B: usize, const N: usize>(
+    pub fn block_radix_sort_pairs<K, V, O, const ID: usize, const B: usize, const N: usize>(
         &self,
         scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
         keys: [K; N],
@@ -435,27 +410,15 @@ impl<const R: usize> Thread<'_, R> {
         V: SharedElement + Copy,
         O: RadixOrder,
     {
-        // SAFETY: the caller's.
-        let (keys, sorted) =
-            unsafe { self.sorted::<K, V, O, true, false, ID, B, N>(scratch, keys, Some(values)) };
+        let (keys, sorted) = self.sorted::<K, V, O, true, false, ID, B, N>(scratch, keys, Some(values));
         (keys, sorted.unwrap_or(values))
     }
 
     /// [`Thread::block_radix_sort_pairs`] in the arrangement of [`Thread::block_radix_sort_to_striped`] (CUB's
     /// `SortBlockedToStriped` of keys and values).
-    ///
-    /// # Safety
-    /// As for [`Thread::block_radix_sort`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_radix_sort_pairs_to_striped<
-        K,
-        V,
-        O,
-        const ID: usize,
-        const B: usize,
-        const N: usize,
-    >(
+    pub fn block_radix_sort_pairs_to_striped<K, V, O, const ID: usize, const B: usize, const N: usize>(
         &self,
         scratch: &mut Shared<'_, SortScratch<K, B, N, V>, ID>,
         keys: [K; N],
@@ -467,17 +430,13 @@ impl<const R: usize> Thread<'_, R> {
         V: SharedElement + Copy,
         O: RadixOrder,
     {
-        // SAFETY: the caller's.
-        let (keys, sorted) =
-            unsafe { self.sorted::<K, V, O, true, true, ID, B, N>(scratch, keys, Some(values)) };
+        let (keys, sorted) = self.sorted::<K, V, O, true, true, ID, B, N>(scratch, keys, Some(values));
         (keys, sorted.unwrap_or(values))
     }
 
-    /// # Safety
-    /// As for [`Thread::block_radix_sort`].
     #[track_caller]
     #[inline(always)]
-    unsafe fn sorted<
+    fn sorted<
         K,
         V,
         O,
@@ -499,6 +458,7 @@ impl<const R: usize> Thread<'_, R> {
     {
         let bits = const { bits::<O>(<K::Bits as Bits>::BITS) };
         expect_threads::<R, B>(self);
+        self.agree_on(scratch);
         let start = scratch.as_mut_ptr();
         // SAFETY: within the region; nothing is read or written here. That is what the memory is in turn, `K::Bits` is as
         // large as `K`, and the block has `B` threads.
@@ -517,8 +477,8 @@ impl<const R: usize> Thread<'_, R> {
         let blocked =
             if STRIPED { (bits.end - 1 - bits.start) / DIGIT * DIGIT + bits.start } else { bits.end };
         let mut begin = bits.start;
-        // SAFETY: all threads come here together, as the caller vouches, with the same bits, which are in a type. The memory
-        // is as said above, and the last sort ended with a barrier.
+        // SAFETY: all threads come here together, with one region and the same bits, which are in a type. The memory is as said
+        // above, and the last sort ended with a barrier.
         unsafe {
             while begin < blocked {
                 let mask = (1 << (bits.end - begin).min(DIGIT)) - 1;
@@ -538,7 +498,7 @@ impl<const R: usize> Thread<'_, R> {
     /// Puts keys, and values if there are `PAIRS`, in the order of the keys' digits.
     ///
     /// # Safety
-    /// All threads of the block make this call together; `memory` is of its own, and of a sort of `B` threads with `N`
+    /// `memory` is of the block's own, and of a sort of `B` threads with `N`
     /// items each; nobody has used it since the last barrier.
     #[track_caller]
     #[inline(always)]
@@ -573,8 +533,8 @@ impl<const R: usize> Thread<'_, R> {
     /// Where each of the thread's items goes, in the order of their digits.
     ///
     /// # Safety
-    /// All threads of the block make this call together, `counts` and `totals` are memory of its own, and the block has
-    /// `B` threads.
+    /// `counts` and `totals` are memory of the block's own, which nobody has used since the last barrier, and the block has `B`
+    /// threads.
     #[track_caller]
     #[inline(always)]
     unsafe fn ranks<const B: usize, const N: usize>(

@@ -19,6 +19,7 @@ use native as source;
 use ptx as source;
 pub use reduce::Word32;
 pub use shuffle::Exchange;
+pub(crate) use shuffle::{value as value_of, words as words_of};
 
 use crate::thread::Thread;
 

@@ -296,6 +296,25 @@ pub enum Error {
         /// How many have ended.
         ended_blocks: u32,
     },
+    /// Threads of a block bring different values to `Thread::assume_uniform`, or different regions of shared memory to one
+    /// barrier (CPU device; on a GPU such a kernel hangs or computes nonsense).
+    #[error(
+        "kernel `{kernel}`{launched}, block {}, thread {}: what it brings to {place} is not what other threads of the block bring: `assume_uniform` takes the same value of all of them, and a barrier the same regions of shared memory",
+        Place(block),
+        Place(thread)
+    )]
+    Disagreement {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// Where in the source it was launched.
+        launched: LaunchSites,
+        /// The block's index in the grid, x first.
+        block: [u32; 3],
+        /// The place in the block of a thread that brings something else, or nothing, x first.
+        thread: [u32; 3],
+        /// The call.
+        place: SourcePlace,
+    },
     /// Lanes of a warp do not come together to the warp operation that names them in its mask (CPU device;
     /// on a GPU the result is undefined).
     #[error(
@@ -1000,6 +1019,7 @@ impl Error {
             | Error::BarrierDivergence { launched, .. }
             | Error::GridBarrierDivergence { launched, .. }
             | Error::ClusterBarrierDivergence { launched, .. }
+            | Error::Disagreement { launched, .. }
             | Error::WarpDivergence { launched, .. }
             | Error::NotCooperative { launched, .. }
             | Error::ThreadStacks { launched, .. } => *launched = LaunchSites::from_iter([site]),

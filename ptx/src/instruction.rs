@@ -141,6 +141,7 @@ impl<'t> Instruction<'t> {
                 | "fence" | "membar" | "stackrestore" | "isspacep.wait" => false,
                 // `bar.red` and `barrier.cta.red` have a result, the others a number of a barrier.
                 "bar" | "barrier" => self.has("red"),
+                "ferrogrid" => !self.has("together"),
                 "cp" | "griddepcontrol" | "discard" | "prefetch" | "prefetchu" | "applypriority" | "red"
                 | "st" => false,
                 _ => true,
@@ -158,7 +159,8 @@ impl<'t> Instruction<'t> {
         matches!(
             self.operation(),
             "bar" | "barrier" | "activemask" | "shfl" | "vote" | "match" | "redux" | "elect"
-        ) || self.has("sync")
+        ) || self.has("together")
+            || self.has("sync")
             || self.has("aligned")
     }
 

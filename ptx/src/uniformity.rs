@@ -12,13 +12,17 @@
 //! are so much from where the thread began.
 //!
 //! Functions are analysed once for all their calls, with the worst arguments of any.
+//!
+//! Code says what is to be proven of it by marks, which no assembler knows: all threads come to
+//! `ferrogrid.together.LEVEL file, length, line, column` together, and have its fifth operand in common, if there is one; of `ferrogrid.assumed.block a, b` is known that `a` is the same in all threads of a block. Barriers
+//! are looked at without a mark, too, but for those in inline assembly, for which its author vouches.
 
 mod function;
 mod program;
 mod region;
 mod value;
 
-use crate::Instruction;
+use crate::{Instruction, Statement};
 
 pub use program::divergences;
 
@@ -45,18 +49,33 @@ pub struct Divergence {
     pub barrier: usize,
     /// Among which threads the way to it must be the same.
     pub needs: Level,
-    /// The branch that decides.
-    pub branch: usize,
-    /// From the branch's condition to where a difference comes from: the statements that give the values.
+    /// The branch that decides; `None` if all come, but with regions that differ.
+    pub branch: Option<usize>,
+    /// From the branch's condition, or the operand, to where a difference comes from: the statements that give the values.
     pub because: Vec<usize>,
 }
 
-/// Among which threads the way to an instruction must be the same, if it waits for others: a barrier of a block or a cluster.
-fn needs(instruction: &Instruction<'_>) -> Option<Level> {
+/// Among which threads the way to a statement must be the same, if they come there together: a mark, or a barrier of a block or a
+/// cluster.
+fn needs(statement: &Statement<'_>) -> Option<Level> {
+    let instruction = statement.instruction()?;
+    if let Some(level) = mark(instruction) {
+        return Some(level);
+    }
     match instruction.operation() {
+        _ if statement.in_asm => None,
         "bar" | "barrier" if instruction.has("warp") => None,
         "barrier" if instruction.has("cluster") => Some(Level::Cluster),
         "bar" | "barrier" => Some(Level::Block),
         _ => None,
+    }
+}
+
+/// Among which threads the way to a mark, and its region, must be the same.
+fn mark(instruction: &Instruction<'_>) -> Option<Level> {
+    match instruction.opcode.strip_prefix("ferrogrid.together.")? {
+        "grid" => Some(Level::Grid),
+        "cluster" => Some(Level::Cluster),
+        _ => Some(Level::Block),
     }
 }

@@ -16,7 +16,7 @@ fn kernel(statements: &str) -> String {
 
 fn found(text: &str) -> Vec<Divergence> {
     let module = Module::parse(text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
-    divergences(&module, |name| (name == "sync_grid").then_some(Level::Grid))
+    divergences(&module)
 }
 
 fn is_refused(statements: &str) -> bool {
@@ -214,13 +214,12 @@ fn each_barrier_needs_what_it_waits_for_to_have_in_common() {
         ("barrier.cluster.wait", "%clusterid.x", false),
         ("barrier.cluster.wait", "%r20; bar.red.popc.u32 %r1, 0, %p2", true),
         ("bar.warp.sync -1", "%tid.x", false),
-        ("call.uni sync_grid", "%clusterid.x", true),
-        ("call.uni sync_grid", "%nctaid.x", false),
+        ("ferrogrid.together.grid", "%clusterid.x", true),
+        ("ferrogrid.together.grid", "%nctaid.x", false),
     ] {
         let text = decided_by(&format!("mov.u32 %r1, {source}; setp.gt.u32 %p1, %r1, 7;"))
             .replace("bar.sync 0", barrier);
-        let text = format!(".func sync_grid()\n{{ ret; }}\n{}", kernel(&text));
-        assert_eq!(!found(&text).is_empty(), refused, "{barrier} by {source}");
+        assert_eq!(!found(&kernel(&text)).is_empty(), refused, "{barrier} by {source}");
     }
     let shared = decided_by("ld.shared.b32 %r1, [tile]; setp.gt.u32 %p1, %r1, 7;");
     assert!(is_refused(&shared.replace("bar.sync 0", "barrier.cluster.wait")), "each block has its own");
@@ -292,7 +291,7 @@ fn it_says_which_branch_decides_and_where_the_difference_comes_from() {
     let [divergence] = &found(&text)[..] else { panic!() };
     let Item::Function(function) = &module.items[divergence.item] else { panic!() };
     let text = |at: usize| function.statements()[at].text;
-    assert_eq!((text(divergence.barrier), text(divergence.branch)), ("bar.sync 0;", "@%p1 bra $A;"));
+    assert_eq!((text(divergence.barrier), text(divergence.branch.unwrap())), ("bar.sync 0;", "@%p1 bra $A;"));
     assert_eq!(divergence.needs, Level::Block);
     let because: Vec<&str> = divergence.because.iter().map(|&at| text(at)).collect();
     let expected = [
@@ -302,4 +301,18 @@ fn it_says_which_branch_decides_and_where_the_difference_comes_from() {
         "mov.u32 %r21, %tid.x;",
     ];
     assert_eq!(because, expected);
+}
+
+#[test]
+fn what_is_fixed_is_the_same_in_whatever_round_a_thread_leaves_a_loop() {
+    let in_loop = |made: &str| {
+        format!(
+            "$A: add.s32 %r2, %r2, 1; {made} setp.lt.u32 %p2, %r2, %r21; @%p2 bra $A; setp.gt.u32 %p1, %r1, 7;\n{}",
+            decided_by("").replace("$A", "$B")
+        )
+    };
+    assert!(!is_refused(&in_loop("{ .reg .b32 t; mov.u32 t, tile; add.s32 %r1, t, %r20; }")));
+    assert!(is_refused(&in_loop("add.s32 %r1, %r20, %r2;")), "another number in each round");
+    assert!(is_refused(&in_loop("@%p3 mov.u32 %r1, %r20;")), "perhaps not in the first");
+    assert!(is_refused(&in_loop("ld.shared.b32 %r1, [tile];")), "what is there changes");
 }

@@ -1,8 +1,6 @@
 //! One `#[kernel]` function: its signature, checked as far as its text allows. It must not know
 //! how it is expanded or compiled.
 
-use proc_macro2::Span;
-use quote::format_ident;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{
@@ -17,12 +15,11 @@ use crate::instance::Instance;
 use crate::options::KernelOptions;
 use crate::parameter::{Parameter, ParameterKind};
 use crate::same_shape::Shapes;
-use crate::uniform::{self, Functions, passed};
+use crate::waiting::may_wait;
 
 /// A kernel as written, with its parameters read.
 pub struct Kernel {
-    /// The function, without its `#[kernel]` attribute; its barriers are shown to be reached by all
-    /// threads together, and its regions of shared memory have types of their own.
+    /// The function, without its `#[kernel]` attribute; its regions of shared memory have types of their own.
     pub function: ItemFn,
     /// The parameters in order.
     pub parameters: Vec<Parameter>,
@@ -38,8 +35,6 @@ pub struct Kernel {
     pub instances: Vec<Instance>,
     /// Whether a thread of it might wait for others, as far as its text tells.
     pub may_wait: bool,
-    /// Whether it contains barriers, which all threads of a block meet together.
-    pub has_barriers: bool,
 }
 
 impl Kernel {
@@ -47,7 +42,7 @@ impl Kernel {
     ///
     /// # Errors
     /// For every signature that cannot be a kernel, with the span of the part at fault.
-    pub(crate) fn parse(function: &ItemFn, functions: &Functions) -> Result<Option<Self>> {
+    pub(crate) fn parse(function: &ItemFn) -> Result<Option<Self>> {
         let Some(position) = function.attrs.iter().position(is_kernel_attribute) else {
             return Ok(None);
         };
@@ -69,21 +64,9 @@ impl Kernel {
         let KernelOptions { bounds, arithmetic, instances, same_shape } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         let shapes = same_shape.resolve(&parameters)?;
-        let may_wait = uniform::may_wait(&function, &parameters);
-        let has_barriers = uniform::has_collectives(&function, functions);
-        let mut function = uniform::check(&function, &parameters, bounds, functions)?;
+        let may_wait = may_wait(&function, &parameters);
         number_regions(&mut function, &parameters);
-        Ok(Some(Kernel {
-            function,
-            parameters,
-            rank,
-            bounds,
-            arithmetic,
-            shapes,
-            instances,
-            may_wait,
-            has_barriers,
-        }))
+        Ok(Some(Kernel { function, parameters, rank, bounds, arithmetic, shapes, instances, may_wait }))
     }
 
     /// The kernel's name.
@@ -103,33 +86,6 @@ impl Kernel {
         function.vis = Visibility::Inherited;
         function.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
         function
-    }
-
-    /// For a kernel with barriers what other code of the module may call in its place: an `unsafe` function `name` that
-    /// calls its body, since all threads of a block must make such a call together.
-    pub fn callable(&self, name: &Ident, body: &Ident) -> Option<ItemFn> {
-        if !self.has_barriers || self.is_unsafe() {
-            return None;
-        }
-        let mut function = self.function.clone();
-        function.sig.ident = name.clone();
-        function.sig.safety = Safety::Unsafe(Default::default());
-        let mut arguments = Vec::new();
-        for (number, input) in function.sig.inputs.iter_mut().enumerate() {
-            let FnArg::Typed(input) = input else { continue };
-            let name = format_ident!("__argument{number}", span = Span::mixed_site());
-            *input.pat = parse_quote!(#name);
-            arguments.push(name);
-        }
-        function.attrs.push(parse_quote!(#[allow(
-            dead_code,
-            clippy::missing_safety_doc,
-            clippy::too_many_arguments,
-            clippy::needless_pass_by_value
-        )]));
-        let generics = passed(&self.function.sig);
-        function.block = parse_quote!({ self::#body::<#(#generics),*>(#(#arguments),*) });
-        Some(function)
     }
 
     /// The name of the entry point of one of its instances in the PTX.

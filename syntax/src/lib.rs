@@ -18,7 +18,7 @@ mod module;
 mod options;
 mod parameter;
 mod same_shape;
-mod uniform;
+mod waiting;
 
 pub use arithmetic::Arithmetic;
 pub use bounds::LaunchBounds;
@@ -31,4 +31,3 @@ pub use members::Members;
 pub use module::{Module, ModuleOptions, Part, is_module_attribute};
 pub use parameter::{Division, Parameter, ParameterKind};
 pub use same_shape::Shapes;
-pub use uniform::FunctionForms;

@@ -9,7 +9,6 @@ use crate::constant::{Constant, Readers};
 use crate::externs::Externs;
 use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::kernel::{Kernel, is_kernel_attribute};
-use crate::uniform::{FunctionForms, Functions};
 
 /// What stands in the parentheses of `#[ferrogrid::module(...)]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,8 +63,6 @@ pub fn is_module_attribute(attribute: &Attribute) -> bool {
 pub enum Part<'m> {
     /// A kernel.
     Kernel(&'m Kernel),
-    /// A function that all threads of a block call together.
-    Together(&'m FunctionForms),
     /// Anything else, as written.
     Other(&'m Item),
 }
@@ -83,8 +80,6 @@ pub struct Module {
     /// Its constants, whether or not their `cfg`s hold.
     pub constants: Vec<Constant>,
     readers: Readers,
-    /// For each item, the forms of its function if all threads of a block call it together.
-    forms: Vec<Option<FunctionForms>>,
     /// The module as written.
     pub item: ItemMod,
 }
@@ -104,14 +99,11 @@ impl Module {
         if let Some(token) = &item.unsafety {
             return Err(Error::new(token.span(), "a module cannot be `unsafe`"));
         }
-        let (functions, forms) = Functions::find_in(items)?;
         let (mut kernels, mut constants, mut externs) = (Vec::new(), Vec::new(), Vec::new());
         let mut errors: Option<Error> = None;
         for item in items {
             let read = match item {
-                Item::Fn(function) => {
-                    Kernel::parse(function, &functions).map(|kernel| kernels.extend(kernel))
-                }
+                Item::Fn(function) => Kernel::parse(function).map(|kernel| kernels.extend(kernel)),
                 Item::ForeignMod(block) => Externs::parse(block).map(|found| externs.extend(found)),
                 other => Constant::parse(other).map(|constant| constants.extend(constant)),
             };
@@ -130,16 +122,15 @@ impl Module {
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
         // Those at the top of its body mean the same before it, where both halves have them.
         item.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
-        Ok(Module { name, fingerprint, kernels, externs, constants, readers, forms, item })
+        Ok(Module { name, fingerprint, kernels, externs, constants, readers, item })
     }
 
     /// Its items in order.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let mut kernels = self.kernels.iter();
         let items = self.item.content.iter().flat_map(|(_, items)| items);
-        items.zip(&self.forms).map(move |(item, forms)| match (item, forms) {
-            (_, Some(forms)) => Part::Together(forms),
-            (Item::Fn(function), _) if function.attrs.iter().any(is_kernel_attribute) => {
+        items.map(move |item| match item {
+            Item::Fn(function) if function.attrs.iter().any(is_kernel_attribute) => {
                 kernels.next().map_or(Part::Other(item), Part::Kernel)
             }
             _ => Part::Other(item),

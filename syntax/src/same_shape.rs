@@ -107,11 +107,11 @@ fn slice(name: &Ident, parameters: &[Parameter]) -> Result<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use crate::Kernel;
-    use crate::uniform::Functions;
+
     use syn::{ItemFn, parse_quote};
 
     fn shapes(function: &ItemFn) -> Result<Vec<(usize, Vec<usize>)>, String> {
-        let kernel = Kernel::parse(function, &Functions::default()).map_err(|error| error.to_string())?;
+        let kernel = Kernel::parse(function).map_err(|error| error.to_string())?;
         Ok(kernel.expect("a kernel").shapes.groups)
     }
 
@@ -122,7 +122,7 @@ mod tests {
             fn k(t: Thread<2>, x: &[f32], p: Plane<f32>, a: f32, y: DisjointSlice<u8>, q: DisjointSlice<f32, 2>) {}
         };
         assert_eq!(shapes(&function).unwrap(), [(4, vec![1]), (2, vec![5])]);
-        let kernel = Kernel::parse(&function, &Functions::default()).unwrap().unwrap();
+        let kernel = Kernel::parse(&function).unwrap().unwrap();
         let leaders: Vec<usize> = (0..6).map(|position| kernel.shapes.leader(position)).collect();
         assert_eq!(leaders, [0, 4, 2, 3, 4, 2]);
     }

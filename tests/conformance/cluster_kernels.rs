@@ -146,20 +146,16 @@ pub mod clusters {
     }
 }
 
-/// What a fault is made of.
-#[ferrogrid::module]
+/// What a fault is made of. For a GPU it would not compile.
+#[ferrogrid::module(host_only)]
 pub mod faulty {
     use ferrogrid::device::prelude::*;
 
     /// Only the first block of each cluster waits for it.
-    ///
-    /// # Safety
-    /// None: the other block never comes. The CPU device notices.
     #[kernel(cluster = 2)]
-    pub unsafe fn half_waits(t: Thread<1>) {
+    pub fn half_waits(t: Thread<1>) {
         if t.cluster_rank() == 0 {
-            // SAFETY: the launch's.
-            unsafe { t.sync_cluster() };
+            t.sync_cluster();
         }
     }
 }

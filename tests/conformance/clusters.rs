@@ -274,8 +274,7 @@ fn half_a_cluster_waits(device: &Device) -> Outcome {
         return not_for_this_device("a GPU does not notice");
     }
     let stream = device.new_stream()?;
-    // SAFETY: on the CPU device, which notices.
-    unsafe { faulty::half_waits(&stream, Grid::new(6, 3)) }?;
+    faulty::half_waits(&stream, Grid::new(6, 3))?;
     let text = expect_error("half a cluster", stream.synchronize(), |error| {
         let Error::ClusterBarrierDivergence { waiting, ended, waiting_blocks: 1, ended_blocks: 1, .. } =
             error

@@ -1,86 +1,49 @@
 //! Kernels with faults that a GPU does not find: it would hang, or compute nonsense. Only the CPU device
 //! runs them. It must not know what is expected of them.
 
-/// Each kernel breaks a rule in block 1, and only there.
-#[ferrogrid::module]
+/// Each kernel breaks a rule in block 1, and only there. For a GPU those at barriers would not compile.
+#[ferrogrid::module(host_only)]
 pub mod faults {
     use ferrogrid::device::prelude::*;
-
-    /// Waits for the block, at the caller's place in the source.
-    ///
-    /// # Safety
-    /// All threads of the block make this call together.
-    #[track_caller]
-    unsafe fn wait(t: &Thread<1>) {
-        // SAFETY: passed on.
-        unsafe { t.sync_threads() }
-    }
-
-    /// Waits for the grid, at the caller's place in the source.
-    ///
-    /// # Safety
-    /// All threads of the grid make this call together.
-    #[track_caller]
-    unsafe fn wait_for_grid(t: &Thread<1>) {
-        // SAFETY: passed on.
-        unsafe { t.sync_grid() }
-    }
 
     fn in_block_1(t: &Thread<1>) -> bool {
         t.block_idx()[0] == 1
     }
 
     /// Only threads with an even number come to the barrier.
-    ///
-    /// # Safety
-    /// None on a GPU: the kernel is wrong. The CPU device reports it.
     #[kernel]
-    pub unsafe fn barrier_for_some(t: Thread<1>) {
+    pub fn barrier_for_some(t: Thread<1>) {
         if !in_block_1(&t) || t.thread_rank().is_multiple_of(2) {
-            // SAFETY: not kept, for the test's sake.
-            unsafe { wait(&t) }; // barrier_for_some
+            t.sync_threads(); // barrier_for_some
         }
     }
 
     /// Threads with even and odd numbers come to different barriers.
-    ///
-    /// # Safety
-    /// None on a GPU: the kernel is wrong. The CPU device reports it.
     #[kernel]
-    pub unsafe fn two_barriers(t: Thread<1>) {
+    pub fn two_barriers(t: Thread<1>) {
         if !in_block_1(&t) || t.thread_rank().is_multiple_of(2) {
-            // SAFETY: not kept, for the test's sake.
-            unsafe { wait(&t) }; // two_barriers, even
+            t.sync_threads(); // two_barriers, even
         } else {
-            // SAFETY: not kept, for the test's sake.
-            unsafe { wait(&t) }; // two_barriers, odd
+            t.sync_threads(); // two_barriers, odd
         }
     }
 
     /// Threads from number 40 on return before the barrier.
-    ///
-    /// # Safety
-    /// None on a GPU: the kernel is wrong. The CPU device reports it.
     #[kernel]
-    pub unsafe fn early_return(t: Thread<1>) {
+    pub fn early_return(t: Thread<1>) {
         if in_block_1(&t) && t.thread_rank() >= 40 {
             return;
         }
-        // SAFETY: not kept, for the test's sake.
-        unsafe { wait(&t) }; // early_return
+        t.sync_threads(); // early_return
     }
 
     /// Block 1 ends before the barrier of the grid.
-    ///
-    /// # Safety
-    /// None on a GPU: the kernel is wrong. The CPU device reports it.
     #[kernel(cooperative)]
-    pub unsafe fn missing_block(t: Thread<1>) {
+    pub fn missing_block(t: Thread<1>) {
         if in_block_1(&t) {
             return;
         }
-        // SAFETY: not kept, for the test's sake.
-        unsafe { wait_for_grid(&t) }; // missing_block
+        t.sync_grid(); // missing_block
     }
 
     /// Lane 5 exits before the others shuffle with it.
@@ -125,14 +88,10 @@ pub mod faults {
     }
 
     /// Lane 3 waits at a barrier, the others for it in a vote.
-    ///
-    /// # Safety
-    /// None on a GPU: the kernel is wrong. The CPU device reports it.
     #[kernel]
-    pub unsafe fn lane_at_a_barrier(t: Thread<1>) {
+    pub fn lane_at_a_barrier(t: Thread<1>) {
         if in_block_1(&t) && t.thread_rank() == 3 {
-            // SAFETY: not kept, for the test's sake.
-            unsafe { wait(&t) }; // lane_at_a_barrier, barrier
+            t.sync_threads(); // lane_at_a_barrier, barrier
         } else {
             t.warp().sync(); // lane_at_a_barrier, warp
         }

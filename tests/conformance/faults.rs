@@ -107,8 +107,7 @@ fn a_barrier_that_some_threads_skip_names_both_groups(device: &Device) -> Outcom
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
-    // SAFETY: this is the CPU device, which reports the fault.
-    let launch = |stream: &Stream| unsafe { faults::barrier_for_some(stream, grid()) };
+    let launch = |stream: &Stream| faults::barrier_for_some(stream, grid());
     let (waiting, exited) = divergence(device, "barrier_for_some", &launch)?;
     let [even] = &waiting[..] else { return Err(format!("{waiting:?}").into()) };
     is_at(even.place, "barrier_for_some")?;
@@ -120,8 +119,7 @@ fn threads_at_different_barriers_are_told_apart(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
-    // SAFETY: this is the CPU device, which reports the fault.
-    let launch = |stream: &Stream| unsafe { faults::two_barriers(stream, grid()) };
+    let launch = |stream: &Stream| faults::two_barriers(stream, grid());
     let (waiting, exited) = divergence(device, "two_barriers", &launch)?;
     let [even, odd] = &waiting[..] else { return Err(format!("{waiting:?}").into()) };
     is_at(even.place, "two_barriers, even")?;
@@ -135,8 +133,7 @@ fn threads_that_return_before_a_barrier_are_named(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
-    // SAFETY: this is the CPU device, which reports the fault.
-    let launch = |stream: &Stream| unsafe { faults::early_return(stream, grid()) };
+    let launch = |stream: &Stream| faults::early_return(stream, grid());
     let (waiting, exited) = divergence(device, "early_return", &launch)?;
     let [rest] = &waiting[..] else { return Err(format!("{waiting:?}").into()) };
     is_at(rest.place, "early_return")?;
@@ -148,8 +145,7 @@ fn a_block_that_ends_before_a_barrier_of_the_grid_is_named(device: &Device) -> O
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
-    // SAFETY: this is the CPU device, which reports the fault.
-    let launch = |stream: &Stream| unsafe { faults::missing_block(stream, grid()) };
+    let launch = |stream: &Stream| faults::missing_block(stream, grid());
     match fault(device, &launch)? {
         Error::GridBarrierDivergence { place, waiting, waiting_blocks, ended, ended_blocks, .. } => {
             is_at(place, "missing_block")?;
@@ -231,8 +227,7 @@ fn a_lane_at_a_barrier_is_named(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
-    // SAFETY: this is the CPU device, which reports the fault.
-    let launch = |stream: &Stream| unsafe { faults::lane_at_a_barrier(stream, grid()) };
+    let launch = |stream: &Stream| faults::lane_at_a_barrier(stream, grid());
     let found = lane(device, "lane_at_a_barrier", &launch)?;
     let LaneFault::AtBarrier { place } = found.fault else {
         return Err(format!("another fault: {}", found.fault).into());

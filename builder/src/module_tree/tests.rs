@@ -153,7 +153,6 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
                 lines: (2, 2),
                 entry: entry("always"),
                 parameters: (5, 6),
-                is_unsafe: false,
                 bounds: LaunchBounds::default(),
                 arithmetic: Arithmetic::default()
             },
@@ -163,7 +162,6 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
                 lines: (3, 3),
                 entry: entry("gpu"),
                 parameters: (0, 0),
-                is_unsafe: false,
                 bounds: LaunchBounds::default(),
                 arithmetic: Arithmetic::default()
             },

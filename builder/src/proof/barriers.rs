@@ -7,27 +7,19 @@ use std::collections::HashSet;
 use ferrogrid_ptx::uniformity::{Divergence, Level, divergences};
 use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
 
-use super::Refusal;
 use super::place::Places;
+use super::{Refusal, marks};
 
-/// The function of `ferrogrid-device` that is the barrier of the grid: no single instruction is.
-const SYNC_GRID: &str = "ferrogrid_device::barrier::source::sync_grid";
-
-/// The barriers that some threads may not reach, in entry points that are not `vouched_for` and in what these call.
-pub(super) fn check(module: &Module<'_>, vouched_for: &HashSet<&str>, places: &Places<'_>) -> Vec<Refusal> {
-    let found = divergences(module, |name| is_sync_grid(name).then_some(Level::Grid));
-    if found.is_empty() {
-        return Vec::new();
-    }
-    let is_checked = |at: &usize| match &module.items[*at] {
-        Item::Function(function) => function.is_entry && !vouched_for.contains(function.name),
-        _ => false,
-    };
-    let checked = Calls::of(module).reachable((0..module.items.len()).filter(is_checked), |_| false);
+/// The places that threads must come to together, and may not.
+pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = Vec::new();
-    for divergence in found.iter().filter(|divergence| checked.contains(&divergence.item)) {
+    for divergence in divergences(module) {
         let Item::Function(function) = &module.items[divergence.item] else { continue };
-        let refusal = refusal(function, divergence, places);
+        // Its mark has been looked at.
+        if marks::is_marked(function, divergence.barrier) {
+            continue;
+        }
+        let refusal = refusal(function, &divergence, places);
         if !refusals.contains(&refusal) {
             refusals.push(refusal);
         }
@@ -35,33 +27,70 @@ pub(super) fn check(module: &Module<'_>, vouched_for: &HashSet<&str>, places: &P
     refusals
 }
 
-fn is_sync_grid(name: &str) -> bool {
-    name.contains("9sync_grid") && format!("{:#}", rustc_demangle::demangle(name)).starts_with(SYNC_GRID)
+/// The barriers of the grid that entry points reach which are not `cooperative`: their blocks need not be there at the same time.
+pub(super) fn of_the_grid(
+    module: &Module<'_>,
+    cooperative: &HashSet<&str>,
+    places: &Places<'_, '_>,
+) -> Vec<Refusal> {
+    let waits = |item: usize| {
+        let Item::Function(function) = &module.items[item] else { return None };
+        let mut statements = function.statements().iter();
+        let at = statements.position(|it| it.instruction().is_some_and(waits_for_grid))?;
+        Some((function, at))
+    };
+    if !(0..module.items.len()).any(|item| waits(item).is_some()) {
+        return Vec::new();
+    }
+    let calls = Calls::of(module);
+    let entries = module.items.iter().enumerate().filter_map(|(at, item)| match item {
+        Item::Function(function) if function.is_entry && !cooperative.contains(function.name) => Some(at),
+        _ => None,
+    });
+    let refusals = entries.filter_map(|entry| {
+        let (function, at) = calls.reachable([entry], |_| false).into_iter().find_map(waits)?;
+        let (file, place) = places.of(function, at).unwrap_or_default();
+        let message = "the blocks of this launch need not be there at the same time, so they cannot wait for each other\n  \
+                       help: make the kernel `#[kernel(cooperative)]`";
+        Some(Refusal { file, place, message: message.to_owned() })
+    });
+    refusals.collect()
 }
 
-fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_>) -> Refusal {
+fn waits_for_grid(instruction: &Instruction<'_>) -> bool {
+    instruction.opcode == "ferrogrid.together.grid"
+}
+
+fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_, '_>) -> Refusal {
     let (file, place) = places.of(function, divergence.barrier).unwrap_or_default();
-    let waiting = match divergence.needs {
-        Level::Cluster => "blocks of a cluster",
+    let threads = match divergence.needs {
+        Level::Cluster => "threads of a cluster",
         Level::Grid => "threads of the grid",
         Level::Block | Level::Thread => "threads of a block",
     };
-    let mut message = format!("some {waiting} may not come to this barrier{}", in_function(function));
     let on_line = |at: usize| {
         places.of(function, at).map_or(String::new(), |(file, (line, _))| format!(" ({file}:{line})"))
     };
-    message
-        .push_str(&format!("\n  note: whether they do depends on a condition{}", on_line(divergence.branch)));
-    let source = divergence.because.last().copied().unwrap_or(divergence.branch);
+    let in_function = in_function(function);
+    let mut message = match divergence.branch {
+        Some(branch) => format!(
+            "some {threads} may not come to this barrier{in_function}\n  note: whether they do depends on a condition{}",
+            on_line(branch)
+        ),
+        None => {
+            format!("{threads} may bring different regions of shared memory to this barrier{in_function}")
+        }
+    };
+    let source = divergence.because.last().copied().or(divergence.branch).unwrap_or(divergence.barrier);
     if let Some(instruction) = function.statements()[source].instruction() {
         message.push_str(&format!("\n  note: which depends on {}{}", origin(instruction), on_line(source)));
     }
     message.push_str(
         "\n  help: guard the work, not the barrier; or decide by what they have in common: parameters, constants, block indices, \
-         elements of `&[T]`, results of barriers\n  help: where only you know that it is the same for all, make the kernel an \
-         `unsafe fn`: then its launches vouch for it",
+         elements of `&[T]`, results of barriers\n  help: `t.broadcast(value)` gives all threads of a block what the first one holds; \
+         where only you know that a value is the same in all of them, say so: `unsafe { t.assume_uniform(value) }`",
     );
-    Refusal { file: file.to_owned(), place, message }
+    Refusal { file, place, message }
 }
 
 /// The function, unless it is a kernel, whose line says enough.
@@ -105,25 +134,26 @@ mod tests {
         \t.loc\t1 7 9\n\tmov.u32 %r1, %tid.x;\n\t.loc\t1 8 12\n\tsetp.gt.u32 %p1, %r1, 4;\n\t@%p1 bra $after;\n\
         \t.loc\t2 99 1\n\tbar.sync 0;\n$after:\n\tret;\n}\n\t.file\t1 \"src/main.rs\"\n\t.file\t2 \"/rustc/library/x.rs\"\n";
 
-    fn checked(text: &str, vouched_for: &[&str]) -> Vec<Refusal> {
+    fn checked(text: &str, cooperative: &[&str]) -> Vec<Refusal> {
         let module = Module::parse(text).unwrap();
-        check(
-            &module,
-            &vouched_for.iter().copied().collect(),
-            &Places::new(&module, &["src/main.rs".to_owned()].into()),
-        )
+        let places = Places::new(&module, &["src/main.rs".to_owned()].into(), &[]);
+        let mut refusals = check(&module, &places);
+        refusals.extend(of_the_grid(&module, &cooperative.iter().copied().collect(), &places));
+        refusals
     }
 
     #[test]
     fn a_barrier_that_some_threads_miss_is_refused_with_the_lines_of_condition_and_origin() {
-        let [refusal] = &checked(PROGRAM, &["other"])[..] else { panic!() };
-        assert_eq!((refusal.file.as_str(), refusal.place), ("src/main.rs", (8, 12)));
-        for part in [
-            "some threads of a block may not come to this barrier\n",
-            "depends on a condition (src/main.rs:8)\n",
-            "which depends on the index of the thread (src/main.rs:7)\n",
-        ] {
-            assert!(refusal.message.contains(part), "{part} is not in\n{}", refusal.message);
+        for barrier in ["bar.sync 0;", "ferrogrid.together.block 0, 0, 0, 0; bar.sync 0;"] {
+            let [refusal] = &checked(&PROGRAM.replace("bar.sync 0;", barrier), &[])[..] else { panic!() };
+            assert_eq!((refusal.file.as_str(), refusal.place), ("src/main.rs", (8, 12)));
+            for part in [
+                "some threads of a block may not come to this barrier\n",
+                "depends on a condition (src/main.rs:8)\n",
+                "which depends on the index of the thread (src/main.rs:7)\n",
+            ] {
+                assert!(refusal.message.contains(part), "{part} is not in\n{}", refusal.message);
+            }
         }
     }
 
@@ -131,31 +161,42 @@ mod tests {
     fn what_all_threads_have_in_common_may_decide() {
         assert_eq!(checked(&PROGRAM.replace("mov.u32 %r1, %tid.x", "ld.param.b32 %r1, [n]"), &[]), []);
         assert_eq!(checked(&PROGRAM.replace("%tid.x", "%ctaid.x"), &[]), []);
+        let assumed = "mov.u32 %r2, %tid.x; ferrogrid.assumed.block %r1, %r2";
+        assert_eq!(checked(&PROGRAM.replace("mov.u32 %r1, %tid.x", assumed), &[]), []);
     }
 
     #[test]
-    fn who_launches_an_unsafe_kernel_vouches_for_its_barriers() {
-        assert_eq!(checked(PROGRAM, &["k"]), []);
+    fn threads_bring_one_region_to_a_barrier() {
+        let chosen = "selp.b32 %r2, 64, 0, %p1;\n\tferrogrid.together.block 0, 0, 0, 0, %r2;\n\tbar.sync 0;";
+        let text = PROGRAM.replace("\t@%p1 bra $after;\n", "").replace("bar.sync 0;", chosen);
+        let [refusal] = &checked(&text, &[])[..] else { panic!() };
+        let message = "threads of a block may bring different regions of shared memory to this barrier\n  note: which depends on \
+                       the index of the thread (src/main.rs:7)";
+        assert!(refusal.message.starts_with(message), "{refusal:?}");
+        assert_eq!(checked(&text.replace("%tid.x", "%ctaid.x"), &[]), []);
     }
 
     #[test]
-    fn functions_count_where_a_checked_kernel_calls_them() {
+    fn a_barrier_in_a_function_is_refused_where_some_threads_call_it() {
         let function = PROGRAM.replace(".visible .entry k(\n\t.param .u32 n\n)", ".func f()");
         let calling =
-            |name: &str| format!("{function}.visible .entry {name}()\n{{\n\tcall.uni f;\n\tret;\n}}\n");
-        let [refusal] = &checked(&calling("safe"), &["vouched"])[..] else { panic!() };
+            |function: &str| format!("{function}.visible .entry k()\n{{\n\tcall.uni f;\n\tret;\n}}\n");
+        let [refusal] = &checked(&calling(&function), &[])[..] else { panic!() };
         assert!(refusal.message.contains("this barrier, in `f`\n"), "{refusal:?}");
-        assert_eq!(checked(&calling("vouched"), &["vouched"]), []);
+        assert_eq!(checked(&calling(&function.replace("%tid.x", "%ntid.x")), &[]), []);
     }
 
     #[test]
-    fn a_barrier_of_the_grid_needs_what_all_blocks_have_in_common() {
-        let name = "_RINvNtNtCshduLZIDzNpb_16ferrogrid_device7barrier6source9sync_gridKj1_ECsbZ1rkDkQ6cb_11conformance";
-        let text = PROGRAM.replace("%tid.x", "%ctaid.x").replace("bar.sync 0", &format!("call.uni {name}"));
-        let text = format!("{text}.func {name}()\n{{\n\tbar.sync 0;\n\tret;\n}}\n");
-        let [refusal] = &checked(&text, &[])[..] else { panic!() };
+    fn a_barrier_of_the_grid_needs_what_all_blocks_have_in_common_and_a_cooperative_launch() {
+        let text =
+            PROGRAM.replace("%tid.x", "%ctaid.x").replace("bar.sync 0", "ferrogrid.together.grid 0, 0, 0, 0");
+        let [refusal] = &checked(&text, &["k"])[..] else { panic!() };
         assert!(refusal.message.starts_with("some threads of the grid may not"), "{refusal:?}");
         assert!(refusal.message.contains("depends on the index of the block"), "{refusal:?}");
-        assert_eq!(checked(&text.replace("%ctaid.x", "%nctaid.x"), &[]), []);
+        let text = text.replace("%ctaid.x", "%nctaid.x");
+        assert_eq!(checked(&text, &["k"]), []);
+        let [refusal] = &checked(&text, &["other"])[..] else { panic!() };
+        assert_eq!(refusal.place, (8, 12));
+        assert!(refusal.message.contains("`#[kernel(cooperative)]`"), "{refusal:?}");
     }
 }

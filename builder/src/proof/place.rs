@@ -1,25 +1,39 @@
-//! Where in the user's source a statement comes from, by the line table.
+//! Where in the user's source a statement comes from: by the place that a mark carries, else by the line table.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 
 use ferrogrid_ptx::{Function, Location, Module, StatementKind};
 
+use super::marks;
+use crate::passes::lines::remapped;
+
 /// The files of a program's line table.
-pub(super) struct Places<'t> {
+pub(super) struct Places<'m, 't> {
+    module: &'m Module<'t>,
+    folders: &'m [(PathBuf, String)],
     files: BTreeMap<u32, &'t str>,
     own: HashSet<u32>,
 }
 
-impl<'t> Places<'t> {
-    /// `own` are the user's files, as the line table names them.
-    pub(super) fn new(module: &Module<'t>, own: &HashSet<String>) -> Self {
+impl<'m, 't> Places<'m, 't> {
+    /// `own` are the user's files, as the line table names them: by names that stand for `folders`.
+    pub(super) fn new(
+        module: &'m Module<'t>,
+        own: &HashSet<String>,
+        folders: &'m [(PathBuf, String)],
+    ) -> Self {
         let own = module.files().filter(|file| own.contains(file.path)).map(|file| file.number);
-        Places { own: own.collect(), files: module.files().map(|file| (file.number, file.path)).collect() }
+        let (own, files) = (own.collect(), module.files().map(|file| (file.number, file.path)).collect());
+        Places { module, folders, files, own }
     }
 
-    /// File, line and column of a statement of a function: the last place of the user's before it; code of libraries is inlined
-    /// there. A column of 0 is the whole line. Functions of libraries have places of their own.
-    pub(super) fn of(&self, function: &Function<'_>, statement: usize) -> Option<(&'t str, (usize, usize))> {
+    /// File, line and column of a statement of a function. Without a mark's place it is the last of the user's before it; code of
+    /// libraries is inlined there. A column of 0 is the whole line. Functions of libraries have places of their own.
+    pub(super) fn of(&self, function: &Function<'_>, statement: usize) -> Option<(String, (usize, usize))> {
+        if let Some((file, place)) = marks::place(self.module, function, statement) {
+            return Some((remapped(&file, self.folders), place));
+        }
         let places =
             function.statements()[..=statement].iter().rev().filter_map(|statement| match statement.kind {
                 StatementKind::Location(place) if place.line > 0 => Some(place),
@@ -30,6 +44,6 @@ impl<'t> Places<'t> {
         let own = places.clone().find(|place| self.own.contains(&place.file));
         let place = own.or_else(|| places.clone().find(of_library))?;
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        Some((self.files[&place.file], (number(place.line), number(place.column))))
+        Some((self.files[&place.file].to_owned(), (number(place.line), number(place.column))))
     }
 }

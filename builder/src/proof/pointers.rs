@@ -12,7 +12,7 @@ use super::Refusal;
 use super::place::Places;
 
 /// The operations behind pointers.
-pub(super) fn check(module: &Module<'_>, places: &Places<'_>) -> Vec<Refusal> {
+pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let calls = Calls::of(module);
     if !(0..module.items.len()).any(|item| calls.calls_by_address(item)) {
         return Vec::new();
@@ -60,11 +60,11 @@ fn refusal(
     inner: &Function<'_>,
     at: usize,
     operation: &str,
-    places: &Places<'_>,
+    places: &Places<'_, '_>,
 ) -> Refusal {
     let (file, place) = places.of(inner, at).unwrap_or_default();
     Refusal {
-        file: file.to_owned(),
+        file,
         place,
         message: format!(
             "threads work together here (`{operation}`), in code that is called through a pointer: `{:#}`\n  \
@@ -92,7 +92,7 @@ mod tests {
 
     fn checked(text: &str) -> Vec<Refusal> {
         let module = Module::parse(text).unwrap();
-        check(&module, &Places::new(&module, &["src/main.rs".to_owned()].into()))
+        check(&module, &Places::new(&module, &["src/main.rs".to_owned()].into(), &[]))
     }
 
     #[test]

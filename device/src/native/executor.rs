@@ -75,6 +75,7 @@ impl Turn<'_> {
 ///         self.vote.set(vote);
 ///         None
 ///     }
+///     fn agree(&self, _thread: u32, _word: u64, _site: Site) {}
 ///     fn votes(&self) -> u32 {
 ///         u32::from(self.vote.get())
 ///     }
@@ -111,7 +112,7 @@ impl Turn<'_> {
 /// let (memory, found) = (Memory(UnsafeCell::new([0; 1024])), Cell::new((0, 0)));
 /// let alone = Alone { vote: Cell::new(false), value: Cell::new(0), memory };
 /// let block = Block::with_executor([4, 0, 0], [1, 1, 1], [5, 1, 1], &alone);
-/// // SAFETY: no slices are reached, the block is of a launch of rank 1, and all of its threads come to the barrier.
+/// // SAFETY: no slices are reached, and the block is of a launch of rank 1.
 /// unsafe {
 ///     block.for_each_waiting_thread::<1>(|t| {
 ///         let sum = t.warp().reduce(t.index().get() as u32, |a, b| a + b);
@@ -147,6 +148,9 @@ pub unsafe trait Executor {
 
     /// Waits for all threads of the block; `thread` brings `vote`.
     fn wait_for_block(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> Option<Turn<'_>>;
+
+    /// Fails unless all threads of the block say the same word, in the same place among those that they say between two barriers.
+    fn agree(&self, thread: u32, word: u64, site: &'static Location<'static>);
 
     /// How many threads brought `true` to the barrier of the block that has just ended.
     fn votes(&self) -> u32;

@@ -60,6 +60,14 @@ impl Block<'_> {
         executor.active_mask(thread)
     }
 
+    /// Says that `word` is the same in all threads of the block, each of which says as much as often between two barriers. It waits
+    /// for nobody.
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn agree(&self, thread_idx: [u32; 3], word: u64, caller: &'static Location<'static>) {
+        self.waiting().agree(self.number(thread_idx), word, caller);
+    }
+
     /// Waits for all threads of the grid; the launch must be cooperative.
     #[track_caller]
     #[inline(always)]

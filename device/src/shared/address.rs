@@ -36,24 +36,36 @@ fn start<const R: usize>(thread: &Thread<'_, R>) -> *mut u8 {
 #[cfg(target_arch = "nvptx64")]
 core::arch::global_asm!(".extern .shared .align 16 .b8 ferrogrid_shared[];");
 
-/// The block's shared memory as a generic address that LLVM knows to be in shared memory, which makes
-/// the accesses `ld.shared` and `st.shared`.
+/// The block's shared memory as a generic address.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn start<const R: usize>(_: &Thread<'_, R>) -> *mut u8 {
-    unsafe extern "C" {
-        #[link_name = "llvm.nvvm.isspacep.shared"]
-        fn isspacep_shared(address: *const u8) -> bool;
-    }
     let start: *mut u8;
-    // SAFETY: the code takes an address and reaches no memory. The address is in shared memory, so what is
-    // assumed holds; the empty code between keeps LLVM from dropping the assumption before it is of use.
+    // SAFETY: the code takes an address and reaches no memory.
     unsafe {
         core::arch::asm!(
             "{{ .reg .u64 %t; mov.u64 %t, ferrogrid_shared; cvta.shared.u64 {0}, %t; }}",
             out(reg64) start,
             options(pure, nomem, nostack),
         );
+        in_shared(start)
+    }
+}
+
+/// `start`, of which LLVM knows then that it is in shared memory, which makes the accesses `ld.shared` and `st.shared`.
+///
+/// # Safety
+/// It is a generic address in shared memory.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn in_shared(start: *mut u8) -> *mut u8 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.isspacep.shared"]
+        fn isspacep_shared(address: *const u8) -> bool;
+    }
+    // SAFETY: what is assumed holds of the address. The empty code between keeps LLVM from dropping the assumption before it is
+    // of use.
+    unsafe {
         let is_shared = isspacep_shared(start);
         core::arch::asm!("// {0}", in(reg32) u32::from(is_shared), options(nomem, nostack));
         core::hint::assert_unchecked(is_shared);

@@ -129,8 +129,12 @@ pub trait Reclaim<Readers = ByBlock>: sealed::Region {
 }
 
 pub(crate) mod sealed {
-    /// Only what this crate names takes part in a barrier.
-    pub trait Region {}
+    /// What takes part in a barrier: only what this crate names.
+    pub trait Region {
+        /// Tells `visitor` where each region lies.
+        #[doc(hidden)]
+        fn visit(&self, visitor: &mut impl FnMut(*const u8));
+    }
 }
 
 /// A region that is read, and becomes an array of another type when it is reclaimed; see
@@ -171,7 +175,13 @@ impl<A: SharedArray, const ID: usize> Retyped<'_, A, ID> {
     }
 }
 
-impl<A: SharedArray, const ID: usize> sealed::Region for Shared<'_, A, ID> {}
+impl<A: SharedArray, const ID: usize> sealed::Region for Shared<'_, A, ID> {
+    #[inline(always)]
+    fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
+        visitor(self.start.cast_const().cast());
+    }
+}
+
 impl<'b, A: SharedArray, const ID: usize> Publish for Shared<'b, A, ID> {
     type Published = Published<'b, A, ID>;
 
@@ -181,7 +191,13 @@ impl<'b, A: SharedArray, const ID: usize> Publish for Shared<'b, A, ID> {
     }
 }
 
-impl<A: SharedArray, const ID: usize> sealed::Region for Published<'_, A, ID> {}
+impl<A: SharedArray, const ID: usize> sealed::Region for Published<'_, A, ID> {
+    #[inline(always)]
+    fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
+        visitor(self.start.cast_const().cast());
+    }
+}
+
 impl<'b, A: SharedArray, const ID: usize> Reclaim for Published<'b, A, ID> {
     type Reclaimed = Shared<'b, A, ID>;
 
@@ -191,7 +207,13 @@ impl<'b, A: SharedArray, const ID: usize> Reclaim for Published<'b, A, ID> {
     }
 }
 
-impl<A: SharedArray, const ID: usize> sealed::Region for Retyped<'_, A, ID> {}
+impl<A: SharedArray, const ID: usize> sealed::Region for Retyped<'_, A, ID> {
+    #[inline(always)]
+    fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
+        visitor(self.start.cast_const().cast());
+    }
+}
+
 impl<'b, A: SharedArray, const ID: usize> Reclaim for Retyped<'b, A, ID> {
     type Reclaimed = Shared<'b, A, ID>;
 
@@ -201,7 +223,13 @@ impl<'b, A: SharedArray, const ID: usize> Reclaim for Retyped<'b, A, ID> {
     }
 }
 
-impl<T: SharedElement, const ID: usize> sealed::Region for SharedSlice<'_, T, ID> {}
+impl<T: SharedElement, const ID: usize> sealed::Region for SharedSlice<'_, T, ID> {
+    #[inline(always)]
+    fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
+        visitor(self.start.cast_const().cast());
+    }
+}
+
 impl<'b, T: SharedElement, const ID: usize> Publish for SharedSlice<'b, T, ID> {
     type Published = PublishedSlice<'b, T, ID>;
 
@@ -211,7 +239,13 @@ impl<'b, T: SharedElement, const ID: usize> Publish for SharedSlice<'b, T, ID> {
     }
 }
 
-impl<T: SharedElement, const ID: usize> sealed::Region for PublishedSlice<'_, T, ID> {}
+impl<T: SharedElement, const ID: usize> sealed::Region for PublishedSlice<'_, T, ID> {
+    #[inline(always)]
+    fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
+        visitor(self.start.cast_const().cast());
+    }
+}
+
 impl<'b, T: SharedElement, const ID: usize> Reclaim for PublishedSlice<'b, T, ID> {
     type Reclaimed = SharedSlice<'b, T, ID>;
 
@@ -223,7 +257,14 @@ impl<'b, T: SharedElement, const ID: usize> Reclaim for PublishedSlice<'b, T, ID
 
 macro_rules! tuple {
     ($($region:ident)*) => {
-        impl<$($region: sealed::Region),*> sealed::Region for ($($region,)*) {}
+        #[allow(non_snake_case)]
+        impl<$($region: sealed::Region),*> sealed::Region for ($($region,)*) {
+            #[inline(always)]
+            fn visit(&self, visitor: &mut impl FnMut(*const u8)) {
+                let ($($region,)*) = self;
+                $($region.visit(visitor);)*
+            }
+        }
 
         #[allow(non_snake_case)]
         impl<Readers, $($region: Publish<Readers>),*> Publish<Readers> for ($($region,)*) {

@@ -318,8 +318,7 @@ impl Redux {
     }
 }
 
-/// Reductions and scans over a block. Like barriers, which they contain, they are `unsafe` by themselves,
-/// and need no `unsafe` block in the body of a `#[kernel]`.
+/// Reductions and scans over a block. Like barriers, which they contain, all threads come to them together: the build step proves it.
 impl<const R: usize> Thread<'_, R> {
     /// The values of all threads of the block combined by `operation`, which must be associative; every
     /// thread gets the result (CUB's `BlockReduce`). `scratch` is a
@@ -347,21 +346,16 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&y)?, [999.0, 1999.0]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// All threads of the block make this call together: no control flow on the way to it differs between
-    /// them.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_reduce<T: Exchange + SharedElement, const ID: usize>(
+    pub fn block_reduce<T: Exchange + SharedElement, const ID: usize>(
         &self,
         scratch: &mut Shared<'_, Scratch<T>, ID>,
         value: T,
         operation: impl Fn(T, T) -> T,
     ) -> T {
         let (total, warps) = (self.warp().reduce(value, &operation), self.block_threads().div_ceil(32));
-        // SAFETY: the caller vouches that all threads come here together.
-        unsafe { self.with_warp_totals(scratch, total, |totals| fold(totals, warps, &operation)) }
+        self.with_warp_totals(scratch, total, |totals| fold(totals, warps, &operation))
     }
 
     /// The values of this thread and those before it in the block combined by `operation`, which must be
@@ -392,12 +386,9 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!((&y[..7], y[63]), (&[0, 37, 37, 47, 47, 57, 57][..], 63));
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::block_reduce`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_inclusive_scan<T: Exchange + SharedElement, const ID: usize>(
+    pub fn block_inclusive_scan<T: Exchange + SharedElement, const ID: usize>(
         &self,
         scratch: &mut Shared<'_, Scratch<T>, ID>,
         value: T,
@@ -406,13 +397,10 @@ impl<const R: usize> Thread<'_, R> {
         let (warp, number) = (self.warp(), self.thread_rank() / 32);
         let mine = warp.inclusive_scan(value, &operation);
         let total = warp.shuffle(mine, warp.present() - 1);
-        // SAFETY: the caller vouches that all threads come here together.
-        unsafe {
-            self.with_warp_totals(scratch, total, |totals| match number {
-                0 => mine,
-                _ => operation(fold(totals, number, &operation), mine),
-            })
-        }
+        self.with_warp_totals(scratch, total, |totals| match number {
+            0 => mine,
+            _ => operation(fold(totals, number, &operation), mine),
+        })
     }
 
     /// The values of the threads before this one in the block combined by `operation`, which must be
@@ -442,12 +430,9 @@ impl<const R: usize> Thread<'_, R> {
     /// assert_eq!(stream.download(&kept)?[..3], [1, 3, 5]);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Safety
-    /// As for [`Thread::block_reduce`].
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn block_exclusive_scan<T: Exchange + SharedElement, const ID: usize>(
+    pub fn block_exclusive_scan<T: Exchange + SharedElement, const ID: usize>(
         &self,
         scratch: &mut Shared<'_, Scratch<T>, ID>,
         value: T,
@@ -457,24 +442,18 @@ impl<const R: usize> Thread<'_, R> {
         let (warp, number) = (self.warp(), self.thread_rank() / 32);
         let mine = warp.inclusive_scan(value, &operation);
         let (total, within) = (warp.shuffle(mine, warp.present() - 1), warp.shuffle_up(mine, 1));
-        // SAFETY: the caller vouches that all threads come here together.
-        unsafe {
-            self.with_warp_totals(scratch, total, |totals| match (number, warp.lane()) {
-                (0, 0) => first,
-                (0, _) => within,
-                (_, 0) => fold(totals, number, &operation),
-                _ => operation(fold(totals, number, &operation), within),
-            })
-        }
+        self.with_warp_totals(scratch, total, |totals| match (number, warp.lane()) {
+            (0, 0) => first,
+            (0, _) => within,
+            (_, 0) => fold(totals, number, &operation),
+            _ => operation(fold(totals, number, &operation), within),
+        })
     }
 
     /// What `read` makes of the values that the warps brought, by number of the warp.
-    ///
-    /// # Safety
-    /// As for [`Thread::block_reduce`].
     #[track_caller]
     #[inline(always)]
-    unsafe fn with_warp_totals<T: Exchange + SharedElement, U, const ID: usize>(
+    fn with_warp_totals<T: Exchange + SharedElement, U, const ID: usize>(
         &self,
         scratch: &mut Shared<'_, Scratch<T>, ID>,
         total: T,
@@ -486,12 +465,12 @@ impl<const R: usize> Thread<'_, R> {
             // readers have passed its last barrier, and only this thread writes this place.
             unsafe { region.cast::<T>().add(rank as usize / 32).write(total) };
         }
-        // SAFETY: as the caller vouches.
-        unsafe { self.sync_threads() };
+        self.agree_on(scratch);
+        self.sync_threads();
         // SAFETY: all writing ended at the barrier, and elements take any bits.
         let result = read(unsafe { &*region }.places());
-        // SAFETY: as the caller vouches. Nobody goes on to write the region before all have read.
-        unsafe { self.sync_threads() };
+        // Nobody goes on to write the region before all have read.
+        self.sync_threads();
         result
     }
 }

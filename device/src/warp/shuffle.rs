@@ -47,14 +47,14 @@ pub trait Exchange: Pod {}
 impl<T: Pod> Exchange for T {}
 
 /// Four words, of which a value takes the first.
-pub(super) type Four = [u32; 4];
+pub(crate) type Four = [u32; 4];
 
 /// A value's words, and how many it takes.
-pub(super) type Words = (Four, usize);
+pub(crate) type Words = (Four, usize);
 
 /// The value's bytes in words, and how many of them it takes.
 #[inline(always)]
-pub(super) fn words<T: Exchange>(value: T) -> Words {
+pub(crate) fn words<T: Exchange>(value: T) -> Words {
     const { assert!(size_of::<T>() <= 16, "threads of a warp exchange values of up to 16 bytes") };
     let mut words = [0_u32; 4];
     // SAFETY: `value` has no uninitialised bytes (`Pod`) and no more than 16.
@@ -66,7 +66,7 @@ pub(super) fn words<T: Exchange>(value: T) -> Words {
 }
 
 #[inline(always)]
-pub(super) fn value<T: Exchange>(words: Four) -> T {
+pub(crate) fn value<T: Exchange>(words: Four) -> T {
     // SAFETY: a `T` has at most 16 bytes, and any bits are valid (`Pod`).
     unsafe { words.as_ptr().cast::<T>().read_unaligned() }
 }

@@ -3,7 +3,7 @@
 //! by its name, as it may on the device, the name is made to mean the body. It must not know
 //! launches.
 
-use ferrogrid_syntax::{FunctionForms, Kernel, Module, Part};
+use ferrogrid_syntax::{Kernel, Module, Part};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Block, Ident, ImplItem, Item, Signature, parse_quote};
@@ -16,18 +16,12 @@ pub(super) fn body_name(kernel: &Kernel) -> Ident {
     format_ident!("__ferrogrid_body_{}", name.trim_start_matches("r#"), span = kernel.name().span())
 }
 
-/// The name of what other code of the module calls in the place of a kernel with barriers.
-fn callable_name(kernel: &Kernel) -> Ident {
-    format_ident!("__ferrogrid_call_{}", kernel.bare_name(), span = kernel.name().span())
-}
-
-/// A module of aliases, from each kernel's name to what calls its body.
+/// A module of aliases, from each kernel's name to its body.
 pub(super) fn aliases(module: &Module) -> TokenStream {
     let uses = module.kernels.iter().map(|kernel| {
         let (name, cfgs) = (kernel.name(), kernel.cfgs());
-        let callable = kernel.callable(&callable_name(kernel), &body_name(kernel));
-        let callable = callable.map_or_else(|| body_name(kernel), |function| function.sig.ident);
-        quote!(#(#cfgs)* #[allow(unused_imports)] pub(super) use super::#callable as #name;)
+        let body = body_name(kernel);
+        quote!(#(#cfgs)* #[allow(unused_imports)] pub(super) use super::#body as #name;)
     });
     quote! {
         #[doc(hidden)]
@@ -44,12 +38,6 @@ pub(super) fn items(module: &Module) -> TokenStream {
 fn on_host(module: &Module, part: &Part, kernels: &[String]) -> TokenStream {
     let item = match part {
         Part::Kernel(kernel) => return body(module, kernel, kernels),
-        Part::Together(FunctionForms { checked, unchecked }) => {
-            let mut checked = checked.clone();
-            constants::name_values(module, &unchecked.sig.ident, &mut checked.block);
-            name_bodies(&checked.sig, &mut checked.block, kernels);
-            return quote!(#checked #unchecked);
-        }
         Part::Other(item) => *item,
     };
     match item {
@@ -78,11 +66,6 @@ fn on_host(module: &Module, part: &Part, kernels: &[String]) -> TokenStream {
 fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     let mut function = kernel.body(&body_name(kernel));
     constants::name_values(module, kernel.name(), &mut function.block);
-    let callable = kernel.callable(&callable_name(kernel), &function.sig.ident).map(|mut callable| {
-        callable.vis = syn::Visibility::Inherited;
-        callable.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
-        quote!(#[doc(hidden)] #[inline] #callable)
-    });
     name_bodies(&function.sig, &mut function.block, kernels);
     quote! {
         #[doc(hidden)]
@@ -90,7 +73,6 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
         // A kernel takes what a launch gives: by value, and as many as it likes.
         #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
         #function
-        #callable
     }
 }
 

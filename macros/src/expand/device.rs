@@ -1,12 +1,11 @@
 //! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point
 //! that takes the flattened parameters. It must not know the host half.
 
-use ferrogrid_syntax::{Division, FunctionForms, Instance, Kernel, Module, Parameter, ParameterKind, Part};
+use ferrogrid_syntax::{Division, Instance, Kernel, Module, Parameter, ParameterKind, Part};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
 
-use super::bodies::body_name;
 use super::{constants, extent_type, externs, generic, layout, shared};
 
 /// The module with its entry points, or without them for a library's device crate.
@@ -32,19 +31,10 @@ pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
 fn on_device(module: &Module, part: &Part) -> TokenStream {
     match part {
         Part::Kernel(kernel) => {
-            let callable = kernel.callable(kernel.name(), &body_name(kernel));
-            let mut function = kernel.body(&called(kernel));
-            if callable.is_none() {
-                function.vis = kernel.function.vis.clone();
-            }
+            let mut function = kernel.body(kernel.name());
+            function.vis = kernel.function.vis.clone();
             constants::name_values(module, kernel.name(), &mut function.block);
-            let callable = callable.map(|function| quote!(#[inline] #function));
-            quote!(#[inline] #function #callable)
-        }
-        Part::Together(FunctionForms { checked, unchecked }) => {
-            let mut checked = checked.clone();
-            constants::name_values(module, &unchecked.sig.ident, &mut checked.block);
-            quote!(#checked #unchecked)
+            quote!(#[inline] #function)
         }
         Part::Other(Item::Fn(function)) => constants::named_in(module, function).into_token_stream(),
         Part::Other(Item::Static(it))
@@ -57,16 +47,10 @@ fn on_device(module: &Module, part: &Part) -> TokenStream {
     }
 }
 
-/// The name of the function that entry points call: the kernel's own, unless that is of what others call.
-fn called(kernel: &Kernel) -> Ident {
-    let own = kernel.name();
-    kernel.callable(own, own).map_or_else(|| own.clone(), |_| body_name(kernel))
-}
-
 /// The entry point of one instance. The module gets names for the instance's arguments, and the
 /// entry's signature uses them in place of the generic parameters.
 fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
-    let (name, body) = (kernel.name(), called(kernel));
+    let name = kernel.name();
     let entry = format_ident!("{}", kernel.entry(instance, module.fingerprint), span = name.span());
     let alias = |parameter: &Ident| format_ident!("__{entry}_{parameter}", span = parameter.span());
     let generics = generic::names(kernel);
@@ -98,7 +82,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
             unsafe {
                 let current = #thread;
                 #regions
-                self::#body::<#chosen>(#(#arguments),*);
+                self::#name::<#chosen>(#(#arguments),*);
                 #leave
             }
         }

@@ -3,9 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::region::Ways;
-use super::value::{Makes, Space, Term, Value, makes, special};
-use super::{Level, needs};
-use crate::{Body, ControlFlow, Function, Instruction, Operand, Register, Registers, StatementKind};
+use super::value::{Makes, Space, Term, Value, is_place, makes, special};
+use super::{Level, mark, needs};
+use crate::{
+    Body, ControlFlow, Function, Instruction, Operand, Register, Registers, Statement, StatementKind,
+};
 
 /// What is known of the functions of a program, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(super) struct Analysis<'b, 't> {
     levels: Vec<Level>,
     /// The branch by which a register differs that got different values on its ways.
     parted_by: Vec<Option<usize>>,
+    /// Whether a register has one value as long as the thread runs: threads that take it in different rounds of a loop take the same.
+    is_fixed: Vec<bool>,
     /// How threads that reach a block together differ from those that do not.
     apart: Vec<Level>,
     /// How local memory differs.
@@ -52,8 +56,7 @@ impl<'b, 't> Analysis<'b, 't> {
             call.callee().and_then(|callee| summaries.get(callee)).is_some_and(|callee| callee.never_returns)
         };
         let registers = Registers::of(body);
-        let waits =
-            |at: usize| body.statements[at].instruction().and_then(|it| needed(it, summaries)).is_some();
+        let waits = |at: usize| needed(&body.statements[at], summaries).is_some();
         let ways = Ways::of(body, ControlFlow::of(body, never_returns), waits);
         let count = registers.len();
         let apart = vec![Level::Grid; ways.flow.blocks.len()];
@@ -66,6 +69,7 @@ impl<'b, 't> Analysis<'b, 't> {
             values: vec![Value::Unknown; count],
             levels: vec![Level::Grid; count],
             parted_by: vec![None; count],
+            is_fixed: vec![false; count],
             apart,
             // Another function's local memory, behind a pointer, is not known.
             local: if function.is_entry { Level::Grid } else { Level::Thread },
@@ -73,6 +77,7 @@ impl<'b, 't> Analysis<'b, 't> {
             stores_of: HashMap::new(),
         };
         analysis.find_arguments();
+        analysis.find_fixed();
         analysis
     }
 
@@ -112,6 +117,35 @@ impl<'b, 't> Analysis<'b, 't> {
                 _ => {}
             }
         }
+    }
+
+    /// Finds the registers that are computed, in one place, from constants, parameters and places of threads alone.
+    fn find_fixed(&mut self) {
+        loop {
+            let found: Vec<Register> = (0..self.registers.len())
+                .map(Register)
+                .filter(|&register| !self.is_fixed[register.0] && self.stays(register))
+                .collect();
+            if found.is_empty() {
+                return;
+            }
+            found.into_iter().for_each(|register| self.is_fixed[register.0] = true);
+        }
+    }
+
+    fn stays(&self, register: Register) -> bool {
+        let [at] = self.registers.definitions(register) else { return false };
+        let Some(instruction) = self.body.statements[*at].instruction() else { return false };
+        let is_function = match makes(instruction) {
+            Makes::Sum(_) | Makes::Equality | Makes::Function => true,
+            Makes::Load(Space::Parameter) => !self.call_of.contains_key(at),
+            Makes::Load(_) | Makes::Differs(_) => false,
+        };
+        let stays = |name: &str| match self.registers.named(*at, name) {
+            Some(register) => self.is_fixed[register.0],
+            None => !name.starts_with('%') || is_place(name),
+        };
+        instruction.predicate.is_none() && is_function && instruction.uses().into_iter().all(stays)
     }
 
     /// Looks at values and branches until nothing changes.
@@ -203,7 +237,8 @@ impl<'b, 't> Analysis<'b, 't> {
             for statement in self.ways.flow.blocks[block].statements.clone() {
                 for index in 0..self.registers.defined_by(statement).len() {
                     let register = self.registers.defined_by(statement)[index];
-                    let has_others = self.registers.definitions(register).len() > 1 || inside[branch];
+                    let has_others = !self.is_fixed[register.0]
+                        && (self.registers.definitions(register).len() > 1 || inside[branch]);
                     let is_used_behind = || {
                         self.registers.uses(register).iter().any(|&it| !inside[self.ways.flow.block_of(it)])
                     };
@@ -439,13 +474,12 @@ impl<'b, 't> Analysis<'b, 't> {
         stores.max().unwrap_or_default()
     }
 
-    /// The barriers that some threads may not reach: barrier, what it needs, the branch that decides, and why.
-    pub(super) fn divergences(&self) -> Vec<(usize, Level, usize, Vec<usize>)> {
+    /// The barriers that some threads may not reach: barrier, what it needs, the branch that decides, and why; and those that all
+    /// reach with different operands.
+    pub(super) fn divergences(&self) -> Vec<(usize, Level, Option<usize>, Vec<usize>)> {
         let mut found = Vec::new();
         for (at, statement) in self.body.statements.iter().enumerate() {
-            let Some(needs) = statement.instruction().and_then(|it| needed(it, self.summaries)) else {
-                continue;
-            };
+            let Some(needs) = needed(statement, self.summaries) else { continue };
             let block = self.ways.flow.block_of(at);
             let condition = statement.instruction().and_then(|it| it.predicate);
             let decides = match condition.filter(|it| self.level_of_name(at, it.register) > needs) {
@@ -453,7 +487,16 @@ impl<'b, 't> Analysis<'b, 't> {
                 None if self.apart[block] > needs => self.branch_around(block, needs),
                 None => None,
             };
-            found.extend(decides.map(|branch| (at, needs, branch, self.because(branch))));
+            // Behind the place in the source.
+            let region =
+                statement.instruction().filter(|it| mark(it).is_some()).and_then(|it| it.operands.get(4));
+            match decides {
+                Some(branch) => found.push((at, needs, Some(branch), self.because(branch))),
+                None if region.is_some_and(|it| self.level_of_operand(at, it) > needs) => {
+                    found.push((at, needs, None, self.because(at)));
+                }
+                None => {}
+            }
         }
         found
     }
@@ -509,7 +552,7 @@ impl<'b, 't> Analysis<'b, 't> {
     }
 }
 
-/// Among which threads the way to an instruction must be the same: a barrier, or a call of a function with one.
-pub(super) fn needed(instruction: &Instruction<'_>, summaries: &HashMap<&str, Summary>) -> Option<Level> {
-    needs(instruction).or_else(|| summaries.get(instruction.callee()?)?.needs)
+/// Among which threads the way to a statement must be the same: a barrier, or a call of a function with one.
+pub(super) fn needed(statement: &Statement<'_>, summaries: &HashMap<&str, Summary>) -> Option<Level> {
+    needs(statement).or_else(|| summaries.get(statement.instruction()?.callee()?)?.needs)
 }

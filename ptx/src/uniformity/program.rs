@@ -6,9 +6,8 @@ use super::function::{Analysis, Summary, needed};
 use super::{Divergence, Level};
 use crate::{Body, Function, Item, Module};
 
-/// The barriers of a program that some of the threads they wait for may not reach. `known` says of functions by name, what they need
-/// beyond their own instructions: a barrier of the grid is one in no single instruction.
-pub fn divergences(module: &Module<'_>, known: impl Fn(&str) -> Option<Level>) -> Vec<Divergence> {
+/// The places of a program that threads must come to together, and may not.
+pub fn divergences(module: &Module<'_>) -> Vec<Divergence> {
     let functions: Vec<(usize, &Function<'_>, &Body<'_>)> =
         module.items.iter().enumerate().filter_map(defined).collect();
     let mut summaries: HashMap<&str, Summary> = HashMap::new();
@@ -16,7 +15,7 @@ pub fn divergences(module: &Module<'_>, known: impl Fn(&str) -> Option<Level>) -
         let summary = Summary {
             parameters: vec![Level::Grid; function.parameters().len()],
             result: Level::Grid,
-            needs: known(function.name),
+            needs: None,
             never_returns: function.directive(".noreturn").is_some(),
         };
         summaries.insert(function.name, summary);
@@ -112,7 +111,7 @@ fn close_needs<'t>(
         let mut has_changed = false;
         for (_, function, _) in functions {
             let needs =
-                function.instructions().filter_map(|instruction| needed(instruction, summaries)).min();
+                function.statements().iter().filter_map(|statement| needed(statement, summaries)).min();
             let Some(summary) = summaries.get_mut(function.name) else { continue };
             let strictest = [summary.needs, needs].into_iter().flatten().min();
             has_changed |= strictest != summary.needs;

@@ -76,6 +76,12 @@ pub(super) fn special(name: &str) -> Option<Level> {
     })
 }
 
+/// Whether a special register says where a thread is, or how many there are, as long as it runs.
+pub(super) fn is_place(name: &str) -> bool {
+    let base = name.strip_prefix('%').and_then(|name| name.split('.').next());
+    base == Some("tid") || base == Some("laneid") || special(name).is_some_and(|level| level < Level::Thread)
+}
+
 /// What an instruction makes of its operands.
 pub(super) enum Makes {
     /// The sum of its source operands, each times a number.
@@ -129,8 +135,8 @@ pub(super) fn makes(instruction: &Instruction<'_>) -> Makes {
         },
         ("setp", 2) if is_integer && (instruction.has("eq") || instruction.has("ne")) => Makes::Equality,
         ("ld" | "ldu", _) => Makes::Load(space(instruction)),
-        // The threads of the block get one result.
-        ("bar" | "barrier", _) => Makes::Differs(Level::Block),
+        // The threads of the block get one result, or are said to have one value.
+        ("bar" | "barrier" | "ferrogrid", _) => Makes::Differs(Level::Block),
         _ if is_pure(instruction) => Makes::Function,
         _ => Makes::Differs(Level::Thread),
     }

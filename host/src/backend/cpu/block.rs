@@ -6,6 +6,7 @@
 //! go on are resumed before further ones are started, in the order in which they became ready; a
 //! barrier makes all ready in ascending order. So the order never depends on anything but the kernel.
 
+mod agreement;
 mod barrier;
 mod failure;
 mod ready;
@@ -25,6 +26,7 @@ use super::overflow;
 use super::panic::catch;
 use super::shared::SharedMemory;
 use super::stack::ThreadStack;
+use agreement::Agreements;
 use barrier::BlockBarrier;
 pub(super) use failure::Failure;
 use ready::ReadyQueue;
@@ -62,6 +64,8 @@ struct ThreadState {
     coroutine: Cell<u16>,
     /// The way out of the coroutine.
     yielder: Cell<Option<NonNull<Yielder<(), ()>>>>,
+    /// What it has said since the last barrier, of which all threads say the same.
+    agreements: Cell<u32>,
 }
 
 /// Runs the threads of one block at a time; kept with its stacks and tables for the next.
@@ -80,6 +84,7 @@ pub(super) struct BlockExecutor {
     states: Box<[ThreadState]>,
     ready: ReadyQueue,
     barrier: BlockBarrier,
+    agreements: Agreements,
     warps: Box<[Warp]>,
     rounds: Rounds,
     at_outer_barrier: Cell<u32>,
@@ -118,6 +123,7 @@ impl BlockExecutor {
             waits: Cell::new(Wait::Nothing),
             coroutine: Cell::new(0),
             yielder: Cell::new(None),
+            agreements: Cell::new(0),
         };
         BlockExecutor {
             may_wait: Cell::new(false),
@@ -131,6 +137,7 @@ impl BlockExecutor {
             states: (0..threads).map(|_| state()).collect(),
             ready: ReadyQueue::new(),
             barrier: BlockBarrier::default(),
+            agreements: Agreements::default(),
             warps: (0..threads.div_ceil(32)).map(|_| Warp::default()).collect(),
             rounds: Rounds::default(),
             at_outer_barrier: Cell::new(0),
@@ -235,6 +242,7 @@ impl BlockExecutor {
         self.at_active_mask.set(0);
         self.ready.clear();
         self.barrier.reset();
+        agreement::forget(self);
         self.rounds.reset();
         let warps = (threads as usize).div_ceil(32);
         self.warps[..warps].iter().enumerate().for_each(|(number, warp)| {
@@ -514,6 +522,10 @@ unsafe impl Executor for BlockExecutor {
 
     fn wait_for_block(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> Option<Turn<'_>> {
         barrier::arrive(self, thread, vote, site)
+    }
+
+    fn agree(&self, thread: u32, word: u64, site: &'static Location<'static>) {
+        agreement::say(self, thread, word, site);
     }
 
     fn votes(&self) -> u32 {

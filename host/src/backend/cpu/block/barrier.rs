@@ -7,7 +7,7 @@ use std::panic::Location;
 use ferrogrid_device::native::Turn;
 
 use super::failure::of_stuck_block;
-use super::{BlockExecutor, Wait};
+use super::{BlockExecutor, Wait, agreement};
 
 #[derive(Default)]
 pub(super) struct BlockBarrier {
@@ -71,6 +71,7 @@ fn complete(block: &BlockExecutor) {
     if barrier.sites_differ.get() {
         block.fail_here(of_stuck_block(block));
     }
+    agreement::compare(block);
     barrier.result.set(barrier.votes.get());
     barrier.reset();
     (0..block.threads.get()).for_each(|thread| block.wake(thread));

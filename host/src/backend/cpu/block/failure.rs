@@ -33,6 +33,10 @@ pub(in crate::backend::cpu) enum Failure {
         waiting: Vec<Waiting>,
         exited: Vec<u32>,
     },
+    Disagreement {
+        thread: u32,
+        site: Site,
+    },
     Warp {
         thread: u32,
         mask: u32,
@@ -79,6 +83,13 @@ impl Failure {
                 let (waiting, exited) = (waiting.into_iter().map(words).collect(), places(exited));
                 Error::BarrierDivergence { kernel: kernel.name(), launched, block, waiting, exited }
             }
+            Failure::Disagreement { thread, site } => Error::Disagreement {
+                kernel: kernel.name(),
+                launched,
+                block,
+                thread: place(thread),
+                place: site.into(),
+            },
             Failure::Warp { thread, mask, site, lane, fault } => Error::WarpDivergence {
                 kernel: kernel.name(),
                 launched,

@@ -1,0 +1,159 @@
+//! The marks by which device code says what is to be proven of it (`device/src/mark.rs`): where in the source they stand, by the
+//! location that they carry; and what goes with them when all is proven.
+
+use std::collections::BTreeSet;
+
+use ferrogrid_ptx::{
+    Body, Declared, Edits, Function, Instruction, Item, Linkage, Module, Operand, Registers,
+};
+
+/// Whether an instruction is a mark.
+pub(super) fn is_mark(instruction: &Instruction<'_>) -> bool {
+    instruction.operation() == "ferrogrid"
+}
+
+/// Whether a statement is a barrier behind its mark; that of a cluster is two instructions.
+pub(super) fn is_marked(function: &Function<'_>, statement: usize) -> bool {
+    let before = function.statements()[..statement].iter().rev();
+    let mut before = before.filter_map(|statement| statement.instruction());
+    before.find(|it| it.opcode != "barrier.cluster.arrive").is_some_and(is_mark)
+}
+
+/// File, line and column of a mark: the call that the user wrote.
+pub(super) fn place(
+    module: &Module<'_>,
+    function: &Function<'_>,
+    statement: usize,
+) -> Option<(String, (usize, usize))> {
+    let body = function.body.as_ref()?;
+    let instruction = body.statements[statement].instruction().filter(|it| is_mark(it))?;
+    let [file, length, line, column, ..] = instruction.operands.as_slice() else { return None };
+    let registers = Registers::of(body);
+    let number = |operand| constant(body, &registers, statement, operand)?.parse::<usize>().ok();
+    let name = constant(body, &registers, statement, file)?;
+    let text = module.items.iter().find_map(|item| match item {
+        Item::Variable(variable) => variable.names.iter().find(|declared| declared.name == name)?.initializer,
+        _ => None,
+    })?;
+    let bytes = text.trim_matches(['{', '}']).split(',').map(|byte| byte.trim().parse::<u8>());
+    let bytes = bytes.take(number(length)?).collect::<Result<Vec<u8>, _>>().ok()?;
+    Some((String::from_utf8(bytes).ok()?, (number(line)?, number(column)?)))
+}
+
+/// The number or the symbol that an operand always has.
+fn constant<'t>(
+    body: &Body<'t>,
+    registers: &Registers<'t>,
+    at: usize,
+    operand: &Operand<'t>,
+) -> Option<&'t str> {
+    let name = match operand {
+        Operand::Immediate(number) => return Some(number),
+        Operand::Name(name) => name,
+        _ => return None,
+    };
+    let Some(register) = registers.named(at, name) else { return Some(name) };
+    let [made] = registers.definitions(register) else { return None };
+    let instruction = body.statements[*made].instruction().filter(|it| it.predicate.is_none())?;
+    match (instruction.operation(), instruction.operands.as_slice()) {
+        ("mov" | "cvta", [_, source]) => constant(body, registers, *made, source),
+        _ => None,
+    }
+}
+
+/// Notes the removal of all marks, and of what only they use. What was assumed becomes a move.
+pub(crate) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
+    let (mut freed, mut kept) = (BTreeSet::new(), BTreeSet::new());
+    for item in &module.items {
+        match item {
+            Item::Function(Function { body: Some(body), .. }) => {
+                let gone = take_of(body, edits);
+                for (at, statement) in body.statements.iter().enumerate() {
+                    let names = statement.instruction().map(Instruction::uses).unwrap_or_default();
+                    if gone.contains(&at) { &mut freed } else { &mut kept }.extend(names);
+                }
+            }
+            Item::Variable(variable) => kept.extend(variable.names.iter().flat_map(Declared::mentions)),
+            _ => {}
+        }
+    }
+    for item in &module.items {
+        let Item::Variable(variable) = item else { continue };
+        let is_gone =
+            |declared: &Declared<'_>| freed.contains(declared.name) && !kept.contains(declared.name);
+        if variable.linkage == Linkage::Internal && variable.names.iter().all(is_gone) {
+            edits.remove_lines(variable.text);
+        }
+    }
+}
+
+/// The same in one body: the statements that go.
+fn take_of<'t>(body: &Body<'t>, edits: &mut Edits<'t>) -> BTreeSet<usize> {
+    let is_at =
+        |at: usize, test: fn(&Instruction<'_>) -> bool| body.statements[at].instruction().is_some_and(test);
+    let marks = (0..body.statements.len()).filter(|&at| is_at(at, is_mark));
+    let (assumed, mut open): (Vec<usize>, Vec<usize>) =
+        marks.partition(|&at| is_at(at, |it| it.has("assumed")));
+    for at in assumed {
+        let text = body.statements[at].text;
+        edits.replace(text, text.replacen("ferrogrid.assumed.block", "mov.b32", 1));
+    }
+    if open.is_empty() {
+        return BTreeSet::new();
+    }
+    let registers = Registers::of(body);
+    let mut gone: BTreeSet<usize> = open.iter().copied().collect();
+    while let Some(at) = open.pop() {
+        for &register in registers.used_by(at) {
+            let made = registers.definitions(register);
+            let is_idle = registers.uses(register).iter().all(|user| gone.contains(user))
+                && made
+                    .iter()
+                    .all(|&at| is_at(at, |it| matches!(it.operation(), "mov" | "cvta" | "add" | "cvt")));
+            if is_idle {
+                open.extend(made.iter().filter(|&&at| gone.insert(at)));
+            }
+        }
+    }
+    gone.iter().for_each(|&at| edits.remove_lines(body.statements[at].text));
+    gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = ".global .align 1 .b8 name[6] = {97, 46, 114, 115, 120, 120};\n.global .align 1 .b8 other[2] = {97, 98};\n\
+        .visible .entry k()\n{\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<9>;\n\
+        \tmov.b64 %rd1, name;\n\tcvta.global.u64 %rd2, %rd1;\n\tmov.b64 %rd3, 4;\n\tmov.b32 %r3, 7;\n\tmov.b32 %r4, 9;\n\
+        \tmov.b64 %rd4, other;\n\tld.global.b32 %r5, [%rd4];\n\
+        \tferrogrid.together.block %rd2, %rd3, %r3, %r4, %rd4;\n\tbar.sync 0;\n\
+        \tferrogrid.assumed.block %r2, %r1;\n\tst.global.b32 [%rd5], %r4;\n\tret;\n}\n";
+
+    #[test]
+    fn marks_go_with_what_only_they_use() {
+        let module = Module::parse(TEXT).unwrap();
+        let mut edits = Edits::new(TEXT);
+        take(&module, &mut edits);
+        assert_eq!(
+            edits.apply(),
+            ".global .align 1 .b8 other[2] = {97, 98};\n.visible .entry k()\n{\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<9>;\n\
+             \tmov.b32 %r4, 9;\n\tmov.b64 %rd4, other;\n\tld.global.b32 %r5, [%rd4];\n\tbar.sync 0;\n\tmov.b32 %r2, %r1;\n\
+             \tst.global.b32 [%rd5], %r4;\n\tret;\n}\n"
+        );
+    }
+
+    #[test]
+    fn a_mark_says_where_it_stands() {
+        let module = Module::parse(TEXT).unwrap();
+        let function = module.functions().next().unwrap();
+        let at = function.statements().iter().position(|it| it.instruction().is_some_and(is_mark)).unwrap();
+        assert_eq!(place(&module, function, at), Some(("a.rs".to_owned(), (7, 9))));
+        let barrier = function.statements().iter().position(|it| it.text == "bar.sync 0;").unwrap();
+        assert!(is_marked(function, barrier) && !is_marked(function, at));
+        assert_eq!(place(&module, function, barrier), None);
+        let twice = TEXT.replace("\tmov.b32 %r4, 9;", "\tmov.b32 %r3, 9;\n\tmov.b32 %r4, 9;");
+        let module = Module::parse(&twice).unwrap();
+        assert_eq!(place(&module, module.functions().next().unwrap(), at + 1), None, "not one line");
+    }
+}
