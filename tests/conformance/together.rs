@@ -1,14 +1,19 @@
-//! Kernels call functions that contain barriers, and all threads of a block meet in them.
+//! Kernels call functions that contain barriers, all threads of a block meet in them, and agree on values.
 
 use ferrogrid::prelude::*;
 
-use super::together_kernels::together;
+use super::table::not_for_this_device;
+use super::together_kernels::{agreed, disagreed, together};
 use super::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[
     ("functions_wait_for_the_block_and_share_its_memory", functions_wait_for_the_block_and_share_its_memory),
     ("functions_with_barriers_call_each_other_and_themselves", functions_with_barriers_call_each_other),
     ("functions_wait_for_the_grid", functions_wait_for_the_grid),
+    ("a_broadcast_gives_all_threads_of_a_block_what_the_first_holds", a_broadcast_gives_what_the_first_holds),
+    ("blocks_take_work_by_a_broadcast_until_there_is_none", blocks_take_work_by_a_broadcast),
+    ("barriers_may_depend_on_what_is_assumed_to_be_uniform", barriers_may_depend_on_what_is_assumed),
+    ("threads_that_disagree_are_an_error_with_the_call", threads_that_disagree_are_an_error),
 ];
 
 fn functions_wait_for_the_block_and_share_its_memory(device: &Device) -> Outcome {
@@ -51,4 +56,66 @@ fn functions_wait_for_the_grid(device: &Device) -> Outcome {
     let mut values = stream.upload(&[3_u32, 1, 4, 1, 5])?;
     together::around(&stream, Grid::new(5, 64), 7, values.as_atomic())?;
     expect("values", stream.download(&values)?, vec![1, 5, 3, 1, 4])
+}
+
+fn a_broadcast_gives_what_the_first_holds(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    macro_rules! of {
+        ($ty:ty, $value:expr) => {{
+            let x: Vec<$ty> = (0..37_u32).map($value).collect();
+            let (device_x, mut y) = (stream.upload(&x)?, stream.zeros::<[$ty; 3]>(7 * 40 * 5)?);
+            let grid = Grid::new([7, 1], [40, 5]);
+            agreed::first::<$ty>(&stream, grid, &device_x, y.view_2d_mut(280, 5)?)?;
+            let of_block = |block: usize| core::array::from_fn(|k| x[(block + k) % 37]);
+            let expected: Vec<[$ty; 3]> = (0..1400).map(|i| of_block(i % 280 / 40)).collect();
+            expect(stringify!($ty), stream.download(&y)?, expected)?;
+        }};
+    }
+    of!(u8, |i| i as u8 * 3);
+    of!(f32, |i| i as f32 / 7.0);
+    of!(u64, |i| u64::from(i) << 33 | 5);
+    of!([u16; 3], |i| [i as u16, 1000 + i as u16, !(i as u16)]);
+    of!([u32; 4], |i| [i, !i, i * i, 7]);
+    Ok(())
+}
+
+fn blocks_take_work_by_a_broadcast(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (mut next, mut worked) = (stream.zeros::<u32>(1)?, stream.zeros::<u32>(100)?);
+    agreed::pieces(&stream, Grid::new(6, 96), next.as_atomic(), worked.as_atomic())?;
+    // Each of its threads adds how many the block has.
+    expect("threads", stream.download(&worked)?, vec![96 * 96; 100])
+}
+
+fn barriers_may_depend_on_what_is_assumed(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (mut rounds, mut y) = (stream.upload(&[5_u64])?, stream.zeros::<u32>(90)?);
+    agreed::rounds(&stream, Grid::new(2, 45), rounds.as_atomic(), &mut y)?;
+    expect("rounds", stream.download(&y)?, vec![5 * 23; 90])
+}
+
+fn threads_that_disagree_are_an_error(device: &Device) -> Outcome {
+    if device.is_cuda() {
+        return not_for_this_device("a GPU does not notice");
+    }
+    let stream = device.new_stream()?;
+    let launches: [(&str, fn(&Stream) -> ferrogrid::Result<()>); 3] = [
+        ("value", |stream| disagreed::value(stream, Grid::new(3, 64))),
+        ("silent", |stream| disagreed::silent(stream, Grid::new(3, 64))),
+        ("regions", |stream| disagreed::regions(stream, Grid::new(3, 64))),
+    ];
+    for (name, launch) in launches {
+        let Err(Error::Disagreement { block, thread, place, .. }) =
+            launch(&stream).and_then(|()| stream.synchronize())
+        else {
+            return Err(format!("{name} is no disagreement").into());
+        };
+        expect(name, (block, thread), ([1, 0, 0], [40, 0, 0]))?;
+        let source = include_str!("together_kernels.rs");
+        let line = source.lines().position(|line| line.ends_with(&format!("; // {name}"))).unwrap_or(0) + 1;
+        expect(name, place.line as usize, line)?;
+    }
+    let (mut rounds, mut y) = (stream.upload(&[1_u64])?, stream.zeros::<u32>(2)?);
+    agreed::rounds(&stream, Grid::new(1, 2), rounds.as_atomic(), &mut y)?;
+    expect("afterwards", stream.download(&y)?, vec![1; 2])
 }

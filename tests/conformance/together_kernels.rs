@@ -1,4 +1,4 @@
-//! Functions with barriers in them, which kernels call without `unsafe`. It must not know what is expected of them.
+//! Functions with barriers in them, and values that all threads of a block agree on. It must not know what is expected of them.
 
 /// Functions that work with shared memory and barriers.
 #[ferrogrid::module]
@@ -125,5 +125,88 @@ pub mod together {
             values[block].store(next, atomic::Ordering::Release);
         }
         t.sync_grid();
+    }
+}
+
+/// Values that are made the same in all threads of a block.
+#[ferrogrid::module]
+pub mod agreed {
+    use atomic::Ordering::Relaxed;
+    use ferrogrid::device::prelude::*;
+    use ferrogrid::device::warp::Exchange;
+
+    /// What the first thread of each block holds, several times in a row.
+    #[kernel(T = [u8, f32, u64, [u16; 3], [u32; 4]])]
+    pub fn first<T: DeviceCopy + Exchange>(t: Thread<2>, x: &[T], mut y: DisjointSlice<[T; 3], 2>) {
+        let at = |k: u32| x[((t.block_idx()[0] + t.thread_rank() + k) as usize) % x.len()];
+        let all = [t.broadcast(at(0)), t.broadcast(at(1)), t.broadcast(at(2))];
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = all;
+        }
+    }
+
+    /// Blocks take pieces of work until there are none; how many threads worked on each.
+    #[kernel]
+    pub fn pieces(t: Thread<1>, next: &[DeviceAtomic<u32>], worked: &[DeviceAtomic<u32>]) {
+        loop {
+            let mine = if t.thread_rank() == 0 { next[0].fetch_add(1, Relaxed) } else { u32::MAX };
+            let piece = t.broadcast(mine);
+            let Some(worked) = worked.get(piece as usize) else { return };
+            worked.fetch_add(t.sync_threads_count(true), Relaxed);
+        }
+    }
+
+    /// Goes round as often as `rounds` says, whom nobody writes.
+    #[kernel]
+    pub fn rounds(t: Thread<1>, rounds: &[DeviceAtomic<u64>], mut y: DisjointSlice<u32>) {
+        // SAFETY: only the host writes it, between launches.
+        let rounds = unsafe { t.assume_uniform(rounds[0].load(Relaxed)) };
+        let mut sum = 0;
+        for _ in 0..rounds {
+            sum += t.sync_threads_count(t.thread_rank() % 2 == 0);
+        }
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = sum;
+        }
+    }
+}
+
+/// What threads of block 1 say differently; for a GPU the second would not compile.
+#[ferrogrid::module(host_only)]
+pub mod disagreed {
+    use ferrogrid::device::prelude::*;
+    use ferrogrid::device::shared::SharedArray;
+
+    /// Assumes of the number of the thread that it is uniform, in block 1.
+    #[kernel]
+    pub fn value(t: Thread<1>) {
+        let mine = if t.block_idx()[0] == 1 { t.thread_rank() / 40 } else { 7 };
+        // SAFETY: none, for the test's sake.
+        let _ = unsafe { t.assume_uniform(mine) }; // value
+    }
+
+    /// Some threads of block 1 say nothing.
+    #[kernel]
+    pub fn silent(t: Thread<1>) {
+        if t.block_idx()[0] != 1 || t.thread_rank() < 40 {
+            // SAFETY: none, for the test's sake.
+            let _ = unsafe { t.assume_uniform(7_u32) }; // silent
+        }
+        t.sync_threads();
+    }
+
+    /// Waits at one place in the source, with whatever region.
+    fn publish<A: SharedArray, const ID: usize>(t: &Thread<1>, region: Shared<A, ID>) {
+        let _ = t.publish(region); // regions
+    }
+
+    /// The upper threads of block 1 publish another region than the lower ones.
+    #[kernel(block = 64)]
+    pub fn regions(t: Thread<1>, a: Shared<[u32; 64]>, b: Shared<[u32; 64]>) {
+        if t.block_idx()[0] == 1 && t.thread_rank() >= 40 {
+            publish(&t, b);
+        } else {
+            publish(&t, a);
+        }
     }
 }
