@@ -227,6 +227,35 @@ fn blocks_that_nobody_runs_are_found() {
     }
 }
 
+/// What the table of features says is there, tests show: each of its rows names some that exist.
+#[test]
+fn every_feature_that_is_there_names_its_tests() {
+    let root = docs().parent().unwrap().to_owned();
+    let mut sources = String::new();
+    for folder in ["tests", "host", "builder/tests", "cli", "bench", "docs/listings/tests", "ptx/tests"] {
+        collect(&root.join(folder), &mut sources);
+    }
+    let is_test =
+        |name: &str| sources.contains(&format!("fn {name}()")) || sources.contains(&format!("\"{name}\","));
+    let page = fs::read_to_string(docs().join("src/features.md")).unwrap();
+    let mut rows = 0;
+    for line in page.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let ["", row, _, there, tests, ""] = cells.as_slice() else { continue };
+        if !row.ends_with(|last: char| last.is_ascii_digit()) {
+            continue;
+        }
+        rows += 1;
+        let names: Vec<&str> =
+            tests.split(',').map(|name| name.trim().trim_matches('`')).filter(|it| !it.is_empty()).collect();
+        assert!(there.starts_with("no") || !names.is_empty(), "row {row} names no test");
+        for name in names {
+            assert!(is_test(name), "row {row}: there is no test `{name}`");
+        }
+    }
+    assert!(rows > 80, "only {rows} rows were read");
+}
+
 /// The names that tables say Ferrogrid has are those of functions and types in its sources, or of Rust's own.
 #[test]
 fn every_name_in_the_tables_exists() {
