@@ -11,6 +11,7 @@ pub(crate) const CASES: &[Case] = &[
     ("functions_with_barriers_call_each_other_and_themselves", functions_with_barriers_call_each_other),
     ("functions_wait_for_the_grid", functions_wait_for_the_grid),
     ("a_broadcast_gives_all_threads_of_a_block_what_the_first_holds", a_broadcast_gives_what_the_first_holds),
+    ("a_broadcast_of_a_tile_gives_what_its_first_thread_holds", a_broadcast_of_a_tile),
     ("blocks_take_work_by_a_broadcast_until_there_is_none", blocks_take_work_by_a_broadcast),
     ("barriers_may_depend_on_what_is_assumed_to_be_uniform", barriers_may_depend_on_what_is_assumed),
     ("threads_that_disagree_are_an_error_with_the_call", threads_that_disagree_are_an_error),
@@ -77,6 +78,16 @@ fn a_broadcast_gives_what_the_first_holds(device: &Device) -> Outcome {
     of!([u16; 3], |i| [i as u16, 1000 + i as u16, !(i as u16)]);
     of!([u32; 4], |i| [i, !i, i * i, 7]);
     Ok(())
+}
+
+fn a_broadcast_of_a_tile(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let x: Vec<[u64; 2]> = (0..150).map(|i| [i << 40 | 3, !i]).collect();
+    let (device_x, mut y) = (stream.upload(&x)?, stream.zeros::<[[u64; 2]; 2]>(150)?);
+    // The last warp of each block has 11 threads.
+    agreed::first_of_tiles(&stream, Grid::new(2, 75), &device_x, &mut y)?;
+    let first = |i: usize, size: usize| x[i / 75 * 75 + i % 75 / size * size];
+    expect("firsts", stream.download(&y)?, (0..150).map(|i| [first(i, 32), first(i, 8)]).collect())
 }
 
 fn blocks_take_work_by_a_broadcast(device: &Device) -> Outcome {

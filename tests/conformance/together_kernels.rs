@@ -145,6 +145,17 @@ pub mod agreed {
         }
     }
 
+    /// What the first thread of each warp, and of each tile of 8, holds.
+    #[kernel]
+    pub fn first_of_tiles(t: Thread<1>, x: &[[u64; 2]], mut y: DisjointSlice<[[u64; 2]; 2]>) {
+        let (i, warp) = (t.index(), t.warp());
+        let held = x[i.get()];
+        let firsts = [warp.broadcast(held), warp.tile::<8>().broadcast(held)];
+        if let Some(y) = y.get_mut(i) {
+            *y = firsts;
+        }
+    }
+
     /// Blocks take pieces of work until there are none; how many threads worked on each.
     #[kernel]
     pub fn pieces(t: Thread<1>, next: &[DeviceAtomic<u32>], worked: &[DeviceAtomic<u32>]) {

@@ -124,6 +124,43 @@ impl<const N: usize> Tile<'_, N> {
         self.exchange(held, Source::Rank(rank))
     }
 
+    /// What the first thread of the tile holds, in all of its threads, at the cost of a shuffle for each four bytes (CUDA's
+    /// `__shfl_sync(.., 0)`, PTX `shfl.sync.idx`); [`Thread::broadcast`](crate::Thread::broadcast) does so for a block.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// use atomic::Ordering::Relaxed;
+    ///
+    /// /// The first thread of each warp takes 32 places for all of its threads, and each has one of them.
+    /// #[kernel(block = 64)]
+    /// pub fn places(t: Thread<1>, taken: &[DeviceAtomic<u32>], mut y: DisjointSlice<u32>) {
+    ///     let warp = t.warp();
+    ///     let first = if warp.rank() == 0 { taken[0].fetch_add(32, Relaxed) } else { 0 };
+    ///     let place = warp.broadcast(first) + warp.rank();
+    ///     if let Some(y) = y.get_mut(t.index()) {
+    ///         *y = place;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (mut taken, mut y) = (stream.zeros(1)?, stream.zeros(128)?);
+    /// kernels::places(&stream, Grid::cover(128), taken.as_atomic(), &mut y)?;
+    /// let mut places = stream.download(&y)?;
+    /// places.sort_unstable();
+    /// assert_eq!(places, (0..128).collect::<Vec<u32>>());
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    #[inline(always)]
+    #[must_use]
+    pub fn broadcast<T: Exchange>(&self, held: T) -> T {
+        self.shuffle(held, 0)
+    }
+
     /// What the thread `delta` ranks below holds (CUDA's `__shfl_up_sync()`, PTX `shfl.sync.up`); the
     /// thread's own value where there is none. [`Tile::shuffle`] shows it.
     #[track_caller]
