@@ -11,28 +11,15 @@ use std::panic::Location;
 /// # #[ferrogrid::module(host_only)]
 /// # mod kernels {
 /// # use ferrogrid::device::prelude::*;
-/// /// Waits for the whole grid, which is only there in a cooperative launch.
-/// ///
-/// /// # Safety
-/// /// None: its launch is not cooperative.
+/// /// Waits for the whole grid, which is only there in a cooperative launch. For a GPU it does not build.
 /// #[kernel]
-/// pub unsafe fn wait_for_all(t: Thread<1>) {
-///     // SAFETY: not kept, to see what is said of it.
-///     unsafe { wait(&t) }
-/// }
-///
-/// /// # Safety
-/// /// All threads of the grid make this call together.
-/// #[track_caller]
-/// unsafe fn wait(t: &Thread<1>) {
-///     // SAFETY: passed on.
-///     unsafe { t.sync_grid() }
+/// pub fn wait_for_all(t: Thread<1>) {
+///     t.sync_grid();
 /// }
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
 /// # let stream = Device::cpu().new_stream()?;
-/// // SAFETY: the CPU device reports what the kernel does wrong.
-/// unsafe { kernels::wait_for_all(&stream, Grid::new(1, 32))? };
+/// kernels::wait_for_all(&stream, Grid::new(1, 32))?;
 /// let Err(Error::NotCooperative { place, .. }) = stream.synchronize() else { panic!() };
 /// assert_eq!(place.file, file!());
 /// assert!(place.line < line!() && place.to_string().starts_with(file!())); // file:line:column
@@ -68,23 +55,13 @@ impl fmt::Display for SourcePlace {
 /// # #[ferrogrid::module(host_only)]
 /// # mod kernels {
 /// # use ferrogrid::device::prelude::*;
-/// /// # Safety
-/// /// None: block 1 does not reach the barrier.
+/// /// Block 1 does not reach the barrier. For a GPU it does not build.
 /// #[kernel(cooperative)]
-/// pub unsafe fn all_but_one(t: Thread<1>) {
+/// pub fn all_but_one(t: Thread<1>) {
 ///     if t.block_idx()[0] == 1 {
 ///         return;
 ///     }
-///     // SAFETY: not kept, to see what is said of it.
-///     unsafe { wait(&t) }
-/// }
-///
-/// /// # Safety
-/// /// All threads of the grid make this call together.
-/// #[track_caller]
-/// unsafe fn wait(t: &Thread<1>) {
-///     // SAFETY: passed on.
-///     unsafe { t.sync_grid() }
+///     t.sync_grid();
 /// }
 /// # }
 /// # fn main() -> ferrogrid::Result<()> {
@@ -93,8 +70,7 @@ impl fmt::Display for SourcePlace {
 ///
 /// // Its words are those of errors, which name the barrier so.
 /// assert_eq!(BarrierReach::Grid.to_string(), "grid barrier");
-/// // SAFETY: the CPU device reports what the kernel does wrong.
-/// unsafe { kernels::all_but_one(&stream, Grid::new(3, 32))? };
+/// kernels::all_but_one(&stream, Grid::new(3, 32))?;
 /// let error = stream.synchronize().unwrap_err();
 /// assert!(error.to_string().contains("wait at the grid barrier at"), "{error}");
 /// assert!(matches!(error, Error::GridBarrierDivergence { waiting_blocks: 2, ended_blocks: 1, .. }));
@@ -128,21 +104,11 @@ impl fmt::Display for BarrierReach {
 /// # #[ferrogrid::module(host_only)]
 /// # mod kernels {
 /// # use ferrogrid::device::prelude::*;
-/// /// # Safety
-/// /// All threads of the block make this call together.
-/// #[track_caller]
-/// unsafe fn wait(t: &Thread<1>) {
-///     // SAFETY: passed on.
-///     unsafe { t.sync_threads() }
-/// }
-///
-/// /// # Safety
-/// /// None: its threads do not all reach the barrier.
+/// /// Most threads do not reach the barrier. For a GPU it does not build.
 /// #[kernel]
-/// pub unsafe fn some_wait(t: Thread<1>) {
+/// pub fn some_wait(t: Thread<1>) {
 ///     if t.thread_rank() < 3 {
-///         // SAFETY: not kept, to see what is said of it.
-///         unsafe { wait(&t) }
+///         t.sync_threads();
 ///     }
 /// }
 /// # }
@@ -150,8 +116,7 @@ impl fmt::Display for BarrierReach {
 /// # let stream = Device::cpu().new_stream()?;
 /// use ferrogrid::BarrierReach;
 ///
-/// // SAFETY: the CPU device reports what the kernel does wrong.
-/// unsafe { kernels::some_wait(&stream, Grid::new(1, 64))? };
+/// kernels::some_wait(&stream, Grid::new(1, 64))?;
 /// let Err(Error::BarrierDivergence { waiting, exited, .. }) = stream.synchronize() else { panic!() };
 /// assert_eq!((waiting.len(), waiting[0].reach), (1, BarrierReach::Block));
 /// assert_eq!(waiting[0].threads, [[0, 0, 0], [1, 0, 0], [2, 0, 0]]);

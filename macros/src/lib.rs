@@ -213,22 +213,8 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # Ok(()) }
 /// ```
 ///
-/// A barrier (`t.sync_threads()`, `t.publish(..)`, block-wide operations) needs no `unsafe` in a kernel: the macro accepts
-/// it only where control flow is the same in all threads that it waits for.
-///
-/// ```compile_fail
-/// #[ferrogrid::module(host_only)]
-/// mod kernels {
-///     use ferrogrid::device::prelude::*;
-///
-///     #[kernel]
-///     pub fn wait(t: Thread<1>) {
-///         if t.thread_rank() < 32 {
-///             t.sync_threads(); // some threads do not come here
-///         }
-///     }
-/// }
-/// ```
+/// Barriers (`t.sync_threads()`, `t.publish(..)`, block-wide operations) are safe, in kernels and in what they call: the build step
+/// proves on the compiled code that all threads which a barrier waits for come to it, and refuses the program where it cannot.
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
     let message = "`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`";

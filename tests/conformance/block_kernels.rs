@@ -376,25 +376,21 @@ pub mod grids {
 pub mod raw {
     use ferrogrid::device::prelude::*;
 
-    /// # Safety
-    /// All threads of the block make this call together.
-    unsafe fn rotated<const ID: usize>(t: &Thread<1>, tile: &mut Shared<[u32; 64], ID>, by: usize) -> u32 {
+    fn rotated<const ID: usize>(t: &Thread<1>, tile: &mut Shared<[u32; 64], ID>, by: usize) -> u32 {
         let (rank, places) = (t.thread_rank() as usize, tile.as_mut_ptr().cast::<u32>());
-        // SAFETY: each thread writes one element of 64, and reads after the barrier.
-        unsafe {
-            places.add((rank + by) % 64).write(rank as u32);
-            t.sync_threads();
-            let value = places.add(rank).read();
-            t.sync_threads();
-            value
-        }
+        // SAFETY: one element of 64, and this thread's alone.
+        unsafe { places.add((rank + by) % 64).write(rank as u32) };
+        t.sync_threads();
+        // SAFETY: all have written, and nobody writes before the next barrier.
+        let value = unsafe { places.add(rank).read() };
+        t.sync_threads();
+        value
     }
 
     /// Each thread gets the number of the one `by` before it.
     #[kernel(block = 64)]
     pub fn rotate(t: Thread<1>, by: usize, mut output: DisjointSlice<u32>, mut tile: Shared<[u32; 64]>) {
-        // SAFETY: at the top of the kernel, all threads come here.
-        let value = unsafe { rotated(&t, &mut tile, by) };
+        let value = rotated(&t, &mut tile, by);
         if let Some(output) = output.get_mut(t.index()) {
             *output = value;
         }
