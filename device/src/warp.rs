@@ -3,6 +3,7 @@
 //! other.
 
 mod exchange;
+mod group;
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
 #[cfg(target_arch = "nvptx64")]
@@ -13,6 +14,7 @@ mod sort;
 
 use core::marker::PhantomData;
 
+pub use group::CoalescedGroup;
 #[cfg(not(target_arch = "nvptx64"))]
 use native as source;
 #[cfg(target_arch = "nvptx64")]
@@ -92,6 +94,38 @@ pub struct Tile<'t, const N: usize> {
     lanes: native::Lanes<'t>,
     /// A place in a warp stays with its thread.
     stays: PhantomData<(&'t (), *mut ())>,
+}
+
+/// Lanes of one warp that do something together.
+trait Members {
+    /// Their bits in a warp's mask, the calling thread's among them.
+    fn mask(&self) -> u32;
+
+    /// The calling thread as a lane.
+    #[cfg(not(target_arch = "nvptx64"))]
+    fn lanes(&self) -> native::Lanes<'_>;
+
+    /// What all of them bring, combined in the order of lanes.
+    fn combined<T: Exchange>(&self, value: T, operation: impl Fn(T, T) -> T) -> T;
+}
+
+impl<const N: usize> Members for Tile<'_, N> {
+    #[inline(always)]
+    fn mask(&self) -> u32 {
+        Tile::mask(self)
+    }
+
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    fn lanes(&self) -> native::Lanes<'_> {
+        self.lanes
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn combined<T: Exchange>(&self, value: T, operation: impl Fn(T, T) -> T) -> T {
+        self.reduce(value, operation)
+    }
 }
 
 impl<const R: usize> Thread<'_, R> {

@@ -1,9 +1,9 @@
 //! Warp operations on the CPU device: made of one exchange among all lanes of a mask, at which the CPU
 //! device lets them wait for each other: inlined all the way, as `native::Turn` asks. It must not know how.
 
-use super::Tile;
 use super::reduce::{Redux, Word32};
 use super::shuffle::{Four, Source, Words};
+use super::{Members, Tile};
 use crate::native::Block;
 use crate::thread::Thread;
 
@@ -25,22 +25,32 @@ impl<'t> Lanes<'t> {
         let count = (threads - (rank - lane)).min(32);
         Lanes { block: thread.block, place: thread.place(), lane, count, block_threads: threads }
     }
+
+    fn existing(self) -> u32 {
+        u32::MAX >> (32 - self.count)
+    }
 }
 
-/// What the lanes of the tile bring, seen by each of them.
+/// What the lanes of the group bring, seen by each of them.
 #[track_caller]
 #[inline(always)]
-fn exchange<const N: usize, R>(tile: &Tile<'_, N>, value: u128, read: impl FnOnce(&[u128; 32]) -> R) -> R {
-    tile.lanes.block.warp_exchange(tile.lanes.place, members(tile), value, read)
+fn exchange<R>(group: &impl Members, value: u128, read: impl FnOnce(&[u128; 32]) -> R) -> R {
+    let lanes = group.lanes();
+    lanes.block.warp_exchange(lanes.place, members(group), value, read)
 }
 
 pub(super) fn lane<const N: usize>(tile: &Tile<'_, N>) -> u32 {
     tile.lanes.lane
 }
 
-/// The lanes of the tile that exist.
-pub(super) fn members<const N: usize>(tile: &Tile<'_, N>) -> u32 {
-    tile.mask() & (u32::MAX >> (32 - tile.lanes.count))
+/// The lanes of the group that exist.
+pub(super) fn members(group: &impl Members) -> u32 {
+    group.mask() & group.lanes().existing()
+}
+
+/// The lanes that the warp has.
+pub(super) fn existing<const N: usize>(tile: &Tile<'_, N>) -> u32 {
+    tile.lanes.existing()
 }
 
 #[track_caller]
@@ -51,15 +61,15 @@ pub(super) fn active_mask<const N: usize>(tile: &Tile<'_, N>) -> u32 {
 
 #[track_caller]
 #[inline(always)]
-pub(super) fn sync<const N: usize>(tile: &Tile<'_, N>) {
-    exchange(tile, 0, |_| ());
+pub(super) fn sync(group: &impl Members) {
+    exchange(group, 0, |_| ());
 }
 
 #[track_caller]
 #[inline(always)]
-pub(super) fn ballot<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> u32 {
-    let members = members(tile);
-    exchange(tile, predicate.into(), |all| {
+pub(super) fn ballot(group: &impl Members, predicate: bool) -> u32 {
+    let members = members(group);
+    exchange(group, predicate.into(), |all| {
         let bit = |lane: u32| (all[lane as usize] as u32 & members >> lane & 1) << lane;
         (0..32).map(bit).sum()
     })
@@ -67,21 +77,21 @@ pub(super) fn ballot<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> u32
 
 #[track_caller]
 #[inline(always)]
-pub(super) fn all<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> bool {
-    ballot(tile, predicate) == members(tile)
+pub(super) fn all(group: &impl Members, predicate: bool) -> bool {
+    ballot(group, predicate) == members(group)
 }
 
 #[track_caller]
 #[inline(always)]
-pub(super) fn any<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> bool {
-    ballot(tile, predicate) != 0
+pub(super) fn any(group: &impl Members, predicate: bool) -> bool {
+    ballot(group, predicate) != 0
 }
 
 #[track_caller]
 #[inline(always)]
-pub(super) fn match_any<const N: usize>(tile: &Tile<'_, N>, (words, _): Words) -> u32 {
-    let (value, members) = (joined(words), members(tile));
-    exchange(tile, value, |all| {
+pub(super) fn match_any(group: &impl Members, (words, _): Words) -> u32 {
+    let (value, members) = (joined(words), members(group));
+    exchange(group, value, |all| {
         let bit = |lane: u32| u32::from(members >> lane & 1 == 1 && all[lane as usize] == value) << lane;
         (0..32).map(bit).sum()
     })
@@ -102,14 +112,21 @@ pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, _: usize,
     exchange(tile, joined(words), |all| apart(all[from as usize]))
 }
 
+/// What `lane` holds, which is one of the group's.
+#[track_caller]
+#[inline(always)]
+pub(super) fn shuffle_lane(group: &impl Members, words: Four, _: usize, lane: u32) -> Four {
+    exchange(group, joined(words), |all| apart(all[lane as usize]))
+}
+
 pub(super) fn block_threads<const N: usize>(tile: &Tile<'_, N>) -> u32 {
     tile.lanes.block_threads
 }
 
 #[track_caller]
 #[inline(always)]
-pub(super) fn redux<const N: usize, T: Word32>(tile: &Tile<'_, N>, operation: Redux, value: T) -> T {
-    tile.reduce(value, |a, b| operation.apply(a, b))
+pub(super) fn redux<T: Word32>(group: &impl Members, operation: Redux, value: T) -> T {
+    group.combined(value, |a, b| operation.apply(a, b))
 }
 
 fn joined(words: Four) -> u128 {

@@ -1,9 +1,9 @@
 //! Warp operations on the device: LLVM's intrinsics, which it knows to be convergent. It must not know
 //! types beyond words.
 
-use super::Tile;
 use super::reduce::{Redux, Word32};
 use super::shuffle::{Four, Source, Words};
+use super::{Members, Tile};
 
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
@@ -46,9 +46,9 @@ pub(super) fn lane<const N: usize>(_: &Tile<'_, N>) -> u32 {
 
 /// The lanes that take part: those that a partial warp lacks count as ended.
 #[inline(always)]
-pub(super) fn members<const N: usize>(tile: &Tile<'_, N>) -> u32 {
+pub(super) fn members(group: &impl Members) -> u32 {
     // SAFETY: see above.
-    unsafe { vote_ballot(tile.mask(), true) }
+    unsafe { vote_ballot(group.mask(), true) }
 }
 
 #[inline(always)]
@@ -58,32 +58,32 @@ pub(super) fn active_mask<const N: usize>(_: &Tile<'_, N>) -> u32 {
 }
 
 #[inline(always)]
-pub(super) fn sync<const N: usize>(tile: &Tile<'_, N>) {
+pub(super) fn sync(group: &impl Members) {
     // SAFETY: see above.
-    unsafe { bar_warp_sync(tile.mask()) }
+    unsafe { bar_warp_sync(group.mask()) }
 }
 
 #[inline(always)]
-pub(super) fn ballot<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> u32 {
+pub(super) fn ballot(group: &impl Members, predicate: bool) -> u32 {
     // SAFETY: see above.
-    unsafe { vote_ballot(tile.mask(), predicate) }
+    unsafe { vote_ballot(group.mask(), predicate) }
 }
 
 #[inline(always)]
-pub(super) fn all<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> bool {
+pub(super) fn all(group: &impl Members, predicate: bool) -> bool {
     // SAFETY: see above.
-    unsafe { vote_all(tile.mask(), predicate) }
+    unsafe { vote_all(group.mask(), predicate) }
 }
 
 #[inline(always)]
-pub(super) fn any<const N: usize>(tile: &Tile<'_, N>, predicate: bool) -> bool {
+pub(super) fn any(group: &impl Members, predicate: bool) -> bool {
     // SAFETY: see above.
-    unsafe { vote_any(tile.mask(), predicate) }
+    unsafe { vote_any(group.mask(), predicate) }
 }
 
 #[inline(always)]
-pub(super) fn match_any<const N: usize>(tile: &Tile<'_, N>, (words, count): Words) -> u32 {
-    let mask = tile.mask();
+pub(super) fn match_any(group: &impl Members, (words, count): Words) -> u32 {
+    let mask = group.mask();
     let low = u64::from(words[0]) | u64::from(words[1]) << 32;
     let high = u64::from(words[2]) | u64::from(words[3]) << 32;
     // SAFETY: see above.
@@ -118,6 +118,33 @@ pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, count: us
     if outside { words } else { found }
 }
 
+/// What `lane` holds, which is one of the group's.
+#[inline(always)]
+pub(super) fn shuffle_lane(group: &impl Members, words: Four, count: usize, lane: u32) -> Four {
+    let mask = group.mask();
+    // SAFETY: see above.
+    let word = |word| unsafe { shfl_idx(mask, word, lane, 31) };
+    core::array::from_fn(|at| if at < count { word(words[at]) } else { 0 })
+}
+
+/// The lanes that the warp has: the last of a block may have fewer than 32.
+#[inline(always)]
+pub(super) fn existing<const N: usize>(tile: &Tile<'_, N>) -> u32 {
+    use core::arch::nvptx::{_block_dim_x, _block_dim_y, _thread_idx_x, _thread_idx_y, _thread_idx_z};
+    let threads = block_threads(tile);
+    if threads % 32 == 0 {
+        return u32::MAX;
+    }
+    // SAFETY: reading a special register has no precondition.
+    let [x, y, z, width, height] = unsafe {
+        [_thread_idx_x(), _thread_idx_y(), _thread_idx_z(), _block_dim_x(), _block_dim_y()]
+            .map(|value| value as u32)
+    };
+    let first = (x + width * (y + height * z)) & !31;
+    let count = (threads - first).min(32);
+    u32::MAX >> (32 - count)
+}
+
 /// How many threads the block has.
 #[inline(always)]
 pub(super) fn block_threads<const N: usize>(_: &Tile<'_, N>) -> u32 {
@@ -128,13 +155,13 @@ pub(super) fn block_threads<const N: usize>(_: &Tile<'_, N>) -> u32 {
 
 #[cfg(not(target_feature = "sm_80"))]
 #[inline(always)]
-pub(super) fn redux<const N: usize, T: Word32>(tile: &Tile<'_, N>, operation: Redux, value: T) -> T {
-    tile.reduce(value, |a, b| operation.apply(a, b))
+pub(super) fn redux<T: Word32>(group: &impl Members, operation: Redux, value: T) -> T {
+    group.combined(value, |a, b| operation.apply(a, b))
 }
 
 #[cfg(target_feature = "sm_80")]
 #[inline(always)]
-pub(super) fn redux<const N: usize, T: Word32>(tile: &Tile<'_, N>, operation: Redux, value: T) -> T {
+pub(super) fn redux<T: Word32>(group: &impl Members, operation: Redux, value: T) -> T {
     unsafe extern "C" {
         #[link_name = "llvm.nvvm.redux.sync.add"]
         fn redux_add(value: u32, mask: u32) -> u32;
@@ -153,7 +180,7 @@ pub(super) fn redux<const N: usize, T: Word32>(tile: &Tile<'_, N>, operation: Re
         #[link_name = "llvm.nvvm.redux.sync.xor"]
         fn redux_xor(value: u32, mask: u32) -> u32;
     }
-    let (bits, mask) = (value.bits(), tile.mask());
+    let (bits, mask) = (value.bits(), group.mask());
     // SAFETY: see above.
     T::of(unsafe {
         match operation {
