@@ -171,6 +171,16 @@ impl<T: Copy, const B: usize, const N: usize> Places<T, B, N> {
         }
     }
 
+    /// Item `number`, in the order of threads.
+    ///
+    /// # Safety
+    /// It is below `B * N`, and nobody writes.
+    #[inline(always)]
+    pub(crate) unsafe fn read(self, number: u32) -> T {
+        // SAFETY: within the memory, and not written now, as the caller vouches.
+        unsafe { self.at(number).read() }
+    }
+
     /// # Safety
     /// All items have been written before a barrier, and none is before the next; or `T` takes any bits.
     #[inline(always)]

@@ -49,6 +49,7 @@
 )]
 
 mod key;
+mod merge;
 
 use core::mem::ManuallyDrop;
 use core::ops::Range;
@@ -59,6 +60,7 @@ use crate::thread::Thread;
 
 pub use key::RadixKey;
 use key::sealed::Bits;
+pub use merge::MergeSortScratch;
 
 /// Digits have so many bits.
 const DIGIT: u32 = 4;
