@@ -41,8 +41,11 @@
 //! ferrogrid_device::cache::ldcs(&twelve_bytes);
 //! ```
 
+mod policy;
 #[cfg(target_arch = "nvptx64")]
 mod ptx;
+
+pub use policy::{L2Policy, PrimaryPriority, SecondaryPriority, load_cache_hint, store_cache_hint};
 
 use crate::device_copy::DeviceCopy;
 

@@ -43,6 +43,30 @@ pub mod caching {
         }
     }
 
+    /// y <- x backwards, with policies for L2.
+    #[kernel(T = [u8, i16, f32, f64, u128, Aligned16<[f32; 4]>])]
+    pub fn reverse_by_policy<T: DeviceCopy>(
+        t: Thread<1>,
+        fraction: f32,
+        first: usize,
+        x: &[T],
+        mut y: DisjointSlice<T>,
+    ) {
+        use cache::{L2Policy, PrimaryPriority::*, SecondaryPriority::EvictUnchanged};
+        let i = t.index();
+        let kept = L2Policy::range(EvictLast, x, first, cache::SecondaryPriority::EvictFirst);
+        let leaving = L2Policy::fractional(EvictFirst, fraction, EvictUnchanged);
+        if let Some(y) = y.get_mut(i) {
+            let nothing = L2Policy::range(EvictNormal, &x[..0], first, EvictUnchanged);
+            let value = cache::load_cache_hint(&x[x.len() - 1 - i.get()], kept);
+            cache::store_cache_hint(y, value, leaving);
+            // What the thread wrote, where it wrote it; and what is in no global memory.
+            let mut own = [cache::load_cache_hint(y, nothing); 2];
+            cache::store_cache_hint(&mut own[i.get() % 2], value, kept);
+            *y = cache::load_cache_hint(&own[(i.get() + 1) % 2], leaving);
+        }
+    }
+
     /// Prefetches what is `ahead`, which may be beyond the end, and copies.
     #[kernel]
     pub fn copy_ahead(t: Thread<1>, ahead: usize, x: &[u64], mut y: DisjointSlice<u64>) {

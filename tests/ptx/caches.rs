@@ -45,6 +45,26 @@ mod kernels {
     }
 
     #[kernel]
+    pub fn by_policy(
+        t: Thread<1>,
+        x: &[f32],
+        mut y: DisjointSlice<f32>,
+        mut z: DisjointSlice<Aligned16<[f32; 4]>>,
+    ) {
+        use cache::{L2Policy, PrimaryPriority, SecondaryPriority};
+        let i = t.index();
+        let kept = L2Policy::range(PrimaryPriority::EvictLast, x, 1 << 20, SecondaryPriority::EvictFirst);
+        let leaving =
+            L2Policy::fractional(PrimaryPriority::EvictFirst, 0.5, SecondaryPriority::EvictUnchanged);
+        if let (Some(y), Some(z)) = (y.get_mut(i), z.get_mut(i)) {
+            let value = cache::load_cache_hint(&x[i.get()], kept);
+            cache::store_cache_hint(y, value, leaving);
+            let four = cache::load_cache_hint(z, leaving).into_inner();
+            cache::store_cache_hint(z, Aligned16::new(four.map(|part| part * value)), kept);
+        }
+    }
+
+    #[kernel]
     pub fn ahead(t: Thread<1>, x: &[f32], mut y: DisjointSlice<f32>) {
         let i = t.index();
         cache::prefetch_l1(x, i.get() + 32);
@@ -154,5 +174,30 @@ fn shared_memory_is_reached_plainly() {
         assert_eq!(count(&lines, "ld.shared"), 1, "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "st.shared"), 1, "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "isspacep.global"), 0, "{architecture}: {lines:#?}");
+    }
+}
+
+/// Older code has plain loads and stores in place of these.
+#[test]
+fn a_policy_is_one_instruction_and_an_operand_of_each_access() {
+    for (architecture, lines) in code(kernels::by_policy::kernel()) {
+        let number: u32 =
+            architecture.trim_start_matches("sm_").trim_end_matches(['a', 'f']).parse().expect("a number");
+        let expected = [
+            "createpolicy.range.L2::evict_last.L2::evict_first.b64",
+            "createpolicy.fractional.L2::evict_first.b64",
+            "ld.global.L2::cache_hint.u32",
+            "ld.global.L2::cache_hint.v4.u32",
+            "st.global.L2::cache_hint.u32",
+            "st.global.L2::cache_hint.v4.u32",
+        ];
+        for instruction in expected {
+            assert_eq!(
+                count(&lines, instruction),
+                u32::from(number >= 87) as usize,
+                "{architecture}, {instruction}: {lines:#?}"
+            );
+        }
+        assert_eq!(count(&lines, ".local"), 0, "{architecture}: {lines:#?}");
     }
 }

@@ -64,13 +64,14 @@ unsafe fn value<T, W>(word: W) -> T {
 }
 
 macro_rules! load {
-    ($place:ident, $class:ident, $ty:literal, $operator:expr) => {{
+    ($place:ident, $class:ident, $ty:literal, $operator:expr $(, $policy:ident)?) => {{
         let word;
         asm!(
             "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
-            concat!("ld.global", $operator, ".", $ty, " {word}, [%a]; }}"),
+            concat!("ld.global", $operator, ".", $ty, " {word}, [%a]", hint!($($policy)?), "; }}"),
             place = in(reg64) $place,
             word = out($class) word,
+            $($policy = in(reg64) $policy,)?
             options(pure, readonly, nostack, preserves_flags),
         );
         word
@@ -78,14 +79,90 @@ macro_rules! load {
 }
 
 macro_rules! store {
-    ($place:ident, $class:ident, $ty:literal, $operator:expr, $word:expr) => {
+    ($place:ident, $class:ident, $ty:literal, $operator:expr, $word:expr $(, $policy:ident)?) => {
         asm!(
             "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
-            concat!("st.global", $operator, ".", $ty, " [%a], {word}; }}"),
+            concat!("st.global", $operator, ".", $ty, " [%a], {word}", hint!($($policy)?), "; }}"),
             place = in(reg64) $place,
             word = in($class) $word,
+            $($policy = in(reg64) $policy,)?
             options(nostack, preserves_flags),
         )
+    };
+}
+
+/// The operand behind the others, where there is one.
+macro_rules! hint {
+    () => {
+        ""
+    };
+    ($policy:ident) => {
+        concat!(", {", stringify!($policy), "}")
+    };
+}
+
+/// The `T` at `place`.
+macro_rules! load_any {
+    ($place:ident, $operator:expr $(, $policy:ident)?) => {
+        match crate::cache::width::<T>() {
+            1 => {
+                let word: u16 = load!($place, reg16, "u8", $operator $(, $policy)?);
+                value(word as u8)
+            }
+            2 => {
+                let word: u16 = load!($place, reg16, "u16", $operator $(, $policy)?);
+                value(word)
+            }
+            4 => {
+                let word: u32 = load!($place, reg32, "u32", $operator $(, $policy)?);
+                value(word)
+            }
+            8 => {
+                let word: u64 = load!($place, reg64, "u64", $operator $(, $policy)?);
+                value(word)
+            }
+            _ => {
+                let (a, b, c, d): (u32, u32, u32, u32);
+                asm!(
+                    "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
+                    concat!("ld.global", $operator, ".v4.u32 {{{a}, {b}, {c}, {d}}}, [%a]", hint!($($policy)?), "; }}"),
+                    place = in(reg64) $place,
+                    a = out(reg32) a,
+                    b = out(reg32) b,
+                    c = out(reg32) c,
+                    d = out(reg32) d,
+                    $($policy = in(reg64) $policy,)?
+                    options(pure, readonly, nostack, preserves_flags),
+                );
+                value([a, b, c, d])
+            }
+        }
+    };
+}
+
+/// Writes `new` to `place`.
+macro_rules! store_any {
+    ($place:ident, $new:ident, $operator:expr $(, $policy:ident)?) => {
+        match crate::cache::width::<T>() {
+            1 => store!($place, reg16, "u8", $operator, register::<T, u16>($new) $(, $policy)?),
+            2 => store!($place, reg16, "u16", $operator, register::<T, u16>($new) $(, $policy)?),
+            4 => store!($place, reg32, "u32", $operator, register::<T, u32>($new) $(, $policy)?),
+            8 => store!($place, reg64, "u64", $operator, register::<T, u64>($new) $(, $policy)?),
+            _ => {
+                let [a, b, c, d]: [MaybeUninit<u32>; 4] = register::<T, _>($new).assume_init();
+                asm!(
+                    "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
+                    concat!("st.global", $operator, ".v4.u32 [%a], {{{a}, {b}, {c}, {d}}}", hint!($($policy)?), "; }}"),
+                    place = in(reg64) $place,
+                    a = in(reg32) a,
+                    b = in(reg32) b,
+                    c = in(reg32) c,
+                    d = in(reg32) d,
+                    $($policy = in(reg64) $policy,)?
+                    options(nostack, preserves_flags),
+                );
+            }
+        }
     };
 }
 
@@ -99,40 +176,7 @@ macro_rules! loads {
                 return unsafe { *place };
             }
             // SAFETY: the place is in global memory, holds a valid `T` of this size, and is aligned to its size.
-            unsafe {
-                match super::width::<T>() {
-                    1 => {
-                        let word: u16 = load!(place, reg16, "u8", $operator);
-                        value(word as u8)
-                    }
-                    2 => {
-                        let word: u16 = load!(place, reg16, "u16", $operator);
-                        value(word)
-                    }
-                    4 => {
-                        let word: u32 = load!(place, reg32, "u32", $operator);
-                        value(word)
-                    }
-                    8 => {
-                        let word: u64 = load!(place, reg64, "u64", $operator);
-                        value(word)
-                    }
-                    _ => {
-                        let (a, b, c, d): (u32, u32, u32, u32);
-                        asm!(
-                            "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
-                            concat!("ld.global", $operator, ".v4.u32 {{{a}, {b}, {c}, {d}}}, [%a]; }}"),
-                            place = in(reg64) place,
-                            a = out(reg32) a,
-                            b = out(reg32) b,
-                            c = out(reg32) c,
-                            d = out(reg32) d,
-                            options(pure, readonly, nostack, preserves_flags),
-                        );
-                        value([a, b, c, d])
-                    }
-                }
-            }
+            unsafe { load_any!(place, $operator) }
         }
     )* };
 }
@@ -147,27 +191,7 @@ macro_rules! stores {
                 return unsafe { *place = new };
             }
             // SAFETY: the place is in global memory, this thread's alone, for a `T` of this size, and aligned to it.
-            unsafe {
-                match super::width::<T>() {
-                    1 => store!(place, reg16, "u8", $operator, register::<T, u16>(new)),
-                    2 => store!(place, reg16, "u16", $operator, register::<T, u16>(new)),
-                    4 => store!(place, reg32, "u32", $operator, register::<T, u32>(new)),
-                    8 => store!(place, reg64, "u64", $operator, register::<T, u64>(new)),
-                    _ => {
-                        let [a, b, c, d]: [MaybeUninit<u32>; 4] = register::<T, _>(new).assume_init();
-                        asm!(
-                            "{{ .reg .u64 %a; cvta.to.global.u64 %a, {place};",
-                            concat!("st.global", $operator, ".v4.u32 [%a], {{{a}, {b}, {c}, {d}}}; }}"),
-                            place = in(reg64) place,
-                            a = in(reg32) a,
-                            b = in(reg32) b,
-                            c = in(reg32) c,
-                            d = in(reg32) d,
-                            options(nostack, preserves_flags),
-                        );
-                    }
-                }
-            }
+            unsafe { store_any!(place, new, $operator) }
         }
     )* };
 }
@@ -217,3 +241,96 @@ prefetches! {
     prefetch_l1 = "L1";
     prefetch_l2 = "L2";
 }
+
+/// Second-level policies: opaque words that an instruction makes (PTX `createpolicy`), of PTX 7.4.
+#[cfg(any(target_feature = "sm_87", target_feature = "ptx74"))]
+mod policy {
+    use super::*;
+    use crate::cache::{L2Policy, PrimaryPriority, SecondaryPriority};
+
+    /// One instruction for each pair of priorities, which are part of its name.
+    macro_rules! policy {
+        ($primary:ident, $secondary:ident, $form:literal, $operands:literal, $($name:ident = $class:tt $value:expr),*) => {{
+            use PrimaryPriority::*;
+            use SecondaryPriority as Or;
+            match ($primary, $secondary) {
+                (EvictLast, Or::EvictUnchanged) => policy!(@ $form, ".L2::evict_last", $operands, $($name = $class $value),*),
+                (EvictLast, Or::EvictFirst) => policy!(@ $form, ".L2::evict_last.L2::evict_first", $operands, $($name = $class $value),*),
+                (EvictNormal, Or::EvictUnchanged) => policy!(@ $form, ".L2::evict_normal", $operands, $($name = $class $value),*),
+                (EvictNormal, Or::EvictFirst) => policy!(@ $form, ".L2::evict_normal.L2::evict_first", $operands, $($name = $class $value),*),
+                (EvictFirst, Or::EvictUnchanged) => policy!(@ $form, ".L2::evict_first", $operands, $($name = $class $value),*),
+                (EvictFirst, Or::EvictFirst) => policy!(@ $form, ".L2::evict_first.L2::evict_first", $operands, $($name = $class $value),*),
+                (EvictUnchanged, Or::EvictUnchanged) => policy!(@ $form, ".L2::evict_unchanged", $operands, $($name = $class $value),*),
+                (EvictUnchanged, Or::EvictFirst) => policy!(@ $form, ".L2::evict_unchanged.L2::evict_first", $operands, $($name = $class $value),*),
+            }
+        }};
+        (@ $form:literal, $priorities:literal, $operands:literal, $($name:ident = $class:tt $value:expr),*) => {{
+            let bits: u64;
+            asm!(
+                concat!("createpolicy.", $form, $priorities, ".b64 {bits}, ", $operands, ";"),
+                bits = out(reg64) bits,
+                $($name = in($class) $value,)*
+                options(pure, nomem, nostack, preserves_flags),
+            );
+            L2Policy { bits }
+        }};
+    }
+
+    /// `fraction` is above 0, and no more than 1.
+    #[inline(always)]
+    pub(in crate::cache) fn fractional(
+        primary: PrimaryPriority,
+        fraction: f32,
+        secondary: SecondaryPriority,
+    ) -> L2Policy {
+        // SAFETY: makes a word of its operands, of which the fraction is in bounds.
+        unsafe { policy!(primary, secondary, "fractional", "{fraction}", fraction = reg32 fraction) }
+    }
+
+    /// `primary_bytes` is no more than `bytes`.
+    #[inline(always)]
+    pub(in crate::cache) fn range<T>(
+        primary: PrimaryPriority,
+        start: *const T,
+        [primary_bytes, bytes]: [u32; 2],
+        secondary: SecondaryPriority,
+    ) -> L2Policy {
+        if bytes == 0 || !is_global(start) {
+            return fractional(PrimaryPriority::EvictUnchanged, 1.0, SecondaryPriority::EvictUnchanged);
+        }
+        // SAFETY: makes a word of its operands; the address, which is in global memory, is not read from.
+        unsafe {
+            policy!(
+                primary, secondary, "range", "[{start}], {primary_bytes}, {bytes}",
+                start = reg64 start, primary_bytes = reg32 primary_bytes, bytes = reg32 bytes
+            )
+        }
+    }
+
+    #[inline(always)]
+    pub(in crate::cache) fn load<T: Copy>(place: &T, policy: L2Policy) -> T {
+        let (place, policy) = (ptr::from_ref(place), policy.bits);
+        if !is_global(place) {
+            // SAFETY: it was a reference.
+            return unsafe { *place };
+        }
+        // SAFETY: the place is in global memory, holds a valid `T` of this size, and is aligned to its size; the policy was
+        // made by `createpolicy`.
+        unsafe { load_any!(place, ".L2::cache_hint", policy) }
+    }
+
+    #[inline(always)]
+    pub(in crate::cache) fn store<T: Copy>(place: &mut T, new: T, policy: L2Policy) {
+        let (place, policy) = (ptr::from_mut(place), policy.bits);
+        if !is_global(place) {
+            // SAFETY: it was an exclusive reference.
+            return unsafe { *place = new };
+        }
+        // SAFETY: the place is in global memory, this thread's alone, for a `T` of this size, and aligned to it; the policy
+        // was made by `createpolicy`.
+        unsafe { store_any!(place, new, ".L2::cache_hint", policy) }
+    }
+}
+
+#[cfg(any(target_feature = "sm_87", target_feature = "ptx74"))]
+pub(super) use policy::{fractional, load, range, store};
