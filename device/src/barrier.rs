@@ -328,7 +328,7 @@ impl<const R: usize> Thread<'_, R> {
     /// Waits for all threads of the block, which bring the same `regions`.
     #[track_caller]
     #[inline(always)]
-    fn sync_for(&self, regions: &impl Region) {
+    pub(crate) fn sync_for(&self, regions: &impl Region) {
         self.agree_on(regions);
         source::sync(self);
     }

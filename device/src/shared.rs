@@ -5,6 +5,8 @@
 
 mod address;
 mod array;
+mod claim;
+mod double;
 mod element;
 mod phase;
 mod slice;
@@ -16,6 +18,8 @@ use core::ops::Deref;
 pub(crate) use address::in_shared;
 pub use address::{ALIGNMENT, offset_after, region};
 pub use array::{Padded, Scratch, SharedArray};
+pub use claim::{ClaimScratch, Claims};
+pub use double::{Double, DoubleShared};
 pub use element::SharedElement;
 pub(crate) use phase::sealed;
 pub use phase::{ByBlock, ByCluster, Publish, Reclaim, Retyped};

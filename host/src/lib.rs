@@ -43,6 +43,7 @@ mod attribute;
 mod backend;
 mod block_output;
 mod buffer;
+mod claim_bits;
 mod completion;
 mod constant;
 mod context;
@@ -189,6 +190,7 @@ pub mod __private {
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
     };
     pub use crate::block_output::{rows_for_blocks, tiles_for_blocks};
+    pub use crate::claim_bits::ClaimBits;
     pub use crate::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::error::Result;
     pub use crate::extent::{narrow, same_shape};

@@ -30,6 +30,8 @@ pub enum Division {
     Tiles,
     /// `DisjointRows<T>`: a row to each block.
     Rows,
+    /// `ScatterSlice<T>`: one to the thread that claims it.
+    Claimed,
 }
 
 impl Division {
@@ -39,6 +41,7 @@ impl Division {
             Division::Elements => "DisjointSlice",
             Division::Tiles => "DisjointTiles",
             Division::Rows => "DisjointRows",
+            Division::Claimed => "ScatterSlice",
         }
     }
 }
@@ -105,6 +108,8 @@ impl ParameterKind {
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => 1,
             ParameterKind::Tuple { members } => members.values().len(),
             ParameterKind::SharedSlice { .. } => 2,
+            // The claims are one more.
+            ParameterKind::Output { rank, division: Division::Claimed, .. } => 2 + rank,
             ParameterKind::Input { rank, .. } | ParameterKind::Output { rank, .. } => 1 + rank,
         }
     }
@@ -247,13 +252,15 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         };
         return Ok(ParameterKind::Output { element, rank, division: Division::Elements });
     }
-    for (division, example) in
-        [(Division::Tiles, "`DisjointTiles<f32, 32, 32>`"), (Division::Rows, "`DisjointRows<f32>`")]
-    {
+    for (division, rank, example) in [
+        (Division::Tiles, 2, "`DisjointTiles<f32, 32, 32>`"),
+        (Division::Rows, 2, "`DisjointRows<f32>`"),
+        (Division::Claimed, 1, "`ScatterSlice<f32>`"),
+    ] {
         if last.ident == division.type_name() {
             let missing = || Error::new(last.span(), format!("its element type is missing: {example}"));
             let element = element_argument(&last.arguments).ok_or_else(missing)?;
-            return Ok(ParameterKind::Output { element, rank: 2, division });
+            return Ok(ParameterKind::Output { element, rank, division });
         }
     }
     Ok(ParameterKind::Scalar)

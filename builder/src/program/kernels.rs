@@ -186,7 +186,8 @@ fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Op
     Some(match &parameter.kind {
         ParameterKind::Thread { .. } => Travels::Nowhere,
         ParameterKind::Input { rank, .. } => Travels::Input { facts: element()?, rank: *rank },
-        ParameterKind::Output { division: Division::Tiles, .. } | ParameterKind::Pointer { .. } => {
+        ParameterKind::Output { division: Division::Tiles | Division::Claimed, .. }
+        | ParameterKind::Pointer { .. } => {
             element()?;
             Travels::Otherwise
         }

@@ -61,7 +61,44 @@ use crate::thread::Thread;
 /// assert_eq!((picture[0], picture[20], picture[10 * 40], picture[15 * 40 + 30]), (8.0, 4.0, 4.0, 0.5));
 /// # Ok(()) }
 /// ```
-pub struct DisjointTiles<'a, T, const W: usize, const H: usize> {
+///
+/// With `MW` and `MH` a thread owns micro-tiles of `MW` x `MH` elements in place of single ones, as register-blocked
+/// products write them: micro-tile number `m` of the tile, in row order, belongs to thread number `m % threads`. Tiles are
+/// made of whole ones: else it is a compile error.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The product of two matrices: 64 threads compute 32 x 32 elements, each 4 x 4 of them in registers.
+/// #[kernel(block = [64, 1])]
+/// pub fn product(t: Thread<2>, a: Plane<f32>, b: Plane<f32>, mut c: DisjointTiles<f32, 32, 32, 4, 4>) {
+///     let Some([row, column]) = c.micro_tile(&t) else { return };
+///     let mut sums = [[0.0; 4]; 4];
+///     for k in 0..a.width() {
+///         let of_a: [f32; 4] = core::array::from_fn(|i| a.get(row + i, k).copied().unwrap_or(0.0));
+///         let of_b: [f32; 4] = core::array::from_fn(|j| b.get(k, column + j).copied().unwrap_or(0.0));
+///         for i in 0..4 {
+///             for j in 0..4 {
+///                 sums[i][j] += of_a[i] * of_b[j];
+///             }
+///         }
+///     }
+///     c.fill_micro_tiles(&t, |_| sums);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let a = stream.upload(&(0..50 * 40).map(|i| (i % 9) as f32).collect::<Vec<_>>())?;
+/// let twice = stream.upload(&(0..40 * 40).map(|i| if i % 41 == 0 { 2.0 } else { 0.0 }).collect::<Vec<f32>>())?;
+/// let mut c = stream.zeros(50 * 40)?;
+/// let grid = Grid::new([2, 2], [64, 1]);
+/// kernels::product(&stream, grid, a.view_2d(40, 50)?, twice.view_2d(40, 40)?, c.view_2d_mut(40, 50)?)?;
+/// assert_eq!(stream.download(&c)?, (0..50 * 40).map(|i| 2.0 * (i % 9) as f32).collect::<Vec<_>>());
+/// # Ok(()) }
+/// ```
+pub struct DisjointTiles<'a, T, const W: usize, const H: usize, const MW: usize = 1, const MH: usize = 1> {
     start: *mut T,
     /// Width and height of the plane.
     shape: [usize; 2],
@@ -70,18 +107,28 @@ pub struct DisjointTiles<'a, T, const W: usize, const H: usize> {
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
+impl<'a, T, const W: usize, const H: usize, const MW: usize, const MH: usize>
+    DisjointTiles<'a, T, W, H, MW, MH>
+{
     /// Width and height of a tile, for the launch.
     #[doc(hidden)]
     pub const TILE: [usize; 2] = [W, H];
 
+    /// How many micro-tiles a tile has in a row, and how many rows of them.
+    const MICRO: [usize; 2] = {
+        assert!(W.is_multiple_of(MW) && H.is_multiple_of(MH), "a tile is made of whole micro-tiles");
+        [W / MW, H / MH]
+    };
+
     /// The plane from `start` on, with extents `shape` (x first).
     ///
     /// # Safety
-    /// As for `DisjointSlice::from_raw_parts`, with `DisjointTiles` of the same `W` and `H` in all threads.
+    /// As for `DisjointSlice::from_raw_parts`, with `DisjointTiles` of the same type in all threads.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *mut T, shape: [usize; 2]) -> Self {
+        // What is said of micro-tiles, whoever uses them.
+        const { assert!(Self::MICRO[0] > 0 || W == 0) };
         const { assert!(W > 0 && H > 0 && W <= 1 << 16 && H <= 1 << 16, "a tile has 1 to 65536 rows and columns") };
         DisjointTiles { start, shape, is_narrow: false, borrowed: PhantomData }
     }
@@ -110,10 +157,11 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
 
     /// The thread's own elements of its block's tile, each with its place in the plane, `[row, column]`.
     #[inline(always)]
-    pub fn iter_mut(&mut self, thread: &Thread<'_, 2>) -> TileIter<'_, T, W, H> {
+    pub fn iter_mut(&mut self, thread: &Thread<'_, 2>) -> TileIter<'_, T, W, H, MW, MH> {
         TileIter {
             tile: self.tile(thread),
             next: thread.thread_rank() as usize,
+            within: 0,
             stride: thread.block_threads() as usize,
             borrowed: PhantomData,
         }
@@ -124,6 +172,20 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
     #[inline(always)]
     pub fn fill_with(&mut self, thread: &Thread<'_, 2>, mut value: impl FnMut([usize; 2]) -> T) {
         let tile = self.tile(thread);
+        if MW * MH > 1 {
+            for number in thread.block_stride(Self::MICRO[0] * Self::MICRO[1]) {
+                let [row, column] = Self::micro_corner(number);
+                for i in 0..MW * MH {
+                    let place = [row + i / MW, column + i % MW];
+                    if tile.contains(place) {
+                        let value = value(tile.place(place));
+                        // SAFETY: as in `TileIter::next`.
+                        unsafe { *tile.element(place) = value };
+                    }
+                }
+            }
+            return;
+        }
         let stride = thread.block_threads() as usize;
         // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
         let mut first = 0;
@@ -136,6 +198,53 @@ impl<'a, T, const W: usize, const H: usize> DisjointTiles<'a, T, W, H> {
             }
             first += stride;
         }
+    }
+
+    /// Where the thread's first micro-tile is in the plane, row and column; `None` for threads that have none, or none that is
+    /// inside of the plane.
+    #[inline(always)]
+    pub fn micro_tile(&self, thread: &Thread<'_, 2>) -> Option<[usize; 2]> {
+        let (tile, corner) = (self.tile(thread), Self::micro_corner(thread.thread_rank() as usize));
+        tile.contains(corner).then(|| tile.place(corner))
+    }
+
+    /// Writes `values([row, column])` to every micro-tile of the block's tile, each by the thread that owns it;
+    /// `[row, column]` is the place in the plane of its first element. What is outside of the plane is left out.
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "over an array's iterator LLVM keeps the values in memory"
+    )]
+    #[inline(always)]
+    pub fn fill_micro_tiles(
+        &mut self,
+        thread: &Thread<'_, 2>,
+        mut values: impl FnMut([usize; 2]) -> [[T; MW]; MH],
+    ) where
+        T: Copy,
+    {
+        let tile = self.tile(thread);
+        for number in thread.block_stride(Self::MICRO[0] * Self::MICRO[1]) {
+            let [row, column] = Self::micro_corner(number);
+            if !tile.contains([row, column]) {
+                continue;
+            }
+            let values = values(tile.place([row, column]));
+            for i in 0..MH {
+                for j in 0..MW {
+                    let place = [row + i, column + j];
+                    if tile.contains(place) {
+                        // SAFETY: as in `TileIter::next`.
+                        unsafe { *tile.element(place) = values[i][j] };
+                    }
+                }
+            }
+        }
+    }
+
+    /// Row and column in the tile of the first element of a micro-tile.
+    #[inline(always)]
+    fn micro_corner(number: usize) -> [usize; 2] {
+        [number / Self::MICRO[0] * MH, number % Self::MICRO[0] * MW]
     }
 
     #[inline(always)]
@@ -248,22 +357,29 @@ impl<T, const W: usize, const H: usize> BlockTile<T, W, H> {
 /// assert_eq!(stream.download(&x)?, [1.0, 1.0, 3.0, 1.0]);
 /// # Ok(()) }
 /// ```
-pub struct TileIter<'s, T, const W: usize, const H: usize> {
+pub struct TileIter<'s, T, const W: usize, const H: usize, const MW: usize = 1, const MH: usize = 1> {
     tile: BlockTile<T, W, H>,
-    /// Number in the tile of the next element to look at.
+    /// Number in the tile of the micro-tile to look at, and in that of the next element.
     next: usize,
+    within: usize,
     stride: usize,
     borrowed: PhantomData<&'s mut T>,
 }
 
-impl<'s, T, const W: usize, const H: usize> Iterator for TileIter<'s, T, W, H> {
+impl<'s, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Iterator
+    for TileIter<'s, T, W, H, MW, MH>
+{
     type Item = ([usize; 2], &'s mut T);
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        while self.next < W * H {
-            let place = [self.next / W, self.next % W];
-            self.next += self.stride;
+        while self.next < W / MW * (H / MH) {
+            let [row, column] = DisjointTiles::<T, W, H, MW, MH>::micro_corner(self.next);
+            let place = [row + self.within / MW, column + self.within % MW];
+            self.within += 1;
+            if self.within == MW * MH {
+                (self.within, self.next) = (0, self.next + self.stride);
+            }
             if self.tile.contains(place) {
                 // SAFETY: inside of the plane; no other block has this tile, as no other has this index in a
                 // grid of rank 2; numbers that are equal modulo the number of threads belong to this

@@ -1,6 +1,6 @@
 //! What a launch lends its kernel: memory that the body may use while its block runs, and no longer.
 
-use crate::disjoint::{DisjointRows, DisjointSlice, DisjointTiles};
+use crate::disjoint::{DisjointRows, DisjointSlice, DisjointTiles, ScatterSlice};
 use crate::plane::Plane;
 use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
 
@@ -29,6 +29,10 @@ impl<'l, T> Lent<'l> for &'l [T] {}
 impl<'l, T> Lent<'l> for Plane<'l, T> {}
 impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}
 impl<'l, T> Lent<'l> for DisjointRows<'l, T> {}
-impl<'l, T, const W: usize, const H: usize> Lent<'l> for DisjointTiles<'l, T, W, H> {}
+impl<'l, T> Lent<'l> for ScatterSlice<'l, T> {}
+impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Lent<'l>
+    for DisjointTiles<'l, T, W, H, MW, MH>
+{
+}
 impl<'l, A: SharedArray, const ID: usize> Lent<'l> for Shared<'l, A, ID> {}
 impl<'l, T: SharedElement, const ID: usize> Lent<'l> for SharedSlice<'l, T, ID> {}

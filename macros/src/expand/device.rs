@@ -130,6 +130,11 @@ fn extents(position: usize, rank: usize) -> Vec<Ident> {
     (0..rank).map(|axis| part(position, &format!("extent{axis}"))).collect()
 }
 
+/// The claims of a `ScatterSlice`.
+fn claims(position: usize, division: Division) -> Option<Ident> {
+    (division == Division::Claimed).then(|| part(position, "claims"))
+}
+
 fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
     let start = part(position, "start");
     let extent = extent_type(kernel);
@@ -157,9 +162,10 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
             let extents = extents(position, *rank);
             quote!(#start: &[#element; 0], #(#extents: #extent,)*)
         }
-        ParameterKind::Output { element, rank, .. } => {
-            let extents = extents(position, *rank);
-            quote!(#start: &mut [#element; 0], #(#extents: #extent,)*)
+        ParameterKind::Output { element, rank, division } => {
+            let (extents, claims) = (extents(position, *rank), claims(position, *division));
+            let claims = claims.map(|claims| quote!(#claims: *const u32,));
+            quote!(#start: &mut [#element; 0], #(#extents: #extent,)* #claims)
         }
     }
 }
@@ -167,9 +173,11 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
 /// What the kernel is called with. The host passes what each `from_raw_parts` needs: that is the
 /// contract of the launch.
 fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
-    // The launch of a kernel that is not `wide` refuses 2^32 elements. A row is found by one product all the same.
-    let by_rows = matches!(parameter.kind, ParameterKind::Output { division: Division::Rows, .. });
-    let narrow = (!kernel.bounds.wide && !by_rows).then(|| quote!(.narrow()));
+    // The launch of a kernel that is not `wide` refuses 2^32 elements. A row is found by one product all the same,
+    // and a place of rank 1 by none.
+    let one_product =
+        matches!(parameter.kind, ParameterKind::Output { division: Division::Rows | Division::Claimed, .. });
+    let narrow = (!kernel.bounds.wide && !one_product).then(|| quote!(.narrow()));
     let start = part(position, "start");
     let shape = |rank: usize| extents(kernel.shapes.leader(position), rank);
     match &parameter.kind {
@@ -195,8 +203,8 @@ fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStr
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());
-            let extents = shape(*rank);
-            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*])#narrow)
+            let (extents, claims) = (shape(*rank), claims(position, *division).into_iter());
+            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_mut_ptr(), [#(#extents as usize),*] #(, #claims)*)#narrow)
         }
     }
 }

@@ -251,8 +251,10 @@ fn sizes(kernel: &Kernel, parameter: &Parameter) -> Vec<TokenStream> {
         ParameterKind::Tuple { members } => members.values().into_iter().map(size).collect(),
         ParameterKind::Input { .. } | ParameterKind::Output { .. } => {
             let extent = if kernel.bounds.wide { quote!((8, 8)) } else { quote!((4, 4)) };
-            let extents = std::iter::repeat_n(extent, parameter.kind.flattened() - 1);
-            std::iter::once(quote!((8, 8))).chain(extents).collect()
+            let claims = is_claimed(parameter).then(|| quote!((8, 8)));
+            let extents =
+                std::iter::repeat_n(extent, parameter.kind.flattened() - 1 - usize::from(claims.is_some()));
+            std::iter::once(quote!((8, 8))).chain(extents).chain(claims).collect()
         }
         other => vec![quote!((8, 8)); other.flattened()],
     }
@@ -340,7 +342,11 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 reads.push(
                     quote!(let #local: (*mut #element, [usize; #rank]) = (#start, [#(#extents as usize),*]);),
                 );
-                let output = quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1));
+                let claims = is_claimed(parameter).then(|| claims(number));
+                let claims = claims.iter();
+                let pointer = read(quote!(*const u32));
+                reads.extend(claims.clone().map(|claims| quote!(let #claims: *const u32 = #pointer;)));
+                let output = quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1 #(, #claims)*));
                 arguments.push(lent(&output));
             }
         }
@@ -551,6 +557,16 @@ fn staged(number: usize) -> Ident {
     format_ident!("__staged{number}")
 }
 
+/// Whether its elements belong to the threads that claim them.
+fn is_claimed(parameter: &Parameter) -> bool {
+    matches!(parameter.kind, ParameterKind::Output { division: Division::Claimed, .. })
+}
+
+/// The claims of a `ScatterSlice`.
+fn claims(number: usize) -> Ident {
+    format_ident!("__claims{number}")
+}
+
 /// Turns an argument into what the launch takes the addresses of.
 fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream {
     let (local, name) = (local(number), &parameter.name);
@@ -580,11 +596,14 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
             }
         }
         ParameterKind::Output { .. } => {
-            let staged = staged(number);
-            let local = checked(quote!(::ferrogrid::__private::StagedOutput::output(&mut #staged)));
+            let (staged, claims) = (staged(number), claims(number));
+            let claims = is_claimed(parameter)
+                .then(|| quote!(let #claims = ::ferrogrid::__private::ClaimBits::new(&#local, #stream)?;));
+            let view = checked(quote!(::ferrogrid::__private::StagedOutput::output(&mut #staged)));
             quote! {
                 let mut #staged = ::ferrogrid::__private::LaunchOutput::stage(#name, #stream)?;
-                #local
+                #view
+                #claims
             }
         }
     }
@@ -600,7 +619,7 @@ fn for_blocks(
     let (chosen, local, name) = (chosen(kernel), local(number), parameter.name.to_string());
     let ty = &parameter.ty;
     match division {
-        Division::Elements => None,
+        Division::Elements | Division::Claimed => None,
         Division::Rows => {
             Some(quote!(::ferrogrid::__private::rows_for_blocks(#chosen, #stream, __grid, #name, &#local)?;))
         }
@@ -635,14 +654,19 @@ fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
             let places = (0..members.values().len()).map(|member| member_local(number, member));
             places.map(|local| quote!(::core::ptr::from_ref(&#local).cast::<::core::ffi::c_void>())).collect()
         }
-        other => (0..other.flattened()).map(|part| quote!(#local.params()[#part])).collect(),
+        other => {
+            let claims = is_claimed(parameter).then(|| claims(number)).map(|claims| quote!(#claims.param()));
+            let parts = other.flattened() - usize::from(claims.is_some());
+            (0..parts).map(|part| quote!(#local.params()[#part])).chain(claims).collect()
+        }
     }
 }
 
 fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
-    let local = local(number);
+    let (local, claims) = (local(number), claims(number));
+    let claims = is_claimed(parameter).then(|| quote!(, #claims.access()));
     matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
-        .then(|| quote!(#local.access()))
+        .then(|| quote!(#local.access() #claims))
 }
 
 /// Lets slices of the host see what the kernel did to them.

@@ -1,0 +1,122 @@
+//! Elements of shared memory that threads change in place as they agree, whoever owns them: each is given out once between
+//! two barriers.
+
+use core::marker::PhantomData;
+
+use super::{Shared, SharedArray};
+use crate::atomic::{Block, DeviceAtomic, Ordering};
+use crate::thread::Thread;
+
+/// What [`Thread::with_claims`] needs of shared memory besides the region: `W` words, a bit for each element. No thread owns
+/// any of it, so nothing else can write there.
+#[repr(C)]
+pub struct ClaimScratch<const W: usize> {
+    words: [DeviceAtomic<u32, Block>; W],
+}
+
+// SAFETY: there is no number below 0.
+unsafe impl<const W: usize> SharedArray for ClaimScratch<W> {
+    type Element = u32;
+    type Place = usize;
+    const LEN: usize = 0;
+
+    #[inline(always)]
+    fn place(number: usize) -> usize {
+        number
+    }
+
+    #[inline(always)]
+    unsafe fn element(start: *mut Self, _: usize) -> *mut u32 {
+        start.cast()
+    }
+}
+
+/// The elements of a region, for any thread of the block to take, each once; see [`Thread::with_claims`].
+pub struct Claims<'s, A: SharedArray> {
+    start: *mut A,
+    words: &'s [DeviceAtomic<u32, Block>],
+    region: PhantomData<&'s mut A>,
+}
+
+impl<'s, A: SharedArray> Claims<'s, A> {
+    /// Element `number`, in memory order without padding; `None` beyond the end, and if a thread of the block, this one among
+    /// them, has taken it already.
+    #[inline(always)]
+    pub fn claim(&self, number: usize) -> Option<&'s mut A::Element> {
+        if number >= A::LEN {
+            return None;
+        }
+        let bit = 1 << (number % 32);
+        if self.words[number / 32].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+            return None;
+        }
+        // SAFETY: in bounds. The bit was not set: nobody else has this element until the barrier at the end of `with_claims`,
+        // and the one at its start has ended what was done to it before.
+        Some(unsafe { &mut *A::element(self.start, A::place(number)) })
+    }
+}
+
+impl<const R: usize> Thread<'_, R> {
+    /// Lets the threads of the block change elements of `region` in place, each those that it claims, whoever owns them: the
+    /// pairs of a butterfly, the cells around a particle. Each element is given out once a call, so what overlaps is found,
+    /// not raced for. Two barriers: what was written before is seen, and what is written is seen afterwards.
+    ///
+    /// `scratch` has a bit for each element, `Shared<ClaimScratch<8>>` for 256: fewer are a compile error. It may be used
+    /// again and again. A claim is one atomic operation in shared memory.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The Walsh-Hadamard transform of 64 elements, in place: thread `i` changes both elements of pair `i`.
+    /// #[kernel(block = 32)]
+    /// pub fn transform(
+    ///     t: Thread<1>, mut x: DisjointRows<f32>, mut tile: Shared<[f32; 64]>, mut scratch: Shared<ClaimScratch<2>>,
+    /// ) {
+    ///     for (column, x) in x.iter_mut(&t) {
+    ///         tile.iter_mut(&t).filter(|(place, _)| *place == column).for_each(|(_, element)| *element = *x);
+    ///     }
+    ///     for stage in 0..6 {
+    ///         let (distance, pair) = (1 << stage, t.thread_rank() as usize);
+    ///         let first = pair / distance * 2 * distance + pair % distance;
+    ///         t.with_claims(&mut tile, &mut scratch, |claims| {
+    ///             if let (Some(a), Some(b)) = (claims.claim(first), claims.claim(first + distance)) {
+    ///                 (*a, *b) = (*a + *b, *a - *b);
+    ///             }
+    ///         });
+    ///     }
+    ///     let tile = t.publish(tile);
+    ///     x.fill_with(&t, |column| tile[column]);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&(0..64).map(|i| [1.0, 2.0][i % 2]).collect::<Vec<f32>>())?;
+    /// kernels::transform(&stream, Grid::new(1, 32), x.view_2d_mut(64, 1)?)?;
+    /// assert_eq!(stream.download(&x)?[..4], [96.0, -32.0, 0.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    #[inline(always)]
+    pub fn with_claims<A: SharedArray, U, const ID: usize, const SCRATCH: usize, const W: usize>(
+        &self,
+        region: &mut Shared<'_, A, ID>,
+        scratch: &mut Shared<'_, ClaimScratch<W>, SCRATCH>,
+        change: impl for<'s> FnOnce(&Claims<'s, A>) -> U,
+    ) -> U {
+        const { assert!(A::LEN <= 32 * W, "a claim needs a bit of the scratch memory for each element") };
+        let words = scratch.start.cast::<u32>();
+        for word in self.block_stride(W) {
+            // SAFETY: within the region, and this thread's alone: the last call's claims ended with a barrier.
+            unsafe { words.add(word).write(0) };
+        }
+        self.agree_on(region);
+        self.sync_for(scratch);
+        // SAFETY: all have been written, and are changed by atomic operations only until the next call.
+        let words = unsafe { &(*scratch.start).words };
+        let result = change(&Claims { start: region.start, words, region: PhantomData });
+        self.sync_threads();
+        result
+    }
+}
