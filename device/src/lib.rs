@@ -34,6 +34,7 @@
 //! |---|---|
 //! | `threadIdx`, `blockIdx`, `blockDim`, `gridDim` | [`Thread::thread_idx`] and so on; [`Thread::index`] is the place in the grid |
 //! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointTiles`], [`DisjointRows`]: to each thread its own |
+//! | `T*` that a kernel writes anywhere | [`ScatterSlice`]: each element once |
 //! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], elements of 16 bytes (`float4`) an [`Aligned16`] |
 //! | `__shared__`, `extern __shared__` | [`Shared`], [`SharedSlice`] |
 //! | `__constant__` | [`Constant`] |
@@ -42,6 +43,8 @@
 //! | `cooperative_groups::this_grid().sync()` | [`Thread::sync_grid`] |
 //! | `__shfl_sync()`, `__ballot_sync()`, `tiled_partition` | [`Thread::warp`], [`Tile`] |
 //! | `cub::BlockReduce`, `cub::BlockScan` | [`Thread::block_reduce`], [`Thread::block_inclusive_scan`] |
+//! | `coalesced_threads()`, `labeled_partition` | [`Tile::coalesced`], [`Tile::labeled_partition`] |
+//! | `cub::BlockRadixSort`, `cub::BlockMergeSort` | [`Thread::block_radix_sort`], [`Thread::block_merge_sort`] |
 //! | clusters, distributed shared memory | [`Thread::publish_cluster`] |
 //! | `atomicAdd()`, `cuda::atomic_ref` | [`DeviceAtomic`] |
 //! | `sinf()`, `__sinf()` | [`math::Float`]: std's names; [`math::FastMath`] |
@@ -104,15 +107,15 @@ pub use cluster::leave_cluster;
 pub use cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
 pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
-pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
+pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, ScatterSlice, TileIter};
 pub use exchange::ExchangeScratch;
 pub use ferrogrid_macros::DeviceCopy;
 pub use index::Index;
 #[doc(hidden)]
 pub use layout as __layout;
 pub use plane::Plane;
-pub use shared::{Padded, Scratch, Shared, SharedElement, SharedSlice};
-pub use sort::SortScratch;
+pub use shared::{ClaimScratch, Double, Padded, Scratch, Shared, SharedElement, SharedSlice};
+pub use sort::{MergeSortScratch, SortScratch};
 pub use stride::{BlockStride, GridStride};
 pub use thread::Thread;
 pub use warp::{Tile, Warp};
@@ -122,9 +125,10 @@ pub mod prelude {
     pub use crate::integer::MulHi;
     pub use crate::math::{FastMath, Float};
     pub use crate::{
-        Aligned16, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles,
-        ExchangeScratch, Index, Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, SortScratch,
-        Thread, Tile, Warp, atomic, cache, fence, sort,
+        Aligned16, ClaimScratch, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice,
+        DisjointTiles, Double, ExchangeScratch, Index, MergeSortScratch, Padded, Plane, ScatterSlice,
+        Scratch, Shared, SharedElement, SharedSlice, SortScratch, Thread, Tile, Warp, atomic, cache, fence,
+        sort,
     };
     pub use ferrogrid_macros::{constant, kernel};
 }

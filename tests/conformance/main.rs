@@ -20,6 +20,8 @@ mod failures;
 mod fault_kernels;
 mod faults;
 mod graphs;
+mod group_kernels;
+mod groups;
 mod half;
 mod handles;
 mod host_slices;
@@ -32,6 +34,8 @@ mod loop_kernels;
 mod loops;
 mod math;
 mod memory;
+mod merge_kernels;
+mod merges;
 mod ordering;
 mod ordinary;
 mod ordinary_kernels;
@@ -55,6 +59,8 @@ mod timelines;
 mod together;
 mod together_kernels;
 mod workers;
+mod write_kernels;
+mod writes;
 mod zero_copy;
 
 use ferrogrid::Device;
@@ -84,6 +90,7 @@ fn main() -> std::process::ExitCode {
         loading::CASES,
         math::CASES,
         memory::CASES,
+        merges::CASES,
         ordering::CASES,
         ordinary::CASES,
         separate::CASES,
@@ -92,6 +99,7 @@ fn main() -> std::process::ExitCode {
         atomics::CASES,
         failures::CASES,
         graphs::CASES,
+        groups::CASES,
         loops::CASES,
         outcomes::CASES,
         half::CASES,
@@ -111,6 +119,7 @@ fn main() -> std::process::ExitCode {
         faults::CASES,
         properties::CASES,
         workers::CASES,
+        writes::CASES,
         zero_copy::CASES,
         &runtime::CASES.concat(),
         &runtime::LIVE_CASES.concat(),

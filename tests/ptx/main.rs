@@ -6,12 +6,15 @@ mod blocks;
 mod caches;
 mod clusters;
 mod constants;
+mod groups;
 mod half;
 mod math;
+mod merges;
 mod operations;
 mod sharing;
 mod sorts;
 mod speed;
+mod writes;
 
 use ferrogrid::__private::Kernel;
 

@@ -317,7 +317,7 @@ fn every_name_in_the_tables_exists() {
 fn defined(sources: &str) -> BTreeSet<&str> {
     let ends = |c: char| c.is_whitespace() || matches!(c, '(' | '<' | '{' | ':' | ';' | '=');
     let words = sources.split(ends).filter(|word| !word.is_empty());
-    let kinds = ["fn", "struct", "enum", "trait", "type", "mod", "macro_rules!"];
+    let kinds = ["fn", "struct", "enum", "union", "trait", "type", "mod", "macro_rules!"];
     let pairs = words.clone().zip(words.skip(1));
     pairs.filter(|(kind, _)| kinds.contains(kind)).map(|(_, name)| name).collect()
 }

@@ -6,6 +6,21 @@ use ferrogrid::prelude::*;
 mod kernels {
     use ferrogrid::device::prelude::*;
 
+    // ANCHOR: l2_policy
+    /// Elements of a small table that a long list names: the table stays in L2, list and result pass through.
+    #[kernel]
+    pub fn look_up(t: Thread<1>, list: &[u32], table: &[f32], mut y: DisjointSlice<f32>) {
+        use cache::{L2Policy, PrimaryPriority, SecondaryPriority::EvictUnchanged};
+        let stays = L2Policy::fractional(PrimaryPriority::EvictLast, 1.0, EvictUnchanged);
+        let passes = L2Policy::fractional(PrimaryPriority::EvictFirst, 1.0, EvictUnchanged);
+        let i = t.index();
+        if let (Some(y), Some(place)) = (y.get_mut(i), list.get(i.get())) {
+            let place = cache::load_cache_hint(place, passes) as usize;
+            cache::store_cache_hint(y, cache::load_cache_hint(&table[place], stays), passes);
+        }
+    }
+    // ANCHOR_END: l2_policy
+
     // ANCHOR: wide
     /// y <- a*x + y, four elements per thread: loads and stores of 16 bytes.
     #[kernel]
@@ -116,5 +131,15 @@ fn the_block_is_suggested() -> ferrogrid::Result<()> {
     println!("{}", device.occupancy(kernel, best.block_size, 0)?); // and what limits it
     // ANCHOR_END: occupancy
     assert_eq!(stream.download(&y)?[50], 9.0);
+    Ok(())
+}
+
+#[test]
+fn policies_change_no_result() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let (list, table) = (stream.upload(&[2, 0, 2])?, stream.upload(&[1.0, 2.0, 3.0])?);
+    let mut y = stream.zeros::<f32>(3)?;
+    kernels::look_up(&stream, Grid::cover(3), &list, &table, &mut y)?;
+    assert_eq!(stream.download(&y)?, [3.0, 1.0, 3.0]);
     Ok(())
 }

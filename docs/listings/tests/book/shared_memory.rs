@@ -104,6 +104,92 @@ mod kernels {
     }
     // ANCHOR_END: transpose
 
+    // ANCHOR: double
+    /// Sums of `steps` tiles of 256 elements, each seen backwards: the next tile is loaded while this one is read.
+    #[kernel(block = 256)]
+    pub fn backwards(
+        t: Thread<1>,
+        steps: usize,
+        x: &[f32],
+        mut y: DisjointSlice<f32>,
+        tiles: Shared<Double<[f32; 256]>>,
+    ) {
+        let (rank, mut sum) = (t.thread_rank() as usize, 0.0);
+        let mut tiles = tiles.into_double();
+        for step in 0..=steps {
+            let (current, next) = tiles.both();
+            if step < steps {
+                next.fill_with(&t, |place| x[256 * step + place]);
+            }
+            if step > 0 {
+                sum += current[255 - rank];
+            }
+            t.swap_halves(&mut tiles); // the only barrier of the round
+        }
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = sum;
+        }
+    }
+    // ANCHOR_END: double
+
+    // ANCHOR: claims
+    /// The Walsh-Hadamard transform of each row of 512 elements, in place: a thread changes both elements of its pair.
+    #[kernel(block = 256)]
+    pub fn transform(
+        t: Thread<1>,
+        mut rows: DisjointRows<f32>,
+        mut tile: Shared<[f32; 512]>,
+        mut scratch: Shared<ClaimScratch<16>>,
+    ) {
+        let mut own = rows.iter_mut(&t);
+        tile.fill_with(&t, |_| own.next().map_or(0.0, |(_, x)| *x));
+        let pair = t.thread_rank() as usize;
+        for stage in 0..9 {
+            let distance = 1 << stage;
+            let first = pair / distance * 2 * distance + pair % distance;
+            t.with_claims(&mut tile, &mut scratch, |claims| {
+                if let (Some(a), Some(b)) = (claims.claim(first), claims.claim(first + distance)) {
+                    (*a, *b) = (*a + *b, *a - *b);
+                }
+            });
+        }
+        let tile = t.publish(tile);
+        rows.fill_with(&t, |column| tile[column]);
+    }
+    // ANCHOR_END: claims
+
+    // ANCHOR: merge_sort
+    /// Sorts each 1024 numbers by their absolute value, of which the last block may have fewer.
+    #[kernel(block = 256)]
+    pub fn by_magnitude(
+        t: Thread<1>,
+        n: usize,
+        mut x: DisjointSlice<[f32; 4]>,
+        mut scratch: Shared<MergeSortScratch<f32, 256, 4>>,
+    ) {
+        let valid = (n - 1024 * t.block_idx()[0] as usize).min(1024) as u32;
+        let mine = x.get_mut(t.index()).map_or([0.0; 4], |x| *x);
+        let sorted = t.block_merge_sort_valid(&mut scratch, mine, valid, |a, b| a.abs() < b.abs());
+        if let Some(x) = x.get_mut(t.index()) {
+            *x = sorted;
+        }
+    }
+    // ANCHOR_END: merge_sort
+
+    // ANCHOR: groups
+    /// Sums by key, where neighbours often have the same key: an atomic addition for each key of a warp.
+    #[kernel(block = 256)]
+    pub fn sums_by_key(t: Thread<1>, keys: &[u32], x: &[u32], sums: &[DeviceAtomic<u32>]) {
+        let i = t.index().get();
+        let (key, x) = (keys.get(i).copied().unwrap_or(0), x.get(i).copied().unwrap_or(0));
+        let group = t.warp().labeled_partition(key);
+        let sum = group.reduce_add(x);
+        if group.elect() {
+            sums[key as usize].fetch_add(sum, atomic::Ordering::Relaxed);
+        }
+    }
+    // ANCHOR_END: groups
+
     // ANCHOR: warp
     /// The largest element that each warp of 32 threads meets, without shared memory.
     #[kernel(block = 32)]
@@ -234,5 +320,47 @@ fn blocks_wait_for_each_other() -> ferrogrid::Result<()> {
     let mut b = stream.zeros::<f32>(8)?;
     kernels::spread(&stream, Grid::new(2, 32), 2, a.as_atomic(), b.as_atomic())?;
     assert_eq!(stream.download(&a)?, [4.0, 0.0, 2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn halves_take_turns() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let x = stream.upload(&(0..768).map(|i| i as f32).collect::<Vec<f32>>())?;
+    let mut y = stream.zeros::<f32>(256)?;
+    kernels::backwards(&stream, Grid::cover(256), 3, &x, &mut y)?;
+    let y = stream.download(&y)?;
+    assert_eq!((y[0], y[255]), (255.0 + 511.0 + 767.0, 256.0 + 512.0));
+    Ok(())
+}
+
+#[test]
+fn pairs_are_changed_in_place() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let mut x = stream.upload(&(0..512).map(|i| (i % 2) as f32).collect::<Vec<f32>>())?;
+    kernels::transform(&stream, Grid::new(1, 256), x.view_2d_mut(512, 1)?)?;
+    assert_eq!(stream.download(&x)?[..3], [256.0, -256.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn blocks_sort_by_comparison() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let numbers: Vec<[f32; 4]> =
+        (0..300).map(|i| [0, 1, 2, 3].map(|k| ((i * 4 + k) * 7 % 1200) as f32 - 600.0)).collect();
+    let mut x = stream.upload(&numbers)?;
+    kernels::by_magnitude(&stream, Grid::cover(300), 1200, &mut x)?;
+    let x = stream.download(&x)?.concat();
+    assert!(x[..1024].is_sorted_by_key(|x| x.abs()) && x[1024..].is_sorted_by_key(|x| x.abs()));
+    Ok(())
+}
+
+#[test]
+fn groups_add_up() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let keys = stream.upload(&(0..1000).map(|i| i / 100).collect::<Vec<u32>>())?;
+    let (x, mut sums) = (stream.fill(2_u32, 1000)?, stream.zeros::<u32>(10)?);
+    kernels::sums_by_key(&stream, Grid::cover(1000), &keys, &x, sums.as_atomic())?;
+    assert_eq!(stream.download(&sums)?, [200; 10]);
     Ok(())
 }

@@ -85,6 +85,44 @@ mod kernels {
     }
     // ANCHOR_END: generic
 
+    // ANCHOR: scatter
+    /// Puts each particle where its cell begins, and its rank in the cell.
+    #[kernel]
+    pub fn reorder(
+        t: Thread<1>,
+        particles: &[Particle],
+        cells: &[u32],
+        cell_starts: &[u32],
+        ranks: &[u32],
+        sorted: ScatterSlice<Particle>,
+    ) {
+        let i = t.index().get();
+        if let (Some(particle), Some(&cell)) = (particles.get(i), cells.get(i)) {
+            let place = cell_starts[cell as usize] + ranks[i];
+            sorted.set(place as usize, *particle); // panics if another thread has written there
+        }
+    }
+    // ANCHOR_END: scatter
+
+    // ANCHOR: micro_tiles
+    /// C = A * B: a block of 64 threads computes 32 x 32 elements, each thread 4 x 4 of them in registers.
+    #[kernel(block = [64, 1])]
+    pub fn product(t: Thread<2>, a: Plane<f32>, b: Plane<f32>, mut c: DisjointTiles<f32, 32, 32, 4, 4>) {
+        let Some([row, column]) = c.micro_tile(&t) else { return };
+        let mut sums = [[0.0; 4]; 4];
+        for k in 0..a.width() {
+            let of_a: [f32; 4] = core::array::from_fn(|i| a.get(row + i, k).copied().unwrap_or(0.0));
+            let of_b: [f32; 4] = core::array::from_fn(|j| b.get(k, column + j).copied().unwrap_or(0.0));
+            for i in 0..4 {
+                for j in 0..4 {
+                    sums[i][j] += of_a[i] * of_b[j];
+                }
+            }
+        }
+        c.fill_micro_tiles(&t, |_| sums); // what is beyond the edges is left out
+    }
+    // ANCHOR_END: micro_tiles
+
     // ANCHOR: atomic
     /// Counts how often each remainder modulo `counts.len()` occurs.
     #[kernel(block = 128)]
@@ -223,5 +261,31 @@ fn a_kernel_says_what_it_is() -> ferrogrid::Result<()> {
     let occupancy = Device::best()?.occupancy(kernel, 128, 0)?;
     println!("{occupancy}"); // how many blocks a multiprocessor runs, and what limits them
     // ANCHOR_END: companion
+    Ok(())
+}
+
+#[test]
+fn particles_are_reordered() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let particle = |x| kernels::Particle { position: [x; 3], mass: 1.0 };
+    let particles = stream.upload(&[1.0, 2.0, 3.0].map(particle))?;
+    let cells = stream.upload(&[1, 0, 1])?;
+    let (cell_starts, ranks) = (stream.upload(&[0, 1])?, stream.upload(&[1, 0, 0])?);
+    let mut sorted = stream.upload(&[particle(9.0); 3])?;
+    kernels::reorder(&stream, Grid::cover(3), &particles, &cells, &cell_starts, &ranks, &mut sorted)?;
+    let sorted = stream.download(&sorted)?;
+    assert_eq!(sorted.iter().map(|it| it.position[0]).collect::<Vec<_>>(), [2.0, 3.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn threads_own_micro_tiles() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let a = stream.fill(2.0_f32, 40 * 10)?;
+    let b = stream.fill(0.5_f32, 10 * 50)?;
+    let mut c = stream.zeros::<f32>(40 * 50)?;
+    let grid = Grid::new([2, 2], [64, 1]);
+    kernels::product(&stream, grid, a.view_2d(10, 40)?, b.view_2d(50, 10)?, c.view_2d_mut(50, 40)?)?;
+    assert_eq!(stream.download(&c)?, [10.0; 40 * 50]);
     Ok(())
 }
