@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Runs a sample of cargo-mutants' mutants of the code that runs natively, and says which the tests notice.
+
+    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv]
+
+The sample is the same for the same seed and source. It is spread over the areas below by their weights; each mutant goes
+through the stages of its area until one notices it. `--again` runs the mutants of an earlier result that were missed,
+by their names without line numbers. Needs `cargo install cargo-mutants --locked`; changes a clone in target/mutants, never
+this checkout, whose uncommitted changes it takes along. Ends with 1 where a mutant is missed that
+tests/mutants/equivalent.csv does not explain.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from datetime import date
+from fnmatch import fnmatch
+from pathlib import Path
+
+from tree import HERE, ROOT, record, renewed_clone
+
+CONFIG = ["--config", str(ROOT / ".cargo/mutants.toml")]
+# Seconds; a mutant that loops is noticed by them.
+BUILD_LIMIT, TEST_LIMIT = 600, 120
+
+HOST = "-p ferrogrid-host"
+# Kernels run natively: these find out what the crates of the device half and the macros do.
+NATIVE = [
+    f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output",
+    # Without code for GPUs; two cases need that, or run the suite again.
+    "FERROGRID_DEVICE_RUSTC=none -p ferrogrid-tests --test conformance"
+    " -- cpu:: --skip companions_know_name_and_ptx --skip the_suite_holds_with",
+]
+# Name, weight, files, and stages of tests (with variables): the quick ones first. Of several areas that have a file, the
+# first counts.
+AREAS = [
+    ("host/order", 5, ["order*", "access.rs", "retired*", "writers.rs", "stream_order.rs"],
+     [f"{HOST} --lib --test loom_order", f"{HOST} --test runtime --test cuda_streams --test cpu"]),
+    ("host/memory", 5,
+     ["memory*", "buffer.rs", "pitched.rs", "managed.rs", "pinned.rs", "copy.rs", "transfer.rs", "growable.rs", "mapped.rs",
+      "pool*", "shared_pool.rs", "peer.rs", "ipc*", "uninit.rs", "account.rs", "constant*", "image.rs", "completion.rs"],
+     [f"{HOST} --lib", f"{HOST} --test runtime --test memory_limits --test cuda_streams --test cuda_memory --test cpu"]),
+    ("host/launch", 4,
+     ["launch*", "argument.rs", "kernel*", "loaded_kernel.rs", "sized_params.rs", "occupancy*", "attribute.rs",
+      "host_slice.rs", "scope.rs", "access_policy.rs"],
+     [f"{HOST} --lib", f"{HOST} --test cpu --test cuda --test cuda_calls --test launch_attributes --test runtime"]),
+    ("host/grid", 3, ["grid.rs", "extent.rs"], [f"{HOST} --lib", f"{HOST} --test cpu --test cuda --test cpu_grids"]),
+    ("host/views", 3, ["view*", "aligned_view.rs", "atomic_view.rs", "pointer.rs"],
+     [f"{HOST} --lib", f"{HOST} --test runtime --test cpu --test dlpack"]),
+    ("host/graphs", 4, ["graph*", "backend/graph.rs", "backend/*/graph.rs", "backend/cuda/condition.rs"],
+     [f"{HOST} --lib", f"{HOST} --test graphs --test runtime --test launch_attributes"]),
+    ("host/foreign", 4, ["foreign*", "toolkit*", "dlpack*"],
+     [f"{HOST} --lib", f"{HOST} --test loading --test launch_attributes --test dlpack --test externs --test toolkit"]),
+    ("host/cpu", 5, ["backend/cpu/*"],
+     [f"{HOST} --lib --test loom_executor",
+      f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output --test cpu_failures"
+      " --test cpu_devices --test cpu_overflow --test cpu_process --test runtime"]),
+    ("host/cuda", 6, ["backend/cuda/*", "backend/*"],
+     [f"{HOST} --lib --test loom_watch",
+      f"{HOST} --test cuda --test cuda_calls --test cuda_streams --test cuda_failures --test cuda_memory --test cuda_reset"
+      " --test handles --test runtime"]),
+    ("host/rest", 3, ["*"],
+     [f"{HOST} --lib", f"{HOST} --test cuda --test cuda_streams --test cuda_failures --test cpu --test cpu_failures"
+      " --test runtime"]),
+    ("builder", 20, ["builder/src/*"],
+     ["-p ferrogrid-build --lib", "-p ferrogrid-build --test step --test settings --test inside --test panics --test stale"]),
+    ("syntax", 10, ["syntax/src/*"],
+     ["-p ferrogrid-syntax --lib -p ferrogrid-build --lib", "-p ferrogrid --test ui"]),
+    ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros", *NATIVE, "-p ferrogrid --test ui"]),
+    ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib --test barriers"]),
+    ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib"]),
+    ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", *NATIVE]),
+]
+
+
+def area_of(file):
+    return next(area for area in AREAS if any(fnmatch(file, glob if "/src/" in glob else f"host/src/{glob}")
+                                              for glob in area[2]))
+
+
+def cargo_mutants(clone, *arguments, **options):
+    return subprocess.run(["cargo", "mutants", *CONFIG, *arguments], cwd=clone, text=True, **options)
+
+
+def is_device_only(clone, mutant, cache={}):
+    """Whether a `cfg` leaves it to GPUs: natively nothing could notice it."""
+    file = mutant["file"]
+    if file not in cache:
+        lines, hidden, end = (clone / file).read_text().splitlines(), set(), 0
+        for number, line in enumerate(lines):
+            if "#[cfg(" in line and 'target_arch = "nvptx64"' in line and 'not(target_arch' not in line and "any(" not in line:
+                depth, begun = 0, False
+                for end in range(number + 1, len(lines)):
+                    depth += lines[end].count("{") - lines[end].count("}")
+                    begun |= "{" in lines[end]
+                    if depth == 0 and (begun or lines[end].rstrip().endswith((";", ","))):
+                        break
+                hidden |= set(range(number + 1, end + 2))
+        cache[file] = hidden
+    return mutant["span"]["start"]["line"] in cache[file]
+
+
+def plain(name):
+    """A mutant's name without line and column."""
+    return re.sub(r":\d+:\d+:", ":", name, count=1)
+
+
+def mutants(clone):
+    listed = cargo_mutants(clone, "--list", "--json", "--workspace", check=True, capture_output=True).stdout
+    return [mutant for mutant in json.loads(listed) if not is_device_only(clone, mutant)]
+
+
+def sample(all_mutants, count, seed, only):
+    """`count` mutants, by the weights of the areas; the same ones for the same seed."""
+    areas = [area for area in AREAS if not only or area[0].startswith(only)]
+    weight = sum(area[1] for area in areas)
+    chosen = []
+    for at, area in enumerate(areas):
+        mine = [mutant for mutant in all_mutants if area_of(mutant["file"])[0] == area[0]]
+        mine.sort(key=lambda mutant: hashlib.sha256(f"{seed} {mutant['name']}".encode()).digest())
+        before = sum(area[1] for area in areas[:at])
+        share = count * (before + area[1]) // weight - count * before // weight
+        chosen += mine[:share]
+    return chosen
+
+
+def run(clone, stage, mutants_of_file):
+    """Outcomes of mutants of one file, by name."""
+    first = mutants_of_file[0]
+    packages = re.findall(r"-p (\S+)", stage)
+    out = clone.parent / "out"
+    arguments = ["--in-place", "--baseline", "skip", "--build-timeout", str(BUILD_LIMIT), "--timeout",
+                 str(TEST_LIMIT), "--no-times", "--colors", "never", "-p", first["package"], "-f", first["file"],
+                 "--test-package", ",".join(packages), "-o", str(out)]
+    of_cargo, _, of_tests = stage.partition(" -- ")
+    words = re.sub(r"-p \S+", "", of_cargo).split()
+    variables = dict(word.split("=") for word in words if "=" in word)
+    arguments += [f"--cargo-arg={word}" for word in words if "=" not in word]
+    arguments += [f"--re=^{re.escape(mutant['name'])}$" for mutant in mutants_of_file]
+    if of_tests:
+        arguments += ["--", "--", *of_tests.split()]
+    cargo_mutants(clone, *arguments, stdout=subprocess.DEVNULL, env=os.environ | variables)
+    outcomes = json.loads((out / "mutants.out/outcomes.json").read_text())["outcomes"]
+    short = {"CaughtMutant": "caught", "MissedMutant": "missed", "Unviable": "unviable", "Timeout": "caught"}
+    return {outcome["scenario"]["Mutant"]["name"]: short[outcome["summary"]] for outcome in outcomes}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--area", help="areas that begin with this")
+    parser.add_argument("--results", type=Path, help="where each outcome is added")
+    parser.add_argument("--again", type=Path, help="a result whose missed mutants are run, instead of a sample")
+    arguments = parser.parse_args()
+    clone, commit = renewed_clone("native")
+    os.environ.setdefault("CARGO_TARGET_DIR", str(clone.parent / "target"))
+    os.environ |= {"CARGO_PROFILE_DEV_DEBUG": "0"}
+    explained = {row["mutant"] for row in csv.DictReader((HERE / "equivalent.csv").open())}
+    if arguments.again:
+        missed = {plain(row["mutant"]) for row in csv.DictReader(arguments.again.open()) if row["outcome"] == "missed"}
+        chosen = [mutant for mutant in mutants(clone) if plain(mutant["name"]) in missed]
+    else:
+        chosen = sample(mutants(clone), arguments.count, arguments.seed, arguments.area)
+    print(f"{len(chosen)} mutants, seed {arguments.seed}, commit {commit}", flush=True)
+
+    files = {}
+    for mutant in chosen:
+        files.setdefault(mutant["file"], []).append(mutant)
+    counts, unexplained = Counter(), []
+    for file, left in sorted(files.items()):
+        area, _, _, stages = area_of(file)
+        outcomes = {}
+        for stage in stages:
+            outcomes |= run(clone, stage, left)
+            left = [mutant for mutant in left if outcomes[mutant["name"]] == "missed"]
+            if not left:
+                break
+        for name, outcome in outcomes.items():
+            if outcome == "missed" and plain(name) in explained:
+                outcome = "equivalent"
+            counts[outcome] += 1
+            unexplained += [name] if outcome == "missed" else []
+            print(f"{outcome:10} {name}", flush=True)
+            if arguments.results:
+                row = {"mutant": name, "outcome": outcome, "area": area, "seed": arguments.seed, "commit": commit}
+                record(arguments.results, row | {"date": date.today().isoformat()})
+    viable = counts["caught"] + counts["missed"]
+    print(f"{counts['caught']} of {viable} viable mutants caught; {counts['equivalent']} equivalent, {counts['unviable']} do not "
+          f"compile; seed {arguments.seed}")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
