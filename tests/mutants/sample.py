@@ -24,11 +24,7 @@ from datetime import date
 from fnmatch import fnmatch
 from pathlib import Path
 
-from tree import HERE, ROOT, record, renewed_clone
-
-CONFIG = ["--config", str(ROOT / ".cargo/mutants.toml")]
-# Seconds; a mutant that loops is noticed by them.
-BUILD_LIMIT, TEST_LIMIT = 600, 120
+from tree import HERE, ROOT, changed, outcome, record, renewed_clone
 
 HOST = "-p ferrogrid-host"
 # Kernels run natively: these find out what the crates of the device half and the macros do.
@@ -85,10 +81,6 @@ def area_of(file):
                                               for glob in area[2]))
 
 
-def cargo_mutants(clone, *arguments, **options):
-    return subprocess.run(["cargo", "mutants", *CONFIG, *arguments], cwd=clone, text=True, **options)
-
-
 def is_device_only(clone, mutant, cache={}):
     """Whether a `cfg` leaves it to GPUs: natively nothing could notice it."""
     file = mutant["file"]
@@ -113,8 +105,10 @@ def plain(name):
 
 
 def mutants(clone):
-    listed = cargo_mutants(clone, "--list", "--json", "--workspace", check=True, capture_output=True).stdout
-    return [mutant for mutant in json.loads(listed) if not is_device_only(clone, mutant)]
+    # The clone may lack the configuration, as long as git does not know it.
+    command = ["cargo", "mutants", "--config", ROOT / ".cargo/mutants.toml", "--list", "--json", "--workspace"]
+    listed = json.loads(subprocess.run(command, cwd=clone, check=True, capture_output=True).stdout)
+    return [mutant for mutant in listed if not is_device_only(clone, mutant)]
 
 
 def sample(all_mutants, count, seed, only):
@@ -131,25 +125,14 @@ def sample(all_mutants, count, seed, only):
     return chosen
 
 
-def run(clone, stage, mutants_of_file):
-    """Outcomes of mutants of one file, by name."""
-    first = mutants_of_file[0]
-    packages = re.findall(r"-p (\S+)", stage)
-    out = clone.parent / "out"
-    arguments = ["--in-place", "--baseline", "skip", "--build-timeout", str(BUILD_LIMIT), "--timeout",
-                 str(TEST_LIMIT), "--no-times", "--colors", "never", "-p", first["package"], "-f", first["file"],
-                 "--test-package", ",".join(packages), "-o", str(out)]
-    of_cargo, _, of_tests = stage.partition(" -- ")
-    words = re.sub(r"-p \S+", "", of_cargo).split()
-    variables = dict(word.split("=") for word in words if "=" in word)
-    arguments += [f"--cargo-arg={word}" for word in words if "=" not in word]
-    arguments += [f"--re=^{re.escape(mutant['name'])}$" for mutant in mutants_of_file]
-    if of_tests:
-        arguments += ["--", "--", *of_tests.split()]
-    cargo_mutants(clone, *arguments, stdout=subprocess.DEVNULL, env=os.environ | variables)
-    outcomes = json.loads((out / "mutants.out/outcomes.json").read_text())["outcomes"]
-    short = {"CaughtMutant": "caught", "MissedMutant": "missed", "Unviable": "unviable", "Timeout": "caught"}
-    return {outcome["scenario"]["Mutant"]["name"]: short[outcome["summary"]] for outcome in outcomes}
+def judge(clone, mutant):
+    """What the tests make of it, by the patch that cargo-mutants lists."""
+    lines = mutant["diff"].splitlines(keepends=True)
+    patch = f"--- a/{mutant['file']}\n+++ b/{mutant['file']}\n" + "".join(lines[2:])
+    path = clone / mutant["file"]
+    with changed(path, path.read_text()):
+        subprocess.run(["git", "apply", "-"], cwd=clone, input=patch, text=True, check=True)
+        return outcome(clone, area_of(mutant["file"])[3])
 
 
 def main():
@@ -162,7 +145,6 @@ def main():
     arguments = parser.parse_args()
     clone, commit = renewed_clone("native")
     os.environ.setdefault("CARGO_TARGET_DIR", str(clone.parent / "target"))
-    os.environ |= {"CARGO_PROFILE_DEV_DEBUG": "0"}
     explained = {row["mutant"] for row in csv.DictReader((HERE / "equivalent.csv").open())}
     if arguments.again:
         missed = {plain(row["mutant"]) for row in csv.DictReader(arguments.again.open()) if row["outcome"] == "missed"}
@@ -171,31 +153,21 @@ def main():
         chosen = sample(mutants(clone), arguments.count, arguments.seed, arguments.area)
     print(f"{len(chosen)} mutants, seed {arguments.seed}, commit {commit}", flush=True)
 
-    files = {}
-    for mutant in chosen:
-        files.setdefault(mutant["file"], []).append(mutant)
-    counts, unexplained = Counter(), []
-    for file, left in sorted(files.items()):
-        area, _, _, stages = area_of(file)
-        outcomes = {}
-        for stage in stages:
-            outcomes |= run(clone, stage, left)
-            left = [mutant for mutant in left if outcomes[mutant["name"]] == "missed"]
-            if not left:
-                break
-        for name, outcome in outcomes.items():
-            if outcome == "missed" and plain(name) in explained:
-                outcome = "equivalent"
-            counts[outcome] += 1
-            unexplained += [name] if outcome == "missed" else []
-            print(f"{outcome:10} {name}", flush=True)
-            if arguments.results:
-                row = {"mutant": name, "outcome": outcome, "area": area, "seed": arguments.seed, "commit": commit}
-                record(arguments.results, row | {"date": date.today().isoformat()})
+    counts = Counter()
+    for mutant in sorted(chosen, key=lambda mutant: mutant["name"]):
+        name = mutant["name"]
+        result = judge(clone, mutant)
+        if result == "missed" and plain(name) in explained:
+            result = "equivalent"
+        counts[result] += 1
+        print(f"{result:10} {name}", flush=True)
+        if arguments.results:
+            row = {"mutant": name, "outcome": result, "area": area_of(mutant["file"])[0], "seed": arguments.seed}
+            record(arguments.results, row | {"commit": commit, "date": date.today().isoformat()})
     viable = counts["caught"] + counts["missed"]
     print(f"{counts['caught']} of {viable} viable mutants caught; {counts['equivalent']} equivalent, {counts['unviable']} do not "
           f"compile; seed {arguments.seed}")
-    return 1 if unexplained else 0
+    return 1 if counts["missed"] else 0
 
 
 if __name__ == "__main__":
