@@ -68,7 +68,7 @@ AREAS = [
     ("builder", 20, ["builder/src/*"],
      ["-p ferrogrid-build --lib", "-p ferrogrid-build --test step --test settings --test inside --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
-     ["-p ferrogrid-syntax -p ferrogrid-build --lib", "-p ferrogrid --test ui"]),
+     ["-p ferrogrid-syntax -p ferrogrid-build --lib", "-p ferrogrid-macros", "-p ferrogrid --test ui"]),
     ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros", *NATIVE, "-p ferrogrid --test ui"]),
     ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib --test barriers"]),
     ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib"]),

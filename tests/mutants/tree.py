@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Seconds; a mutant that loops is noticed by the second.
-BUILD_LIMIT, TEST_LIMIT = 900, 150
+BUILD_LIMIT, TEST_LIMIT = 900, 300
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -52,9 +52,11 @@ def succeeds(clone, arguments, limit, variables):
     try:
         return process.wait(limit) == 0
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
         return False
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def outcome(clone, stages):
