@@ -9,6 +9,7 @@ mod constants;
 mod half;
 mod math;
 mod operations;
+mod orders;
 mod sharing;
 mod sorts;
 mod speed;
