@@ -140,7 +140,7 @@ def main():
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--area", help="areas that begin with this")
-    parser.add_argument("--results", type=Path, help="where each outcome is added")
+    parser.add_argument("--results", type=Path, help="where each outcome is added; what is there already is not run again")
     parser.add_argument("--again", type=Path, help="a result whose missed mutants are run, instead of a sample")
     arguments = parser.parse_args()
     clone, commit = renewed_clone("native")
@@ -151,6 +151,9 @@ def main():
         chosen = [mutant for mutant in mutants(clone) if plain(mutant["name"]) in missed]
     else:
         chosen = sample(mutants(clone), arguments.count, arguments.seed, arguments.area)
+    if arguments.results and arguments.results.exists():
+        known = {row["mutant"] for row in csv.DictReader(arguments.results.open())}
+        chosen = [mutant for mutant in chosen if mutant["name"] not in known]
     print(f"{len(chosen)} mutants, seed {arguments.seed}, commit {commit}", flush=True)
 
     stages = dict.fromkeys(stage for mutant in chosen for stage in area_of(mutant["file"])[3])
