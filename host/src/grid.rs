@@ -681,7 +681,7 @@ pub(crate) fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::ffi::c_void;
 
     use ferrogrid_device::native::Block;
@@ -690,7 +690,7 @@ mod tests {
     use crate::image::ModuleImage;
     use crate::kernel::KernelDescriptor;
 
-    fn kernel(block: Option<[u32; 3]>, max_threads: Option<u32>) -> Kernel {
+    pub(crate) fn kernel(block: Option<[u32; 3]>, max_threads: Option<u32>) -> Kernel {
         kernel_in_clusters(block, max_threads, None)
     }
 

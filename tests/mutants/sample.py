@@ -38,7 +38,7 @@ NATIVE = [
 # first counts.
 AREAS = [
     ("host/order", 5, ["order*", "access.rs", "retired*", "writers.rs", "stream_order.rs"],
-     [f"{HOST} --lib --test loom_order", f"{HOST} --test runtime --test cuda_streams --test cpu"]),
+     [f"{HOST} --lib --test loom", f"{HOST} --test runtime --test cuda_streams --test cpu"]),
     ("host/memory", 5,
      ["memory*", "buffer.rs", "pitched.rs", "managed.rs", "pinned.rs", "copy.rs", "transfer.rs", "growable.rs", "mapped.rs",
       "pool*", "shared_pool.rs", "peer.rs", "ipc*", "uninit.rs", "account.rs", "constant*", "image.rs", "completion.rs"],
@@ -55,11 +55,11 @@ AREAS = [
     ("host/foreign", 4, ["foreign*", "toolkit*", "dlpack*"],
      [f"{HOST} --lib", f"{HOST} --test loading --test launch_attributes --test dlpack --test externs --test toolkit"]),
     ("host/cpu", 5, ["backend/cpu/*"],
-     [f"{HOST} --lib --test loom_executor",
+     [f"{HOST} --lib --test loom",
       f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output --test cpu_failures"
       " --test cpu_devices --test cpu_overflow --test cpu_process --test runtime"]),
     ("host/cuda", 6, ["backend/cuda/*", "backend/*"],
-     [f"{HOST} --lib --test loom_watch",
+     [f"{HOST} --lib --test loom",
       f"{HOST} --test cuda --test cuda_calls --test cuda_streams --test cuda_failures --test cuda_memory --test cuda_reset"
       " --test handles --test runtime"]),
     ("host/rest", 3, ["*"],
