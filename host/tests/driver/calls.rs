@@ -1,16 +1,12 @@
 //! What an operation costs in calls of the driver, and on which context they are made, with a fake driver
 //! (`fake_driver/libcuda.rs`). It must not know how the calls are made.
-#![cfg(target_os = "linux")]
-
-mod kernels;
-mod scenario;
 
 use std::ffi::c_void;
 use std::io::Write;
 
+use crate::kernels::{saxpy, silent_saxpy};
+use crate::scenario::{Scenario, run, run_requested};
 use ferrogrid_host::{Device, EventOptions, Grid, Result, Stream};
-use kernels::{saxpy, silent_saxpy};
-use scenario::{Scenario, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[
     ("one_stream", one_stream),
