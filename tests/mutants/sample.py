@@ -70,7 +70,7 @@ AREAS = [
     ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros", *NATIVE, "-p ferrogrid --test ui"]),
     ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib --test barriers"]),
     ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib"]),
-    ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", *NATIVE]),
+    ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", "-p ferrogrid-device --features half --doc", *NATIVE]),
 ]
 
 
