@@ -89,11 +89,10 @@ pub(super) mod kernels {
         }
     }
 
-    #[kernel]
+    #[kernel(cooperative)]
     pub fn grid_waits(t: Thread<1>, cells: &[DeviceAtomic<u32>]) {
         cells[0].fetch_add(1, Relaxed);
-        // SAFETY: all threads come here.
-        unsafe { t.sync_grid() };
+        t.sync_grid();
         cells[1].fetch_add(cells[0].load(Relaxed), Relaxed);
     }
 
