@@ -18,6 +18,6 @@ mod error {
     pub(crate) type Result<T> = std::result::Result<T, std::convert::Infallible>;
 
     /// A failure of work, by number.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, PartialEq, Eq)]
     pub(crate) struct Error(pub(crate) u32);
 }
