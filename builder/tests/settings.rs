@@ -1,4 +1,4 @@
-//! The table of settings in the book agrees with what the code reads.
+//! Tables of the book agree with the code: the settings that it reads, and the tests that are there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -40,6 +40,46 @@ fn every_variable_in_the_sources_is_known() {
     assert!(unknown.is_empty(), "neither in variables::KNOWN nor internal: {unknown:?}");
     let unread: Vec<&str> = variables::KNOWN.into_iter().filter(|name| !found.contains(*name)).collect();
     assert!(unread.is_empty(), "nobody reads {unread:?}");
+}
+
+/// Whoever renames a test renames it in the book.
+#[test]
+fn the_tests_that_the_book_names_are_there() {
+    let page = fs::read_to_string(root().join("docs/src/internals.md")).unwrap();
+    let mut sources = String::new();
+    for folder in ["host", "tests", "builder", "device/src", "syntax/src", "ptx", "macros/src"] {
+        read_all(&root().join(folder), &mut sources);
+    }
+    for section in ["Boundaries", "Misuse"] {
+        let (_, section) = page.split_once(&format!("\n## {section}\n")).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let mut named = 0;
+        for tests in section.lines().filter_map(|row| row.strip_suffix('|')?.rsplit('|').next()) {
+            let is_name = |word: &&str| {
+                word.contains('_')
+                    && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            };
+            for name in tests.split('`').filter(is_name) {
+                named += 1;
+                let is_there =
+                    [format!("fn {name}("), format!("\"{name}\"")].iter().any(|it| sources.contains(it));
+                assert!(is_there, "no test is called {name}");
+            }
+        }
+        assert!(named > 15, "{named} tests");
+    }
+}
+
+/// The text of all sources below.
+fn read_all(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_all(&path, text);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            text.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
 }
 
 /// The names of variables in string literals of the sources, but those of tests.

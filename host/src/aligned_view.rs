@@ -82,3 +82,29 @@ fn groups<T, const N: usize>(start: *const T, length: usize) -> Result<usize> {
         _ => Ok(0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::without_provenance;
+
+    use super::*;
+
+    /// Every place of the first element, to the byte, and every length.
+    #[test]
+    fn only_whole_groups_at_multiples_of_sixteen_bytes_are_taken() {
+        for (offset, length) in (0..=33).flat_map(|offset| (0..=9).map(move |length| (offset, length))) {
+            let found = groups::<f32, 4>(without_provenance(4096 + offset), length);
+            let expected = match (length % 4, offset % 16) {
+                (1.., _) => Err(Error::UnevenGroups { length, group: 4 }),
+                (0, 1..) if length > 0 => Err(Error::UnalignedGroups { group: 4, excess: offset % 16 }),
+                _ => Ok(length / 4),
+            };
+            assert_eq!(found, expected, "{length} from {offset}");
+        }
+        assert_eq!(groups::<u8, 16>(without_provenance(4112), 32), Ok(2));
+        assert_eq!(
+            groups::<f64, 2>(without_provenance(4112 + 8), 2),
+            Err(Error::UnalignedGroups { group: 2, excess: 8 })
+        );
+    }
+}

@@ -77,3 +77,53 @@ fn shapes_differ(kernel: &'static Kernel, arguments: [&'static str; 2], extents:
 fn too_long(length: usize, kernel: &'static Kernel, argument: &'static str) -> Error {
     Error::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::tests::kernel;
+
+    /// What has so many places along each axis, and no memory.
+    #[derive(Debug)]
+    struct Shape<const R: usize>([usize; R]);
+
+    impl<const R: usize> Extents for Shape<R> {
+        fn extents(&self) -> &[usize] {
+            &self.0
+        }
+    }
+
+    /// 2^32 - 1 elements fit, whatever their shape, and one more does not.
+    #[test]
+    fn slices_of_narrow_kernels_end_at_32_bits() {
+        const END: usize = 1 << 32;
+        let kernel: &Kernel = Box::leak(kernel(None, None).into());
+        let length = |shape: &dyn Extents| {
+            let extents = shape.extents();
+            match *extents {
+                [x] => narrow(Shape([x]), kernel, "x").map(drop),
+                [x, y] => narrow(Shape([x, y]), kernel, "x").map(drop),
+                _ => narrow(Shape([extents[0], extents[1], extents[2]]), kernel, "x").map(drop),
+            }
+        };
+        for fits in [
+            &Shape([END - 1]) as &dyn Extents,
+            &Shape([65_535, 65_537]),
+            &Shape([3, 5, END / 15]),
+            &Shape([0]),
+        ] {
+            assert_eq!(length(fits), Ok(()), "{:?}", fits.extents());
+        }
+        for (more, found) in [
+            (&Shape([END]) as &dyn Extents, END),
+            (&Shape([65_536, 65_536]), END),
+            (&Shape([2, 2, END / 4]), END),
+            (&Shape([0, END]), END),
+            (&Shape([END, 0]), END),
+            (&Shape([usize::MAX, 2]), usize::MAX),
+        ] {
+            let expected = Error::SliceTooLong { kernel: "k", argument: "x", length: found, limit: u32::MAX };
+            assert_eq!(length(more), Err(expected), "{:?}", more.extents());
+        }
+    }
+}

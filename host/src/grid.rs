@@ -681,7 +681,7 @@ pub(crate) fn check_clusters(kernel: &'static str, grid: [u32; 3], cluster: [u32
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::ffi::c_void;
 
     use ferrogrid_device::native::Block;
@@ -690,7 +690,7 @@ mod tests {
     use crate::image::ModuleImage;
     use crate::kernel::KernelDescriptor;
 
-    fn kernel(block: Option<[u32; 3]>, max_threads: Option<u32>) -> Kernel {
+    pub(crate) fn kernel(block: Option<[u32; 3]>, max_threads: Option<u32>) -> Kernel {
         kernel_in_clusters(block, max_threads, None)
     }
 
@@ -862,6 +862,74 @@ mod tests {
         let blocks = i32::MAX as usize;
         assert_eq!(shape(Grid::cover(blocks * 256)).unwrap().unwrap().grid[0] as usize, blocks);
         assert!(shape(Grid::cover(blocks * 256 + 1)).is_err());
+    }
+
+    /// Along each axis the limit itself is allowed, and one more is named, whatever the other axes have.
+    #[test]
+    fn each_limit_of_a_launch_is_the_last_that_is_allowed() {
+        // Those of every GPU that CUDA knows.
+        let (max_grid, max_block) = ([i32::MAX as u32, 65_535, 65_535], [1024, 1024, 64]);
+        for axis in 0..3 {
+            let with = |value: u32| {
+                let mut sizes = [1_u32; 3];
+                sizes[axis] = value;
+                sizes
+            };
+            let (blocks, threads) = (max_grid[axis], max_block[axis]);
+            assert_eq!(shape(Grid::new(with(blocks), with(threads))).unwrap().unwrap().grid, with(blocks));
+            let more = shape(Grid::new(with(blocks + 1), with(threads))).unwrap_err();
+            assert!(
+                matches!(more, Error::GridTooLarge { value, limit, .. } if value == u64::from(blocks) + 1 && limit == blocks),
+                "{more}"
+            );
+            let more = shape(Grid::new(with(blocks), with(threads + 1))).unwrap_err();
+            assert!(
+                matches!(more, Error::BlockTooLarge { value, limit, .. } if value == u64::from(threads) + 1 && limit == threads),
+                "{more}"
+            );
+        }
+    }
+
+    /// A block has at most 1024 threads, whatever its shape.
+    #[test]
+    fn blocks_of_any_shape_have_their_threads_counted() {
+        let mut random = fastrand::Rng::with_seed(22);
+        let of_any_shape = std::iter::repeat_with(|| {
+            let [x, y, z] = Limits::CUDA.max_block.map(|most| 1 << random.u32(0..=most.ilog2()));
+            // Some just below a power of two.
+            [x - u32::from(x > 1 && random.bool()), y, z]
+        });
+        for block in
+            of_any_shape.take(2000).chain([[1024, 1, 1], [1, 1024, 1], [16, 1, 64], [32, 32, 1], [5, 41, 5]])
+        {
+            let threads: u32 = block.iter().product();
+            match shape(Grid::new([1_u32; 3], block)) {
+                Ok(found) => assert!(threads <= 1024 && found.unwrap().block == block, "{block:?}"),
+                Err(error) => {
+                    let expected =
+                        Error::TooManyThreads { kernel: "k", block, threads: threads.into(), limit: 1024 };
+                    assert!(threads > 1024 && error == expected, "{block:?}: {error}");
+                }
+            }
+        }
+    }
+
+    /// Lengths around multiples of the block, and around 2^32.
+    #[test]
+    fn a_cover_has_no_block_too_few_and_none_too_many() {
+        let mut random = fastrand::Rng::with_seed(22);
+        for _ in 0..2000 {
+            let block = random.u32(1..=1024);
+            let near = if random.bool() { 1_u64 << 32 } else { u64::from(block) * random.u64(1..=1 << 20) };
+            let length = near + random.u64(0..=2) - 1;
+            let blocks = shape(Grid::cover(length as usize).with_block(block))
+                .map(|found| found.map_or(0, |found| u64::from(found.grid[0])));
+            let expected = length.div_ceil(block.into());
+            match blocks {
+                Ok(blocks) => assert_eq!(blocks, expected, "{length} in blocks of {block}"),
+                Err(_) => assert!(expected > i32::MAX as u64, "{length} in blocks of {block}"),
+            }
+        }
     }
 
     #[test]

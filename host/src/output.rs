@@ -1,33 +1,24 @@
 //! Text that kernels print: kept by its device until a thread waits, and then handed, on that thread, to standard output
 //! or to a function that the user sets.
 
+mod kept;
+
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::fmt;
 use std::io::Write;
 use std::ptr::{from_ref, null};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::backend::cpu;
+use kept::Kept;
 
 pub(crate) type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Where the text of a device goes, and what of it has not got there.
 pub(crate) struct Output {
     sink: RwLock<Option<Sink>>,
-    kept: Mutex<Kept>,
-    /// How many texts are kept, for those who look without the lock.
-    count: AtomicUsize,
-}
-
-/// Text of the CPU device that waits for a thread to wait. A GPU's is in a buffer of the device.
-struct Kept {
-    texts: VecDeque<String>,
-    bytes: usize,
-    capacity: usize,
-    /// Texts for which there was no room.
-    lost: usize,
+    /// Text of the CPU device. A GPU's is in a buffer of the device.
+    kept: Kept,
 }
 
 /// The bytes that the CPU device keeps if nobody says otherwise.
@@ -49,7 +40,7 @@ pub(crate) fn connect_cpu() {
 fn print(text: fmt::Arguments<'_>) {
     // SAFETY: `Printing` holds a borrow of it while it is there.
     match unsafe { PRINTING.get().as_ref() } {
-        Some(output) => output.keep(fmt::format(text)),
+        Some(output) => output.kept.keep(fmt::format(text)),
         // Device code that the host calls itself.
         None => std::print!("{text}"),
     }
@@ -74,9 +65,8 @@ impl Drop for Printing<'_> {
 }
 
 impl Output {
-    pub(crate) const fn new() -> Self {
-        let kept = Kept { texts: VecDeque::new(), bytes: 0, capacity: DEFAULT_CAPACITY, lost: 0 };
-        Output { sink: RwLock::new(None), kept: Mutex::new(kept), count: AtomicUsize::new(0) }
+    pub(crate) fn new() -> Self {
+        Output { sink: RwLock::new(None), kept: Kept::new(DEFAULT_CAPACITY) }
     }
 
     pub(crate) fn set(&self, sink: Option<Sink>) {
@@ -89,53 +79,17 @@ impl Output {
 
     /// Sets how many bytes are kept until a thread waits.
     pub(crate) fn set_capacity(&self, bytes: usize) {
-        self.lock().capacity = bytes;
-    }
-
-    /// Keeps `text` until a thread waits.
-    fn keep(&self, text: String) {
-        let mut kept = self.lock();
-        if kept.capacity - kept.bytes.min(kept.capacity) < text.len() {
-            kept.lost += 1;
-        } else {
-            kept.bytes += text.len();
-            kept.texts.push_back(text);
-        }
-        self.count.store(kept.texts.len() + usize::from(kept.lost > 0), Ordering::Relaxed);
+        self.kept.set_capacity(bytes);
     }
 
     /// Hands on what is kept so far, by a thread that waits for the device. Nothing is locked meanwhile, so the sink may
     /// do as it likes; if it waits itself, that hands on nothing more of this device.
     pub(crate) fn deliver_kept(&self) {
-        let mut rest = self.count.load(Ordering::Relaxed);
-        if rest == 0 {
+        if self.kept.is_empty() {
             return;
         }
         let Some(_delivering) = Delivering::begin(self) else { return };
-        while rest > 0
-            && let Some(text) = self.next()
-        {
-            self.deliver(&text);
-            rest -= 1;
-        }
-    }
-
-    fn next(&self) -> Option<String> {
-        let mut kept = self.lock();
-        let text = kept.texts.pop_front();
-        let text = match text {
-            Some(text) => {
-                kept.bytes -= text.len();
-                text
-            }
-            None if kept.lost > 0 => {
-                let (lost, capacity) = (std::mem::take(&mut kept.lost), kept.capacity);
-                format!("[{lost} printed texts were lost: the buffer of {capacity} bytes was full]\n")
-            }
-            None => return None,
-        };
-        self.count.store(kept.texts.len() + usize::from(kept.lost > 0), Ordering::Relaxed);
-        Some(text)
+        self.kept.hand_out(|text| self.deliver(text));
     }
 
     /// Hands on `text`, by a thread that waits for the device.
@@ -146,10 +100,6 @@ impl Output {
             // As with a program's own output that nobody reads any more, there is nothing to be done.
             None => drop(std::io::stdout().lock().write_all(text.as_bytes())),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where the parts that several threads go through take their locks and atomics from: std here, loom in
-//! `host/tests/loom_*.rs`, which include those parts by path and try all orders of their steps. It must not
+//! `host/tests/loom`, which includes those parts by path and tries all orders of their steps. It must not
 //! know the parts.
 
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, atomic};
+pub(crate) use std::thread;

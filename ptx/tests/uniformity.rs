@@ -28,6 +28,22 @@ fn decided_by(condition: &str) -> String {
     format!("{condition}\n@%p1 bra $A;\nbar.sync 0;\n$A:")
 }
 
+/// A register that several instructions give a value has what any of them gives; a pair of registers has no value of one.
+#[test]
+fn what_is_not_one_value_is_not_taken_for_one() {
+    for source in [
+        "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, 5; @%p2 bra $B; mov.b32 %r1, %r21; $B: setp.gt.u32 %p1, %r1, 7;",
+        "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, %r21; @%p2 bra $B; mov.b32 %r1, 5; $B: setp.gt.u32 %p1, %r1, 7;",
+        "cvt.u64.u32 %rd1, %r21; mov.b64 {%r1, %r2}, %rd1; setp.ne.s32 %p1, %r1, %r2;",
+        "mov.b64 %rd1, {%r20, %r21}; setp.gt.u64 %p1, %rd1, 7;",
+        "mov.b64 %rd1, {%r21, %r20}; mov.b64 %rd2, {%r20, %r21}; setp.ne.s64 %p1, %rd1, %rd2;",
+    ] {
+        assert!(is_refused(&decided_by(source)), "{source}");
+    }
+    let one = "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, 5; @%p2 bra $B; mov.b32 %r1, %r20; $B: setp.gt.u32 %p1, %r1, 7;";
+    assert!(!is_refused(&decided_by(one)), "it is the same in all threads, either way");
+}
+
 #[test]
 fn what_comes_from_indices_clocks_lanes_and_writable_memory_differs_between_threads() {
     for source in [

@@ -304,6 +304,8 @@ mod tests {
                 }],
             }],
         };
+        assert_eq!(target.module(Fingerprint(0xabc)).map(|module| module.image), Some(1));
+        assert_eq!(target.module(Fingerprint(0xabd)), None);
         assert_eq!(CompiledTarget::from_text(&target.to_text()), Some(target));
     }
 

@@ -210,3 +210,32 @@ fn rank_of(function: &ItemFn, parameters: &[Parameter]) -> Result<usize> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use quote::{format_ident, quote};
+
+    use super::*;
+
+    fn kernel(text: &str) -> Kernel {
+        Kernel::parse(&syn::parse_str(text).unwrap()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn an_unsafe_kernel_is_known() {
+        assert!(kernel("#[kernel] pub unsafe fn k(t: Thread<1>, x: *mut f32) {}").is_unsafe());
+        assert!(!kernel("#[kernel] pub fn k(t: Thread<1>, x: &[f32]) {}").is_unsafe());
+    }
+
+    #[test]
+    fn tuples_in_tuples_travel_as_their_members() {
+        let kernel = kernel("#[kernel] pub fn k(t: Thread<1>, a: (f32, (u8, u16), u64)) {}");
+        let ParameterKind::Tuple { members } = &kernel.parameters[1].kind else { panic!("it is a tuple") };
+        let named = members.tuple(|number, _| {
+            let name = format_ident!("a{number}");
+            quote!(#name)
+        });
+        assert_eq!(named.to_string(), quote!((a0, (a1, a2,), a3,)).to_string());
+        assert_eq!((members.values().len(), kernel.flattened()), (4, (0, 4)));
+    }
+}

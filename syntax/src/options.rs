@@ -128,6 +128,46 @@ mod tests {
         assert_eq!(error.to_string(), "`wide` is said twice");
     }
 
+    /// The first and the last number that each option takes, and those beside them.
+    #[test]
+    fn each_limit_is_the_last_number_that_is_taken() {
+        let bounds = |option: &str, rank: usize| {
+            let function: syn::ItemFn = syn::parse_str(&format!("#[kernel({option})] fn k() {{}}")).unwrap();
+            KernelOptions::parse(&function.attrs[0], rank, &Generics::default())
+        };
+        for (option, rank) in [
+            ("block = [1024, 1]", 2),
+            ("block = [1, 1024]", 2),
+            ("block = [4, 4, 64]", 3),
+            ("block = [32, 32]", 2),
+            ("max_threads = 1", 1),
+            ("max_threads = 1024", 1),
+            ("max_registers = 24", 1),
+            ("max_registers = 255", 1),
+            ("cluster = 16", 1),
+            ("cluster = [4, 4]", 2),
+            ("max_threads = 64, min_blocks = 64", 1),
+        ] {
+            assert!(bounds(option, rank).is_ok(), "{option}");
+        }
+        for (option, rank, problem) in [
+            ("block = [1025, 1]", 2, "1025 is not between 1 and 1024"),
+            ("block = [1, 1, 65]", 3, "65 is not between 1 and 64"),
+            ("block = [25, 41]", 2, "a block of 1025 threads; the limit is 1024"),
+            ("max_threads = 0", 1, "0 is not between"),
+            ("max_threads = 1025", 1, "1025 is not between"),
+            ("max_registers = 23", 1, "23 is not between 24 and 255"),
+            ("max_registers = 256", 1, "256 is not between 24 and 255"),
+            ("cluster = 17", 1, "17 is not between 1 and 16"),
+            ("cluster = [17, 1]", 2, "17 is not between 1 and 16"),
+            ("cluster = [3, 6]", 2, "a cluster of 18 blocks; the limit is 16"),
+            ("max_threads = 64, min_blocks = 65", 1, "65 is not between"),
+        ] {
+            let error = bounds(option, rank).err().expect("refused").to_string();
+            assert!(error.contains(problem), "{option}: {error}");
+        }
+    }
+
     #[test]
     fn impossible_options_are_refused() {
         let refused: [(Attribute, &str); 23] = [

@@ -33,6 +33,37 @@ mod dependents {
     }
 }
 
+#[ferrogrid::module]
+mod places {
+    use ferrogrid::device::prelude::*;
+
+    #[kernel(cluster = [2, 2, 2])]
+    pub fn places(t: Thread<3>, out: &[DeviceAtomic<u32>]) {
+        let own = t.cluster_block_idx().into_iter().chain(t.cluster_dim()).chain(t.cluster_idx());
+        for (cell, value) in out.iter().zip(own.chain([t.cluster_rank(), t.cluster_blocks()])) {
+            cell.store(value, atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+/// Each register of its own is read, and none for another.
+#[test]
+fn places_in_a_cluster_are_registers_of_their_own() {
+    let axes = |name: &str| ["x", "y", "z"].map(|axis| format!("%{name}.{axis}"));
+    let mut registers: Vec<String> = ["cluster_ctaid", "cluster_nctaid", "clusterid"].map(axes).concat();
+    registers.extend(["%cluster_ctarank".into(), "%cluster_nctarank".into()]);
+    for (architecture, lines) in code(places::places::kernel()) {
+        for register in &registers {
+            let reads = lines.iter().filter(|line| line.ends_with(&format!("{register};"))).count();
+            assert_eq!(
+                reads,
+                usize::from(has_clusters(architecture)),
+                "{architecture}, {register}: {lines:#?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_dependent_launch_waits_before_it_touches_memory() {
     for (architecture, lines) in code(dependents::step::kernel()) {
@@ -60,6 +91,7 @@ fn clusters_are_directives_barriers_and_loads_of_their_own() {
         assert_eq!(directive, has, "{architecture}: {lines:#?}");
         // That of `publish_cluster`, and that at the end.
         assert_eq!(count(&lines, "barrier.cluster.arrive"), 2 * has, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "barrier.cluster.arrive.relaxed"), 0, "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "barrier.cluster.wait"), 2 * has, "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "mapa.u64"), has, "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "ld.shared::cluster."), has, "{architecture}: {lines:#?}");

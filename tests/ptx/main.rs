@@ -11,6 +11,7 @@ mod half;
 mod math;
 mod merges;
 mod operations;
+mod orders;
 mod sharing;
 mod sorts;
 mod speed;

@@ -185,7 +185,12 @@ fn core_atomics_have_an_ordering_and_global_addresses() {
 /// operations in the scope of the system unless the bus can; only kernels that ask for that scope have it.
 #[test]
 fn reports_to_the_host_are_exchanged_in_the_scope_of_the_device() {
-    let asking = [kernels::scopes::kernel(), kernels::core_atomics::kernel()].map(|kernel| kernel.entry());
+    let asking = [
+        kernels::scopes::kernel(),
+        kernels::core_atomics::kernel(),
+        super::orders::kernels::in_system::kernel(),
+    ]
+    .map(|kernel| kernel.entry());
     let kernel = kernels::reports::kernel();
     for architecture in kernel.architectures() {
         let ptx = kernel.ptx_for(architecture).expect("named architectures are there");

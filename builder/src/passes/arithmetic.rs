@@ -115,6 +115,7 @@ mod tests {
     fn ftz_stands_where_nvcc_writes_it() {
         for name in [
             "add.rn.ftz.f32",
+            "add.rz.ftz.f32",
             "sub.ftz.f32",
             "fma.rn.ftz.f32",
             "fma.rn.ftz.sat.f32",
@@ -139,6 +140,27 @@ mod tests {
         ] {
             assert_eq!(with(FTZ, &name.replace(".ftz", "")), name);
             assert_eq!(with(FTZ, name), name, "it is said once");
+        }
+    }
+
+    #[test]
+    fn what_names_no_rounding_may_be_fused() {
+        let contract = Arithmetic { contract: Some(true), ..Arithmetic::default() };
+        for operation in ["add", "sub", "mul"] {
+            for ty in ["f32", "f64", "f32x2"] {
+                assert_eq!(with(contract, &format!("{operation}.rn.{ty}")), format!("{operation}.{ty}"));
+            }
+        }
+        for name in [
+            "fma.rn.f32",
+            "add.rz.f32",
+            "mul.rn.f16",
+            "add.rn.ftz.f32",
+            "div.rn.f32",
+            "add.f32",
+            "mul.lo.s32",
+        ] {
+            assert_eq!(with(contract, name), name);
         }
     }
 

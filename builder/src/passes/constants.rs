@@ -71,6 +71,13 @@ mod tests {
         };
         let checked = |text: &str| check(&Module::parse(text).unwrap());
         assert_eq!(checked(&(line("HALF", 32768) + &line("OTHER", 32768))), Ok(()));
+        // The last byte that fits, and one more; what an alignment leaves free counts.
+        assert_eq!(checked(&line("ALL", LIMIT)), Ok(()));
+        let error = checked(&line("ALL", LIMIT + 1)).unwrap_err();
+        assert!(error.contains("take 65537 bytes"), "{error}");
+        assert_eq!(checked(&(line("ODD", 1) + &line("REST", LIMIT - 4))), Ok(()));
+        let error = checked(&(line("ODD", 1) + &line("REST", LIMIT - 3))).unwrap_err();
+        assert!(error.contains("take 65537 bytes"), "{error}");
         let error = checked(&(line("SMALL", 4) + &line("MY_TABLE", 65536))).unwrap_err();
         assert!(error.contains("2 constants take 65540 bytes"), "{error}");
         assert!(error.contains("`MY_TABLE` with 65536"), "{error}");

@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn directives_stand_before_the_body_of_their_entry() {
-        let fixed = LaunchBounds { block: Some([16, 16, 1]), min_blocks: Some(2), ..LaunchBounds::default() };
+        let fixed = LaunchBounds { block: Some([16, 8, 4]), min_blocks: Some(2), ..LaunchBounds::default() };
         let limited =
             LaunchBounds { max_threads: Some(100), max_registers: Some(64), ..LaunchBounds::default() };
         let fixed = LaunchBounds { cluster: Some([4, 2, 1]), ..fixed };
         let text = declared(vec![("k_10", limited), ("k_1", fixed)]);
-        assert!(text.contains("param_0\n)\n.reqntid 16, 16, 1\n.explicitcluster\n.reqnctapercluster 4, 2, 1\n.minnctapersm 2\n{"), "{text}");
+        assert!(text.contains("param_0\n)\n.reqntid 16, 8, 4\n.explicitcluster\n.reqnctapercluster 4, 2, 1\n.minnctapersm 2\n{"), "{text}");
         assert!(text.contains(".entry k_10()\n.maxntid 100, 1, 1\n.maxnreg 64\n{"), "{text}");
     }
 

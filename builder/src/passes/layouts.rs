@@ -56,9 +56,11 @@ mod tests {
             .visible .global .align 8 .b8 __ferrogrid_layout_none_0123[16];\n\
             .visible .global .align 8 .u64 __ferrogrid_layout_one_0123 = 7;\n\
             .visible .global .align 8 .b8 __ferrogrid_layout_bytes_0123[24] = {1, 8, 0, 0, 0, 0, 0, 0, 4};\n\
-            .visible .global .align 8 .u64 other = 7;\n";
+            .visible .global .align 8 .u64 other = 7;\n\
+            .global .align 8 .u64 __ferrogrid_layout_a_users_own = 9;\n";
         let text = after(assembly, take);
-        assert!(text.contains("other = 7;") && !text.contains(" __ferrogrid_layout"), "{text}");
+        assert!(text.contains("other = 7;") && text.contains("own = 9;"), "{text}");
+        assert!(!text.contains(".visible .global .align 8 .u64 __ferrogrid_layout"), "{text}");
         let layouts = read(&format!("// Mathematics: libm\n{text}"));
         assert_eq!(layouts["sums_0123"], [1024, 4]);
         assert_eq!(

@@ -116,6 +116,18 @@ mod tests {
         assert!(text("%rd3").contains("call.uni __ferrogrid_panic_fmt, "));
     }
 
+    /// Whose second argument is a length, not an address.
+    #[test]
+    fn texts_go_where_texts_are_taken() {
+        for function in ["9panicking5panic", "6option13expect_failed"] {
+            let call = format!("\tcall.uni _RNvNtCsitLHWDqi81h_4core{function}, (param0, param1, param2);\n");
+            let targets =
+                ["panic_fmt", "panic_text"].map(|name| TARGET.replace("panic_bounds_check", name)).concat();
+            let text = calling(&call, &targets);
+            assert!(text.contains("call.uni __ferrogrid_panic_text, (param0"), "{text}");
+        }
+    }
+
     #[test]
     fn other_calls_stay() {
         for call in [

@@ -1,14 +1,17 @@
-//! What has failed on a stream and nobody has been told of.
+//! What has failed on a stream and nobody has been told of. It must not know anything but its locks: `host/tests/loom/reports.rs`
+//! includes it by path, and tries all orders of its steps.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
 
 use crate::error::Error;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::thread::{self, ThreadId};
+use crate::sync::{Arc, Mutex, MutexGuard};
 
 /// The most failures that a stream remembers one by one. Of more, the last stands for those after it.
-const KEPT: usize = 64;
+pub(super) const KEPT: usize = 64;
 
 /// One failure, shared by the streams and the memory that it concerns.
 #[derive(Debug)]
@@ -146,53 +149,4 @@ impl Failure {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn error(number: usize) -> Error {
-        Error::WorkerThread { reason: number.to_string().into() }
-    }
-
-    #[test]
-    fn a_waiter_takes_what_failed_before_its_point_and_leaves_the_rest() {
-        let failures = Failure::default();
-        let first = failures.note(error(1));
-        let point = failures.position();
-        failures.note(error(2));
-        assert!(!first.is_known_here());
-        assert_eq!(failures.take_until(point), Some(error(1)));
-        assert!(first.is_known_here());
-        assert_eq!(failures.take_until(point), None);
-        assert_eq!(failures.take(), Some(error(2)));
-        assert_eq!(failures.take(), None);
-    }
-
-    #[test]
-    fn a_stream_notes_the_failure_of_another_once() {
-        let (own, other) = (Failure::default(), Failure::default());
-        let fault = other.note(error(1));
-        own.note_shared(&fault);
-        assert_eq!(own.take(), Some(error(1)));
-        own.note_shared(&fault);
-        assert_eq!(own.take(), None);
-        assert_eq!((fault.tell_device(), fault.tell_device()), (Some(error(1)), None));
-        assert_eq!(other.take(), Some(error(1)));
-    }
-
-    #[test]
-    fn of_very_many_failures_none_goes_untold() {
-        let failures = Failure::default();
-        for number in 0..3 * KEPT {
-            failures.note(error(number));
-        }
-        let end = failures.position();
-        for number in 0..KEPT as u64 - 1 {
-            assert_eq!(failures.take_until(number + 1), Some(error(number as usize)));
-        }
-        assert_eq!(failures.take_until(end - 1), None);
-        assert_eq!(failures.take_until(end), Some(error(KEPT - 1)));
-    }
 }

@@ -4,6 +4,9 @@
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 mod failure;
+#[cfg(test)]
+#[path = "failure/tests.rs"]
+mod failure_tests;
 mod graph;
 mod host_fn;
 mod params;

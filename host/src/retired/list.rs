@@ -1,5 +1,5 @@
 //! A list of things that wait for their events. It must not know anything but its locks:
-//! `host/tests/loom_order.rs` includes it by path, and tries all orders of its steps.
+//! `host/tests/loom/order.rs` includes it by path, and tries all orders of its steps.
 
 use std::sync::PoisonError;
 

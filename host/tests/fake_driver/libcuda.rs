@@ -12,6 +12,8 @@
 mod feedback;
 #[path = "graph.rs"]
 mod graph;
+#[path = "order.rs"]
+mod order;
 #[path = "pool.rs"]
 mod pool;
 #[path = "work.rs"]
@@ -336,6 +338,7 @@ call! { bound:
         with(|state| {
             let queue = state.streams.remove(&stream).expect("destroyed once");
             state.streams.insert(gone, queue);
+            state.orders.rename(stream, gone);
             if state.calling.remove(&stream) {
                 state.calling.insert(gone);
             }
@@ -343,6 +346,7 @@ call! { bound:
         drain_later(gone, move || with(|state| {
             state.streams.remove(&gone);
             state.pool.end(stream);
+            state.orders.end(gone);
         }));
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! A pool of the fake driver that gives memory out again as CUDA's may, at once and in stream order, and streams that
-//! run by themselves in random order (`alive=1` in FAKE_CUDA). It must not know the driver's functions.
+//! run by themselves in random order (`alive=1` in FAKE_CUDA; `FERROGRID_TEST_ORDER_SEED` says in which, and is printed). It must not know the driver's functions.
 //!
 //! Memory that was freed on a stream belongs to its next owner from the point on where that got it: at once on the
 //! same stream, and on streams that come after the free by their waits for events; elsewhere once the free has run.
@@ -123,7 +123,10 @@ pub(crate) fn begin_alive() {
 
 /// Runs one stream after the other, as many operations of each as chance has it.
 fn run_for_ever() {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
+    let given = std::env::var("FERROGRID_TEST_ORDER_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = given.unwrap_or_else(|| std::process::id().into());
+    eprintln!("FERROGRID_TEST_ORDER_SEED={seed}");
+    let mut random = 0x9e37_79b9_7f4a_7c15 ^ seed;
     let mut below = |n: u64| {
         random ^= random << 13;
         random ^= random >> 7;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::feedback::{panic_as_kernels_do, panic_with, print_as_kernels_do};
+use crate::order::Orders;
 use crate::pool::{Pool, begin_alive};
 use crate::{number, setting};
 
@@ -129,6 +130,7 @@ pub(crate) struct State {
     /// Which of it is write-combined.
     pub(crate) write_combined: HashSet<usize>,
     pub(crate) pool: Pool,
+    pub(crate) orders: Orders,
     /// How many have been made.
     pub(crate) pools: usize,
     /// Those of the host's memory.
@@ -206,6 +208,7 @@ impl State {
         }
         let stream = real(stream) as usize;
         self.pool.note(stream, &work);
+        self.note_order(stream, &work);
         self.streams.get_mut(&stream).expect("a live stream").push_back(work);
         begin_alive();
     }
@@ -238,6 +241,7 @@ impl State {
         match self.streams.get_mut(&stream).and_then(VecDeque::pop_front) {
             None => Step::Empty,
             Some(Work::Call { function, data }) => {
+                self.orders.has_run(stream);
                 self.calling.insert(stream);
                 Step::Call { function, data }
             }
@@ -247,6 +251,7 @@ impl State {
             }
             Some(work) => {
                 self.run(work);
+                self.orders.has_run(stream);
                 Step::Ran
             }
         }

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses some of this")]
 
 use std::collections::HashMap;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,7 +55,7 @@ pub(crate) fn run_with(scenario: &str, settings: &str, driver: &Path) -> Vec<Str
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
     let log = driver.join(format!("{}_{number}.log", std::process::id()));
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "scenario", "--ignored", "--nocapture"])
+        .args(["--exact", &entry(Location::caller()), "--ignored", "--nocapture"])
         .env("LD_LIBRARY_PATH", driver)
         .env("FERROGRID_TEST_SCENARIO", scenario)
         .env("FAKE_CUDA", settings)
@@ -71,6 +72,14 @@ pub(crate) fn run_with(scenario: &str, settings: &str, driver: &Path) -> Vec<Str
         "asked for what no module of {scenario} has:\n{calls}"
     );
     calls.lines().map(str::to_owned).collect()
+}
+
+/// The test that runs the scenarios of the caller's file: `scenario` in its module.
+fn entry(caller: &Location<'_>) -> String {
+    let file = Path::new(caller.file());
+    let module = file.file_stem().unwrap().to_string_lossy();
+    let is_module = file.parent().is_some_and(|folder| !folder.ends_with("tests"));
+    if is_module { format!("{module}::scenario") } else { "scenario".to_owned() }
 }
 
 pub(crate) fn count(calls: &[String], name: &str) -> usize {

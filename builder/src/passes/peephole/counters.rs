@@ -123,6 +123,11 @@ mod tests {
                 "\tld.shared.b32 \t%r1, [%rd1];",
                 "\tsetp.ne.b64 \t%p1, %rd1, 4096;",
             ),
+            (
+                "its only comparison is before the step",
+                "\tadd.s64 \t%rd1, %rd1, 128;\n$L__tmp7:\n\tsetp.ne.b64 \t%p1, %rd1, 4096;\n",
+                "\tsetp.ne.b64 \t%p1, %rd1, 4096;\n\tadd.s64 \t%rd1, %rd1, 128;\n",
+            ),
         ] {
             let text = LOOP.replacen(from, to, 1);
             assert_ne!(text, LOOP, "{reason}");

@@ -150,6 +150,8 @@ mod tests {
             "\tmov.u32 \t%r1, %tid.x;\n\tcvt.u64.u32 \t%rd1, %r1;\n\tshl.b64 \t%rd2, %rd1, 32;\n",
             // A bit too many is left.
             "\tshr.u64 \t%rd1, %rd3, 31;\n\tshl.b64 \t%rd2, %rd1, 2;\n",
+            // Bits of a wide number remain.
+            "\tor.b64 \t%rd1, %rd9, 7;\n\tshl.b64 \t%rd2, %rd1, 2;\n",
             // Signed.
             "\tcvt.s64.s32 \t%rd1, %r1;\n\tshl.b64 \t%rd2, %rd1, 2;\n",
         ] {

@@ -120,11 +120,21 @@ mod tests {
     }
 
     #[test]
+    fn a_symbol_that_a_condition_chooses_is_not_always_the_address() {
+        let text = body(
+            "\t@%p1 mov.b64 \t%rd1, shared;\n\tcvta.shared.u64 \t%rd2, %rd1;\n\tld.b32 \t%r1, [%rd2];\n",
+        );
+        assert!(text.contains("ld.shared.b32 \t%r1, [%space0];"), "{text}");
+    }
+
+    #[test]
     fn other_addresses_stay_generic() {
         for same in [
             "\tadd.s64 \t%rd1, %rd8, %rd9;\n\tcvta.shared.u64 \t%rd2, %rd1;\n\tcvta.to.global.u64 \t%rd3, %rd2;\n",
             "\tcvta.shared.u64 \t%rd2, %rd1;\n\tmov.b64 \t%rd2, %rd5;\n\tld.b32 \t%r1, [%rd2];\n",
             "\tadd.s64 \t%rd1, %rd8, %rd9;\n\tcvta.global.u64 \t%rd2, %rd1;\n\tld.volatile.b32 \t%r1, [%rd2];\n",
+            // Where a condition is false, the register has what it had.
+            "\tcvta.shared.u64 \t%rd2, %rd1;\n\t@%p1 cvta.to.shared.u64 \t%rd3, %rd2;\n",
             "\tld.b32 \t%r1, [%rd2];\n\tld.global.nc.b32 \t%r2, [%rd3];\n\tst.param.b64 \t[param0], %rd4;\n",
         ] {
             assert_eq!(body(same), same);

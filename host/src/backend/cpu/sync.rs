@@ -1,4 +1,4 @@
-//! Where the parts that coordinate CPU threads take their locks from: std here, loom in `host/tests/loom_executor.rs`,
+//! Where the parts that coordinate CPU threads take their locks from: std here, loom in `host/tests/loom/executor.rs`,
 //! which includes those parts by path and tries the orders of their steps. It must not know the parts.
 
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The intervals that launches of a stream are part of, as `watch.rs` states them. Knows its locks alone: `host/tests/loom_watch.rs` includes it by path, and tries all orders of its steps.
+//! The intervals that launches of a stream are part of, as `watch.rs` states them. Knows its locks alone: `host/tests/loom/watch.rs` includes it by path, and tries all orders of its steps.
 
 use std::ptr::null_mut;
 use std::sync::PoisonError;

@@ -1,15 +1,12 @@
 //! What an operation costs in calls of the driver, and on which context they are made, with a fake driver
 //! (`fake_driver/libcuda.rs`). It must not know how the calls are made.
-#![cfg(target_os = "linux")]
 
-mod kernels;
-mod scenario;
-
+use std::ffi::c_void;
 use std::io::Write;
 
+use crate::kernels::{saxpy, silent_saxpy};
+use crate::scenario::{Scenario, run, run_requested};
 use ferrogrid_host::{Device, EventOptions, Grid, Result, Stream};
-use kernels::{saxpy, silent_saxpy};
-use scenario::{Scenario, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[
     ("one_stream", one_stream),
@@ -18,7 +15,53 @@ const SCENARIOS: &[Scenario] = &[
     ("legacy", legacy),
     ("ended_handle", ended_handle),
     ("variables", variables),
+    ("unordered", unordered),
+    ("ordered", ordered),
 ];
+
+/// The made-up driver ends the process where work is given to it in no order: so a wait that is missing fails any test.
+#[test]
+fn the_made_up_driver_finds_work_that_comes_in_no_order() {
+    for (scenario, is_found) in [("unordered", true), ("ordered", false)] {
+        let outcome = std::panic::catch_unwind(|| run(scenario, ""));
+        let text = outcome.err().and_then(|text| text.downcast::<String>().ok());
+        let says = text.as_ref().is_some_and(|text| {
+            text.contains("no order: a fill on stream") && text.contains("a fill, and both use")
+        });
+        assert_eq!((text.is_some(), says), (is_found, is_found), "{scenario}: {text:?}");
+    }
+}
+
+fn unordered() -> Result<()> {
+    two_fills(false)
+}
+
+fn ordered() -> Result<()> {
+    two_fills(true)
+}
+
+/// By the driver's own calls, which this crate knows nothing of.
+fn two_fills(with_a_wait: bool) -> Result<()> {
+    type Fill = unsafe extern "C" fn(u64, u32, usize, *mut c_void) -> u32;
+    let device = Device::cuda(0)?;
+    let [first, second] = [device.new_stream()?, device.new_stream()?];
+    let buffer = first.zeros::<u32>(64)?;
+    first.synchronize()?;
+    // SAFETY: it has been loaded before.
+    let driver = unsafe { libloading::Library::new("libcuda.so.1") }.unwrap();
+    // SAFETY: the function has that type.
+    let fill = unsafe { driver.get::<Fill>(b"cuMemsetD32Async") }.unwrap();
+    let address = buffer.as_device_ptr().as_raw() as u64;
+    // SAFETY: the memory is there, and nothing reads it.
+    unsafe { fill(address, 1, 32, first.as_raw().unwrap()) };
+    if with_a_wait {
+        second.wait(&first.record()?)?;
+    }
+    // SAFETY: as above.
+    unsafe { fill(address + 64, 2, 32, second.as_raw().unwrap()) };
+    first.synchronize()?;
+    second.synchronize()
+}
 
 #[test]
 #[ignore = "the other tests run it, in a process with a fake driver"]

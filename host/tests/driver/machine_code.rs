@@ -1,17 +1,14 @@
 //! Which image of a program's own kernels is loaded where the build made machine code beside the PTX, with a fake driver
 //! (`fake_driver/libcuda.rs`). It must not know how a build makes it.
-#![cfg(target_os = "linux")]
-
-mod scenario;
 
 use std::ffi::c_void;
 use std::io::Write;
 use std::ptr::from_ref;
 
+use crate::scenario::{Scenario, count, run, run_requested};
 use ferrogrid_host::__private::device::native::Block;
 use ferrogrid_host::__private::{EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, launch};
 use ferrogrid_host::{CodeType, Device, DeviceBuffer, Error, Grid, Result, Stream};
-use scenario::{Scenario, count, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[("two_launches", two_launches), ("nothing_loads", nothing_loads)];
 

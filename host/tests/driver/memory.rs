@@ -1,11 +1,8 @@
 //! Virtual memory and kinds of pools on a fake driver (`fake_driver/libcuda.rs`), each scenario in a process of its own:
 //! which calls are made, and what is said where the driver or the GPU lacks something.
-#![cfg(target_os = "linux")]
 
-mod scenario;
-
+use crate::scenario::{Scenario, count, fake_driver, run, run_requested, run_with};
 use ferrogrid_host::{Device, Error, IpcError, IpcMemoryHandle, PoolKind, PoolOptions, Result};
-use scenario::{Scenario, count, fake_driver, run, run_requested, run_with};
 
 const SCENARIOS: &[Scenario] = &[
     ("growing_beside_a_peer", growing_beside_a_peer),

@@ -1,8 +1,6 @@
 //! The locks of the CPU device, in all orders that their steps can come in: loom runs each case in them, one
 //! after the other. It includes the parts by path, with loom's locks for std's, and must not need anything else of the host.
 
-#![allow(dead_code, reason = "the parts are larger than what is modelled")]
-
 mod sync {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     pub(super) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -13,11 +11,11 @@ mod sync {
     }
 }
 
-#[path = "../src/backend/cpu/budget.rs"]
+#[path = "../../src/backend/cpu/budget.rs"]
 mod budget;
-#[path = "../src/backend/cpu/first_failure.rs"]
+#[path = "../../src/backend/cpu/first_failure.rs"]
 mod first_failure;
-#[path = "../src/backend/cpu/mark.rs"]
+#[path = "../../src/backend/cpu/mark.rs"]
 mod mark;
 
 use budget::{Budget, Permits};

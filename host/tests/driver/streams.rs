@@ -1,8 +1,5 @@
 //! What the CUDA backend asks of a driver for streams, events, host functions and memory of all kinds, with
 //! a fake one (`fake_driver/libcuda.rs`). That results are right is for the cases of `runtime.rs`.
-#![cfg(target_os = "linux")]
-
-mod scenario;
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use crate::scenario::{count, run};
 use ferrogrid_host::{
     Advice, Device, Error, EventOptions, ExecutableGraph, Location, PinnedBuffer, PoolOptions, Result,
     Stream, StreamOptions, WaitValue,
 };
-use scenario::{count, run};
 
 type Scenario = (&'static str, fn() -> Result<()>);
 

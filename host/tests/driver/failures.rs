@@ -1,16 +1,12 @@
 //! Who is told of a kernel's panic on a GPU, and that nobody reads what it has left as a result; with a fake driver
 //! (`fake_driver/libcuda.rs`), where `saxpy` panics if its factor is `BAD`: into the record that its launch was given.
 //! `silent_saxpy` takes none.
-#![cfg(target_os = "linux")]
-
-mod kernels;
-mod scenario;
 
 use std::fmt::Debug;
 
+use crate::kernels::{saxpy, silent_saxpy};
+use crate::scenario::{Scenario, run, run_requested};
 use ferrogrid_host::{Device, DeviceBuffer, Error, Grid, Result, Stream};
-use kernels::{saxpy, silent_saxpy};
-use scenario::{Scenario, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[
     ("told_first", told_first),

@@ -2,20 +2,15 @@
 //! error it gives when, which calls it makes, and that work comes out in order. Each scenario runs in
 //! a process of its own, because a process loads one driver. It must not need a GPU: results on a real
 //! one are for the conformance suite.
-#![cfg(target_os = "linux")]
-
-mod kernels;
-mod model;
-mod scenario;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;
 
+use crate::kernels::{missing, saxpy, silent_saxpy, unlucky};
+use crate::scenario::{Scenario, count, fake_driver, run, run_with};
 use ferrogrid_host::profile::Timeline;
 use ferrogrid_host::{Device, DeviceKind, Error, Grid, NEEDED_DRIVER, Result};
-use kernels::{missing, saxpy, silent_saxpy, unlucky};
-use scenario::{Scenario, count, fake_driver, run, run_with};
 
 /// Counts allocations of the calling thread.
 struct Counting;
@@ -67,7 +62,7 @@ const SCENARIOS: &[Scenario] = &[
 #[test]
 #[ignore = "the other tests run it, in a process with a fake driver"]
 fn scenario() {
-    scenario::run_requested(SCENARIOS);
+    crate::scenario::run_requested(SCENARIOS);
 }
 
 #[test]
@@ -210,7 +205,7 @@ fn random_work_on_several_streams_comes_out_in_order() {
 }
 
 fn order() -> Result<()> {
-    model::random_work_equals_the_model(&Device::cuda(0)?, 400)
+    crate::model::random_work_equals_the_model(&Device::cuda(0)?, 400)
 }
 
 #[test]

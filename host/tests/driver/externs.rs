@@ -1,16 +1,13 @@
 //! Which code a program's own kernels are linked with that call functions of other device code, with a fake driver
 //! (`fake_driver/libcuda.rs`). What the linked code does on a GPU is for `tests/externs`.
-#![cfg(target_os = "linux")]
-
-mod scenario;
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
 
+use crate::scenario::{Scenario, count, run, run_requested};
 use ferrogrid_host::__private::device::native::Block;
 use ferrogrid_host::__private::{EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, launch};
 use ferrogrid_host::{CodeType, Device, Error, ForeignError, Grid, LinkInput, Result, Stream};
-use scenario::{Scenario, count, run, run_requested};
 
 const SCENARIOS: &[Scenario] =
     &[("named", named), ("given", given), ("refused", refused), ("without_nvjitlink", without_nvjitlink)];

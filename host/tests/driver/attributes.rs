@@ -1,20 +1,16 @@
 //! Launches with attributes, and launches of foreign kernels, as nodes of graphs, with a fake driver
 //! (`fake_driver/libcuda.rs`); and the same on the CPU device where it has a meaning there.
-#![cfg(target_os = "linux")]
-
-mod kernels;
-mod scenario;
 
 use std::ptr::from_ref;
 
+use crate::kernels::{SAXPY_KERNEL, dependent_saxpy, saxpy, silent_saxpy};
+use crate::scenario::{Scenario, count, run, run_requested};
 use ferrogrid_host::__private::{Resources, launch_with};
 use ferrogrid_host::{
     AccessPolicyWindow, AccessProperty, Axis, Device, DeviceBuffer, Error, Event, EventOptions,
     ForeignKernel, Graph, GraphError, GraphKey, GraphNode, Grid, MemorySyncDomain, Result, Slice, SliceMut,
     Stream,
 };
-use kernels::{SAXPY_KERNEL, dependent_saxpy, saxpy, silent_saxpy};
-use scenario::{Scenario, count, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[
     ("priorities", priorities),
@@ -39,7 +35,7 @@ fn scenario() {
     run_requested(SCENARIOS);
 }
 
-const PTX: &str = include_str!("kernels/saxpy_cu.ptx");
+const PTX: &str = include_str!("../kernels/saxpy_cu.ptx");
 
 type Saxpy = ForeignKernel<1, (f32, Slice<f32>, SliceMut<f32>)>;
 

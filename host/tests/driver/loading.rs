@@ -1,10 +1,8 @@
 //! What the host says of devices and kernels, and how it loads foreign code, with a fake CUDA driver
 //! (`fake_driver/loading.rs`). It must not need a GPU: results on a real one are for the conformance suite.
-#![cfg(target_os = "linux")]
 
-mod kernels;
-mod scenario;
-
+use crate::kernels::{IMAGE, SAXPY_KERNEL, mix, saxpy, silent_saxpy};
+use crate::scenario::{Scenario, count, fake_driver, run, run_with};
 use ferrogrid_host::__private::device::Constant;
 use ferrogrid_host::__private::{DeviceConstant, InitialValue};
 use ferrogrid_host::dlpack::abi;
@@ -13,8 +11,6 @@ use ferrogrid_host::{
     Array, ArrayMut, CacheConfig, CodeType, Device, DeviceAttribute, Error, ForeignError, ForeignKernel,
     Grid, JitCacheMode, JitOptions, Linker, OccupancyLimiter, Result, Slice, SliceMut,
 };
-use kernels::{IMAGE, SAXPY_KERNEL, mix, saxpy, silent_saxpy};
-use scenario::{Scenario, count, fake_driver, run, run_with};
 
 const SCENARIOS: &[Scenario] = &[
     ("properties", properties),
@@ -45,10 +41,10 @@ const SCENARIOS: &[Scenario] = &[
 #[test]
 #[ignore = "the other tests run it, in a process with a fake driver"]
 fn scenario() {
-    scenario::run_requested(SCENARIOS);
+    crate::scenario::run_requested(SCENARIOS);
 }
 
-const PTX: &str = include_str!("kernels/saxpy_cu.ptx");
+const PTX: &str = include_str!("../kernels/saxpy_cu.ptx");
 
 #[test]
 fn a_device_says_what_it_is() {

@@ -5,23 +5,12 @@
 //! Threads do to one allocation at the same time what the borrow checker lets them do: all read, or use parts of their
 //! own; a write begins when all others are over.
 
-#![allow(dead_code, reason = "the parts are larger than what is modelled")]
-
-mod sync {
-    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard, atomic};
-}
-
-mod error {
-    /// The driver that is made up here never fails.
-    pub(crate) type Result<T> = std::result::Result<T, std::convert::Infallible>;
-}
-
-#[path = "../src/retired/list.rs"]
+#[path = "../../src/retired/list.rs"]
 mod list;
-#[path = "../src/order/record.rs"]
+#[path = "../../src/order/record.rs"]
 mod record;
 
-use error::Result;
+use crate::error::Result;
 use list::{List, Until};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};

@@ -1,17 +1,13 @@
 //! A GPU that is reset after a kernel has failed, with a fake driver (`fake_driver/libcuda.rs`): it gives the new context
 //! the handle of the old, ends the process where a handle of the old comes back, and takes page-locked memory away.
-#![cfg(target_os = "linux")]
-
-mod kernels;
-mod scenario;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::kernels::{saxpy, silent_saxpy};
+use crate::scenario::{Scenario, count, run, run_requested};
 use ferrogrid_host::{Device, DeviceBuffer, Error, EventOptions, Grid, PoolOptions, Result};
-use kernels::{saxpy, silent_saxpy};
-use scenario::{Scenario, count, run, run_requested};
 
 const SCENARIOS: &[Scenario] = &[
     ("survives", survives),

@@ -1,19 +1,15 @@
 //! Handles of the driver that go out to other code and come in from it, on a driver that is not there
 //! (`fake_driver/libcuda.rs`) and on the CPU device. Driver calls beside this crate, on a GPU, are for the conformance suite.
-#![cfg(target_os = "linux")]
-
-mod kernels;
-mod scenario;
 
 use std::ffi::c_void;
 use std::ptr::{null_mut, without_provenance_mut};
 
+use crate::kernels::SAXPY_KERNEL;
+use crate::scenario::{Scenario, count, fake_driver, run, run_with};
 use ferrogrid_host::{
     Context, Device, Error, Event, EventOptions, ExecutableGraph, ForeignFunction, ForeignModule, GraphError,
     Grid, MemoryPool, Result,
 };
-use kernels::SAXPY_KERNEL;
-use scenario::{Scenario, count, fake_driver, run, run_with};
 
 const SCENARIOS: &[Scenario] = &[
     ("contexts", contexts),
@@ -30,10 +26,10 @@ const SCENARIOS: &[Scenario] = &[
 #[test]
 #[ignore = "the other tests run it, in a process with a fake driver"]
 fn scenario() {
-    scenario::run_requested(SCENARIOS);
+    crate::scenario::run_requested(SCENARIOS);
 }
 
-const PTX: &str = include_str!("kernels/saxpy_cu.ptx");
+const PTX: &str = include_str!("../kernels/saxpy_cu.ptx");
 
 fn handle(address: usize) -> *mut c_void {
     without_provenance_mut(address)

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Runs a sample of cargo-mutants' mutants of the code that runs natively, and says which the tests notice.
+
+    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv]
+
+The sample is the same for the same seed and source. It is spread over the areas below by their weights; each mutant goes
+through the stages of its area until one notices it. `--again` runs the mutants of an earlier result that were missed,
+by their names without line numbers. Needs `cargo install cargo-mutants --locked`; changes a clone in target/mutants, never
+this checkout, whose uncommitted changes it takes along. Ends with 1 where a mutant is missed that
+tests/mutants/equivalent.csv does not explain.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from datetime import date
+from fnmatch import fnmatch
+from pathlib import Path
+
+from tree import HERE, ROOT, changed, outcome, record, renewed_clone
+
+HOST = "-p ferrogrid-host"
+# Kernels run natively: these find out what the crates of the device half and the macros do.
+NATIVE = [
+    f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output",
+    # Without code for GPUs; two cases need that, or run the suite again.
+    "FERROGRID_DEVICE_RUSTC=none -p ferrogrid-tests --test conformance"
+    " -- cpu:: --skip companions_know_name_and_ptx --skip the_suite_holds_with",
+]
+# Name, weight, files, and stages of tests (with variables): the quick ones first. Of several areas that have a file, the
+# first counts.
+AREAS = [
+    ("host/order", 5, ["order*", "access.rs", "retired*", "writers.rs", "stream_order.rs"],
+     [f"{HOST} --lib --test loom", f"{HOST} --test runtime --test driver --test cpu"]),
+    ("host/memory", 5,
+     ["memory*", "buffer.rs", "pitched.rs", "managed.rs", "pinned.rs", "copy.rs", "transfer.rs", "growable.rs", "mapped.rs",
+      "pool*", "shared_pool.rs", "peer.rs", "ipc*", "uninit.rs", "account.rs", "constant*", "image.rs", "completion.rs"],
+     [f"{HOST} --lib", f"{HOST} --test runtime --test memory_limits --test driver --test cpu"]),
+    ("host/launch", 4,
+     ["launch*", "argument.rs", "kernel*", "loaded_kernel.rs", "sized_params.rs", "occupancy*", "attribute.rs",
+      "host_slice.rs", "scope.rs", "access_policy.rs"],
+     [f"{HOST} --lib", f"{HOST} --test cpu --test driver --test runtime"]),
+    ("host/grid", 3, ["grid.rs", "extent.rs"], [f"{HOST} --lib", f"{HOST} --test cpu --test driver --test cpu_grids"]),
+    ("host/views", 3, ["view*", "aligned_view.rs", "atomic_view.rs", "pointer.rs"],
+     [f"{HOST} --lib", f"{HOST} --test runtime --test cpu --test dlpack"]),
+    ("host/graphs", 4, ["graph*", "backend/graph.rs", "backend/*/graph.rs", "backend/cuda/condition.rs"],
+     [f"{HOST} --lib", f"{HOST} --test graphs --test runtime --test driver"]),
+    ("host/foreign", 4, ["foreign*", "toolkit*", "dlpack*"],
+     [f"{HOST} --lib", f"{HOST} --test driver --test dlpack --test toolkit"]),
+    ("host/cpu", 5, ["backend/cpu/*"],
+     [f"{HOST} --lib --test loom",
+      f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output --test cpu_failures"
+      " --test cpu_devices --test cpu_overflow --test cpu_process --test runtime"]),
+    ("host/cuda", 6, ["backend/cuda/*", "backend/*"],
+     [f"{HOST} --lib --test loom",
+      f"{HOST} --test driver --test runtime"]),
+    ("host/rest", 3, ["*"],
+     [f"{HOST} --lib", f"{HOST} --test driver --test cpu --test cpu_failures --test runtime"]),
+    ("builder", 20, ["builder/src/*"],
+     ["-p ferrogrid-build --lib", "-p ferrogrid-build --test step --test settings --test inside --test panics --test stale"]),
+    ("syntax", 10, ["syntax/src/*"],
+     ["-p ferrogrid-syntax -p ferrogrid-build --lib", "-p ferrogrid-macros", "-p ferrogrid --test ui"]),
+    ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros", *NATIVE, "-p ferrogrid --test ui"]),
+    ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib --test barriers"]),
+    ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib"]),
+    ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", "-p ferrogrid-device --features half --doc", *NATIVE]),
+]
+
+
+def area_of(file):
+    return next(area for area in AREAS if any(fnmatch(file, glob if "/src/" in glob else f"host/src/{glob}")
+                                              for glob in area[2]))
+
+
+def is_device_only(clone, mutant, cache={}):
+    """Whether a `cfg` leaves it to GPUs: natively nothing could notice it."""
+    file = mutant["file"]
+    if file not in cache:
+        lines, hidden, end = (clone / file).read_text().splitlines(), set(), 0
+        for number, line in enumerate(lines):
+            if "#[cfg(" in line and 'target_arch = "nvptx64"' in line and 'not(target_arch' not in line and "any(" not in line:
+                depth, begun = 0, False
+                for end in range(number + 1, len(lines)):
+                    depth += lines[end].count("{") - lines[end].count("}")
+                    begun |= "{" in lines[end]
+                    if depth == 0 and (begun or lines[end].rstrip().endswith((";", ","))):
+                        break
+                hidden |= set(range(number + 1, end + 2))
+        cache[file] = hidden
+    return mutant["span"]["start"]["line"] in cache[file]
+
+
+def plain(name):
+    """A mutant's name without line and column."""
+    return re.sub(r":\d+:\d+:", ":", name, count=1)
+
+
+def mutants(clone):
+    # The clone may lack the configuration, as long as git does not know it.
+    command = ["cargo", "mutants", "--config", ROOT / ".cargo/mutants.toml", "--list", "--json", "--workspace"]
+    listed = json.loads(subprocess.run(command, cwd=clone, check=True, capture_output=True).stdout)
+    return [mutant for mutant in listed if not is_device_only(clone, mutant)]
+
+
+def sample(all_mutants, count, seed, only):
+    """`count` mutants, by the weights of the areas; the same ones for the same seed."""
+    areas = [area for area in AREAS if not only or area[0].startswith(only)]
+    weight = sum(area[1] for area in areas)
+    chosen = []
+    for at, area in enumerate(areas):
+        mine = [mutant for mutant in all_mutants if area_of(mutant["file"])[0] == area[0]]
+        mine.sort(key=lambda mutant: hashlib.sha256(f"{seed} {mutant['name']}".encode()).digest())
+        before = sum(area[1] for area in areas[:at])
+        share = count * (before + area[1]) // weight - count * before // weight
+        chosen += mine[:share]
+    return chosen
+
+
+def judge(clone, mutant):
+    """What the tests make of it, by the patch that cargo-mutants lists."""
+    lines = mutant["diff"].splitlines(keepends=True)
+    patch = f"--- a/{mutant['file']}\n+++ b/{mutant['file']}\n" + "".join(lines[2:])
+    path = clone / mutant["file"]
+    with changed(path, path.read_text()):
+        subprocess.run(["git", "apply", "-"], cwd=clone, input=patch, text=True, check=True)
+        return outcome(clone, area_of(mutant["file"])[3])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--area", help="areas that begin with this")
+    parser.add_argument("--results", type=Path, help="where each outcome is added; what is there already is not run again")
+    parser.add_argument("--again", type=Path, help="a result whose missed mutants are run, instead of a sample")
+    arguments = parser.parse_args()
+    clone, commit = renewed_clone("native")
+    os.environ.setdefault("CARGO_TARGET_DIR", str(clone.parent / "target"))
+    explained = {row["mutant"] for row in csv.DictReader((HERE / "equivalent.csv").open())}
+    if arguments.again:
+        missed = {plain(row["mutant"]) for row in csv.DictReader(arguments.again.open()) if row["outcome"] == "missed"}
+        chosen = [mutant for mutant in mutants(clone) if plain(mutant["name"]) in missed]
+    else:
+        chosen = sample(mutants(clone), arguments.count, arguments.seed, arguments.area)
+    if arguments.results and arguments.results.exists():
+        known = {row["mutant"] for row in csv.DictReader(arguments.results.open())}
+        chosen = [mutant for mutant in chosen if mutant["name"] not in known]
+    print(f"{len(chosen)} mutants, seed {arguments.seed}, commit {commit}", flush=True)
+
+    stages = dict.fromkeys(stage for mutant in chosen for stage in area_of(mutant["file"])[3])
+    broken = [stage for stage in stages if outcome(clone, [stage]) != "missed"]
+    if broken:
+        sys.exit(f"without a mutant, this fails: cargo test {broken[0]}")
+    counts = Counter()
+    for mutant in sorted(chosen, key=lambda mutant: mutant["name"]):
+        name = mutant["name"]
+        result = judge(clone, mutant)
+        if result == "missed" and plain(name) in explained:
+            result = "equivalent"
+        counts[result] += 1
+        print(f"{result:10} {name}", flush=True)
+        if arguments.results:
+            row = {"mutant": name, "outcome": result, "area": area_of(mutant["file"])[0], "seed": arguments.seed}
+            record(arguments.results, row | {"commit": commit, "date": date.today().isoformat()})
+    viable = counts["caught"] + counts["missed"]
+    print(f"{counts['caught']} of {viable} viable mutants caught; {counts['equivalent']} equivalent, {counts['unviable']} do not "
+          f"compile; seed {arguments.seed}")
+    return 1 if counts["missed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
