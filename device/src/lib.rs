@@ -73,8 +73,7 @@ pub mod half;
 mod index;
 mod indexing;
 pub mod integer;
-#[doc(hidden)]
-pub mod layout;
+mod layout;
 #[cfg(target_arch = "nvptx64")]
 mod mark;
 pub mod math;
@@ -99,6 +98,7 @@ pub mod warp;
 pub use aligned::Aligned16;
 pub use atomic::DeviceAtomic;
 pub use barrier::fence;
+pub use bytemuck;
 #[doc(hidden)]
 pub use cluster::leave_cluster;
 pub use cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
@@ -106,16 +106,27 @@ pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
 pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
 pub use exchange::ExchangeScratch;
-pub use ferrogrid_macros::DeviceCopy;
+pub use ferrogrid_macros::{DeviceCopy, SharedElement};
 pub use index::Index;
-#[doc(hidden)]
-pub use layout as __layout;
 pub use plane::Plane;
 pub use shared::{Padded, Scratch, Shared, SharedElement, SharedSlice};
 pub use sort::SortScratch;
 pub use stride::{BlockStride, GridStride};
 pub use thread::Thread;
 pub use warp::{Tile, Warp};
+
+/// What the derives name.
+#[doc(hidden)]
+pub mod __derive {
+    pub use bytemuck::{NoUninit, Pod, Zeroable};
+
+    pub use crate::cluster::ClusterElement;
+    pub use crate::device_copy::{DeviceCopy, SliceElement};
+    pub use crate::layout::{NoPadding, Padding, Variants, WithZero, of_type};
+    pub use crate::shared::{AnyBits, SharedElement};
+    pub use crate::warp::Exchange;
+    pub use crate::warp::packed::Packed;
+}
 
 /// What a kernel module imports: `use ferrogrid::device::prelude::*`.
 pub mod prelude {

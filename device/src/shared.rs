@@ -16,7 +16,7 @@ use core::ops::Deref;
 pub(crate) use address::in_shared;
 pub use address::{ALIGNMENT, offset_after, region};
 pub use array::{Padded, Scratch, SharedArray};
-pub use element::SharedElement;
+pub use element::{AnyBits, SharedElement};
 pub(crate) use phase::sealed;
 pub use phase::{ByBlock, ByCluster, Publish, Reclaim, Retyped};
 pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};

@@ -5,6 +5,7 @@
 mod exchange;
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
+pub(crate) mod packed;
 #[cfg(target_arch = "nvptx64")]
 mod ptx;
 mod reduce;

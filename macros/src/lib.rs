@@ -337,3 +337,11 @@ pub fn device_copy(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derive::device_copy(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
+
+/// Derives `SharedElement` for a struct that is not `Copy`, as one of atomics: all of its fields must be valid with any
+/// bits. For other structs `#[derive(DeviceCopy)]` does it.
+#[proc_macro_derive(SharedElement, attributes(device_copy))]
+pub fn shared_element(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derive::shared_element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
