@@ -1,10 +1,12 @@
 //! Output memory that all threads share without sharing elements: a thread reaches the elements that
 //! its index names, and no others. It must not know how the memory was allocated.
 
+mod chunks;
 mod tiles;
 
 use core::marker::PhantomData;
 
+pub use chunks::{ChunkIter, DisjointChunks};
 pub use tiles::{DisjointRows, DisjointTiles, RowIter, TileIter};
 
 use crate::index::{Index, place};

@@ -33,8 +33,8 @@
 //! | CUDA C++ | here |
 //! |---|---|
 //! | `threadIdx`, `blockIdx`, `blockDim`, `gridDim` | [`Thread::thread_idx`] and so on; [`Thread::index`] is the place in the grid |
-//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointTiles`], [`DisjointRows`]: to each thread its own |
-//! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], elements of 16 bytes (`float4`) an [`Aligned16`] |
+//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointChunks`], [`DisjointTiles`], [`DisjointRows`]: to each thread its own |
+//! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], layers of rows a [`Volume`], elements of 16 bytes (`float4`) an [`Aligned16`] |
 //! | `__shared__`, `extern __shared__` | [`Shared`], [`SharedSlice`] |
 //! | `__constant__` | [`Constant`] |
 //! | `__syncthreads()`, `__syncthreads_count()` | [`Thread::publish`] and [`Thread::reclaim`]; [`Thread::sync_threads`], [`Thread::sync_threads_count`] |
@@ -56,6 +56,7 @@
 #![cfg_attr(all(target_arch = "nvptx64", feature = "half"), feature(f16))]
 
 mod aligned;
+mod at;
 pub mod atomic;
 mod barrier;
 pub mod cache;
@@ -93,9 +94,11 @@ pub mod sort;
 mod stride;
 mod thread;
 mod uniform;
+mod volume;
 pub mod warp;
 
 pub use aligned::Aligned16;
+pub use at::At;
 pub use atomic::DeviceAtomic;
 pub use barrier::fence;
 pub use bytemuck;
@@ -104,7 +107,9 @@ pub use cluster::leave_cluster;
 pub use cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
 pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
-pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter};
+pub use disjoint::{
+    ChunkIter, DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, RowIter, TileIter,
+};
 pub use exchange::ExchangeScratch;
 pub use ferrogrid_macros::{DeviceCopy, SharedElement};
 pub use index::Index;
@@ -113,6 +118,9 @@ pub use shared::{Padded, Scratch, Shared, SharedElement, SharedSlice};
 pub use sort::SortScratch;
 pub use stride::{BlockStride, GridStride};
 pub use thread::Thread;
+#[doc(hidden)]
+pub use thread::block as __block;
+pub use volume::Volume;
 pub use warp::{Tile, Warp};
 
 /// What the derives name.
@@ -130,12 +138,14 @@ pub mod __derive {
 
 /// What a kernel module imports: `use ferrogrid::device::prelude::*`.
 pub mod prelude {
+    pub use crate::atomic::{AtomicValue, Ordering};
     pub use crate::integer::MulHi;
     pub use crate::math::{FastMath, Float};
+    pub use crate::warp::Exchange;
     pub use crate::{
-        Aligned16, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice, DisjointTiles,
-        ExchangeScratch, Index, Padded, Plane, Scratch, Shared, SharedElement, SharedSlice, SortScratch,
-        Thread, Tile, Warp, atomic, cache, fence, sort,
+        Aligned16, At, Constant, DeviceAtomic, DeviceCopy, DisjointChunks, DisjointRows, DisjointSlice,
+        DisjointTiles, ExchangeScratch, Index, Padded, Plane, Scratch, Shared, SharedElement, SharedSlice,
+        SortScratch, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{constant, kernel};
 }

@@ -30,6 +30,8 @@ pub enum Division {
     Tiles,
     /// `DisjointRows<T>`: a row to each block.
     Rows,
+    /// `DisjointChunks<T, N>`: a chunk to each block.
+    Chunks,
 }
 
 impl Division {
@@ -39,6 +41,7 @@ impl Division {
             Division::Elements => "DisjointSlice",
             Division::Tiles => "DisjointTiles",
             Division::Rows => "DisjointRows",
+            Division::Chunks => "DisjointChunks",
         }
     }
 }
@@ -57,11 +60,11 @@ pub enum ParameterKind {
         /// What it is made of.
         members: Members,
     },
-    /// `&[T]`, or `Plane<T>` in rank 2: read-only elements.
+    /// `&[T]`, in rank 2 `Plane<T>`, in rank 3 `Volume<T>`: read-only elements.
     Input {
         /// The element type `T`.
         element: Type,
-        /// 1 or 2.
+        /// 1 to 3.
         rank: usize,
     },
     /// `DisjointSlice<T, R>`: elements that each belong to one thread.
@@ -223,10 +226,12 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         return Ok(ParameterKind::SharedSlice { element });
     }
     // A type of the user's own of that name has no element type.
-    if last.ident == "Plane"
-        && let Some(element) = element_argument(&last.arguments)
-    {
-        return Ok(ParameterKind::Input { element, rank: 2 });
+    for (name, rank) in [("Plane", 2), ("Volume", 3)] {
+        if last.ident == name
+            && let Some(element) = element_argument(&last.arguments)
+        {
+            return Ok(ParameterKind::Input { element, rank });
+        }
     }
     if last.ident == "DisjointSlice" {
         let element = element_argument(&last.arguments).ok_or_else(|| {
@@ -247,13 +252,15 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         };
         return Ok(ParameterKind::Output { element, rank, division: Division::Elements });
     }
-    for (division, example) in
-        [(Division::Tiles, "`DisjointTiles<f32, 32, 32>`"), (Division::Rows, "`DisjointRows<f32>`")]
-    {
+    for (division, rank, example) in [
+        (Division::Tiles, 2, "`DisjointTiles<f32, 32, 32>`"),
+        (Division::Rows, 2, "`DisjointRows<f32>`"),
+        (Division::Chunks, 1, "`DisjointChunks<f32, 256>`"),
+    ] {
         if last.ident == division.type_name() {
             let missing = || Error::new(last.span(), format!("its element type is missing: {example}"));
             let element = element_argument(&last.arguments).ok_or_else(missing)?;
-            return Ok(ParameterKind::Output { element, rank: 2, division });
+            return Ok(ParameterKind::Output { element, rank, division });
         }
     }
     Ok(ParameterKind::Scalar)

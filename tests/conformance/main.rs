@@ -54,6 +54,8 @@ mod table;
 mod timelines;
 mod together;
 mod together_kernels;
+mod type_kernels;
+mod types;
 mod workers;
 mod zero_copy;
 
@@ -102,6 +104,7 @@ fn main() -> std::process::ExitCode {
         strides::CASES,
         timelines::CASES,
         together::CASES,
+        types::CASES,
         blocks::CASES,
         caches::CASES,
         clusters::CASES,
