@@ -68,7 +68,17 @@ impl Kernel {
         let shapes = same_shape.resolve(&parameters)?;
         let may_wait = may_wait(&function, &parameters);
         number_regions(&mut function, &parameters);
-        Ok(Some(Kernel { function, parameters, rank, bounds, block, arithmetic, shapes, instances, may_wait }))
+        Ok(Some(Kernel {
+            function,
+            parameters,
+            rank,
+            bounds,
+            block,
+            arithmetic,
+            shapes,
+            instances,
+            may_wait,
+        }))
     }
 
     /// The kernel's name.
