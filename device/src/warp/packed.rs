@@ -3,35 +3,17 @@
 
 use core::num::Wrapping;
 
-use super::shuffle::{Exchange, Four};
+use super::shuffle::Exchange;
 
-/// The bytes of one value, and how far it was written or read.
+/// Where the parts of a value are.
 #[doc(hidden)]
-#[derive(Default)]
-pub struct Packed {
-    bytes: [u8; Packed::MOST],
-    at: usize,
-}
+pub struct Packed;
 
 impl Packed {
-    pub(super) const MOST: usize = size_of::<Four>();
-
-    #[inline(always)]
-    pub(super) fn of(words: Four) -> Self {
-        let mut packed = Packed::default();
-        for (at, word) in words.into_iter().enumerate() {
-            packed.bytes[4 * at..4 * at + 4].copy_from_slice(&word.to_le_bytes());
-        }
-        packed
-    }
-
-    #[inline(always)]
-    pub(super) fn words(&self) -> Four {
-        core::array::from_fn(|at| u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.bytes[4 * at + byte])))
-    }
+    /// The most bytes that lanes exchange.
+    pub(super) const MOST: usize = 16;
 
     /// Where a part of `bytes` bytes begins that comes after `at` bytes.
-    #[inline(always)]
     pub const fn begin(at: usize, bytes: usize) -> usize {
         match bytes {
             0 | 1 => at,
@@ -40,179 +22,214 @@ impl Packed {
         }
     }
 
+    /// Where part number `part` begins of a value of parts of so many bytes.
+    pub const fn place(parts: &[usize], part: usize) -> usize {
+        let (mut end, mut before) = (0, 0);
+        while before < part {
+            end = Packed::begin(end, parts[before]) + parts[before];
+            before += 1;
+        }
+        if part < parts.len() { Packed::begin(end, parts[part]) } else { end }
+    }
+
     /// The bytes of a value of these parts.
     pub const fn bytes_of(parts: &[usize]) -> usize {
-        let (mut end, mut part) = (0, 0);
+        Packed::place(parts, parts.len())
+    }
+
+    /// Whether parts of these bytes are next to each other, `size` in all.
+    pub const fn is_dense(parts: &[usize], size: usize) -> bool {
+        let (mut sum, mut part) = (0, 0);
         while part < parts.len() {
-            end = Packed::begin(end, parts[part]) + parts[part];
+            sum += parts[part];
             part += 1;
         }
-        end
+        sum == size && Packed::bytes_of(parts) == size
     }
+}
 
-    /// Goes on to where a part of `bytes` bytes begins.
-    #[inline(always)]
-    pub fn align(&mut self, bytes: usize) {
-        self.at = Packed::begin(self.at, bytes);
-    }
+/// Numbers, and arrays of what is as they are.
+macro_rules! as_in_memory {
+    () => {
+        #[inline(always)]
+        unsafe fn put(self, to: *mut u8) {
+            // SAFETY: there is room for it, by the contract of the trait.
+            unsafe { to.cast::<Self>().write_unaligned(self) };
+        }
 
-    #[inline(always)]
-    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.align(N);
-        self.bytes[self.at..self.at + N].copy_from_slice(&bytes);
-        self.at += N;
-    }
-
-    #[inline(always)]
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        self.align(N);
-        let bytes = core::array::from_fn(|at| self.bytes[self.at + at]);
-        self.at += N;
-        bytes
-    }
+        #[inline(always)]
+        unsafe fn take(from: *const u8) -> Self {
+            // SAFETY: so many bytes are there, and any are a value.
+            unsafe { from.cast::<Self>().read_unaligned() }
+        }
+    };
 }
 
 macro_rules! numbers {
     ($($ty:ty),*) => { $(
-        impl Exchange for $ty {
+        // SAFETY: its bytes in memory, any of which are a value.
+        unsafe impl Exchange for $ty {
             const BYTES: usize = size_of::<$ty>();
+            const PLAIN: bool = true;
 
-            #[inline(always)]
-            fn put(self, to: &mut Packed) {
-                to.put(self.to_le_bytes());
-            }
-
-            #[inline(always)]
-            fn take(from: &mut Packed) -> Self {
-                <$ty>::from_le_bytes(from.take())
-            }
+            as_in_memory!();
         }
     )* };
 }
 
 numbers!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
-
-/// Types that travel as a number.
-macro_rules! as_number {
-    ($([$($generics:tt)*] $ty:ty as $number:ty, $into:expr, $of:expr;)*) => { $(
-        impl<$($generics)*> Exchange for $ty {
-            const BYTES: usize = <$number>::BYTES;
-
-            #[inline(always)]
-            fn put(self, to: &mut Packed) {
-                $into(self).put(to);
-            }
-
-            #[inline(always)]
-            fn take(from: &mut Packed) -> Self {
-                $of(<$number>::take(from))
-            }
-        }
-    )* };
-}
-
-as_number! {
-    [] bool as u8, u8::from, |byte: u8| byte & 1 != 0;
-    [T: Exchange] Wrapping<T> as T, |Wrapping(value)| value, Wrapping;
-}
-
 #[cfg(feature = "half")]
-as_number! {
-    [] crate::half::f16 as u16, crate::half::f16::to_bits, crate::half::f16::from_bits;
-    [] crate::half::bf16 as u16, crate::half::bf16::to_bits, crate::half::bf16::from_bits;
-    [] crate::half::F16x2 as u32, crate::half::F16x2::to_bits, crate::half::F16x2::from_bits;
-    [] crate::half::Bf16x2 as u32, crate::half::Bf16x2::to_bits, crate::half::Bf16x2::from_bits;
-}
+numbers!(crate::half::f16, crate::half::bf16, crate::half::F16x2, crate::half::Bf16x2);
 // Those of a kernel that names the crate `half` itself.
 #[cfg(all(feature = "half", target_arch = "nvptx64"))]
-as_number! {
-    [] ::half::f16 as u16, ::half::f16::to_bits, ::half::f16::from_bits;
-    [] ::half::bf16 as u16, ::half::bf16::to_bits, ::half::bf16::from_bits;
+numbers!(::half::f16, ::half::bf16);
+
+// SAFETY: writes and reads one byte.
+unsafe impl Exchange for bool {
+    const BYTES: usize = 1;
+
+    #[inline(always)]
+    unsafe fn put(self, to: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe { u8::from(self).put(to) };
+    }
+
+    #[inline(always)]
+    unsafe fn take(from: *const u8) -> Self {
+        // SAFETY: the caller's.
+        unsafe { u8::take(from) & 1 != 0 }
+    }
 }
 
-impl<T: Exchange, const N: usize> Exchange for [T; N] {
+// SAFETY: that of `T`.
+unsafe impl<T: Exchange> Exchange for Wrapping<T> {
+    const BYTES: usize = T::BYTES;
+    const PLAIN: bool = T::PLAIN;
+
+    #[inline(always)]
+    unsafe fn put(self, to: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe { self.0.put(to) };
+    }
+
+    #[inline(always)]
+    unsafe fn take(from: *const u8) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Wrapping(T::take(from)) }
+    }
+}
+
+/// From one element of an array to the next.
+const fn stride<T: Exchange>() -> usize {
+    Packed::begin(T::BYTES, T::BYTES)
+}
+
+// SAFETY: elements are a stride apart, the last one ends at `BYTES`; plain ones are as in memory if the stride is.
+unsafe impl<T: Exchange, const N: usize> Exchange for [T; N] {
     const BYTES: usize = match N {
         0 => 0,
-        _ => (N - 1) * Packed::begin(T::BYTES, T::BYTES) + T::BYTES,
+        _ => (N - 1) * stride::<T>() + T::BYTES,
     };
+    const PLAIN: bool = T::PLAIN && Self::BYTES == size_of::<Self>();
 
     #[inline(always)]
-    fn put(self, to: &mut Packed) {
-        to.align(Self::BYTES);
-        self.into_iter().for_each(|element| element.put(to));
+    unsafe fn put(self, to: *mut u8) {
+        // SAFETY: the caller's; element `k` ends within the array.
+        unsafe {
+            if Self::PLAIN {
+                to.cast::<Self>().write_unaligned(self);
+                return;
+            }
+            for k in 0..N {
+                self[k].put(to.add(k * const { stride::<T>() }));
+            }
+        }
     }
 
     #[inline(always)]
-    fn take(from: &mut Packed) -> Self {
-        from.align(Self::BYTES);
-        core::array::from_fn(|_| T::take(from))
+    unsafe fn take(from: *const u8) -> Self {
+        // SAFETY: the caller's; element `k` ends within the array, and of plain ones any bytes are a value.
+        unsafe {
+            if Self::PLAIN {
+                return from.cast::<Self>().read_unaligned();
+            }
+            core::array::from_fn(|k| T::take(from.add(k * const { stride::<T>() })))
+        }
     }
 }
 
-impl<T: Exchange> Exchange for Option<T> {
+// SAFETY: the value, and behind it a byte that says whether there is one.
+unsafe impl<T: Exchange> Exchange for Option<T> {
     const BYTES: usize = T::BYTES + 1;
 
     #[inline(always)]
-    fn put(self, to: &mut Packed) {
-        to.align(Self::BYTES);
-        let (value, is_some) = match self {
-            Some(value) => (value, true),
-            None => (T::take(&mut Packed::default()), false),
-        };
-        value.put(to);
-        is_some.put(to);
+    unsafe fn put(self, to: *mut u8) {
+        // SAFETY: the caller's. Without a value its bytes stay as they are: there are some, since what is written to is
+        // initialised.
+        unsafe {
+            self.is_some().put(to.add(T::BYTES));
+            if let Some(value) = self {
+                value.put(to);
+            }
+        }
     }
 
     #[inline(always)]
-    fn take(from: &mut Packed) -> Self {
-        from.align(Self::BYTES);
-        let value = T::take(from);
-        bool::take(from).then_some(value)
+    unsafe fn take(from: *const u8) -> Self {
+        // SAFETY: the caller's.
+        unsafe { bool::take(from.add(T::BYTES)).then_some(T::take(from)) }
     }
 }
 
+/// The bytes of the parts of a value.
+trait Parts {
+    const PARTS: &'static [usize];
+}
+
 macro_rules! tuple {
-    ($($member:ident)*) => {
-        #[allow(non_snake_case)]
-        impl<$($member: Exchange),*> Exchange for ($($member,)*) {
-            const BYTES: usize = Packed::bytes_of(&[$($member::BYTES),*]);
+    ($($member:ident $place:tt)*) => {
+        impl<$($member: Exchange),*> Parts for ($($member,)*) {
+            const PARTS: &'static [usize] = &[$($member::BYTES),*];
+        }
+
+        // SAFETY: its members, which do not overlap, up to `BYTES`.
+        unsafe impl<$($member: Exchange),*> Exchange for ($($member,)*) {
+            const BYTES: usize = Packed::bytes_of(Self::PARTS);
 
             #[inline(always)]
-            fn put(self, to: &mut Packed) {
-                let ($($member,)*) = self;
-                to.align(Self::BYTES);
-                $($member.put(to);)*
+            unsafe fn put(self, to: *mut u8) {
+                // SAFETY: the caller's.
+                unsafe { $(self.$place.put(to.add(const { Packed::place(Self::PARTS, $place) }));)* }
             }
 
             #[inline(always)]
-            fn take(from: &mut Packed) -> Self {
-                from.align(Self::BYTES);
-                ($($member::take(from),)*)
+            unsafe fn take(from: *const u8) -> Self {
+                // SAFETY: the caller's.
+                unsafe { ($($member::take(from.add(const { Packed::place(Self::PARTS, $place) })),)*) }
             }
         }
     };
 }
 
-tuple!(A);
-tuple!(A B);
-tuple!(A B C);
-tuple!(A B C D);
-tuple!(A B C D E);
-tuple!(A B C D E F);
-tuple!(A B C D E F G);
-tuple!(A B C D E F G H);
+tuple!(A 0);
+tuple!(A 0 B 1);
+tuple!(A 0 B 1 C 2);
+tuple!(A 0 B 1 C 2 D 3);
+tuple!(A 0 B 1 C 2 D 3 E 4);
+tuple!(A 0 B 1 C 2 D 3 E 4 F 5);
+tuple!(A 0 B 1 C 2 D 3 E 4 F 5 G 6);
+tuple!(A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7);
 
 #[cfg(test)]
 mod tests {
+    use super::super::shuffle::{value, words};
     use super::*;
 
     #[track_caller]
-    fn travels<T: Exchange + PartialEq + core::fmt::Debug>(value: T, bytes: usize) {
-        assert_eq!(T::BYTES, bytes, "{value:?}");
-        let mut packed = Packed::default();
-        value.put(&mut packed);
-        assert_eq!(packed.at, bytes, "{value:?}");
-        assert_eq!(T::take(&mut Packed::of(packed.words())), value);
+    fn travels<T: Exchange + PartialEq + core::fmt::Debug>(sent: T, bytes: usize) {
+        assert_eq!(T::BYTES, bytes, "{sent:?}");
+        assert_eq!(words(sent).1, bytes.div_ceil(4), "{sent:?}");
+        assert_eq!(value::<T>(words(sent).0), sent);
     }
 
     #[test]
@@ -232,15 +249,21 @@ mod tests {
 
     #[test]
     fn words_hold_a_value_as_memory_does() {
-        let mut packed = Packed::default();
-        [1.0_f32, 2.0].put(&mut packed);
-        0x55aa_u16.put(&mut packed);
-        assert_eq!(packed.words(), [1.0_f32.to_bits(), 2.0_f32.to_bits(), 0x55aa, 0]);
+        assert_eq!(words(([1.0_f32, 2.0], 0x55aa_u16)).0, [1.0_f32.to_bits(), 2.0_f32.to_bits(), 0x55aa, 0]);
+    }
+
+    #[test]
+    fn what_is_as_in_memory_is_known() {
+        assert!(<[[f32; 2]; 2]>::PLAIN && <[u8; 16]>::PLAIN && <[Wrapping<u16>; 3]>::PLAIN);
+        assert!(!<[[u8; 3]; 2]>::PLAIN, "each begins at a word");
+        assert!(!<[bool; 2]>::PLAIN && !<(u32, u32)>::PLAIN);
+        // As in memory, `{ [u8; 1], [u8; 3], u8, f32 }` has 12 bytes, and they are elsewhere.
+        assert!(!Packed::is_dense(&[1, 3, 1, 4], 12) && Packed::is_dense(&[4, 1, 1, 2], 8));
     }
 
     #[test]
     fn bits_that_are_no_value_become_one() {
-        assert!(!bool::take(&mut Packed::of([0xfe; 4])));
-        assert_eq!(<Option<u8> as Exchange>::take(&mut Packed::of([0x0000_fe07; 4])), None);
+        assert!(!value::<bool>([0xfe; 4]));
+        assert_eq!(value::<Option<u8>>([0x0000_fe07, 0, 0, 0]), None);
     }
 }

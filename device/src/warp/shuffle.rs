@@ -65,23 +65,37 @@ use super::{Tile, source};
 /// assert_eq!(stream.download(&y)?, [2, -1]);
 /// # Ok(()) }
 /// ```
+///
+/// # Safety
+/// The derive implements it. `put` writes no more than `BYTES` bytes, none of them uninitialised, and `take` reads no more; if it
+/// is `PLAIN`, these are its bytes in memory, any of which are a value.
 #[diagnostic::on_unimplemented(
     message = "threads of a warp cannot exchange `{Self}`",
     label = "not an `Exchange`",
     note = "values that are exchanged are numbers, `bool`, arrays, tuples and `Option`s of them, and structs of them with `#[derive(DeviceCopy)]`, of up to 16 bytes"
 )]
-pub trait Exchange: Copy + 'static {
+pub unsafe trait Exchange: Copy + 'static {
     /// How many bytes it takes.
     #[doc(hidden)]
     const BYTES: usize;
 
-    /// Appends the value.
+    /// Whether these are its bytes in memory, any of which are a value.
     #[doc(hidden)]
-    fn put(self, to: &mut Packed);
+    const PLAIN: bool = false;
 
-    /// Takes the next value. Of bits that are no value (those of a lane that has left) it makes some value.
+    /// Writes the value.
+    ///
+    /// # Safety
+    /// `to` is valid for writes of `BYTES` bytes, which are initialised.
     #[doc(hidden)]
-    fn take(from: &mut Packed) -> Self;
+    unsafe fn put(self, to: *mut u8);
+
+    /// The value. Of bytes that are none (those of a lane that has left) it makes some value.
+    ///
+    /// # Safety
+    /// `from` is valid for reads of `BYTES` bytes, which are initialised.
+    #[doc(hidden)]
+    unsafe fn take(from: *const u8) -> Self;
 }
 
 /// Four words, of which a value takes the first.
@@ -94,14 +108,17 @@ pub(crate) type Words = (Four, usize);
 #[inline(always)]
 pub(crate) fn words<T: Exchange>(value: T) -> Words {
     const { assert!(T::BYTES <= Packed::MOST, "threads of a warp exchange values of up to 16 bytes") };
-    let mut packed = Packed::default();
-    value.put(&mut packed);
-    (packed.words(), T::BYTES.div_ceil(4))
+    let mut words = [0; 4];
+    // SAFETY: 16 initialised bytes, and the value takes no more.
+    unsafe { value.put(words.as_mut_ptr().cast()) };
+    (words, T::BYTES.div_ceil(4))
 }
 
 #[inline(always)]
 pub(crate) fn value<T: Exchange>(words: Four) -> T {
-    T::take(&mut Packed::of(words))
+    const { assert!(T::BYTES <= Packed::MOST, "threads of a warp exchange values of up to 16 bytes") };
+    // SAFETY: 16 initialised bytes, and the value takes no more.
+    unsafe { T::take(words.as_ptr().cast()) }
 }
 
 /// From which thread of the tile a value comes.

@@ -164,21 +164,27 @@ fn exchange(input: &DeriveInput, fields: &Fields, root: &TokenStream, bound: &To
     let (name, members) = (&input.ident, members(fields));
     let types: Vec<&Type> = fields.iter().map(|field| &field.ty).collect();
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let parts = quote!(&[#(<#types as #exchange>::BYTES),*]);
+    let packed = quote!(#root::__derive::Packed);
+    let places: Vec<TokenStream> =
+        (0..members.len()).map(|part| quote!(const { #packed::place(#parts, #part) })).collect();
     quote! {
+        // SAFETY: the fields one after the other, up to `BYTES`; without padding on either side, plain ones are as in
+        // memory.
         #[automatically_derived]
-        impl #impl_generics #exchange for #name #type_generics #where_clause {
-            const BYTES: usize = #root::__derive::Packed::bytes_of(&[#(<#types as #exchange>::BYTES),*]);
+        unsafe impl #impl_generics #exchange for #name #type_generics #where_clause {
+            const BYTES: usize = #packed::bytes_of(#parts);
+            const PLAIN: bool =
+                #packed::is_dense(#parts, ::core::mem::size_of::<Self>()) #(&& <#types as #exchange>::PLAIN)*;
 
             #[inline(always)]
-            fn put(self, __to: &mut #root::__derive::Packed) {
-                __to.align(<Self as #exchange>::BYTES);
-                #(<#types as #exchange>::put(self.#members, __to);)*
+            unsafe fn put(self, __to: *mut u8) {
+                unsafe { #(<#types as #exchange>::put(self.#members, __to.add(#places));)* }
             }
 
             #[inline(always)]
-            fn take(__from: &mut #root::__derive::Packed) -> Self {
-                __from.align(<Self as #exchange>::BYTES);
-                Self { #(#members: <#types as #exchange>::take(__from)),* }
+            unsafe fn take(__from: *const u8) -> Self {
+                unsafe { Self { #(#members: <#types as #exchange>::take(__from.add(#places))),* } }
             }
         }
     }
