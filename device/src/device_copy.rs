@@ -221,7 +221,7 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
     label = "neither `DeviceCopy` nor atomic",
-    note = "elements of `&[T]` are numbers, arrays of them, tuples, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, `DeviceAtomic` numbers, or `AtomicU32` and the like; host references, pointers, `Vec`, `String` and the like stay on the host"
+    note = "elements of `&[T]` are numbers, arrays of them, tuples, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, `DeviceAtomic` numbers, or `AtomicU32` and the like; an `Option` is written `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)] enum Maybe {{ Nothing, Just(f32) }}`; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait SliceElement: Send + Sync + 'static {
     /// As [`DeviceCopy`]'s.

@@ -2,8 +2,9 @@
 
 use ferrogrid_syntax::Kernel;
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::Ident;
+use syn::spanned::Spanned;
 
 /// The shape as an expression of type `[u32; 3]`, in the module of the kernels.
 pub(super) fn of(kernel: &Kernel) -> Option<TokenStream> {
@@ -23,9 +24,11 @@ pub(super) fn within(kernel: &Kernel, module: &TokenStream) -> Option<TokenStrea
 
 /// The constant of the shape, which both halves evaluate; `device` is the path of the device crate.
 pub(super) fn constant(kernel: &Kernel, device: &TokenStream) -> Option<TokenStream> {
-    let (name, [x, y, z]) = (name(kernel), kernel.block.as_ref()?);
+    let (mut name, [x, y, z]) = (name(kernel), kernel.block.as_ref()?);
+    name.set_span(x.span());
     let cfgs = kernel.cfgs();
-    Some(quote! {
+    // An error in the shape is one where it is written.
+    Some(quote_spanned! {x.span()=>
         #(#cfgs)*
         #[doc(hidden)]
         #[allow(non_upper_case_globals)]

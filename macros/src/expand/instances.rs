@@ -46,13 +46,13 @@ pub(super) fn holds(kernel: &Kernel, path: &TokenStream) -> TokenStream {
     quote!(#implementor: #arguments)
 }
 
-/// `T: Instance<U, N>`, for people.
-fn bound_as_written(kernel: &Kernel) -> String {
+/// `T: Instance<U, N>`, for people; `path` comes before the trait.
+fn bound_as_written(kernel: &Kernel, path: &str) -> String {
     let (first, _) = implementor(kernel);
     let others: Vec<String> =
         generic::names(kernel).iter().filter(|name| Some(**name) != first).map(ToString::to_string).collect();
     let arguments = if others.is_empty() { String::new() } else { format!("<{}>", others.join(", ")) };
-    format!("{}: Instance{arguments}", first.map_or_else(|| "()".to_owned(), ToString::to_string))
+    format!("{}: {path}Instance{arguments}", first.map_or_else(|| "()".to_owned(), ToString::to_string))
 }
 
 /// What implements the trait at `path` for the parameters of the kernel, and the trait with its arguments.
@@ -95,12 +95,16 @@ pub(super) fn instances(kernel: &Kernel) -> TokenStream {
         .collect();
     let message = format!("kernel `{}` has no instance `<{}>`", kernel.bare_name(), wanted.join(", "));
     let listed: Vec<String> = kernel.instances.iter().map(|it| instance_name(kernel, it)).collect();
-    let note = format!("its `#[kernel(...)]` lists: `{}`", listed.join("`, `"));
+    let note = format!(
+        "its `#[kernel(...)]` lists: `{}`; a generic function of the host has the bound `{}`",
+        listed.join("`, `"),
+        bound_as_written(kernel, &format!("{}::", kernel.bare_name()))
+    );
     let doc = format!(
         "The instances of the kernel `{}`: the bound of functions that launch it for any of them, `{}`.\n\n\
          # Safety\nImplemented for the instances that `#[kernel(...)]` lists, and for nothing else.",
         kernel.bare_name(),
-        bound_as_written(kernel),
+        bound_as_written(kernel, ""),
     );
     let impls = kernel.instances.iter().map(|instance| {
         let static_name = static_name(kernel, instance);
