@@ -26,9 +26,14 @@ pub(super) fn within(kernel: &Kernel, module: &TokenStream) -> Option<TokenStrea
 pub(super) fn constant(kernel: &Kernel, device: &TokenStream) -> Option<TokenStream> {
     let (mut name, [x, y, z]) = (name(kernel), kernel.block.as_ref()?);
     name.set_span(x.span());
-    let cfgs = kernel.cfgs();
+    let (cfgs, span) = (kernel.cfgs(), x.span());
     // An error in the shape is one where it is written.
-    Some(quote_spanned! {x.span()=>
+    let device = device.clone().into_iter().map(|mut tree| {
+        tree.set_span(span);
+        tree
+    });
+    let device = TokenStream::from_iter(device);
+    Some(quote_spanned! {span=>
         #(#cfgs)*
         #[doc(hidden)]
         #[allow(non_upper_case_globals)]
