@@ -200,14 +200,11 @@ mod tests {
             // SAFETY: 60 elements are fewer than 2^32.
             let narrow = unsafe { wide.narrow() };
             for volume in [wide, narrow] {
-                let mut number = 0;
-                for (layer, row, column) in (0..depth)
-                    .flat_map(|layer| (0..height).map(move |row| (layer, row)))
-                    .flat_map(|(layer, row)| (0..width).map(move |column| (layer, row, column)))
-                {
+                for number in 0..width * height * depth {
+                    let [layer, row, column] =
+                        [number / width / height, number / width % height, number % width];
                     assert_eq!(volume[[layer, row, column]], number);
                     assert_eq!(volume.layer(layer).unwrap()[row][column], number);
-                    number += 1;
                 }
                 assert!(volume.get(depth, 0, 0).is_none() && volume.get(0, height, 0).is_none());
                 assert!(volume.get(0, 0, width).is_none() && volume.layer(depth).is_none());

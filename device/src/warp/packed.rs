@@ -133,6 +133,10 @@ unsafe impl<T: Exchange, const N: usize> Exchange for [T; N] {
     const PLAIN: bool = T::PLAIN && Self::BYTES == size_of::<Self>();
 
     #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "LLVM unrolls a loop over numbers, not that of an iterator"
+    )]
     unsafe fn put(self, to: *mut u8) {
         // SAFETY: the caller's; element `k` ends within the array.
         unsafe {
@@ -254,9 +258,12 @@ mod tests {
 
     #[test]
     fn what_is_as_in_memory_is_known() {
-        assert!(<[[f32; 2]; 2]>::PLAIN && <[u8; 16]>::PLAIN && <[Wrapping<u16>; 3]>::PLAIN);
-        assert!(!<[[u8; 3]; 2]>::PLAIN, "each begins at a word");
-        assert!(!<[bool; 2]>::PLAIN && !<(u32, u32)>::PLAIN);
+        const fn is_plain<T: Exchange>() -> bool {
+            T::PLAIN
+        }
+        assert!(is_plain::<[[f32; 2]; 2]>() && is_plain::<[u8; 16]>() && is_plain::<[Wrapping<u16>; 3]>());
+        assert!(!is_plain::<[[u8; 3]; 2]>(), "each begins at a word");
+        assert!(!is_plain::<[bool; 2]>() && !is_plain::<(u32, u32)>());
         // As in memory, `{ [u8; 1], [u8; 3], u8, f32 }` has 12 bytes, and they are elsewhere.
         assert!(!Packed::is_dense(&[1, 3, 1, 4], 12) && Packed::is_dense(&[4, 1, 1, 2], 8));
     }
