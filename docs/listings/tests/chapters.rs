@@ -336,6 +336,7 @@ fn generated(name: &str) -> bool {
         "DevicePtrMut",
         "Instance",
         "BLOCK",
+        "TILE",
         "grid",
     ];
     let of_caches = name.split_once('_').is_some_and(|(way, _)| ["load", "store", "prefetch"].contains(&way));
