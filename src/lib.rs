@@ -63,8 +63,8 @@ extern crate self as ferrogrid;
 
 pub use ferrogrid_device as device;
 #[doc(hidden)]
-pub use ferrogrid_device::__layout;
-pub use ferrogrid_device::DeviceCopy;
+pub use ferrogrid_device::__derive;
+pub use ferrogrid_device::{DeviceCopy, bytemuck};
 /// ```
 /// use ferrogrid::prelude::*;
 ///

@@ -306,8 +306,8 @@ codegen-units = 1
 const FACADE: &str = "\
 #![no_std]
 pub use ferrogrid_device as device;
-pub use ferrogrid_device::DeviceCopy;
-pub use ferrogrid_device::__layout;
+pub use ferrogrid_device::__derive;
+pub use ferrogrid_device::{DeviceCopy, bytemuck};
 pub use ferrogrid_macros::{constant, kernel, module};
 ";
 

@@ -75,7 +75,7 @@ const PASSES: [Pass; 11] = [
         after: &["formatters"],
         rewrite: |module, _, edits| core_atomics::order(module, edits),
     },
-    Pass { name: "launch bounds", after: &["formatters"], rewrite: launch_bounds::declare },
+    Pass { name: "launch bounds", after: &["formatters", "layouts"], rewrite: launch_bounds::declare },
     Pass { name: "arithmetic", after: &["formatters"], rewrite: arithmetic::apply },
     Pass { name: "lines", after: &["formatters"], rewrite: lines::rewrite },
 ];

@@ -23,11 +23,15 @@ pub(crate) fn file(out_dir: &Path) -> PathBuf {
 
 /// A device crate and its PTX.
 pub(crate) fn unit(of_crate: &DeviceCrate, images: &[Image]) -> Value {
-    let images: Vec<Value> =
+    let image_files: Vec<Value> =
         images.iter().map(|image| json!({ "arch": image.ptx.target, "file": image.file })).collect();
     let mut kernels = Vec::new();
     for module in &of_crate.modules {
         for kernel in &module.kernels {
+            let of_constants =
+                || images.first()?.layouts.get(&kernel.entry).and_then(|it| crate::layout::block(it));
+            let is_constant = kernel.bounds.block_of_constants;
+            let block = if is_constant { of_constants() } else { kernel.bounds.block };
             kernels.push(json!({
                 "name": kernel.name,
                 "arguments": kernel.arguments,
@@ -36,12 +40,12 @@ pub(crate) fn unit(of_crate: &DeviceCrate, images: &[Image]) -> Value {
                 "file": module.file,
                 "first_line": kernel.lines.0,
                 "last_line": kernel.lines.1,
-                "block": kernel.bounds.block,
+                "block": block,
                 "max_threads": kernel.bounds.max_threads,
             }));
         }
     }
-    json!({ "slug": of_crate.slug, "target": of_crate.target, "images": images, "kernels": kernels })
+    json!({ "slug": of_crate.slug, "target": of_crate.target, "images": image_files, "kernels": kernels })
 }
 
 /// Writes the record of a step that has made `units`; `local_folders` are those of packages outside the workspace,

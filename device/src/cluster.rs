@@ -14,7 +14,9 @@ use bytemuck::Pod;
 use crate::aligned::Aligned16;
 use crate::atomic::{AtomicValue, Device, DeviceAtomic, System};
 use crate::device_copy::DeviceCopy;
-use crate::shared::{ByCluster, Publish, Reclaim, Shared, SharedArray, SharedElement, SharedSlice, sealed};
+use crate::shared::{
+    AnyBits, ByCluster, Publish, Reclaim, Shared, SharedArray, SharedElement, SharedSlice, sealed,
+};
 use crate::thread::{Thread, first};
 
 /// Where a block is in its cluster. In a launch without clusters each block is a cluster of its own.
@@ -203,8 +205,8 @@ impl<const R: usize> Thread<'_, R> {
     }
 }
 
-/// A [`SharedElement`] that threads of other blocks may reach: a number, an [`Aligned16`], or a
-/// [`DeviceAtomic`] whose scope is wider than a block.
+/// A [`SharedElement`] that threads of other blocks may reach: a number, an [`Aligned16`], a tuple, a struct with
+/// `#[derive(DeviceCopy)]`, or a [`DeviceAtomic`] whose scope is wider than a block.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -240,7 +242,7 @@ impl<const R: usize> Thread<'_, R> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be shared by the blocks of a cluster",
     label = "not a `ClusterElement`",
-    note = "other blocks reach numbers, `Aligned16`, and `DeviceAtomic` of a scope wider than `atomic::Block`"
+    note = "other blocks reach numbers, `Aligned16`, tuples and structs with `#[derive(DeviceCopy)]` of these, and `DeviceAtomic` of a scope wider than `atomic::Block`"
 )]
 pub unsafe trait ClusterElement: SharedElement {}
 
@@ -255,6 +257,22 @@ cluster_element!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize,
 
 // SAFETY: without interior mutability, so it is only read.
 unsafe impl<T: DeviceCopy + Pod> ClusterElement for Aligned16<T> {}
+macro_rules! tuple {
+    ($($member:ident)*) => {
+        // SAFETY: what is `Copy` has no interior mutability, so it is only read.
+        unsafe impl<$($member: AnyBits + Copy),*> ClusterElement for ($($member,)*) {}
+    };
+}
+
+tuple!(A);
+tuple!(A B);
+tuple!(A B C);
+tuple!(A B C D);
+tuple!(A B C D E);
+tuple!(A B C D E F);
+tuple!(A B C D E F G);
+tuple!(A B C D E F G H);
+
 // SAFETY: its operations are atomic among all threads of the device.
 unsafe impl<T: AtomicValue> ClusterElement for DeviceAtomic<T, Device> {}
 // SAFETY: its operations are atomic among all threads of the system.

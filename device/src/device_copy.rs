@@ -1,8 +1,8 @@
 //! The types whose values may be copied between host and device. It must not know how they are copied.
 
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
-use core::num::Wrapping;
+use core::mem::{MaybeUninit, offset_of};
+use core::num::{NonZero, Wrapping};
 
 use crate::layout;
 
@@ -10,12 +10,53 @@ use crate::layout;
 ///
 /// Scalars passed to kernels and elements of device buffers are `DeviceCopy`. Derive it for your own
 /// structs: `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; every field must be `DeviceCopy` too. Enums need
-/// `#[repr(u8)]` or the like; those with data in their variants may have `#[repr(C)]`. Tuples have no layout that
-/// two compilers agree on: a kernel takes them by value (each member travels by itself), but elements and fields
-/// are structs, which may be `struct Pair(f32, u32);`.
+/// `#[repr(u8)]` or the like; those with data in their variants may have `#[repr(C)]`.
 /// References and pointers are not: an address of the host means nothing on a device. Nor are types that are not
 /// `Send + Sync`: the CPU device runs kernels on threads of its own, and any thread may download a buffer.
 ///
+/// # What the derive implements
+/// Each of these where it holds for all fields:
+///
+/// | trait | for | it needs |
+/// |---|---|---|
+/// | [`bytemuck::Zeroable`] | `stream.zeros()` | fields of which all bits may be 0; of an enum without data, a variant that is 0 |
+/// | [`bytemuck::Pod`] | casts of views, kernels from text | fields of which any bits are a value, and no padding (a generic struct: fields of one type) |
+/// | [`bytemuck::NoUninit`] | casts of views to bytes | an enum without data (of structs, `Pod` has it) |
+/// | [`SharedElement`](crate::SharedElement), [`ClusterElement`](crate::ClusterElement) | shared memory | fields of which any bits are a value |
+/// | [`Exchange`](crate::warp::Exchange) | shuffles, reductions, scans | fields that are `Exchange` |
+///
+/// So any bits may become a value of the type by safe code. Where the fields keep an invariant that `unsafe` code relies
+/// on, or where the type implements these traits itself, write `#[device_copy(invariant)]`: then the derive implements
+/// `DeviceCopy` alone.
+///
+/// Padding has no value, so a struct with padding has no bytes to cast. Give it a field:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// #[derive(Clone, Copy, DeviceCopy)]
+/// #[repr(C)]
+/// struct Tagged {
+///     value: f32,
+///     tag: u8,
+///     padding: [u8; 3],
+/// }
+/// # fn main() -> ferrogrid::Result<()> {
+/// let stream = Device::cpu().new_stream()?;
+/// let tagged = stream.zeros::<Tagged>(2)?; // any field 0
+/// let bytes = stream.download(tagged.view().cast::<u8>()?)?;
+/// assert_eq!(ferrogrid::bytemuck::cast_slice::<u8, Tagged>(&bytes)[1].tag, 0);
+/// # Ok(()) }
+/// ```
+///
+/// # Tuples and options
+/// Where the members of a tuple lie is up to the compiler, and those of host and device are two. A tuple of
+/// `DeviceCopy` types is `DeviceCopy` nevertheless: the build compares the places of its members on both sides, and
+/// fails where they differ. For bytes, and for other languages, use a struct: a tuple is no `Pod`.
+///
+/// How an `Option` says that it is `None` cannot be compared, so only `Option<NonZero<u32>>` and the like are
+/// `DeviceCopy`: std promises that 0 is their `None`. For others, write `#[repr(C)] enum Maybe { Nothing, Just(f32) }`.
+///
+/// # Example
 /// ```
 /// # use ferrogrid::prelude::*;
 /// # #[ferrogrid::module(host_only)]
@@ -56,12 +97,12 @@ use crate::layout;
 /// ```
 ///
 /// # Safety
-/// The layout must be defined (`repr(C)`, `repr(transparent)`, or a primitive) and equal on the host
-/// and on `nvptx64-nvidia-cuda`; the value must hold no address and own nothing.
+/// The layout must be equal on the host and on `nvptx64-nvidia-cuda`: defined (`repr(C)`, `repr(transparent)`, or a
+/// primitive), or told by `LAYOUT`, which the build compares. The value must hold no address and own nothing.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
     label = "not `DeviceCopy`",
-    note = "kernel parameters and buffer elements are numbers, arrays of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; tuples are parameters only, since each compiler lays them out as it likes: as an element or a field write such a `struct Pair(f32, u32);`; host references, pointers, `Vec`, `String` and the like stay on the host"
+    note = "kernel parameters and buffer elements are numbers, arrays and tuples of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; each compiler lays out an `Option` as it likes, but for `Option<NonZero<u32>>` and the like: write `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)] enum Maybe {{ Nothing, Just(f32) }}`; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait DeviceCopy: Copy + Send + Sync + 'static {
     /// Stands for names, order and types of the fields, as far as they are known: the build compares it between host
@@ -96,6 +137,43 @@ unsafe impl<T: DeviceCopy> DeviceCopy for Wrapping<T> {
 }
 // SAFETY: has no bytes; what its type says of threads is kept, by the bounds.
 unsafe impl<T: Send + Sync + 'static> DeviceCopy for PhantomData<T> {}
+
+macro_rules! non_zero {
+    ($($ty:ty),*) => { $(
+        // SAFETY: has the layout of its number.
+        unsafe impl DeviceCopy for NonZero<$ty> {
+            const LAYOUT: u64 = layout::of_type("NonZero", &[("", <$ty as DeviceCopy>::LAYOUT)]);
+        }
+        // SAFETY: has the layout of its number, and 0 is `None`, as std promises for these.
+        unsafe impl DeviceCopy for Option<NonZero<$ty>> {
+            const LAYOUT: u64 = layout::of_type("Option", &[("", <$ty as DeviceCopy>::LAYOUT)]);
+        }
+    )* };
+}
+
+non_zero!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
+
+macro_rules! tuple {
+    ($($member:ident $place:tt)*) => {
+        // SAFETY: the places of the members, the size and the alignment are in `LAYOUT`.
+        unsafe impl<$($member: DeviceCopy),*> DeviceCopy for ($($member,)*) {
+            const LAYOUT: u64 = layout::of_type("tuple", &[
+                ("", size_of::<Self>() as u64),
+                ("", align_of::<Self>() as u64),
+                $(("", offset_of!(Self, $place) as u64), ("", $member::LAYOUT)),*
+            ]);
+        }
+    };
+}
+
+tuple!(A 0);
+tuple!(A 0 B 1);
+tuple!(A 0 B 1 C 2);
+tuple!(A 0 B 1 C 2 D 3);
+tuple!(A 0 B 1 C 2 D 3 E 4);
+tuple!(A 0 B 1 C 2 D 3 E 4 F 5);
+tuple!(A 0 B 1 C 2 D 3 E 4 F 5 G 6);
+tuple!(A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7);
 
 const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: devices are 64-bit");
 
@@ -143,7 +221,7 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
     label = "neither `DeviceCopy` nor atomic",
-    note = "elements of `&[T]` are numbers, arrays of them, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]` (write a tuple as such a `struct Pair(f32, u32);`), `DeviceAtomic` numbers, or `AtomicU32` and the like; host references, pointers, `Vec`, `String` and the like stay on the host"
+    note = "elements of `&[T]` are numbers, arrays of them, tuples, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, `DeviceAtomic` numbers, or `AtomicU32` and the like; an `Option` is written `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)] enum Maybe {{ Nothing, Just(f32) }}`; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait SliceElement: Send + Sync + 'static {
     /// As [`DeviceCopy`]'s.

@@ -1,11 +1,13 @@
 //! Output memory that all threads share without sharing elements: a thread reaches the elements that
 //! its index names, and no others. It must not know how the memory was allocated.
 
+mod chunks;
 mod scatter;
 mod tiles;
 
 use core::marker::PhantomData;
 
+pub use chunks::{ChunkIter, DisjointChunks};
 pub use scatter::ScatterSlice;
 pub use tiles::{DisjointRows, DisjointTiles, RowIter, TileIter};
 

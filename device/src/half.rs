@@ -53,7 +53,7 @@ pub use float::HalfFloat;
 pub use packed::{Bf16x2, F16x2};
 
 use crate::device_copy::DeviceCopy;
-use crate::shared::SharedElement;
+use crate::shared::{AnyBits, SharedElement};
 
 macro_rules! travels {
     ($($ty:ty),*) => { $(
@@ -62,6 +62,8 @@ macro_rules! travels {
             const LAYOUT: u64 = crate::layout::of_type(stringify!($ty), &[]);
         }
         // SAFETY: any bits are a number, or two; nothing in it changes while it is shared.
+        unsafe impl AnyBits for $ty {}
+        // SAFETY: as above.
         unsafe impl SharedElement for $ty {}
     )* };
 }

@@ -3,6 +3,8 @@
 
 use core::marker::PhantomData;
 
+use crate::at::narrow;
+
 /// The place of one thread in a grid of rank `R`, unique among all threads of the launch.
 ///
 /// Made by [`Thread::index`](crate::Thread::index) and `Thread::grid_stride` only, and borrowed from the thread, so it cannot be
@@ -80,6 +82,13 @@ impl<const R: usize> Index<'_, R> {
     pub fn position(self) -> [usize; R] {
         self.position
     }
+
+    /// The same in 32 bits, which every place of a thread in its grid has; see [`At`](crate::At). A place beyond, which only
+    /// a stride in a `wide` kernel reaches, is `u32::MAX`.
+    #[inline(always)]
+    pub fn position32(self) -> [u32; R] {
+        self.position.map(narrow)
+    }
 }
 
 impl Index<'_, 1> {
@@ -102,6 +111,12 @@ impl Index<'_, 1> {
     #[inline(always)]
     pub fn get(self) -> usize {
         self.position[0]
+    }
+
+    /// The same in 32 bits, for [`x.at(i.get32())`](crate::At); as [`Index::position32`].
+    #[inline(always)]
+    pub fn get32(self) -> u32 {
+        narrow(self.position[0])
     }
 }
 

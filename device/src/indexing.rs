@@ -5,7 +5,7 @@
 use core::convert::Infallible;
 use core::ops::Index;
 
-use crate::disjoint::{DisjointRows, DisjointSlice, DisjointTiles};
+use crate::disjoint::{DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles};
 use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
 
 /// An implementation of [`Index`] that no index can use: the compiler finds it, and says why not.
@@ -60,11 +60,12 @@ never_indexed! {
 never_indexed! {
     /// Nothing is one.
     #[diagnostic::on_unimplemented(
-        message = "the row or tile of a block cannot be indexed",
+        message = "the row, chunk or tile of a block cannot be indexed",
         label = "the element might be another thread's",
         note = "each thread reaches its own elements of its block's row or tile: `rows.fill_with(&t, |place| ..)`, or `for (place, element) in rows.iter_mut(&t)`; for one result of each block, rows of one element: `buffer.view_2d_mut(1, blocks)?` at the launch, `rows.fill_with(&t, |_| result)` in the kernel"
     )]
     PlaceInDisjointRows;
     impl[T] DisjointRows<'_, T> => T;
+    impl[T, const N: usize] DisjointChunks<'_, T, N> => T;
     impl[T, const W: usize, const H: usize] DisjointTiles<'_, T, W, H> => T;
 }

@@ -29,6 +29,36 @@ const fn bytes(mut hash: u64, bytes: &[u8]) -> u64 {
     hash
 }
 
+/// The bytes of a struct that are in none of its fields.
+#[doc(hidden)]
+pub struct Padding<const BYTES: usize>;
+
+/// Holds for the padding of a struct that has none.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a struct with padding has bytes without a value: `{Self}`",
+    label = "has padding",
+    note = "make the padding a field, such as `padding: [u8; 3]`; the derive of `DeviceCopy` implements `bytemuck::Pod` then"
+)]
+pub trait NoPadding {}
+
+impl NoPadding for Padding<0> {}
+
+/// The variants of an enum: 0 if the number of one is 0.
+#[doc(hidden)]
+pub struct Variants<const NONZERO: u8>;
+
+/// Holds for variants of which one is 0.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "an enum without a variant that is 0 cannot be zeroed",
+    label = "0 is no variant",
+    note = "give a variant the number 0, or fill the memory with a value: `stream.fill(value, len)`"
+)]
+pub trait WithZero {}
+
+impl WithZero for Variants<0> {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

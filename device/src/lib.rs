@@ -33,9 +33,9 @@
 //! | CUDA C++ | here |
 //! |---|---|
 //! | `threadIdx`, `blockIdx`, `blockDim`, `gridDim` | [`Thread::thread_idx`] and so on; [`Thread::index`] is the place in the grid |
-//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointTiles`], [`DisjointRows`]: to each thread its own |
+//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointChunks`], [`DisjointTiles`], [`DisjointRows`]: to each thread its own |
 //! | `T*` that a kernel writes anywhere | [`ScatterSlice`]: each element once |
-//! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], elements of 16 bytes (`float4`) an [`Aligned16`] |
+//! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], layers of rows a [`Volume`], elements of 16 bytes (`float4`) an [`Aligned16`] |
 //! | `__shared__`, `extern __shared__` | [`Shared`], [`SharedSlice`] |
 //! | `__constant__` | [`Constant`] |
 //! | `__syncthreads()`, `__syncthreads_count()` | [`Thread::publish`] and [`Thread::reclaim`]; [`Thread::sync_threads`], [`Thread::sync_threads_count`] |
@@ -59,6 +59,7 @@
 #![cfg_attr(all(target_arch = "nvptx64", feature = "half"), feature(f16))]
 
 mod aligned;
+mod at;
 pub mod atomic;
 mod barrier;
 pub mod cache;
@@ -76,8 +77,7 @@ pub mod half;
 mod index;
 mod indexing;
 pub mod integer;
-#[doc(hidden)]
-pub mod layout;
+mod layout;
 #[cfg(target_arch = "nvptx64")]
 mod mark;
 pub mod math;
@@ -97,38 +97,59 @@ pub mod sort;
 mod stride;
 mod thread;
 mod uniform;
+mod volume;
 pub mod warp;
 
 pub use aligned::Aligned16;
+pub use at::At;
 pub use atomic::DeviceAtomic;
 pub use barrier::fence;
+pub use bytemuck;
 #[doc(hidden)]
 pub use cluster::leave_cluster;
 pub use cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
 pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
-pub use disjoint::{DisjointRows, DisjointSlice, DisjointTiles, RowIter, ScatterSlice, TileIter};
+pub use disjoint::{
+    ChunkIter, DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, RowIter, ScatterSlice, TileIter,
+};
 pub use exchange::ExchangeScratch;
-pub use ferrogrid_macros::DeviceCopy;
+pub use ferrogrid_macros::{DeviceCopy, SharedElement};
 pub use index::Index;
-#[doc(hidden)]
-pub use layout as __layout;
 pub use plane::Plane;
 pub use shared::{ClaimScratch, Double, Padded, Scratch, Shared, SharedElement, SharedSlice};
 pub use sort::{MergeSortScratch, SortScratch};
 pub use stride::{BlockStride, GridStride};
 pub use thread::Thread;
+#[doc(hidden)]
+pub use thread::block as __block;
+pub use volume::Volume;
 pub use warp::{Tile, Warp};
+
+/// What the derives name.
+#[doc(hidden)]
+pub mod __derive {
+    pub use bytemuck::{NoUninit, Pod, Zeroable};
+
+    pub use crate::cluster::ClusterElement;
+    pub use crate::device_copy::{DeviceCopy, SliceElement};
+    pub use crate::layout::{NoPadding, Padding, Variants, WithZero, of_type};
+    pub use crate::shared::{AnyBits, SharedElement};
+    pub use crate::warp::Exchange;
+    pub use crate::warp::packed::Packed;
+}
 
 /// What a kernel module imports: `use ferrogrid::device::prelude::*`.
 pub mod prelude {
+    pub use crate::atomic::{AtomicValue, Ordering};
     pub use crate::integer::MulHi;
     pub use crate::math::{FastMath, Float};
+    pub use crate::warp::Exchange;
     pub use crate::{
-        Aligned16, ClaimScratch, Constant, DeviceAtomic, DeviceCopy, DisjointRows, DisjointSlice,
-        DisjointTiles, Double, ExchangeScratch, Index, MergeSortScratch, Padded, Plane, ScatterSlice,
-        Scratch, Shared, SharedElement, SharedSlice, SortScratch, Thread, Tile, Warp, atomic, cache, fence,
-        sort,
+        Aligned16, At, ClaimScratch, Constant, DeviceAtomic, DeviceCopy, DisjointChunks, DisjointRows,
+        DisjointSlice, DisjointTiles, Double, ExchangeScratch, Index, MergeSortScratch, Padded, Plane,
+        ScatterSlice, Scratch, Shared, SharedElement, SharedSlice, SortScratch, Thread, Tile, Volume, Warp,
+        atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{constant, kernel};
 }

@@ -20,7 +20,7 @@ pub use address::{ALIGNMENT, offset_after, region};
 pub use array::{Padded, Scratch, SharedArray};
 pub use claim::{ClaimScratch, Claims};
 pub use double::{Double, DoubleShared};
-pub use element::SharedElement;
+pub use element::{AnyBits, SharedElement};
 pub(crate) use phase::sealed;
 pub use phase::{ByBlock, ByCluster, Publish, Reclaim, Retyped};
 pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};

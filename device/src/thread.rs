@@ -184,6 +184,25 @@ impl<const R: usize> Thread<'_, R> {
     }
 }
 
+/// The shape of a block that a kernel makes of constants, for the code that `#[kernel]` generates.
+#[doc(hidden)]
+#[track_caller]
+pub const fn block(sizes: [i128; 3]) -> [u32; 3] {
+    const LIMITS: [i128; 3] = [1024, 1024, 64];
+    let (mut axis, mut threads) = (0, 1);
+    while axis < 3 {
+        assert!(sizes[axis] >= 1, "a block has no threads along an axis");
+        assert!(
+            sizes[axis] <= LIMITS[axis],
+            "a block has at most 1024 threads along x and y, and 64 along z"
+        );
+        threads *= sizes[axis];
+        axis += 1;
+    }
+    assert!(threads <= 1024, "a block has at most 1024 threads");
+    [sizes[0] as u32, sizes[1] as u32, sizes[2] as u32]
+}
+
 #[inline(always)]
 pub(crate) fn first<T: Copy, const R: usize>(all: [T; 3]) -> [T; R] {
     const { assert!(R >= 1 && R <= 3, "a grid has rank 1, 2 or 3") };

@@ -6,6 +6,7 @@ mod exchange;
 mod group;
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
+pub(crate) mod packed;
 #[cfg(target_arch = "nvptx64")]
 mod ptx;
 mod reduce;

@@ -115,7 +115,7 @@ pub trait DeviceOutput<'a, T, const R: usize = 1>: LaunchOutput<'a, T, R> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read as elements `{T}` of rank {R} in device memory",
     label = "expected `{T}` elements of a device buffer in rank {R}",
-    note = "for `&[{T}]` pass `&buffer` or `buffer.slice(range)?`, for `Plane<{T}>` `buffer.view_2d(width, height)?`, with elements of type `{T}` as in the kernel's signature; for elements `DeviceAtomic<..>` pass `buffer.as_atomic()`",
+    note = "for `&[{T}]` pass `&buffer` or `buffer.slice(range)?`, for `Plane<{T}>` `buffer.view_2d(width, height)?`, for `Volume<{T}>` `buffer.view_3d(width, height, depth)?`, with elements of type `{T}` as in the kernel's signature; for elements `DeviceAtomic<..>` pass `buffer.as_atomic()`",
     note = "host data goes to the device first: `let buffer = stream.upload(&data)?;`, or for this launch only: `In(&data)`, in rank 2 `In(&data).into_2d(width, height)`"
 )]
 pub trait LaunchInput<'a, T, const R: usize = 1> {
@@ -182,7 +182,7 @@ pub trait Staged: sealed::Sealed {
     fn finish(self, stream: &Stream) -> Result<()>;
 }
 
-/// An argument for `&[T]` or `Plane<T>` on its device.
+/// An argument for `&[T]`, `Plane<T>` or `Volume<T>` on its device.
 #[doc(hidden)]
 pub trait StagedInput<T, const R: usize = 1>: Staged {
     fn input(&self) -> DeviceView<'_, T, R>;
@@ -313,6 +313,15 @@ impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for DeviceView<'a,
 
 impl<'a, T: DeviceCopy> LaunchInput<'a, T, 2> for &'a DeviceViewMut<'_, T, 2> {
     type Staged = DeviceView<'a, T, 2>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.view().shaped(self.extent()))
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T, 3> for &'a DeviceViewMut<'_, T, 3> {
+    type Staged = DeviceView<'a, T, 3>;
 
     #[inline]
     fn stage(self, _: &Stream) -> Result<Self::Staged> {

@@ -27,22 +27,22 @@ pub fn rows_for_blocks<const R: usize>(
     Err(Error::MoreBlocksThanRows { kernel, argument, blocks: shape.grid[0], rows })
 }
 
-/// That the plane `tiles`, the argument of that name, has a tile of extents `tile` for each block.
+/// That `output`, the argument of that name, has a tile of extents `tile` for each block: of a plane, or a chunk of a slice.
 ///
 /// # Errors
 /// [`Error::MoreBlocksThanTiles`]; and for a grid that cannot be launched.
 #[doc(hidden)]
-pub fn tiles_for_blocks<const R: usize>(
+pub fn tiles_for_blocks<const R: usize, const AXES: usize>(
     kernel: &'static Kernel,
     stream: &Stream,
     grid: Grid<R>,
     argument: &'static str,
-    plane: &impl Extents,
-    tile: [usize; 2],
+    output: &impl Extents,
+    tile: [usize; AXES],
 ) -> Result<()> {
     let Some(shape) = grid.resolve(kernel, stream.inner().device().limits())? else { return Ok(()) };
-    for (place, axis) in [Axis::X, Axis::Y].into_iter().enumerate() {
-        let (blocks, tiles) = (shape.grid[place], plane.extents()[place].div_ceil(tile[place]));
+    for (place, axis) in Axis::ALL.into_iter().enumerate().take(AXES) {
+        let (blocks, tiles) = (shape.grid[place], output.extents()[place].div_ceil(tile[place]));
         if !has_for_each(&shape, place, tiles) {
             let kernel = kernel.name();
             return Err(Error::MoreBlocksThanTiles { kernel, argument, axis, blocks, tiles });

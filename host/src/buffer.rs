@@ -306,6 +306,24 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         self.view_mut().into_2d(width, height)
     }
 
+    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's
+    /// `Volume<T>`.
+    ///
+    /// # Errors
+    /// [`Error::VolumeTooLarge`] if that is more than the buffer has.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let volume = stream.zeros::<f32>(24)?;
+    /// assert_eq!(volume.view_3d(4, 3, 2)?.extent(), [4, 3, 2]); // x, y, z
+    /// assert!(volume.view_3d(4, 3, 3).is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn view_3d(&self, width: usize, height: usize, depth: usize) -> Result<DeviceView<'_, T, 3>> {
+        self.view().into_3d(width, height, depth)
+    }
+
     /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`, to write by
     /// a kernel of rank 3.
     ///

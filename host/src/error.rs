@@ -654,14 +654,14 @@ pub enum Error {
         /// Tiles of the output along it, the last one perhaps cut off.
         tiles: usize,
     },
-    /// A grid made with `Grid::new` has no blocks along an axis.
-    #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}; it needs at least 1")]
-    GridEmpty {
+    /// A grid made with `Grid::new` or `Grid::blocks` has a negative number of blocks along an axis.
+    #[error("kernel `{kernel}`: the grid has {value} blocks along {axis}; a grid has 0 or more")]
+    GridNegative {
         /// The kernel's name.
         kernel: &'static str,
         /// The axis.
         axis: Axis,
-        /// Blocks along it, 0 or a negative number.
+        /// Blocks along it.
         value: i64,
     },
     /// A block is longer along an axis than the device takes.

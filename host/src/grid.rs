@@ -186,6 +186,7 @@ impl<const R: usize> Grid<R> {
     }
 
     /// Exactly `blocks` blocks of `threads_per_block` threads, x first, each `u32` or `usize`, for rank 2 and 3 an array.
+    /// No blocks along an axis launch nothing, and are no error, as for [`Grid::cover`]: `n.div_ceil(256)` may be 0.
     ///
     /// ```
     /// use ferrogrid_host::Grid;
@@ -198,11 +199,45 @@ impl<const R: usize> Grid<R> {
     /// # Errors
     /// None here; the launch names a number that the device does not take, and the limit.
     pub fn new(blocks: impl Dimensions<R>, threads_per_block: impl Dimensions<R>) -> Self {
-        let (blocks, unfit_blocks) = narrow(blocks.dimensions(), Counted::Blocks);
+        let grid = Grid::blocks(blocks);
         let (block, unfit_block) = narrow(threads_per_block.dimensions(), Counted::Threads);
         // Threads may still be replaced.
-        let unfit = unfit_blocks.or(unfit_block);
-        Grid { block: Some(block), unfit, ..Grid::of(Size::Blocks(blocks)) }
+        Grid { block: Some(block), unfit: grid.unfit.or(unfit_block), ..grid }
+    }
+
+    /// Exactly `blocks` blocks, x first, of the shape that [`Grid::cover`] takes: what the kernel fixes, else 256, 32 x 8 or
+    /// 8 x 8 x 8 threads.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// const TILE: usize = 64;
+    ///
+    /// /// The sum of each row.
+    /// #[kernel(block = TILE)]
+    /// pub fn sums(t: Thread<1>, x: Plane<f32>, mut y: DisjointRows<f32>, mut scratch: Shared<Scratch<f32>>) {
+    ///     let row = &x[t.block_idx()[0] as usize];
+    ///     let mine = t.block_stride(row.len()).map(|i| row[i]).sum();
+    ///     let sum = t.block_reduce(&mut scratch, mine, |a, b| a + b);
+    ///     y.fill_with(&t, |_| sum);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let (x, mut sums) = (stream.fill(0.5_f32, 3000)?, stream.zeros(3)?);
+    /// kernels::sums(&stream, Grid::blocks(3), x.view_2d(1000, 3)?, sums.view_2d_mut(1, 3)?)?;
+    /// assert_eq!(stream.download(&sums)?, [500.0; 3]);
+    /// assert_eq!(kernels::sums::grid(3), Grid::new(3, 64)); // with the block of the kernel
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None here; the launch names a number that the device does not take, and the limit.
+    pub fn blocks(blocks: impl Dimensions<R>) -> Self {
+        let (blocks, unfit) = narrow(blocks.dimensions(), Counted::Blocks);
+        Grid { unfit, ..Grid::of(Size::Blocks(blocks)) }
     }
 
     /// Exactly `clusters` clusters of `blocks_per_cluster` blocks of `threads_per_block` threads, x first: as cuda.core's
@@ -413,6 +448,7 @@ impl<const R: usize> Grid<R> {
                 let blocks = (extent[axis] as u64).div_ceil(u64::from(block[axis]));
                 if cluster[axis] == 1 { blocks } else { blocks.next_multiple_of(cluster[axis].into()) }
             }),
+            Size::Blocks(blocks) | Size::Clusters(blocks) if blocks.contains(&0) => return Ok(None),
             Size::Blocks(blocks) => blocks.map(u64::from),
             Size::Clusters(clusters) => {
                 std::array::from_fn(|axis| u64::from(clusters[axis]) * u64::from(cluster[axis]))
@@ -445,7 +481,7 @@ impl Unfit {
             (Counted::Threads, Ok(value)) => {
                 Error::BlockTooLarge { kernel, axis, value, limit: limits.max_block[axis as usize] }
             }
-            (Counted::Blocks, Err(_)) => Error::GridEmpty { kernel, axis, value: negative(value) },
+            (Counted::Blocks, Err(_)) => Error::GridNegative { kernel, axis, value: negative(value) },
             (Counted::Threads, Err(_)) => Error::BlockEmpty { kernel, axis, value: negative(value) },
             (Counted::BlocksOfCluster, _) => {
                 let value = i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX });
@@ -644,9 +680,6 @@ fn check_block(kernel: &'static str, block: [u32; 3], limits: &Limits) -> Result
 #[cold]
 fn check_grid<const R: usize>(kernel: &'static str, blocks: [u64; R], limits: &Limits) -> Result<()> {
     for ((axis, value), limit) in Axis::ALL.into_iter().zip(blocks).zip(limits.max_grid) {
-        if value == 0 {
-            return Err(Error::GridEmpty { kernel, axis, value: 0 });
-        }
         if value > u64::from(limit) {
             return Err(Error::GridTooLarge { kernel, axis, value, limit });
         }
@@ -785,6 +818,30 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn no_blocks_launch_nothing() {
+        assert_eq!(shape(Grid::new(0, 32)), Ok(None));
+        assert_eq!(shape(Grid::blocks([3, 0])), Ok(None));
+        assert_eq!(shape(Grid::new([3, 0, 1], [8, 8, 8])), Ok(None));
+        let empty = Err(Error::BlockEmpty { kernel: "k", axis: Axis::X, value: 0 });
+        assert_eq!(shape(Grid::new(0, 0)), empty);
+        let clustered = kernel_in_clusters(None, None, Some([4, 1, 1]));
+        assert_eq!(Grid::new(0, 32).resolve(&clustered, &Limits::CUDA), Ok(None));
+        assert_eq!(Grid::of_clusters(0, 4, 32).resolve(&clustered, &Limits::CUDA), Ok(None));
+    }
+
+    #[test]
+    fn blocks_have_the_shape_that_cover_takes() {
+        let fixed = kernel(Some([16, 16, 1]), None);
+        let resolved = Grid::blocks([3, 2]).resolve(&fixed, &Limits::CUDA).unwrap().unwrap();
+        assert_eq!((resolved.grid, resolved.block), ([3, 2, 1], [16, 16, 1]));
+        let free = shape(Grid::blocks(5)).unwrap().unwrap();
+        assert_eq!((free.grid, free.block), ([5, 1, 1], [256, 1, 1]));
+        let too_many = shape(Grid::blocks(1_usize << 33));
+        assert_eq!(too_many, shape(Grid::new(1_usize << 33, 256)));
+        assert!(too_many.is_err());
+    }
+
+    #[test]
     fn exact_grids_stay_exact() {
         let found = shape(Grid::new([3, 4], [5, 6])).unwrap().unwrap();
         assert_eq!((found.grid, found.block), ([3, 4, 1], [5, 6, 1]));
@@ -850,7 +907,7 @@ pub(crate) mod tests {
     #[test]
     fn negative_numbers_are_named() {
         let (kernel, axis) = ("k", Axis::X);
-        assert_eq!(shape(Grid::new(-1, 32)), Err(Error::GridEmpty { kernel, axis, value: -1 }));
+        assert_eq!(shape(Grid::new(-1, 32)), Err(Error::GridNegative { kernel, axis, value: -1 }));
         assert_eq!(
             shape(Grid::new(1, i32::MIN)),
             Err(Error::BlockEmpty { kernel, axis, value: i32::MIN.into() })
@@ -934,7 +991,6 @@ pub(crate) mod tests {
 
     #[test]
     fn zero_sizes_are_named() {
-        assert_eq!(shape(Grid::new(0, 32)), Err(Error::GridEmpty { kernel: "k", axis: Axis::X, value: 0 }));
         assert_eq!(
             shape(Grid::new([1, 1], [1, 0])),
             Err(Error::BlockEmpty { kernel: "k", axis: Axis::Y, value: 0 })

@@ -281,16 +281,9 @@ macro_rules! shapes {
     };
 }
 
+shapes!(In);
 shapes!(Out);
 shapes!(InOut);
-
-impl<'a, T> In<'a, T> {
-    /// The first `width * height` elements as `height` rows of `width`. The launch is refused
-    /// ([`Error::ViewTooLarge`](crate::Error::ViewTooLarge)) if there are fewer.
-    pub fn into_2d(self, width: usize, height: usize) -> Shaped<Self, 2> {
-        Shaped { slice: self, extent: [width, height] }
-    }
-}
 
 /// An [`In`] on its device.
 #[doc(hidden)]
@@ -419,6 +412,17 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T, 2> for Shaped<In<'a, T>, 2> {
         let StagedIn { buffer, .. } = self.slice.stage(stream)?;
         let [width, height] = self.extent;
         buffer.view().into_2d(width, height)?;
+        Ok(StagedIn { buffer, extent: self.extent })
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T, 3> for Shaped<In<'a, T>, 3> {
+    type Staged = StagedIn<T, 3>;
+
+    fn stage(self, stream: &Stream) -> Result<Self::Staged> {
+        let StagedIn { buffer, .. } = self.slice.stage(stream)?;
+        let [width, height, depth] = self.extent;
+        buffer.view().into_3d(width, height, depth)?;
         Ok(StagedIn { buffer, extent: self.extent })
     }
 }

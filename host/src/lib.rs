@@ -195,7 +195,7 @@ pub mod __private {
     pub use crate::error::Result;
     pub use crate::extent::{narrow, same_shape};
     pub use crate::extern_function::no_native_function;
-    pub use crate::grid::{Grid, IntoGrid};
+    pub use crate::grid::{Extent, Grid, IntoGrid};
     pub use crate::image::{
         EmbeddedImage, Entries, ModuleImage, add_constant, check_debug_assertions, check_layout,
         check_library, check_params,

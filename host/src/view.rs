@@ -137,6 +137,15 @@ impl<T> DeviceView<'_, T, 2> {
     }
 }
 
+impl<T> DeviceView<'_, T, 3> {
+    /// The host addresses of the kernel parameters that this view becomes: pointer, width, height, depth.
+    #[doc(hidden)]
+    pub fn params(&self) -> [*const c_void; 4] {
+        let [width, height, depth] = self.extent.each_ref().map(|extent| from_ref(extent).cast());
+        [from_ref(&self.start).cast(), width, height, depth]
+    }
+}
+
 impl<T, const R: usize> DeviceView<'_, T, R> {
     /// What a launch with this view uses.
     #[doc(hidden)]
@@ -185,6 +194,16 @@ impl<'a, T: DeviceCopy> DeviceView<'a, T> {
     pub fn into_2d(self, width: usize, height: usize) -> Result<DeviceView<'a, T, 2>> {
         check_plane(width, height, self.extent[0])?;
         Ok(self.shaped([width, height]))
+    }
+
+    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's
+    /// `Volume<T>`.
+    ///
+    /// # Errors
+    /// [`Error::VolumeTooLarge`] if that is more than the view has.
+    pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<DeviceView<'a, T, 3>> {
+        check_volume([width, height, depth], self.extent[0])?;
+        Ok(self.shaped([width, height, depth]))
     }
 
     /// The first elements in another shape; there must be as many.
@@ -405,11 +424,8 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
     /// # Errors
     /// [`Error::VolumeTooLarge`] if that is more than the view has.
     pub fn into_3d(self, width: usize, height: usize, depth: usize) -> Result<DeviceViewMut<'a, T, 3>> {
-        let length = self.extent[0];
-        match width.checked_mul(height).and_then(|area| area.checked_mul(depth)) {
-            Some(volume) if volume <= length => Ok(self.shaped([width, height, depth])),
-            _ => Err(Error::VolumeTooLarge { width, height, depth, length }),
-        }
+        check_volume([width, height, depth], self.extent[0])?;
+        Ok(self.shaped([width, height, depth]))
     }
 }
 
@@ -439,6 +455,13 @@ fn check_plane(width: usize, height: usize, length: usize) -> Result<()> {
 }
 
 /// The first index and the length of `range` in `len` elements.
+fn check_volume([width, height, depth]: [usize; 3], length: usize) -> Result<()> {
+    match width.checked_mul(height).and_then(|area| area.checked_mul(depth)) {
+        Some(volume) if volume <= length => Ok(()),
+        _ => Err(Error::VolumeTooLarge { width, height, depth, length }),
+    }
+}
+
 pub(crate) fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
         Bound::Included(start) => *start,

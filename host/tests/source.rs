@@ -4,7 +4,6 @@
 
 mod scenario;
 
-use bytemuck::{Pod, Zeroable};
 use ferrogrid_host::__private::device::DeviceCopy;
 use ferrogrid_host::{
     CompiledSource, Device, Error, Grid, In, InOut, KernelSource, Out, Result, SourceError, SourceKernel,
@@ -69,8 +68,8 @@ pub fn saxpy_tuple(t: Thread<1>, pair: (u32, f32)) {
 }
 ";
 
-/// As in the text, but for bytemuck's.
-#[derive(Clone, Copy, Debug, PartialEq, DeviceCopy, Pod, Zeroable)]
+/// As in the text.
+#[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
 #[repr(C)]
 struct Pair {
     left: f32,
@@ -81,7 +80,7 @@ mod other {
     use super::*;
 
     /// Under the same name with another field.
-    #[derive(Clone, Copy, DeviceCopy, Pod, Zeroable)]
+    #[derive(Clone, Copy, DeviceCopy)]
     #[repr(C)]
     pub struct Pair {
         pub left: f32,

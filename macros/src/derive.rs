@@ -1,10 +1,11 @@
-//! `#[derive(DeviceCopy)]`: checks that a type's layout is defined and its parts may travel. It must
-//! not know how values are copied.
+//! `#[derive(DeviceCopy)]`: checks that a type's layout is defined and its parts may travel.
+
+mod facts;
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields, Result, Variant, parse_quote};
+use syn::{Data, DeriveInput, Error, Field, Fields, Generics, Result, Variant, parse_quote};
 
 use crate::crate_path;
 
@@ -39,31 +40,56 @@ pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
             ));
         }
     }
-    let root = root(input)?;
-    Ok(implementation(input, &layout(input, &root), &root))
+    let Options { root, has_invariant } = Options::of(input)?;
+    let implementation = implementation(input, &layout(input, &root), &root);
+    if has_invariant {
+        return Ok(implementation);
+    }
+    let facts = facts::of(input, &representation, &root);
+    Ok(quote!(#implementation #facts))
 }
 
-/// The crate with the trait: as `#[device_copy(crate = path)]` says, else as the package has it.
-fn root(input: &DeriveInput) -> Result<TokenStream> {
-    let mut root = None;
-    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("device_copy")) {
-        attribute.parse_nested_meta(|meta| {
-            if !meta.path.is_ident("crate") {
-                return Err(meta.error("unknown option; `#[device_copy(..)]` knows `crate = path`"));
-            }
-            root = Some(crate_path::from_root(&meta.value()?.parse()?));
-            Ok(())
-        })?;
+/// `#[derive(SharedElement)]`, for structs that are not `Copy`.
+pub(crate) fn shared_element(input: &DeriveInput) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        let message =
+            "`SharedElement` can be derived for structs: not all bits are a value of an enum or a union";
+        return Err(Error::new(input.ident.span(), message));
+    };
+    Ok(facts::shared(input, &data.fields, &Options::of(input)?.root, None))
+}
+
+/// What `#[device_copy(..)]` says.
+struct Options {
+    /// The crate with the traits: as `crate = path` says, else as the package has it.
+    root: TokenStream,
+    /// Whether the fields keep an invariant, so that not any bits are a value.
+    has_invariant: bool,
+}
+
+impl Options {
+    fn of(input: &DeriveInput) -> Result<Self> {
+        let (mut root, mut has_invariant) = (None, false);
+        for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("device_copy")) {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("invariant") {
+                    has_invariant = true;
+                } else if meta.path.is_ident("crate") {
+                    root = Some(crate_path::from_root(&meta.value()?.parse()?));
+                } else {
+                    let message = "unknown option; `#[device_copy(..)]` knows `invariant` and `crate = path`";
+                    return Err(meta.error(message));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(Options { root: root.unwrap_or_else(crate_path::of_device_types), has_invariant })
     }
-    Ok(root.unwrap_or_else(crate_path::of_device_types))
 }
 
 fn implementation(input: &DeriveInput, layout: &TokenStream, root: &TokenStream) -> TokenStream {
     let name = &input.ident;
-    let mut generics = input.generics.clone();
-    for parameter in generics.type_params_mut() {
-        parameter.bounds.push(parse_quote!(#root::DeviceCopy));
-    }
+    let generics = bounded(&input.generics, &quote!(#root::DeviceCopy));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote! {
         // SAFETY: the layout is fixed by the `repr` that the derive asked for, and every field is
@@ -72,6 +98,15 @@ fn implementation(input: &DeriveInput, layout: &TokenStream, root: &TokenStream)
             const LAYOUT: u64 = #layout;
         }
     }
+}
+
+/// The generics, with a bound for all types.
+fn bounded(generics: &Generics, bound: &TokenStream) -> Generics {
+    let mut generics = generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(parse_quote!(#bound));
+    }
+    generics
 }
 
 /// The number of the type's layout: fields in their order, with the numbers of their types. Variants count as fields,
@@ -89,7 +124,7 @@ fn layout(input: &DeriveInput, root: &TokenStream) -> TokenStream {
         }
         Data::Union(_) => Vec::new(),
     };
-    quote!(#root::__layout::of_type(#name, &[#(#entries),*]))
+    quote!(#root::__derive::of_type(#name, &[#(#entries),*]))
 }
 
 fn fields(fields: &Fields, root: &TokenStream) -> Vec<TokenStream> {
@@ -105,6 +140,7 @@ fn fields(fields: &Fields, root: &TokenStream) -> Vec<TokenStream> {
 struct Representation {
     c_or_transparent: bool,
     integer: bool,
+    aligned: bool,
 }
 
 impl Representation {
@@ -121,6 +157,7 @@ impl Representation {
                         ));
                     }
                     "align" => {
+                        found.aligned = true;
                         meta.input.parse::<proc_macro2::TokenTree>()?;
                     }
                     other => found.integer = other.starts_with(['u', 'i']),

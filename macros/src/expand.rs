@@ -1,12 +1,14 @@
 //! Expansion of a module: reads it, then makes the half that was asked for.
 
 mod abort;
+mod block;
 mod bodies;
 mod code;
 mod constants;
 mod device;
 mod externs;
 mod generic;
+mod grid;
 mod host;
 mod instances;
 mod layout;

@@ -109,7 +109,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | option | promise | PTX |
 /// |---|---|---|
-/// | `block = [x, y]` | blocks have exactly this shape (one number for each dimension of the grid) | `.reqntid` |
+/// | `block = [x, y]` | blocks have exactly this shape (one number for each dimension of the grid, or a constant: `block = TILE`, `block = [config::WIDTH, 8]`) | `.reqntid` |
 /// | `max_threads = n` | no block has more threads | `.maxntid` |
 /// | `cluster = [x, y]` | so many blocks along each axis make a cluster, at most 16 in all: `t.sync_cluster()` waits for them, and they read each other's shared memory (`t.publish_cluster(..)`); from `sm_90` on | `.reqnctapercluster` |
 /// | `cluster` | the same, and each launch says how many: `Grid::cover(n).with_cluster([x, y])`; else each block is a cluster | |
@@ -165,6 +165,45 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// kernels::powers::<f64, 3>(&stream, Grid::cover(4), &x, &mut y)?;
 /// kernels::sums(&stream, Grid::new(2, 64), y.view_2d(2, 2)?, sums.view_2d_mut(1, 2)?)?;
 /// assert_eq!(stream.download(&sums)?, [9.0, 91.0]);
+/// # Ok(()) }
+/// ```
+///
+/// A function of the host that launches a generic kernel for any of its instances has a bound that the kernel's module
+/// gives, which implies those of the kernel's first type parameter: `T: kernels::scale::Instance`, with further parameters
+/// `T: kernels::powers::Instance<N>`, and without types `(): kernels::add::Instance<N>`. That module also has
+/// `grid(n)`, the grid for `n` elements with the block of the kernel (for `DisjointRows`, of `n` blocks; for
+/// `DisjointTiles`, of a block for each tile), and the shape of a block that is fixed as `BLOCK`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// #[ferrogrid::module(host_only)] // in a crate with a build.rs: #[ferrogrid::module]
+/// mod kernels {
+///     use ferrogrid::device::prelude::*;
+///
+///     const TILE: usize = 128;
+///
+///     /// x <- factor * x
+///     #[kernel(block = TILE, T = [f32, f64, u32])]
+///     pub fn scale<T: DeviceCopy + core::ops::Mul<Output = T>>(t: Thread<1>, factor: T, mut x: DisjointSlice<T>) {
+///         if let Some(x) = x.get_mut(t.index()) {
+///             *x = *x * factor;
+///         }
+///     }
+/// }
+///
+/// /// Scales twice, whatever the numbers are.
+/// fn scale_twice<T: kernels::scale::Instance>(stream: &Stream, factor: T, x: &mut DeviceBuffer<T>) -> ferrogrid::Result<()> {
+///     let grid = kernels::scale::grid(x.len());
+///     kernels::scale(stream, grid, factor, &mut *x)?;
+///     kernels::scale(stream, grid, factor, x)
+/// }
+///
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut x = stream.upload(&[1.0_f64, 2.0])?;
+/// scale_twice(&stream, 3.0, &mut x)?;
+/// assert_eq!(stream.download(&x)?, [9.0, 18.0]);
+/// assert_eq!(kernels::scale::BLOCK, [128, 1, 1]);
 /// # Ok(()) }
 /// ```
 ///
@@ -336,4 +375,12 @@ pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
 pub fn device_copy(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derive::device_copy(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Derives `SharedElement` for a struct that is not `Copy`, as one of atomics: all of its fields must be valid with any
+/// bits. For other structs `#[derive(DeviceCopy)]` does it.
+#[proc_macro_derive(SharedElement, attributes(device_copy))]
+pub fn shared_element(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derive::shared_element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }

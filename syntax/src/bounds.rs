@@ -5,7 +5,7 @@
 use proc_macro2::Span;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
-use syn::{Error, Expr, ExprArray, ExprLit, Ident, Lit, Result, Token};
+use syn::{Error, Expr, ExprArray, ExprLit, Ident, Lit, Result, Token, parse_quote};
 
 /// What ptxas takes for `.maxnreg`; it raises anything less and ignores anything more.
 const REGISTERS: (u32, u32) = (24, 255);
@@ -21,6 +21,9 @@ const MAX_CLUSTER: u32 = 16;
 pub struct LaunchBounds {
     /// `block = [x, y]`: the exact shape of a block, x first, 1 in dimensions above the rank.
     pub block: Option<[u32; 3]>,
+    /// `block = TILE`: the shape is made of constants, [`Kernel::block`](crate::Kernel::block), which only the compiler
+    /// evaluates; `block` is `None` then.
+    pub block_of_constants: bool,
     /// `max_threads = n`: no block has more threads.
     pub max_threads: Option<u32>,
     /// `min_blocks = n`: so many blocks shall fit on a multiprocessor at once.
@@ -45,8 +48,20 @@ impl LaunchBounds {
         self.cluster.is_some() || self.cluster_at_launch
     }
 
-    /// Reads the option `name`, up to the comma, if it is one of these.
-    pub(crate) fn take(&mut self, name: &Ident, rank: usize, input: ParseStream<'_>) -> Result<bool> {
+    /// Whether it fixes the shape of a block.
+    pub fn has_block(&self) -> bool {
+        self.block.is_some() || self.block_of_constants
+    }
+
+    /// Reads the option `name`, up to the comma, if it is one of these. Into `constants` goes the shape of a block that is
+    /// made of such.
+    pub(crate) fn take(
+        &mut self,
+        name: &Ident,
+        rank: usize,
+        input: ParseStream<'_>,
+        constants: &mut Option<[Expr; 3]>,
+    ) -> Result<bool> {
         let option = name.to_string();
         let flag = match option.as_str() {
             "cooperative" => Some(&mut self.cooperative),
@@ -67,7 +82,16 @@ impl LaunchBounds {
         input.parse::<Token![=]>()?;
         let value: Expr = input.parse()?;
         let again = match option.as_str() {
-            "block" => self.block.replace(block(&value, rank)?).is_some(),
+            "block" => {
+                let again = self.has_block();
+                if sizes(&value).into_iter().all(is_literal) {
+                    self.block = Some(block(&value, rank)?);
+                } else {
+                    self.block_of_constants = true;
+                    *constants = Some(of_rank(&value, rank, "block")?);
+                }
+                again
+            }
             "max_threads" => self.max_threads.replace(number(&value, (1, MAX_THREADS))?).is_some(),
             "cluster" => self.cluster.replace(cluster(&value, rank)?).is_some(),
             "max_registers" => self.max_registers.replace(number(&value, REGISTERS)?).is_some(),
@@ -81,7 +105,7 @@ impl LaunchBounds {
 
     /// Checks that the options agree; `span` is where they stand.
     pub(crate) fn check(&self, span: Span) -> Result<()> {
-        if self.block.is_some() && self.max_threads.is_some() {
+        if self.has_block() && self.max_threads.is_some() {
             return Err(Error::new(
                 span,
                 "`block` says the number of threads exactly: leave out `max_threads`",
@@ -102,7 +126,7 @@ impl LaunchBounds {
             let message = "`min_blocks` and `max_registers` both bound the registers: leave one out";
             return Err(Error::new(span, message));
         }
-        if self.min_blocks.is_some() && self.block.is_none() && self.max_threads.is_none() {
+        if self.min_blocks.is_some() && !self.has_block() && self.max_threads.is_none() {
             let message = "`min_blocks` needs the size of a block: add `max_threads = n` or `block = [...]`";
             return Err(Error::new(span, message));
         }
@@ -136,20 +160,34 @@ fn cluster(value: &Expr, rank: usize) -> Result<[u32; 3]> {
 
 /// A number for each dimension of the grid, none above its limit; 1 in those above the rank.
 fn shape(value: &Expr, rank: usize, what: &str, limits: [u32; 3]) -> Result<[u32; 3]> {
-    let sizes: Vec<&Expr> = match value {
-        Expr::Array(ExprArray { elems, .. }) => elems.iter().collect(),
-        single => vec![single],
-    };
+    let sizes = of_rank(value, rank, what)?;
+    let mut shape = [1; 3];
+    for axis in 0..rank {
+        shape[axis] = number(&sizes[axis], (1, limits[axis]))?;
+    }
+    Ok(shape)
+}
+
+/// An expression for each dimension of the grid; 1 in those above the rank.
+fn of_rank(value: &Expr, rank: usize, what: &str) -> Result<[Expr; 3]> {
+    let sizes = sizes(value);
     if sizes.len() != rank {
         let message =
             format!("the kernel's grid has rank {rank}, but the {what} has {} dimensions", sizes.len());
         return Err(Error::new(value.span(), message));
     }
-    let mut shape = [1; 3];
-    for (axis, size) in sizes.into_iter().enumerate() {
-        shape[axis] = number(size, (1, limits[axis]))?;
+    Ok(std::array::from_fn(|axis| sizes.get(axis).map_or_else(|| parse_quote!(1), |&size| size.clone())))
+}
+
+fn sizes(value: &Expr) -> Vec<&Expr> {
+    match value {
+        Expr::Array(ExprArray { elems, .. }) => elems.iter().collect(),
+        single => vec![single],
     }
-    Ok(shape)
+}
+
+fn is_literal(size: &Expr) -> bool {
+    matches!(size, Expr::Lit(_))
 }
 
 /// A literal from `least` to `most`.

@@ -4,8 +4,8 @@
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{
-    Attribute, Error, FnArg, Ident, ItemFn, Lifetime, PathArguments, Result, ReturnType, Safety, Signature,
-    Type, Visibility, parse_quote,
+    Attribute, Error, Expr, FnArg, Ident, ItemFn, Lifetime, PathArguments, Result, ReturnType, Safety,
+    Signature, Type, Visibility, parse_quote,
 };
 
 use crate::arithmetic::Arithmetic;
@@ -27,6 +27,8 @@ pub struct Kernel {
     pub rank: usize,
     /// What its attribute promises of its launches.
     pub bounds: LaunchBounds,
+    /// The shape of a block, x first, 1 above the rank, if its attribute makes it of constants.
+    pub block: Option<[Expr; 3]>,
     /// How exact its attribute wants floating-point code on a device.
     pub arithmetic: Arithmetic,
     /// Which of its slices have the same shape at every launch.
@@ -61,12 +63,22 @@ impl Kernel {
             ));
         }
         let rank = rank_of(&function, &parameters)?;
-        let KernelOptions { bounds, arithmetic, instances, same_shape } =
+        let KernelOptions { bounds, block, arithmetic, instances, same_shape } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         let shapes = same_shape.resolve(&parameters)?;
         let may_wait = may_wait(&function, &parameters);
         number_regions(&mut function, &parameters);
-        Ok(Some(Kernel { function, parameters, rank, bounds, arithmetic, shapes, instances, may_wait }))
+        Ok(Some(Kernel {
+            function,
+            parameters,
+            rank,
+            bounds,
+            block,
+            arithmetic,
+            shapes,
+            instances,
+            may_wait,
+        }))
     }
 
     /// The kernel's name.

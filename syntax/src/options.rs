@@ -3,7 +3,7 @@
 
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Generics, Ident, Meta, Result, Token};
+use syn::{Attribute, Error, Expr, Generics, Ident, Meta, Result, Token};
 
 use crate::arithmetic::{Arithmetic, ArithmeticOptions};
 use crate::bounds::LaunchBounds;
@@ -13,6 +13,8 @@ use crate::same_shape::SameShape;
 /// What a kernel's attribute says.
 pub(crate) struct KernelOptions {
     pub(crate) bounds: LaunchBounds,
+    /// The shape of a block, if it is made of constants.
+    pub(crate) block: Option<[Expr; 3]>,
     pub(crate) arithmetic: Arithmetic,
     pub(crate) instances: Vec<Instance>,
     pub(crate) same_shape: SameShape,
@@ -26,6 +28,7 @@ impl KernelOptions {
     /// and for generic parameters without instances, with the span of the part at fault.
     pub(crate) fn parse(attribute: &Attribute, rank: usize, generics: &Generics) -> Result<Self> {
         let mut bounds = LaunchBounds::default();
+        let mut block = None;
         let mut arithmetic = ArithmeticOptions::default();
         let mut lists = Lists::default();
         let mut same_shape = SameShape::default();
@@ -33,7 +36,7 @@ impl KernelOptions {
             attribute.parse_args_with(|input: ParseStream<'_>| {
                 while !input.is_empty() {
                     let name: Ident = input.parse()?;
-                    if !bounds.take(&name, rank, input)?
+                    if !bounds.take(&name, rank, input, &mut block)?
                         && !arithmetic.take(&name, input)?
                         && !same_shape.take(&name, input)?
                         && !lists.take(&name, generics, input)?
@@ -49,7 +52,7 @@ impl KernelOptions {
         }
         bounds.check(attribute.meta.span())?;
         let instances = lists.combine(generics)?;
-        Ok(KernelOptions { bounds, arithmetic: arithmetic.finish(), instances, same_shape })
+        Ok(KernelOptions { bounds, block, arithmetic: arithmetic.finish(), instances, same_shape })
     }
 }
 
@@ -70,6 +73,20 @@ mod tests {
 
     fn parse(attribute: &Attribute, generics: &Generics) -> Result<KernelOptions> {
         KernelOptions::parse(attribute, 2, generics)
+    }
+
+    #[test]
+    fn a_block_of_constants_is_for_the_compiler() {
+        let attribute = parse_quote!(#[kernel(block = [TILE, 2 * super::HEIGHT], min_blocks = 2)]);
+        let options = parse(&attribute, &Generics::default()).unwrap();
+        assert!(options.bounds.block.is_none() && options.bounds.block_of_constants);
+        let block: Vec<String> =
+            options.block.unwrap().map(|size| quote::quote!(#size).to_string().replace(' ', "")).into();
+        assert_eq!(block, ["TILE", "2*super::HEIGHT", "1"]);
+        let refused = |attribute| parse(&attribute, &Generics::default()).err().unwrap().to_string();
+        let of_rank_1 = refused(parse_quote!(#[kernel(block = TILE)]));
+        assert_eq!(of_rank_1, "the kernel's grid has rank 2, but the block has 1 dimensions");
+        assert_eq!(refused(parse_quote!(#[kernel(block = [A, B], block = [8, 8])])), "`block` is said twice");
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub enum Division {
     Tiles,
     /// `DisjointRows<T>`: a row to each block.
     Rows,
+    /// `DisjointChunks<T, N>`: a chunk to each block.
+    Chunks,
     /// `ScatterSlice<T>`: one to the thread that claims it.
     Claimed,
 }
@@ -41,6 +43,7 @@ impl Division {
             Division::Elements => "DisjointSlice",
             Division::Tiles => "DisjointTiles",
             Division::Rows => "DisjointRows",
+            Division::Chunks => "DisjointChunks",
             Division::Claimed => "ScatterSlice",
         }
     }
@@ -60,11 +63,11 @@ pub enum ParameterKind {
         /// What it is made of.
         members: Members,
     },
-    /// `&[T]`, or `Plane<T>` in rank 2: read-only elements.
+    /// `&[T]`, in rank 2 `Plane<T>`, in rank 3 `Volume<T>`: read-only elements.
     Input {
         /// The element type `T`.
         element: Type,
-        /// 1 or 2.
+        /// 1 to 3.
         rank: usize,
     },
     /// `DisjointSlice<T, R>`: elements that each belong to one thread.
@@ -228,10 +231,12 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         return Ok(ParameterKind::SharedSlice { element });
     }
     // A type of the user's own of that name has no element type.
-    if last.ident == "Plane"
-        && let Some(element) = element_argument(&last.arguments)
-    {
-        return Ok(ParameterKind::Input { element, rank: 2 });
+    for (name, rank) in [("Plane", 2), ("Volume", 3)] {
+        if last.ident == name
+            && let Some(element) = element_argument(&last.arguments)
+        {
+            return Ok(ParameterKind::Input { element, rank });
+        }
     }
     if last.ident == "DisjointSlice" {
         let element = element_argument(&last.arguments).ok_or_else(|| {
@@ -255,6 +260,7 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
     for (division, rank, example) in [
         (Division::Tiles, 2, "`DisjointTiles<f32, 32, 32>`"),
         (Division::Rows, 2, "`DisjointRows<f32>`"),
+        (Division::Chunks, 1, "`DisjointChunks<f32, 256>`"),
         (Division::Claimed, 1, "`ScatterSlice<f32>`"),
     ] {
         if last.ident == division.type_name() {

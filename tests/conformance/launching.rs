@@ -16,7 +16,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a_too_wide_block_axis_is_refused", a_too_wide_block_axis_is_refused),
     ("too_many_blocks_are_refused", too_many_blocks_are_refused),
     ("a_grid_with_more_threads_than_indices_is_refused", a_grid_with_more_threads_than_indices_is_refused),
-    ("a_grid_without_threads_is_refused", a_grid_without_threads_is_refused),
+    ("blocks_without_threads_are_refused", blocks_without_threads_are_refused),
+    ("a_grid_without_blocks_launches_nothing", a_grid_without_blocks_launches_nothing),
     ("a_huge_cover_is_refused_without_overflow", a_huge_cover_is_refused_without_overflow),
     (
         "blocks_are_counted_by_any_usual_number_and_never_cut_off",
@@ -178,15 +179,24 @@ fn a_grid_with_more_threads_than_indices_is_refused(device: &Device) -> Outcome 
     names(&text, &["increment", "x", "4294967296", "4294967295", "grid_stride"])
 }
 
-fn a_grid_without_threads_is_refused(device: &Device) -> Outcome {
+fn blocks_without_threads_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[0_u32; 4])?;
-    for grid in [Grid::new(0, 32), Grid::new(1, 0), Grid::cover(4).with_block(0)] {
+    for grid in [Grid::new(1, 0), Grid::cover(4).with_block(0)] {
         let launched = elementwise::increment(&stream, grid, &mut data);
-        let is_empty = |error: &Error| matches!(error, Error::GridEmpty { .. } | Error::BlockEmpty { .. });
-        expect_error("empty grid", launched, is_empty)?;
+        expect_error("no threads", launched, |error| matches!(error, Error::BlockEmpty { .. }))?;
     }
     Ok(())
+}
+
+fn a_grid_without_blocks_launches_nothing(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut data = stream.upload(&[7_u32; 4])?;
+    for grid in [Grid::new(0, 32), Grid::blocks(0), Grid::cover(0)] {
+        elementwise::increment(&stream, grid, &mut data)?;
+    }
+    bounds::fixed(&stream, Grid::blocks([0, 3]), stream.upload(&[[9_u32; 2]])?.view_2d_mut(1, 1)?)?;
+    expect("untouched", stream.download(&data)?, vec![7; 4])
 }
 
 fn a_huge_cover_is_refused_without_overflow(device: &Device) -> Outcome {
@@ -209,8 +219,8 @@ fn blocks_are_counted_by_any_usual_number_and_never_cut_off(device: &Device) -> 
     let text = expect_error("2^32 + 3", launched, |error| matches!(error, Error::GridTooLarge { .. }))?;
     names(&text, &["increment", "4294967299", &device.limits().max_grid[0].to_string()])?;
     let launched = elementwise::increment(&stream, Grid::new(-3, 256), &mut data);
-    let text = expect_error("-3", launched, |error| matches!(error, Error::GridEmpty { .. }))?;
-    names(&text, &["increment", "-3 blocks", "at least 1"])
+    let text = expect_error("-3", launched, |error| matches!(error, Error::GridNegative { .. }))?;
+    names(&text, &["increment", "-3 blocks", "0 or more"])
 }
 
 fn a_kernel_with_a_fixed_block_takes_no_other(device: &Device) -> Outcome {

@@ -58,6 +58,8 @@ mod table;
 mod timelines;
 mod together;
 mod together_kernels;
+mod type_kernels;
+mod types;
 mod workers;
 mod write_kernels;
 mod writes;
@@ -110,6 +112,7 @@ fn main() -> std::process::ExitCode {
         strides::CASES,
         timelines::CASES,
         together::CASES,
+        types::CASES,
         blocks::CASES,
         caches::CASES,
         clusters::CASES,

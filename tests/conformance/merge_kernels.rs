@@ -12,9 +12,6 @@ pub mod merging {
         pub rest: [u16; 5],
     }
 
-    // SAFETY: integers without padding between or behind them, and without interior mutability.
-    unsafe impl SharedElement for Record {}
-
     #[kernel(max_threads = 1024, B = [32, 96, 256, 1024], N = [1, 3, 8])]
     pub fn keys<const B: usize, const N: usize>(
         t: Thread<1>,

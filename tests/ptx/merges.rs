@@ -15,9 +15,6 @@ mod kernels {
         place: u32,
     }
 
-    // SAFETY: two numbers, any bits of which are valid, without padding and without interior mutability.
-    unsafe impl SharedElement for Entry {}
-
     #[kernel(block = 256)]
     pub fn entries(
         t: Thread<1>,

@@ -9,9 +9,14 @@ use super::Wanted;
 /// Puts the directives of each entry point before its body. An entry point that is not there is left for the check of the whole
 /// text.
 pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
+    let layouts = crate::layout::read(module.text);
     for (name, bounds) in &wanted.bounds {
+        let mut bounds = *bounds;
+        if bounds.block_of_constants {
+            bounds.block = layouts.get(*name).and_then(|numbers| crate::layout::block(numbers));
+        }
         let Some(body) = module.entry(name).and_then(|entry| entry.body.as_ref()) else { continue };
-        edits.insert_before(body.text, directives(*bounds));
+        edits.insert_before(body.text, directives(bounds));
         if bounds.dependent_launch {
             edits.insert_line_after(before_first_instruction(body), WAIT);
         }
@@ -100,6 +105,15 @@ $L__func_begin0:
             "{declared}"
         );
         assert_eq!(declared.matches("griddepcontrol").count(), 2);
+    }
+
+    #[test]
+    fn a_block_of_constants_is_what_the_kernel_says_of_it() {
+        let wanted = LaunchBounds { block_of_constants: true, ..LaunchBounds::default() };
+        let wanted = Wanted { bounds: vec![("k_10", wanted)], ..Wanted::default() };
+        let text = format!("// Layout of k_10: 1024 32 8 1 4\n{TEXT}");
+        let declared = after(&text, |module, edits| declare(module, &wanted, edits));
+        assert!(declared.contains(".entry k_10()\n.reqntid 32, 8, 1\n{"), "{declared}");
     }
 
     #[test]

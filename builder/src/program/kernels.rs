@@ -147,10 +147,15 @@ fn name(kernel: &Kernel, instance: &Instance) -> String {
 }
 
 /// `None` if there are too few numbers. They are in the order in which the macros write them: the bytes of shared memory,
-/// then those of each parameter, then those of constants.
+/// then the shape of a block, if it is made of constants, then those of each parameter, then those of constants.
 fn describe_one(kernel: &Kernel, numbers: &[u64]) -> Option<ProgramKernel> {
     let mut numbers = numbers.iter().copied();
     let shared_bytes = numbers.next()?;
+    let mut bounds = kernel.bounds;
+    if bounds.block_of_constants {
+        let mut size = || numbers.next().and_then(|size| u32::try_from(size).ok());
+        bounds.block = Some([size()?, size()?, size()?]);
+    }
     let mut parameters = Vec::new();
     for parameter in &kernel.parameters {
         parameters.push(ProgramParameter {
@@ -159,7 +164,6 @@ fn describe_one(kernel: &Kernel, numbers: &[u64]) -> Option<ProgramKernel> {
             travels: travels(parameter, &mut numbers)?,
         });
     }
-    let bounds = &kernel.bounds;
     Some(ProgramKernel {
         name: String::new(),
         entry: String::new(),
@@ -186,7 +190,9 @@ fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Op
     Some(match &parameter.kind {
         ParameterKind::Thread { .. } => Travels::Nowhere,
         ParameterKind::Input { rank, .. } => Travels::Input { facts: element()?, rank: *rank },
-        ParameterKind::Output { division: Division::Tiles | Division::Claimed, .. }
+        ParameterKind::Output {
+            division: Division::Tiles | Division::Chunks | Division::Claimed, ..
+        }
         | ParameterKind::Pointer { .. } => {
             element()?;
             Travels::Otherwise

@@ -1,8 +1,9 @@
 //! What a launch lends its kernel: memory that the body may use while its block runs, and no longer.
 
-use crate::disjoint::{DisjointRows, DisjointSlice, DisjointTiles, ScatterSlice};
+use crate::disjoint::{DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, ScatterSlice};
 use crate::plane::Plane;
 use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
+use crate::volume::Volume;
 
 /// What the parameters of a block's threads borrow. It lives while the block runs.
 #[derive(Debug)]
@@ -27,9 +28,11 @@ pub trait Lent<'l> {}
 
 impl<'l, T> Lent<'l> for &'l [T] {}
 impl<'l, T> Lent<'l> for Plane<'l, T> {}
+impl<'l, T> Lent<'l> for Volume<'l, T> {}
 impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}
 impl<'l, T> Lent<'l> for DisjointRows<'l, T> {}
 impl<'l, T> Lent<'l> for ScatterSlice<'l, T> {}
+impl<'l, T, const N: usize> Lent<'l> for DisjointChunks<'l, T, N> {}
 impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Lent<'l>
     for DisjointTiles<'l, T, W, H, MW, MH>
 {

@@ -1,12 +1,12 @@
-//! Shuffles: a thread gets what another thread of its tile holds. It must not know how a word gets from
-//! lane to lane.
+//! Shuffles: a thread gets what another thread of its tile holds.
 
-use bytemuck::Pod;
-
+use super::packed::Packed;
 use super::{Tile, source};
 
-/// A value that threads of a warp exchange: any `bytemuck::Pod` type of up to 16 bytes, such as numbers,
-/// arrays of them, and `#[repr(C)]` structs that derive it.
+/// A value of up to 16 bytes that threads of a warp exchange: a number, a `bool`, arrays, tuples and `Option`s of such
+/// values, and structs of them with `#[derive(DeviceCopy)]`.
+///
+/// An `Option` takes a byte more than its value, and padding takes none.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -37,14 +37,66 @@ use super::{Tile, source};
 /// assert_eq!(stream.download(&points)?[31], [31.0, 0.0]);
 /// # Ok(()) }
 /// ```
+///
+/// A value and where it is, as arg-reductions need (CUB's `KeyValuePair`, `ArgMax`):
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The greatest of the elements that are not negative, and its place; `None` in warps that have none.
+/// #[kernel(block = 32)]
+/// pub fn arg_max(t: Thread<1>, x: &[f32], mut y: DisjointRows<i32>) {
+///     let i = t.index().get();
+///     let mine = x.get(i).filter(|x| **x >= 0.0).map(|x| (*x, i as i32));
+///     let greatest = t.warp().reduce(mine, |a, b| match (a, b) {
+///         (Some(a), Some(b)) => Some(if b.0 > a.0 { b } else { a }),
+///         (a, b) => a.or(b),
+///     });
+///     y.fill_with(&t, |_| greatest.map_or(-1, |(_, place)| place));
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1.0, -8.0, 6.0, 6.0])?;
+/// let mut y = stream.zeros(2)?;
+/// kernels::arg_max(&stream, Grid::new(2, 32), &x, y.view_2d_mut(1, 2)?)?;
+/// assert_eq!(stream.download(&y)?, [2, -1]);
+/// # Ok(()) }
+/// ```
+///
+/// # Safety
+/// The derive implements it. `put` writes no more than `BYTES` bytes, none of them uninitialised, and `take` reads no more; if it
+/// is `PLAIN`, these are its bytes in memory, any of which are a value.
 #[diagnostic::on_unimplemented(
     message = "threads of a warp cannot exchange `{Self}`",
-    label = "not `Pod`",
-    note = "values that are exchanged are numbers, arrays of them, or structs that derive `bytemuck::Pod`, of up to 16 bytes"
+    label = "not an `Exchange`",
+    note = "values that are exchanged are numbers, `bool`, arrays, tuples and `Option`s of them, and structs of them with `#[derive(DeviceCopy)]`, of up to 16 bytes"
 )]
-pub trait Exchange: Pod {}
+pub unsafe trait Exchange: Copy + 'static {
+    /// How many bytes it takes.
+    #[doc(hidden)]
+    const BYTES: usize;
 
-impl<T: Pod> Exchange for T {}
+    /// Whether these are its bytes in memory, any of which are a value.
+    #[doc(hidden)]
+    const PLAIN: bool = false;
+
+    /// Writes the value.
+    ///
+    /// # Safety
+    /// `to` is valid for writes of `BYTES` bytes, which are initialised.
+    #[doc(hidden)]
+    unsafe fn put(self, to: *mut u8);
+
+    /// The value. Of bytes that are none (those of a lane that has left) it makes some value.
+    ///
+    /// # Safety
+    /// `from` is valid for reads of `BYTES` bytes, which are initialised.
+    #[doc(hidden)]
+    unsafe fn take(from: *const u8) -> Self;
+}
 
 /// Four words, of which a value takes the first.
 pub(crate) type Four = [u32; 4];
@@ -55,20 +107,18 @@ pub(crate) type Words = (Four, usize);
 /// The value's bytes in words, and how many of them it takes.
 #[inline(always)]
 pub(crate) fn words<T: Exchange>(value: T) -> Words {
-    const { assert!(size_of::<T>() <= 16, "threads of a warp exchange values of up to 16 bytes") };
-    let mut words = [0_u32; 4];
-    // SAFETY: `value` has no uninitialised bytes (`Pod`) and no more than 16.
-    unsafe {
-        let bytes = core::ptr::from_ref(&value).cast::<u8>();
-        core::ptr::copy_nonoverlapping(bytes, words.as_mut_ptr().cast::<u8>(), size_of::<T>());
-    }
-    (words, size_of::<T>().div_ceil(4))
+    const { assert!(T::BYTES <= Packed::MOST, "threads of a warp exchange values of up to 16 bytes") };
+    let mut words = [0; 4];
+    // SAFETY: 16 initialised bytes, and the value takes no more.
+    unsafe { value.put(words.as_mut_ptr().cast()) };
+    (words, T::BYTES.div_ceil(4))
 }
 
 #[inline(always)]
 pub(crate) fn value<T: Exchange>(words: Four) -> T {
-    // SAFETY: a `T` has at most 16 bytes, and any bits are valid (`Pod`).
-    unsafe { words.as_ptr().cast::<T>().read_unaligned() }
+    const { assert!(T::BYTES <= Packed::MOST, "threads of a warp exchange values of up to 16 bytes") };
+    // SAFETY: 16 initialised bytes, and the value takes no more.
+    unsafe { T::take(words.as_ptr().cast()) }
 }
 
 /// From which thread of the tile a value comes.

@@ -325,8 +325,20 @@ fn defined(sources: &str) -> BTreeSet<&str> {
 /// What macros write.
 fn generated(name: &str) -> bool {
     let caches = ["ldca", "ldcg", "ldcs", "ldlu", "stwb", "stcg", "stcs", "stwt"];
-    let others =
-        ["fast_sin", "fast_exp", "fast_div", "block", "device", "system", "DevicePtr", "DevicePtrMut"];
+    let others = [
+        "fast_sin",
+        "fast_exp",
+        "fast_div",
+        "block",
+        "device",
+        "system",
+        "DevicePtr",
+        "DevicePtrMut",
+        "Instance",
+        "BLOCK",
+        "TILE",
+        "grid",
+    ];
     let of_caches = name.split_once('_').is_some_and(|(way, _)| ["load", "store", "prefetch"].contains(&way));
     caches.contains(&name) || others.contains(&name) || of_caches
 }

@@ -190,6 +190,8 @@ read! {
     [T: DeviceCopy + NoUninit] DeviceView<'a, T, 2>, 2;
     [T: DeviceCopy + NoUninit] In<'a, T>, 1;
     [T: DeviceCopy + NoUninit] Shaped<In<'a, T>, 2>, 2;
+    [T: DeviceCopy + NoUninit] DeviceView<'a, T, 3>, 3;
+    [T: DeviceCopy + NoUninit] Shaped<In<'a, T>, 3>, 3;
 }
 
 written! {

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Ident, Item};
 
-use super::{constants, extent_type, externs, generic, layout, shared};
+use super::{block, constants, extent_type, externs, generic, layout, shared};
 
 /// The module with its entry points, or without them for a library's device crate.
 pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
@@ -15,8 +15,11 @@ pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
     let items = module.parts().map(|part| on_device(module, &part));
     let constants = module.constants.iter().map(|it| constants::on_device(module, it, entries));
     let kernels = module.kernels.iter().filter(|_| entries);
-    let entries = kernels
-        .flat_map(|kernel| kernel.instances.iter().map(move |instance| entry(module, kernel, instance)));
+    let entries = kernels.flat_map(|kernel| {
+        let block = block::constant(kernel, &quote!(::ferrogrid::device));
+        let entries = kernel.instances.iter().map(move |instance| entry(module, kernel, instance));
+        block.into_iter().chain(entries)
+    });
     quote! {
         #(#attributes)*
         #visibility mod #name {
@@ -109,8 +112,8 @@ fn layout(
 /// The running thread, with what is promised of its block.
 fn thread(kernel: &Kernel) -> TokenStream {
     let rank = kernel.rank;
-    match kernel.bounds.block {
-        Some([x, y, z]) => quote!(::ferrogrid::device::Thread::<#rank>::current_in([#x, #y, #z])),
+    match block::of(kernel) {
+        Some(block) => quote!(::ferrogrid::device::Thread::<#rank>::current_in(#block)),
         None => quote!(::ferrogrid::device::Thread::<#rank>::current()),
     }
 }
@@ -173,10 +176,12 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
 /// What the kernel is called with. The host passes what each `from_raw_parts` needs: that is the
 /// contract of the launch.
 fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
-    // The launch of a kernel that is not `wide` refuses 2^32 elements. A row is found by one product all the same,
+    // The launch of a kernel that is not `wide` refuses 2^32 elements. A row or a chunk is found by one product all the same,
     // and a place of rank 1 by none.
-    let one_product =
-        matches!(parameter.kind, ParameterKind::Output { division: Division::Rows | Division::Claimed, .. });
+    let one_product = matches!(
+        parameter.kind,
+        ParameterKind::Output { division: Division::Rows | Division::Chunks | Division::Claimed, .. }
+    );
     let narrow = (!kernel.bounds.wide && !one_product).then(|| quote!(.narrow()));
     let start = part(position, "start");
     let shape = |rank: usize| extents(kernel.shapes.leader(position), rank);
@@ -199,7 +204,8 @@ fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStr
         }
         ParameterKind::Input { rank, .. } => {
             let extents = shape(*rank);
-            quote!(::ferrogrid::device::Plane::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow)
+            let ty = format_ident!("{}", if *rank == 2 { "Plane" } else { "Volume" });
+            quote!(::ferrogrid::device::#ty::from_raw_parts(#start.as_ptr(), [#(#extents as usize),*])#narrow)
         }
         ParameterKind::Output { rank, division, .. } => {
             let ty = format_ident!("{}", division.type_name());

@@ -62,6 +62,15 @@ pub(super) fn aliased(instance: &Instance, rename: impl Fn(&Ident) -> Ident) -> 
     quote!(#(#arguments),*)
 }
 
+/// Whether one of `names` is among the identifiers of `tokens`.
+pub(super) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => names.contains(&&ident),
+        TokenTree::Group(group) => mentions(group.stream(), names),
+        _ => false,
+    })
+}
+
 /// `tokens` with every identifier that `rename` knows replaced.
 pub(super) fn renamed(tokens: TokenStream, rename: &impl Fn(&Ident) -> Option<Ident>) -> TokenStream {
     let tree = |tree| match tree {

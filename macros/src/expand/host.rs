@@ -11,9 +11,10 @@ use syn::{Attribute, Ident, Lifetime, Type};
 use super::bodies::{self, body_name};
 use super::code::Code;
 use super::instances::{
-    chosen, instance_marker, instance_name, instance_trait, instances, launch_bounds, static_name,
+    chosen, holds, instance, instance_name, instance_trait, instances, launch_bounds, static_name,
 };
 use super::{abort, constants, extent_type, generic, layout, libraries, shared};
+use super::{block, grid};
 
 /// The module with launch functions in place of its kernels, where `cfg` holds.
 pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStream {
@@ -141,7 +142,8 @@ fn host_kernel(module: &Module, kernel: &Kernel, code: &Code) -> TokenStream {
     let cpu_entry = cpu_entry(kernel);
     let launch = launch(kernel);
     let companion = companion(kernel);
-    quote!(#(#descriptors)* #instances #cpu_entry #launch #companion)
+    let block = block::constant(kernel, &quote!(::ferrogrid::__private::device));
+    quote!(#block #(#descriptors)* #instances #cpu_entry #launch #companion)
 }
 
 fn cpu_entry_name(kernel: &Kernel) -> Ident {
@@ -153,7 +155,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code
     let (name, entry) = (instance_name(kernel, instance), kernel.entry(instance, module.fingerprint));
     let (static_name, cpu, rank) = (static_name(kernel, instance), cpu_entry_name(kernel), kernel.rank);
     let (aliases, arguments) = (generic::aliases(instance, Ident::clone), generic::passed(kernel));
-    let block = optional(kernel.bounds.block.map(|[x, y, z]| quote!([#x, #y, #z])));
+    let block = optional(block::of(kernel));
     let max_threads = optional(kernel.bounds.max_threads.map(|threads| quote!(#threads)));
     let cluster = optional(kernel.bounds.cluster.map(|[x, y, z]| quote!([#x, #y, #z])));
     let (cluster_at_launch, dependent_launch) =
@@ -330,7 +332,8 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 reads.push(if *rank == 1 {
                     quote!(let #local: &[#element] = ::core::slice::from_raw_parts(#start, #(#extents)* as usize);)
                 } else {
-                    let plane = quote!(::ferrogrid::__private::device::Plane);
+                    let ty = format_ident!("{}", if *rank == 2 { "Plane" } else { "Volume" });
+                    let plane = quote!(::ferrogrid::__private::device::#ty);
                     quote!(let #local: #plane<#element> = #plane::from_raw_parts(#start, [#(#extents as usize),*]);)
                 });
                 arguments.push(lent(&quote!(#local)));
@@ -397,6 +400,14 @@ fn inside(kernel: &Kernel) -> Option<TokenStream> {
             ParameterKind::Input { rank: 2, .. } if kernel.rank == 2 => {
                 vec![quote!(__ends[0] <= #local.width()), quote!(__ends[1] <= #local.height())]
             }
+            ParameterKind::Input { rank: 3, .. } if kernel.rank == 3 => ["width", "height", "depth"]
+                .iter()
+                .enumerate()
+                .map(|(axis, extent)| {
+                    let extent = format_ident!("{extent}");
+                    quote!(__ends[#axis] <= #local.#extent())
+                })
+                .collect(),
             ParameterKind::Output { rank, division: Division::Elements, .. } if *rank == kernel.rank => {
                 (0..*rank).map(|axis| quote!(__ends[#axis] <= #local.1[#axis])).collect()
             }
@@ -623,7 +634,7 @@ fn for_blocks(
         Division::Rows => {
             Some(quote!(::ferrogrid::__private::rows_for_blocks(#chosen, #stream, __grid, #name, &#local)?;))
         }
-        Division::Tiles => Some(
+        Division::Tiles | Division::Chunks => Some(
             quote!(::ferrogrid::__private::tiles_for_blocks(#chosen, #stream, __grid, #name, &#local, <#ty>::TILE)?;),
         ),
     }
@@ -679,22 +690,42 @@ fn finish((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<To
 /// What is known of the kernel, in a module of its name (modules and functions do not clash).
 fn companion(kernel: &Kernel) -> TokenStream {
     let (name, visibility) = (kernel.name(), &kernel.function.vis);
-    let cfgs = kernel.cfgs();
+    let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
     let summary = format!("What is known of the kernel `{}`.", kernel.bare_name());
-    let parameters = generic::unbounded(kernel);
-    let (chosen, bounds) = if kernel.is_generic() {
-        let (instance_trait, marker) = (instance_trait(kernel), instance_marker(kernel));
-        let arguments = generic::passed(kernel);
-        let holds = quote!(super::#marker: super::#instance_trait<#arguments>);
-        (quote!(<super::#marker as super::#instance_trait<#arguments>>::kernel()), quote!(where #holds))
+    let declared = generic::declared(kernel);
+    let (trait_name, grid_name) = (instance_trait(kernel), grid::name(kernel));
+    let (chosen, bounds, reexport) = if kernel.is_generic() {
+        let path = quote!(super::#trait_name);
+        let (instance, holds) = (instance(kernel, &quote!(Instance)), holds(kernel, &quote!(Instance)));
+        (
+            instance,
+            quote!(where #holds),
+            quote!(#[doc(inline)] #[allow(unused_imports)] pub use #path as Instance;),
+        )
     } else {
         let static_name = static_name(kernel, &kernel.instances[0]);
-        (quote!(&super::#static_name), quote!())
+        (quote!(&super::#static_name), quote!(), quote!())
     };
+    let parameters = generic::unbounded(kernel);
+    let grid = grid::function(kernel, &declared);
+    let block = block::within(kernel, &quote!(super::)).map(|block| {
+        quote! {
+            /// The shape of its blocks, x first, 1 above the rank of the kernel.
+            #[allow(dead_code)]
+            pub const BLOCK: [u32; 3] = #block;
+        }
+    });
     quote! {
+        #grid
         #(#cfgs)*
         #[doc = #summary]
         #visibility mod #name {
+            #reexport
+            #block
+            #[doc(inline)]
+            #[allow(unused_imports)]
+            pub use super::#grid_name as grid;
+
             /// The kernel: its name, its PTX.
             #[allow(dead_code)]
             pub fn kernel<#parameters>() -> &'static ::ferrogrid::__private::Kernel #bounds {

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Type;
 
-use super::shared;
+use super::{block, shared};
 
 /// A number that both halves compute, with what it is for the user.
 struct Fact {
@@ -35,7 +35,14 @@ fn facts(module: &Module, kernel: &Kernel, device: &TokenStream) -> Vec<Fact> {
         let facts = value(&constant.value, &what, &quote!(#device::DeviceCopy));
         facts.into_iter().map(move |fact| Fact { cfgs: cfgs.clone(), ..fact })
     });
-    std::iter::once(total).chain(parameters).chain(constants).collect()
+    // The build step reads the shape here.
+    let block = block::of(kernel).filter(|_| kernel.block.is_some()).into_iter().flat_map(|block| {
+        let along = |(axis, name)| {
+            Fact::number(format!("the threads of a block along {name}"), quote!(#block[#axis] as u64))
+        };
+        (0..3_usize).zip(["x", "y", "z"]).map(along).collect::<Vec<_>>()
+    });
+    std::iter::once(total).chain(block).chain(parameters).chain(constants).collect()
 }
 
 fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {

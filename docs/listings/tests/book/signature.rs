@@ -37,6 +37,53 @@ mod kernels {
     }
     // ANCHOR_END: tuple
 
+    // ANCHOR: derived
+    #[derive(Debug, Clone, Copy, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Complex<T> {
+        pub re: T,
+        pub im: T,
+    }
+
+    /// The sum of each block's numbers, and the place of the one with the greatest real part.
+    #[kernel(block = 128)]
+    pub fn sums(
+        t: Thread<1>,
+        x: &[Complex<f32>],
+        mut y: DisjointRows<(Complex<f32>, u32)>,
+        mut numbers: Shared<Scratch<Complex<f32>>>,
+        mut places: Shared<Scratch<(f32, u32)>>,
+    ) {
+        let i = t.index();
+        let mine = x.get(i.get()).copied().unwrap_or(Complex { re: 0.0, im: 0.0 });
+        let add = |a: Complex<f32>, b: Complex<f32>| Complex { re: a.re + b.re, im: a.im + b.im };
+        let sum = t.block_reduce(&mut numbers, mine, add);
+        let greatest =
+            t.block_reduce(&mut places, (mine.re, i.get32()), |a, b| if b.0 > a.0 { b } else { a });
+        y.fill_with(&t, |_| (sum, greatest.1));
+    }
+    // ANCHOR_END: derived
+
+    // ANCHOR: constant_block
+    const TILE: usize = 32;
+
+    /// The transpose of a matrix, a tile of 32 x 32 elements to a block of 32 x 8 threads.
+    #[kernel(block = [TILE, 8])]
+    pub fn transpose(
+        t: Thread<2>,
+        x: Plane<f32>,
+        mut y: DisjointTiles<f32, TILE, TILE>,
+        mut tile: Shared<Padded<f32, TILE, TILE>>,
+    ) {
+        let [first_row, first_column] = t.block_idx().map(|block| block as usize * TILE);
+        tile.fill_with(&t, |[row, column]| {
+            x.get(first_row + row, first_column + column).copied().unwrap_or(0.0)
+        });
+        let tile = t.publish(tile);
+        y.fill_with(&t, |[row, column]| tile[column - first_row][row - first_column]);
+    }
+    // ANCHOR_END: constant_block
+
     // ANCHOR: rank_2
     /// c = a + the transpose of b, for matrices of n x n.
     #[kernel]
@@ -164,6 +211,34 @@ fn structs_travel_by_value_and_as_elements() -> ferrogrid::Result<()> {
 }
 
 #[test]
+fn a_derive_is_enough() -> ferrogrid::Result<()> {
+    use kernels::Complex;
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: derived_launch
+    let x = stream.upload(&[1.0_f32, 0.5, 4.0, 0.5, 2.0, 0.5])?; // real and imaginary parts in turn
+    let mut y = stream.zeros::<(Complex<f32>, u32)>(1)?;
+    kernels::sums(&stream, Grid::blocks(1), x.view().cast::<Complex<f32>>()?, y.view_2d_mut(1, 1)?)?;
+    assert_eq!(stream.download(&y)?, [(Complex { re: 7.0, im: 1.5 }, 1)]);
+    // ANCHOR_END: derived_launch
+    Ok(())
+}
+
+#[test]
+fn the_grid_is_the_kernels() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: constant_block_launch
+    let (width, height) = (100, 50);
+    let x = stream.upload(&(0..width * height).map(|x| x as f32).collect::<Vec<_>>())?;
+    let mut y = stream.zeros::<f32>(width * height)?;
+    let grid = kernels::transpose::grid([height, width]); // a block for each tile of `y`
+    assert_eq!(grid, Grid::new([2, 4], [32, 8]));
+    kernels::transpose(&stream, grid, x.view_2d(width, height)?, y.view_2d_mut(height, width)?)?;
+    assert_eq!(stream.download(&y)?[..3], [0.0, 100.0, 200.0]);
+    // ANCHOR_END: constant_block_launch
+    Ok(())
+}
+
+#[test]
 fn tuples_travel_by_value() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     let mut x = stream.upload(&[0.0_f32, 1.0, 2.0, 3.0])?;
@@ -223,6 +298,27 @@ fn instances_are_chosen_at_the_launch() -> ferrogrid::Result<()> {
     kernels::power::<f64, 3>(&stream, Grid::cover(2), &mut x)?;
     assert_eq!(stream.download(&x)?, [8.0, 27.0]);
     // ANCHOR_END: generic_launch
+    Ok(())
+}
+
+// ANCHOR: instance
+/// The N-th powers of what was uploaded, for all numbers that the kernel is compiled for.
+fn powers<T, const N: usize>(stream: &Stream, x: &mut DeviceBuffer<T>) -> ferrogrid::Result<Vec<T>>
+where
+    T: kernels::power::Instance<N>,
+{
+    kernels::power::<T, N>(stream, kernels::power::grid(x.len()), &mut *x)?;
+    stream.download(&*x)
+}
+// ANCHOR_END: instance
+
+#[test]
+fn generic_functions_launch_generic_kernels() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: instance_launch
+    assert_eq!(powers::<f32, 2>(&stream, &mut stream.upload(&[2.0, 3.0])?)?, [4.0, 9.0]);
+    assert_eq!(powers::<f64, 3>(&stream, &mut stream.upload(&[2.0, 3.0])?)?, [8.0, 27.0]);
+    // ANCHOR_END: instance_launch
     Ok(())
 }
 
