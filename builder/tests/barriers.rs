@@ -1,4 +1,5 @@
-//! What all threads must come to together: kernels of every kind, with the device toolchain of this machine.
+//! What all threads must come to together: a corpus of kernels that must be refused and of such that must be accepted, with the
+//! device toolchain of this machine.
 
 mod single;
 
@@ -6,8 +7,21 @@ use std::collections::BTreeSet;
 
 use ferrogrid_build::Build;
 
-const REFUSED: &str = include_str!("barriers/refused.rs");
-const ACCEPTED: &str = include_str!("barriers/accepted.rs");
+/// A program of these files, each a module of its own.
+macro_rules! program {
+    ($folder:ident: $($file:ident)*) => {
+        concat!($("#[allow(warnings)]\nmod ", stringify!($file), " {\n",
+            include_str!(concat!("barriers/", stringify!($folder), "/", stringify!($file), ".rs")), "}\n",)* "fn main() {}\n")
+    };
+}
+
+const REFUSED: &str = program!(refused: kinds sources ways hiding operations);
+const ACCEPTED: &str = program!(accepted: kinds sources ways hiding operations ports);
+
+/// How many kernels a program has.
+fn kernels(program: &str) -> usize {
+    program.matches("#[kernel").count()
+}
 
 /// Where a refusal is to be, and how its message begins.
 type Expected = (usize, &'static str);
@@ -46,14 +60,19 @@ fn what_some_threads_may_miss_is_refused_at_its_line() {
     let Err(errors) = single::built(REFUSED, "", Build::new().arch(["sm_90"])) else {
         panic!("nothing is refused")
     };
+    assert!(!errors.contains("error[E"), "{errors}");
     let (expected, found) = (expected(REFUSED), found(&errors));
     let is_met = |&(line, message): &Expected| {
         found.iter().any(|(at, error)| *at == line && error.starts_with(message))
     };
-    let missed: Vec<_> = expected.iter().filter(|expected| !is_met(expected)).collect();
+    let text = |line: usize| REFUSED.lines().nth(line - 1).unwrap_or_default();
+    let missed: Vec<_> =
+        expected.iter().filter(|expected| !is_met(expected)).map(|it| (it.1, text(it.0))).collect();
     let lines: BTreeSet<usize> = expected.iter().map(|(line, _)| *line).collect();
-    let others: Vec<_> = found.iter().filter(|(line, _)| !lines.contains(line)).collect();
+    let others: Vec<_> =
+        found.iter().filter(|(line, _)| !lines.contains(line)).map(|it| (text(it.0), it.1)).collect();
     assert!(missed.is_empty() && others.is_empty(), "not refused: {missed:#?}\nrefused, too: {others:#?}");
+    assert!(kernels(REFUSED) >= 150, "{}", kernels(REFUSED));
     for part in [
         "depends on the index of the thread (src/main.rs:",
         "depends on the index of the block (src/main.rs:",
@@ -69,5 +88,6 @@ fn what_all_threads_come_to_is_accepted() {
     let ptx = single::built(ACCEPTED, "", Build::new().arch(["sm_90"]))
         .unwrap_or_else(|errors| panic!("{errors}"))
         .ptx;
+    assert!(kernels(ACCEPTED) >= 300, "{}", kernels(ACCEPTED));
     assert!(!ptx.contains("ferrogrid.together") && !ptx.contains("ferrogrid.assumed"), "marks are left");
 }

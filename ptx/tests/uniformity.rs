@@ -320,6 +320,30 @@ fn it_says_which_branch_decides_and_where_the_difference_comes_from() {
 }
 
 #[test]
+fn what_all_of_a_block_have_in_common_is_not_named_as_the_origin() {
+    let condition = "mov.u32 %r1, %ctaid.x; xor.b32 %r2, %r1, %r21; setp.gt.u32 %p1, %r2, 7;";
+    let text = kernel(&decided_by(condition));
+    let module = Module::parse(&text).unwrap();
+    let [divergence] = &found(&text)[..] else { panic!() };
+    let Item::Function(function) = &module.items[divergence.item] else { panic!() };
+    let origin = function.statements()[*divergence.because.last().unwrap()].text;
+    assert_eq!(origin, "mov.u32 %r21, %tid.x;");
+}
+
+#[test]
+fn what_a_panic_is_given_changes_no_local_memory() {
+    let called = |then: &str| {
+        decided_by(&format!(
+            "st.local.b32 [own], %r20; setp.gt.u32 %p3, %r21, 9; @!%p3 bra $C;\n\
+             {{ .param .b64 given; st.param.b64 [given], %rd20; call report, (given); }} {then}\n\
+             $C: ld.local.b32 %r1, [own]; setp.gt.u32 %p1, %r1, 7;"
+        ))
+    };
+    assert!(!is_refused(&called("trap;")));
+    assert!(is_refused(&called("")), "it returns, and may have written");
+}
+
+#[test]
 fn what_is_fixed_is_the_same_in_whatever_round_a_thread_leaves_a_loop() {
     let in_loop = |made: &str| {
         format!(

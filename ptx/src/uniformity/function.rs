@@ -268,13 +268,15 @@ impl<'b, 't> Analysis<'b, 't> {
             "call" => self.body_has_local() && !instruction.arguments().is_empty(),
             _ => false,
         };
-        if !may_be_local {
+        let block = self.ways.flow.block_of(at);
+        // What only a panic follows, nobody reads.
+        if !may_be_local || !self.ways.is_live(block) {
             return false;
         }
         let level = if instruction.operation() == "call" {
             Level::Thread
         } else {
-            self.level_of_uses(at, instruction).max(self.apart[self.ways.flow.block_of(at)])
+            self.level_of_uses(at, instruction).max(self.apart[block])
         };
         let has_changed = level > self.local;
         self.local = self.local.max(level);
@@ -491,9 +493,9 @@ impl<'b, 't> Analysis<'b, 't> {
             let region =
                 statement.instruction().filter(|it| mark(it).is_some()).and_then(|it| it.operands.get(4));
             match decides {
-                Some(branch) => found.push((at, needs, Some(branch), self.because(branch))),
+                Some(branch) => found.push((at, needs, Some(branch), self.because(branch, needs))),
                 None if region.is_some_and(|it| self.level_of_operand(at, it) > needs) => {
-                    found.push((at, needs, None, self.because(at)));
+                    found.push((at, needs, None, self.because(at, needs)));
                 }
                 None => {}
             }
@@ -511,19 +513,19 @@ impl<'b, 't> Analysis<'b, 't> {
         })
     }
 
-    /// The statements from the condition of a branch back to where it differs, by the shortest way.
-    fn because(&self, branch: usize) -> Vec<usize> {
+    /// The statements from the condition of a branch back to where it differs more than is needed, by the shortest way.
+    fn because(&self, branch: usize, needs: Level) -> Vec<usize> {
         let mut came_from: HashMap<usize, usize> = HashMap::new();
         let mut open = VecDeque::from([branch]);
         while let Some(at) = open.pop_front() {
-            if at != branch && self.is_source(at) {
+            if at != branch && self.is_source(at, needs) {
                 let way = std::iter::successors(Some(at), |at| came_from.get(at).copied());
                 let mut way: Vec<usize> = way.take_while(|&at| at != branch).collect();
                 way.reverse();
                 return way;
             }
             for &register in self.registers.used_by(at) {
-                if self.level_of(&self.values[register.0]) == Level::Grid {
+                if self.level_of(&self.values[register.0]) <= needs {
                     continue;
                 }
                 let definitions = self.registers.definitions(register).iter().copied();
@@ -538,17 +540,18 @@ impl<'b, 't> Analysis<'b, 't> {
         Vec::new()
     }
 
-    /// Whether what a statement makes differs by itself, and not only by what it reads.
-    fn is_source(&self, at: usize) -> bool {
+    /// Whether what a statement makes differs so by itself, and not only by what it reads.
+    fn is_source(&self, at: usize, needs: Level) -> bool {
         let Some(instruction) = self.body.statements[at].instruction() else { return false };
         if self.registers.defined_by(at).is_empty() {
             return false;
         }
         let by_itself = instruction.uses().into_iter().any(|name| {
-            self.registers.named(at, name).is_none() && special(name).is_some_and(|level| level > Level::Grid)
+            self.registers.named(at, name).is_none() && special(name).is_some_and(|level| level > needs)
         });
         let of_registers = self.registers.used_by(at).iter().map(|it| self.level_of(&self.values[it.0]));
-        by_itself || self.level_of_definition(at, instruction) > of_registers.max().unwrap_or_default()
+        by_itself
+            || self.level_of_definition(at, instruction) > of_registers.max().unwrap_or_default().max(needs)
     }
 }
 

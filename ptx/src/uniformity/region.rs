@@ -5,7 +5,6 @@ use crate::{Body, ControlFlow};
 /// The control flow of a body without the ways that only end in a panic.
 pub(super) struct Ways {
     pub(super) flow: ControlFlow,
-    /// Whether a return, or a barrier that is never left, can be reached from a block.
     is_live: Vec<bool>,
     meets_at: Vec<Option<usize>>,
 }
@@ -25,6 +24,11 @@ impl Ways {
         debug_assert_eq!(flow.blocks.last().map_or(0, |block| block.statements.end), body.statements.len());
         let meets_at = flow.post_dominators();
         Ways { flow, is_live, meets_at }
+    }
+
+    /// Whether a return, or a barrier that is never left, can be reached from a block.
+    pub(super) fn is_live(&self, block: usize) -> bool {
+        self.is_live[block]
     }
 
     /// The ways from a block that count.

@@ -289,5 +289,3 @@ mod agreed {
         if let Some(y) = y.get_mut(t.index()) { *y = value; }
     }
 }
-
-fn main() {}

@@ -299,5 +299,3 @@ mod regions {
         }
     }
 }
-
-fn main() {}
