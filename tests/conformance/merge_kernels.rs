@@ -71,7 +71,7 @@ pub mod merging {
     ) {
         let i = t.index();
         let rank = t.thread_rank();
-        let is_less = |a: &u32, b: &u32| (a ^ b ^ rank).count_ones() % 3 != 0;
+        let is_less = |a: &u32, b: &u32| !(a ^ b ^ rank).count_ones().is_multiple_of(3);
         let found = t.block_merge_sort(&mut scratch, x[i.get()], is_less);
         if let Some(y) = y.get_mut(i) {
             *y = found;

@@ -110,7 +110,8 @@ fn threads_that_disagree_are_an_error(device: &Device) -> Outcome {
         return not_for_this_device("a GPU does not notice");
     }
     let stream = device.new_stream()?;
-    let launches: [(&str, fn(&Stream) -> ferrogrid::Result<()>); 3] = [
+    type Launch = fn(&Stream) -> ferrogrid::Result<()>;
+    let launches: [(&str, Launch); 3] = [
         ("value", |stream| disagreed::value(stream, Grid::new(3, 64))),
         ("silent", |stream| disagreed::silent(stream, Grid::new(3, 64))),
         ("regions", |stream| disagreed::regions(stream, Grid::new(3, 64))),

@@ -174,7 +174,7 @@ pub mod agreed {
         let rounds = unsafe { t.assume_uniform(rounds[0].load(Relaxed)) };
         let mut sum = 0;
         for _ in 0..rounds {
-            sum += t.sync_threads_count(t.thread_rank() % 2 == 0);
+            sum += t.sync_threads_count(t.thread_rank().is_multiple_of(2));
         }
         if let Some(y) = y.get_mut(t.index()) {
             *y = sum;

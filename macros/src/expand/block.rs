@@ -36,7 +36,7 @@ pub(super) fn constant(kernel: &Kernel, device: &TokenStream) -> Option<TokenStr
     Some(quote_spanned! {span=>
         #(#cfgs)*
         #[doc(hidden)]
-        #[allow(non_upper_case_globals)]
+        #[allow(non_upper_case_globals, clippy::unnecessary_cast)]
         const #name: [u32; 3] = #device::__block([(#x) as i128, (#y) as i128, (#z) as i128]);
     })
 }

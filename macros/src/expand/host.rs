@@ -465,7 +465,8 @@ fn launch(kernel: &Kernel) -> TokenStream {
         #[doc = #summary]
         #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), an output has no row or tile for each block, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
-        #[allow(clippy::too_many_arguments)]
+        // A bound of the user's and that of the instance are about one parameter.
+        #[allow(clippy::too_many_arguments, clippy::multiple_bound_locations)]
         #[track_caller]
         #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
             #stream: &::ferrogrid::__private::Stream,

@@ -128,7 +128,14 @@ pub(super) fn instances(kernel: &Kernel) -> TokenStream {
     quote! {
         #(#cfgs)*
         #[doc = #doc]
-        #[allow(non_camel_case_types, private_bounds, private_interfaces, unreachable_pub)]
+        // Clippy reads no documentation that a macro writes.
+        #[allow(
+            non_camel_case_types,
+            private_bounds,
+            private_interfaces,
+            unreachable_pub,
+            clippy::missing_safety_doc
+        )]
         #[diagnostic::on_unimplemented(message = #message, label = "not a listed instance", note = #note)]
         pub unsafe trait #name<#(#others),*>: ::core::marker::Sized + #bounds {
             #[doc(hidden)]
