@@ -74,13 +74,15 @@ fn what_some_threads_may_miss_is_refused_at_its_line() {
     assert!(missed.is_empty() && others.is_empty(), "not refused: {missed:#?}\nrefused, too: {others:#?}");
     assert!(kernels(REFUSED) >= 150, "{}", kernels(REFUSED));
     for part in [
-        "depends on the index of the thread (src/main.rs:",
-        "depends on the index of the block (src/main.rs:",
+        "): `for _ in 0..rounds {`\n  = note: which depends on the index of the thread (src/main.rs:",
+        "): `rounds(&t, x[t.index().get()]);`\n",
+        "which depends on the index of the block",
         "depends on the result of an atomic operation",
         "`#[kernel(cooperative)]`",
     ] {
         assert!(errors.contains(part), "{part} is not in\n{errors}");
     }
+    assert!(!errors.contains("device/src"), "a note names a line of the library\n{errors}");
 }
 
 #[test]

@@ -68,22 +68,24 @@ fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_,
         Level::Grid => "threads of the grid",
         Level::Block | Level::Thread => "threads of a block",
     };
-    let on_line = |at: usize| {
-        places.of(function, at).map_or(String::new(), |(file, (line, _))| format!(" ({file}:{line})"))
-    };
-    let in_function = in_function(function);
-    let mut message = match divergence.branch {
-        Some(branch) => format!(
-            "some {threads} may not come to this barrier{in_function}\n  note: whether they do depends on a condition{}",
-            on_line(branch)
+    let (because, in_function) = (&divergence.because, in_function(function));
+    let condition = divergence
+        .branch
+        .map(|branch| places.written(function, [branch].into_iter().chain(because.iter().copied())));
+    let mut message = match &condition {
+        Some(condition) => format!(
+            "some {threads} may not come to this barrier{in_function}\n  note: whether they do depends on a condition{condition}"
         ),
         None => {
             format!("{threads} may bring different regions of shared memory to this barrier{in_function}")
         }
     };
-    let source = divergence.because.last().copied().or(divergence.branch).unwrap_or(divergence.barrier);
+    let source = because.last().copied().or(divergence.branch).unwrap_or(divergence.barrier);
     if let Some(instruction) = function.statements()[source].instruction() {
-        message.push_str(&format!("\n  note: which depends on {}{}", origin(instruction), on_line(source)));
+        // Where the value comes into the user's own code, if that is not in the condition itself.
+        let entered = Some(places.written(function, because.iter().rev().copied()));
+        let entered = entered.filter(|entered| condition.as_ref() != Some(entered)).unwrap_or_default();
+        message.push_str(&format!("\n  note: which depends on {}{entered}", origin(instruction)));
     }
     message.push_str(
         "\n  help: guard the work, not the barrier; or decide by what they have in common: parameters, constants, block indices, \

@@ -1,6 +1,7 @@
 //! Where in the user's source a statement comes from: by the place that a mark carries, else by the line table.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::path::PathBuf;
 
 use ferrogrid_ptx::{Function, Location, Module, StatementKind};
@@ -34,11 +35,7 @@ impl<'m, 't> Places<'m, 't> {
         if let Some((file, place)) = marks::place(self.module, function, statement) {
             return Some((remapped(&file, self.folders), place));
         }
-        let places =
-            function.statements()[..=statement].iter().rev().filter_map(|statement| match statement.kind {
-                StatementKind::Location(place) if place.line > 0 => Some(place),
-                _ => None,
-            });
+        let places = locations(function, statement);
         let of_library =
             |place: &Location<'_>| self.files.get(&place.file).is_some_and(|file| !file.starts_with('/'));
         let own = places.clone().find(|place| self.own.contains(&place.file));
@@ -46,4 +43,41 @@ impl<'m, 't> Places<'m, 't> {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         Some((self.files[&place.file].to_owned(), (number(place.line), number(place.column))))
     }
+
+    /// Where the user has written the first of these statements that comes from the user's own source, and not from what a library
+    /// does for it: ` (src/main.rs:7): \`let rank = t.thread_rank();\``. Empty if none does.
+    pub(super) fn written(
+        &self,
+        function: &Function<'_>,
+        statements: impl IntoIterator<Item = usize>,
+    ) -> String {
+        let places = statements.into_iter().filter_map(|at| locations(function, at).next());
+        let Some(place) = places.into_iter().find(|place| self.own.contains(&place.file)) else {
+            return String::new();
+        };
+        let file = self.files[&place.file];
+        let line = self.line(file, place.line).map_or_else(String::new, |line| format!(": `{line}`"));
+        format!(" ({file}:{}){line}", place.line)
+    }
+
+    /// A line of the user's, without the spaces around it.
+    fn line(&self, file: &str, number: u32) -> Option<String> {
+        let named = self
+            .folders
+            .iter()
+            .find_map(|(folder, prefix)| Some(folder.join(file.strip_prefix(prefix.as_str())?)));
+        let text = fs::read_to_string(named?).ok()?;
+        Some(text.lines().nth(number.checked_sub(1)? as usize)?.trim().to_owned())
+    }
+}
+
+/// The entries of the line table up to a statement, the one that it belongs to first.
+fn locations<'f, 't>(
+    function: &'f Function<'t>,
+    statement: usize,
+) -> impl Iterator<Item = Location<'t>> + Clone + use<'f, 't> {
+    function.statements()[..=statement].iter().rev().filter_map(|statement| match statement.kind {
+        StatementKind::Location(place) if place.line > 0 => Some(place),
+        _ => None,
+    })
 }
