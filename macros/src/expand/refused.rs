@@ -5,7 +5,7 @@ use ferrogrid_syntax::compiled::Diagnostic;
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Block, Error, ImplItemFn, ItemFn, ItemMod, ReturnType, TraitItemFn, Type, parse_quote};
+use syn::{Attribute, Block, Error, ImplItemFn, ItemFn, ItemMod, ReturnType, TraitItemFn, Type, parse_quote};
 
 /// The errors, each at what it points to in `module`.
 pub(super) fn errors(module: &ItemMod, diagnostics: &[Diagnostic]) -> TokenStream {
@@ -31,30 +31,32 @@ struct Bodies {
 }
 
 impl Bodies {
-    fn empty(&self, output: &ReturnType, block: &mut Block) {
+    fn empty(&self, output: &ReturnType, attributes: &mut Vec<Attribute>, block: &mut Block) {
         let (open, close) = (block.brace_token.span.open().start(), block.brace_token.span.close().end());
         // Of `impl Trait` only the body says what it is.
         let is_opaque = matches!(output, ReturnType::Type(_, ty) if matches!(**ty, Type::ImplTrait(_)));
         if !is_opaque && self.starts.iter().any(|start| (open..close).contains(start)) {
             *block = parse_quote!({ ::core::unreachable!() });
+            // What only the body used is no mistake of the user's.
+            attributes.push(parse_quote!(#[allow(unused)]));
         }
     }
 }
 
 impl VisitMut for Bodies {
     fn visit_item_fn_mut(&mut self, function: &mut ItemFn) {
-        self.empty(&function.sig.output, &mut function.block);
+        self.empty(&function.sig.output, &mut function.attrs, &mut function.block);
         visit_mut::visit_item_fn_mut(self, function);
     }
 
     fn visit_impl_item_fn_mut(&mut self, function: &mut ImplItemFn) {
-        self.empty(&function.sig.output, &mut function.block);
+        self.empty(&function.sig.output, &mut function.attrs, &mut function.block);
         visit_mut::visit_impl_item_fn_mut(self, function);
     }
 
     fn visit_trait_item_fn_mut(&mut self, function: &mut TraitItemFn) {
         if let Some(block) = &mut function.default {
-            self.empty(&function.sig.output, block);
+            self.empty(&function.sig.output, &mut function.attrs, block);
         }
         visit_mut::visit_trait_item_fn_mut(self, function);
     }
