@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use ferrogrid_ptx::{
-    Body, Declared, Edits, Function, Instruction, Item, Linkage, Module, Operand, Registers,
+    Body, Declared, Edits, Function, Instruction, Item, Linkage, Module, Operand, Registers, StatementKind,
 };
 
 /// Whether an instruction is a mark.
@@ -12,11 +12,30 @@ pub(super) fn is_mark(instruction: &Instruction<'_>) -> bool {
     instruction.operation() == "ferrogrid"
 }
 
-/// Whether a statement is a barrier behind its mark; that of a cluster is two instructions.
+/// Whether a statement is a barrier behind its mark, to which no other way leads; that of a cluster is two instructions.
 pub(super) fn is_marked(function: &Function<'_>, statement: usize) -> bool {
-    let before = function.statements()[..statement].iter().rev();
-    let mut before = before.filter_map(|statement| statement.instruction());
-    before.find(|it| it.opcode != "barrier.cluster.arrive").is_some_and(is_mark)
+    let statements = function.statements();
+    if statements[statement].instruction().is_none_or(|barrier| barrier.predicate.is_some()) {
+        return false;
+    }
+    for before in statements[..statement].iter().rev() {
+        match &before.kind {
+            StatementKind::Label(label) if is_target(function, label) => return false,
+            StatementKind::Instruction(it) if it.opcode == "barrier.cluster.arrive" => {}
+            StatementKind::Instruction(it) => return is_mark(it),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether a way leads to a label; the others are of the line table.
+fn is_target(function: &Function<'_>, label: &str) -> bool {
+    function.statements().iter().any(|statement| match &statement.kind {
+        StatementKind::Instruction(it) => it.uses().contains(&label),
+        StatementKind::Targets { targets, .. } => targets.contains(&label),
+        _ => false,
+    })
 }
 
 /// File, line and column of a mark: the call that the user wrote.
@@ -155,5 +174,20 @@ mod tests {
         let twice = TEXT.replace("\tmov.b32 %r4, 9;", "\tmov.b32 %r3, 9;\n\tmov.b32 %r4, 9;");
         let module = Module::parse(&twice).unwrap();
         assert_eq!(place(&module, module.functions().next().unwrap(), at + 1), None, "not one line");
+    }
+
+    #[test]
+    fn a_barrier_that_other_ways_lead_to_is_looked_at_itself() {
+        let marked = |text: &str| {
+            let module = Module::parse(text).unwrap();
+            let function = module.functions().next().unwrap();
+            let barrier =
+                function.statements().iter().position(|it| it.text.ends_with("bar.sync 0;")).unwrap();
+            is_marked(function, barrier)
+        };
+        assert!(marked(TEXT) && marked(&TEXT.replace("\tbar.sync", "$L:\n\tbar.sync")));
+        assert!(!marked(&TEXT.replace("\tbar.sync", "$L:\n\tbar.sync").replace("\tret;", "\tbra $L;")));
+        assert!(!marked(&TEXT.replace("\tbar.sync", "\t@%p1 bar.sync")));
+        assert!(!marked(&TEXT.replace("\tbar.sync", "\tadd.s32 %r1, %r1, 1;\n\tbar.sync")));
     }
 }
