@@ -27,7 +27,7 @@ refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a
     too_many_threads_in_a_block_are_refused a_kernel_with_a_thread_limit_keeps_it a_device_says_what_it_is \
     foreign_arguments_are_checked foreign_launches_are_cooperative_if_asked foreign_launches_form_clusters \
     foreign_shared_memory_is_opted_in_to foreign_variables_are_read_and_written \
-    ptx_that_does_not_load_is_explained wrong_ipc_handles_are_refused a_suggested_block_fills_the_device_and_runs \
+    a_foreign_kernel_has_the_same_questions ptx_that_does_not_load_is_explained wrong_ipc_handles_are_refused a_suggested_block_fills_the_device_and_runs \
     occupancy_by_the_rules_is_that_of_the_driver"
 
 # Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
