@@ -311,8 +311,9 @@ impl Compiler<'_> {
             format!("error: {}{place}", message.replace("\n  ", "\n  = "))
         });
         let diagnostics = rendered.collect::<Vec<_>>().join("\n\n");
+        let folders = self.folders();
         let places = refusals.into_iter().filter(|refusal| !refusal.file.is_empty()).map(|refusal| {
-            let file = self.source_file(&refusal.file);
+            let file = passes::lines::source_file(&refusal.file, &folders);
             let (start, end) = span(&file, refusal.place);
             (file, Diagnostic { start, end, message: refusal.message })
         });
@@ -323,16 +324,6 @@ impl Compiler<'_> {
             places: places.collect(),
             diagnostics,
         }
-    }
-
-    /// Where a file is that the line table names as `folders` says.
-    fn source_file(&self, name: &str) -> PathBuf {
-        let folders = self.folders();
-        let named = folders.iter().filter(|(_, prefix)| !prefix.is_empty());
-        let found = named
-            .filter_map(|(folder, prefix)| Some(folder.join(name.strip_prefix(prefix.as_str())?)))
-            .next();
-        found.unwrap_or_else(|| self.workspace_root.join(name))
     }
 
     fn bad_ptx(&self, file: &Path, problem: String, device_crate: &DeviceCrate) -> Error {

@@ -33,6 +33,13 @@ pub(crate) fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
     after.and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest).to_owned()
 }
 
+/// The file that `folders` make a path of: the opposite of [`remapped`]. One without a name of its own is what remains.
+pub(crate) fn source_file(path: &str, folders: &[(PathBuf, String)]) -> PathBuf {
+    let longest =
+        folders.iter().filter(|(_, name)| path.starts_with(name.as_str())).max_by_key(|(_, name)| name.len());
+    longest.map_or_else(|| path.into(), |(folder, name)| folder.join(&path[name.len()..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::after;
@@ -52,6 +59,14 @@ mod tests {
             .replace("/rustc/abc/library", "/r/library")
             .replace("/h/.cargo/registry/src/index-1/", "");
         assert_eq!(after(TEXT, |module, edits| rewrite(module, &wanted, edits)), expected);
+    }
+
+    #[test]
+    fn a_readable_path_leads_back_to_its_file() {
+        let folders = [("/w".into(), String::new()), ("/home/me/other".into(), "other/".to_owned())];
+        for file in ["/w/src/main.rs", "/home/me/other/src/lib.rs"] {
+            assert_eq!(source_file(&remapped(file, &folders), &folders), Path::new(file));
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ferrogrid_ptx::{Function, Location, Module, StatementKind};
 
 use super::marks;
-use crate::passes::lines::remapped;
+use crate::passes::lines::{remapped, source_file};
 
 /// The files of a program's line table.
 pub(super) struct Places<'m, 't> {
@@ -62,11 +62,7 @@ impl<'m, 't> Places<'m, 't> {
 
     /// A line of the user's, without the spaces around it.
     fn line(&self, file: &str, number: u32) -> Option<String> {
-        let named = self
-            .folders
-            .iter()
-            .find_map(|(folder, prefix)| Some(folder.join(file.strip_prefix(prefix.as_str())?)));
-        let text = fs::read_to_string(named?).ok()?;
+        let text = fs::read_to_string(source_file(file, self.folders)).ok()?;
         Some(text.lines().nth(number.checked_sub(1)? as usize)?.trim().to_owned())
     }
 }
