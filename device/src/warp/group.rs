@@ -443,13 +443,7 @@ impl<'t> CoalescedGroup<'t> {
     /// Some of the group's lanes, this thread's among them.
     #[inline(always)]
     fn part(&self, mask: u32) -> CoalescedGroup<'t> {
-        CoalescedGroup {
-            mask,
-            lane: self.lane,
-            #[cfg(not(target_arch = "nvptx64"))]
-            lanes: self.lanes,
-            stays: PhantomData,
-        }
+        CoalescedGroup { mask, ..*self }
     }
 
     /// The lanes below this thread's.

@@ -188,9 +188,6 @@ impl<'b, 't> Analysis<'b, 't> {
         if self.values[register.0] != Value::term(Term::Register(register)) {
             return vec![register];
         }
-        if self.values[register.0] != Value::term(Term::Register(register)) {
-            return vec![register];
-        }
         let is_term = |value: &Value<'_>| match value {
             Value::Sum(terms) => terms.iter().any(|(term, _)| *term == Term::Register(register)),
             Value::Unknown => false,
