@@ -24,7 +24,7 @@
     reason = "LLVM unrolls a loop over numbers, and then keeps items in registers; that over an array's iterator it does not"
 )]
 
-use crate::shared::{Shared, SharedArray, SharedElement};
+use crate::shared::{Shared, SharedElement, without_elements};
 use crate::thread::Thread;
 
 /// What an exchange of `N` items of each of `B` threads needs of shared memory (the `TempStorage` of CUB's
@@ -46,22 +46,7 @@ pub struct ExchangeScratch<T, const B: usize, const N: usize> {
     columns: [T; B],
 }
 
-// SAFETY: there is no number below 0.
-unsafe impl<T: SharedElement, const B: usize, const N: usize> SharedArray for ExchangeScratch<T, B, N> {
-    type Element = T;
-    type Place = usize;
-    const LEN: usize = 0;
-
-    #[inline(always)]
-    fn place(number: usize) -> usize {
-        number
-    }
-
-    #[inline(always)]
-    unsafe fn element(start: *mut Self, _: usize) -> *mut T {
-        start.cast()
-    }
-}
+without_elements!([T: SharedElement, const B: usize, const N: usize] ExchangeScratch<T, B, N>, T);
 
 /// The places of `B * N` items in shared memory that is an [`ExchangeScratch`], as one of the block's threads uses them.
 #[derive(Clone, Copy)]

@@ -17,6 +17,7 @@ use core::ops::Deref;
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use address::in_shared;
 pub use address::{ALIGNMENT, offset_after, region};
+pub(crate) use array::without_elements;
 pub use array::{Padded, Scratch, SharedArray};
 pub use claim::{ClaimScratch, Claims};
 pub use double::{Double, DoubleShared};

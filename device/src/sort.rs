@@ -55,7 +55,7 @@ use core::mem::ManuallyDrop;
 use core::ops::Range;
 
 use crate::exchange::{ExchangeScratch, Places, expect_threads};
-use crate::shared::{Shared, SharedArray, SharedElement};
+use crate::shared::{Shared, SharedElement, without_elements};
 use crate::thread::Thread;
 
 pub use key::RadixKey;
@@ -102,26 +102,7 @@ union Turns<K, const B: usize, const N: usize, V> {
     values: ManuallyDrop<ExchangeScratch<V, B, N>>,
 }
 
-// SAFETY: there is no number below 0.
-unsafe impl<K, V, const B: usize, const N: usize> SharedArray for SortScratch<K, B, N, V>
-where
-    K: SharedElement,
-    V: SharedElement,
-{
-    type Element = K;
-    type Place = usize;
-    const LEN: usize = 0;
-
-    #[inline(always)]
-    fn place(number: usize) -> usize {
-        number
-    }
-
-    #[inline(always)]
-    unsafe fn element(start: *mut Self, _: usize) -> *mut K {
-        start.cast()
-    }
-}
+without_elements!([K: SharedElement, V: SharedElement, const B: usize, const N: usize] SortScratch<K, B, N, V>, K);
 
 /// In which order a sort puts items, and by which bits of their keys: [`Ascending`], [`Descending`], or one of them
 /// [`of_bits`](Ascending::of_bits). A type, since threads that disagreed would wait for each other at different barriers.

@@ -142,6 +142,29 @@ unsafe impl<T: SharedElement, const W: usize, const H: usize, const D: usize> Sh
     }
 }
 
+/// Makes a type shared memory of which no thread owns an element: scratch memory, whose parts its own operations alone reach.
+macro_rules! without_elements {
+    ([$($generics:tt)*] $ty:ty, $element:ty) => {
+        // SAFETY: there is no number below 0.
+        unsafe impl<$($generics)*> $crate::shared::SharedArray for $ty {
+            type Element = $element;
+            type Place = usize;
+            const LEN: usize = 0;
+
+            #[inline(always)]
+            fn place(number: usize) -> usize {
+                number
+            }
+
+            #[inline(always)]
+            unsafe fn element(start: *mut Self, _: usize) -> *mut $element {
+                start.cast()
+            }
+        }
+    };
+}
+pub(crate) use without_elements;
+
 /// `H` rows of `W` elements, each followed by `P` unused ones, so that the elements of a column lie in
 /// different banks of shared memory: with 32 columns of 4 bytes and `P = 1`, a warp reads a column at once.
 ///
@@ -248,22 +271,7 @@ pub struct Scratch<T> {
     places: [T; 32],
 }
 
-// SAFETY: there is no number below 0.
-unsafe impl<T: SharedElement> SharedArray for Scratch<T> {
-    type Element = T;
-    type Place = usize;
-    const LEN: usize = 0;
-
-    #[inline(always)]
-    fn place(number: usize) -> usize {
-        number
-    }
-
-    #[inline(always)]
-    unsafe fn element(start: *mut Self, _: usize) -> *mut T {
-        start.cast()
-    }
-}
+without_elements!([T: SharedElement] Scratch<T>, T);
 
 impl<T> Scratch<T> {
     /// What the warps brought, by their number.

@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use super::{Shared, SharedArray};
+use super::{Shared, SharedArray, without_elements};
 use crate::atomic::{Block, DeviceAtomic, Ordering};
 use crate::thread::Thread;
 
@@ -14,22 +14,7 @@ pub struct ClaimScratch<const W: usize> {
     words: [DeviceAtomic<u32, Block>; W],
 }
 
-// SAFETY: there is no number below 0.
-unsafe impl<const W: usize> SharedArray for ClaimScratch<W> {
-    type Element = u32;
-    type Place = usize;
-    const LEN: usize = 0;
-
-    #[inline(always)]
-    fn place(number: usize) -> usize {
-        number
-    }
-
-    #[inline(always)]
-    unsafe fn element(start: *mut Self, _: usize) -> *mut u32 {
-        start.cast()
-    }
-}
+without_elements!([const W: usize] ClaimScratch<W>, u32);
 
 /// The elements of a region, for any thread of the block to take, each once; see [`Thread::with_claims`].
 pub struct Claims<'s, A: SharedArray> {

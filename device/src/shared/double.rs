@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use super::{Shared, SharedArray, sealed};
+use super::{Shared, SharedArray, sealed, without_elements};
 use crate::thread::Thread;
 
 /// Two arrays of one type for [`DoubleShared`]: `tiles: Shared<Double<[f32; 256]>>`. No thread owns any of it until
@@ -12,22 +12,7 @@ pub struct Double<A> {
     halves: [A; 2],
 }
 
-// SAFETY: there is no number below 0.
-unsafe impl<A: SharedArray> SharedArray for Double<A> {
-    type Element = A::Element;
-    type Place = usize;
-    const LEN: usize = 0;
-
-    #[inline(always)]
-    fn place(number: usize) -> usize {
-        number
-    }
-
-    #[inline(always)]
-    unsafe fn element(start: *mut Self, _: usize) -> *mut A::Element {
-        start.cast()
-    }
-}
+without_elements!([A: SharedArray] Double<A>, A::Element);
 
 /// Double-buffered shared memory: each thread writes its own elements of one half while all read the other;
 /// [`Thread::swap_halves`] swaps them, with one barrier for both (the two `__shared__` buffers of a software pipeline in

@@ -4,7 +4,7 @@
 use core::mem::ManuallyDrop;
 
 use crate::exchange::{ExchangeScratch, Places, expect_threads};
-use crate::shared::{Shared, SharedArray, SharedElement};
+use crate::shared::{Shared, SharedElement, without_elements};
 use crate::thread::Thread;
 
 /// What a sort by comparison of `N` items of each of `B` threads needs of shared memory (the `TempStorage` of CUB's
@@ -29,26 +29,7 @@ pub union MergeSortScratch<K, const B: usize, const N: usize, V = K> {
     values: ManuallyDrop<ExchangeScratch<V, B, N>>,
 }
 
-// SAFETY: there is no number below 0.
-unsafe impl<K, V, const B: usize, const N: usize> SharedArray for MergeSortScratch<K, B, N, V>
-where
-    K: SharedElement,
-    V: SharedElement,
-{
-    type Element = K;
-    type Place = usize;
-    const LEN: usize = 0;
-
-    #[inline(always)]
-    fn place(number: usize) -> usize {
-        number
-    }
-
-    #[inline(always)]
-    unsafe fn element(start: *mut Self, _: usize) -> *mut K {
-        start.cast()
-    }
-}
+without_elements!([K: SharedElement, V: SharedElement, const B: usize, const N: usize] MergeSortScratch<K, B, N, V>, K);
 
 /// Sorts by comparison: stable, of elements of any type that shared memory takes, with two barriers for each doubling of
 /// the sorted runs, four with values. Keys that are numbers are sorted faster by their digits
