@@ -110,9 +110,11 @@ impl Compiler<'_> {
         let ptx = checked.map_or_else(|| self.check(&file, &made.text, device_crate), Ok)?;
         let layouts = layout::read(&made.text);
         let mut inputs = made.inputs;
-        inputs.files.extend(device_crate.links.iter().cloned());
+        let called = ptx.unresolved.iter().filter_map(|function| device_crate.externs.get(function));
+        let links = called.flatten().cloned().collect::<BTreeSet<_>>();
+        inputs.files.extend(links.iter().cloned());
         linked.values().for_each(|rlib| inputs.extend(&rlib.inputs));
-        let links = device_crate.links.clone();
+        let links = links.into_iter().collect();
         Ok(Image { file, text: made.text, ptx, layouts, inputs, links, cubin: None, refusal: None })
     }
 
@@ -276,7 +278,7 @@ impl Compiler<'_> {
         }
         // What the modules declare is linked when the code is loaded.
         let (linked, missing) =
-            ptx.unresolved.drain(..).partition(|name| device_crate.externs.contains(name));
+            ptx.unresolved.drain(..).partition(|name| device_crate.externs.contains_key(name));
         ptx.unresolved = missing;
         ptx.verify(expected(device_crate)).map_err(wrong)?;
         passes::constants::check(&module).map_err(wrong)?;

@@ -2,7 +2,7 @@
 //! annotated modules and the way to them blanked out, so that every line and column stays. It must
 //! not know how the crate is compiled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -36,10 +36,9 @@ pub(crate) struct DeviceCrate {
     /// Of a whole crate those of the options that its text mentions, a line each: the code is the same where they are.
     pub(crate) choices: String,
     pub(crate) modules: Vec<FoundModule>,
-    /// The functions of other device code that it declares, and the files that have them: also of modules whose kernels
-    /// are in another part, since its own may call what is in them.
-    pub(crate) externs: BTreeSet<String>,
-    pub(crate) links: Vec<PathBuf>,
+    /// The functions of other device code that it declares, each with the files that may have it: also of modules whose
+    /// kernels are in another part, since its own may call what is in them.
+    pub(crate) externs: BTreeMap<String, BTreeSet<PathBuf>>,
 }
 
 /// What rustc is told of a device crate besides its text.
@@ -144,8 +143,12 @@ pub(crate) fn lay_out(
     };
     let is_in = |module: &usize| !matches!(portion, Portion::Kernels(modules) if !modules.contains(module));
     all.push_str(&included::mirror(tree, &places, &mirror)?);
-    let links: BTreeSet<PathBuf> =
-        tree.modules.iter().flat_map(|module| module.links.iter().cloned()).collect();
+    let mut externs = BTreeMap::<_, BTreeSet<_>>::new();
+    for module in &tree.modules {
+        for function in &module.externs {
+            externs.entry(function.clone()).or_default().extend(module.links.iter().cloned());
+        }
+    }
     Ok(Some(DeviceCrate {
         slug,
         target: target_name(target),
@@ -157,8 +160,7 @@ pub(crate) fn lay_out(
         remaps,
         choices,
         text_key: cache::key(all.as_bytes()),
-        externs: tree.modules.iter().flat_map(|module| module.externs.iter().cloned()).collect(),
-        links: links.into_iter().collect(),
+        externs,
         modules: (0..tree.modules.len()).filter(is_in).map(|at| tree.modules[at].clone()).collect(),
     }))
 }

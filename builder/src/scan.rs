@@ -236,7 +236,7 @@ impl Scanner<'_> {
         if shares {
             return vec![(0..tree.modules.len()).collect()];
         }
-        // What is linked before it can be loaded keeps no other kernels from that.
+        // What is linked before it can be loaded keeps no other kernels from that, linked or not.
         let (linked, others): (Vec<usize>, Vec<usize>) =
             (0..tree.modules.len()).partition(|&at| !tree.modules[at].externs.is_empty());
         let mut portions = vec![Vec::new()];
@@ -250,7 +250,7 @@ impl Scanner<'_> {
             count += entries(at);
             portions.last_mut().expect("it begins with one").push(at);
         }
-        portions.push(linked);
+        portions.extend(linked.into_iter().map(|at| vec![at]));
         portions.retain(|modules| !modules.is_empty());
         portions
     }

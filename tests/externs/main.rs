@@ -52,13 +52,13 @@ mod named {
     }
 }
 
-/// In an image of its own: nothing is linked before it is asked for.
+/// In an image of its own, which others are loaded without. No file is named for its function.
 #[ferrogrid::module]
 mod given {
     use ferrogrid::device::prelude::*;
 
     unsafe extern "C" {
-        #[link_name = "offset"]
+        #[link_name = "late_offset"]
         fn hundreds(index: u32) -> u32;
     }
 
@@ -118,15 +118,16 @@ fn functions_that_nobody_named_are_given_or_an_error() {
         if !device.is_cuda() {
             let error = launched.unwrap_err();
             let Error::NoNativeFunction { kernel, function, .. } = error else { panic!("{error}") };
-            assert!(kernel.ends_with("given_offsets") && function == "offset", "{kernel} {function}");
+            assert!(kernel.ends_with("given_offsets") && function == "late_offset", "{kernel} {function}");
             assert!(error.to_string().contains("externs/main.rs"), "{error}");
         } else if !is_given {
             let Err(Error::Foreign(ForeignError::UnresolvedFunctions { functions })) = launched else {
                 panic!("{launched:?}")
             };
-            assert_eq!(*functions, ["offset".into()]);
+            assert_eq!(*functions, ["late_offset".into()]);
             let kernel = given::given_offsets::kernel();
-            kernel.link_with([LinkInput::from_bytes("offset.ptx", OFFSET.as_bytes()).unwrap()]).unwrap();
+            let code = OFFSET.replace("offset", "late_offset");
+            kernel.link_with([LinkInput::from_bytes("late_offset.ptx", code.as_bytes()).unwrap()]).unwrap();
             given::given_offsets(&stream, Grid::cover(3), &mut y).unwrap();
             assert_eq!(stream.download(&y).unwrap(), [1, 101, 201]);
             let again = kernel.link_with([]).unwrap_err();
@@ -149,6 +150,8 @@ fn the_text_declares_the_functions_and_links_with_their_code() {
         "{named}"
     );
     assert!(!text(others::ones::kernel()).contains("offset"), "others are in an image of their own");
+    let given = text(given::given_offsets::kernel());
+    assert!(given.contains("late_offset") && !given.contains("stores"), "each module has one: {given}");
     let link = |with_code: bool| -> ferrogrid::Result<Vec<u8>> {
         let mut link = NvJitLink::new(&["-arch=sm_90"])?;
         link.add(CodeType::Ptx, "kernels", named.as_bytes())?;
