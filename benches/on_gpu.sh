@@ -20,15 +20,19 @@ tests() {
 }
 
 # A call that the driver refuses is an error to a sanitizer, by its default options. These cases have calls refused on
-# purpose: for memory, shared memory, threads, blocks or clusters that no GPU has, functions and variables that no module has, PTX that
-# does not compile, an attribute and a handle that mean nothing. They run apart, without reports of such calls.
+# purpose: for memory, addresses, shared memory, threads, blocks or clusters that no GPU has, functions, parameters and
+# variables that no module has, PTX that does not compile, an attribute and a handle that mean nothing. They run
+# without reports of such calls.
 refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a_typed_error \
     more_blocks_than_can_wait_are_refused_with_the_limit clusters_of_sixteen_blocks_run_or_are_refused \
     too_many_threads_in_a_block_are_refused a_kernel_with_a_thread_limit_keeps_it a_device_says_what_it_is \
     foreign_arguments_are_checked foreign_launches_are_cooperative_if_asked foreign_launches_form_clusters \
     foreign_shared_memory_is_opted_in_to foreign_variables_are_read_and_written \
-    a_foreign_kernel_has_the_same_questions ptx_that_does_not_load_is_explained wrong_ipc_handles_are_refused a_suggested_block_fills_the_device_and_runs \
-    occupancy_by_the_rules_is_that_of_the_driver"
+    a_foreign_kernel_has_the_same_questions ptx_that_does_not_load_is_explained wrong_ipc_handles_are_refused \
+    a_suggested_block_fills_the_device_and_runs cuda_cpp_templates_are_found_by_their_expressions \
+    occupancy_by_the_rules_is_that_of_the_driver modules_of_the_driver_are_launched \
+    a_launch_asks_for_clusters_that_the_kernel_takes a_buffer_that_cannot_grow_keeps_its_elements \
+    memory_in_which_there_can_be_no_number_is_named"
 
 # Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
 # at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a sanitizer the driver takes half a
@@ -41,33 +45,55 @@ sanitize() {
     shift 2
     log="$out/logs/${checker%% *}-$name.txt"
     # shellcheck disable=SC2086 # the tool's options are words of their own
-    timeout 300 compute-sanitizer --tool $checker --error-exitcode 9 --target-processes application-only "$@" >"$log" 2>&1
+    timeout -k 5 300 compute-sanitizer --tool $checker --error-exitcode 9 --target-processes application-only "$@" >"$log" 2>&1
     code=$?
     echo "${checker%% *} $name: exit $code, $(grep -E 'SUMMARY|^test result|^PASS' "$log" | tr '\n' ' ')"
     [ "$code" -eq 0 ] || status=1
+}
+
+# The cases of the suite that are not skipped, each in a process of its own, as many at a time as there are processors. A
+# case that compares the device's free memory would see the others'.
+#
+# sanitize_cases TOOL SKIPPED..
+sanitize_cases() {
+    tool=$1
+    shift
+    skipped="linked_programs_run as_much_memory_as_before loses_none_and_no_memory random_work_of_many_threads $*"
+    mkdir -p "$out/logs/$tool"
+    "$bundle/tests/conformance" --list 2>/dev/null | sed -n 's/^\(cuda0::.*\): test$/\1/p' |
+        grep -v -F "$(echo "$skipped" | tr ' ' '\n')" |
+        BUNDLE=$bundle LOGS=$out/logs/$tool TOOL=$tool REFUSED=$refused xargs -P "$(nproc)" -I CASE sh -c '
+            name=$(echo CASE | sed "s/.*:://")
+            errors=
+            case " $REFUSED " in *" $name "*) errors="--report-api-errors no" ;; esac
+            timeout -k 5 300 compute-sanitizer --tool "$TOOL" --error-exitcode 9 $errors \
+                --target-processes application-only "$BUNDLE/tests/conformance" --exact CASE >"$LOGS/$name.txt" 2>&1
+            echo "$? CASE"' >"$out/logs/$tool-cases.txt"
+    echo "$tool: $(grep -c '^0 ' "$out/logs/$tool-cases.txt") of $(wc -l <"$out/logs/$tool-cases.txt") cases without a report"
+    grep -v '^0 ' "$out/logs/$tool-cases.txt" | while read -r code case; do
+        echo "$tool $case: exit $code"
+        grep -E '^========= [A-Z]|panicked|^---- ' -A2 "$out/logs/$tool/${case##*::}.txt" | head -12
+    done
+    grep -q -v '^0 ' "$out/logs/$tool-cases.txt" && status=1
 }
 
 # racecheck looks into each launch before the next, so nothing can be said about times. initcheck makes launches wait for
 # their end: the cases that hold a stream on purpose then leave themselves out. It takes what the loading of a module has
 # written for never written, so of the constants it watches kernels alone; and it takes memory of the device for itself.
 sanitizers() {
-    for tool in memcheck racecheck synccheck initcheck; do
-        skips=
-        [ "$tool" = racecheck ] && skips="--skip many_threads --skip with_times_of_the_device"
-        [ "$tool" = initcheck ] && skips="--skip constants --skip as_much_memory_as_before"
+    for tool in ${SANITIZERS:-memcheck racecheck synccheck initcheck}; do
         FERROGRID_CONFORMANCE_SYNCHRONOUS=0
         [ "$tool" = initcheck ] && FERROGRID_CONFORMANCE_SYNCHRONOUS=1
         export FERROGRID_CONFORMANCE_SYNCHRONOUS
-        for name_of_case in $refused; do
-            skips="$skips --skip $name_of_case"
-            sanitize "$tool --report-api-errors no" "$name_of_case" "$bundle/tests/conformance" \
-                "cuda0::$name_of_case" --exact
-        done
-        # shellcheck disable=SC2086 # several words
-        sanitize "$tool" suite "$bundle/tests/conformance" cuda0 --test-threads 1 --skip linked_programs_run \
-            --skip random_work_of_many_threads $skips
+        case $tool in
+        racecheck) sanitize_cases racecheck many_threads with_times_of_the_device ;;
+        initcheck)
+            sanitize_cases initcheck constants
+            sanitize "initcheck --check-api-memory-access no" constants "$bundle/tests/conformance" constants --test-threads 1
+            ;;
+        *) sanitize_cases "$tool" ;;
+        esac
     done
-    sanitize "initcheck --check-api-memory-access no" constants "$bundle/tests/conformance" constants --test-threads 1
     for example in "$bundle"/examples/*; do
         name_of_example=$(basename "$example")
         case $name_of_example in

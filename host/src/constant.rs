@@ -16,6 +16,7 @@ use crate::graph::Announcing;
 use crate::image::ModuleImage;
 use crate::memory::Contents;
 use crate::order::Use;
+use crate::pitched::Place;
 use crate::stream::Stream;
 use crate::view::DeviceView;
 
@@ -161,9 +162,10 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         let _announcing = Announcing::on(stream.inner());
         source.access().begin(stream.inner())?;
         resident.begin(stream.inner(), Use::Write)?;
+        let places = (Place::Device, source.memory().place());
         // SAFETY: both are a `T` of this device, ordered here for their use: nobody else enqueues a use of the
         // constant meanwhile. They do not overlap: no view leads to constants.
-        unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>())? };
+        unsafe { stream.inner().copy(resident.start(), source.start().cast(), size_of::<T>(), places)? };
         if stream.inner().recording().is_none() {
             resident.writers().receive(source.memory().writers().sources(), true);
         }
@@ -180,10 +182,10 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         {
             let _enqueueing = enqueue_with_others();
             resident.begin(stream.inner(), Use::Read)?;
-            let target = copy.view_mut().start().cast();
+            let (target, places) = (copy.view_mut().start().cast(), (Place::Device, Place::Device));
             // SAFETY: both are a `T` of this device; the copy is used by nothing yet, and nobody enqueues a write of
             // the constant meanwhile.
-            unsafe { stream.inner().copy(target, resident.start(), size_of::<T>())? };
+            unsafe { stream.inner().copy(target, resident.start(), size_of::<T>(), places)? };
             copy.memory().writers().receive(resident.writers().sources(), true);
         }
         let mut value = stream.download(&copy)?;

@@ -13,7 +13,7 @@ use crate::stream::Stream;
 use crate::view::DeviceView;
 
 impl Stream {
-    /// A new buffer with a copy of `data` (`cuMemAllocFromPoolAsync`, `cuMemcpyHtoDAsync`). Returns when
+    /// A new buffer with a copy of `data` (`cuMemAllocFromPoolAsync`, `cuMemcpyAsync`). Returns when
     /// `data` is free to be changed.
     ///
     /// ```
@@ -46,7 +46,7 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Copies `source` into existing elements of the same number (`cuMemcpyHtoDAsync`). Returns when
+    /// Copies `source` into existing elements of the same number (`cuMemcpyAsync`). Returns when
     /// `source` is free to be changed.
     ///
     /// ```
@@ -81,7 +81,7 @@ impl Stream {
     }
 
     /// The elements of a buffer or view, once all work enqueued here so far has run
-    /// (`cuMemcpyDtoHAsync`, `cuStreamSynchronize`).
+    /// (`cuMemcpyAsync`, `cuStreamSynchronize`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -217,7 +217,7 @@ impl Stream {
     }
 
     /// Enqueues a copy between buffers or views of this device, of the same length
-    /// (`cuMemcpyDtoDAsync`).
+    /// (`cuMemcpyAsync`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -245,9 +245,10 @@ impl Stream {
         if bytes == 0 {
             return Ok(());
         }
+        let places = (target.memory().place(), source.memory().place());
         // SAFETY: both views are that many bytes of this device, ordered here for their use; they do
         // not overlap, because one is borrowed mutably.
-        unsafe { self.inner().copy(target.start().cast(), source.start().cast(), bytes)? };
+        unsafe { self.inner().copy(target.start().cast(), source.start().cast(), bytes, places)? };
         target.access().receive(source.memory(), self.inner());
         Ok(())
     }

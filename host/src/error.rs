@@ -142,10 +142,10 @@ pub enum Error {
         text: Box<str>,
     },
     /// A kernel failed on a CUDA device after its launch had returned: it reached memory that is not its
-    /// own, ran too long, or trapped. The device cannot be used again before
-    /// [`Device::reset`](crate::Device::reset).
+    /// own, ran too long, or trapped. The device cannot be used again in this
+    /// process: see [`Device::reset`](crate::Device::reset).
     #[error(
-        "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again before `Device::reset`",
+        "a kernel failed on the device, noticed at {operation}: {name} ({code}): {text}; {}; the device cannot be used again in this process",
         LaunchedSince(kernels)
     )]
     LaunchFailed {

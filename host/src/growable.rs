@@ -135,7 +135,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         Ok(())
     }
 
-    /// Appends a copy of `data` (`cuMemcpyHtoDAsync`). Returns when `data` is free to be changed.
+    /// Appends a copy of `data` (`cuMemcpyAsync`). Returns when `data` is free to be changed.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -158,7 +158,7 @@ impl<T: DeviceCopy> GrowableBuffer<T> {
         self.extend_with(data.len(), |new| stream.upload_into(data, new))
     }
 
-    /// Appends a copy of elements of the device (`cuMemcpyDtoDAsync`).
+    /// Appends a copy of elements of the device (`cuMemcpyAsync`).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

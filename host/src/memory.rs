@@ -14,6 +14,7 @@ use crate::graph::not_recordable;
 use crate::memory_pool::MemoryPool;
 use crate::order::{Order, OrderedStream, Use};
 use crate::pitched::Place;
+use crate::pool_options::PoolKind;
 use crate::retired::{drop_quietly, retire};
 use crate::stream::{Stream, StreamInner};
 use crate::writers::Writers;
@@ -241,9 +242,15 @@ impl Memory {
         &self.device
     }
 
-    /// Where it is, as its device sees it.
+    /// Where it is. Managed memory moves, and counts as the device's.
     pub(crate) fn place(&self) -> Place {
-        if matches!(self.origin, Origin::Pinned(_)) { Place::Host } else { Place::Device }
+        match &self.origin {
+            Origin::Host(_) | Origin::Pinned(_) => Place::Host,
+            Origin::Stream(Some(pool)) if matches!(pool.kind(), PoolKind::Host | PoolKind::HostNuma(_)) => {
+                Place::Host
+            }
+            _ => Place::Device,
+        }
     }
 
     /// Makes what `stream` is about to be given wait for what it must come after.

@@ -182,7 +182,7 @@ impl PeerCopy<'_> {
             source.begin(stream.inner(), Use::Read)?;
             target.begin(stream.inner(), usage)?;
             // SAFETY: passed on; both can be addressed on the stream's device, and are ordered for their use here.
-            unsafe { stream.inner().copy(to, from, self.bytes)? };
+            unsafe { stream.inner().copy(to, from, self.bytes, (target.place(), source.place()))? };
             self.target_access().receive(source, stream.inner());
             return Ok(());
         }
@@ -195,7 +195,7 @@ impl PeerCopy<'_> {
                 profile::observe(stream.inner(), Work::Copy { bytes: self.bytes }, copy)?;
             }
             // SAFETY: as above; the memory of all CPU devices is that of the host.
-            _ => unsafe { stream.inner().copy(to, from, self.bytes)? },
+            _ => unsafe { stream.inner().copy(to, from, self.bytes, (target.place(), source.place()))? },
         }
         self.target_access().receive(source, stream.inner());
         Ok(())

@@ -32,7 +32,8 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// [`DeviceBuffer`](crate::DeviceBuffer): the device then uses the memory in place, over the bus (zero-copy). Such work
 /// returns at once and is ordered like that on any buffer. Whoever uses the slice waits for the work that it must come
 /// after, and as long as the slice is borrowed no work that would conflict with it can be enqueued. If the buffer is
-/// dropped, it is freed after that work.
+/// dropped, it is freed after that work, now or when some later call finds that it has run; for that the driver waits for
+/// whatever else runs on the device (`cuMemFreeHost`, `cuMemHostUnregister`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

@@ -1,4 +1,4 @@
-//! A GPU whose kernels have failed, made usable again.
+//! A GPU as at the start of the process.
 
 use crate::backend::DeviceBackend;
 use crate::device::Device;
@@ -6,9 +6,8 @@ use crate::error::{Error, Result};
 use crate::retired;
 
 impl Device {
-    /// Destroys the GPU's primary context and makes it anew (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`), so that a
-    /// process survives [`Error::LaunchFailed`]. Returns the device to go on with, which [`Device::cuda`] gives as well
-    /// from then on.
+    /// Destroys the GPU's primary context and makes it anew (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). Returns the
+    /// device to go on with, which [`Device::cuda`] gives as well from then on.
     ///
     /// All that was made on the device before is gone. Its handles (streams, buffers, events, modules, graphs, pools, and
     /// this `Device`) give [`Error::DeviceReset`], and dropping them calls no driver. Kernels and constants of the program
@@ -19,8 +18,10 @@ impl Device {
     /// ([`Device::pin`]) stays as ordinary memory. A GPU that nobody has opened
     /// is left alone.
     ///
-    /// NVIDIA's documentation says of such failures that the process must be ended. Where the driver does not recover,
-    /// this says so: it returns the failure that the new context has, and may be called again.
+    /// After [`Error::LaunchFailed`] NVIDIA's documentation wants the process ended, and drivers have it their way: 580 makes
+    /// no context in such a process any more, on no way that was tried on an H200, and this says so
+    /// ([`Error::Unsupported`]). What must survive such a failure runs kernels in a process of its own. A panic of a kernel
+    /// in Rust is no such failure, and needs no reset.
     ///
     /// ```no_run
     /// # use ferrogrid::prelude::*;
@@ -32,24 +33,19 @@ impl Device {
     ///     stream.download(&buffer)
     /// }
     ///
-    /// let mut device = Device::cuda(0)?;
-    /// let result = match work(&device) {
-    ///     Err(failure @ Error::LaunchFailed { .. }) => {
-    ///         eprintln!("{failure}");
-    ///         // SAFETY: nothing of `work` is left, no other thread uses the GPU, and no other library.
-    ///         device = unsafe { device.reset()? };
-    ///         work(&device)?
-    ///     }
-    ///     result => result?,
-    /// };
-    /// # drop(result);
+    /// let device = Device::cuda(0)?;
+    /// let first = work(&device)?;
+    /// // SAFETY: nothing of `work` is left, no other thread uses the GPU, and no other library.
+    /// let device = unsafe { device.reset()? }; // all memory of the pool is back, limits and constants are as at first
+    /// assert_eq!(work(&device)?, first);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`] on the CPU device, where no failure outlasts its work; [`Error::HostMemoryInUse`] while there
+    /// [`Error::Unsupported`] on the CPU device, where no failure outlasts its work, and where the driver makes no new
+    /// context; [`Error::HostMemoryInUse`] while there
     /// is page-locked or managed memory; [`Error::DeviceReset`] if this handle is from before another reset; what the
-    /// driver says if the new context does not work.
+    /// driver says if the new context does not work otherwise.
     ///
     /// # Safety
     /// - While this runs, no other thread uses the device or anything made on it.

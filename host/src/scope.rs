@@ -11,6 +11,7 @@ use crate::argument::{DeviceInput, DeviceOutput};
 use crate::copy::agree;
 use crate::error::Result;
 use crate::graph::Announcing;
+use crate::pitched::Place;
 use crate::stream::Stream;
 use crate::writers::Sources;
 
@@ -120,7 +121,7 @@ impl Stream {
 }
 
 impl<'scope> StreamScope<'scope, '_> {
-    /// Enqueues a copy of `source` into existing elements of the same number (`cuMemcpyHtoDAsync`).
+    /// Enqueues a copy of `source` into existing elements of the same number (`cuMemcpyAsync`).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), or a failure of the device.
@@ -131,6 +132,7 @@ impl<'scope> StreamScope<'scope, '_> {
     ) -> Result<()> {
         let (stream, target) = (self.stream.inner(), target.into_output());
         agree("upload_into", source.len(), target.len())?;
+        stream.refuse_host_memory("an upload")?;
         let _announcing = Announcing::on(stream);
         target.access().begin(stream)?;
         let bytes = size_of_val(source);
@@ -139,12 +141,14 @@ impl<'scope> StreamScope<'scope, '_> {
         }
         // SAFETY: the view is as many elements of this device as `source` has, ordered for writing here;
         // `source` is borrowed until the scope has waited for the stream.
-        unsafe { stream.start_copy_from_host(target.start().cast(), source.as_ptr().cast(), bytes)? };
+        unsafe {
+            stream.copy(target.start().cast(), source.as_ptr().cast(), bytes, (Place::Device, Place::Host))?
+        };
         target.access().overwrite(stream);
         Ok(())
     }
 
-    /// Enqueues a copy of a buffer or view into `target`, of the same length (`cuMemcpyDtoHAsync`); it is
+    /// Enqueues a copy of a buffer or view into `target`, of the same length (`cuMemcpyAsync`); it is
     /// filled after the scope.
     ///
     /// # Errors
@@ -156,6 +160,7 @@ impl<'scope> StreamScope<'scope, '_> {
     ) -> Result<()> {
         let (stream, source) = (self.stream.inner(), source.into_input());
         agree("download_into", source.len(), target.len())?;
+        stream.refuse_host_memory("a download")?;
         let _announcing = Announcing::on(stream);
         source.access().begin(stream)?;
         let bytes = size_of_val(target);
@@ -166,7 +171,14 @@ impl<'scope> StreamScope<'scope, '_> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(sources);
         // SAFETY: the view is as many elements of this device as `target` has, ordered for reading here;
         // `target` is borrowed until the scope has waited for the stream.
-        unsafe { stream.start_copy_to_host(target.as_mut_ptr().cast(), source.start().cast(), bytes) }
+        unsafe {
+            stream.copy(
+                target.as_mut_ptr().cast(),
+                source.start().cast(),
+                bytes,
+                (Place::Host, Place::Device),
+            )
+        }
     }
 
     /// The stream.

@@ -321,9 +321,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => {
                 // SAFETY: passed on; the wait below outlasts the use of `source`. Pageable memory may be read after
                 // the call returns: the driver stages it, or the GPU reads it in place.
-                let copied = profile::observe(self, work, || unsafe {
-                    stream.start_copy_from_host(target, source, bytes)
-                });
+                let copied = profile::observe(self, work, || unsafe { stream.copy(target, source, bytes) });
                 copied?;
                 profile::observe_host(&self.device, Work::Synchronize, || stream.drain())
             }
@@ -333,46 +331,6 @@ impl StreamInner {
             }),
             StreamBackend::Recording(_) => Err(host_memory("an upload")),
         }
-    }
-
-    /// Enqueues a copy from host memory.
-    ///
-    /// # Safety
-    /// `source` is `bytes` of host memory, not written until the copy has run; `target` as many of this
-    /// device, ordered for writing here.
-    pub(crate) unsafe fn start_copy_from_host(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        bytes: usize,
-    ) -> Result<()> {
-        profile::observe(self, Work::Upload { bytes }, || match &self.backend {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.start_copy_from_host(target, source, bytes) },
-            // SAFETY: passed on: this device's memory is that of the host.
-            StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
-            StreamBackend::Recording(_) => Err(host_memory("an upload")),
-        })
-    }
-
-    /// Enqueues a copy to host memory.
-    ///
-    /// # Safety
-    /// `target` is `bytes` of host memory, not used until the copy has run; `source` as many of this
-    /// device, ordered for reading here.
-    pub(crate) unsafe fn start_copy_to_host(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        bytes: usize,
-    ) -> Result<()> {
-        profile::observe(self, Work::Download { bytes }, || match &self.backend {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.start_copy_to_host(target, source, bytes) },
-            // SAFETY: passed on: this device's memory is that of the host.
-            StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
-            StreamBackend::Recording(_) => Err(host_memory("a download")),
-        })
     }
 
     /// Enqueues a copy of rows.
@@ -387,13 +345,7 @@ impl StreamInner {
         rows: Rows,
         places: (Place, Place),
     ) -> Result<()> {
-        let bytes = rows.width * rows.height;
-        let work = match places {
-            (Place::Device, Place::Host) => Work::Upload { bytes },
-            (Place::Host, Place::Device) => Work::Download { bytes },
-            _ => Work::Copy { bytes },
-        };
-        profile::observe(self, work, || match &self.backend {
+        profile::observe(self, work_of(rows.width * rows.height, places), || match &self.backend {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe { stream.copy_rows(target, source, rows, places) },
             // SAFETY: passed on: this device's memory is that of the host.
@@ -411,9 +363,7 @@ impl StreamInner {
         match &self.backend {
             StreamBackend::Cuda(stream) => {
                 // SAFETY: passed on; the wait below outlasts the use of `target`.
-                let copied = profile::observe(self, work, || unsafe {
-                    stream.start_copy_to_host(target, source, bytes)
-                });
+                let copied = profile::observe(self, work, || unsafe { stream.copy(target, source, bytes) });
                 copied?;
                 profile::observe_host(&self.device, Work::Synchronize, || stream.synchronize())
             }
@@ -425,18 +375,36 @@ impl StreamInner {
         }
     }
 
-    /// Enqueues a copy within the device.
+    /// Enqueues a copy.
     ///
     /// # Safety
-    /// Both are `bytes` of this device that do not overlap, ordered here for their use.
-    pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        profile::observe(self, Work::Copy { bytes }, || match &self.backend {
+    /// Both are `bytes`, at the places that are named, which do not overlap. Memory of this device is ordered here for its
+    /// use, memory of the host used by nobody else until the copy has run; if both are of the host, both are page-locked.
+    pub(crate) unsafe fn copy(
+        &self,
+        target: *mut u8,
+        source: *const u8,
+        bytes: usize,
+        places: (Place, Place),
+    ) -> Result<()> {
+        profile::observe(self, work_of(bytes, places), || match &self.backend {
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.copy(target, source, bytes) },
-            // SAFETY: passed on.
+            StreamBackend::Cuda(stream) => unsafe {
+                match places {
+                    (Place::Host, Place::Host) => stream.copy_on_host(target, source, bytes),
+                    _ => stream.copy(target, source, bytes),
+                }
+            },
+            // SAFETY: passed on: this device's memory is that of the host.
             StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
             StreamBackend::Recording(stream) => stream.copy(target, source, bytes),
         })
+    }
+
+    /// # Errors
+    /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording, which cannot keep memory of the host.
+    pub(crate) fn refuse_host_memory(&self, operation: &'static str) -> Result<()> {
+        if self.recording().is_some() { Err(host_memory(operation)) } else { Ok(()) }
     }
 
     /// Enqueues `count` repetitions of `pattern`.
@@ -551,5 +519,14 @@ impl OrderedStream for StreamInner {
 
     fn run_after(&self, earlier: &Self) -> Result<()> {
         self.backend.run_after(&earlier.backend)
+    }
+}
+
+/// A copy from host memory is an upload, one to it a download.
+fn work_of(bytes: usize, (target, source): (Place, Place)) -> Work {
+    match (target, source) {
+        (Place::Device, Place::Host) => Work::Upload { bytes },
+        (Place::Host, Place::Device) => Work::Download { bytes },
+        _ => Work::Copy { bytes },
     }
 }

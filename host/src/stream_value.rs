@@ -35,12 +35,11 @@ mod sealed {
 /// # fn main() -> ferrogrid_host::Result<()> {
 /// use ferrogrid_host::WaitValue;
 ///
-/// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-/// let count = stream.upload(&[5_u64])?;
-/// stream.synchronize()?;
+/// let device = ferrogrid_host::Device::cpu();
+/// let (stream, count) = (device.new_stream()?, device.pinned_copy(&[5_u64])?);
 /// for condition in [WaitValue::GreaterOrEqual(4), WaitValue::Equal(5), WaitValue::And(4), WaitValue::Nor(5)] {
 ///     // SAFETY: the number is there until the stream has waited, and is not written meanwhile.
-///     unsafe { stream.wait_value(count.as_device_ptr(), condition)? };
+///     unsafe { stream.wait_value(count.view().as_device_ptr(), condition)? };
 /// }
 /// stream.synchronize()
 /// # }
@@ -103,18 +102,22 @@ impl Stream {
     ///
     /// let device = ferrogrid_host::Device::cpu();
     /// let (producer, consumer) = (device.new_stream()?, device.new_stream()?);
-    /// let mut flag = producer.zeros::<u32>(1)?;
-    /// producer.synchronize()?; // the flag is 0 from here on
+    /// let mut flag = device.pinned_zeros::<u32>(1)?;
     /// // SAFETY: the flag lives until both streams have run, and nothing else uses it.
     /// unsafe {
-    ///     consumer.wait_value(flag.as_device_ptr(), WaitValue::Equal(1))?;
-    ///     producer.write_value(flag.as_device_ptr_mut(), 1)?;
+    ///     consumer.wait_value(flag.view().as_device_ptr(), WaitValue::Equal(1))?;
+    ///     producer.write_value(flag.view_mut().as_device_ptr_mut(), 1)?;
     /// }
+    /// producer.synchronize()?;
     /// consumer.synchronize()
     /// # }
     /// ```
     ///
+    /// The driver takes no number in memory of pools, where [`DeviceBuffer`](crate::DeviceBuffer)s are (seen with driver
+    /// 580): page-locked memory is the place, or what `cuMemAlloc` gave.
+    ///
     /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for such memory on a GPU;
     /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording; or a failure of the driver.
     ///
     /// # Safety
@@ -140,7 +143,8 @@ impl Stream {
     /// wait where that is possible, lest it stands behind the wait in the same channel.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if the device cannot wait for it;
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if the device cannot wait for it, or not in this memory, as for
+    /// [`Stream::write_value`];
     /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording; or a failure of the driver.
     ///
     /// # Safety

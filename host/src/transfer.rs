@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::graph::Announcing;
 use crate::order::Use;
 use crate::pinned::PinnedBuffer;
+use crate::pitched::Place;
 use crate::retired;
 use crate::stream::Stream;
 use crate::writers::Sources;
@@ -59,7 +60,7 @@ unsafe impl<T: DeviceCopy> Send for Memory<T> {}
 
 impl Stream {
     /// Enqueues a copy of `source` into existing elements of the same number, and returns at once
-    /// (`cuMemcpyHtoDAsync`). [`Transfer::wait`] gives `source` back.
+    /// (`cuMemcpyAsync`). [`Transfer::wait`] gives `source` back.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -87,6 +88,7 @@ impl Stream {
     ) -> Result<Transfer<T>> {
         let target = target.into_output();
         agree("upload_async", source.mapped().len(), target.len())?;
+        self.inner().refuse_host_memory("an upload")?;
         let _announcing = Announcing::on(self.inner());
         target.access().begin(self.inner())?;
         let host = source.mapped();
@@ -95,14 +97,21 @@ impl Stream {
             let (from, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
             // SAFETY: the view is as many elements of this device as `source` has, ordered for writing
             // here; `source` is kept, and out of reach, until the copy has run, which comes after devices' writes.
-            unsafe { self.inner().start_copy_from_host(target.start().cast(), from, bytes)? };
+            unsafe {
+                self.inner().copy(
+                    target.start().cast(),
+                    from,
+                    bytes,
+                    (target.memory().place(), Place::Host),
+                )?
+            };
             target.access().receive(host.memory(), self.inner());
         }
         self.transfer(source, Sources::default())
     }
 
     /// Enqueues a copy of a buffer or view into `target`, of the same length, and returns at once
-    /// (`cuMemcpyDtoHAsync`). [`Transfer::wait`] gives `target` back, filled.
+    /// (`cuMemcpyAsync`). [`Transfer::wait`] gives `target` back, filled.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -127,6 +136,7 @@ impl Stream {
     ) -> Result<Transfer<T>> {
         let source = source.into_input();
         agree("download_async", source.len(), target.mapped().len())?;
+        self.inner().refuse_host_memory("a download")?;
         let _announcing = Announcing::on(self.inner());
         source.access().begin(self.inner())?;
         let sources = source.memory().writers().sources();
@@ -136,7 +146,9 @@ impl Stream {
             let (to, bytes) = (host.start().as_ptr().cast(), host.memory().bytes());
             // SAFETY: the view is as many elements of this device as `target` has, ordered for reading
             // here; `target` is kept, and out of reach, until the copy has run, which comes after devices' uses.
-            unsafe { self.inner().start_copy_to_host(to, source.start().cast(), bytes)? };
+            unsafe {
+                self.inner().copy(to, source.start().cast(), bytes, (Place::Host, source.memory().place()))?
+            };
             host.memory().writers().overwrite(true);
         }
         self.transfer(target, sources)

@@ -36,7 +36,7 @@ impl Stream {
         DeviceBuffer::allocate(self, len, Contents::Uninitialised)
     }
 
-    /// A new buffer with a copy of a buffer or view of this device (`cuMemAllocFromPoolAsync`, `cuMemcpyDtoDAsync`).
+    /// A new buffer with a copy of a buffer or view of this device (`cuMemAllocFromPoolAsync`, `cuMemcpyAsync`).
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {

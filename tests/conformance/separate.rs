@@ -24,6 +24,10 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("a_gpu_goes_on_after_a_reset", |device| match device.is_cuda() {
         true => in_its_own_process(device, "a_gpu_goes_on_after_a_reset"),
+        false => not_for_this_device("it is not reset"),
+    }),
+    ("after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be"),
         false => not_for_this_device("no failure outlasts its work there"),
     }),
     ("a_stream_of_another_context_is_no_stream_of_the_device", |device| match device.is_cuda() {
@@ -39,6 +43,10 @@ pub(crate) const CASES: &[Case] = &[
 const APART: &[Case] = &[
     ("reading_where_nothing_is", reading_where_nothing_is),
     ("a_gpu_goes_on_after_a_reset", a_gpu_goes_on_after_a_reset),
+    (
+        "after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be",
+        after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be,
+    ),
     (
         "a_stream_of_another_context_is_no_stream_of_the_device",
         a_stream_of_another_context_is_no_stream_of_the_device,
@@ -149,7 +157,7 @@ fn reading_where_nothing_is(device: &Device) -> Outcome {
     }
 }
 
-/// Kernels, constants and printing buffers that were loaded before the failure are loaded again.
+/// Kernels, constants and printing buffers that were loaded before are loaded again.
 fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
     let mut device = device.clone();
     for _ in 0..3 {
@@ -162,14 +170,6 @@ fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
         constants::WEIGHTS.set(&stream, &[7.0; 5])?;
         expect("elements", stream.download(&data)?, vec![2, 3, 4])?;
         let (pinned, event) = (device.pinned_zeros::<u32>(3)?, stream.record()?);
-
-        let (input, mut output) = (stream.upload(&[0_u16; 10])?, stream.upload(&[0_u16; 10])?);
-        let (from, to) = (input.as_device_ptr(), output.as_device_ptr_mut());
-        // SAFETY: none, as in `reading_where_nothing_is`; the device is reset after it.
-        unsafe { ranks::reverse(&stream, Grid::new(1, 1), u32::MAX, from, to)? };
-        expect_error("the launch", stream.synchronize(), |error| {
-            matches!(error, Error::LaunchFailed { .. })
-        })?;
         // SAFETY: this process has one thread that uses the device, and no other library does.
         let reset = |device: &Device| unsafe { device.reset() };
         let refused = |error: &Error| matches!(error, Error::HostMemoryInUse { pinned: 1, managed: 0, .. });
@@ -181,7 +181,7 @@ fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
         expect_error("an old event", event.synchronize(), is_reset)?;
         let launch = elementwise::increment(&fresh.new_stream()?, Grid::cover(3), &mut data);
         expect_error("an old buffer", launch, is_reset)?;
-        drop((stream, data, weights, event, input, output));
+        drop((stream, data, weights, event));
         device = fresh;
     }
     let stream = device.new_stream()?;
@@ -189,6 +189,22 @@ fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
     panics::formatted(&stream, Grid::new(1, 32), 0, &values, &mut output)?;
     let failed = stream.synchronize();
     expect_error("a panic", failed, |error| matches!(error, Error::KernelPanic { .. })).map(drop)
+}
+
+/// Driver 580 makes no new context after an illegal address, in whatever way it is asked to.
+fn after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be(device: &Device) -> Outcome {
+    reading_where_nothing_is(device)?;
+    // SAFETY: this process has one thread that uses the device, and no other library does.
+    let reset = || unsafe { device.reset() };
+    match reset() {
+        Ok(fresh) => expect("after a reset", fresh.new_stream()?.fill(1_u32, 3).is_ok(), true),
+        Err(Error::Unsupported { .. }) => {
+            expect_error("a second reset", reset(), |error| matches!(error, Error::Unsupported { .. }))?;
+            let is_reset = |error: &Error| matches!(error, Error::DeviceReset { .. });
+            expect_error("the old device", device.new_stream(), is_reset).map(drop)
+        }
+        Err(other) => Err(other.into()),
+    }
 }
 
 /// Kernels that never panic, kernels that have, and constants; on the CPU device nothing is unloaded.

@@ -75,7 +75,7 @@ impl<T: Pod> ForeignGlobal<T> {
         &self.name
     }
 
-    /// The elements, once all work enqueued on `stream` so far has run (`cuMemcpyDtoHAsync`,
+    /// The elements, once all work enqueued on `stream` so far has run (`cuMemcpyAsync`,
     /// `cuStreamSynchronize`).
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl<T: Pod> ForeignGlobal<T> {
         Ok(values)
     }
 
-    /// Writes all elements, after all work enqueued on `stream` so far (`cuMemcpyHtoDAsync`). Returns when
+    /// Writes all elements, after all work enqueued on `stream` so far (`cuMemcpyAsync`). Returns when
     /// `values` is free to be changed.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ const SCENARIOS: &[Scenario] = &[
     ("unopened", unopened),
     ("peers", peers),
     ("does_not_recover", does_not_recover),
+    ("no_new_context", no_new_context),
     ("kept_until_work_has_run", kept_until_work_has_run),
 ];
 
@@ -363,5 +364,23 @@ fn does_not_recover() -> Result<()> {
     is_reset(device.new_stream());
     let fresh = reset(&device)?;
     assert_eq!(compute(&fresh)?, [5.0; 4]);
+    Ok(())
+}
+
+/// Driver 580 after an illegal address.
+#[test]
+fn a_driver_that_makes_no_new_context_is_an_error() {
+    run("no_new_context", "fail=cuDevicePrimaryCtxRetain:700:2");
+}
+
+fn no_new_context() -> Result<()> {
+    let device = Device::cuda(0)?;
+    device.new_stream()?;
+    for _ in 0..2 {
+        let refused = reset(&device).unwrap_err();
+        assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+        assert!(refused.to_string().contains("makes no new context"), "{refused}");
+    }
+    is_reset(device.new_stream());
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use crate::scenario::{count, run};
+use crate::scenario::{count, fake_driver, run, run_with};
 use ferrogrid_host::{
     Advice, Device, Error, EventOptions, ExecutableGraph, Location, PinnedBuffer, PoolOptions, Result,
     Stream, StreamOptions, WaitValue,
@@ -29,6 +29,7 @@ const SCENARIOS: &[Scenario] = &[
     ("dropped_copies", dropped_copies),
     ("dropped_copy", dropped_copy),
     ("scope", scope),
+    ("on_the_host", on_the_host),
     ("fills", fills),
     ("managed", managed),
     ("no_managed", no_managed),
@@ -89,7 +90,7 @@ fn the_default_stream_of_a_thread_is_cudas() {
         "cuEventRecord",
         "cuMemsetD8Async",
         "cuEventRecord",
-        "cuMemcpyDtoHAsync_v2",
+        "cuMemcpyAsync",
         "cuEventRecord",
         "cuStreamSynchronize",
     ];
@@ -396,7 +397,7 @@ fn memory_of_dropped_copies_is_kept_until_they_have_run_and_then_freed() {
     let calls = run("dropped_copies", "");
     assert_eq!(count(&calls, "cuMemHostAlloc"), 10);
     assert_eq!(count(&calls, "cuMemFreeHost"), 10);
-    assert_eq!(count(&calls, "cuMemcpyHtoDAsync_v2"), 10);
+    assert_eq!(count(&calls, "cuMemcpyAsync"), 10 + 1, "and one to look at the last");
 }
 
 /// The fake driver panics if memory is freed under a copy.
@@ -436,8 +437,31 @@ fn dropped_copy() -> Result<()> {
 #[test]
 fn a_scope_waits_once() {
     let calls = run("scope", "");
-    assert_eq!(count(&calls, "cuMemcpyHtoDAsync_v2"), 2);
+    assert_eq!(count(&calls, "cuMemcpyAsync"), 2);
     assert_eq!(count(&calls, "cuStreamSynchronize"), 1);
+}
+
+/// The driver's other copies wait for the stream, if both sides are the host's.
+#[test]
+fn copies_within_the_host_do_not_wait_where_the_driver_has_batches() {
+    let calls = run("on_the_host", "");
+    assert_eq!((count(&calls, "cuMemcpyBatchAsync_v2"), count(&calls, "cuMemcpyAsync")), (3, 1));
+    let calls = run_with("on_the_host", "", &fake_driver(&["batches"]));
+    assert_eq!(count(&calls, "cuMemcpyAsync"), 4);
+}
+
+fn on_the_host() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (stream, legacy) = (device.new_stream()?, device.legacy_stream()?);
+    let (source, mut target) = (device.pinned_copy(&[1_u32, 2, 3])?, device.pinned_zeros::<u32>(3)?);
+    stream.copy(source.slice(..2)?, target.slice_mut(1..)?)?;
+    assert_eq!(*target, [0, 1, 2]);
+    let source = stream.upload_async(source, &mut target)?.wait()?;
+    assert_eq!(*target, [1, 2, 3]);
+    let mut target = stream.download_async(source.slice(..)?, target)?.wait()?;
+    legacy.copy(source.slice(2..)?, target.slice_mut(..1)?)?; // it takes no batches
+    assert_eq!(*target, [3, 2, 3]);
+    Ok(())
 }
 
 fn scope() -> Result<()> {
@@ -455,7 +479,7 @@ fn values_of_any_size_are_filled_in_without_waiting() {
     assert_eq!(count(&calls, "cuStreamSynchronize"), 1, "only the value of 400 bytes is copied");
     assert_eq!(count(&calls, "cuMemsetD8Async"), 1, "equal bytes are one fill");
     assert_eq!(count(&calls, "cuMemsetD32Async"), 2, "two words");
-    assert_eq!(count(&calls, "cuMemcpyDtoDAsync_v2"), 10 + 2, "twice as many each time");
+    assert_eq!(count(&calls, "cuMemcpyAsync"), 10 + 2 + 1, "the value itself, then twice as many each time");
 }
 
 fn fills() -> Result<()> {
@@ -672,9 +696,12 @@ fn values_are_written_and_waited_for_by_the_driver() {
 }
 
 fn values() -> Result<()> {
-    let stream = Device::cuda(0)?.new_stream()?;
-    let (mut short, mut long) = (stream.zeros::<u32>(3)?, stream.zeros::<u64>(3)?);
-    let (narrow, wide) = (short.as_device_ptr_mut().add(1), long.as_device_ptr_mut().add(1));
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let (mut short, mut long) = (device.pinned_zeros::<u32>(3)?, device.pinned_zeros::<u64>(3)?);
+    let (narrow, wide) =
+        (short.view_mut().as_device_ptr_mut().add(1), long.view_mut().as_device_ptr_mut().add(1));
+    let mut pooled = stream.zeros::<u32>(1)?;
     // SAFETY: the numbers are there until the stream has run, and it alone uses them.
     unsafe {
         stream.write_value(narrow, u32::MAX)?;
@@ -685,8 +712,10 @@ fn values() -> Result<()> {
         stream.wait_value(wide.cast_const(), WaitValue::Nor(10))?;
         let refused = stream.wait_value(narrow.cast_const(), WaitValue::Nor(11)).unwrap_err();
         assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+        let refused = stream.write_value(pooled.as_device_ptr_mut(), 1).unwrap_err();
+        assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
     }
-    assert_eq!(stream.download(&short)?, [0, u32::MAX, 0]);
-    assert_eq!(stream.download(&long)?, [0, 1 << 40, 0]);
+    stream.synchronize()?;
+    assert_eq!((&short[..], &long[..]), (&[0, u32::MAX, 0][..], &[0, 1 << 40, 0][..]));
     Ok(())
 }

@@ -479,19 +479,13 @@ call! { bound:
         // The types are 32-bit numbers, followed by padding.
         let place = |kind: usize, host: usize, device: usize| match kind as u32 {
             1 => host,
-            2 => found_at(device as u64),
+            4 => found_at(device as u64),
             other => panic!("memory type {other}"),
         };
         let (source, target) = (place(source_type, source_host, source_device), place(target_type, target_host, target_device));
         let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
         with(|state| state.push(stream, work));
         Ok(())
-    }
-    fn cuMemcpyHtoDAsync_v2(target: u64, source: Pointer, bytes: usize, stream: Pointer) {
-        copy(found_at(target), source as usize, bytes, stream)
-    }
-    fn cuMemcpyDtoHAsync_v2(target: Pointer, source: u64, bytes: usize, stream: Pointer) {
-        copy(target as usize, found_at(source), bytes, stream)
     }
     fn cuMemcpyPeerAsync(target: u64, to: usize, source: u64, from: usize, bytes: usize, stream: Pointer) {
         assert!([to, from].contains(&CONTEXT.get()), "on a stream of neither device");
@@ -503,8 +497,10 @@ call! { bound:
         // It is said once for each pair.
         if with(|state| state.peers.insert((CONTEXT.get(), peer))) { Ok(()) } else { Err(704) }
     }
-    fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: Pointer) {
-        copy(found_at(target), found_at(source), bytes, stream)
+    fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: Pointer) {
+        // Either address of write-combined memory will do.
+        let found = |address: u64| address as usize & !ALIAS;
+        copy(found(target), found(source), bytes, stream)
     }
     fn cuMemsetD8Async(target: u64, value: u8, count: usize, stream: Pointer) {
         fill(target, &[value], count, stream)
@@ -517,7 +513,7 @@ call! { bound:
     }
     fn cuStreamWriteValue32_v2(stream: Pointer, target: u64, value: u32, flags: u32) {
         assert_eq!(flags, 0, "after a barrier");
-        fill(target, &value.to_ne_bytes(), 1, stream)
+        if with(|state| state.takes_numbers(target)) { fill(target, &value.to_ne_bytes(), 1, stream) } else { Err(1) }
     }
     fn cuStreamWriteValue64_v2(stream: Pointer, target: u64, value: u64, flags: u32) {
         assert_eq!(flags, 0, "after a barrier");
@@ -654,6 +650,18 @@ call! { own:
     }
 }
 
+#[cfg(not(without_batches))]
+call! { bound:
+    fn cuMemcpyBatchAsync_v2(targets: *const u64, sources: *const u64, sizes: *const usize, count: usize, attributes: *const u32, indices: *const usize, kinds: usize, stream: Pointer) {
+        // SAFETY: there is one of each.
+        let (target, source, bytes) = unsafe { (*targets, *sources, *sizes) };
+        // SAFETY: as above.
+        assert_eq!((count, kinds, unsafe { (*attributes, *indices) }), (1, 1, (1, 0)), "in stream order");
+        assert!(stream as usize > 1, "the legacy stream takes none");
+        copy(found_at(target), found_at(source), bytes, stream)
+    }
+}
+
 /// A pool is one of the thread's device: from 0x900 on are those that it made, 0xa00 is another library's; those of the next
 /// device are one higher.
 #[cfg(not(without_pools))]
@@ -729,12 +737,13 @@ call! { bound:
         let bytes = pool.to_ne_bytes();
         assert_eq!(unsafe { pwrite(file, bytes.as_ptr(), bytes.len(), 0) }, 8);
         unsafe { *handle = file };
+        with(|state| state.exported.insert(pool));
         Ok(())
     }
     fn cuMemPoolImportFromShareableHandle(pool: *mut usize, handle: usize, kind: u32, flags: u64) {
         assert_eq!((kind, flags), (1, 0));
         let mut bytes = [0; 8];
-        if unsafe { pread(handle as i32, bytes.as_mut_ptr(), bytes.len(), 0) } != 8 {
+        if handle == 0 || unsafe { pread(handle as i32, bytes.as_mut_ptr(), bytes.len(), 0) } != 8 {
             return Err(1);
         }
         check_pool(usize::from_ne_bytes(bytes));
@@ -749,7 +758,8 @@ call! { bound:
     fn cuMemPoolExportPointer(data: *mut [u64; 8], pointer: u64) {
         assert!(with(|state| state.allocations.contains_key(&(pointer as usize))));
         unsafe { *data = [pointer, 0, 0, 0, 0, 0, 0, 1] };
-        Ok(())
+        // Before its pool nothing of it.
+        if with(|state| state.exported.is_empty()) { Err(1) } else { Ok(()) }
     }
     fn cuMemPoolImportPointer(pointer: *mut u64, pool: usize, data: *const [u64; 8]) {
         assert!(with(|state| state.imported.contains(&pool)), "a pool of another process");

@@ -137,6 +137,7 @@ pub(crate) struct State {
     pub(crate) host_pools: HashSet<usize>,
     /// Those of other processes, and what was opened of them.
     pub(crate) imported: HashSet<usize>,
+    pub(crate) exported: HashSet<usize>,
     pub(crate) opened: Vec<usize>,
     /// The pools of allocations.
     pub(crate) pool_of: HashMap<usize, usize>,
@@ -218,6 +219,12 @@ impl State {
         self.write_combined
             .iter()
             .any(|start| self.pinned.get(start).is_some_and(|(bytes, _)| (*start..start + bytes).contains(&address)))
+    }
+
+    /// Whether streams may write numbers there and wait for them: not in memory of pools.
+    pub(crate) fn takes_numbers(&self, address: u64) -> bool {
+        let found = address as usize;
+        self.pinned.iter().any(|(start, (bytes, _))| (*start..start + bytes).contains(&found))
     }
 
     /// Whether work that has not run uses this memory.

@@ -15,7 +15,7 @@ use ferrogrid_host::Result;
 /// A scenario: its name, and what it does in its process.
 pub(crate) type Scenario = (&'static str, fn() -> Result<()>);
 
-/// The folder of a fake driver without what `lacks` says (`pools`, `param_info`), compiled once.
+/// The folder of a fake driver without what `lacks` says (`pools`, `param_info`, `batches`, `virtual_memory`), compiled once.
 pub(crate) fn fake_driver(lacks: &[&'static str]) -> PathBuf {
     static DRIVERS: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
     let name = format!("{}_without_{}", env!("CARGO_CRATE_NAME"), lacks.join("_"));
@@ -31,7 +31,10 @@ fn compile(name: &str, lacks: &[&str]) -> PathBuf {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
     rustc.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Anon_snake_case"]);
     rustc
-        .args(["--check-cfg=cfg(without_pools, without_param_info, without_virtual_memory)", "-o"])
+        .args([
+            "--check-cfg=cfg(without_pools, without_param_info, without_batches, without_virtual_memory)",
+            "-o",
+        ])
         .arg(&unfinished);
     for lack in lacks {
         rustc.args(["--cfg", &format!("without_{lack}")]);

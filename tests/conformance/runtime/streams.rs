@@ -257,11 +257,12 @@ fn other_threads_wait_for_a_default_stream(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The streams of the threads are held, so that their work is put off until they have ended.
+/// The streams of the threads are held, so that their work is put off until they are about to end. Whether the end of a
+/// thread waits for its stream is the driver's affair: 580 does not, and does so under compute-sanitizer.
 fn buffers_outlive_the_thread(device: &Device) -> Outcome {
     let other = device.new_stream()?;
     for round in 0..10_u32 {
-        let (stream, gate, mut kept) = elsewhere(|| {
+        let (stream, mut kept) = elsewhere(|| {
             let stream = device.per_thread_stream().map_err(|error| error.to_string())?;
             let gate = Gate::close(&stream).map_err(|error| error.to_string())?;
             let work = || {
@@ -272,7 +273,8 @@ fn buffers_outlive_the_thread(device: &Device) -> Outcome {
                 Ok::<_, Error>(copy)
             };
             let kept = work().map_err(|error| error.to_string())?;
-            Ok::<_, String>((stream, gate, kept))
+            gate.open_soon();
+            Ok::<_, String>((stream, kept))
         })?;
         assert!(
             matches!(stream.fill(0_u8, 1), Err(Error::StreamOfOtherThread { .. })),
@@ -282,7 +284,6 @@ fn buffers_outlive_the_thread(device: &Device) -> Outcome {
             other.fill_into(7, kept.slice_mut(..5)?)?;
         }
         let copy = other.duplicate(&kept)?;
-        gate.open_soon();
         stream.synchronize()?;
         drop((kept, stream));
         let found = other.download(&copy)?;

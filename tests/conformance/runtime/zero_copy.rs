@@ -124,10 +124,11 @@ fn memory_in_use_in_place_may_be_dropped(device: &Device) -> Outcome {
         let registered = device.pin(vec![round; LENGTH])?;
         stream.copy(&read, &mut sum)?;
         stream.copy(&registered, &mut written)?;
+        // What was dropped in the round before may be freed from here on, for which the driver waits.
+        gate.open_soon();
         drop(registered);
         std::thread::spawn(move || drop((read, written))).join().map_err(|_| "the thread panicked")?;
         let others = (device.pinned_copy(&[u32::MAX; LENGTH])?, vec![u32::MAX; LENGTH]);
-        gate.open();
         assert_eq!(stream.download(&sum)?, [round; LENGTH]);
         drop(others);
     }

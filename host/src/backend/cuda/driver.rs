@@ -20,6 +20,7 @@ use libloading::Library;
 use super::condition::ConditionalParams;
 use super::graph::UpdateResult;
 use super::ipc::IpcHandle;
+use super::memory::BatchAttributes;
 use super::pool::{PoolAccess, PoolHandle, PoolProperties};
 use super::virtual_memory::AllocationProperties;
 use crate::error::{Error, NEEDED_DRIVER, Result};
@@ -108,6 +109,7 @@ macro_rules! driver_calls {
                 ///
                 /// # Safety
                 /// As the driver API says of this function.
+                #[allow(clippy::too_many_arguments, reason = "as many as the driver's function has")]
                 pub(super) unsafe fn $late(&self, $($late_argument: $late_ty),*) -> Result<Code> {
                     let (symbol, found, needed) = (stringify!($late_symbol), self.found, $since);
                     let call = self.$late.ok_or(Error::MissingSymbol { symbol, found, needed })?;
@@ -160,9 +162,7 @@ driver_calls! {
     pool_trim = cuMemPoolTrimTo(pool: PoolHandle, keep: usize);
     allocate_from_pool = cuMemAllocFromPoolAsync(pointer: *mut CUdeviceptr, bytes: usize, pool: PoolHandle, stream: CUstream);
     free_async = cuMemFreeAsync(pointer: CUdeviceptr, stream: CUstream);
-    copy_to_device = cuMemcpyHtoDAsync_v2(target: CUdeviceptr, source: *const c_void, bytes: usize, stream: CUstream);
-    copy_to_host = cuMemcpyDtoHAsync_v2(target: *mut c_void, source: CUdeviceptr, bytes: usize, stream: CUstream);
-    copy_on_device = cuMemcpyDtoDAsync_v2(target: CUdeviceptr, source: CUdeviceptr, bytes: usize, stream: CUstream);
+    copy = cuMemcpyAsync(target: CUdeviceptr, source: CUdeviceptr, bytes: usize, stream: CUstream);
     fill_8 = cuMemsetD8Async(target: CUdeviceptr, value: u8, count: usize, stream: CUstream);
     fill_16 = cuMemsetD16Async(target: CUdeviceptr, value: u16, count: usize, stream: CUstream);
     fill_32 = cuMemsetD32Async(target: CUdeviceptr, value: c_uint, count: usize, stream: CUstream);
@@ -238,6 +238,7 @@ driver_calls! {
     set_limit = cuCtxSetLimit(limit: c_uint, value: usize) since (12, 0);
     reset_persisting = cuCtxResetPersistingL2Cache() since (12, 0);
     copy_peer = cuMemcpyPeerAsync(target: CUdeviceptr, target_context: CUcontext, source: CUdeviceptr, source_context: CUcontext, bytes: usize, stream: CUstream) since (12, 0);
+    copy_batch = cuMemcpyBatchAsync_v2(targets: *const CUdeviceptr, sources: *const CUdeviceptr, sizes: *const usize, count: usize, attributes: *const BatchAttributes, indices: *const usize, attribute_count: usize, stream: CUstream) since (13, 0);
     pool_export = cuMemPoolExportToShareableHandle(handle: *mut c_void, pool: PoolHandle, kind: c_uint, flags: c_ulonglong) since (12, 0);
     pool_import = cuMemPoolImportFromShareableHandle(pool: *mut PoolHandle, handle: *mut c_void, kind: c_uint, flags: c_ulonglong) since (12, 0);
     pool_export_pointer = cuMemPoolExportPointer(data: *mut IpcHandle, pointer: CUdeviceptr) since (12, 0);

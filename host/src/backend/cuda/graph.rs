@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUevent,
-    CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
+    CUfunction, CUgraph, CUgraphExec, CUgraphNode,
 };
 
 use super::attributes::AttributeList;
@@ -17,6 +17,7 @@ use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
 use super::event::CudaEvent;
 use super::feedback::Lent;
+use super::memory::memory_type;
 use super::stream::CudaStream;
 use super::watch::with_record;
 use crate::backend::host_fn;
@@ -508,13 +509,6 @@ fn copy_params(target: *mut u8, source: *const u8, rows: Rows, places: (Place, P
         WidthInBytes: rows.width,
         Height: rows.height,
         Depth: 1,
-    }
-}
-
-fn memory_type(place: Place) -> CUmemorytype {
-    match place {
-        Place::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
-        Place::Device => CUmemorytype::CU_MEMORYTYPE_DEVICE,
     }
 }
 

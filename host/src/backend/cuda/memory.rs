@@ -8,6 +8,7 @@ use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemorytype};
 
 use super::device::address;
 use super::driver::Code;
+use super::per_thread::PER_THREAD;
 use super::pool::RawPool;
 use super::stream::CudaStream;
 use crate::error::Result;
@@ -144,49 +145,41 @@ impl CudaStream {
         bytes: usize,
     ) -> Result<()> {
         // SAFETY: the caller vouches for both; `drain` below outlasts the use of `source`.
-        unsafe { self.start_copy_from_host(target, source, bytes)? };
+        unsafe { self.copy(target, source, bytes)? };
         self.drain()
     }
 
     /// # Safety
-    /// As for `StreamInner::start_copy_from_host`.
-    pub(crate) unsafe fn start_copy_from_host(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        bytes: usize,
-    ) -> Result<()> {
-        self.bind()?;
-        let stream = self.enter()?;
-        // SAFETY: the caller vouches for both.
-        let code = unsafe { self.driver().copy_to_device(address(target), source.cast(), bytes, stream.raw) };
-        self.device().check(code, "cuMemcpyHtoDAsync", &format!("{bytes} bytes"))
-    }
-
-    /// # Safety
-    /// As for `StreamInner::start_copy_to_host`.
-    pub(crate) unsafe fn start_copy_to_host(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        bytes: usize,
-    ) -> Result<()> {
-        self.bind()?;
-        let stream = self.enter()?;
-        // SAFETY: the caller vouches for both.
-        let code = unsafe { self.driver().copy_to_host(target.cast(), address(source), bytes, stream.raw) };
-        self.device().check(code, "cuMemcpyDtoHAsync", &format!("{bytes} bytes"))
-    }
-
-    /// # Safety
-    /// As for `StreamInner::copy`.
+    /// As for `StreamInner::copy`; either place may be in memory of the host.
     pub(crate) unsafe fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
         self.bind()?;
         let stream = self.enter()?;
         // SAFETY: the caller vouches for both.
-        let code =
-            unsafe { self.driver().copy_on_device(address(target), address(source), bytes, stream.raw) };
-        self.device().check(code, "cuMemcpyDtoDAsync", &format!("{bytes} bytes"))
+        let code = unsafe { self.driver().copy(address(target), address(source), bytes, stream.raw) };
+        self.device().check(code, "cuMemcpyAsync", &format!("{bytes} bytes"))
+    }
+
+    /// Enqueues a copy between two places in page-locked memory of the host. `cuMemcpyAsync` waits here for the stream to
+    /// come to it, which may need what this thread is about to do; a batch of one copy does not. Drivers before CUDA 13.0
+    /// have no batches, the legacy stream takes none.
+    ///
+    /// # Safety
+    /// As for `StreamInner::copy`.
+    pub(crate) unsafe fn copy_on_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
+        self.bind()?;
+        let stream = self.enter()?;
+        let (target, source) = (address(target), address(source));
+        let attributes = BatchAttributes { source_order: IN_STREAM_ORDER, ..BatchAttributes::default() };
+        // SAFETY: what is read of them is read in the call; the caller vouches for both places.
+        let batch = || unsafe {
+            self.driver().copy_batch(&target, &source, &bytes, 1, &attributes, &0, 1, stream.raw)
+        };
+        let code = match if stream.raw.addr() < PER_THREAD { None } else { batch().ok() } {
+            Some(code) => code,
+            // SAFETY: the caller vouches for both.
+            None => unsafe { self.driver().copy(target, source, bytes, stream.raw) },
+        };
+        self.device().check(code, "cuMemcpyBatchAsync", &format!("{bytes} bytes"))
     }
 
     /// Copies rows between memory of this device and of the host.
@@ -228,9 +221,23 @@ impl CudaStream {
     }
 }
 
-fn memory_type(place: Place) -> CUmemorytype {
+/// The driver's `CUmemcpyAttributes`.
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct BatchAttributes {
+    source_order: c_uint,
+    /// Where both sides are: kind and number. Zeros are no hint.
+    hints: [c_uint; 4],
+    flags: c_uint,
+}
+
+/// `CU_MEMCPY_SRC_ACCESS_ORDER_STREAM`.
+const IN_STREAM_ORDER: c_uint = 1;
+
+/// Memory of a pool of the host is a device's for us, and not for the driver, which is told to find out.
+pub(super) fn memory_type(place: Place) -> CUmemorytype {
     match place {
         Place::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
-        Place::Device => CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        Place::Device => CUmemorytype::CU_MEMORYTYPE_UNIFIED,
     }
 }

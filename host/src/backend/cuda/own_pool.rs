@@ -1,5 +1,8 @@
 //! Memory pools of a user's own, beside the one that each device has.
 
+#[cfg(unix)]
+use std::sync::atomic::AtomicBool;
+
 use super::device::{CudaDevice, devices};
 use super::pool::{self, RawPool};
 use crate::error::Result;
@@ -9,6 +12,9 @@ use crate::pool_options::{PoolKind, PoolOptions};
 pub(crate) struct OwnPool {
     pub(super) device: &'static CudaDevice,
     pub(super) handle: RawPool,
+    /// Whether another process may have been given it.
+    #[cfg(unix)]
+    pub(super) is_shared: AtomicBool,
 }
 
 impl OwnPool {
@@ -31,7 +37,12 @@ impl OwnPool {
         let mut pools = device.own_pools();
         let handle = make()?;
         // From here on a failure destroys it.
-        let pool = OwnPool { device, handle };
+        let pool = OwnPool {
+            device,
+            handle,
+            #[cfg(unix)]
+            is_shared: AtomicBool::new(false),
+        };
         // Managed memory is for all.
         if kind != PoolKind::Managed {
             pools.push(handle);

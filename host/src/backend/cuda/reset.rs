@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use super::device::{CudaDevice, devices, replace_device};
+use super::driver::Code;
 use crate::error::{Error, Result};
 
 /// Memory of the host that the driver has given to a device, and would take away.
@@ -65,12 +66,26 @@ impl CudaDevice {
         // SAFETY: no handle of this crate gets to the driver any more, and the caller vouches for those of others.
         let _code = unsafe { self.driver().primary_context_reset(self.handle())? };
         let fresh: &'static CudaDevice = Box::leak(Box::new(CudaDevice::again(self)?));
-        fresh.bind()?;
+        match fresh.bind() {
+            Err(Error::Driver { code, .. }) if Code(code).is_kernel_failure() => {
+                return Err(self.cannot_recover());
+            }
+            bound => bound?,
+        }
         // SAFETY: a context is bound.
         let code = unsafe { fresh.driver().context_synchronize() };
         fresh.check(code, "cuCtxSynchronize", "the context after a reset")?;
         replace_device(fresh);
         Ok(fresh)
+    }
+
+    #[cold]
+    fn cannot_recover(&self) -> Error {
+        Error::Unsupported {
+            operation: "a reset after a kernel has failed",
+            device: self.to_string().into(),
+            reason: "the driver makes no new context in a process in which a kernel has failed: it must be ended",
+        }
     }
 
     /// Ends all that refers to the context, if nothing of it is in the host's hands.

@@ -1,9 +1,10 @@
 //! Pools that processes share, by file descriptors (Unix).
 
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{from_mut, null_mut, with_exposed_provenance_mut, without_provenance_mut};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::device::{CudaDevice, address};
 use super::ipc::IpcHandle;
@@ -22,6 +23,7 @@ impl OwnPool {
         let code =
             unsafe { self.device.driver().pool_export(to, self.handle.as_raw(), pool::FILE_DESCRIPTOR, 0)? };
         self.device.check(code, "cuMemPoolExportToShareableHandle", &self.device.to_string())?;
+        self.is_shared.store(true, Ordering::Release);
         // SAFETY: it has just been opened for us.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
@@ -30,6 +32,10 @@ impl OwnPool {
     pub(crate) fn open(device: &'static CudaDevice, descriptor: BorrowedFd<'_>) -> Result<Self> {
         let import = || {
             let mut pool = null_mut();
+            // The driver takes the descriptor as an address, and that of the standard input, 0, for none: it gets a copy,
+            // which is never 0. Where there can be none it refuses the 0.
+            let copy = descriptor.try_clone_to_owned().ok();
+            let descriptor = copy.as_ref().map_or(descriptor, AsFd::as_fd);
             let raw = without_provenance_mut(descriptor.as_raw_fd().unsigned_abs() as usize);
             // SAFETY: `pool` is valid for the call, and the descriptor is open; the driver checks what it is of.
             let code = unsafe { device.driver().pool_import(&mut pool, raw, pool::FILE_DESCRIPTOR, 0)? };
@@ -41,6 +47,10 @@ impl OwnPool {
 
     /// What names the memory at `start`, which is of this pool, to other processes.
     pub(crate) fn export(&self, start: *mut u8) -> Result<[u8; 64]> {
+        // Before the pool itself has been exported the driver exports nothing of it.
+        if !self.is_shared.load(Ordering::Acquire) {
+            self.share()?;
+        }
         self.device.bind()?;
         let mut data = IpcHandle([0; 64]);
         // SAFETY: `data` is valid for the call, and the memory is of the pool.

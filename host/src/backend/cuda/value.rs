@@ -6,7 +6,8 @@ use super::stream::CudaStream;
 use crate::error::{Error, Result};
 use crate::stream_value::ValueCondition;
 
-/// `CUDA_ERROR_NOT_SUPPORTED`.
+/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`.
+const INVALID_VALUE: Code = Code(1);
 const NOT_SUPPORTED: Code = Code(801);
 
 /// `CU_STREAM_WRITE_VALUE_DEFAULT`: after a memory barrier.
@@ -27,7 +28,7 @@ impl CudaStream {
                 false => driver.write_value_32(stream, target, value as u32, AFTER_BARRIER),
             }
         };
-        self.device().check(code, "cuStreamWriteValue", &format!("value {value}"))
+        self.check_value(code, "cuStreamWriteValue", value)
     }
 
     /// # Safety
@@ -51,6 +52,20 @@ impl CudaStream {
                 reason: "the GPU cannot wait for this condition",
             });
         }
-        self.device().check(code, "cuStreamWaitValue", &format!("value {value}"))
+        self.check_value(code, "cuStreamWaitValue", value)
+    }
+
+    /// An H200's driver 580 takes numbers in page-locked memory and in that of `cuMemAlloc`, and says of all others that
+    /// the value is invalid.
+    fn check_value(&self, code: Code, operation: &'static str, value: u64) -> Result<()> {
+        if code == INVALID_VALUE {
+            return Err(Error::Unsupported {
+                operation: "a number that a stream writes or waits for in this memory",
+                device: self.device().to_string().into(),
+                reason: "the driver takes none in memory of pools, where buffers are; put it in page-locked memory \
+                         (`Device::pinned_zeros`, `PinnedBuffer::view_mut`)",
+            });
+        }
+        self.device().check(code, operation, &format!("value {value}"))
     }
 }
