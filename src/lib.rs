@@ -64,7 +64,7 @@ extern crate self as ferrogrid;
 pub use ferrogrid_device as device;
 #[doc(hidden)]
 pub use ferrogrid_device::__derive;
-pub use ferrogrid_device::{DeviceCopy, bytemuck};
+pub use ferrogrid_device::{AddressMode, DeviceCopy, FilterMode, bytemuck};
 /// ```
 /// use ferrogrid::prelude::*;
 ///

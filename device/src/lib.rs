@@ -36,6 +36,7 @@
 //! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointChunks`], [`DisjointTiles`], [`DisjointRows`]: to each thread its own |
 //! | `T*` that a kernel writes anywhere | [`ScatterSlice`]: each element once |
 //! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], layers of rows a [`Volume`], elements of 16 bytes (`float4`) an [`Aligned16`] |
+//! | `cudaTextureObject_t`, `tex2D()`; `cudaSurfaceObject_t`, `surf2Dwrite()` | [`Texture`]; [`Surface`] |
 //! | `__shared__`, `extern __shared__` | [`Shared`], [`SharedSlice`] |
 //! | `__constant__` | [`Constant`] |
 //! | `__syncthreads()`, `__syncthreads_count()` | [`Thread::publish`] and [`Thread::reclaim`]; [`Thread::sync_threads`], [`Thread::sync_threads_count`] |
@@ -95,6 +96,8 @@ pub mod random;
 pub mod shared;
 pub mod sort;
 mod stride;
+pub mod surface;
+mod texture;
 mod thread;
 mod uniform;
 mod volume;
@@ -120,6 +123,13 @@ pub use plane::Plane;
 pub use shared::{ClaimScratch, Double, Padded, Scratch, Shared, SharedElement, SharedSlice};
 pub use sort::{MergeSortScratch, SortScratch};
 pub use stride::{BlockStride, GridStride};
+pub use surface::Surface;
+#[doc(hidden)]
+#[cfg(not(target_arch = "nvptx64"))]
+pub use texture::Reading;
+pub use texture::{AddressMode, FilterMode, ReadAs, Texel, Texture, TextureElement};
+#[doc(hidden)]
+pub use texture::{Format, assert_texel, assert_texture_element};
 pub use thread::Thread;
 #[doc(hidden)]
 pub use thread::block as __block;
@@ -148,8 +158,8 @@ pub mod prelude {
     pub use crate::{
         Aligned16, At, ClaimScratch, Constant, DeviceAtomic, DeviceCopy, DisjointChunks, DisjointRows,
         DisjointSlice, DisjointTiles, Double, ExchangeScratch, Index, MergeSortScratch, Padded, Plane,
-        ScatterSlice, Scratch, Shared, SharedElement, SharedSlice, SortScratch, Thread, Tile, Volume, Warp,
-        atomic, cache, fence, sort,
+        ScatterSlice, Scratch, Shared, SharedElement, SharedSlice, SortScratch, Surface, Texture, Thread,
+        Tile, Volume, Warp, atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{constant, kernel};
 }

@@ -513,6 +513,30 @@ pub enum Error {
         /// How many elements there are.
         length: usize,
     },
+    /// A texture array cannot have these extents, or kernels cannot write it.
+    #[error(
+        "a {what} on {device} has 1 to {limit} elements along {axis} (CU_DEVICE_ATTRIBUTE_{attribute}), not {value}"
+    )]
+    TextureExtent {
+        /// `texture array` or `surface`.
+        what: &'static str,
+        /// The device.
+        device: Box<str>,
+        /// The axis.
+        axis: Axis,
+        /// Elements along it.
+        value: usize,
+        /// The most that there may be.
+        limit: u32,
+        /// The attribute that has the limit, without `CU_DEVICE_ATTRIBUTE_`.
+        attribute: &'static str,
+    },
+    /// A texture cannot be read by such a sampler.
+    #[error("a texture cannot be read so: {reason}")]
+    TextureSampler {
+        /// Why not, and what to do.
+        reason: &'static str,
+    },
     /// Two shapes that must agree do not.
     #[error(
         "{operation}: the source has {} rows of {} elements, the target {} of {}",

@@ -108,6 +108,7 @@ mod stream_options;
 mod stream_order;
 mod stream_value;
 mod sync;
+mod texture;
 mod timing;
 mod toolkit;
 mod transfer;
@@ -174,6 +175,7 @@ pub use source::{
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use stream_value::{StreamValue, WaitValue};
+pub use texture::{Sampler, SurfaceViewMut, TextureArray, TextureView};
 pub use timing::Timing;
 pub use toolkit::{
     CompileOptions, CompiledProgram, FastCompile, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary, WarningKind,
@@ -206,6 +208,7 @@ pub mod __private {
     pub use crate::shared::SharedLayout;
     pub use crate::sized_params::{read_param, sized_addresses, sized_shapes};
     pub use crate::stream::Stream;
+    pub use crate::texture::{SurfaceViewMut, TextureView};
     pub use crate::view::{DeviceView, DeviceViewMut};
     pub use ferrogrid_device as device;
 }

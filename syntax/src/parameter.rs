@@ -79,6 +79,20 @@ pub enum ParameterKind {
         /// How the elements belong to threads: the type of the parameter.
         division: Division,
     },
+    /// `Texture<V, R>`: an array read through the hardware for textures.
+    Texture {
+        /// What is read, `V`.
+        value: Type,
+        /// 1, 2 or 3.
+        rank: usize,
+    },
+    /// `Surface<T, R>`: such an array, each element of which belongs to one thread.
+    Surface {
+        /// The element type `T`.
+        element: Type,
+        /// 1, 2 or 3.
+        rank: usize,
+    },
     /// `Shared<[T; N]>`: an array in the shared memory of each block.
     Shared {
         /// The array type, `[T; N]` or the like.
@@ -113,7 +127,11 @@ impl ParameterKind {
             ParameterKind::SharedSlice { .. } => 2,
             // The claims are one more.
             ParameterKind::Output { rank, division: Division::Claimed, .. } => 2 + rank,
-            ParameterKind::Input { rank, .. } | ParameterKind::Output { rank, .. } => 1 + rank,
+            // How the CPU device reads it is one more.
+            ParameterKind::Texture { rank, .. } => 2 + rank,
+            ParameterKind::Input { rank, .. }
+            | ParameterKind::Output { rank, .. }
+            | ParameterKind::Surface { rank, .. } => 1 + rank,
         }
     }
 }
@@ -245,17 +263,17 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
                 "`DisjointSlice` needs its element type: `DisjointSlice<f32>` or `DisjointSlice<f32, 2>`",
             )
         })?;
-        let rank = match rank_argument(&last.arguments, 1)? {
-            None => 1,
-            Some(rank) if (1..=3).contains(&rank.value) => rank.value,
-            Some(rank) => {
-                return Err(Error::new(
-                    rank.span,
-                    format!("`DisjointSlice` has rank 1, 2 or 3, not {}", rank.value),
-                ));
-            }
-        };
+        let rank = rank_of(last)?;
         return Ok(ParameterKind::Output { element, rank, division: Division::Elements });
+    }
+    if (last.ident == "Texture" || last.ident == "Surface")
+        && let Some(element) = element_argument(&last.arguments)
+    {
+        let rank = rank_of(last)?;
+        return Ok(match last.ident == "Texture" {
+            true => ParameterKind::Texture { value: element, rank },
+            false => ParameterKind::Surface { element, rank },
+        });
     }
     for (division, rank, example) in [
         (Division::Tiles, 2, "`DisjointTiles<f32, 32, 32>`"),
@@ -270,6 +288,17 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         }
     }
     Ok(ParameterKind::Scalar)
+}
+
+/// The rank behind the element type; 1 if there is none.
+fn rank_of(segment: &PathSegment) -> Result<usize> {
+    match rank_argument(&segment.arguments, 1)? {
+        None => Ok(1),
+        Some(rank) if (1..=3).contains(&rank.value) => Ok(rank.value),
+        Some(rank) => {
+            Err(Error::new(rank.span, format!("`{}` has rank 1, 2 or 3, not {}", segment.ident, rank.value)))
+        }
+    }
 }
 
 struct Rank {

@@ -55,6 +55,8 @@ mod stress_kernels;
 mod stride_kernels;
 mod strides;
 mod table;
+mod texture_kernels;
+mod textures;
 mod timelines;
 mod together;
 mod together_kernels;
@@ -110,6 +112,7 @@ fn main() -> std::process::ExitCode {
         host_slices::CASES,
         stress::CASES,
         strides::CASES,
+        textures::CASES,
         timelines::CASES,
         together::CASES,
         types::CASES,

@@ -15,6 +15,7 @@ mod orders;
 mod sharing;
 mod sorts;
 mod speed;
+mod textures;
 mod writes;
 
 use ferrogrid::__private::Kernel;

@@ -197,6 +197,11 @@ fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Op
             element()?;
             Travels::Otherwise
         }
+        ParameterKind::Texture { .. } | ParameterKind::Surface { .. } => {
+            numbers.next()?;
+            numbers.next()?;
+            Travels::Otherwise
+        }
         ParameterKind::Output { rank, division, .. } => {
             Travels::Output { facts: element()?, rank: *rank, rows: *division == Division::Rows }
         }

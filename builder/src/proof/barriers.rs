@@ -120,7 +120,7 @@ fn origin(instruction: &Instruction<'_>) -> String {
             "an argument or a result of a function that is called with what differs".to_owned()
         }
         ("ld", _) if instruction.has("local") => "an array of the thread's own".to_owned(),
-        ("ld", _) => "memory that other threads may write".to_owned(),
+        ("ld" | "suld", _) => "memory that other threads may write".to_owned(),
         ("shfl" | "vote" | "match" | "redux" | "activemask" | "elect", _) => {
             "an operation of the warp".to_owned()
         }

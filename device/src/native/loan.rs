@@ -3,6 +3,8 @@
 use crate::disjoint::{DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, ScatterSlice};
 use crate::plane::Plane;
 use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
+use crate::surface::Surface;
+use crate::texture::Texture;
 use crate::volume::Volume;
 
 /// What the parameters of a block's threads borrow. It lives while the block runs.
@@ -37,5 +39,7 @@ impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Le
     for DisjointTiles<'l, T, W, H, MW, MH>
 {
 }
+impl<'l, V, const R: usize> Lent<'l> for Texture<'l, V, R> {}
+impl<'l, T, const R: usize> Lent<'l> for Surface<'l, T, R> {}
 impl<'l, A: SharedArray, const ID: usize> Lent<'l> for Shared<'l, A, ID> {}
 impl<'l, T: SharedElement, const ID: usize> Lent<'l> for SharedSlice<'l, T, ID> {}

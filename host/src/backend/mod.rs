@@ -1,6 +1,7 @@
 //! The two backends behind the public types, and the choice between them. It must not know what
 //! either does: `cuda` drives GPUs, `cpu` runs kernels natively.
 
+pub(crate) mod array;
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 mod failure;

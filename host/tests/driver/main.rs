@@ -2,6 +2,7 @@
 //! scenario runs in a process of its own, because a process loads one driver. Results on a real GPU are for the conformance suite.
 #![cfg(target_os = "linux")]
 
+mod arrays;
 mod attributes;
 mod backend;
 mod calls;

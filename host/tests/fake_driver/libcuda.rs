@@ -8,6 +8,8 @@
 //! pointers that are valid for the call, as the real driver asks, and memory that this file
 //! allocated; that it does so is part of what the tests show.
 
+#[path = "arrays.rs"]
+mod arrays;
 #[path = "feedback.rs"]
 mod feedback;
 #[path = "graph.rs"]
@@ -35,8 +37,11 @@ const WRITE_COMBINED: u32 = 4;
 /// In the addresses at which devices find write-combined memory, which are not those of the host.
 const ALIAS: usize = 1 << 60;
 
-/// Where memory is that a device finds at `address`.
+/// Where memory is that a device finds at `address`, or by a texture or surface object.
 fn found_at(address: u64) -> usize {
+    if let Some(start) = with(|state| state.arrays.start_of(address)) {
+        return start;
+    }
     let (address, found) = (address as usize, address as usize & !ALIAS);
     let differs = with(|state| state.is_write_combined(found));
     assert_eq!(address != found, differs, "write-combined memory has other addresses on devices");
@@ -197,7 +202,7 @@ call! {
             // Older drivers do not know them.
             142 | 144 if number("version", 12_040) < 13_000 => return Err(1),
             142 | 144 => number("host_pools", 1),
-            _ => loading::device_attribute(attribute).ok_or(1_u32)?,
+            _ => arrays::attribute(attribute).or_else(|| loading::device_attribute(attribute)).ok_or(1_u32)?,
         };
         unsafe { *value = answer as i32 };
         Ok(())
@@ -485,6 +490,34 @@ call! { bound:
         let (source, target) = (place(source_type, source_host, source_device), place(target_type, target_host, target_device));
         let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
         with(|state| state.push(stream, work));
+        Ok(())
+    }
+    fn cuMemcpy3DAsync_v2(copy: *const arrays::Copy, stream: Pointer) {
+        arrays::copy(unsafe { &*copy }, stream);
+        Ok(())
+    }
+    fn cuArray3DCreate_v2(array: *mut usize, description: *const arrays::Description) {
+        arrays::create(array, unsafe { &*description })
+    }
+    fn cuArrayDestroy(array: usize) {
+        arrays::destroy(array);
+        Ok(())
+    }
+    fn cuTexObjectCreate(texture: *mut u64, resource: *const arrays::Resource, sampler: *const arrays::Sampler, view: Pointer) {
+        assert!(view.is_null());
+        arrays::texture(texture, unsafe { &*resource }, unsafe { &*sampler });
+        Ok(())
+    }
+    fn cuTexObjectDestroy(texture: u64) {
+        arrays::destroy_object(texture);
+        Ok(())
+    }
+    fn cuSurfObjectCreate(surface: *mut u64, resource: *const arrays::Resource) {
+        arrays::surface(surface, unsafe { &*resource });
+        Ok(())
+    }
+    fn cuSurfObjectDestroy(surface: u64) {
+        arrays::destroy_object(surface);
         Ok(())
     }
     fn cuMemcpyPeerAsync(target: u64, to: usize, source: u64, from: usize, bytes: usize, stream: Pointer) {

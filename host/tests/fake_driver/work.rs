@@ -9,6 +9,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::arrays::Arrays;
 use crate::feedback::{panic_as_kernels_do, panic_with, print_as_kernels_do};
 use crate::order::Orders;
 use crate::pool::{Pool, begin_alive};
@@ -129,6 +130,7 @@ pub(crate) struct State {
     pub(crate) pinned: HashMap<usize, (usize, bool)>,
     /// Which of it is write-combined.
     pub(crate) write_combined: HashSet<usize>,
+    pub(crate) arrays: Arrays,
     pub(crate) pool: Pool,
     pub(crate) orders: Orders,
     /// How many have been made.
@@ -177,6 +179,7 @@ impl State {
         let gone = |handle: &usize| self.made_in.get(handle) == Some(&context);
         self.streams.retain(|stream, _| !gone(stream));
         self.events.retain(|event, _| !gone(event));
+        self.arrays.reset(gone);
         let owners = std::mem::take(&mut self.owners);
         self.allocations.retain(|start, _| owners.get(start) != Some(&context));
         self.owners = owners.into_iter().filter(|(_, owner)| *owner != context).collect();

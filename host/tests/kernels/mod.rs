@@ -11,7 +11,7 @@ use ferrogrid_host::__private::device::prelude::*;
 use ferrogrid_host::__private::{
     EmbeddedImage, Entries, Kernel, KernelDescriptor, ModuleImage, check_params, launch,
 };
-use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream};
+use ferrogrid_host::{DeviceInput, DeviceOutput, Grid, Result, Stream, SurfaceViewMut, TextureView};
 
 /// The PTX of kernels that may panic and print.
 macro_rules! ptx {
@@ -166,6 +166,37 @@ pub(crate) fn saxpy<'a>(
     y: impl DeviceOutput<'a, f32>,
 ) -> Result<()> {
     launch_on_slices(&SAXPY_KERNEL, stream, grid, a, x, y)
+}
+
+/// The same where `x` is a texture, which the fake driver's kernel reads by its object. The CPU device cannot run it.
+#[track_caller]
+pub(crate) fn saxpy_of_texture<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    a: f32,
+    x: TextureView<'_, f32, 1>,
+    y: impl DeviceOutput<'a, f32>,
+) -> Result<()> {
+    let (x, y, len) = (x.on(stream)?, y.into_output(), x.extent()[0]);
+    let params = [from_ref(&a).cast(), x.params()[0], from_ref(&len).cast(), y.params()[0], y.params()[1]];
+    // SAFETY: these are the parameters that the fake driver's kernel takes, and the accesses of the views among them.
+    unsafe { launch(&SAXPY_KERNEL, stream, grid, &params, &[x.access(), y.access()]) }
+}
+
+/// The same where `y` is a surface.
+#[track_caller]
+pub(crate) fn saxpy_to_surface<'a>(
+    stream: &Stream,
+    grid: Grid<1>,
+    a: f32,
+    x: impl DeviceInput<'a, f32>,
+    y: SurfaceViewMut<'_, f32, 1>,
+) -> Result<()> {
+    let (x, len) = (x.into_input(), y.extent()[0]);
+    let y = y.on(stream)?;
+    let params = [from_ref(&a).cast(), x.params()[0], x.params()[1], y.params()[0], from_ref(&len).cast()];
+    // SAFETY: as above.
+    unsafe { launch(&SAXPY_KERNEL, stream, grid, &params, &[x.access(), y.access()]) }
 }
 
 /// The same of a module that cannot panic or print.

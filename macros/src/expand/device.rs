@@ -133,6 +133,16 @@ fn extents(position: usize, rank: usize) -> Vec<Ident> {
     (0..rank).map(|axis| part(position, &format!("extent{axis}"))).collect()
 }
 
+/// A texture or surface object, which is no address.
+fn object(handle: &Ident) -> TokenStream {
+    quote!(::core::ptr::without_provenance(#handle as usize))
+}
+
+/// How the CPU device reads a texture.
+fn reading(position: usize) -> Ident {
+    part(position, "reading")
+}
+
 /// The claims of a `ScatterSlice`.
 fn claims(position: usize, division: Division) -> Option<Ident> {
     (division == Division::Claimed).then(|| part(position, "claims"))
@@ -157,6 +167,14 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
                 quote!(#value: #ty,)
             });
             values.collect()
+        }
+        ParameterKind::Texture { rank, .. } => {
+            let (reading, extents) = (reading(position), extents(position, *rank));
+            quote!(#start: u64, #reading: u32, #(#extents: u32,)*)
+        }
+        ParameterKind::Surface { rank, .. } => {
+            let extents = extents(position, *rank);
+            quote!(#start: u64, #(#extents: u32,)*)
         }
         // A shared reference is `noalias readonly` to LLVM, which makes the loads `ld.global.nc`; a
         // mutable one is `noalias` and never null, which spares checks and lets accesses be merged.
@@ -197,6 +215,16 @@ fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStr
         }
         ParameterKind::Tuple { members } => {
             members.tuple(|number, _| member(position, number).into_token_stream())
+        }
+        ParameterKind::Texture { rank, .. } => {
+            let (reading, extents) = (reading(position), extents(position, *rank));
+            let handle = object(&start);
+            quote!(::ferrogrid::device::Texture::from_raw_parts(#handle, #reading, [#(#extents),*]))
+        }
+        ParameterKind::Surface { rank, .. } => {
+            let extents = extents(position, *rank);
+            let handle = object(&start);
+            quote!(::ferrogrid::device::Surface::from_raw_parts(#handle, [#(#extents),*]))
         }
         ParameterKind::Input { rank: 1, .. } => {
             let length = shape(1);

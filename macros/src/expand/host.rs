@@ -258,6 +258,10 @@ fn sizes(kernel: &Kernel, parameter: &Parameter) -> Vec<TokenStream> {
                 std::iter::repeat_n(extent, parameter.kind.flattened() - 1 - usize::from(claims.is_some()));
             std::iter::once(quote!((8, 8))).chain(extents).chain(claims).collect()
         }
+        ParameterKind::Texture { .. } | ParameterKind::Surface { .. } => {
+            let numbers = std::iter::repeat_n(quote!((4, 4)), parameter.kind.flattened() - 1);
+            std::iter::once(quote!((8, 8))).chain(numbers).collect()
+        }
         other => vec![quote!((8, 8)); other.flattened()],
     }
 }
@@ -273,6 +277,8 @@ fn travels(parameter: &Parameter) -> TokenStream {
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. } => {
             return TokenStream::new();
         }
+        ParameterKind::Texture { value, .. } => (vec![value], quote!(assert_texel)),
+        ParameterKind::Surface { element, .. } => (vec![element], quote!(assert_texture_element)),
         ParameterKind::Scalar => (vec![&parameter.ty], quote!(assert_device_copy)),
         ParameterKind::Tuple { members } => (members.values(), quote!(assert_device_copy)),
         ParameterKind::Input { element, .. } => (vec![element], quote!(assert_slice_element)),
@@ -325,6 +331,22 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 let (ty, value) = (&parameter.ty, members.tuple(|_, ty| read(quote!(#ty))));
                 reads.push(quote!(let #local: #ty = #value;));
                 arguments.push(quote!(::core::ptr::from_ref(&#local).read()));
+            }
+            ParameterKind::Texture { value, rank } => {
+                let ty = quote!(::ferrogrid::__private::device::Texture);
+                let (start, reading) = (read(quote!(*const ())), read(quote!(u32)));
+                let extents = (0..*rank).map(|_| read(quote!(u32)));
+                reads.push(quote! {
+                    let #local: #ty<#value, #rank> = #ty::from_raw_parts(#start, #reading, [#(#extents),*]);
+                });
+                arguments.push(lent(&quote!(#local)));
+            }
+            ParameterKind::Surface { element, rank } => {
+                let ty = quote!(::ferrogrid::__private::device::Surface::<#element, #rank>);
+                let start = read(quote!(*const ()));
+                let extents = (0..*rank).map(|_| read(quote!(u32)));
+                reads.push(quote!(let #local: (*const (), [u32; #rank]) = (#start, [#(#extents),*]);));
+                arguments.push(lent(&quote!(#ty::from_raw_parts(#local.0, #local.1))));
             }
             ParameterKind::Input { element, rank } => {
                 let start = read(quote!(*const #element));
@@ -408,6 +430,9 @@ fn inside(kernel: &Kernel) -> Option<TokenStream> {
                     quote!(__ends[#axis] <= #local.#extent())
                 })
                 .collect(),
+            ParameterKind::Surface { rank, .. } if *rank == kernel.rank => {
+                (0..*rank).map(|axis| quote!(__ends[#axis] <= #local.1[#axis] as usize)).collect()
+            }
             ParameterKind::Output { rank, division: Division::Elements, .. } if *rank == kernel.rank => {
                 (0..*rank).map(|axis| quote!(__ends[#axis] <= #local.1[#axis])).collect()
             }
@@ -525,8 +550,19 @@ fn free_name(kernel: &Kernel, wanted: &str) -> Ident {
 
 /// The lifetime of an argument that is borrowed.
 fn borrow((number, parameter): (usize, &Parameter)) -> Option<Lifetime> {
+    let is_borrowed = uses_memory(parameter);
+    is_borrowed.then(|| Lifetime::new(&format!("'p{number}"), Span::call_site()))
+}
+
+/// Whether it stands for memory of the device that the launch orders.
+fn uses_memory(parameter: &Parameter) -> bool {
+    is_slice(parameter)
+        || matches!(parameter.kind, ParameterKind::Texture { .. } | ParameterKind::Surface { .. })
+}
+
+/// Whether it stands for elements in memory, of the device or of the host.
+fn is_slice(parameter: &Parameter) -> bool {
     matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
-        .then(|| Lifetime::new(&format!("'p{number}"), Span::call_site()))
 }
 
 fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
@@ -544,6 +580,12 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
         }
         ParameterKind::Output { element, rank, .. } => {
             quote!(impl ::ferrogrid::__private::LaunchOutput<#lifetime, #element, #rank>)
+        }
+        ParameterKind::Texture { value, rank } => {
+            quote!(::ferrogrid::__private::TextureView<#lifetime, #value, #rank>)
+        }
+        ParameterKind::Surface { element, rank } => {
+            quote!(::ferrogrid::__private::SurfaceViewMut<#lifetime, #element, #rank>)
         }
         ParameterKind::Pointer { element, mutable: false } => {
             quote!(::ferrogrid::__private::DevicePtr<#element>)
@@ -595,6 +637,9 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
             quote!(let #local: [usize; 2] = __shared.slice::<#element>(#name);)
         }
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => quote!(let #local = #name;),
+        ParameterKind::Texture { .. } | ParameterKind::Surface { .. } => {
+            quote!(let #local = #name.on(#stream)?;)
+        }
         ParameterKind::Tuple { members } => {
             let places = members.tuple(|member, _| member_local(number, member).into_token_stream());
             quote!(let #places = #name;)
@@ -677,15 +722,13 @@ fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
 fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
     let (local, claims) = (local(number), claims(number));
     let claims = is_claimed(parameter).then(|| quote!(, #claims.access()));
-    matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
-        .then(|| quote!(#local.access() #claims))
+    uses_memory(parameter).then(|| quote!(#local.access() #claims))
 }
 
 /// Lets slices of the host see what the kernel did to them.
 fn finish((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<TokenStream> {
     let staged = staged(number);
-    matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
-        .then(|| quote!(::ferrogrid::__private::Staged::finish(#staged, #stream)?;))
+    is_slice(parameter).then(|| quote!(::ferrogrid::__private::Staged::finish(#staged, #stream)?;))
 }
 
 /// What is known of the kernel, in a module of its name (modules and functions do not clash).

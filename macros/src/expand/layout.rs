@@ -61,6 +61,9 @@ fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {
         ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
             value(element, &format!("an element of `{name}`"), &copy)
         }
+        ParameterKind::Texture { value: element, .. } | ParameterKind::Surface { element, .. } => {
+            size(element, &format!("an element of `{name}`"))
+        }
         ParameterKind::Shared { array } => size(array, &format!("the shared memory `{name}`")),
         ParameterKind::SharedSlice { element } => {
             size(element, &format!("an element of the shared memory `{name}`"))

@@ -213,7 +213,11 @@ fn is_pure(instruction: &Instruction<'_>) -> bool {
             | "subc"
             | "szext"
             | "tanh"
+            // Nobody writes a texture while a kernel reads it.
+            | "tex"
             | "testp"
+            | "tld4"
+            | "txq"
             | "vabsdiff"
             | "vabsdiff2"
             | "vabsdiff4"

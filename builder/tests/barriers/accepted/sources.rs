@@ -56,6 +56,18 @@ mod places {
     pub fn element_at_the_grid(t: Thread<1>, x: &[u32]) {
         if x[5] > 3 { t.sync_grid(); }
     }
+    #[kernel]
+    pub fn texture_at_one_place(t: Thread<1>, x: Texture<f32, 2>, at: f32) {
+        if x.sample(at, 0.5) > 3.0 { t.sync_threads(); }
+    }
+    #[kernel]
+    pub fn element_of_a_texture(t: Thread<1>, x: Texture<[u8; 2]>, i: usize) {
+        if x.get(i).is_some_and(|[first, second]| first > second) { t.sync_threads(); }
+    }
+    #[kernel]
+    pub fn extents_of_textures(t: Thread<1>, x: Texture<f32, 3>, y: Surface<f32, 2>) {
+        if x.depth() > y.width() { t.sync_threads(); }
+    }
     #[kernel(cooperative)]
     pub fn rounds_of_the_grid(t: Thread<1>, n: u32) {
         for _ in 0..n { t.sync_threads(); t.sync_grid(); }

@@ -33,6 +33,23 @@ mod places {
         if t.index().z() < depth { t.sync_threads(); } //~ block
     }
     #[kernel]
+    pub fn texture_at_its_place(t: Thread<1>, x: Texture<f32>) {
+        if x.sample(t.index().get() as f32) > 3.0 { t.sync_threads(); } //~ block
+    }
+    #[kernel]
+    pub fn element_of_a_texture(t: Thread<1>, x: Texture<u8, 2>) {
+        if x.get(t.index().get(), 0).is_some() { t.sync_threads(); } //~ block
+    }
+    #[kernel]
+    pub fn surface(t: Thread<1>, x: Surface<u32>) {
+        if x.get(t.index()) == Some(3) { t.sync_threads(); } //~ block
+    }
+    #[kernel]
+    pub fn surface_at_one_place(t: Thread<1>, x: Surface<u32>) {
+        let first: u32 = unsafe { x.read::<ferrogrid::device::surface::Zero>([0]) };
+        if first == 3 { t.sync_threads(); } //~ block
+    }
+    #[kernel]
     pub fn lane(t: Thread<1>) {
         if t.warp().lane() == 0 { t.sync_threads(); } //~ block
     }

@@ -13,3 +13,4 @@ mod performance;
 mod profiling;
 mod shared_memory;
 mod signature;
+mod textures;

@@ -87,6 +87,18 @@ impl CpuDevice {
             A::COOPERATIVE_LAUNCH => u32::from(properties.cooperative_launch),
             A::CLUSTER_LAUNCH => u32::from(properties.cluster_launch),
             A::MEMORY_POOLS_SUPPORTED => u32::from(properties.memory_pools_supported),
+            // Those of GPUs from compute capability 7.5 on: what is too large there is so here.
+            A::MAXIMUM_TEXTURE1D_WIDTH | A::MAXIMUM_TEXTURE2D_WIDTH | A::MAXIMUM_SURFACE2D_WIDTH => 131_072,
+            A::MAXIMUM_TEXTURE2D_HEIGHT | A::MAXIMUM_SURFACE2D_HEIGHT => 65_536,
+            A::MAXIMUM_SURFACE1D_WIDTH => 32_768,
+            A::MAXIMUM_TEXTURE3D_WIDTH
+            | A::MAXIMUM_TEXTURE3D_HEIGHT
+            | A::MAXIMUM_TEXTURE3D_DEPTH
+            | A::MAXIMUM_SURFACE3D_WIDTH
+            | A::MAXIMUM_SURFACE3D_HEIGHT
+            | A::MAXIMUM_SURFACE3D_DEPTH => 16_384,
+            A::MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE | A::MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE => 8_192,
+            A::MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE => 32_768,
             _ => {
                 return Err(Error::Unsupported {
                     operation: attribute.name().unwrap_or("this attribute"),

@@ -11,9 +11,11 @@ use std::ptr::null;
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
-    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
+    CUDA_ARRAY3D_DESCRIPTOR, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
+    CUDA_MEMSET_NODE_PARAMS, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray,
     CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode,
-    CUlaunchAttributeValue, CUlaunchConfig, CUlinkState, CUmodule, CUstream, CUuuid,
+    CUlaunchAttributeValue, CUlaunchConfig, CUlinkState, CUmodule, CUstream, CUsurfObject, CUtexObject,
+    CUuuid,
 };
 use libloading::Library;
 
@@ -167,6 +169,13 @@ driver_calls! {
     fill_16 = cuMemsetD16Async(target: CUdeviceptr, value: u16, count: usize, stream: CUstream);
     fill_32 = cuMemsetD32Async(target: CUdeviceptr, value: c_uint, count: usize, stream: CUstream);
     copy_2d = cuMemcpy2DAsync_v2(copy: *const CUDA_MEMCPY2D, stream: CUstream);
+    copy_3d = cuMemcpy3DAsync_v2(copy: *const CUDA_MEMCPY3D, stream: CUstream);
+    array_create = cuArray3DCreate_v2(array: *mut CUarray, description: *const CUDA_ARRAY3D_DESCRIPTOR);
+    array_destroy = cuArrayDestroy(array: CUarray);
+    texture_create = cuTexObjectCreate(texture: *mut CUtexObject, resource: *const CUDA_RESOURCE_DESC, description: *const CUDA_TEXTURE_DESC, view: *const CUDA_RESOURCE_VIEW_DESC);
+    texture_destroy = cuTexObjectDestroy(texture: CUtexObject);
+    surface_create = cuSurfObjectCreate(surface: *mut CUsurfObject, resource: *const CUDA_RESOURCE_DESC);
+    surface_destroy = cuSurfObjectDestroy(surface: CUsurfObject);
     allocate_managed = cuMemAllocManaged(pointer: *mut CUdeviceptr, bytes: usize, flags: c_uint);
     prefetch = cuMemPrefetchAsync(start: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream);
     advise = cuMemAdvise(start: CUdeviceptr, bytes: usize, advice: c_uint, device: CUdevice);

@@ -4,6 +4,7 @@
 //! cudarc gives the types and constants; the calls are made through function types of our own that
 //! return plain integers (see `driver`).
 
+mod array;
 mod attributes;
 mod callback;
 mod condition;
@@ -40,6 +41,7 @@ mod value;
 mod virtual_memory;
 mod watch;
 
+pub(crate) use array::CudaArray;
 pub(crate) use context::device_of_context;
 pub(crate) use device::{CudaDevice, devices};
 pub(crate) use event::{CudaEvent, TIMED};

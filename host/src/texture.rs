@@ -1,0 +1,11 @@
+//! Texture arrays, and what launches take of them: textures to read, surfaces to write. It must not know how a backend makes
+//! them.
+
+mod array;
+mod limits;
+mod sampler;
+mod view;
+
+pub use array::TextureArray;
+pub use sampler::Sampler;
+pub use view::{SurfaceViewMut, TextureView};
