@@ -141,6 +141,8 @@ fn what_is_assigned_on_the_ways_of_a_branch_differs_where_they_meet() {
     };
     assert!(is_refused(&assigned("mov.b32 %r1, 1;", "mov.b32 %r1, 2;")));
     assert!(!is_refused(&assigned("mov.b32 %r1, 1;", "mov.b32 %r2, 2;")));
+    // LLVM leaves the other way out where it has no value: nothing may depend on what the register has there.
+    assert!(!is_refused(&assigned("", "ld.global.nc.b32 %r1, [%rd20];")));
     let by_copies = assigned("mov.b32 %r1, 1;", "mov.b32 %r1, 2;")
         .replace("$A:", "$A: mov.b32 %r3, %r1; add.s32 %r1, %r3, 0;");
     assert!(is_refused(&by_copies));

@@ -38,7 +38,7 @@ def judge(clone, row):
     path = clone / row["file"]
     text = mutated(path.read_text(), row)
     if text is None:
-        return "stale"
+        return "stale", ""
     with changed(path, text):
         return outcome(clone, [PASSES if row["file"].startswith("builder/") else FACTS])
 
@@ -59,11 +59,11 @@ def main():
     print(f"{len(rows)} mutants, seed {arguments.seed}, commit {commit}", flush=True)
     counts = Counter()
     for row in rows:
-        result = judge(clone, row)
+        result, by = judge(clone, row)
         counts[result] += 1
-        print(f"{result:10} {row['file']}: {row['from']!r} -> {row['to']!r}", flush=True)
+        print(f"{result:10} {row['file']}: {row['from']!r} -> {row['to']!r}  {by}", flush=True)
         if arguments.results:
-            record(arguments.results, row | {"outcome": result, "commit": commit, "date": date.today().isoformat()})
+            record(arguments.results, row | {"outcome": result, "noticed_by": by, "commit": commit, "date": date.today().isoformat()})
     print(", ".join(f"{number} {result}" for result, number in counts.items()))
     return 0 if set(counts) <= {"caught", "unviable"} else 1
 
