@@ -10,14 +10,13 @@ Changes a clone in target/mutants, never this checkout. Ends with 1 where a muta
 
 import argparse
 import csv
-import os
 import random
 import sys
 from collections import Counter
 from datetime import date
 from pathlib import Path
 
-from tree import HERE, changed, outcome, record, renewed_clone
+from tree import HERE, changed, outcome, record, renewed_clone, use_target_of
 
 # For an architecture of each kind. Device code that does not compile is no error of a build, but of the facts.
 FACTS = "FERROGRID_ARCH=sm_75,sm_80,sm_90 -p ferrogrid-ptx-tests"
@@ -51,7 +50,7 @@ def main():
     parser.add_argument("--results", type=Path, help="where each outcome is added")
     arguments = parser.parse_args()
     clone, commit = renewed_clone("gpu")
-    os.environ.setdefault("CARGO_TARGET_DIR", str(clone.parent / "target"))
+    use_target_of(clone)
     with (HERE / "gpu.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if arguments.only in row["file"]]
     if arguments.count:

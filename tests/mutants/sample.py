@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a sample of cargo-mutants' mutants of the code that runs natively, and says which the tests notice.
 
-    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv]
+    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv] [--clone NAME]
 
 The sample is the same for the same seed and source. It is spread over the areas below by their weights; each mutant goes
 through the stages of its area until one notices it. `--again` runs the mutants of an earlier result that were missed,
@@ -26,9 +26,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from together import VARIABLE, compile_all, weavable
-from tree import BUILD_LIMIT, HERE, ROOT, changed, noticed, outcome, parsed, record, renewed_clone
+from tree import BUILD_LIMIT, HERE, ROOT, changed, noticed, outcome, parsed, record, renewed_clone, use_target_of
 
 HOST = "-p ferrogrid-host"
+DRIVER = f"{HOST} --test driver"
+# Less random work than on its own: it runs for many mutants.
+RUNTIME = f"FERROGRID_STRESS=150 FERROGRID_SOAK=500 {HOST} --test runtime"
 # Kernels run natively: these find out what the crates of the device half and the macros do.
 NATIVE = [
     f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output",
@@ -40,35 +43,36 @@ NATIVE = [
 # code in question. Of several areas that have a file, the first counts.
 AREAS = [
     ("host/order", 5, ["order*", "access.rs", "retired*", "writers.rs", "stream_order.rs"],
-     [f"{HOST} --lib", f"{HOST} --test cpu --test driver", f"{HOST} --test loom", f"{HOST} --test runtime"]),
+     [f"{HOST} --lib", f"{HOST} --test cpu", DRIVER, f"{HOST} --test loom", RUNTIME]),
     ("host/memory", 5,
      ["memory*", "buffer.rs", "pitched.rs", "managed.rs", "pinned.rs", "copy.rs", "transfer.rs", "growable.rs", "mapped.rs",
       "pool*", "shared_pool.rs", "peer.rs", "ipc*", "uninit.rs", "account.rs", "constant*", "image.rs", "completion.rs"],
-     [f"{HOST} --lib", f"{HOST} --test cpu --test driver", f"{HOST} --test memory_limits", f"{HOST} --test runtime"]),
+     [f"{HOST} --lib", f"{HOST} --test cpu", DRIVER, f"{HOST} --test memory_limits", RUNTIME]),
     ("host/launch", 4,
      ["launch*", "argument.rs", "kernel*", "loaded_kernel.rs", "sized_params.rs", "occupancy*", "attribute.rs",
       "host_slice.rs", "scope.rs", "access_policy.rs"],
-     [f"{HOST} --lib", f"{HOST} --test cpu --test driver", f"{HOST} --test runtime"]),
+     [f"{HOST} --lib", f"{HOST} --test cpu", DRIVER, RUNTIME]),
     ("host/grid", 3, ["grid.rs", "extent.rs"], [f"{HOST} --lib", f"{HOST} --test cpu --test driver --test cpu_grids"]),
     ("host/views", 3, ["view*", "aligned_view.rs", "atomic_view.rs", "pointer.rs"],
-     [f"{HOST} --lib", f"{HOST} --test cpu --test dlpack", f"{HOST} --test driver", f"{HOST} --test runtime"]),
+     [f"{HOST} --lib", f"{HOST} --test cpu --test dlpack", DRIVER, RUNTIME]),
     ("host/graphs", 4, ["graph*", "backend/graph.rs", "backend/*/graph.rs", "backend/cuda/condition.rs"],
-     [f"{HOST} --lib", f"{HOST} --test graphs", f"{HOST} --test driver", f"{HOST} --test runtime"]),
+     [f"{HOST} --lib", f"{HOST} --test graphs", DRIVER, RUNTIME]),
     ("host/foreign", 4, ["foreign*", "toolkit*", "dlpack*"],
-     [f"{HOST} --lib", f"{HOST} --test driver --test dlpack --test toolkit"]),
+     [f"{HOST} --lib", f"{HOST} --test dlpack --test toolkit", DRIVER]),
     ("host/cpu", 5, ["backend/cpu/*"],
      [f"{HOST} --lib",
       f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output --test cpu_failures"
-      " --test cpu_devices --test cpu_overflow --test cpu_process", f"{HOST} --test loom", f"{HOST} --test runtime"]),
+      " --test cpu_devices --test cpu_overflow --test cpu_process", f"{HOST} --test loom", RUNTIME]),
     ("host/cuda", 6, ["backend/cuda/*", "backend/*"],
-     [f"{HOST} --lib", f"{HOST} --test driver", f"{HOST} --test loom", f"{HOST} --test runtime"]),
+     [f"{HOST} --lib", DRIVER, f"{HOST} --test loom", RUNTIME]),
     ("host/rest", 3, ["*"],
-     [f"{HOST} --lib", f"{HOST} --test cpu --test cpu_failures --test cpu_output", f"{HOST} --test driver",
-      f"{HOST} --test runtime"]),
+     [f"{HOST} --lib", f"{HOST} --test cpu --test cpu_failures --test cpu_output", DRIVER,
+      RUNTIME]),
     ("builder", 20, ["builder/src/*"],
-     ["-p ferrogrid-build --lib", "-p ferrogrid-build --test step --test settings --test inside --test panics --test stale"]),
+     ["-p ferrogrid-build --lib", "-p ferrogrid-build --test settings --test inside --test panics --test stale",
+      "-p ferrogrid-build --test step"]),
     ("syntax", 10, ["syntax/src/*"],
-     ["-p ferrogrid-syntax -p ferrogrid-build --lib", "-p ferrogrid-macros"], ["-p ferrogrid --test ui"]),
+     ["-p ferrogrid-syntax --lib", "-p ferrogrid-build --lib", "-p ferrogrid-macros"], ["-p ferrogrid --test ui"]),
     ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros"], [*NATIVE, "-p ferrogrid --test ui"]),
     ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib --test barriers"]),
     ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib"]),
@@ -170,7 +174,11 @@ def judge_together(clone, chosen, judged):
     stages = list(dict.fromkeys(stage for mutant in able for stage in quick_stages(mutant)))
     originals = {}
     try:
-        originals, numbered, refused = compile_all(clone, able, [parsed(stage)[1:] for stage in stages if "--doc" not in stage])
+        built = [parsed(stage)[1:] for stage in stages if "--doc" not in stage]
+        originals, numbered, unviable, apart = compile_all(clone, able, built)
+        for mutant in unviable:
+            judged(mutant, "unviable", "")
+        alone += apart
         limits = Limits(clone)
         for number, mutant in numbered.items():
             by = None
@@ -187,7 +195,7 @@ def judge_together(clone, chosen, judged):
     finally:
         for file, text in originals.items():
             (clone / file).write_text(text)
-    return alone + refused
+    return alone
 
 
 def main():
@@ -197,9 +205,10 @@ def main():
     parser.add_argument("--area", help="areas that begin with this")
     parser.add_argument("--results", type=Path, help="where each outcome is added; what is there already is not run again")
     parser.add_argument("--again", type=Path, help="a result whose missed mutants are run, instead of a sample")
+    parser.add_argument("--clone", default="native", help="its name in target/mutants; two samples at a time need two")
     arguments = parser.parse_args()
-    clone, commit = renewed_clone("native")
-    os.environ.setdefault("CARGO_TARGET_DIR", str(clone.parent / "target"))
+    clone, commit = renewed_clone(arguments.clone)
+    use_target_of(clone)
     explained = {row["mutant"] for row in csv.DictReader((HERE / "equivalent.csv").open())}
     if arguments.again:
         missed = {plain(row["mutant"]) for row in csv.DictReader(arguments.again.open()) if row["outcome"] == "missed"}

@@ -105,16 +105,17 @@ def woven(text, mutants):
         for number, (first, last), replacement in of_function:
             changed = text[opened:first] + f" {replacement} " + text[last:end]
             arms += f"\n/*ARM {number}*/ {number} => {changed}\n/*END*/"
-        numbers = " ".join(str(number) for number, *_ in of_function)
+        # Negative: not theirs alone.
+        numbers = " ".join(str(-number) for number, *_ in of_function)
         text = f"{text[:opened]}{{ match {CHOICE} {{{arms}\n/*ARM {numbers}*/ _ => {body}\n/*END*/ }} }}{text[end:]}"
     return text
 
 
 def arms_by_line(text):
-    """For each line of a woven text the numbers of the mutants whose arm it is in."""
+    """For each line of a woven text the number of the mutant whose arm it is in; negative ones, of all, in what is as it was."""
     lines, within = [], []
     for line in text.split("\n"):
-        begun = re.match(r"/\*ARM ([\d ]+)\*/", line)
+        begun = re.match(r"/\*ARM ([-\d ]+)\*/", line)
         within = [int(number) for number in begun[1].split()] if begun else [] if line.startswith("/*END*/") else within
         lines.append(within)
     return lines
@@ -130,42 +131,45 @@ def write(clone, originals, mutants):
 
 
 def refused(clone, stage_arguments, variables):
-    """Builds tests; returns the numbers of the arms that rustc refuses, in sets that share an arm, and what else is wrong."""
+    """Builds tests. Returns the mutants whose own arm rustc refuses, those of functions whose last arm it refuses, and what else
+    is wrong."""
     command = ["cargo", "test", "--no-run", "--message-format=json", *stage_arguments]
     result = subprocess.run(command, cwd=clone, env=os.environ | variables, capture_output=True, text=True)
-    arms, other = set(), []
+    own, shared, other = set(), set(), []
     for line in result.stdout.splitlines():
         message = json.loads(line) if line.startswith("{") else {}
         if message.get("reason") != "compiler-message" or message["message"]["level"] != "error":
             continue
-        found = set()
+        found = []
         for span in message["message"]["spans"]:
             path = clone / span["file_name"]
             if span["is_primary"] and path.exists():
-                lines = arms_by_line(path.read_text())
-                found.update(lines[span["line_start"] - 1])
-        arms |= found
-        if message["message"]["spans"] and not found:
+                found.append(arms_by_line(path.read_text())[span["line_start"] - 1])
+        for arm in found:
+            (own if len(arm) == 1 and not arm[0] < 0 else shared).update(abs(number) for number in arm)
+        if message["message"]["spans"] and not any(found):
             other.append(message["message"]["rendered"])
-    if result.returncode and not arms:
+    if result.returncode and not own and not shared:
         other.append(result.stderr[-3000:])
-    return arms, other
+    return own, shared - own, other
 
 
 def compile_all(clone, mutants, stages):
     """Leaves the clone with all of these that compile, built for the stages. Returns the original texts, the mutants by number,
-    and those that do not compile in this way. A stage is arguments of `cargo test` and variables."""
+    those that do not compile, and those that may compile on their own. A stage is arguments of `cargo test` and variables."""
     numbered = dict(enumerate(mutants, start=1))
     originals = {mutant["file"]: (clone / mutant["file"]).read_text() for mutant in mutants}
-    unwoven = []
+    unviable, alone = [], []
     for arguments, variables in stages:
         while True:
             write(clone, originals, numbered)
-            arms, other = refused(clone, arguments, variables)
-            if not arms and not other:
+            own, shared, other = refused(clone, arguments, variables)
+            if not own and not shared:
+                if other:
+                    write(clone, originals, {})
+                    raise SystemExit(f"woven mutants do not build: cargo test {' '.join(arguments)}\n" + "\n".join(other))
                 break
-            if not arms:
-                raise SystemExit(f"woven mutants do not build: cargo test {' '.join(arguments)}\n" + "\n".join(other))
-            print(f"{len(arms)} of {len(numbered)} do not compile", flush=True)
-            unwoven += [numbered.pop(number) for number in sorted(arms) if number in numbered]
-    return originals, numbered, unwoven
+            print(f"of {len(numbered)}, {len(own)} do not compile, {len(shared)} not together", flush=True)
+            unviable += [numbered.pop(number) for number in sorted(own) if number in numbered]
+            alone += [numbered.pop(number) for number in sorted(shared) if number in numbered]
+    return originals, numbered, unviable, alone

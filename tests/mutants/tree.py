@@ -36,6 +36,12 @@ def renewed_clone(name):
     return clone, head[:12] + ("+" if changes else "")
 
 
+def use_target_of(clone):
+    """Builds go into a folder of the clone's own: cargo takes the same package of two clones for one, so what has mutants in it
+    would count as fresh in the other."""
+    os.environ["CARGO_TARGET_DIR"] = f"{clone}-target"
+
+
 @contextmanager
 def changed(path, text):
     """The file has another text meanwhile."""

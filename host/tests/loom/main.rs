@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "the parts are larger than what is modelled")]
 
+mod accounts;
 mod executor;
 mod order;
 mod reports;
