@@ -128,6 +128,21 @@ mod tests {
     }
 
     #[test]
+    fn ptx_runs_on_what_is_newer_and_within_what_its_name_says() {
+        for (arch, runs, fails) in [
+            ("sm_75", [(7, 5), (12, 1)].as_slice(), [(7, 2), (6, 1)].as_slice()),
+            ("sm_90", &[(9, 0), (10, 0)], &[(8, 9)]),
+            ("sm_90a", &[(9, 0)], &[(8, 9), (9, 1), (10, 0)]),
+            ("sm_100f", &[(10, 0), (10, 3)], &[(9, 0), (11, 0), (12, 0)]),
+            ("sm_103f", &[(10, 3), (10, 4)], &[(10, 1), (11, 3)]),
+        ] {
+            let arch: Arch = arch.parse().unwrap();
+            assert!(runs.iter().all(|it| arch.runs_on(*it)), "{arch} on {runs:?}");
+            assert!(!fails.iter().any(|it| arch.runs_on(*it)), "{arch} on {fails:?}");
+        }
+    }
+
+    #[test]
     fn anything_else_is_refused_by_name() {
         for name in ["", "sm_", "75", "sm75", "sm_75b", "compute_80", "sm_9000", "sm_70", "sm_+75"] {
             let error = name.parse::<Arch>().unwrap_err().to_string();

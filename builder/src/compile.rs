@@ -477,6 +477,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_place_is_its_character_or_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("main.rs");
+        std::fs::write(&file, "fn f() {\n    g(); \n}\n").unwrap();
+        assert_eq!(span(&file, (2, 5)), ((2, 5), (2, 6)));
+        assert_eq!(span(&file, (1, 1)), ((1, 1), (1, 2)));
+        assert_eq!(span(&file, (2, 0)), ((2, 5), (2, 9)));
+        // A line that is not there any more.
+        assert_eq!(span(&file, (9, 0)), ((9, 1), (9, 1)));
+    }
+
+    #[test]
     fn what_is_missing_on_the_device_and_indices_that_are_no_numbers_have_advice() {
         assert!(hint("error[E0425]: cannot find function `f`").contains("move into the module"));
         let allocates = hint("error[E0433]: failed to resolve: use of undeclared type `Vec`");

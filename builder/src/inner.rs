@@ -134,6 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_command_is_written_as_it_was_called() {
+        assert_eq!(command_line(&Command::new("rustc")), "rustc");
+        assert_eq!(
+            command_line(Command::new("/usr/bin/rustc").args(["-C", "lto=fat"])),
+            "/usr/bin/rustc -C lto=fat"
+        );
+    }
+
+    #[test]
     fn what_steers_the_outer_build_is_scrubbed() {
         for name in [
             "RUSTFLAGS",

@@ -196,3 +196,25 @@ fn joined(
     one.modules.extend(other.modules.into_iter().map(|it| CompiledModule { image: it.image + images, ..it }));
     Ok(one)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_build_has_left_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = || {
+            let entries = folder.path().read_dir().unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<BTreeSet<_>>()
+        };
+        for name in ["lib-a", "bin-b", "bin-c"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let kept = BTreeSet::from(["lib-a".to_owned(), "bin-c".to_owned()]);
+        remove_all_but(&kept, folder.path()).unwrap();
+        assert_eq!(names(), kept);
+        write_reason("no toolchain", folder.path()).unwrap();
+        assert_eq!(names(), BTreeSet::from([NO_DEVICE_CODE.to_owned()]));
+    }
+}

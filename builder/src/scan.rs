@@ -122,6 +122,23 @@ pub(crate) fn scan(
     Ok(scan)
 }
 
+/// Portions of modules, which are numbers with their entry points: about as large as each other, and of a size for which `all`
+/// are not too many.
+fn divided(modules: &[(usize, usize)], all: usize) -> Vec<Vec<usize>> {
+    let mut portions = vec![Vec::new()];
+    let mut count = 0;
+    let each = all.div_ceil(all.div_ceil(ENTRIES_AT_ONCE).max(1));
+    for &(at, entries) in modules {
+        if count > 0 && count + entries > each {
+            portions.push(Vec::new());
+            count = 0;
+        }
+        count += entries;
+        portions.last_mut().expect("it begins with one").push(at);
+    }
+    portions
+}
+
 struct Scanner<'a> {
     package: &'a Package,
     /// Those of all device crates of the package.
@@ -239,17 +256,8 @@ impl Scanner<'_> {
         // What is linked before it can be loaded keeps no other kernels from that, linked or not.
         let (linked, others): (Vec<usize>, Vec<usize>) =
             (0..tree.modules.len()).partition(|&at| !tree.modules[at].externs.is_empty());
-        let mut portions = vec![Vec::new()];
-        let mut count = 0;
-        let each = all.div_ceil(all.div_ceil(ENTRIES_AT_ONCE).max(1));
-        for at in others {
-            if count > 0 && count + entries(at) > each {
-                portions.push(Vec::new());
-                count = 0;
-            }
-            count += entries(at);
-            portions.last_mut().expect("it begins with one").push(at);
-        }
+        let sizes: Vec<(usize, usize)> = others.into_iter().map(|at| (at, entries(at))).collect();
+        let mut portions = divided(&sizes, all);
         portions.extend(linked.into_iter().map(|at| vec![at]));
         portions.retain(|modules| !modules.is_empty());
         portions
@@ -267,5 +275,30 @@ impl Scanner<'_> {
         options.cfgs.extend(cfg_test.then(|| "test".to_owned()));
         let root = &self.package.workspace_root;
         device_crate::lay_out(target, slug, tree, portion, &options, root, &self.folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_entry_points_as_are_compiled_at_once_are_one_part() {
+        let sizes = |count: usize, each: usize| {
+            let modules: Vec<_> = (0..count).map(|at| (at, each)).collect();
+            divided(&modules, count * each).iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(0, 1), [0]);
+        assert_eq!(sizes(1, 1), [1]);
+        assert_eq!(sizes(ENTRIES_AT_ONCE - 1, 1), [ENTRIES_AT_ONCE - 1]);
+        assert_eq!(sizes(ENTRIES_AT_ONCE, 1), [ENTRIES_AT_ONCE]);
+        // One more: two parts, alike.
+        assert_eq!(sizes(ENTRIES_AT_ONCE + 1, 1), [25, 24]);
+        assert_eq!(sizes(2 * ENTRIES_AT_ONCE, 1), [48, 48]);
+        assert_eq!(sizes(2 * ENTRIES_AT_ONCE + 1, 1), [33, 33, 31]);
+        // A module is never divided.
+        assert_eq!(sizes(2, ENTRIES_AT_ONCE + 1), [1, 1]);
+        assert_eq!(sizes(3, 20), [1, 1, 1]);
+        assert_eq!(sizes(6, 10), [3, 3]);
     }
 }

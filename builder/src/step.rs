@@ -655,3 +655,18 @@ fn linked<'a>(
     };
     uses.iter().map(rlib).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_is_kept() {
+        let build = Build::new().arch(["sm_90"]).overflow_checks(true).debug_assertions(false);
+        assert_eq!(build.archs, ["sm_90"]);
+        assert_eq!(
+            (build.options.overflow_checks, build.options.debug_assertions),
+            (Some(true), Some(false))
+        );
+    }
+}

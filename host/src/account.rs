@@ -1,20 +1,18 @@
 //! How much memory buffers use on each device, and how much they may. It must not know where it is from.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod balance;
+
 use std::sync::{Arc, Mutex, PoisonError};
+
+use balance::{Balance, Exceeded};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// The bytes that buffers of one device use.
+/// The bytes that buffers of one device, or of one of its pools, use.
 #[derive(Debug)]
 pub(crate) struct Account {
-    used: AtomicU64,
-    /// The most there were since the last reset.
-    high: AtomicU64,
-    limit: AtomicU64,
-    /// That of the device, for a pool: what is entered here is entered there as well.
-    whole: Option<Arc<Account>>,
+    balance: Arc<Balance>,
 }
 
 /// Bytes that are entered in the account of a device until this is dropped.
@@ -40,14 +38,13 @@ impl Drop for Charge {
 }
 
 impl Account {
-    fn new(limit: Option<u64>, whole: Option<Arc<Account>>) -> Self {
-        let limit = AtomicU64::new(limit.unwrap_or(u64::MAX));
-        Account { used: AtomicU64::new(0), high: AtomicU64::new(0), limit, whole }
+    fn new(limit: Option<u64>, whole: Option<Arc<Balance>>) -> Arc<Account> {
+        Arc::new(Account { balance: Arc::new(Balance::new(limit, whole)) })
     }
 
-    /// The account of a new pool of `device`.
+    /// The account of a new pool of `device`, in whose own account the pool's bytes count as well.
     pub(crate) fn of_pool(device: &Device, limit: Option<u64>) -> Arc<Account> {
-        Arc::new(Account::new(limit, Some(Account::of(device))))
+        Account::new(limit, Some(Account::of(device).balance.clone()))
     }
 
     /// The account of `device`.
@@ -57,57 +54,44 @@ impl Account {
         if let Some((_, account)) = accounts.iter().find(|(known, _)| known == device) {
             return account.clone();
         }
-        let account = Arc::new(Account::new(None, None));
+        let account = Account::new(None, None);
         accounts.push((device.clone(), account.clone()));
         account
     }
 
     /// Enters an allocation, if the limit allows it.
     pub(crate) fn take(&self, bytes: usize, device: &Device) -> Result<()> {
-        let Some(whole) = &self.whole else { return self.take_here(bytes, device) };
-        whole.take_here(bytes, device)?;
-        self.take_here(bytes, device).inspect_err(|_| whole.give_back(bytes))
-    }
-
-    fn take_here(&self, bytes: usize, device: &Device) -> Result<()> {
-        let (requested, limit) = (bytes as u64, self.limit.load(Ordering::Relaxed));
-        let more = |used: u64| used.checked_add(requested).filter(|used| *used <= limit);
-        match self.used.try_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(before) => {
-                self.high.fetch_max(before + requested, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(used) => {
-                Err(Error::MemoryLimit { device: device.to_string().into(), requested, used, limit })
-            }
-        }
+        let requested = bytes as u64;
+        self.balance.take(requested).map_err(|Exceeded { used, limit }| Error::MemoryLimit {
+            device: device.to_string().into(),
+            requested,
+            used,
+            limit,
+        })
     }
 
     /// Enters that so much is free again.
     pub(crate) fn give_back(&self, bytes: usize) {
-        self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
-        if let Some(whole) = &self.whole {
-            whole.give_back(bytes);
-        }
+        self.balance.give_back(bytes as u64);
     }
 
     pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.balance.used()
     }
 
     pub(crate) fn high(&self) -> u64 {
-        self.high.load(Ordering::Relaxed)
+        self.balance.high()
     }
 
     pub(crate) fn reset_high(&self) {
-        self.high.store(self.used(), Ordering::Relaxed);
+        self.balance.reset_high();
     }
 
     pub(crate) fn limit(&self) -> Option<u64> {
-        Some(self.limit.load(Ordering::Relaxed)).filter(|limit| *limit < u64::MAX)
+        self.balance.limit()
     }
 
     pub(crate) fn set_limit(&self, limit: Option<u64>) {
-        self.limit.store(limit.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.balance.set_limit(limit);
     }
 }

@@ -168,3 +168,17 @@ impl<T> fmt::Debug for DeviceAtomicView<'_, T> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, Result};
+
+    #[test]
+    fn a_view_of_no_elements_is_empty() -> Result<()> {
+        let mut counts = Device::cpu().new_stream()?.zeros::<u32>(3)?;
+        assert!(!counts.as_atomic().is_empty());
+        let none = counts.as_atomic().slice(3..)?;
+        assert_eq!((none.is_empty(), none.len()), (true, 0));
+        Ok(())
+    }
+}

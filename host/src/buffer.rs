@@ -442,3 +442,25 @@ impl<T: DeviceCopy> fmt::Debug for DeviceBuffer<T> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_has_at_most_as_many_bytes_as_an_allocation() {
+        const MOST: usize = isize::MAX as usize;
+        assert_eq!(DeviceBuffer::<u8>::bytes_of(MOST), Ok(MOST));
+        assert_eq!(DeviceBuffer::<u64>::bytes_of(MOST / 8), Ok(MOST - 7));
+        assert_eq!(DeviceBuffer::<[u8; 3]>::bytes_of(MOST / 3), Ok(MOST / 3 * 3));
+        for (length, element_size, found) in [
+            (MOST + 1, 1, DeviceBuffer::<u8>::bytes_of(MOST + 1)),
+            (MOST / 8 + 1, 8, DeviceBuffer::<u64>::bytes_of(MOST / 8 + 1)),
+            // Whose bytes are few in 64 bits.
+            (1 << 61, 8, DeviceBuffer::<u64>::bytes_of(1 << 61)),
+            ((1 << 61) + 1, 8, DeviceBuffer::<u64>::bytes_of((1 << 61) + 1)),
+        ] {
+            assert_eq!(found, Err(Error::SizeOverflow { length, element_size }));
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Constants of modules of kernels, as the host sees them: values that it sets and reads in the order of streams.
 //! It must not know where a device keeps them.
 
+mod enqueueing;
 mod memory;
 
 use std::fmt;
@@ -20,8 +21,9 @@ use crate::pitched::Place;
 use crate::stream::Stream;
 use crate::view::DeviceView;
 
+pub(crate) use enqueueing::Enqueueing;
 pub use memory::ConstantMemory;
-pub(crate) use memory::{Enqueueing, Running, begin_launch, enqueue_alone, enqueue_with_others};
+pub(crate) use memory::{ENQUEUERS, Running, begin_launch};
 
 /// A `#[constant]` of a module: on each device a value in constant memory, which kernels of the module read
 /// (CUDA C++: `__constant__`, `cudaMemcpyToSymbolAsync`, `cudaMemcpyFromSymbolAsync`; `cuModuleGetGlobal`).
@@ -158,7 +160,7 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         let source = source.into_input();
         agree("DeviceConstant::copy_from", source.len(), 1)?;
         let resident = self.memory.resident(stream.device())?;
-        let _enqueueing = enqueue_alone();
+        let _enqueueing = ENQUEUERS.alone();
         let _announcing = Announcing::on(stream.inner());
         source.access().begin(stream.inner())?;
         resident.begin(stream.inner(), Use::Write)?;
@@ -180,7 +182,7 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         let resident = self.memory.resident(stream.device())?;
         let mut copy = DeviceBuffer::<T>::allocate(stream, 1, Contents::Uninitialised)?;
         {
-            let _enqueueing = enqueue_with_others();
+            let _enqueueing = ENQUEUERS.with_others();
             resident.begin(stream.inner(), Use::Read)?;
             let (target, places) = (copy.view_mut().start().cast(), (Place::Device, Place::Device));
             // SAFETY: both are a `T` of this device; the copy is used by nothing yet, and nobody enqueues a write of

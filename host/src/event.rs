@@ -357,3 +357,18 @@ impl fmt::Debug for Event {
         f.debug_struct("Event").field("complete", &self.backend.is_complete().ok()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_is_kept_beside_the_others() {
+        let all = EventOptions::new().blocking_sync().without_timing();
+        assert!(all.is_blocking_sync() && !all.has_timing() && !all.is_interprocess());
+        let plain = EventOptions::new();
+        assert!(plain.has_timing() && !plain.is_blocking_sync());
+        let shared = EventOptions::new().interprocess().blocking_sync();
+        assert!(shared.is_interprocess() && shared.is_blocking_sync() && !shared.has_timing());
+    }
+}

@@ -6,6 +6,7 @@
 //! broken state.
 
 mod announcing;
+mod bound;
 mod buffer;
 mod capture;
 mod child;

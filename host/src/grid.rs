@@ -732,6 +732,15 @@ pub(crate) mod tests {
         max_threads: Option<u32>,
         cluster: Option<[u32; 3]>,
     ) -> Kernel {
+        kernel_of(block, max_threads, cluster, false)
+    }
+
+    fn kernel_of(
+        block: Option<[u32; 3]>,
+        max_threads: Option<u32>,
+        cluster: Option<[u32; 3]>,
+        cluster_at_launch: bool,
+    ) -> Kernel {
         unsafe fn never(_: &Block, _: *const *const c_void) {}
         static IMAGE: ModuleImage = ModuleImage::host_only();
         Kernel::new(KernelDescriptor {
@@ -741,7 +750,7 @@ pub(crate) mod tests {
             block,
             max_threads,
             cluster,
-            cluster_at_launch: false,
+            cluster_at_launch,
             dependent_launch: false,
             shared_bytes: 0,
             uses_shared_memory: false,
@@ -767,6 +776,35 @@ pub(crate) mod tests {
         assert!(resolve(Grid::new([2, 2], [16, 16])).is_ok());
         let mismatch = Error::BlockMismatch { kernel: "k", required: [16, 16, 1], found: [32, 8, 1] };
         assert_eq!(resolve(Grid::new([2, 2], [32, 8])), Err(mismatch));
+    }
+
+    #[test]
+    fn a_launch_chooses_its_cluster_where_the_kernel_lets_it() {
+        let free = kernel_of(None, None, None, true);
+        let resolve = |grid: Grid<2>| grid.resolve(&free, &Limits::CUDA).map(Option::unwrap);
+        let shape = resolve(Grid::new([8, 4], [32, 1]).with_cluster([4, 2])).unwrap();
+        assert_eq!((shape.grid, shape.cluster, shape.attributes.cluster), ([8, 4, 1], [4, 2, 1], [4, 2, 1]));
+        let shape = resolve(Grid::of_clusters([3, 5], [4, 2], [32, 1])).unwrap();
+        assert_eq!((shape.grid, shape.cluster), ([12, 10, 1], [4, 2, 1]));
+        assert_eq!(resolve(Grid::new([8, 4], [32, 1])).unwrap().cluster, [1; 3]);
+        let whole = |blocks| resolve(Grid::new([blocks, 4], [32, 1]).with_cluster([16, 1])).map(drop);
+        assert_eq!(whole(16), Ok(()));
+        let partial = |blocks| Err(Error::PartialCluster { kernel: "k", axis: Axis::X, blocks, cluster: 16 });
+        assert_eq!((whole(15), whole(17)), (partial(15), partial(17)));
+        for (cluster, value) in [(0, 0), (MAX_CLUSTER + 1, i64::from(MAX_CLUSTER) + 1)] {
+            let limit = MAX_CLUSTER;
+            let refused = Err(Error::ClusterSize { kernel: "k", axis: Axis::Y, value, limit });
+            assert_eq!(resolve(Grid::new([8, 4], [32, 1]).with_cluster([1, cluster])).map(drop), refused);
+        }
+        // Others have the cluster that they were compiled for, or none.
+        let (fixed, none) = (kernel_in_clusters(None, None, Some([4, 2, 1])), kernel(None, None));
+        let chosen = |kernel: &Kernel, cluster: [u32; 2]| {
+            Grid::new([8, 4], [32, 1]).with_cluster(cluster).resolve(kernel, &Limits::CUDA).map(drop)
+        };
+        let mismatch = |required| Err(Error::ClusterMismatch { kernel: "k", required, found: [2, 2, 1] });
+        assert_eq!(chosen(&fixed, [4, 2]), Ok(()));
+        assert_eq!(chosen(&fixed, [2, 2]), mismatch(Some([4, 2, 1])));
+        assert_eq!(chosen(&none, [2, 2]), mismatch(None));
     }
 
     #[test]

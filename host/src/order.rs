@@ -129,6 +129,21 @@ mod tests {
     }
 
     #[test]
+    fn readers_are_looked_through_when_there_are_too_many() {
+        let order = Order::new(Model::stream(1));
+        let count = || order.lock().readers.len();
+        for (before, id) in (2..).take(MANY_READERS).enumerate() {
+            assert_eq!(count(), before, "nobody is sought out before");
+            let reader = Model::stream(id);
+            order.begin(&reader, Use::Read).unwrap();
+            reader.closed.store(id > 2, Ordering::Relaxed);
+        }
+        assert_eq!(count(), MANY_READERS);
+        order.begin(&Model::stream(15), Use::Read).unwrap();
+        assert_eq!(count(), 2, "one that is open, and the new one");
+    }
+
+    #[test]
     fn readers_that_are_closed_do_not_pile_up() {
         let order = Order::new(Model::stream(1));
         for id in 2..16 {

@@ -2,5 +2,5 @@
 //! `host/tests/loom`, which includes those parts by path and tries all orders of their steps. It must not
 //! know the parts.
 
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard, atomic};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};
 pub(crate) use std::thread;

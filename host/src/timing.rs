@@ -77,3 +77,22 @@ impl Stream {
         Ok(Timing { runs: durations })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let of = |runs: &[u64]| Timing { runs: runs.iter().map(|&ms| Duration::from_millis(ms)).collect() };
+        for (runs, median) in
+            [(&[7][..], 7), (&[1, 9], 5), (&[1, 2, 100], 2), (&[1, 2, 8, 100], 5), (&[1, 2, 3, 5, 8, 9], 4)]
+        {
+            assert_eq!(of(runs).median(), Duration::from_millis(median), "{runs:?}");
+        }
+        assert_eq!(
+            (of(&[1, 2, 9]).min(), of(&[1, 2, 9]).max()),
+            (Duration::from_millis(1), Duration::from_millis(9))
+        );
+    }
+}

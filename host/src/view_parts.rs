@@ -236,3 +236,26 @@ fn elements<T, U>(start: *const T, length: usize) -> Result<usize> {
     }
     Ok(bytes / size_of::<U>())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::without_provenance;
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_whole_elements_where_such_may_be() {
+        let at = |start: usize| without_provenance::<u32>(4096 + start);
+        assert_eq!(elements::<u32, u64>(at(0), 4), Ok(2));
+        assert_eq!(elements::<u32, [u8; 3]>(at(4), 3), Ok(4));
+        assert_eq!(elements::<u32, u8>(at(4), 1), Ok(4));
+        assert_eq!(elements::<u32, u64>(at(4), 0), Ok(0), "nothing may be anywhere");
+        let refused = |found: Result<usize>, why: &str| match found {
+            Err(Error::ViewCast { reason, .. }) => assert!(reason.contains(why), "{reason}"),
+            other => panic!("{other:?}"),
+        };
+        refused(elements::<u32, u64>(at(0), 3), "whole number");
+        refused(elements::<u32, ()>(at(0), 3), "whole number");
+        refused(elements::<u32, u64>(at(4), 2), "do not start");
+    }
+}

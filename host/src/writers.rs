@@ -267,3 +267,58 @@ impl Flow {
         self.outcome.settle(own.or_else(|| inherited.cloned()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written_by(writers: &[&Arc<Outcome>]) -> Writers {
+        let memory = Writers::default();
+        memory.add(&writers.iter().map(|&writer| writer.clone()).collect::<Vec<_>>());
+        memory
+    }
+
+    /// What a launch on a GPU must name is what it did not know before: else a failure would be lost, or a fast path.
+    #[test]
+    fn a_launch_leaves_names_as_they_are_where_they_say_all() {
+        let [own, other] = [(); 2].map(|()| Arc::new(Outcome::default()));
+        let [none, ours, theirs, both] = [&[][..], &[&own], &[&other], &[&own, &other]].map(written_by);
+        let named = |effects: &[(&Writers, Use)], may_fail| {
+            are_named(
+                effects.iter().map(|(memory, usage)| (*memory, *usage, false)),
+                Arc::as_ptr(&own),
+                may_fail,
+            )
+        };
+        assert!(named(&[(&none, Use::Read), (&none, Use::Write)], false), "nothing has failed, nor can it");
+        assert!(!named(&[(&none, Use::Write)], true), "its own outcome is to be named");
+        assert!(!named(&[(&ours, Use::Write), (&none, Use::WritePart)], true), "in all that it writes");
+        assert!(named(&[(&none, Use::Read)], true), "it writes nothing");
+        assert!(named(&[(&ours, Use::Write)], true) && named(&[(&ours, Use::Write)], false));
+        assert!(!named(&[(&ours, Use::Read), (&none, Use::Write)], false), "it rests on earlier work");
+        assert!(named(&[(&ours, Use::Read), (&ours, Use::Write)], false));
+        for foreign in [&theirs, &both] {
+            for usage in [Use::Read, Use::Write] {
+                assert!(
+                    !named(&[(foreign, usage)], false)
+                        && !named(&[(&ours, Use::Write), (foreign, usage)], true)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_outcome_is_settled_once_and_by_the_first() {
+        let outcome = Outcome::default();
+        assert!(!outcome.is_settled() && !outcome.is_good() && outcome.fault().is_none());
+        outcome.settle(None);
+        assert!(outcome.is_settled() && outcome.is_good());
+        let memory = written_by(&[&Arc::new(outcome)]);
+        assert_eq!(memory.sources().iter().count(), 1);
+        // What went well is forgotten by whoever writes next.
+        let next = Arc::new(Outcome::default());
+        memory.add(std::slice::from_ref(&next));
+        assert!(memory.sources().iter().all(|writer| Arc::ptr_eq(writer, &next)));
+        assert_eq!(memory.sources().iter().count(), 1);
+    }
+}

@@ -165,6 +165,50 @@ fn a_stream_goes_on_after_threads_waited_in_vain() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn threads_that_say_the_same_as_often_agree() -> Result<()> {
+    let rounds = run(3, 40, 120, |t| {
+        for round in 0..4_u64 {
+            t.agree(round);
+            t.agree(7);
+            t.barrier();
+        }
+        t.agree(u64::from(t.block_number));
+        t.set(t.global(), 1);
+    })?;
+    assert_eq!(rounds, [1; 120]);
+    Ok(())
+}
+
+#[test]
+fn the_first_thread_that_says_something_else_is_named() {
+    let said = |body| match run(1, 40, 0, body).unwrap_err() {
+        Error::Disagreement { thread, place, .. } => {
+            assert!(place.file.ends_with("cpu_barriers.rs"), "{place:?}");
+            thread
+        }
+        other => panic!("{other}"),
+    };
+    // At once, without a barrier.
+    assert_eq!(said(|t| t.agree(u64::from(t.number >= 30))), [30, 0, 0]);
+    assert_eq!(
+        said(|t| {
+            t.agree(1);
+            t.agree(2 + u64::from(t.number == 5));
+            t.barrier();
+        }),
+        [5, 0, 0]
+    );
+    // Who says less is known when all have met.
+    assert_eq!(
+        said(|t| {
+            (0..2 - u32::from(t.number == 39)).for_each(|_| t.agree(1));
+            t.barrier();
+        }),
+        [39, 0, 0]
+    );
+}
+
 /// Counts how many of it are alive.
 struct Counted;
 

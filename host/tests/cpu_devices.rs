@@ -98,6 +98,25 @@ fn a_device_answers_with_the_limits_that_it_was_given() -> Result<()> {
 }
 
 #[test]
+fn attributes_are_the_properties_by_number() -> Result<()> {
+    use ferrogrid_host::DeviceAttribute as A;
+    let device = Device::cpu_with(CpuOptions::new().workers(3))?;
+    let properties = device.properties()?;
+    for (attribute, value) in [
+        (A::GLOBAL_MEMORY_BUS_WIDTH, properties.memory_bus_width),
+        (A::ASYNC_ENGINE_COUNT, properties.async_engine_count),
+        (A::CLUSTER_LAUNCH, u32::from(properties.cluster_launch)),
+        (A::COOPERATIVE_LAUNCH, 1),
+        (A::MULTIPROCESSOR_COUNT, 3),
+        (A::MAX_GRID_DIM_Z, 65_535),
+        (A::WARP_SIZE, 32),
+    ] {
+        assert_eq!(device.attribute(attribute)?, i64::from(value) as _, "{attribute:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_device_says_that_it_takes_cooperative_launches_and_does() -> Result<()> {
     let device = Device::cpu_with(CpuOptions::new().workers(4))?;
     let properties = device.properties()?;

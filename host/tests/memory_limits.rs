@@ -70,6 +70,8 @@ fn limits_count_memory_of_all_kinds() -> Result<()> {
         let _shared = small.ipc_zeros::<u8>(300)?;
         assert_eq!(small.device().memory_info()?.unwrap().free, 100);
         assert!(is_out_of_memory(small.ipc_zeros::<u8>(101)));
+        let _rest = small.ipc_zeros::<u8>(100)?;
+        assert!(is_out_of_memory(small.zeros::<u8>(1)));
     }
     let device = Device::cpu_with(CpuOptions::new())?;
     let (limited, pool) = (device.new_stream()?, device.memory_pool());
@@ -83,6 +85,9 @@ fn limits_count_memory_of_all_kinds() -> Result<()> {
         let _shared = limited.ipc_zeros::<u8>(300)?;
         assert_eq!(pool.statistics()?.used, 900);
         assert!(is_over_the_limit(limited.managed_zeros::<u8>(101)));
+        let _rest = limited.managed_zeros::<u8>(100)?;
+        assert_eq!(pool.statistics()?.used, 1000);
+        assert!(is_over_the_limit(limited.zeros::<u8>(1)));
     }
     limited.synchronize()?;
     assert_eq!(pool.statistics()?.used, 0);

@@ -135,9 +135,7 @@ impl<'t> Scanner<'t> {
 
     fn advance(&mut self, length: usize) {
         self.at += length;
-        if length > 0 {
-            self.end = self.at;
-        }
+        self.end = self.at;
     }
 
     fn skip_trivia(&mut self) {

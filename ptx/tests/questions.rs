@@ -75,6 +75,37 @@ fn declarations_have_sizes_and_alignments() {
 }
 
 #[test]
+fn a_range_of_registers_declares_each_by_its_number() {
+    with_body(".reg .b32 %r<12>; .reg .pred single; ret;", |body| {
+        let of = |at: usize| match &body.statements[at].kind {
+            StatementKind::Declaration(declaration) => &declaration.names[0],
+            other => panic!("{other:?}"),
+        };
+        let (range, single) = (of(0), of(1));
+        let of_range = |name: &str| range.declares(name);
+        assert_eq!(["%r0", "%r1", "%r9", "%r10", "%r11"].map(of_range), [true; 5]);
+        assert_eq!(["%r12", "%r01", "%r00", "%r", "%r1x", "%rd1", "r1"].map(of_range), [false; 7]);
+        assert!(single.declares("single") && !single.declares("single0"));
+    });
+}
+
+#[test]
+fn declarations_may_stand_behind_what_heads_the_text() {
+    for head in [
+        ".version 8.0\n.target sm_90\n",
+        ".version 8.0\n.target sm_90\n.address_size 64\n",
+        "// first\n.version 8.0 .target sm_90 // last\n",
+        ".version 8.0\n",
+        "",
+    ] {
+        let text = format!("{head}.visible .entry k()\n{{\n\tret;\n}}\n");
+        let module = Module::parse(&text).unwrap();
+        let after = module.after_header();
+        assert_eq!(after.as_ptr().addr() - text.as_ptr().addr(), head.len(), "{text}");
+    }
+}
+
+#[test]
 fn calls_say_whom_and_with_what() {
     with_body("call.uni (r), f, (a, b);\ncall %rd1, p;\nret;", |body| {
         let calls: Vec<_> = body.statements.iter().filter_map(|it| it.instruction()).collect();
@@ -89,6 +120,7 @@ fn what_threads_do_together_is_convergent() {
     with_body(
         "bar.sync 0; barrier.cluster.wait; shfl.sync.idx.b32 %r1, %r2, 0, 31, -1; activemask.b32 %r1;\n\
          mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1}, {%r1}, {%r2}, {%f1};\n\
+         ferrogrid.together.block; bar.warp.sync -1; mov.b32.sync %r1, 0; mov.b32.aligned %r1, 0;\n\
          add.s32 %r1, %r1, 1; fence.sc.cta; atom.global.add.u32 %r1, [%rd1], 1; call.uni f;",
         |body| {
             let found: Vec<bool> = body
@@ -97,7 +129,7 @@ fn what_threads_do_together_is_convergent() {
                 .filter_map(|it| it.instruction())
                 .map(|it| it.is_convergent())
                 .collect();
-            assert_eq!(found, [true, true, true, true, true, false, false, false, false]);
+            assert_eq!(found, [[true; 9].as_slice(), &[false; 4]].concat());
         },
     );
 }
@@ -267,5 +299,10 @@ fn errors_name_the_line_and_what_was_expected() {
         let error = Module::parse(text).unwrap_err();
         assert_eq!((error.line, error.problem.as_str()), (line, problem), "{text}");
         assert_eq!(error.to_string(), format!("line {line}: {problem}"));
+    }
+    // Nothing is read so deep that the stack ends.
+    for nested in ["!", "[", "(", "%r1|", "generic("].map(|it| it.repeat(100_000)) {
+        let error = Module::parse(&format!(".entry k()\n{{\n\tmov.b32 {nested};\n}}\n")).unwrap_err();
+        assert!(error.problem.contains("nested too deeply"), "{error}");
     }
 }

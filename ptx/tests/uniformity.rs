@@ -141,6 +141,8 @@ fn what_is_assigned_on_the_ways_of_a_branch_differs_where_they_meet() {
     };
     assert!(is_refused(&assigned("mov.b32 %r1, 1;", "mov.b32 %r1, 2;")));
     assert!(!is_refused(&assigned("mov.b32 %r1, 1;", "mov.b32 %r2, 2;")));
+    // LLVM leaves the other way out where it has no value: nothing may depend on what the register has there.
+    assert!(!is_refused(&assigned("", "ld.global.nc.b32 %r1, [%rd20];")));
     let by_copies = assigned("mov.b32 %r1, 1;", "mov.b32 %r1, 2;")
         .replace("$A:", "$A: mov.b32 %r3, %r1; add.s32 %r1, %r3, 0;");
     assert!(is_refused(&by_copies));
@@ -163,6 +165,15 @@ fn local_memory_differs_where_anything_may_have_written_it() {
     assert!(is_refused(&loaded("cvt.u64.u32 %rd1, %r21; st.local.b32 [%rd1], 0;")), "at a place of its own");
     assert!(is_refused(&loaded("{ .param .b64 a; st.param.b64 [a], %rd1; call.uni unknown, (a); }")));
     assert!(!is_refused(&loaded("st.global.b32 [%rd20], %r21;")));
+    // What a loop writes behind the place where it reads is there in the next round.
+    let in_the_next_round = |stored: &str| {
+        format!(
+            "$A: ld.local.b32 %r1, [own]; setp.gt.u32 %p1, %r1, 7;\n@%p1 bra $B;\nbar.sync 0;\n$B: st.local.b32 [own], {stored};\n\
+             setp.gt.u32 %p2, %r20, 9;\n@%p2 bra $A;"
+        )
+    };
+    assert!(is_refused(&in_the_next_round("%r21")));
+    assert!(!is_refused(&in_the_next_round("%r20")));
 }
 
 #[test]
@@ -174,6 +185,10 @@ fn loops_run_as_often_in_all_threads_that_wait_in_them() {
     };
     assert!(!is_refused(&counted("%r20")));
     assert!(is_refused(&counted("%r21")));
+    // A step under a condition that all have in common: it is looked at until nothing is new, and then no more.
+    let sometimes =
+        counted("%r20").replace("add.s32", "setp.gt.u32 %p2, %r20, 3; @%p2 add.s32 %r1, %r1, 1; add.s32");
+    assert!(!is_refused(&sometimes));
     // A barrier behind a loop is reached by all; what the loop counted differs there.
     let behind = |next: &str| {
         format!("mov.b32 %r1, 0;\n$A: add.s32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, %r21;\n@%p1 bra $A;\n{next}")
@@ -210,6 +225,8 @@ fn a_loop_that_is_never_left_has_its_barriers_too() {
     };
     assert!(is_refused(&forever("%r21")));
     assert!(!is_refused(&forever("%r20")));
+    // Behind a check of which the other way is a panic, nobody parts.
+    assert!(!is_refused("setp.gt.u32 %p1, %r21, 7;\n@%p1 bra $C;\n$A: bar.sync 0; bra $A;\n$C: trap;"));
 }
 
 #[test]
@@ -355,4 +372,13 @@ fn what_is_fixed_is_the_same_in_whatever_round_a_thread_leaves_a_loop() {
     assert!(is_refused(&in_loop("add.s32 %r1, %r20, %r2;")), "another number in each round");
     assert!(is_refused(&in_loop("@%p3 mov.u32 %r1, %r20;")), "perhaps not in the first");
     assert!(is_refused(&in_loop("ld.shared.b32 %r1, [tile];")), "what is there changes");
+    // Where a thread is, it stays: what was read in the loop is what was read before.
+    for place in ["%tid.x", "%laneid"] {
+        let again = format!(
+            "mov.u32 %r3, {place}; {}",
+            in_loop(&format!("mov.u32 %r1, {place};"))
+                .replace("setp.gt.u32 %p1, %r1, 7;", "setp.eq.s32 %p1, %r1, %r3;")
+        );
+        assert!(!is_refused(&again), "{place}");
+    }
 }

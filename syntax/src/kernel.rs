@@ -240,6 +240,23 @@ mod tests {
     }
 
     #[test]
+    fn each_parameter_is_as_many_of_the_entry_point() {
+        for (parameter, count) in [
+            ("x: &[f32]", 2),
+            ("x: Plane<f32>", 3),
+            ("x: DisjointSlice<f32>", 2),
+            ("x: DisjointSlice<f32, 2>", 3),
+            ("x: DisjointSlice<f32, 3>", 4),
+            ("x: ScatterSlice<f32>", 3),
+            ("x: SharedSlice<f32>", 2),
+            ("x: Shared<[f32; 4]>", 0),
+        ] {
+            let kernel = kernel(&format!("#[kernel] pub fn k(t: Thread<1>, {parameter}) {{}}"));
+            assert_eq!(kernel.flattened(), (count, count), "{parameter}");
+        }
+    }
+
+    #[test]
     fn tuples_in_tuples_travel_as_their_members() {
         let kernel = kernel("#[kernel] pub fn k(t: Thread<1>, a: (f32, (u8, u16), u64)) {}");
         let ParameterKind::Tuple { members } = &kernel.parameters[1].kind else { panic!("it is a tuple") };

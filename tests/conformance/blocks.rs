@@ -142,23 +142,32 @@ fn shared_slices_beyond_48_kib_are_given(device: &Device) -> Outcome {
     if bytes <= 48 * 1024 {
         return not_for_this_device("its blocks have no more");
     }
-    let stream = device.new_stream()?;
-    let mut buffer = stream.upload(&[1_u64, 2, 3])?;
-    shared::reverse(&stream, Grid::new(1, 3), &mut buffer, bytes - 32, 3)?;
-    expect("elements", stream.download(&buffer)?, vec![3, 3, 3])
+    // 32 bytes more for the other slice: as many as go without asking, the first that do not, and all that there are.
+    for length in [48 * 1024 - 32, 48 * 1024 - 31, bytes - 32] {
+        let stream = device.new_stream()?;
+        let mut buffer = stream.upload(&[1_u64, 2, 3])?;
+        shared::reverse(&stream, Grid::new(1, 3), &mut buffer, length, 3)?;
+        expect("elements", stream.download(&buffer)?, vec![3, 3, 3])?;
+    }
+    Ok(())
 }
 
 fn too_much_shared_memory_is_refused_with_need_and_limit(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut buffer = stream.upload(&[1_u64, 2, 3])?;
     let limit = device.shared_memory_per_block();
-    for (length, needed) in [(limit + 1, (limit + 1).next_multiple_of(16) + 32), (usize::MAX, usize::MAX)] {
+    let with_other_slice = |length: usize| (length, length.next_multiple_of(16) + 32);
+    for (length, needed) in
+        [with_other_slice(limit - 31), with_other_slice(limit + 1), (usize::MAX, usize::MAX)]
+    {
         let found = shared::reverse(&stream, Grid::new(1, 3), &mut buffer, length, 3);
         let is_expected = |error: &Error| matches!(error, Error::SharedMemoryTooLarge { bytes, limit: found, .. } if (*bytes, *found) == (needed, limit));
         let text = expect_error("shared memory", found, is_expected)?;
         names(&text, &["reverse", &limit.to_string(), &needed.to_string()])?;
     }
-    expect("elements", stream.download(&buffer)?, vec![1, 2, 3])
+    expect("elements", stream.download(&buffer)?, vec![1, 2, 3])?;
+    shared::reverse(&stream, Grid::new(1, 3), &mut buffer, limit - 32, 3)?;
+    expect("with all that there is", stream.download(&buffer)?, vec![3, 3, 3])
 }
 
 fn one_region_holds_numbers_of_two_types_in_turn(device: &Device) -> Outcome {

@@ -10,14 +10,13 @@ Changes a clone in target/mutants, never this checkout. Ends with 1 where a muta
 
 import argparse
 import csv
-import os
 import random
 import sys
 from collections import Counter
 from datetime import date
 from pathlib import Path
 
-from tree import HERE, changed, outcome, record, renewed_clone
+from tree import HERE, changed, outcome, record, renewed_clone, use_target_of
 
 # For an architecture of each kind. Device code that does not compile is no error of a build, but of the facts.
 FACTS = "FERROGRID_ARCH=sm_75,sm_80,sm_90 -p ferrogrid-ptx-tests"
@@ -38,7 +37,7 @@ def judge(clone, row):
     path = clone / row["file"]
     text = mutated(path.read_text(), row)
     if text is None:
-        return "stale"
+        return "stale", ""
     with changed(path, text):
         return outcome(clone, [PASSES if row["file"].startswith("builder/") else FACTS])
 
@@ -51,7 +50,7 @@ def main():
     parser.add_argument("--results", type=Path, help="where each outcome is added")
     arguments = parser.parse_args()
     clone, commit = renewed_clone("gpu")
-    os.environ.setdefault("CARGO_TARGET_DIR", str(clone.parent / "target"))
+    use_target_of(clone)
     with (HERE / "gpu.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if arguments.only in row["file"]]
     if arguments.count:
@@ -59,11 +58,11 @@ def main():
     print(f"{len(rows)} mutants, seed {arguments.seed}, commit {commit}", flush=True)
     counts = Counter()
     for row in rows:
-        result = judge(clone, row)
+        result, by = judge(clone, row)
         counts[result] += 1
-        print(f"{result:10} {row['file']}: {row['from']!r} -> {row['to']!r}", flush=True)
+        print(f"{result:10} {row['file']}: {row['from']!r} -> {row['to']!r}  {by}", flush=True)
         if arguments.results:
-            record(arguments.results, row | {"outcome": result, "commit": commit, "date": date.today().isoformat()})
+            record(arguments.results, row | {"outcome": result, "noticed_by": by, "commit": commit, "date": date.today().isoformat()})
     print(", ".join(f"{number} {result}" for result, number in counts.items()))
     return 0 if set(counts) <= {"caught", "unviable"} else 1
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a sample of cargo-mutants' mutants of the code that runs natively, and says which the tests notice.
 
-    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv]
+    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv] [--clone NAME]
 
 The sample is the same for the same seed and source. It is spread over the areas below by their weights; each mutant goes
 through the stages of its area until one notices it. `--again` runs the mutants of an earlier result that were missed,
@@ -19,14 +19,27 @@ import random
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from datetime import date
 from fnmatch import fnmatch
 from pathlib import Path
 
-from tree import HERE, ROOT, changed, outcome, record, renewed_clone
+from together import VARIABLE, compile_all, weavable
+from tree import BUILD_LIMIT, HERE, ROOT, changed, noticed, outcome, parsed, record, renewed_clone, use_target_of
 
 HOST = "-p ferrogrid-host"
+LIB = f"{HOST} --lib"
+# Those on the CPU device that take no second each.
+CPU = (f"{HOST} --test cpu --test cpu_devices --test cpu_failures --test cpu_grids --test cpu_overflow --test cpu_process"
+       " --test cpu_warps --test dlpack --test toolkit")
+WAITING = f"{HOST} --test cpu_barriers --test cpu_output"
+DRIVER = f"{HOST} --test driver"
+LOOM = f"{HOST} --test loom"
+# Less random work than on its own: it runs for many mutants.
+RUNTIME = f"FERROGRID_STRESS=150 FERROGRID_SOAK=500 {HOST} --test runtime"
+# The builder's unit tests but for those that compile whole programs for GPUs, which take minutes.
+BUILD = "-p ferrogrid-build --lib -- --skip program::tests"
 # Kernels run natively: these find out what the crates of the device half and the macros do.
 NATIVE = [
     f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output",
@@ -34,43 +47,34 @@ NATIVE = [
     "FERROGRID_DEVICE_RUSTC=none -p ferrogrid-tests --test conformance"
     " -- cpu:: --skip companions_know_name_and_ptx --skip the_suite_holds_with",
 ]
-# Name, weight, files, and stages of tests (with variables): the quick ones first. Of several areas that have a file, the
-# first counts.
+# Name, weight, files, stages of tests (with variables), the quick ones first; and stages whose tests are themselves compiled by the
+# code in question. Of several areas that have a file, the first counts.
 AREAS = [
-    ("host/order", 5, ["order*", "access.rs", "retired*", "writers.rs", "stream_order.rs"],
-     [f"{HOST} --lib --test loom", f"{HOST} --test runtime --test driver --test cpu"]),
+    ("host/order", 5, ["order*", "access.rs", "retired*", "writers.rs", "stream_order.rs"], [LIB, CPU, DRIVER, LOOM, RUNTIME]),
     ("host/memory", 5,
      ["memory*", "buffer.rs", "pitched.rs", "managed.rs", "pinned.rs", "copy.rs", "transfer.rs", "growable.rs", "mapped.rs",
-      "pool*", "shared_pool.rs", "peer.rs", "ipc*", "uninit.rs", "account.rs", "constant*", "image.rs", "completion.rs"],
-     [f"{HOST} --lib", f"{HOST} --test runtime --test memory_limits --test driver --test cpu"]),
+      "pool*", "shared_pool.rs", "peer.rs", "ipc*", "uninit.rs", "account*", "constant*", "image.rs", "completion.rs"],
+     [LIB, CPU, DRIVER, f"{HOST} --test loom --test memory_limits", RUNTIME]),
     ("host/launch", 4,
      ["launch*", "argument.rs", "kernel*", "loaded_kernel.rs", "sized_params.rs", "occupancy*", "attribute.rs",
       "host_slice.rs", "scope.rs", "access_policy.rs"],
-     [f"{HOST} --lib", f"{HOST} --test cpu --test driver --test runtime"]),
-    ("host/grid", 3, ["grid.rs", "extent.rs"], [f"{HOST} --lib", f"{HOST} --test cpu --test driver --test cpu_grids"]),
-    ("host/views", 3, ["view*", "aligned_view.rs", "atomic_view.rs", "pointer.rs"],
-     [f"{HOST} --lib", f"{HOST} --test runtime --test cpu --test dlpack"]),
+     [LIB, CPU, DRIVER, RUNTIME]),
+    ("host/grid", 3, ["grid.rs", "extent.rs"], [LIB, CPU, DRIVER]),
+    ("host/views", 3, ["view*", "aligned_view.rs", "atomic_view.rs", "pointer.rs"], [LIB, CPU, DRIVER, RUNTIME]),
     ("host/graphs", 4, ["graph*", "backend/graph.rs", "backend/*/graph.rs", "backend/cuda/condition.rs"],
-     [f"{HOST} --lib", f"{HOST} --test graphs --test runtime --test driver"]),
-    ("host/foreign", 4, ["foreign*", "toolkit*", "dlpack*"],
-     [f"{HOST} --lib", f"{HOST} --test driver --test dlpack --test toolkit"]),
-    ("host/cpu", 5, ["backend/cpu/*"],
-     [f"{HOST} --lib --test loom",
-      f"{HOST} --test cpu --test cpu_barriers --test cpu_warps --test cpu_grids --test cpu_output --test cpu_failures"
-      " --test cpu_devices --test cpu_overflow --test cpu_process --test runtime"]),
-    ("host/cuda", 6, ["backend/cuda/*", "backend/*"],
-     [f"{HOST} --lib --test loom",
-      f"{HOST} --test driver --test runtime"]),
-    ("host/rest", 3, ["*"],
-     [f"{HOST} --lib", f"{HOST} --test driver --test cpu --test cpu_failures --test runtime"]),
+     [LIB, f"{HOST} --test graphs --test loom", DRIVER, CPU, RUNTIME]),
+    ("host/foreign", 4, ["foreign*", "toolkit*", "dlpack*"], [LIB, CPU, DRIVER]),
+    ("host/cpu", 5, ["backend/cpu/*"], [LIB, CPU, WAITING, LOOM, RUNTIME]),
+    ("host/cuda", 6, ["backend/cuda/*", "backend/*"], [LIB, DRIVER, LOOM, RUNTIME]),
+    ("host/rest", 3, ["*"], [LIB, CPU, DRIVER, f"{HOST} --test cpu_output", RUNTIME]),
     ("builder", 20, ["builder/src/*"],
-     ["-p ferrogrid-build --lib", "-p ferrogrid-build --test step --test settings --test inside --test panics --test stale"]),
+     [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test settings --test inside --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
-     ["-p ferrogrid-syntax -p ferrogrid-build --lib", "-p ferrogrid-macros", "-p ferrogrid --test ui"]),
-    ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros", *NATIVE, "-p ferrogrid --test ui"]),
-    ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib --test barriers"]),
-    ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", "-p ferrogrid-build --lib"]),
-    ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", "-p ferrogrid-device --features half --doc", *NATIVE]),
+     ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros"], ["-p ferrogrid --test ui"]),
+    ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros"], [*NATIVE, "-p ferrogrid --test ui"]),
+    ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", BUILD, "-p ferrogrid-build --test barriers"]),
+    ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", BUILD]),
+    ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", *NATIVE, "-p ferrogrid-device --features half --doc"]),
 ]
 
 
@@ -130,7 +134,76 @@ def judge(clone, mutant):
     path = clone / mutant["file"]
     with changed(path, path.read_text()):
         subprocess.run(["git", "apply", "-"], cwd=clone, input=patch, text=True, check=True)
-        return outcome(clone, area_of(mutant["file"])[3])
+        return outcome(clone, all_stages(mutant))
+
+
+def quick_stages(mutant):
+    return area_of(mutant["file"])[3]
+
+
+def all_stages(mutant):
+    area = area_of(mutant["file"])
+    return [*area[3], *(area[4] if len(area) > 4 else [])]
+
+
+class Limits:
+    """How long a stage may take: some times what it takes without a mutant, when it must succeed."""
+
+    def __init__(self, clone):
+        self.clone, self.known = clone, {}
+
+    def of(self, stage):
+        if stage not in self.known:
+            arguments, _, variables = parsed(stage)
+            begun = time.monotonic()
+            by = noticed(self.clone, ["test", "--quiet", *arguments], BUILD_LIMIT, variables)
+            if by:
+                sys.exit(f"without a mutant, this fails: cargo test {stage}: {by}")
+            taken = time.monotonic() - begun
+            if taken > 10:
+                # The first run may have compiled a driver, or examples.
+                begun = time.monotonic()
+                noticed(self.clone, ["test", "--quiet", *arguments], BUILD_LIMIT, variables)
+                taken = time.monotonic() - begun
+            print(f"{taken:.1f} s: {stage}", flush=True)
+            self.known[stage] = 20 + 4 * taken
+        return self.known[stage]
+
+
+def judge_together(clone, chosen, judged):
+    """Compiles those of one crate into its tests at once; returns those that must be judged one by one."""
+    able = weavable(clone, chosen)
+    alone = [mutant for mutant in chosen if mutant not in able]
+    stages = list(dict.fromkeys(stage for mutant in able for stage in quick_stages(mutant)))
+    originals = {}
+    try:
+        built = [parsed(stage)[1:] for stage in stages if "--doc" not in stage]
+        originals, numbered, unviable, apart = compile_all(clone, able, built)
+        for mutant in unviable:
+            judged(mutant, "unviable", "")
+        alone += apart
+        limits = Limits(clone)
+        # All of them by their first stages, then what is left by the next: the quick ones notice most.
+        for at in range(max(len(quick_stages(mutant)) for mutant in able) if able else 0):
+            for number, mutant in list(numbered.items()):
+                stage = next(iter(quick_stages(mutant)[at:]), None)
+                if not stage:
+                    continue
+                limit = limits.of(stage)
+                arguments, _, variables = parsed(stage)
+                by = noticed(clone, ["test", "--quiet", *arguments], limit, variables | {VARIABLE: str(number)})
+                if by:
+                    judged(numbered.pop(number), "caught", by)
+            print(f"{len(numbered)} left after {at + 1} stages", flush=True)
+        for mutant in numbered.values():
+            if all_stages(mutant) != quick_stages(mutant):
+                alone.append(mutant)
+            else:
+                judged(mutant, "missed", "")
+    finally:
+        for file, text in originals.items():
+            (clone / file).write_text(text)
+    return alone
 
 
 def main():
@@ -140,9 +213,10 @@ def main():
     parser.add_argument("--area", help="areas that begin with this")
     parser.add_argument("--results", type=Path, help="where each outcome is added; what is there already is not run again")
     parser.add_argument("--again", type=Path, help="a result whose missed mutants are run, instead of a sample")
+    parser.add_argument("--clone", default="native", help="its name in target/mutants; two samples at a time need two")
     arguments = parser.parse_args()
-    clone, commit = renewed_clone("native")
-    os.environ.setdefault("CARGO_TARGET_DIR", str(clone.parent / "target"))
+    clone, commit = renewed_clone(arguments.clone)
+    use_target_of(clone)
     explained = {row["mutant"] for row in csv.DictReader((HERE / "equivalent.csv").open())}
     if arguments.again:
         missed = {plain(row["mutant"]) for row in csv.DictReader(arguments.again.open()) if row["outcome"] == "missed"}
@@ -154,21 +228,24 @@ def main():
         chosen = [mutant for mutant in chosen if mutant["name"] not in known]
     print(f"{len(chosen)} mutants, seed {arguments.seed}, commit {commit}", flush=True)
 
-    stages = dict.fromkeys(stage for mutant in chosen for stage in area_of(mutant["file"])[3])
-    broken = [stage for stage in stages if outcome(clone, [stage]) != "missed"]
-    if broken:
-        sys.exit(f"without a mutant, this fails: cargo test {broken[0]}")
     counts = Counter()
-    for mutant in sorted(chosen, key=lambda mutant: mutant["name"]):
+
+    def judged(mutant, result, by):
         name = mutant["name"]
-        result = judge(clone, mutant)
         if result == "missed" and plain(name) in explained:
             result = "equivalent"
         counts[result] += 1
-        print(f"{result:10} {name}", flush=True)
+        print(f"{result:10} {name}  {by}", flush=True)
         if arguments.results:
-            row = {"mutant": name, "outcome": result, "area": area_of(mutant["file"])[0], "seed": arguments.seed}
-            record(arguments.results, row | {"commit": commit, "date": date.today().isoformat()})
+            row = {"mutant": name, "outcome": result, "noticed_by": by, "area": area_of(mutant["file"])[0]}
+            record(arguments.results, row | {"seed": arguments.seed, "commit": commit, "date": date.today().isoformat()})
+
+    alone = []
+    for crate in dict.fromkeys(mutant["file"].split("/")[0] for mutant in chosen):
+        of_crate = sorted((mutant for mutant in chosen if mutant["file"].startswith(f"{crate}/")), key=lambda it: it["name"])
+        alone += judge_together(clone, of_crate, judged)
+    for mutant in alone:
+        judged(mutant, *judge(clone, mutant))
     viable = counts["caught"] + counts["missed"]
     print(f"{counts['caught']} of {viable} viable mutants caught; {counts['equivalent']} equivalent, {counts['unviable']} do not "
           f"compile; seed {arguments.seed}")

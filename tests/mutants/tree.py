@@ -2,8 +2,10 @@
 
 import csv
 import os
+import re
 import signal
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,11 +28,18 @@ def renewed_clone(name):
         output("git", "clone", "--quiet", "--shared", ROOT, clone)
     head = output("git", "rev-parse", "HEAD").strip()
     output("git", "-C", clone, "reset", "--quiet", "--hard")
+    output("git", "-C", clone, "clean", "--quiet", "--force", "-d")
     output("git", "-C", clone, "fetch", "--quiet", ROOT, "HEAD")
     output("git", "-C", clone, "checkout", "--quiet", "--detach", head)
     changes = output("git", "diff", "--binary", "HEAD", text=False)
     subprocess.run(["git", "-C", clone, "apply", "--allow-empty"], input=changes, check=True)
     return clone, head[:12] + ("+" if changes else "")
+
+
+def use_target_of(clone):
+    """Builds go into a folder of the clone's own: cargo takes the same package of two clones for one, so what has mutants in it
+    would count as fresh in the other."""
+    os.environ["CARGO_TARGET_DIR"] = f"{clone}-target"
 
 
 @contextmanager
@@ -44,34 +53,46 @@ def changed(path, text):
         path.write_text(before)
 
 
-def succeeds(clone, arguments, limit, variables):
-    """Whether cargo does, in time."""
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # A group of its own, of which nothing goes on after the limit.
-    process = subprocess.Popen(["cargo", *arguments], cwd=clone, env=os.environ | variables, start_new_session=True, **silent)
-    try:
-        return process.wait(limit) == 0
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+def noticed(clone, arguments, limit, variables):
+    """What shows that cargo does not succeed in time: the name of a test, if it is one; none if it succeeds."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        # A group of its own, of which nothing goes on after the limit.
+        process = subprocess.Popen(["cargo", *arguments], cwd=clone, env=os.environ | variables, start_new_session=True,
+                                   stdout=said, stderr=subprocess.DEVNULL)
+        try:
+            if process.wait(limit) == 0:
+                return None
+        except subprocess.TimeoutExpired:
+            return f"no end in {limit:.0f} s"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        said.seek(0)
+        names = re.findall(r"^    (\S.*)$", said.read().rpartition("\nfailures:\n")[2], re.MULTILINE)
+        return names[0] if names else f"status {process.returncode}"
+
+
+def parsed(stage):
+    """Of a stage, which is what `cargo test` is told after variables: the arguments, those of a build, and the variables."""
+    words = stage.split()
+    variables = dict(word.split("=", 1) for word in words if "=" in word) | {"CARGO_PROFILE_DEV_DEBUG": "0"}
+    arguments = [word for word in words if "=" not in word]
+    return arguments, arguments[: arguments.index("--")] if "--" in arguments else arguments, variables
 
 
 def outcome(clone, stages):
-    """Whether a stage of tests notices what is changed in the clone; a stage is what `cargo test` is told, after variables."""
+    """Whether a stage of tests notices what is changed in the clone, and by which test."""
     for stage in stages:
-        words = stage.split()
-        variables = dict(word.split("=", 1) for word in words if "=" in word) | {"CARGO_PROFILE_DEV_DEBUG": "0"}
-        arguments = ["test", "--quiet", *(word for word in words if "=" not in word)]
-        of_cargo = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        arguments, of_cargo, variables = parsed(stage)
         # Examples of the documentation are built as they run; another stage has built the crate before.
-        if "--doc" not in words and not succeeds(clone, [*of_cargo, "--no-run"], BUILD_LIMIT, variables):
-            return "unviable"
-        if not succeeds(clone, arguments, TEST_LIMIT, variables):
-            return "caught"
-    return "missed"
+        if "--doc" not in arguments:
+            if noticed(clone, ["test", "--quiet", *of_cargo, "--no-run"], BUILD_LIMIT, variables):
+                return "unviable", ""
+        by = noticed(clone, ["test", "--quiet", *arguments], TEST_LIMIT, variables)
+        if by:
+            return "caught", by
+    return "missed", ""
 
 
 def record(path, row):

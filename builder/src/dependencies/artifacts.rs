@@ -140,3 +140,46 @@ pub(super) fn library(artifact: &Artifact) -> Option<PathBuf> {
     let mut files = artifact.files.iter();
     if artifact.is_macro { files.find(is_library).cloned() } else { files.find(is_device_rlib).cloned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn artifact(id: &str, package: &str, is_macro: bool, files: &[&str]) -> Artifact {
+        let files = files.iter().map(PathBuf::from).collect();
+        Artifact { id: id.to_owned(), package: package.to_owned(), is_macro, files }
+    }
+
+    #[test]
+    fn of_several_builds_the_library_for_the_device_is_linked() {
+        let device = format!("/t/{DEVICE_TARGET}/release/liba.rlib");
+        let meta = format!("/t/{DEVICE_TARGET}/release/liba.rmeta");
+        let artifacts = [
+            artifact("a#1", "a", false, &["/t/release/liba.rlib"]),
+            artifact("a#1", "a", false, &[&meta, &device]),
+            artifact("b#1", "b", false, &["/t/release/libb.rlib"]),
+            artifact(
+                "m#1",
+                "m",
+                true,
+                &["/t/release/libm.rlib", &format!("/t/release/libm.{}", std::env::consts::DLL_EXTENSION)],
+            ),
+        ];
+        assert_eq!(built(&artifacts, "a#1", "a").unwrap(), Path::new(&device));
+        assert!(built(&artifacts, "b#1", "b").is_err(), "it was built for the host alone");
+        let library = built(&artifacts, "m#1", "m").unwrap();
+        assert_eq!(library.extension().unwrap(), std::env::consts::DLL_EXTENSION);
+    }
+
+    /// Two versions, one of them patched: its id is another than was asked for.
+    #[test]
+    fn an_id_comes_before_a_name() {
+        let of = |version: &str| format!("/{DEVICE_TARGET}/liba-{version}.rlib");
+        let artifacts =
+            ["1", "2"].map(|version| artifact(&format!("a#{version}"), "a", false, &[&of(version)]));
+        assert_eq!(built(&artifacts, "a#1", "a").unwrap(), Path::new(&of("1")));
+        assert_eq!(built(&artifacts, "a#2", "a").unwrap(), Path::new(&of("2")));
+        assert_eq!(built(&artifacts, "a#3", "a").unwrap(), Path::new(&of("2")), "the last of that name");
+        assert!(built(&artifacts, "a#1", "other").is_err());
+    }
+}

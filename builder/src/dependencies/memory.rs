@@ -180,3 +180,32 @@ pub(super) fn found_or_made<T>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A source that was written when the build began may have been read before or after that.
+    #[test]
+    fn a_source_is_remembered_if_it_is_older_than_the_build() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("lib.rs");
+        let file = fs::File::create(&source).unwrap();
+        let begun = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let mut libraries = Libraries::default();
+        libraries.inputs.files.insert(source.clone());
+        let stamp = folder.path().join("stamp");
+        for (written, is_remembered) in
+            [(begun - Duration::from_secs(1), true), (begun, false), (begun + Duration::from_secs(1), false)]
+        {
+            file.set_modified(written).unwrap();
+            fs::write(&stamp, memory_of("inputs", &libraries, begun)).unwrap();
+            let found = remembered(&stamp, "inputs");
+            assert_eq!(found.is_some(), is_remembered, "{written:?}");
+            assert!(found.is_none_or(|memory| memory.libraries.inputs == libraries.inputs));
+        }
+        assert!(remembered(&stamp, "others").is_none());
+    }
+}

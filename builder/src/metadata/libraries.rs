@@ -119,3 +119,48 @@ fn variables(package: &Value, manifest: &Path) -> Vec<(String, String)> {
     set("CARGO_PKG_VERSION_PRE", pre.to_owned());
     variables
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn packages_that_depend_on_ferrogrid_have_device_code() {
+        let with = |name: &str, dependency: Value| {
+            has_device_code(&json!({"name": name, "dependencies": [dependency]}))
+        };
+        assert!(with("a", json!({"name": "ferrogrid", "kind": null})));
+        assert!(with("a", json!({"name": "ferrogrid-macros", "kind": null})));
+        assert!(!with("a", json!({"name": "ferrogrid", "kind": "dev"})), "for its tests alone");
+        assert!(!with("a", json!({"name": "ferrogrid-build", "kind": null})));
+        for own in ["ferrogrid", "ferrogrid-macros", "ferrogrid-device", "ferrogrid-host"] {
+            assert!(!with(own, json!({"name": "ferrogrid-macros", "kind": null})), "{own}");
+        }
+    }
+
+    #[test]
+    fn the_variables_of_a_package_are_those_of_cargo() {
+        let package =
+            json!({"name": "a", "version": "1.2.3-rc.1+5", "license": "MIT", "authors": ["x", "y"]});
+        let found: BTreeMap<String, String> =
+            variables(&package, Path::new("/a/Cargo.toml")).into_iter().collect();
+        for (name, value) in [
+            ("CARGO_PKG_NAME", "a"),
+            ("CARGO_PKG_VERSION", "1.2.3-rc.1+5"),
+            ("CARGO_PKG_VERSION_MAJOR", "1"),
+            ("CARGO_PKG_VERSION_MINOR", "2"),
+            ("CARGO_PKG_VERSION_PATCH", "3"),
+            ("CARGO_PKG_VERSION_PRE", "rc.1"),
+            ("CARGO_PKG_LICENSE", "MIT"),
+            ("CARGO_PKG_HOMEPAGE", ""),
+            ("CARGO_PKG_AUTHORS", "x:y"),
+            ("CARGO_MANIFEST_DIR", "/a"),
+            ("CARGO_MANIFEST_PATH", "/a/Cargo.toml"),
+        ] {
+            assert_eq!(found[name], value, "{name}");
+        }
+        assert_eq!(found.len(), 16);
+    }
+}

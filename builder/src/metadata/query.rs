@@ -391,3 +391,41 @@ fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
     }
     cache::key(content.as_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_build_is_ours_if_it_has_this_very_step_or_none() {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let step = |version: &str, manifest: &Path| json!({"name": env!("CARGO_PKG_NAME"), "version": version, "manifest_path": manifest});
+        let with = |packages: &[Value]| is_in_use(&json!({ "packages": packages }));
+        let (version, elsewhere) = (env!("CARGO_PKG_VERSION"), Path::new("/nowhere/Cargo.toml"));
+        assert!(with(&[]) && with(&[json!({"name": "other"})]));
+        assert!(with(&[step(version, &own)]));
+        assert!(!with(&[step("0.0.0", &own)]), "of another version");
+        assert!(!with(&[step(version, elsewhere)]), "of other sources");
+        assert!(with(&[step("0.0.0", elsewhere), step(version, &own)]), "two, of which one is ours");
+    }
+
+    #[test]
+    fn a_package_has_its_name_and_version_from_cargo() {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(
+            identity_of(own).unwrap(),
+            ("ferrogrid-build".to_owned(), env!("CARGO_PKG_VERSION").to_owned())
+        );
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        std::fs::write(folder.path().join("src/lib.rs"), "").unwrap();
+        std::fs::write(
+            folder.path().join("Cargo.toml"),
+            "[package]\nname = \"other\"\nversion = \"3.2.1\"\n",
+        )
+        .unwrap();
+        assert_eq!(identity_of(folder.path()).unwrap(), ("other".to_owned(), "3.2.1".to_owned()));
+    }
+}

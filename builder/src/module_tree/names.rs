@@ -186,6 +186,8 @@ mod tests {
         assert!(starts("fn f(half: f32) -> f32 { half.libm() + self.num }").is_empty());
         assert_eq!(starts("a::b::c()"), ["a"]);
         assert_eq!(starts("x.iter::<T>()"), ["iter"]);
+        assert!(starts("<T>::zero::one()").is_empty());
+        assert_eq!(starts("1 + ::num::zero()"), ["num"]);
     }
 
     #[test]

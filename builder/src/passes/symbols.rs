@@ -45,6 +45,13 @@ mod tests {
         let by_address = ".func g()\n{\n\tcall %rd1, prototype_0;\n}\n";
         assert_eq!(after(&format!("{DECLARED}{code}{by_address}"), define), defined(0) + by_address);
         assert_eq!(after(DECLARED, define), "");
+        // What is there already, or elsewhere, is another's.
+        for own in [
+            ".visible .global .align 8 .u64 __ferrogrid_output = 7;\n",
+            ".extern .shared .align 8 .u64 __ferrogrid_output;\n",
+        ] {
+            assert_eq!(after(own, define), own);
+        }
         // The host has not said yet where text goes.
         let code = code.replace("formatters", "output");
         let output = format!(".visible .global .align 8 .u64 __ferrogrid_output = 0;\n{code}");

@@ -155,3 +155,54 @@ fn real(path: &Path) -> PathBuf {
 fn exe(name: &str) -> String {
     format!("{name}{}", env::consts::EXE_SUFFIX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn nightlies_come_first_then_the_newest() {
+        let mut names =
+            ["own", "stable-x86_64", "1.96.0", "nightly-2026-05-19", "1.100.0", "beta", "nightly-2026-11-02"];
+        names.sort_by(|a, b| order(b).cmp(&order(a)));
+        assert_eq!(
+            names,
+            ["nightly-2026-11-02", "nightly-2026-05-19", "beta", "stable-x86_64", "1.100.0", "1.96.0", "own"]
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn rustup_is_known_by_its_name_and_as_the_same_file_as_its_neighbour() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        fs::write(file("rustc"), "a compiler").unwrap();
+        assert!(!is_proxy(&file("rustc")), "no rustup is beside it");
+        fs::write(file("rustup"), "rustup").unwrap();
+        assert!(!is_proxy(&file("rustc")), "another file");
+        fs::hard_link(file("rustup"), file("cargo")).unwrap();
+        assert!(is_proxy(&file("cargo")), "the same file by another name");
+        std::os::unix::fs::symlink(file("rustup"), file("rustdoc")).unwrap();
+        assert!(is_proxy(&file("rustdoc")) && is_proxy(&file("rustup")));
+        assert!(!same_file(&file("missing"), &file("missing")), "none is no file");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_two_ways_lead_to_is_one_candidate() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        fs::write(file("rustc"), "a compiler").unwrap();
+        fs::write(file("other"), "another").unwrap();
+        std::os::unix::fs::symlink(file("rustc"), file("link")).unwrap();
+        let search = Search {
+            rustc: Some(file("rustc").into()),
+            distribution: vec![file("link"), file("other")],
+            ..Search::default()
+        };
+        let found: Vec<PathBuf> = search.list().map(|found| found.rustc).collect();
+        assert_eq!(found, [file("rustc"), file("other")]);
+    }
+}

@@ -1,15 +1,12 @@
 //! Where each device keeps a constant, and how its uses get into the order of work. It must not know the type of
 //! the value.
-//!
-//! A constant belongs to nobody, so the borrow checker does not keep its uses apart as it does those of buffers: one
-//! thread may set it while another launches. What `order.rs` needs of borrows, a lock gives here: whoever uses a
-//! constant holds it from the entry into the order until the work is enqueued, setters alone, readers together.
 
 use std::cell::Cell;
 use std::ptr::{from_ref, null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::enqueueing::{Enqueueing, Enqueuers};
 use crate::backend::DeviceBackend;
 use crate::backend::cuda::ModuleLease;
 use crate::device::Device;
@@ -150,36 +147,19 @@ impl Resident {
     }
 }
 
-static ORDER: RwLock<()> = RwLock::new(());
-
-/// Whoever has it may enqueue uses of constants.
-pub(crate) enum Enqueueing {
-    /// At the same time as others.
-    WithOthers { _lock: RwLockReadGuard<'static, ()> },
-    /// While nobody else does.
-    Alone { _lock: RwLockWriteGuard<'static, ()> },
-}
-
-/// For work that reads constants.
-pub(crate) fn enqueue_with_others() -> Enqueueing {
-    Enqueueing::WithOthers { _lock: ORDER.read().unwrap_or_else(PoisonError::into_inner) }
-}
-
-/// For work that writes a constant.
-pub(crate) fn enqueue_alone() -> Enqueueing {
-    Enqueueing::Alone { _lock: ORDER.write().unwrap_or_else(PoisonError::into_inner) }
-}
+/// Of all constants: work may use several.
+pub(crate) static ENQUEUERS: Enqueuers = Enqueuers { lock: RwLock::new(()) };
 
 /// Enters into the order that a launch on `stream` may read `constants`, which are not empty.
 #[cold]
 pub(crate) fn begin_launch(
     constants: &[&'static ConstantMemory],
     stream: &Arc<StreamInner>,
-) -> Result<Enqueueing> {
+) -> Result<Enqueueing<'static>> {
     for constant in constants {
         constant.resident(stream.device())?;
     }
-    let enqueueing = enqueue_with_others();
+    let enqueueing = ENQUEUERS.with_others();
     for constant in constants {
         constant.resident(stream.device())?.begin(stream, Use::Read)?;
     }

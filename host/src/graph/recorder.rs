@@ -11,8 +11,8 @@ use std::ffi::c_void;
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
 
+use super::bound::{Bound, Refused};
 use super::error::GraphError;
 use super::node::{Address, ConditionalNode, Fill, KernelNode, Node, Operation, Repeat};
 use crate::backend::{CopiedParams, DeviceBackend, Prepared, cpu};
@@ -49,7 +49,6 @@ pub(crate) enum Adopted {
 pub(crate) struct Recorder {
     id: u64,
     device: DeviceBackend,
-    thread: ThreadId,
     /// Whether the graph takes memory that it was not given: an update does not.
     adopts: bool,
     /// How many conditional nodes there are, in bodies as well.
@@ -58,8 +57,7 @@ pub(crate) struct Recorder {
     adopted: Mutex<Vec<Adopted>>,
     /// Real, for the values of the host's; made for the first of them.
     staging: Mutex<Option<Stream>>,
-    /// `None` once the recording has ended.
-    state: Mutex<Option<State>>,
+    state: Bound<State>,
 }
 
 /// What is recorded: the graph itself, or the body of a conditional node in it.
@@ -118,10 +116,9 @@ impl Recorder {
     fn of(device: DeviceBackend, adopts: bool) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let state = Mutex::new(Some(State::default()));
-        let thread = thread::current().id();
+        let state = Bound::new(State::default());
         let (conditions, adopted, staging) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
-        Arc::new(Recorder { id, device, thread, adopts, conditions, adopted, staging, state })
+        Arc::new(Recorder { id, device, adopts, conditions, adopted, staging, state })
     }
 
     /// A number that no other graph has.
@@ -195,7 +192,7 @@ impl Recorder {
 
     /// Ends the recording.
     pub(crate) fn finish(&self) -> Vec<Node> {
-        let Some(mut state) = self.lock().take() else { return Vec::new() };
+        let Some(mut state) = self.state.end() else { return Vec::new() };
         // Bodies that a panic has left.
         while let Some(outer) = state.outer.take() {
             state = *outer;
@@ -205,12 +202,13 @@ impl Recorder {
 
     /// Calls `work` with what is recorded, if that is `body`.
     fn with<R>(&self, body: u64, work: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
-        if thread::current().id() != self.thread {
-            return Err(GraphError::OtherThread.into());
-        }
-        let mut state = self.lock();
-        let state = state.as_mut().ok_or(GraphError::Ended)?;
-        if state.body == body { work(state) } else { Err(GraphError::OtherBody.into()) }
+        let had = self
+            .state
+            .with(|state| if state.body == body { work(state) } else { Err(GraphError::OtherBody.into()) });
+        had.map_err(|refused| match refused {
+            Refused::OtherThread => GraphError::OtherThread,
+            Refused::Ended => GraphError::Ended,
+        })?
     }
 
     /// Begins the body of a conditional node in `outer`; its number.
@@ -237,10 +235,6 @@ impl Recorder {
             let outer = state.outer.take().ok_or(GraphError::Ended)?;
             Ok(std::mem::replace(state, *outer).nodes)
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<State>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

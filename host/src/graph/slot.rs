@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::GraphError;
 use super::recorder::Adopted;
-use crate::constant::{Enqueueing, enqueue_alone, enqueue_with_others};
+use crate::constant::{ENQUEUERS, Enqueueing};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
@@ -125,10 +125,9 @@ impl<'b> Slots<'b> {
     }
 
     /// What a launch has to hold until it is enqueued, if it uses constants.
-    pub(crate) fn hold_constants(&self) -> Option<Enqueueing> {
+    pub(crate) fn hold_constants(&self) -> Option<Enqueueing<'static>> {
         let constants = self.all.iter().filter(|slot| matches!(slot.owner, Owner::Constant(_)));
-        let usage = constants.map(|slot| slot.usage).reduce(|a, b| if a == Use::Read { b } else { a })?;
-        Some(if usage == Use::Read { enqueue_with_others() } else { enqueue_alone() })
+        ENQUEUERS.for_uses(constants.map(|slot| slot.usage))
     }
 
     /// Makes what `stream` is about to be given, which may use all of them, wait for what it must come

@@ -295,6 +295,14 @@ mod tests {
     }
 
     #[test]
+    fn dimensions_are_padded_with_ones_and_fit_no_device_if_they_fit_no_number() {
+        assert_eq!(padded(7_u32), [7, 1, 1]);
+        assert_eq!(padded([2_u32, 3]), [2, 3, 1]);
+        assert_eq!(padded([2_i32, -3, 4]), [2, 0, 4]);
+        assert_eq!(padded([1_usize << 32, u32::MAX as usize]), [u32::MAX, u32::MAX, 1]);
+    }
+
+    #[test]
     fn shared_memory_that_grows_with_the_block_counts() {
         assert_eq!(suggestion(1024, |threads| 128 * threads as usize), (1, 768));
         assert_eq!(suggestion(1024, |_| 200_000), (0, 0));

@@ -3,13 +3,15 @@
 
 #![allow(dead_code, reason = "the parts are larger than what is modelled")]
 
+mod accounts;
 mod executor;
+mod graphs;
 mod order;
 mod reports;
 mod watch;
 
 mod sync {
-    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard, atomic};
+    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};
     pub(crate) use loom::thread;
 }
 

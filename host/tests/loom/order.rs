@@ -15,7 +15,7 @@ use list::{List, Until};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use record::{Order, OrderedStream, Use};
+pub(crate) use record::{Order, OrderedStream, Use};
 
 const STREAMS: usize = 16;
 
@@ -23,7 +23,7 @@ const STREAMS: usize = 16;
 type Clock = [u64; STREAMS];
 
 /// A stream: what its next work comes after.
-struct Queue {
+pub(crate) struct Queue {
     id: u64,
     clock: Mutex<Clock>,
     closed: AtomicBool,
@@ -31,14 +31,14 @@ struct Queue {
 
 /// A piece of work: where it is, and what it comes after.
 #[derive(Debug, Clone, Copy)]
-struct Work {
+pub(crate) struct Work {
     stream: usize,
     number: u64,
     after: Clock,
 }
 
 impl Work {
-    fn comes_after(&self, earlier: &Work) -> bool {
+    pub(crate) fn comes_after(&self, earlier: &Work) -> bool {
         self.after[earlier.stream] >= earlier.number
     }
 }
@@ -48,11 +48,11 @@ impl Queue {
         Arc::new(Queue { id, clock: Mutex::new([0; STREAMS]), closed: AtomicBool::new(false) })
     }
 
-    fn several<const N: usize>() -> [Arc<Self>; N] {
+    pub(crate) fn several<const N: usize>() -> [Arc<Self>; N] {
         std::array::from_fn(|index| Queue::new(index as u64 + 1))
     }
 
-    fn enqueue(&self) -> Work {
+    pub(crate) fn enqueue(&self) -> Work {
         let mut clock = self.clock.lock().unwrap();
         let (stream, after) = (self.id as usize - 1, *clock);
         clock[stream] += 1;
@@ -85,13 +85,13 @@ impl OrderedStream for Queue {
 }
 
 /// What a launch does: it enters its use, and enqueues after that, not together with it.
-fn launch(order: &Order<Queue>, stream: &Arc<Queue>, usage: Use) -> Work {
+pub(crate) fn launch(order: &Order<Queue>, stream: &Arc<Queue>, usage: Use) -> Work {
     let Ok(()) = order.begin(stream, usage);
     stream.enqueue()
 }
 
 /// Runs `case` in all orders of the steps of its threads in which they are cut short twice at most.
-fn orders(case: impl Fn() + Sync + Send + 'static) {
+pub(crate) fn orders(case: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(case);

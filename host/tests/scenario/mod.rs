@@ -4,6 +4,8 @@
 #![allow(dead_code, reason = "each test binary uses some of this")]
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,26 +26,52 @@ pub(crate) fn fake_driver(lacks: &[&'static str]) -> PathBuf {
     drivers.entry(name).or_insert_with_key(|name| compile(name, lacks)).clone()
 }
 
+/// The folder of a driver, which is compiled unless an earlier run has left it: that would take most of these tests' time.
 fn compile(name: &str, lacks: &[&str]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}_{:016x}", digest(&rustc, lacks)));
+    let finished = folder.join("libcuda.so.1");
+    if finished.exists() {
+        return folder;
+    }
     std::fs::create_dir_all(&folder).unwrap();
     let unfinished = folder.join(format!("{}.so", std::process::id()));
-    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
-    rustc.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Anon_snake_case"]);
-    rustc
+    let mut command = Command::new(rustc);
+    command.args(["--edition=2024", "--crate-type=cdylib", "-Copt-level=1", "-Anon_snake_case"]);
+    command
         .args([
             "--check-cfg=cfg(without_pools, without_param_info, without_batches, without_virtual_memory)",
             "-o",
         ])
         .arg(&unfinished);
     for lack in lacks {
-        rustc.args(["--cfg", &format!("without_{lack}")]);
+        command.args(["--cfg", &format!("without_{lack}")]);
     }
-    rustc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.rs"));
-    let output = rustc.output().unwrap();
+    command.arg(sources().join("libcuda.rs"));
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::rename(unfinished, folder.join("libcuda.so.1")).unwrap();
+    std::fs::rename(unfinished, finished).unwrap();
     folder
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver")
+}
+
+/// Of all that a driver is made of: the compiler, what the driver lacks, and its files.
+fn digest(rustc: &OsStr, lacks: &[&str]) -> u64 {
+    let version = Command::new(rustc).arg("-vV").output().unwrap().stdout;
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(sources()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    (version, lacks).hash(&mut hasher);
+    for file in files {
+        let text = std::fs::read(&file).unwrap();
+        (file, text).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Runs the scenario of that name in a process with a fake driver; gives the calls that it made.

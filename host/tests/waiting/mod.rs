@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 use std::ffi::c_void;
+use std::panic::Location;
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -61,6 +62,12 @@ impl Here<'_> {
     #[inline(always)]
     pub(crate) fn grid_barrier(&self) {
         self.block.grid_barrier(self.place);
+    }
+
+    /// Says that all threads of the block have this word.
+    #[track_caller]
+    pub(crate) fn agree(&self, word: u64) {
+        self.block.agree(self.place, word, Location::caller());
     }
 
     pub(crate) fn shared(&self) -> (*mut u8, usize) {

@@ -262,7 +262,7 @@ impl<'b, 't> Analysis<'b, 't> {
                     || !["global", "shared", "param", "const"].iter().any(|it| instruction.has(it))
             }
             // What a function is given the address of, it may write.
-            "call" => self.body_has_local() && !instruction.arguments().is_empty(),
+            "call" => !instruction.arguments().is_empty(),
             _ => false,
         };
         let block = self.ways.flow.block_of(at);
@@ -278,12 +278,6 @@ impl<'b, 't> Analysis<'b, 't> {
         let has_changed = level > self.local;
         self.local = self.local.max(level);
         has_changed
-    }
-
-    fn body_has_local(&self) -> bool {
-        self.body.statements.iter().any(|statement| {
-            matches!(&statement.kind, StatementKind::Declaration(declaration) if declaration.space == ".local")
-        })
     }
 
     /// Finds out the value of a register from its definitions; whether it changes.

@@ -33,6 +33,25 @@ fn a_stream_notes_the_failure_of_another_once() {
     assert_eq!(other.take(), Some(error(1)));
 }
 
+/// As many as are kept one by one, one less, and one more.
+#[test]
+fn the_last_failure_that_has_a_place_of_its_own_is_told_by_itself() {
+    for count in [KEPT - 1, KEPT] {
+        let failures = Failure::default();
+        (0..count).for_each(|number| drop(failures.note(error(number))));
+        for number in 0..count {
+            assert_eq!(failures.take_until(number as u64 + 1), Some(error(number)), "of {count}");
+        }
+        assert_eq!(failures.take_until(failures.position()), None);
+    }
+    let failures = Failure::default();
+    (0..=KEPT).for_each(|number| drop(failures.note(error(number))));
+    assert_eq!(failures.take_until(KEPT as u64 - 1), Some(error(0)));
+    // The last two share a place, and are told when both have come.
+    assert_eq!(failures.take_until(KEPT as u64), None);
+    assert_eq!(failures.take_until(KEPT as u64 + 1), Some(error(KEPT - 1)));
+}
+
 #[test]
 fn of_very_many_failures_none_goes_untold() {
     let failures = Failure::default();

@@ -100,3 +100,30 @@ fn architectures_go_by_every_name_that_the_tools_use() {
         assert_eq!(of(unknown), None, "{unknown}");
     }
 }
+
+/// 65,536 registers: a block that takes them all, and one that takes more.
+#[test]
+fn a_block_may_take_all_registers() {
+    let with = |threads, registers| {
+        hopper().occupancy(&BlockResources::new(threads).with_registers(registers)).active_blocks
+    };
+    assert_eq!((with(1024, 64), with(512, 128), with(256, 255)), (1, 1, 1));
+    assert_eq!((with(1024, 65), with(512, 129)), (0, 0));
+}
+
+/// Two barriers for each block that there may be, but one on 10.1 and from 11 on.
+#[test]
+fn barriers_are_fewer_on_some() {
+    for (capability, barriers, blocks) in [
+        ((9, 0), 16, 4),
+        ((10, 0), 16, 4),
+        ((10, 1), 16, 1),
+        ((11, 0), 8, 3),
+        ((12, 0), 8, 3),
+        ((8, 6), 16, 16),
+    ] {
+        let limits = MultiprocessorLimits::for_compute_capability(capability).unwrap();
+        let found = limits.occupancy(&BlockResources::new(32).with_barriers(barriers)).active_blocks;
+        assert_eq!(found, blocks, "{capability:?}");
+    }
+}
