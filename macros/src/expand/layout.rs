@@ -61,6 +61,10 @@ fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {
         ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
             value(element, &format!("an element of `{name}`"), &copy)
         }
+        ParameterKind::Order { element } => {
+            let bytes = quote!(<#element as #device::warp::Exchange>::BYTES as u64);
+            vec![Fact::number(format!("the number of bytes of a value of `{name}`"), bytes)]
+        }
         ParameterKind::Shared { array } => size(array, &format!("the shared memory `{name}`")),
         ParameterKind::SharedSlice { element } => {
             size(element, &format!("an element of the shared memory `{name}`"))
