@@ -7,6 +7,7 @@ mod arithmetic;
 pub(crate) mod constants;
 mod core_atomics;
 mod formatters;
+mod in_order;
 mod launch_bounds;
 mod layouts;
 pub(crate) mod lines;
@@ -44,7 +45,7 @@ struct Pass {
 }
 
 /// The passes in their order. Each says in its module what it does and why.
-const PASSES: [Pass; 11] = [
+const PASSES: [Pass; 12] = [
     Pass { name: "constants", after: &[], rewrite: |module, _, edits| constants::place(module, edits) },
     Pass { name: "layouts", after: &[], rewrite: |module, _, edits| layouts::take(module, edits) },
     Pass { name: "panics", after: &[], rewrite: |module, _, edits| panics::redirect(module, edits) },
@@ -78,6 +79,8 @@ const PASSES: [Pass; 11] = [
     Pass { name: "launch bounds", after: &["formatters", "layouts"], rewrite: launch_bounds::declare },
     Pass { name: "arithmetic", after: &["formatters"], rewrite: arithmetic::apply },
     Pass { name: "lines", after: &["formatters"], rewrite: lines::rewrite },
+    // The number stands behind the wait for other grids; and no other pass may replace what reads the index.
+    Pass { name: "in order", after: &["launch bounds", "peephole"], rewrite: in_order::number },
 ];
 
 /// The compiler's text after all passes.
@@ -146,7 +149,7 @@ mod tests {
             together.push(independent(rest));
             rest = &rest[independent(rest)..];
         }
-        assert_eq!(together, [3, 1, 7], "the text is read three times");
+        assert_eq!(together, [3, 1, 7, 1], "the text is read four times");
     }
 
     #[test]

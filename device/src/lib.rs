@@ -42,6 +42,7 @@
 //! | `__syncthreads()`, `__syncthreads_count()` | [`Thread::publish`] and [`Thread::reclaim`]; [`Thread::sync_threads`], [`Thread::sync_threads_count`] |
 //! | `__threadfence()` | [`fence`] |
 //! | `cooperative_groups::this_grid().sync()` | [`Thread::sync_grid`] |
+//! | decoupled look-back, tickets by `atomicAdd()` | [`BlockOrder`] |
 //! | `__shfl_sync()`, `__ballot_sync()`, `tiled_partition` | [`Thread::warp`], [`Tile`] |
 //! | `cub::BlockReduce`, `cub::BlockScan` | [`Thread::block_reduce`], [`Thread::block_inclusive_scan`] |
 //! | `coalesced_threads()`, `labeled_partition` | [`Tile::coalesced`], [`Tile::labeled_partition`] |
@@ -88,6 +89,8 @@ mod memcmp;
 pub mod message;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod native;
+#[doc(hidden)]
+pub mod order;
 pub mod output;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
@@ -119,6 +122,7 @@ pub use disjoint::{
 pub use exchange::ExchangeScratch;
 pub use ferrogrid_macros::{DeviceCopy, SharedElement};
 pub use index::Index;
+pub use order::{BlockOrder, EarlierBlocks, Seen};
 pub use plane::Plane;
 pub use shared::{ClaimScratch, Double, Padded, Scratch, Shared, SharedElement, SharedSlice};
 pub use sort::{MergeSortScratch, SortScratch};
@@ -156,10 +160,10 @@ pub mod prelude {
     pub use crate::math::{FastMath, Float};
     pub use crate::warp::Exchange;
     pub use crate::{
-        Aligned16, At, ClaimScratch, Constant, DeviceAtomic, DeviceCopy, DisjointChunks, DisjointRows,
-        DisjointSlice, DisjointTiles, Double, ExchangeScratch, Index, MergeSortScratch, Padded, Plane,
-        ScatterSlice, Scratch, Shared, SharedElement, SharedSlice, SortScratch, Surface, Texture, Thread,
-        Tile, Volume, Warp, atomic, cache, fence, sort,
+        Aligned16, At, BlockOrder, ClaimScratch, Constant, DeviceAtomic, DeviceCopy, DisjointChunks,
+        DisjointRows, DisjointSlice, DisjointTiles, Double, ExchangeScratch, Index, MergeSortScratch, Padded,
+        Plane, ScatterSlice, Scratch, Seen, Shared, SharedElement, SharedSlice, SortScratch, Surface,
+        Texture, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{constant, kernel};
 }

@@ -752,6 +752,7 @@ pub(crate) mod tests {
             cluster,
             cluster_at_launch,
             dependent_launch: false,
+            in_order: false,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],

@@ -45,6 +45,8 @@ pub struct KernelDescriptor {
     pub cluster_at_launch: bool,
     /// Whether its launches may begin before what comes before them has ended: its code waits for that.
     pub dependent_launch: bool,
+    /// Whether its blocks are numbered in the order in which they start.
+    pub in_order: bool,
     /// (size, alignment) of each flattened parameter.
     pub params: &'static [(usize, usize)],
     /// The device code of its module.

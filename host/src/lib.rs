@@ -84,6 +84,7 @@ mod message;
 mod nvml;
 mod occupancy;
 mod order;
+mod order_state;
 mod output;
 mod own_thread;
 mod peer;
@@ -204,6 +205,7 @@ pub mod __private {
     };
     pub use crate::kernel::{CpuEntry, Kernel, KernelDescriptor};
     pub use crate::launch::{Resources, launch, launch_with};
+    pub use crate::order_state::OrderState;
     pub use crate::pointer::{DevicePtr, DevicePtrMut};
     pub use crate::shared::SharedLayout;
     pub use crate::sized_params::{read_param, sized_addresses, sized_shapes};

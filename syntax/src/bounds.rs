@@ -38,6 +38,8 @@ pub struct LaunchBounds {
     pub cooperative: bool,
     /// `dependent_launch`: launches may begin before the work before them has ended, and wait for that end at once.
     pub dependent_launch: bool,
+    /// Whether it has a `BlockOrder`: its blocks are numbered in the order in which they start.
+    pub in_order: bool,
     /// `wide`: slices may have 2^32 elements or more, which no others have.
     pub wide: bool,
 }

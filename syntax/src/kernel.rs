@@ -63,8 +63,9 @@ impl Kernel {
             ));
         }
         let rank = rank_of(&function, &parameters)?;
-        let KernelOptions { bounds, block, arithmetic, instances, same_shape } =
+        let KernelOptions { mut bounds, block, arithmetic, instances, same_shape } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
+        bounds.in_order = has_order(&parameters, rank, &bounds)?;
         let shapes = same_shape.resolve(&parameters)?;
         let may_wait = may_wait(&function, &parameters);
         number_regions(&mut function, &parameters);
@@ -108,6 +109,14 @@ impl Kernel {
     /// Whether it has type or const parameters.
     pub fn is_generic(&self) -> bool {
         !self.function.sig.generics.params.is_empty()
+    }
+
+    /// The parameters in the order in which the entry point has theirs, each with its place in the signature: that of a
+    /// `BlockOrder` comes first, where the build step finds it.
+    pub fn entry_parameters(&self) -> impl Iterator<Item = (usize, &Parameter)> {
+        let all = || self.parameters.iter().enumerate();
+        let is_order = |it: &Parameter| matches!(it.kind, ParameterKind::Order { .. });
+        all().filter(move |(_, it)| is_order(it)).chain(all().filter(move |(_, it)| !is_order(it)))
     }
 
     /// How many parameters the entry point has: the least and the most, since values of types without bytes
@@ -223,6 +232,27 @@ fn rank_of(function: &ItemFn, parameters: &[Parameter]) -> Result<usize> {
     })
 }
 
+/// Whether blocks are numbered in the order in which they start, so that they may wait for earlier ones. Nothing else may make
+/// them wait for each other: two waits, crosswise, would last for ever.
+fn has_order(parameters: &[Parameter], rank: usize, bounds: &LaunchBounds) -> Result<bool> {
+    let mut orders = parameters.iter().filter(|it| matches!(it.kind, ParameterKind::Order { .. }));
+    let Some(order) = orders.next() else { return Ok(false) };
+    let refused = |at: &Parameter, message: &str| Err(Error::new(at.ty.span(), message));
+    if let Some(second) = orders.next() {
+        let message = "a kernel has one `BlockOrder`: blocks that wait in two orders could wait for each other; publish a tuple";
+        return refused(second, message);
+    }
+    if rank != 1 {
+        return refused(order, "blocks have an order in a grid of rank 1: `t: Thread<1>`");
+    }
+    if bounds.cooperative || bounds.has_clusters() {
+        let message = "blocks that wait for earlier ones do not wait for the grid or a cluster, too: they could wait for each other \
+                       for ever; leave out `BlockOrder`, or `cooperative` and `cluster`";
+        return refused(order, message);
+    }
+    Ok(true)
+}
+
 #[cfg(test)]
 mod tests {
     use quote::{format_ident, quote};
@@ -254,6 +284,24 @@ mod tests {
             let kernel = kernel(&format!("#[kernel] pub fn k(t: Thread<1>, {parameter}) {{}}"));
             assert_eq!(kernel.flattened(), (count, count), "{parameter}");
         }
+    }
+
+    #[test]
+    fn an_order_of_blocks_comes_first_and_alone() {
+        let kernel = kernel("#[kernel] pub fn k(t: Thread<1>, x: &[u32], order: BlockOrder<u32>, a: u32) {}");
+        assert!(kernel.bounds.in_order && kernel.may_wait);
+        assert_eq!(kernel.flattened(), (3, 4));
+        assert_eq!(kernel.entry_parameters().map(|(at, _)| at).collect::<Vec<_>>(), [2, 0, 1, 3]);
+        let refused = |text: &str| Kernel::parse(&syn::parse_str(text).unwrap()).err().unwrap().to_string();
+        let message = refused("#[kernel] fn k(t: Thread<1>, a: BlockOrder<u32>, b: BlockOrder<u32>) {}");
+        assert!(message.starts_with("a kernel has one `BlockOrder`"), "{message}");
+        assert!(refused("#[kernel] fn k(t: Thread<2>, a: BlockOrder<u32>) {}").contains("rank 1"));
+        for option in ["cooperative", "cluster", "cluster = 2"] {
+            let message =
+                refused(&format!("#[kernel({option})] fn k(t: Thread<1>, a: BlockOrder<u32>) {{}}"));
+            assert!(message.contains("for ever"), "{option}: {message}");
+        }
+        assert!(refused("#[kernel] fn k(t: Thread<1>, a: BlockOrder) {}").contains("`BlockOrder<u32>`"));
     }
 
     #[test]

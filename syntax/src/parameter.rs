@@ -93,6 +93,11 @@ pub enum ParameterKind {
         /// 1, 2 or 3.
         rank: usize,
     },
+    /// `BlockOrder<T>`: passed by nobody; memory that the launch makes, by which blocks wait for earlier ones.
+    Order {
+        /// The type `T` of the values that blocks publish.
+        element: Type,
+    },
     /// `Shared<[T; N]>`: an array in the shared memory of each block.
     Shared {
         /// The array type, `[T; N]` or the like.
@@ -122,7 +127,7 @@ impl ParameterKind {
     pub fn flattened(&self) -> usize {
         match self {
             ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => 0,
-            ParameterKind::Scalar | ParameterKind::Pointer { .. } => 1,
+            ParameterKind::Scalar | ParameterKind::Pointer { .. } | ParameterKind::Order { .. } => 1,
             ParameterKind::Tuple { members } => members.values().len(),
             ParameterKind::SharedSlice { .. } => 2,
             // The claims are one more.
@@ -248,6 +253,10 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         let element = only_argument(last, "its element type: `SharedSlice<f32>`")?;
         return Ok(ParameterKind::SharedSlice { element });
     }
+    if last.ident == "BlockOrder" {
+        let element = only_argument(last, "the type of what blocks publish: `BlockOrder<u32>`")?;
+        return Ok(ParameterKind::Order { element });
+    }
     // A type of the user's own of that name has no element type.
     for (name, rank) in [("Plane", 2), ("Volume", 3)] {
         if last.ident == name
@@ -321,7 +330,7 @@ fn rank_argument(arguments: &PathArguments, position: usize) -> Result<Option<Ra
     Err(Error::new(argument.span(), "the rank must be written as a literal: 1, 2 or 3"))
 }
 
-/// The only type argument of a shared memory parameter: which region it is, the macro says.
+/// The only type argument of a parameter; of shared memory the macro says which region it is.
 fn only_argument(segment: &PathSegment, needs: &str) -> Result<Type> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
         return Err(Error::new(segment.span(), format!("`{}` needs {needs}", segment.ident)));

@@ -6,10 +6,10 @@ use syn::{Ident, ItemFn};
 
 use crate::parameter::{Parameter, ParameterKind};
 
-/// Whether a thread of the kernel might wait for others: it has shared memory, or its `Thread` is used
+/// Whether a thread of the kernel might wait for others: it has shared memory or an order of blocks, or its `Thread` is used
 /// for anything but to ask where it is.
 pub(crate) fn may_wait(function: &ItemFn, parameters: &[Parameter]) -> bool {
-    if parameters.iter().any(|parameter| parameter.kind.is_shared()) {
+    if parameters.iter().any(|it| it.kind.is_shared() || matches!(it.kind, ParameterKind::Order { .. })) {
         return true;
     }
     let thread = parameters.iter().find(|it| matches!(it.kind, ParameterKind::Thread { .. }));
@@ -70,5 +70,6 @@ mod tests {
         assert!(waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { wait!(t); }"));
         assert!(waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { let w = t.warp(); }"));
         assert!(waits("#[kernel] fn k(t: Thread<1>, s: Shared<[u32; 3]>) { }"));
+        assert!(waits("#[kernel] fn k(t: Thread<1>, o: BlockOrder<u32>) { o.wait_for(t.block_idx()[0]); }"));
     }
 }

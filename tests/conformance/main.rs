@@ -36,7 +36,9 @@ mod math;
 mod memory;
 mod merge_kernels;
 mod merges;
+mod order_kernels;
 mod ordering;
+mod orders;
 mod ordinary;
 mod ordinary_kernels;
 mod outcome_kernels;
@@ -96,6 +98,7 @@ fn main() -> std::process::ExitCode {
         memory::CASES,
         merges::CASES,
         ordering::CASES,
+        orders::CASES,
         ordinary::CASES,
         separate::CASES,
         several_devices::CASES,

@@ -8,6 +8,7 @@ mod clusters;
 mod constants;
 mod groups;
 mod half;
+mod in_order;
 mod math;
 mod merges;
 mod operations;

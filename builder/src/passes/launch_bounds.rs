@@ -1,7 +1,7 @@
 //! Writes what kernels promise of their launches into PTX, as performance-tuning directives of their
 //! entry points: rustc has no attribute for them.
 
-use ferrogrid_ptx::{Body, Edits, Module, StatementKind};
+use ferrogrid_ptx::{Body, Edits, Instruction, Module, StatementKind};
 use ferrogrid_syntax::LaunchBounds;
 
 use super::Wanted;
@@ -27,8 +27,13 @@ pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut 
 /// see it, and ptxas knows what it is.
 const WAIT: &str = "\tgriddepcontrol.wait;\n";
 
+/// Whether an instruction is that wait.
+pub(super) fn waits_for_grids(instruction: &Instruction<'_>) -> bool {
+    instruction.opcode == "griddepcontrol.wait"
+}
+
 /// The last of the declarations at the beginning of a body, or its brace.
-fn before_first_instruction<'t>(body: &Body<'t>) -> &'t str {
+pub(super) fn before_first_instruction<'t>(body: &Body<'t>) -> &'t str {
     let declarations =
         body.statements.iter().take_while(|it| matches!(it.kind, StatementKind::Declaration(_)));
     declarations.last().map_or(&body.text[..1], |last| last.text)

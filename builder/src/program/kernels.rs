@@ -210,6 +210,10 @@ fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Op
             members.values().iter().try_for_each(|_| numbers.next().map(drop))?;
             Travels::Otherwise
         }
+        ParameterKind::Order { .. } => {
+            numbers.next()?;
+            Travels::Otherwise
+        }
         ParameterKind::Shared { .. } => {
             numbers.next()?;
             numbers.next()?;

@@ -179,6 +179,13 @@ pub unsafe trait Executor {
     /// Waits for all threads of the grid, in a cooperative launch.
     fn wait_for_grid(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>>;
 
+    /// Lets other threads of the system run, while one of the block has looked `turns` times for the value of another block, which
+    /// runs on another of them.
+    fn pause(&self, turns: u32) {
+        let _ = turns;
+        core::hint::spin_loop();
+    }
+
     /// Waits for all threads of the cluster; of the block, in a launch without clusters.
     fn wait_for_cluster(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>>;
 

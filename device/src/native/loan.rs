@@ -1,11 +1,13 @@
 //! What a launch lends its kernel: memory that the body may use while its block runs, and no longer.
 
 use crate::disjoint::{DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, ScatterSlice};
+use crate::order::BlockOrder;
 use crate::plane::Plane;
 use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
 use crate::surface::Surface;
 use crate::texture::Texture;
 use crate::volume::Volume;
+use crate::warp::Exchange;
 
 /// What the parameters of a block's threads borrow. It lives while the block runs.
 #[derive(Debug)]
@@ -41,5 +43,6 @@ impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Le
 }
 impl<'l, V, const R: usize> Lent<'l> for Texture<'l, V, R> {}
 impl<'l, T, const R: usize> Lent<'l> for Surface<'l, T, R> {}
+impl<'l, T: Exchange> Lent<'l> for BlockOrder<'l, T> {}
 impl<'l, A: SharedArray, const ID: usize> Lent<'l> for Shared<'l, A, ID> {}
 impl<'l, T: SharedElement, const ID: usize> Lent<'l> for SharedSlice<'l, T, ID> {}

@@ -86,6 +86,14 @@ impl Block<'_> {
 }
 
 impl Block<'_> {
+    /// Lets others run while a thread waits for another block, at which it has looked `turns` times.
+    pub(crate) fn pause(&self, turns: u32) {
+        match self.executor {
+            Some(executor) => executor.pause(turns),
+            None => core::hint::spin_loop(),
+        }
+    }
+
     /// The shared memory of the block with number `rank` in the cluster.
     #[inline]
     pub(crate) fn cluster_shared(&self, rank: u32) -> *mut u8 {

@@ -103,6 +103,7 @@ impl ForeignFunction {
             // The driver knows better.
             cluster_at_launch: true,
             dependent_launch: false,
+            in_order: false,
             shared_bytes: 0,
             uses_shared_memory: false,
             params: &[],

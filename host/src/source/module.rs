@@ -159,6 +159,7 @@ fn entry(described: &ProgramKernel, image: &'static ModuleImage, file: &'static 
         cluster: described.cluster,
         cluster_at_launch: described.cluster_at_launch,
         dependent_launch: described.dependent_launch,
+        in_order: false,
         max_threads: described.max_threads,
         name: leaked(&described.name),
         entry: leaked(&described.entry),

@@ -42,6 +42,7 @@ const fn kernel(image: &'static ModuleImage) -> Kernel {
         cluster: None,
         cluster_at_launch: false,
         dependent_launch: false,
+        in_order: false,
         shared_bytes: 0,
         uses_shared_memory: false,
         params: &[(4, 4), (8, 8), (8, 8), (8, 8), (8, 8)],

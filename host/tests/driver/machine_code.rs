@@ -60,6 +60,7 @@ static SAXPY: Kernel = Kernel::new(KernelDescriptor {
     cluster: None,
     cluster_at_launch: false,
     dependent_launch: false,
+    in_order: false,
     shared_bytes: 0,
     uses_shared_memory: false,
     params: PARAMS,

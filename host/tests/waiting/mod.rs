@@ -123,6 +123,7 @@ const fn probe(cpu: unsafe fn(&Block<'_>, *const *const c_void)) -> Kernel {
         cluster: None,
         cluster_at_launch: false,
         dependent_launch: false,
+        in_order: false,
         shared_bytes: 0,
         uses_shared_memory: false,
         params: &[(8, 8), (8, 8), (8, 8)],

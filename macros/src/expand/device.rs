@@ -61,14 +61,19 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let aliases = generic::aliases(instance, alias);
     let chosen = generic::aliased(instance, alias);
     let cfgs: Vec<_> = kernel.cfgs().collect();
-    let parameters =
-        kernel.parameters.iter().enumerate().map(|(i, parameter)| entry_parameters(kernel, i, parameter));
+    let parameters = kernel.entry_parameters().map(|(i, parameter)| entry_parameters(kernel, i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(kernel, i, parameter));
     let thread = thread(kernel);
     // All threads of a cluster leave together, so that no block's shared memory goes too early.
     let leave = kernel.bounds.has_clusters().then(|| quote!(::ferrogrid::device::leave_cluster();));
+    let end = generic::renamed(end(kernel), &rename);
     let regions =
         generic::renamed(shared::regions(kernel, &quote!(::ferrogrid::device), &quote!(current)), &rename);
+    let orders = kernel.parameters.iter().enumerate().filter_map(|(position, parameter)| {
+        let ParameterKind::Order { .. } = &parameter.kind else { return None };
+        let (state, order) = (part(position, "order"), ordered(position));
+        Some(quote!(let #order = ::ferrogrid::device::BlockOrder::from_raw(#state, &current);))
+    });
     let parameters = generic::renamed(quote!(#(#parameters)*), &rename);
     let layout = layout(module, kernel, &entry, &rename);
     // SAFETY of the `unsafe` block below: the launch passes what each `from_raw_parts` needs, on a
@@ -85,7 +90,9 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
             unsafe {
                 let current = #thread;
                 #regions
+                #(#orders)*
                 self::#name::<#chosen>(#(#arguments),*);
+                #end
                 #leave
             }
         }
@@ -118,6 +125,16 @@ fn thread(kernel: &Kernel) -> TokenStream {
     }
 }
 
+/// Says that no value comes any more of a block that others may wait for.
+fn end(kernel: &Kernel) -> TokenStream {
+    let orders = kernel.parameters.iter().enumerate().filter_map(|(position, parameter)| {
+        let ParameterKind::Order { element } = &parameter.kind else { return None };
+        let (state, thread) = (part(position, "order"), thread(kernel));
+        Some(quote!(::ferrogrid::device::order::end_block::<#element>(#state, &#thread);))
+    });
+    orders.collect()
+}
+
 /// The names of an entry's parameters do not matter; numbers cannot clash.
 fn part(position: usize, part: &str) -> Ident {
     format_ident!("p{position}_{part}")
@@ -126,6 +143,11 @@ fn part(position: usize, part: &str) -> Ident {
 /// A member of a tuple.
 fn member(position: usize, number: usize) -> Ident {
     part(position, &format!("member{number}"))
+}
+
+/// The order of the blocks, made of the running thread before the kernel has that.
+fn ordered(position: usize) -> Ident {
+    part(position, "ordered")
 }
 
 /// How many elements there are along each axis.
@@ -160,6 +182,10 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
             let (value, ty) = (part(position, "value"), &parameter.ty);
             quote!(#value: #ty,)
+        }
+        ParameterKind::Order { .. } => {
+            let state = part(position, "order");
+            quote!(#state: *const u64,)
         }
         ParameterKind::Tuple { members } => {
             let values = members.values().into_iter().enumerate().map(|(number, ty)| {
@@ -212,6 +238,10 @@ fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStr
         ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
             let value = part(position, "value");
             quote!(#value)
+        }
+        ParameterKind::Order { .. } => {
+            let order = ordered(position);
+            quote!(#order)
         }
         ParameterKind::Tuple { members } => {
             members.tuple(|number, _| member(position, number).into_token_stream())

@@ -160,7 +160,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code
     let cluster = optional(kernel.bounds.cluster.map(|[x, y, z]| quote!([#x, #y, #z])));
     let (cluster_at_launch, dependent_launch) =
         (kernel.bounds.cluster_at_launch, kernel.bounds.dependent_launch);
-    let constants = constants::of_kernel(module, kernel);
+    let (in_order, constants) = (kernel.bounds.in_order, constants::of_kernel(module, kernel));
     let uses_shared_memory = kernel.parameters.iter().any(|parameter| parameter.kind.is_shared());
     let shared_bytes = shared::bytes(kernel, &quote!(::ferrogrid::__private::device));
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();
@@ -193,6 +193,7 @@ fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code
                 cluster: #cluster,
                 cluster_at_launch: #cluster_at_launch,
                 dependent_launch: #dependent_launch,
+                in_order: #in_order,
                 shared_bytes: #shared_bytes,
                 uses_shared_memory: #uses_shared_memory,
                 params: #shapes,
@@ -242,7 +243,7 @@ fn shapes(kernel: &Kernel) -> TokenStream {
 
 /// (size, align) of each flattened parameter, those without bytes among them.
 fn all_shapes(kernel: &Kernel) -> TokenStream {
-    let sizes = kernel.parameters.iter().flat_map(|it| sizes(kernel, it));
+    let sizes = kernel.entry_parameters().flat_map(|(_, it)| sizes(kernel, it));
     quote!([#(#sizes),*])
 }
 
@@ -285,6 +286,7 @@ fn travels(parameter: &Parameter) -> TokenStream {
         ParameterKind::Output { element, .. } | ParameterKind::Pointer { element, .. } => {
             (vec![element], quote!(assert_device_copy))
         }
+        ParameterKind::Order { element } => (vec![element], quote!(order::assert_exchange)),
     };
     let assertions = types.into_iter().map(|ty| {
         quote_spanned! {ty.span()=>
@@ -303,34 +305,47 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
     let regions = shared::regions(kernel, &quote!(::ferrogrid::__private::device), &quote!(__thread));
     let extent = extent_type(kernel);
     let mut reads = Vec::new();
-    let mut arguments = Vec::new();
-    for (number, parameter) in kernel.parameters.iter().enumerate() {
+    let mut orders = Vec::new();
+    // As the body takes them, which the entry point may have in another order.
+    let mut arguments = vec![None; kernel.parameters.len()];
+    for (number, parameter) in kernel.entry_parameters() {
         let local = format_ident!("__p{number}");
         let read = |ty: TokenStream| quote!(::ferrogrid::__private::read_param::<#ty>(__params, &mut __next));
         match &parameter.kind {
-            ParameterKind::Thread { .. } => arguments.push(quote!(__thread)),
+            ParameterKind::Thread { .. } => arguments[number] = Some(quote!(__thread)),
             ParameterKind::Shared { .. } => {
                 let region = shared::region(number);
-                arguments.push(lent(&quote!(#region)));
+                arguments[number] = Some(lent(&quote!(#region)));
             }
             ParameterKind::SharedSlice { .. } => {
                 let (offset, length, region) =
                     (shared::offset(number), shared::length(number), shared::region(number));
                 let (start, count) = (read(quote!(usize)), read(quote!(usize)));
                 reads.push(quote!(let (#offset, #length): (usize, usize) = (#start, #count);));
-                arguments.push(lent(&quote!(#region)));
+                arguments[number] = Some(lent(&quote!(#region)));
+            }
+            ParameterKind::Order { element } => {
+                let (pointer, order) = (read(quote!(*const u64)), format_ident!("__ordered{number}"));
+                reads.push(quote! {
+                    let #local: *const u64 = #pointer;
+                    let _end = ::ferrogrid::__private::device::order::EndOfBlock::<#element>::of(#local, __block);
+                });
+                orders.push(quote! {
+                    let #order = ::ferrogrid::__private::device::BlockOrder::<#element>::from_raw(#local, &__thread);
+                });
+                arguments[number] = Some(lent(&quote!(#order)));
             }
             ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
                 let ty = &parameter.ty;
                 let value = read(quote!(#ty));
                 reads.push(quote!(let #local: #ty = #value;));
                 // Not by move: a type that is not `Copy` is reported once, where it stands.
-                arguments.push(quote!(::core::ptr::from_ref(&#local).read()));
+                arguments[number] = Some(quote!(::core::ptr::from_ref(&#local).read()));
             }
             ParameterKind::Tuple { members } => {
                 let (ty, value) = (&parameter.ty, members.tuple(|_, ty| read(quote!(#ty))));
                 reads.push(quote!(let #local: #ty = #value;));
-                arguments.push(quote!(::core::ptr::from_ref(&#local).read()));
+                arguments[number] = Some(quote!(::core::ptr::from_ref(&#local).read()));
             }
             ParameterKind::Texture { value, rank } => {
                 let ty = quote!(::ferrogrid::__private::device::Texture);
@@ -339,14 +354,14 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 reads.push(quote! {
                     let #local: #ty<#value, #rank> = #ty::from_raw_parts(#start, #reading, [#(#extents),*]);
                 });
-                arguments.push(lent(&quote!(#local)));
+                arguments[number] = Some(lent(&quote!(#local)));
             }
             ParameterKind::Surface { element, rank } => {
                 let ty = quote!(::ferrogrid::__private::device::Surface::<#element, #rank>);
                 let start = read(quote!(*const ()));
                 let extents = (0..*rank).map(|_| read(quote!(u32)));
                 reads.push(quote!(let #local: (*const (), [u32; #rank]) = (#start, [#(#extents),*]);));
-                arguments.push(lent(&quote!(#ty::from_raw_parts(#local.0, #local.1))));
+                arguments[number] = Some(lent(&quote!(#ty::from_raw_parts(#local.0, #local.1))));
             }
             ParameterKind::Input { element, rank } => {
                 let start = read(quote!(*const #element));
@@ -358,7 +373,7 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                     let plane = quote!(::ferrogrid::__private::device::#ty);
                     quote!(let #local: #plane<#element> = #plane::from_raw_parts(#start, [#(#extents as usize),*]);)
                 });
-                arguments.push(lent(&quote!(#local)));
+                arguments[number] = Some(lent(&quote!(#local)));
             }
             ParameterKind::Output { element, rank, division } => {
                 let ty = format_ident!("{}", division.type_name());
@@ -372,7 +387,7 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 let pointer = read(quote!(*const u32));
                 reads.extend(claims.clone().map(|claims| quote!(let #claims: *const u32 = #pointer;)));
                 let output = quote!(::ferrogrid::__private::device::#ty::from_raw_parts(#local.0, #local.1 #(, #claims)*));
-                arguments.push(lent(&output));
+                arguments[number] = Some(lent(&output));
             }
         }
     }
@@ -398,6 +413,7 @@ fn cpu_entry(kernel: &Kernel) -> TokenStream {
                 let __loan = &::ferrogrid::__private::device::native::Loan::begin();
                 __block.#each::<#rank>(#inside |__thread| {
                     #regions
+                    #(#orders)*
                     #body::<#passed>(#(#arguments),*)
                 });
             }
@@ -526,7 +542,7 @@ fn launch(kernel: &Kernel) -> TokenStream {
 
 /// A statement that collects the addresses of the parameters, and what is passed of it.
 fn params(kernel: &Kernel) -> (TokenStream, TokenStream) {
-    let addresses = kernel.parameters.iter().enumerate().flat_map(addresses);
+    let addresses = kernel.entry_parameters().flat_map(addresses);
     let all = quote!([#(#addresses),*]);
     if all_have_bytes(kernel) {
         return (quote!(let __params = #all;), quote!(&__params));
@@ -569,7 +585,9 @@ fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStr
     let name = &parameter.name;
     let lifetime = borrow((number, parameter));
     let ty = match &parameter.kind {
-        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => return None,
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::Order { .. } => {
+            return None;
+        }
         ParameterKind::SharedSlice { .. } => quote!(usize),
         ParameterKind::Scalar | ParameterKind::Tuple { .. } => {
             let ty = &parameter.ty;
@@ -632,7 +650,10 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
         quote!(let #local = ::ferrogrid::__private::narrow(#view, #chosen, #argument)?;)
     };
     match &parameter.kind {
-        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => TokenStream::new(),
+        // That of the blocks' order is made for the grid.
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::Order { .. } => {
+            TokenStream::new()
+        }
         ParameterKind::SharedSlice { element } => {
             quote!(let #local: [usize; 2] = __shared.slice::<#element>(#name);)
         }
@@ -666,12 +687,18 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
     }
 }
 
-/// Refuses a grid with blocks that have no row or tile of an output that belongs to blocks.
+/// Refuses a grid with blocks that have no row or tile of an output that belongs to blocks; makes what is there for each block.
 fn for_blocks(
     kernel: &Kernel,
     (number, parameter): (usize, &Parameter),
     stream: &Ident,
 ) -> Option<TokenStream> {
+    if let ParameterKind::Order { element } = &parameter.kind {
+        let (chosen, local) = (chosen(kernel), local(number));
+        return Some(
+            quote!(let #local = ::ferrogrid::__private::OrderState::new::<#element, 1>(#chosen, __grid, #stream)?;),
+        );
+    }
     let ParameterKind::Output { division, .. } = &parameter.kind else { return None };
     let (chosen, local, name) = (chosen(kernel), local(number), parameter.name.to_string());
     let ty = &parameter.ty;
@@ -701,6 +728,7 @@ fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
     let local = local(number);
     match &parameter.kind {
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => Vec::new(),
+        ParameterKind::Order { .. } => vec![quote!(#local.param())],
         ParameterKind::SharedSlice { .. } => (0..2_usize)
             .map(|part| quote!(::core::ptr::from_ref(&#local[#part]).cast::<::core::ffi::c_void>()))
             .collect(),
@@ -722,7 +750,8 @@ fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
 fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
     let (local, claims) = (local(number), claims(number));
     let claims = is_claimed(parameter).then(|| quote!(, #claims.access()));
-    uses_memory(parameter).then(|| quote!(#local.access() #claims))
+    let has_memory = uses_memory(parameter) || matches!(parameter.kind, ParameterKind::Order { .. });
+    has_memory.then(|| quote!(#local.access() #claims))
 }
 
 /// Lets slices of the host see what the kernel did to them.

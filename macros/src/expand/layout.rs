@@ -64,6 +64,10 @@ fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {
         ParameterKind::Texture { value: element, .. } | ParameterKind::Surface { element, .. } => {
             size(element, &format!("an element of `{name}`"))
         }
+        ParameterKind::Order { element } => {
+            let bytes = quote!(<#element as #device::warp::Exchange>::BYTES as u64);
+            vec![Fact::number(format!("the number of bytes of a value of `{name}`"), bytes)]
+        }
         ParameterKind::Shared { array } => size(array, &format!("the shared memory `{name}`")),
         ParameterKind::SharedSlice { element } => {
             size(element, &format!("an element of the shared memory `{name}`"))

@@ -229,6 +229,29 @@ mod kernels {
         }
     }
     // ANCHOR_END: cooperative
+
+    // ANCHOR: order
+    /// Running sums of any number of elements in one launch; each is read once and written once.
+    #[kernel(block = 256)]
+    pub fn running_sums(
+        t: Thread<1>,
+        x: &[[u32; 4]],
+        mut y: DisjointSlice<[u32; 4]>,
+        order: BlockOrder<u32>,
+        mut scratch: Shared<Scratch<u32>>,
+    ) {
+        let mut items = x.get(t.index().get()).copied().unwrap_or_default();
+        for k in 1..4 {
+            items[k] += items[k - 1];
+        }
+        let within = t.block_exclusive_scan(&mut scratch, items[3], 0, |a, b| a + b);
+        let sum = t.block_reduce(&mut scratch, items[3], |a, b| a + b);
+        let before = order.exclusive(&t, sum, |a, b| a + b).unwrap_or(0); // all earlier blocks
+        if let Some(y) = y.get_mut(t.index()) {
+            *y = items.map(|item| before + within + item);
+        }
+    }
+    // ANCHOR_END: order
 }
 
 #[test]
@@ -253,6 +276,24 @@ fn functions_share_the_memory_of_the_block() -> ferrogrid::Result<()> {
     assert_eq!(stream.download(&largest)?, [255.0, 256.0]);
     let expected: Vec<f32> = values.iter().zip(0..).map(|(x, i)| 255.0 + (i / 256) as f32 - x).collect();
     assert_eq!(stream.download(&below)?, expected);
+    Ok(())
+}
+
+#[test]
+fn blocks_add_what_earlier_ones_have() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: order_launch
+    let x = stream.fill(3_u32, 100_000)?;
+    let mut y = stream.zeros::<u32>(100_000)?;
+    kernels::running_sums(
+        &stream,
+        Grid::cover(25_000),
+        x.view().cast::<[u32; 4]>()?,
+        y.view_mut().cast::<[u32; 4]>()?,
+    )?;
+    assert_eq!(stream.download(&y)?[99_999], 300_000);
+    // ANCHOR_END: order_launch
+    assert_eq!(stream.download(&y)?, (1..=100_000).map(|i| 3 * i).collect::<Vec<u32>>());
     Ok(())
 }
 

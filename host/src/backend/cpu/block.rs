@@ -25,6 +25,7 @@ use super::guarded::{self, UsedUp};
 use super::overflow;
 use super::panic::catch;
 use super::shared::SharedMemory;
+use super::spin;
 use super::stack::ThreadStack;
 use agreement::Agreements;
 use barrier::BlockBarrier;
@@ -179,6 +180,11 @@ impl BlockExecutor {
         self.may_wait.set(false);
         self.begun.set(false);
         self.shared.borrow_mut().prepare(shared_bytes)
+    }
+
+    /// Makes it ready for blocks of `threads` threads that wait, so that none of them waits for what others have: stacks.
+    pub(super) fn reserve(&self, threads: u32) -> Result<(), Failure> {
+        self.stacks.reserve(threads as usize)
     }
 
     /// Whether it must not be used for another block.
@@ -559,6 +565,10 @@ unsafe impl Executor for BlockExecutor {
             self.fail_here(Failure::NotCooperative { site });
         }
         self.wait_outside(thread, site)
+    }
+
+    fn pause(&self, turns: u32) {
+        spin::pause(turns);
     }
 
     fn wait_for_cluster(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>> {

@@ -14,6 +14,7 @@ use super::cluster;
 use super::cooperative;
 use super::device::CpuDevice;
 use super::first_failure::FirstFailure;
+use super::in_order;
 use super::memory::out_of_memory;
 use super::overflow;
 use super::panic::{catch, install_hook};
@@ -63,6 +64,10 @@ impl Launch {
         if self.shape.cluster != [1; 3] {
             // SAFETY: passed on.
             return unsafe { cluster::run(self, device) };
+        }
+        if self.kernel.descriptor().in_order {
+            // SAFETY: passed on.
+            return unsafe { in_order::run(self, device) };
         }
         let blocks = self.blocks();
         let failure = FirstFailure::new();

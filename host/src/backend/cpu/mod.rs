@@ -12,6 +12,7 @@ mod executors;
 mod first_failure;
 mod graph;
 mod guarded;
+mod in_order;
 mod ipc;
 mod legacy;
 mod mark;

@@ -28,6 +28,18 @@ pub(super) fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     None
 }
 
+/// Between two looks at what another thread of the system is about to write, when it was looked at `turns` times. Often that is a
+/// moment away; then processors are better used by others.
+pub(super) fn pause(turns: u32) {
+    const BUSY: u32 = 128;
+    const AWAKE: u32 = 1024;
+    match turns {
+        0..BUSY if others_run() => spin_loop(),
+        0..AWAKE => std::thread::yield_now(),
+        _ => std::thread::sleep(MOMENT),
+    }
+}
+
 /// Whether another thread can run while this one looks.
 fn others_run() -> bool {
     static OTHERS: OnceLock<bool> = OnceLock::new();

@@ -1,0 +1,212 @@
+//! Numbers the blocks of kernels with a `BlockOrder` in the order in which they start: what reads `%ctaid.x` gets that number.
+//!
+//! It is taken here, not in the source: LLVM takes the index of a block for a constant, and reads it wherever it likes, also ahead
+//! of what would take the number. Put in front of all, no compiler moves it.
+
+use std::collections::BTreeSet;
+
+use ferrogrid_ptx::{Calls, Edits, Function, Item, Module};
+
+use super::launch_bounds::before_first_instruction;
+use super::{Wanted, launch_bounds};
+
+/// What is replaced.
+const INDEX: &str = "%ctaid.x";
+/// The register with the number.
+const REGISTER: &str = "%ferrogrid_block";
+/// The shared memory from which functions have it: of a block in order its number, of others its index.
+const VARIABLE: &str = "ferrogrid_block";
+
+/// Takes the number first of all, and puts it in the place of the index, also in the functions that the kernels call. In the reports
+/// of panics the index stays, which is that of the grid.
+pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
+    let in_order: BTreeSet<&str> =
+        wanted.bounds.iter().filter(|(_, bounds)| bounds.in_order).map(|(name, _)| *name).collect();
+    let entries = || module.items.iter().enumerate().filter_map(|(at, item)| Some((at, entry(item)?)));
+    let roots = entries().filter(|(_, entry)| in_order.contains(entry.name)).map(|(at, _)| at);
+    let roots: Vec<usize> = roots.collect();
+    if roots.is_empty() {
+        return;
+    }
+    let calls = Calls::of(module);
+    let reached = |roots: &[usize]| {
+        calls.reachable(roots.iter().copied(), |name| name.starts_with("__ferrogrid_panic_"))
+    };
+    let readers: BTreeSet<usize> =
+        reached(&roots).into_iter().filter(|&at| reads(&module.items[at])).collect();
+    for &at in &readers {
+        if let Item::Function(function) = &module.items[at] {
+            replace(function, &load(), edits);
+        }
+    }
+    for (at, entry) in entries() {
+        if in_order.contains(entry.name) {
+            replace(entry, &take(entry), edits);
+        } else if !reached(&[at]).is_disjoint(&readers) {
+            begin(entry, TELL, edits);
+        }
+    }
+    let first = module.functions().next().map_or(module.text, |function| function.text);
+    edits.insert_before(first, format!(".shared .align 4 .b32 {VARIABLE};\n"));
+}
+
+/// An entry point.
+fn entry<'m, 't>(item: &'m Item<'t>) -> Option<&'m Function<'t>> {
+    if let Item::Function(function) = item { Some(function).filter(|it| it.is_entry) } else { None }
+}
+
+/// Whether an item is a function, but no entry point, that reads the index.
+fn reads(item: &Item<'_>) -> bool {
+    let Item::Function(function) = item else { return false };
+    !function.is_entry && function.instructions().any(|it| it.uses().contains(&INDEX))
+}
+
+/// Puts the register, which `first` gives its value, in the place of the index.
+fn replace<'t>(function: &Function<'t>, first: &str, edits: &mut Edits<'t>) {
+    begin(function, &format!("\t.reg .b32 \t{REGISTER};\n{first}"), edits);
+    for statement in function.statements() {
+        let reads = statement.instruction().is_some_and(|it| it.uses().contains(&INDEX));
+        if let Some(at) = statement.text.find(INDEX).filter(|_| reads) {
+            edits.replace(&statement.text[at..at + INDEX.len()], REGISTER);
+        }
+    }
+}
+
+/// Puts `lines` before the first instruction, but for the wait for other grids.
+fn begin<'t>(function: &Function<'t>, lines: &str, edits: &mut Edits<'t>) {
+    let Some(body) = &function.body else { return };
+    let wait = body.statements.iter().find(|it| it.instruction().is_some_and(launch_bounds::waits_for_grids));
+    edits.insert_line_after(wait.map_or_else(|| before_first_instruction(body), |it| it.text), lines);
+}
+
+/// One thread takes the next number, from the first parameter; all threads of the block have it then.
+fn take(entry: &Function<'_>) -> String {
+    let state = entry.parameters().first().and_then(|it| it.names.first()).map_or("", |it| it.name);
+    format!(
+        "\t{{\n\t.reg .pred \t%first;\n\t.reg .b32 \t%thread, %number;\n\t.reg .b64 \t%state;\n\
+         \tmov.u32 \t%thread, %tid.x;\n\
+         \tsetp.eq.u32 \t%first, %thread, 0;\n\
+         \tld.param.b64 \t%state, [{state}];\n\
+         \tcvta.to.global.u64 \t%state, %state;\n\
+         \t@%first atom.relaxed.gpu.global.add.u32 \t%number, [%state], 1;\n\
+         \t@%first st.shared.b32 \t[{VARIABLE}], %number;\n\
+         \tbar.sync \t0;\n\t}}\n{}",
+        load()
+    )
+}
+
+fn load() -> String {
+    format!("\tld.shared.b32 \t{REGISTER}, [{VARIABLE}];\n")
+}
+
+/// Each thread says the index of its block, for itself.
+const TELL: &str = "\t{\n\t.reg .b32 \t%index;\n\tmov.u32 \t%index, %ctaid.x;\n\tst.shared.b32 \t[ferrogrid_block], %index;\n\t}\n";
+
+#[cfg(test)]
+mod tests {
+    use ferrogrid_syntax::LaunchBounds;
+
+    use super::super::tests::after;
+    use super::*;
+
+    const TEXT: &str = "\
+.version 8.0
+.target sm_90
+.func  (.param .b32 func_retval0) place()
+{
+\t.reg .b32 \t%r<3>;
+\tmov.u32 \t%r1, %ctaid.x;
+\tst.param.b32 \t[func_retval0], %r1;
+\tret;
+}
+.func __ferrogrid_panic_text()
+{
+\t.reg .b32 \t%r<3>;
+\tmov.u32 \t%r1, %ctaid.x;
+\texit;
+}
+.visible .entry in_order(
+\t.param .u64 .ptr .align 1 in_order_param_0,
+\t.param .u32 in_order_param_1
+)
+{
+\t.reg .b32 \t%r<3>;
+\t.loc\t1 7 0
+\tgriddepcontrol.wait;
+\tmov.u32 \t%r1, %ctaid.x;
+\tcall.uni __ferrogrid_panic_text;
+\tret;
+}
+.visible .entry other()
+{
+\t.reg .b32 \t%r<3>;
+\tmov.u32 \t%r1, %ctaid.x;
+\tret;
+}
+";
+
+    fn numbered(text: &str) -> String {
+        let bounds = LaunchBounds { in_order: true, ..LaunchBounds::default() };
+        let wanted = Wanted {
+            bounds: vec![("in_order", bounds), ("other", LaunchBounds::default())],
+            ..Wanted::default()
+        };
+        after(text, |module, edits| number(module, &wanted, edits))
+    }
+
+    /// The function that begins with `head`.
+    fn function<'t>(text: &'t str, head: &str) -> &'t str {
+        let at = text.find(head).unwrap();
+        &text[at..at + text[at..].find("\n}\n").unwrap()]
+    }
+
+    #[test]
+    fn a_block_takes_its_number_before_all_else_but_the_wait_for_other_grids() {
+        let text = numbered(TEXT);
+        let entry = function(&text, ".visible .entry in_order");
+        let steps =
+            ["griddepcontrol.wait", "[in_order_param_0]", "atom.relaxed.gpu.global.add.u32", "bar.sync"];
+        let places: Vec<usize> = steps.iter().map(|step| entry.find(step).unwrap()).collect();
+        assert!(
+            places.is_sorted() && places[3] < entry.find("mov.u32 \t%r1, %ferrogrid_block").unwrap(),
+            "{entry}"
+        );
+        assert!(!entry.contains(INDEX), "{entry}");
+        assert_eq!(text.matches(".shared .align 4 .b32 ferrogrid_block;").count(), 1);
+        Module::parse(&text).unwrap();
+    }
+
+    #[test]
+    fn others_and_the_reports_of_panics_keep_the_index_of_the_grid() {
+        let text = numbered(TEXT);
+        for head in
+            [".func  (.param .b32 func_retval0) place", ".func __ferrogrid_panic", ".visible .entry other"]
+        {
+            assert_eq!(function(&text, head), function(TEXT, head));
+        }
+        assert_eq!(after(TEXT, |module, edits| number(module, &Wanted::default(), edits)), TEXT);
+    }
+
+    #[test]
+    fn a_function_of_both_kinds_of_kernels_is_told_by_each() {
+        let calling =
+            TEXT.replace("\tret;\n}\n.visible", "\tcall.uni (retval0), place;\n\tret;\n}\n.visible");
+        let text = numbered(&calling);
+        let place = function(&text, ".func  (.param .b32 func_retval0) place");
+        assert!(
+            place.contains(
+                "ld.shared.b32 \t%ferrogrid_block, [ferrogrid_block];\n\tmov.u32 \t%r1, %ferrogrid_block"
+            ),
+            "{place}"
+        );
+        assert_eq!(function(&text, ".visible .entry other"), function(TEXT, ".visible .entry other"));
+        let both = calling.replace("%ctaid.x;\n\tret", "%ctaid.x;\n\tcall.uni (retval0), place;\n\tret");
+        let text = numbered(&both);
+        let other = function(&text, ".visible .entry other");
+        assert!(
+            other.contains("mov.u32 \t%index, %ctaid.x;\n\tst.shared.b32 \t[ferrogrid_block], %index"),
+            "{other}"
+        );
+        assert!(other.contains("mov.u32 \t%r1, %ctaid.x"), "{other}");
+    }
+}
