@@ -66,6 +66,9 @@ impl Kernel {
         let KernelOptions { mut bounds, block, arithmetic, instances, same_shape } =
             KernelOptions::parse(&attribute, rank, &function.sig.generics)?;
         bounds.in_order = has_order(&parameters, rank, &bounds)?;
+        if bounds.dependent_launch {
+            refuse_textures(&parameters)?;
+        }
         let shapes = same_shape.resolve(&parameters)?;
         let may_wait = may_wait(&function, &parameters);
         number_regions(&mut function, &parameters);
@@ -212,6 +215,17 @@ fn number_regions(function: &mut ItemFn, parameters: &[Parameter]) {
         if let Some(PathArguments::AngleBracketed(arguments)) = last {
             arguments.args.push(parse_quote!(#number));
         }
+    }
+}
+
+/// Dependent launches read no textures: ptxas moves `tex` ahead of `griddepcontrol.wait`, and so ahead of the end of the work before.
+fn refuse_textures(parameters: &[Parameter]) -> Result<()> {
+    match parameters.iter().find(|it| matches!(it.kind, ParameterKind::Texture { .. })) {
+        None => Ok(()),
+        Some(texture) => Err(Error::new(
+            texture.ty.span(),
+            "a `dependent_launch` kernel cannot read a texture: the driver's compiler reads it before the work that it must come after has ended; leave out `dependent_launch`, or take a `Plane`",
+        )),
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) const CASES: &[Case] = &[
     ("texture_arrays_are_of_one_device", texture_arrays_are_of_one_device),
     ("extents_that_no_texture_has_are_named", extents_that_no_texture_has_are_named),
     ("graphs_refuse_texture_arrays", graphs_refuse_texture_arrays),
+    ("foreign_kernels_take_textures_and_surfaces", foreign_kernels_take_textures_and_surfaces),
 ];
 
 /// A channel of an element, and what the reference makes of it.
@@ -714,6 +715,7 @@ fn extents_that_no_texture_has_are_named(device: &Device) -> Outcome {
         device.attribute("MAXIMUM_TEXTURE1D_WIDTH".parse()?)? as usize,
         device.attribute("MAXIMUM_SURFACE1D_WIDTH".parse()?)? as usize,
     );
+    refused(&stream, [texture + 1], Axis::X, "MAXIMUM_TEXTURE1D_WIDTH")?;
     let mut long = stream.zeros_array::<u8, 1>([texture])?;
     if texture > surface {
         let is_it = |error: &Error| matches!(error, Error::TextureExtent { what: "surface", .. });
@@ -749,4 +751,27 @@ fn graphs_refuse_texture_arrays(device: &Device) -> Outcome {
         expect(&error.to_string(), is_refused(&error), true)?;
     }
     Ok(())
+}
+
+fn foreign_kernels_take_textures_and_surfaces(device: &Device) -> Outcome {
+    if !device.is_cuda() {
+        return not_for_this_device("it takes no code for GPUs");
+    }
+    let stream = device.new_stream()?;
+    let function = device.load_ptx(include_str!("foreign/textures.ptx"))?.function("shade")?;
+    let image = stream.upload_array(&[0_u8, 255, 0, 255, 0, 255], [3, 2])?;
+    let mut out = stream.zeros_array::<f32, 1>([4])?;
+    let sampler = Sampler::new().linear().address_mode(AddressMode::Border);
+    let texture = image.texture::<f32>(&sampler)?;
+    // SAFETY: these are its types, and its threads write elements of their own.
+    unsafe { function.launch(&stream, Grid::new(1, 4), (texture, out.surface()?))? };
+    drop(image);
+    // A quarter of the way from each element to the next, then to the border, and beyond it.
+    for (found, expected) in stream.download_array(&out)?.into_iter().zip([0.5, 1.5, 0.0, 0.0]) {
+        expect(&format!("{found} for {expected}"), (found - expected).abs() < 0.02, true)?;
+    }
+    let mut elsewhere = Device::cpu().new_stream()?.zeros_array::<f32, 1>([4])?;
+    // SAFETY: as above.
+    let refused = unsafe { function.launch(&stream, Grid::new(1, 4), (0_u64, elsewhere.surface()?)) };
+    expect_error("another device's", refused, |error| matches!(error, Error::DeviceMismatch { .. })).map(drop)
 }

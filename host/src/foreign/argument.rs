@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use std::ptr::{from_ref, null};
 
 use bytemuck::Zeroable;
-use ferrogrid_device::DeviceCopy;
 use ferrogrid_device::atomic::AtomicValue;
+use ferrogrid_device::{DeviceCopy, Texel, TextureElement};
 
 use crate::access::Access;
 use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
@@ -22,6 +22,7 @@ use crate::managed::ManagedBuffer;
 use crate::pinned::{PinnedBuffer, PinnedSlice};
 use crate::pointer::{DevicePtr, DevicePtrMut};
 use crate::stream::Stream;
+use crate::texture::{SurfaceViewMut, TextureView};
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// The most parameters of a foreign launch.
@@ -163,7 +164,8 @@ impl<S: Staged> Held for Elements<S> {
 /// What may be an argument of [`ForeignFunction::launch`](super::ForeignFunction::launch): a value, which
 /// is passed as it is, or device memory, whose address is passed: `&buffer`, `&mut buffer`, a view, an
 /// atomic view. The kernel's order with other work on that memory is kept. A raw [`DevicePtr`] is passed
-/// without that. Slices of the host go as [`In`], [`Out`] and [`InOut`].
+/// without that. Slices of the host go as [`In`], [`Out`] and [`InOut`], and textures and surfaces (`cudaTextureObject_t`,
+/// `cudaSurfaceObject_t`) as a [`TextureView`] and a [`SurfaceViewMut`].
 ///
 /// ```no_run
 /// use ferrogrid::{ForeignFunction, Grid, In, InOut, LaunchArgument, Result, Stream};
@@ -255,6 +257,33 @@ impl<'a, T: AtomicValue> LaunchArgument for DeviceAtomicView<'a, T> {
     type Held = PointerTo<DeviceView<'a, T>>;
     fn hold(self, _: &Stream) -> Result<Self::Held> {
         Ok(PointerTo::input::<T>(self.as_part()))
+    }
+}
+
+/// A texture or surface object, as C++ takes it.
+impl<V, const R: usize> Held for TextureView<'_, V, R> {
+    fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
+        list.push_pointer(self.params()[0], self.access());
+    }
+}
+
+impl<T, const R: usize> Held for SurfaceViewMut<'_, T, R> {
+    fn list<'a>(&'a self, list: &mut ParameterList<'a>) {
+        list.push_pointer(self.params()[0], self.access());
+    }
+}
+
+impl<V: Texel, const R: usize> LaunchArgument for TextureView<'_, V, R> {
+    type Held = Self;
+    fn hold(self, stream: &Stream) -> Result<Self> {
+        self.on(stream)
+    }
+}
+
+impl<T: TextureElement, const R: usize> LaunchArgument for SurfaceViewMut<'_, T, R> {
+    type Held = Self;
+    fn hold(self, stream: &Stream) -> Result<Self> {
+        self.on(stream)
     }
 }
 

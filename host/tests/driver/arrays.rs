@@ -17,6 +17,7 @@ const SCENARIOS: &[Scenario] = &[
     ("other_device", other_device),
     ("reset", reset),
     ("limits", limits),
+    ("foreign", foreign),
 ];
 
 #[test]
@@ -257,5 +258,39 @@ fn limits() -> Result<()> {
         "{text}"
     );
     assert_eq!(stream.zeros_array::<u8, 1>([100])?.len(), 100);
+    Ok(())
+}
+
+#[test]
+fn foreign_kernels_take_the_objects() {
+    let calls = run("foreign", "devices=2");
+    assert_eq!(count(&calls, "cuLaunchKernel"), 3);
+}
+
+fn foreign() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let function = device.load_ptx(include_str!("../kernels/saxpy_cu.ptx"))?.function("saxpy_cu")?;
+    let mut line = stream.upload_array(&[1.0_f32; 8], [8])?;
+    let mut y = stream.zeros::<f32>(8)?;
+    let texture = line.texture::<f32>(&Sampler::new())?;
+    // SAFETY: the fake driver's kernel takes these, and keeps to the lengths.
+    unsafe { function.launch(&stream, Grid::cover(8), (2.0_f32, texture, 8_usize, &mut y, 8_usize))? };
+    // Its order is kept on another stream.
+    // SAFETY: as above.
+    unsafe { function.launch(&other, Grid::cover(8), (3.0_f32, &y, 8_usize, line.surface()?, 8_usize))? };
+    let (texture, mut z) = (line.texture::<f32>(&Sampler::new())?, stream.zeros::<f32>(8)?);
+    // SAFETY: as above.
+    unsafe { function.launch(&stream, Grid::cover(8), (1.0_f32, texture, 8_usize, &mut z, 8_usize))? };
+    assert_eq!((stream.download(&y)?, stream.download(&z)?), (vec![2.0; 8], vec![7.0; 8]));
+    assert_eq!(stream.download_array(&line)?, [7.0; 8]);
+    let peer = Device::cuda(1)?;
+    device.enable_peer_access(&peer)?;
+    let mut theirs = peer.new_stream()?.zeros_array::<f32, 1>([8])?;
+    // SAFETY: as above.
+    let refused = unsafe {
+        function.launch(&stream, Grid::cover(8), (1.0_f32, &y, 8_usize, theirs.surface()?, 8_usize))
+    };
+    assert!(matches!(refused, Err(Error::DeviceMismatch { .. })), "{refused:?}");
     Ok(())
 }
