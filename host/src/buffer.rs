@@ -54,16 +54,17 @@ use crate::view::{DeviceView, DeviceViewMut};
 /// # Ok(()) }
 /// ```
 #[repr(C)] // The length is next to what else a launch reads.
-pub struct DeviceBuffer<T: DeviceCopy> {
+// Without a bound: of an element that cannot travel, the function that makes the buffer tells.
+pub struct DeviceBuffer<T> {
     len: usize,
     memory: Memory,
     elements: PhantomData<T>,
 }
 
 // SAFETY: a buffer owns its elements, like a `Vec<T>`.
-unsafe impl<T: DeviceCopy + Send> Send for DeviceBuffer<T> {}
+unsafe impl<T: Send> Send for DeviceBuffer<T> {}
 // SAFETY: `&DeviceBuffer<T>` gives read access to elements, like `&Vec<T>`.
-unsafe impl<T: DeviceCopy + Sync> Sync for DeviceBuffer<T> {}
+unsafe impl<T: Sync> Sync for DeviceBuffer<T> {}
 
 /// Memory is not taken over while nothing runs: a graph could not use it, and would have to be told when it is free.
 pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
@@ -433,12 +434,12 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     }
 }
 
-impl<T: DeviceCopy> fmt::Debug for DeviceBuffer<T> {
+impl<T> fmt::Debug for DeviceBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceBuffer")
             .field("element", &std::any::type_name::<T>())
             .field("len", &self.len)
-            .field("device", self.device())
+            .field("device", self.memory.device())
             .finish_non_exhaustive()
     }
 }
