@@ -63,7 +63,7 @@ fn kernel(params: *const KernelParams) -> Work {
     launch(params.function, params.shape, params.params)
 }
 
-/// The address that a copy uses: of the host (1), whose page-locked memory it must be, or of the device (2).
+/// The address that a copy uses: of the host (1), whose page-locked memory it must be, or of the device (4).
 fn place(kind: usize, host: usize, device: usize) -> usize {
     // The types are 32-bit numbers, followed by padding.
     match kind as u32 {
@@ -71,7 +71,8 @@ fn place(kind: usize, host: usize, device: usize) -> usize {
             assert!(with(|state| state.is_page_locked(host)), "a graph copies with page-locked memory");
             host
         }
-        2 => {
+        // `CU_MEMORYTYPE_UNIFIED`: the driver finds out.
+        4 => {
             assert!(!with(|state| state.is_page_locked(device)), "memory of the host, as if it were the device's");
             device
         }
