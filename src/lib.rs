@@ -41,7 +41,7 @@
 //!   CUDA C++'s names.
 //! - Where it runs: [`Device`] and [`Stream`]; with what shape: [`Grid`].
 //! - What it works on: [`DeviceBuffer`] and its views ([`DeviceView`], [`DeviceViewMut`], [`DeviceAtomicView`]), host
-//!   slices for one launch ([`In`], [`Out`], [`InOut`]), [`PinnedBuffer`], [`ManagedBuffer`], [`PitchedBuffer`]; which types:
+//!   slices for one launch ([`In`], [`Out`], [`InOut`]), [`PinnedBuffer`], [`ManagedBuffer`], [`PitchedBuffer`], [`TextureArray`]; which types:
 //!   [`DeviceCopy`](trait@DeviceCopy).
 //! - When, and how long it takes: [`Event`], [`Stream::time`], [`profile::Timeline`].
 //! - Many launches as one: [`Stream::capture`], [`Graph`].

@@ -1,5 +1,5 @@
-//! Surfaces: texture arrays that a kernel writes, each thread the element that its own index names. It must not know how the
-//! host makes them.
+//! Surfaces: texture arrays that a kernel writes, each thread the element that its own index names. It must
+//! not know how the host makes them.
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
@@ -49,16 +49,17 @@ boundaries! {
     Zero;
     /// Outside, the nearest element at the edge is read or written (`cudaBoundaryModeClamp`, PTX `.clamp`).
     Clamp;
-    /// An access outside ends the kernel (`cudaBoundaryModeTrap`, PTX `.trap`): on a GPU with an error that ends its context, on the CPU
-    /// device as a panic.
+    /// An access outside ends the kernel (`cudaBoundaryModeTrap`, PTX `.trap`): on a GPU with an error that
+    /// ends its context, on the CPU device as a panic.
     Trap;
 }
 
 /// A texture array of rank `R` (1, 2 or 3) that a kernel writes, each element of which belongs to one thread
 /// (`cudaSurfaceObject_t`).
 ///
-/// At the launch it is `array.surface()?` of a `&mut TextureArray<T, R>`. Like [`DisjointSlice`](crate::DisjointSlice) it is written with
-/// the [`Index`] of a thread, which no other thread has. What is written, the texture of later launches shows.
+/// At the launch it is `array.surface()?` of a `&mut TextureArray<T, R>`. Like
+/// [`DisjointSlice`](crate::DisjointSlice) it is written with the [`Index`] of a thread, which no other
+/// thread has. What is written, the texture of later launches shows.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -102,9 +103,9 @@ impl<T, const R: usize> Surface<'_, T, R> {
     /// For the code that `#[kernel]` generates.
     ///
     /// # Safety
-    /// For as long as `'a`, `handle` is a surface object of rank `R` and these extents, none of them 0, with elements of the format of `T`;
-    /// or natively the first of so many elements `T`. Nothing else may reach them but surfaces with the same parts, in threads with
-    /// distinct indices of one launch of rank `R`.
+    /// For as long as `'a`, `handle` is a surface object of rank `R` and these extents, none of them 0, with
+    /// elements of the format of `T`; or natively the first of so many elements `T`. Nothing else may reach
+    /// them but surfaces with the same parts, in threads with distinct indices of one launch of rank `R`.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(handle: *const (), extent: [u32; R]) -> Self {
@@ -140,8 +141,8 @@ macro_rules! of_rank {
 
             /// What the element of the thread that `index` names held before the launch; `None` outside.
             ///
-            /// After [`set`](Self::set), too, it is one of the two values; the CUDA programming guide does not say which. Keep what was written in
-            /// a variable.
+            /// After [`set`](Self::set), too, it is one of the two values; the CUDA programming guide does
+            /// not say which. Keep what was written in a variable.
             #[inline(always)]
             pub fn get(&self, index: Index<'_, $rank>) -> Option<T> {
                 let place = self.inside(index)?;
@@ -153,7 +154,8 @@ macro_rules! of_rank {
             #[inline(always)]
             pub fn set(&mut self, index: Index<'_, $rank>, value: T) {
                 if let Some(place) = self.inside(index) {
-                    // SAFETY: only this thread has this index (`Index`), and this thread's access is exclusive by `&mut self`.
+                    // SAFETY: only this thread has this index (`Index`), and this thread's access is
+                    // exclusive by `&mut self`.
                     unsafe { self.store::<Zero>(place, value) }
                 }
             }
@@ -161,7 +163,7 @@ macro_rules! of_rank {
             #[doc = concat!("The element at any place (CUDA's `", $read, "`, PTX `suld.b`); what is outside, `B` says.")]
             ///
             /// # Safety
-            /// No thread of the launch writes the element before or meanwhile, but this one before `set` of it.
+            /// No thread of the launch has written the element, and no other thread writes it meanwhile.
             #[inline(always)]
             pub unsafe fn read<B: Boundary>(&self, place: [i32; $rank]) -> T {
                 // SAFETY: the caller's.
@@ -209,7 +211,8 @@ macro_rules! of_rank {
             #[inline(always)]
             unsafe fn load<B: Boundary>(&self, place: [i32; $rank]) -> T {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the surface is as whoever made it has vouched, the element the caller's; any bytes are a `T`.
+                // SAFETY: the surface is as whoever made it has vouched, the element the caller's; any bytes
+                // are a `T`.
                 return unsafe { ptx::$load(B::MODE, self.handle, in_bytes::<T, $rank>(place)) };
                 #[cfg(not(target_arch = "nvptx64"))]
                 // SAFETY: as above.
@@ -223,7 +226,8 @@ macro_rules! of_rank {
             #[inline(always)]
             unsafe fn store<B: Boundary>(&self, place: [i32; $rank], value: T) {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the surface is as whoever made it has vouched, the element the caller's; a `T` has no padding.
+                // SAFETY: the surface is as whoever made it has vouched, the element the caller's; a `T` has
+                // no padding.
                 unsafe {
                     ptx::$store(B::MODE, self.handle, in_bytes::<T, $rank>(place), value)
                 }

@@ -1,5 +1,5 @@
-//! Textures: arrays that a kernel reads through the hardware which filters, addresses and converts. It must not know how the
-//! host makes them.
+//! Textures: arrays that a kernel reads through the hardware which filters, addresses and converts. It must
+//! not know how the host makes them.
 
 mod element;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -20,15 +20,17 @@ pub use reading::{AddressMode, FilterMode};
 
 /// A texture of rank `R` (1, 2 or 3) that a kernel reads as values `V` (`cudaTextureObject_t`).
 ///
-/// At the launch it is `array.texture(&sampler)?` of a `TextureArray<T, R>`. How it is read, the signature and the sampler say:
-/// `V` is the elements' own type, or `f32` for `f16` and for integers of 8 and 16 bits, which then are numbers up to 1; the
-/// sampler has filter, address mode and coordinates.
+/// At the launch it is `array.texture(&sampler)?` of a `TextureArray<T, R>`. How it is read, the signature
+/// and the sampler say: `V` is the elements' own type, or `f32` for `f16` and for integers of 8 and 16 bits,
+/// which then are numbers up to 1; the sampler has filter, address mode and coordinates.
 ///
-/// - [`sample`](Texture::sample) takes coordinates of floating point, by the rules of the sampler (`tex1D`, `tex2D`, `tex3D`). The middle of
-///   element `i` is `i + 0.5`, with normalized coordinates `(i + 0.5) / width`.
+/// - [`sample`](Texture::sample) takes coordinates of floating point, by the rules of the sampler (`tex1D`,
+///   `tex2D`, `tex3D`). The middle of element `i` is `i + 0.5`, with normalized coordinates `(i + 0.5) /
+///   width`.
 /// - [`get`](Texture::get) takes the number of an element, and asks no sampler.
 ///
-/// On the CPU device the arithmetic is that of the CUDA programming guide; see [`FilterMode`] for what GPUs may do otherwise.
+/// On the CPU device the arithmetic is that of the CUDA programming guide; see [`FilterMode`] for what GPUs
+/// may do otherwise.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -113,8 +115,9 @@ impl<V, const R: usize> Texture<'_, V, R> {
     /// For the code that `#[kernel]` generates.
     ///
     /// # Safety
-    /// For as long as `'a`, `handle` is a texture object of rank `R` and these extents, none of them 0, whose values are of the class of `V`;
-    /// or natively the first of so many elements, which can be read as `V` as `reading` says. Nobody writes them.
+    /// For as long as `'a`, `handle` is a texture object of rank `R` and these extents, none of them 0, whose
+    /// values are of the class of `V`; or natively the first of so many elements, which can be read as `V` as
+    /// `reading` says. Nobody writes them.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(handle: *const (), reading: u32, extent: [u32; R]) -> Self {
@@ -167,7 +170,8 @@ macro_rules! of_rank {
                 V::from_registers(registers)
             }
 
-            /// The element with these numbers, whatever the sampler is; `None` outside (PTX `tex` with integer coordinates).
+            /// The element with these numbers, whatever the sampler is; `None` outside (PTX `tex` with
+            /// integer coordinates).
             #[inline(always)]
             pub fn get(self, $($axis: usize),*) -> Option<V> {
                 let place = self.inside([$($axis),*])?;

@@ -1,5 +1,5 @@
-//! Texture arrays, and what launches take of them: textures to read, surfaces to write. It must not know how a backend makes
-//! them.
+//! Texture arrays, and what launches take of them: textures to read, surfaces to write. It must not know how
+//! a backend makes them.
 
 mod array;
 mod limits;

@@ -116,7 +116,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// | `same_shape(x, y)` | these slices are as long as each other, along each axis: one bounds check serves all | |
 /// | `wide` | nothing: slices may have 2^32 elements or more along an axis, which a launch refuses else, and lengths are 64 bits wide, which is slower | |
 /// | `cooperative` | all blocks are on the device at the same time: `t.sync_grid()` waits for all of them | |
-/// | `dependent_launch` | launches may begin before the launch before them on their stream has ended (programmatic dependent launch), which hides what it takes to begin; each thread waits for that end before all else, so nothing else changes; from `sm_90` on | `griddepcontrol.wait` |
+/// | `dependent_launch` | launches may begin before the launch before them on their stream has ended (programmatic dependent launch), which hides what it takes to begin; each thread waits for that end before all else, so nothing else changes; no textures; from `sm_90` on | `griddepcontrol.wait` |
 /// | `min_blocks = n` | wanted: so many blocks at once on a multiprocessor | `.minnctapersm` |
 /// | `max_registers = n` | no thread has more registers, 24 to 255 (not together with `min_blocks`) | `.maxnreg` |
 ///

@@ -1,8 +1,9 @@
-//! Textures and surfaces: what is read between, at and outside of elements, against a reference in `f64`; what surfaces write; the order of
-//! their uses; and what is refused.
+//! Textures and surfaces: what is read between, at and outside of elements, against a reference in `f64`;
+//! what surfaces write; the order of their uses; and what is refused.
 //!
-//! The reference has no weights of 8 bits, and the hardware computes with fewer bits than the guide tells. So a mean may differ by a step
-//! of 1/256 of the elements' range along each axis, and points are taken no nearer than 1/50 to an edge.
+//! The reference has no weights of 8 bits, and the hardware computes with fewer bits than the guide tells. So
+//! a mean may differ by a step of 1/256 of the elements' range along each axis, and points are taken no
+//! nearer than 1/50 to an edge.
 
 use std::thread;
 
@@ -602,7 +603,8 @@ fn uses_of_a_texture_array_are_ordered(device: &Device) -> Outcome {
     }
     expect("counts", streams[1].download_array(&array)?, vec![60; width * height])?;
 
-    // Written by copies on one stream, read by kernels on others, with many rounds so that they run for a while.
+    // Written by copies on one stream, read by kernels on others, with many rounds so that they run for a
+    // while.
     let mut image = streams[0].zeros_array::<f32, 2>([width, height])?;
     let mut sums = [streams[1].zeros(width * height)?, streams[2].zeros(width * height)?];
     let mut expected = 0.0;

@@ -1,4 +1,5 @@
-//! Facts about textures and surfaces: one instruction for each access, and nothing beside it but the bounds of what is asked by number.
+//! Facts about textures and surfaces: one instruction for each access, and nothing beside it but the bounds
+//! of what is asked by number.
 
 use super::{code, count};
 

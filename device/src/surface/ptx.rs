@@ -104,8 +104,8 @@ macro_rules! store_any {
 macro_rules! geometries {
     ($($load:ident, $store:ident, $geometry:literal, $rank:literal, $operand:literal, [$($axis:ident = $number:literal),*];)*) => { $(
         /// # Safety
-        /// `handle` is a surface object of this rank, with elements of as many bytes as `T` has, all of whose bytes are one. Nobody
-        /// writes the element meanwhile.
+        /// `handle` is a surface object of this rank, with elements of as many bytes as `T` has, all of whose
+        /// bytes are one. Nobody writes the element meanwhile.
         #[inline(always)]
         pub(super) unsafe fn $load<T>(mode: Mode, handle: *const (), place: [i32; $rank]) -> T {
             // SAFETY: the caller vouches for the surface; in each branch as many bytes are read as `T` has.

@@ -57,8 +57,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An element of a texture array: `u8`, `i8`, `u16`, `i16`, `u32`, `i32`, `f32` or (with the feature `half`) `f16`, or an
-/// array of two or four of them (`cudaChannelFormatDesc`). These are the formats that CUDA arrays have.
+/// An element of a texture array: `u8`, `i8`, `u16`, `i16`, `u32`, `i32`, `f32` or (with the feature `half`)
+/// `f16`, or an array of two or four of them (`cudaChannelFormatDesc`). These are the formats that CUDA
+/// arrays have.
 ///
 /// ```
 /// use ferrogrid_device::TextureElement;
@@ -81,7 +82,8 @@ pub trait TextureElement: DeviceCopy + Pod + sealed::Sealed {
     const CHANNELS: usize;
 }
 
-/// What a kernel gets of a texture: a number that is no `f16` (which is read as `f32`), or an array of two or four.
+/// What a kernel gets of a texture: a number that is no `f16` (which is read as `f32`), or an array of two or
+/// four.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` from a texture",
     label = "not what a texture gives",
@@ -99,8 +101,8 @@ pub trait Texel: DeviceCopy + sealed::Sealed {
     fn from_registers(registers: [u32; 4]) -> Self;
 }
 
-/// Elements that a kernel can read as `V`: as they are, or, of 8 and 16 bits, as `f32` (`cudaReadModeNormalizedFloat`): from 0 to
-/// 1, with a sign from -1 to 1.
+/// Elements that a kernel can read as `V`: as they are, or, of 8 and 16 bits, as `f32`
+/// (`cudaReadModeNormalizedFloat`): from 0 to 1, with a sign from -1 to 1.
 ///
 /// `f16` is read as `f32`, exactly.
 #[diagnostic::on_unimplemented(

@@ -1,7 +1,8 @@
 //! Textures on a processor, by the arithmetic that the CUDA programming guide gives ("Texture Fetching").
 //!
-//! The hardware has fewer bits in places that the guide does not name, so what it gives may differ: in linear filtering by a step of 1/256
-//! in the weights of each axis, in point sampling where a coordinate lies within 1/256 of an element's edge.
+//! The hardware has fewer bits in places that the guide does not name, so what it gives may differ: in linear
+//! filtering by a step of 1/256 in the weights of each axis, in point sampling where a coordinate lies within
+//! 1/256 of an element's edge.
 
 extern crate std;
 
@@ -114,8 +115,8 @@ impl Image {
         }
     }
 
-    /// The weighted mean of the elements around a place: `(1 - a) * T[i] + a * T[i + 1]` along each axis, where `i + a` is the place
-    /// less one half, and `a` is counted in 256ths.
+    /// The weighted mean of the elements around a place: `(1 - a) * T[i] + a * T[i + 1]` along each axis,
+    /// where `i + a` is the place less one half, and `a` is counted in 256ths.
     fn linear(&self, scaled: [f64; 3]) -> [u32; 4] {
         // Along an axis that the texture does not have there is but one element.
         let last = self.rank;

@@ -1,7 +1,9 @@
-//! Texture instructions: `tex` of the unified mode, whose operand is the texture object. It must not know what elements are.
+//! Texture instructions: `tex` of the unified mode, whose operand is the texture object. It must not know
+//! what elements are.
 //!
-//! They depend on their operands alone, since nobody writes a texture while a kernel reads it: so LLVM may leave them out and
-//! move them. With a place in whole numbers the hardware reads the element there, and asks no sampler.
+//! They depend on their operands alone, since nobody writes a texture while a kernel reads it: so LLVM may
+//! leave them out and move them. With a place in whole numbers the hardware reads the element there, and asks
+//! no sampler.
 
 use core::arch::asm;
 

@@ -47,8 +47,8 @@ pub enum FilterMode {
     /// The element in which the coordinate lies.
     #[default]
     Point,
-    /// The mean of the nearest elements, weighted by their distance along each axis in steps of 1/256. For textures that are
-    /// read as `f32`.
+    /// The mean of the nearest elements, weighted by their distance along each axis in steps of 1/256. For
+    /// textures that are read as `f32`.
     Linear,
 }
 

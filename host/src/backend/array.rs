@@ -1,5 +1,5 @@
-//! Texture arrays of either backend: on a GPU CUDA arrays, with the texture and surface objects that were made of them; on the
-//! CPU device ordinary memory. It must not know what orders their uses.
+//! Texture arrays of either backend: on a GPU CUDA arrays, with the texture and surface objects that were
+//! made of them; on the CPU device ordinary memory. It must not know what orders their uses.
 
 use std::sync::Arc;
 
@@ -67,8 +67,8 @@ impl ArrayBackend {
             (DeviceBackend::Cuda(device), _) => {
                 let array = Arc::new(cuda::CudaArray::new(device, shape)?);
                 let (handle, owner) = (array.as_raw().cast(), Box::new(array.clone()));
-                // SAFETY: the handle is never null, and is no address to anybody: it is given to copies of arrays only, until the
-                // array is dropped. Nothing uses it yet.
+                // SAFETY: the handle is never null, and is no address to anybody: it is given to copies of
+                // arrays only, until the array is dropped. Nothing uses it yet.
                 let memory = unsafe { Memory::foreign(stream, handle, bytes, owner) };
                 Ok((memory, ArrayBackend::Cuda(array)))
             }
@@ -100,8 +100,8 @@ impl StreamInner {
     /// Enqueues a copy of a whole array, from or to one.
     ///
     /// # Safety
-    /// Both sides have all of its elements, and do not overlap. Memory of this device is ordered here for its use, memory of
-    /// the host used by nobody else until the copy has run.
+    /// Both sides have all of its elements, and do not overlap. Memory of this device is ordered here for its
+    /// use, memory of the host used by nobody else until the copy has run.
     pub(crate) unsafe fn copy_array(&self, target: Side, source: Side, shape: &ArrayShape) -> Result<()> {
         let bytes = shape.bytes();
         let work = match (target, source) {

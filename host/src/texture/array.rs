@@ -18,13 +18,14 @@ use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
 
-/// Elements in the layout that textures want: a CUDA array of rank `R` (1, 2 or 3), made by [`Stream::upload_array`] or
-/// [`Stream::zeros_array`] (`cuArray3DCreate`).
+/// Elements in the layout that textures want: a CUDA array of rank `R` (1, 2 or 3), made by
+/// [`Stream::upload_array`] or [`Stream::zeros_array`] (`cuArray3DCreate`).
 ///
-/// A kernel reads it as a [`Texture`](ferrogrid_device::Texture) and writes it as a [`Surface`](ferrogrid_device::Surface); the host,
-/// and buffers, copy it as a whole. Uses on different streams of its device are ordered as those of a
-/// [`DeviceBuffer`](crate::DeviceBuffer) are, and dropped it may be at any time, on any thread: it is kept until the last work that uses it has
-/// run. Graphs cannot use it, nor can other devices.
+/// A kernel reads it as a [`Texture`](ferrogrid_device::Texture) and writes it as a
+/// [`Surface`](ferrogrid_device::Surface); the host, and buffers, copy it as a whole. Uses on different
+/// streams of its device are ordered as those of a [`DeviceBuffer`](crate::DeviceBuffer) are, and dropped it
+/// may be at any time, on any thread: it is kept until the last work that uses it has run. Graphs cannot use
+/// it, nor can other devices.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -107,10 +108,11 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         self.memory.device()
     }
 
-    /// The array as a kernel reads it, as values `V`: the elements themselves, or `f32` for `f16` and, from 0 or -1 to 1, for
-    /// integers of 8 and 16 bits. The kernel's signature says which.
+    /// The array as a kernel reads it, as values `V`: the elements themselves, or `f32` for `f16` and, from 0
+    /// or -1 to 1, for integers of 8 and 16 bits. The kernel's signature says which.
     ///
-    /// The texture object is made at the first call with that sampler and `V`, and kept (`cuTexObjectCreate`).
+    /// The texture object is made at the first call with that sampler and `V`, and kept
+    /// (`cuTexObjectCreate`).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -157,8 +159,8 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     /// The array as a kernel writes it (`cuSurfObjectCreate`, at the first call).
     ///
     /// # Errors
-    /// [`Error::TextureExtent`] if the array is larger than a surface may be, which in rank 1 is less than what a texture may be; or a
-    /// failure of the device.
+    /// [`Error::TextureExtent`] if the array is larger than a surface may be, which in rank 1 is less than
+    /// what a texture may be; or a failure of the device.
     pub fn surface(&mut self) -> Result<SurfaceViewMut<'_, T, R>> {
         if !self.shape.has_surface {
             check_surface(self.device(), &self.extent())?;
@@ -175,8 +177,8 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
 }
 
 impl Stream {
-    /// A new texture array with a copy of `data`, which has its elements row by row, x first (`cuArray3DCreate`,
-    /// `cuMemcpy3DAsync`). Returns when `data` is free to be changed.
+    /// A new texture array with a copy of `data`, which has its elements row by row, x first
+    /// (`cuArray3DCreate`, `cuMemcpy3DAsync`). Returns when `data` is free to be changed.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -192,7 +194,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], [`Error::TextureExtent`], [`Error::OutOfMemory`], or a failure of the device.
+    /// [`Error::LengthMismatch`], [`Error::TextureExtent`], [`Error::OutOfMemory`], or a failure of the
+    /// device.
     pub fn upload_array<T: TextureElement, const R: usize>(
         &self,
         data: &[T],
@@ -227,7 +230,8 @@ impl Stream {
         Ok(array)
     }
 
-    /// Copies `source` into all elements of an array (`cuMemcpy3DAsync`). Returns when `source` is free to be changed.
+    /// Copies `source` into all elements of an array (`cuMemcpy3DAsync`). Returns when `source` is free to be
+    /// changed.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -269,7 +273,8 @@ impl Stream {
         source.begin(self, Use::Read)?;
         let sources = source.memory.writers().sources();
         let target = data.as_mut_ptr().cast();
-        // SAFETY: there is room for the elements of the array, which is of this device and ordered for reading here.
+        // SAFETY: there is room for the elements of the array, which is of this device and ordered for
+        // reading here.
         unsafe { self.inner().copy_array_to_host(target, source.memory.pointer(), &source.shape)? };
         sources.check()?;
         // SAFETY: all of them have been filled.
@@ -303,13 +308,15 @@ impl Stream {
         target.begin(self, Use::Write)?;
         source.access().begin(self.inner())?;
         let from = Side::Device(source.start().cast_mut().cast());
-        // SAFETY: both have as many elements of this device, ordered here for their use; no view leads to an array.
+        // SAFETY: both have as many elements of this device, ordered here for their use; no view leads to an
+        // array.
         unsafe { self.inner().copy_array(Side::Array(target.memory.pointer()), from, &target.shape)? };
         target.memory.writers().receive(source.memory().writers().sources(), true);
         Ok(())
     }
 
-    /// Enqueues a copy of all elements of an array to a buffer or view (`cuMemcpy3DAsync`); see [`Stream::copy_to_array`].
+    /// Enqueues a copy of all elements of an array to a buffer or view (`cuMemcpy3DAsync`); see
+    /// [`Stream::copy_to_array`].
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], or a failure of the device.

@@ -4,8 +4,9 @@ use ferrogrid_device::{AddressMode, FilterMode};
 
 use crate::error::{Error, Result};
 
-/// How a kernel reads a texture by coordinates: filter, address modes, and whether coordinates are numbers of elements or from 0
-/// to 1 (`cudaTextureDesc`, `CUDA_TEXTURE_DESC`). Whether integers become numbers up to 1, the kernel's signature says.
+/// How a kernel reads a texture by coordinates: filter, address modes, and whether coordinates are numbers of
+/// elements or from 0 to 1 (`cudaTextureDesc`, `CUDA_TEXTURE_DESC`). Whether integers become numbers up to 1,
+/// the kernel's signature says.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -48,8 +49,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// The element in which the coordinate lies ([`FilterMode::Point`]), that at the edge outside ([`AddressMode::Clamp`]), and
-    /// coordinates in elements: CUDA's default.
+    /// The element in which the coordinate lies ([`FilterMode::Point`]), that at the edge outside
+    /// ([`AddressMode::Clamp`]), and coordinates in elements: CUDA's default.
     pub const fn new() -> Self {
         Sampler {
             filter: FilterMode::Point,

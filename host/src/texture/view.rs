@@ -54,8 +54,8 @@ pub struct TextureView<'a, V, const R: usize> {
     values: PhantomData<&'a [V]>,
 }
 
-/// A texture array as a kernel writes it: for a kernel's [`Surface<T, R>`](ferrogrid_device::Surface). Made by
-/// [`TextureArray::surface`](super::TextureArray::surface).
+/// A texture array as a kernel writes it: for a kernel's [`Surface<T, R>`](ferrogrid_device::Surface). Made
+/// by [`TextureArray::surface`](super::TextureArray::surface).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -102,7 +102,8 @@ impl<V, const R: usize> Clone for TextureView<'_, V, R> {
 
 impl<V, const R: usize> Copy for TextureView<'_, V, R> {}
 
-// Without bounds: generated code calls these, and a kernel over other values is to be reported once, at its signature.
+// Without bounds: generated code calls these, and a kernel over other values is to be reported once, at its
+// signature.
 impl<'a, V, const R: usize> TextureView<'a, V, R> {
     /// What a kernel that takes `reading` and `handle` can read as `V` is `memory`, as long as that exists.
     pub(super) fn new(handle: *const (), reading: u32, extent: [u32; R], memory: &'a Memory) -> Self {

@@ -1,5 +1,6 @@
-//! Texture arrays on a fake driver (`fake_driver/arrays.rs`): which objects are made, how long they live, and what comes of errors. The
-//! fake driver ends the process where an array is destroyed while it is used, or used without order.
+//! Texture arrays on a fake driver (`fake_driver/arrays.rs`): which objects are made, how long they live, and
+//! what comes of errors. The fake driver ends the process where an array is destroyed while it is used, or
+//! used without order.
 
 use crate::kernels::{saxpy, saxpy_of_texture, saxpy_to_surface};
 use crate::scenario::{Scenario, count, run, run_requested};

@@ -1,5 +1,5 @@
-//! CUDA arrays of the fake driver: memory that only a handle leads to, and the objects that are made of it. It watches that each is
-//! destroyed once, and none while work uses it.
+//! CUDA arrays of the fake driver: memory that only a handle leads to, and the objects that are made of it.
+//! It watches that each is destroyed once, and none while work uses it.
 //!
 //! SAFETY: as in `libcuda.rs`.
 

@@ -1,4 +1,5 @@
-//! CUDA arrays, and the texture and surface objects that are made of them. It must not know who uses them when.
+//! CUDA arrays, and the texture and surface objects that are made of them. It must not know who uses them
+//! when.
 
 use std::ffi::c_uint;
 use std::mem::MaybeUninit;
@@ -131,8 +132,8 @@ impl Drop for CudaArray {
             return;
         }
         let objects = self.objects.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: all are live, made by this array, and used by nobody any more. A failure means that the context is gone, and
-        // they with it.
+        // SAFETY: all are live, made by this array, and used by nobody any more. A failure means that the
+        // context is gone, and they with it.
         unsafe {
             for (_, texture) in &objects.textures {
                 let _ = driver.texture_destroy(*texture);
