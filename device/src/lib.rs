@@ -39,6 +39,7 @@
 //! | `cudaTextureObject_t`, `tex2D()`; `cudaSurfaceObject_t`, `surf2Dwrite()` | [`Texture`]; [`Surface`] |
 //! | `__shared__`, `extern __shared__` | [`Shared`], [`SharedSlice`] |
 //! | `__constant__` | [`Constant`] |
+//! | `__device__` variables | `#[device]` before a `static` that is a [`statics::StaticValue`] |
 //! | `__syncthreads()`, `__syncthreads_count()` | [`Thread::publish`] and [`Thread::reclaim`]; [`Thread::sync_threads`], [`Thread::sync_threads_count`] |
 //! | `__threadfence()` | [`fence`] |
 //! | `cooperative_groups::this_grid().sync()` | [`Thread::sync_grid`] |
@@ -98,6 +99,7 @@ mod plane;
 pub mod random;
 pub mod shared;
 pub mod sort;
+pub mod statics;
 mod stride;
 pub mod surface;
 mod texture;
@@ -165,5 +167,5 @@ pub mod prelude {
         Plane, ScatterSlice, Scratch, Seen, Shared, SharedElement, SharedSlice, SortScratch, Surface,
         Texture, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
     };
-    pub use ferrogrid_macros::{constant, kernel};
+    pub use ferrogrid_macros::{constant, device, kernel};
 }
