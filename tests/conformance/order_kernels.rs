@@ -147,7 +147,7 @@ pub mod in_order {
             match how {
                 0 => return,
                 1 => {
-                    core::mem::ManuallyDrop::new(order);
+                    let _kept = core::mem::ManuallyDrop::new(order);
                     return;
                 }
                 2 => panic!("a thread of every rank"),
