@@ -4,12 +4,14 @@
 mod chunks;
 mod scatter;
 mod tiles;
+mod warps;
 
 use core::marker::PhantomData;
 
 pub use chunks::{ChunkIter, DisjointChunks};
 pub use scatter::ScatterSlice;
 pub use tiles::{DisjointRows, DisjointTiles, RowIter, TileIter};
+pub use warps::DisjointWarps;
 
 use crate::index::{Index, place};
 

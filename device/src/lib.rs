@@ -33,12 +33,13 @@
 //! | CUDA C++ | here |
 //! |---|---|
 //! | `threadIdx`, `blockIdx`, `blockDim`, `gridDim` | [`Thread::thread_idx`] and so on; [`Thread::index`] is the place in the grid |
-//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointChunks`], [`DisjointTiles`], [`DisjointRows`]: to each thread its own |
+//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointChunks`], [`DisjointTiles`], [`DisjointRows`], [`DisjointWarps`]: to each thread its own |
 //! | `T*` that a kernel writes anywhere | [`ScatterSlice`]: each element once |
 //! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], layers of rows a [`Volume`], elements of 16 bytes (`float4`) an [`Aligned16`] |
 //! | `cudaTextureObject_t`, `tex2D()`; `cudaSurfaceObject_t`, `surf2Dwrite()` | [`Texture`]; [`Surface`] |
 //! | `__shared__`, `extern __shared__` | [`Shared`], [`SharedSlice`] |
 //! | `__constant__` | [`Constant`] |
+//! | `__device__` variables | `#[device]` before a `static` that is a [`statics::StaticValue`] |
 //! | `__syncthreads()`, `__syncthreads_count()` | [`Thread::publish`] and [`Thread::reclaim`]; [`Thread::sync_threads`], [`Thread::sync_threads_count`] |
 //! | `__threadfence()` | [`fence`] |
 //! | `cooperative_groups::this_grid().sync()` | [`Thread::sync_grid`] |
@@ -98,6 +99,7 @@ mod plane;
 pub mod random;
 pub mod shared;
 pub mod sort;
+pub mod statics;
 mod stride;
 pub mod surface;
 mod texture;
@@ -117,7 +119,8 @@ pub use cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
 pub use constant::Constant;
 pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
 pub use disjoint::{
-    ChunkIter, DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, RowIter, ScatterSlice, TileIter,
+    ChunkIter, DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, RowIter,
+    ScatterSlice, TileIter,
 };
 pub use exchange::ExchangeScratch;
 pub use ferrogrid_macros::{DeviceCopy, SharedElement};
@@ -161,9 +164,9 @@ pub mod prelude {
     pub use crate::warp::Exchange;
     pub use crate::{
         Aligned16, At, BlockOrder, ClaimScratch, Constant, DeviceAtomic, DeviceCopy, DisjointChunks,
-        DisjointRows, DisjointSlice, DisjointTiles, Double, ExchangeScratch, Index, MergeSortScratch, Padded,
-        Plane, ScatterSlice, Scratch, Seen, Shared, SharedElement, SharedSlice, SortScratch, Surface,
-        Texture, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
+        DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, Double, ExchangeScratch, Index,
+        MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared, SharedElement, SharedSlice,
+        SortScratch, Surface, Texture, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
     };
-    pub use ferrogrid_macros::{constant, kernel};
+    pub use ferrogrid_macros::{constant, device, kernel};
 }

@@ -103,9 +103,7 @@ impl<T> DeviceConstant<T> {
         image: &'static ModuleImage,
         initial: &'static InitialValue<T>,
     ) -> Self {
-        let start = std::ptr::from_ref(initial).cast();
-        // SAFETY: the value has that many bytes, for ever; only what is `DeviceCopy` is copied further.
-        let memory = unsafe { ConstantMemory::new(name, symbol, image, start, size_of::<T>()) };
+        let memory = ConstantMemory::of(name, symbol, image, initial, Use::Read);
         DeviceConstant { memory, value: PhantomData }
     }
 
@@ -140,14 +138,8 @@ impl<T: DeviceCopy> DeviceConstant<T> {
     /// # Errors
     /// If the module does not load, or a failure of the device.
     pub fn set(&self, stream: &Stream, value: &T) -> Result<()> {
-        let value = std::slice::from_ref(value);
-        let Some(recording) = stream.inner().recording() else {
-            return self.copy_from(stream, &stream.upload(value)?);
-        };
-        // First: what fails later would leave its value in the graph.
-        self.memory.resident(stream.device())?;
-        let kept = recording.keep(stream.device(), |stream| Ok(stream.upload(value)?.into_memory()))?;
-        self.copy_from(stream, DeviceView::whole(kept.pointer().cast_const().cast(), 1, &kept))
+        // SAFETY: `new` was given a `T`.
+        unsafe { self.memory.set(stream, value) }
     }
 
     /// As [`set`](DeviceConstant::set), with the only element of a buffer or view, without waiting; also in a
@@ -157,9 +149,64 @@ impl<T: DeviceCopy> DeviceConstant<T> {
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `source` has not one element, or as
     /// [`set`](DeviceConstant::set).
     pub fn copy_from<'a>(&self, stream: &Stream, source: impl DeviceInput<'a, T>) -> Result<()> {
+        // SAFETY: `new` was given a `T`.
+        unsafe { self.memory.copy_from(stream, source) }
+    }
+
+    /// What the device of `stream` has, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
+    ///
+    /// # Errors
+    /// A failure of the work before, as [`Stream::synchronize`]; or as [`set`](DeviceConstant::set).
+    pub fn get(&self, stream: &Stream) -> Result<T> {
+        // SAFETY: `new` was given a `T`.
+        unsafe { self.memory.get(stream) }
+    }
+}
+
+impl ConstantMemory {
+    /// That of a constant or a static, at first as `initial` is, which launches use so.
+    pub(crate) const fn of<T>(
+        name: &'static str,
+        symbol: &'static str,
+        image: &'static ModuleImage,
+        initial: &'static InitialValue<T>,
+        by_launches: Use,
+    ) -> Self {
+        let start = std::ptr::from_ref(initial).cast();
+        // SAFETY: the value has that many bytes, for ever; only what is `DeviceCopy`, or made of atomic numbers, is copied further.
+        unsafe { ConstantMemory::new(name, symbol, image, (start, size_of::<T>()), by_launches) }
+    }
+
+    /// [`DeviceConstant::set`].
+    ///
+    /// # Safety
+    /// What is kept here are `T`s, byte for byte.
+    pub(crate) unsafe fn set<T: DeviceCopy>(&self, stream: &Stream, value: &T) -> Result<()> {
+        let value = std::slice::from_ref(value);
+        let Some(recording) = stream.inner().recording() else {
+            // SAFETY: passed on.
+            return unsafe { self.copy_from(stream, &stream.upload(value)?) };
+        };
+        // First: what fails later would leave its value in the graph.
+        self.resident(stream.device())?;
+        let kept = recording.keep(stream.device(), |stream| Ok(stream.upload(value)?.into_memory()))?;
+        let kept = DeviceView::<T>::whole(kept.pointer().cast_const().cast(), 1, &kept);
+        // SAFETY: passed on.
+        unsafe { self.copy_from(stream, kept) }
+    }
+
+    /// [`DeviceConstant::copy_from`].
+    ///
+    /// # Safety
+    /// What is kept here are `T`s, byte for byte.
+    pub(crate) unsafe fn copy_from<'a, T: DeviceCopy>(
+        &self,
+        stream: &Stream,
+        source: impl DeviceInput<'a, T>,
+    ) -> Result<()> {
         let source = source.into_input();
         agree("DeviceConstant::copy_from", source.len(), 1)?;
-        let resident = self.memory.resident(stream.device())?;
+        let resident = self.resident(stream.device())?;
         let _enqueueing = ENQUEUERS.alone();
         let _announcing = Announcing::on(stream.inner());
         source.access().begin(stream.inner())?;
@@ -174,12 +221,12 @@ impl<T: DeviceCopy> DeviceConstant<T> {
         Ok(())
     }
 
-    /// What the device of `stream` has, once all work enqueued there so far has run (`cudaMemcpyFromSymbol`).
+    /// [`DeviceConstant::get`].
     ///
-    /// # Errors
-    /// A failure of the work before, as [`Stream::synchronize`]; or as [`set`](DeviceConstant::set).
-    pub fn get(&self, stream: &Stream) -> Result<T> {
-        let resident = self.memory.resident(stream.device())?;
+    /// # Safety
+    /// What is kept here are `T`s, byte for byte.
+    pub(crate) unsafe fn get<T: DeviceCopy>(&self, stream: &Stream) -> Result<T> {
+        let resident = self.resident(stream.device())?;
         let mut copy = DeviceBuffer::<T>::allocate(stream, 1, Contents::Uninitialised)?;
         {
             let _enqueueing = ENQUEUERS.with_others();

@@ -22,6 +22,7 @@
 //! | `cudaMallocPitch`, `cudaMemcpy2D` | [`PitchedBuffer`] |
 //! | `cudaMallocHost`, `cudaMallocManaged` | [`PinnedBuffer`], [`Transfer`], [`ManagedBuffer`] |
 //! | `__constant__`, `cudaMemcpyToSymbol` | [`DeviceConstant`] |
+//! | `__device__` variables, `cudaMemcpyFromSymbol` | [`DeviceStatic`] |
 //! | `kernel<<<grid, block>>>()` | [`Grid`]; host slices as arguments: [`In`], [`Out`], [`InOut`] |
 //! | `cudaFuncGetAttributes`, `cudaOccupancyMaxActiveBlocksPerMultiprocessor` | [`Kernel`], [`KernelAttributes`], [`Occupancy`] |
 //! | `cudaStreamBeginCapture`, `cudaGraphLaunch` | [`Stream::capture`], [`Graph`], [`ExecutableGraph`] |
@@ -50,6 +51,7 @@ mod context;
 mod copy;
 mod cpu_options;
 mod device;
+mod device_static;
 mod divergence;
 pub mod dlpack;
 mod error;
@@ -128,6 +130,7 @@ pub use constant::DeviceConstant;
 pub use context::Context;
 pub use cpu_options::CpuOptions;
 pub use device::{Device, DeviceKind, MemoryInfo};
+pub use device_static::DeviceStatic;
 pub use divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
 pub use error::{Axis, Error, LaunchSites, LaunchedKernel, NEEDED_DRIVER, Result};
 pub use event::{Event, EventOptions};
@@ -195,6 +198,7 @@ pub mod __private {
     pub use crate::block_output::{rows_for_blocks, tiles_for_blocks};
     pub use crate::claim_bits::ClaimBits;
     pub use crate::constant::{ConstantMemory, DeviceConstant, InitialValue};
+    pub use crate::device_static::DeviceStatic;
     pub use crate::error::Result;
     pub use crate::extent::{narrow, same_shape};
     pub use crate::extern_function::no_native_function;

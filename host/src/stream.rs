@@ -17,7 +17,7 @@ use crate::kernel::Kernel;
 use crate::launch_event::LaunchEvent;
 use crate::memory::Contents;
 use crate::memory_pool::MemoryPool;
-use crate::order::{OrderedStream, Use};
+use crate::order::OrderedStream;
 use crate::pitched::{Place, Rows};
 use crate::profile::{self, Work};
 use crate::retired;
@@ -471,8 +471,10 @@ impl StreamInner {
     ) -> impl Iterator<Item = Effect<'a>> + Clone {
         // They have been made ready for the launch.
         let constants = kernel.descriptor().constants.iter();
-        let resident = constants.filter_map(|constant| constant.resident(&self.device).ok());
-        let read = resident.map(|constant| (constant.writers(), Use::Read, false));
+        let read = constants.filter_map(|constant| {
+            let resident = constant.resident(&self.device).ok()?;
+            Some((resident.writers(), constant.used_by_launches(), false))
+        });
         accesses.iter().map(Access::effect).chain(read)
     }
 

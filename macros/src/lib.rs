@@ -384,3 +384,44 @@ pub fn shared_element(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derive::shared_element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
+
+/// Puts a variable into the global memory of devices, which all kernels of the module change: a `static` of a
+/// `#[ferrogrid::module]`, made of `DeviceAtomic`s.
+///
+/// Kernels of the module and its private functions use it under its name; on the host the name is a `DeviceStatic`, which sets
+/// it and reads it in the order of streams. It is CUDA's `__device__` variable, with `cudaMemcpyToSymbol()` and
+/// `cudaMemcpyFromSymbol()`. (A `static` without the attribute is there on each side for itself, and the host cannot reach
+/// that of a GPU.)
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// How often each remainder occurred, in all launches.
+/// #[device]
+/// pub static COUNTS: [DeviceAtomic<u32>; 3] = [const { DeviceAtomic::new(0) }; 3];
+///
+/// #[kernel]
+/// pub fn count(t: Thread<1>, x: &[u32]) {
+///     if let Some(x) = x.get(t.index().get()) {
+///         COUNTS[*x as usize % 3].fetch_add(1, atomic::Ordering::Relaxed);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[3, 4, 6, 8, 9])?;
+/// kernels::count(&stream, Grid::cover(5), &x)?;
+/// kernels::count(&stream, Grid::cover(2), x.slice(..2)?)?;
+/// assert_eq!(kernels::COUNTS.get(&stream)?, [4, 2, 1]);
+/// # Ok(()) }
+/// ```
+#[proc_macro_attribute]
+pub fn device(_options: TokenStream, item: TokenStream) -> TokenStream {
+    let message = "`#[device]` stands on statics directly inside a module marked `#[ferrogrid::module]`";
+    let error = syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error();
+    let mut output = TokenStream::from(error);
+    output.extend(item);
+    output
+}

@@ -1,4 +1,4 @@
-//! One `#[constant]` of a module: its declaration, checked as far as its text allows, and who may read it. It must
+//! One `#[constant]` or `#[device]` static of a module: its declaration, checked as far as its text allows, and who may read it. It must
 //! not know how it is expanded.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -13,35 +13,40 @@ use syn::{
 use crate::fingerprint::Fingerprint;
 use crate::kernel::is_kernel_attribute;
 
-/// A value in the constant memory of devices.
+/// A value in the constant memory of devices, or a variable in their global memory.
 pub struct Constant {
+    /// Whether kernels change it: a `#[device]` static.
+    pub is_variable: bool,
     /// Its name.
     pub name: Ident,
     /// Who may set it.
     pub visibility: Visibility,
-    /// All attributes but `#[constant]`.
+    /// All attributes but `#[constant]` and `#[device]`.
     pub attributes: Vec<Attribute>,
-    /// Its declared type, `Constant<T>`.
+    /// Its declared type, `Constant<T>`; that of a variable.
     pub ty: Type,
-    /// The type `T` of its value.
+    /// The type `T` of its value; of a variable its own type.
     pub value: Type,
-    /// What it holds at first, a `Constant<T>`.
+    /// What it holds at first, of the declared type.
     pub initial: Expr,
 }
 
 impl Constant {
-    /// Takes `item` apart if it carries `#[constant]`.
+    /// Takes `item` apart if it carries `#[constant]` or `#[device]`.
     ///
     /// # Errors
     /// For every declaration that cannot be a constant, with the span of the part at fault.
     pub fn parse(item: &Item) -> Result<Option<Self>> {
         if let Item::Const(item) = item
-            && item.attrs.iter().any(is_constant_attribute)
+            && item.attrs.iter().any(is_placed_attribute)
         {
             let message = "a `const` has no place in memory that the host could set: write `static`";
             return Err(Error::new(item.const_token.span, message));
         }
         let Item::Static(item) = item else { return Ok(None) };
+        if item.attrs.iter().any(is_device_attribute) {
+            return Self::variable(item).map(Some);
+        }
         let value = value_type(&item.ty);
         if !item.attrs.iter().any(is_constant_attribute) {
             let forgotten = "a `Constant` in a module of kernels needs `#[constant]` before it";
@@ -57,11 +62,28 @@ impl Constant {
         Ok(Some(Constant::new(item, value)))
     }
 
+    fn variable(item: &ItemStatic) -> Result<Self> {
+        if let Some(other) = item.attrs.iter().find(|it| is_constant_attribute(it)) {
+            return Err(Error::new(
+                other.span(),
+                "kernels change a `#[device]` static: leave `#[constant]` out",
+            ));
+        }
+        if let StaticMutability::Mut(token) = &item.mutability {
+            let message =
+                "all threads share a `#[device]` static: leave out `mut`, and make it of `DeviceAtomic`s";
+            return Err(Error::new(token.span(), message));
+        }
+        let constant = Constant::new(item, (*item.ty).clone());
+        Ok(Constant { is_variable: true, ..constant })
+    }
+
     fn new(item: &ItemStatic, value: Type) -> Self {
         Constant {
+            is_variable: false,
             name: item.ident.clone(),
             visibility: item.vis.clone(),
-            attributes: item.attrs.iter().filter(|it| !is_constant_attribute(it)).cloned().collect(),
+            attributes: item.attrs.iter().filter(|it| !is_placed_attribute(it)).cloned().collect(),
             ty: (*item.ty).clone(),
             value,
             initial: (*item.expr).clone(),
@@ -75,7 +97,8 @@ impl Constant {
 
     /// Its name in the PTX.
     pub fn symbol(&self, module: Fingerprint) -> String {
-        format!("{SYMBOL_PREFIX}{}_{}", self.bare_name(), module.short())
+        let prefix = if self.is_variable { VARIABLE_PREFIX } else { SYMBOL_PREFIX };
+        format!("{prefix}{}_{}", self.bare_name(), module.short())
     }
 
     /// The `cfg` attributes on it, which hold for all that is made from it.
@@ -87,8 +110,20 @@ impl Constant {
 /// How the names of constants begin in PTX.
 pub const SYMBOL_PREFIX: &str = "__ferrogrid_constant_";
 
+/// How the names of variables begin in PTX.
+const VARIABLE_PREFIX: &str = "__ferrogrid_static_";
+
+/// Whether `attribute` says that the host reaches a static: `#[constant]`, `#[device]`, or a path that ends in one of them.
+pub fn is_placed_attribute(attribute: &Attribute) -> bool {
+    is_constant_attribute(attribute) || is_device_attribute(attribute)
+}
+
+fn is_device_attribute(attribute: &Attribute) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == "device")
+}
+
 /// Whether `attribute` is `#[constant]` or a path that ends in it.
-pub fn is_constant_attribute(attribute: &Attribute) -> bool {
+fn is_constant_attribute(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "constant")
 }
 
@@ -160,18 +195,18 @@ impl Readers {
                     let names = mention(&function.sig.to_token_stream(), "const");
                     let reads = !self.of(&function.sig.ident).is_empty();
                     if let Some(span) = names.filter(|_| reads) {
-                        return Err(Error::new(span, "a `const fn` cannot read constant memory"));
+                        return Err(Error::new(span, "a `const fn` cannot read memory of devices"));
                     }
                     if let Some(span) = implementation(function).filter(|_| reads) {
                         return Err(Error::new(
                             span,
-                            "others can call what is implemented here: move it out of the function, which reads constant memory",
+                            "others can call what is implemented here: move it out of the function, which reads memory of devices",
                         ));
                     }
                     continue;
                 }
                 Item::Fn(_) | Item::Impl(_) | Item::Trait(_) => (item.to_token_stream(), true),
-                Item::Static(item) if item.attrs.iter().any(is_constant_attribute) => {
+                Item::Static(item) if item.attrs.iter().any(is_placed_attribute) => {
                     (item.expr.to_token_stream(), true)
                 }
                 _ => (item.to_token_stream(), false),
@@ -184,7 +219,7 @@ impl Readers {
             if let Some(span) = called.chain(named).find_map(|name| mention(&text, name)) {
                 return Err(Error::new(
                     span,
-                    "constant memory is read by kernels of its module and by private functions of it: code that others can call would read it behind the back of their launches. Make the function private, or pass the value",
+                    "constants and `#[device]` statics are for kernels of their module and for private functions of it: code that others can call would use them behind the back of their launches. Make the function private, or pass the value",
                 ));
             }
         }

@@ -22,7 +22,7 @@ mod waiting;
 
 pub use arithmetic::Arithmetic;
 pub use bounds::LaunchBounds;
-pub use constant::{Constant, SYMBOL_PREFIX as CONSTANT_PREFIX, is_constant_attribute};
+pub use constant::{Constant, SYMBOL_PREFIX as CONSTANT_PREFIX, is_placed_attribute};
 pub use externs::{ExternFunction, Externs};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use instance::{Argument, Instance};

@@ -32,6 +32,8 @@ pub enum Division {
     Rows,
     /// `DisjointChunks<T, N>`: a chunk to each block.
     Chunks,
+    /// `DisjointWarps<T, RUN, N>`: a run to each warp or tile of threads.
+    Warps,
     /// `ScatterSlice<T>`: one to the thread that claims it.
     Claimed,
 }
@@ -44,6 +46,7 @@ impl Division {
             Division::Tiles => "DisjointTiles",
             Division::Rows => "DisjointRows",
             Division::Chunks => "DisjointChunks",
+            Division::Warps => "DisjointWarps",
             Division::Claimed => "ScatterSlice",
         }
     }
@@ -288,6 +291,7 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         (Division::Tiles, 2, "`DisjointTiles<f32, 32, 32>`"),
         (Division::Rows, 2, "`DisjointRows<f32>`"),
         (Division::Chunks, 1, "`DisjointChunks<f32, 256>`"),
+        (Division::Warps, 1, "`DisjointWarps<f32>`"),
         (Division::Claimed, 1, "`ScatterSlice<f32>`"),
     ] {
         if last.ident == division.type_name() {

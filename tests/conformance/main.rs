@@ -52,6 +52,8 @@ mod separate;
 mod several_devices;
 mod sort_kernels;
 mod sorts;
+mod static_kernels;
+mod statics;
 mod stress;
 mod stress_kernels;
 mod stride_kernels;
@@ -103,6 +105,7 @@ fn main() -> std::process::ExitCode {
         separate::CASES,
         several_devices::CASES,
         sorts::CASES,
+        statics::CASES,
         atomics::CASES,
         failures::CASES,
         graphs::CASES,

@@ -106,7 +106,7 @@ pub mod in_order {
     fn place(t: &Thread<1>, salt: u32) -> u32 {
         let mut x = t.block_idx()[0] * t.block_dim()[0] + t.thread_rank();
         for round in 0..salt {
-            x = (x << 1 | x >> 31) ^ round;
+            x = x.rotate_left(1) ^ round;
         }
         x
     }
@@ -146,7 +146,10 @@ pub mod in_order {
         if block == bad {
             match how {
                 0 => return,
-                1 => return core::mem::forget(order),
+                1 => {
+                    let _kept = core::mem::ManuallyDrop::new(order);
+                    return;
+                }
                 2 => panic!("a thread of every rank"),
                 3 => assert!(t.thread_rank() != 0, "the first thread"),
                 4 => assert!(t.thread_rank() != 1, "the second thread"),

@@ -95,7 +95,7 @@ fn numbers_in_order_are_each_block_s_own(device: &Device) -> Outcome {
         in_order::places(&stream, Grid::new(blocks, 48), 5, seen.as_atomic(), &mut y)?;
         in_order::places_of_grid(&stream, Grid::new(blocks, 48), 5, &mut of_grid)?;
         expect("each number once", stream.download(&seen)?, vec![1; blocks as usize])?;
-        let rounds = |x: u32| (0..5).fold(x, |x, round| (x << 1 | x >> 31) ^ round);
+        let rounds = |x: u32| (0..5).fold(x, |x, round| x.rotate_left(1) ^ round);
         let expected: Vec<u32> = (0..n as u32).map(rounds).collect();
         expect("places by number", stream.download(&y)?, expected.clone())?;
         expect("places in the grid", stream.download(&of_grid)?, expected)?;

@@ -46,6 +46,21 @@ pub mod writing {
         }
     }
 
+    /// The sum of what each tile's threads have, and how many they are: `RUN` results for each, of which the first two count.
+    #[kernel(RUN = [1, 2, 40], N = [32, 4])]
+    pub fn of_tiles<const RUN: usize, const N: usize>(
+        t: Thread<1>,
+        x: &[u32],
+        mut y: DisjointWarps<[u32; 2], RUN, N>,
+    ) {
+        let tile = t.warp().tile::<N>();
+        let mine = x.get(t.index().get()).copied().unwrap_or(0);
+        let sum = tile.reduce(mine, |a, b| a + b);
+        let count = tile.ballot(true).count_ones();
+        let first = y.first(&t);
+        y.fill_with(&t, |place| [sum + (place - first) as u32, count]);
+    }
+
     /// Two of them, which have claims of their own.
     #[kernel]
     pub fn scatter_twice(t: Thread<1>, a: ScatterSlice<u32>, b: ScatterSlice<u16>) {

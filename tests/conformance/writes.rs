@@ -13,6 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("each_launch_has_claims_of_its_own", each_launch_has_claims_of_its_own),
     ("two_scatters_have_claims_of_their_own", two_scatters_have_claims_of_their_own),
     ("a_recording_of_a_scatter_is_refused", a_recording_of_a_scatter_is_refused),
+    ("warps_and_tiles_of_threads_own_runs", warps_and_tiles_of_threads_own_runs),
     ("threads_own_micro_tiles", threads_own_micro_tiles),
     ("halves_take_turns_for_any_number_of_rounds", halves_take_turns_for_any_number_of_rounds),
     ("pairs_are_changed_in_place", pairs_are_changed_in_place),
@@ -101,6 +102,43 @@ fn a_recording_of_a_scatter_is_refused(device: &Device) -> Outcome {
         matches!(error, Error::Graph(GraphError::NotRecordable { .. }))
     })?;
     names(&text, &["ScatterSlice"])
+}
+
+fn warps_and_tiles_of_threads_own_runs(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let x: Vec<u32> = (0..1000).map(|i| i * i % 97).collect();
+    let device_x = stream.upload(&x)?;
+    for (blocks, threads) in [(1_usize, 1_usize), (3, 64), (4, 40), (2, 256)] {
+        for (run, n) in [(1, 32), (2, 32), (40, 32), (1, 4), (2, 4), (40, 4)] {
+            let tiles = threads.div_ceil(n);
+            let all = blocks * tiles * run;
+            // As many as there are, fewer, and more.
+            for len in [all, all - all / 3, all + 5] {
+                let mut y = stream.upload(&vec![[u32::MAX; 2]; len])?;
+                let grid = Grid::new(blocks as u32, threads as u32);
+                match (run, n) {
+                    (1, 32) => writing::of_tiles::<1, 32>(&stream, grid, &device_x, &mut y)?,
+                    (2, 32) => writing::of_tiles::<2, 32>(&stream, grid, &device_x, &mut y)?,
+                    (40, 32) => writing::of_tiles::<40, 32>(&stream, grid, &device_x, &mut y)?,
+                    (1, 4) => writing::of_tiles::<1, 4>(&stream, grid, &device_x, &mut y)?,
+                    (2, 4) => writing::of_tiles::<2, 4>(&stream, grid, &device_x, &mut y)?,
+                    _ => writing::of_tiles::<40, 4>(&stream, grid, &device_x, &mut y)?,
+                }
+                let expected = |place: usize| {
+                    let tile = place / run;
+                    if tile >= blocks * tiles {
+                        return [u32::MAX; 2];
+                    }
+                    let first = tile % tiles * n;
+                    let (start, count) = (tile / tiles * threads + first, n.min(threads - first));
+                    [x[start..start + count].iter().sum::<u32>() + (place % run) as u32, count as u32]
+                };
+                let what = format!("{blocks} x {threads} threads, {run} for each {n}, of {len}");
+                expect(&what, stream.download(&y)?, (0..len).map(expected).collect())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn threads_own_micro_tiles(device: &Device) -> Outcome {

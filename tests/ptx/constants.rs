@@ -16,6 +16,10 @@ mod kernels {
     #[constant]
     static NOTHING_YET: Constant<[u32; 100]> = Constant::new([0; 100]);
 
+    #[device]
+    pub static FOUND: [DeviceAtomic<u32>; 3] =
+        [DeviceAtomic::new(1), DeviceAtomic::new(2), DeviceAtomic::new(3)];
+
     fn weight(i: usize) -> f32 {
         WEIGHTS[i]
     }
@@ -30,10 +34,31 @@ mod kernels {
     }
 
     #[kernel]
+    pub fn found(t: Thread<1>, x: &[u32]) {
+        if let Some(&x) = x.get(t.index().get()) {
+            FOUND[x as usize & 1].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[kernel]
     pub fn pick(t: Thread<1>, k: u32, mut y: DisjointSlice<f64>) {
         if let Some(y) = y.get_mut(t.index()) {
             *y = f64::from(weight(k as usize)) * *SCALE + f64::from(NOTHING_YET[k as usize]);
         }
+    }
+}
+
+/// A static that kernels change is a variable in global memory with its first bytes, which is named where it is changed.
+#[test]
+fn a_static_of_the_device_is_changed_in_global_memory() {
+    let kernel = kernels::found::kernel();
+    for (architecture, lines) in code(kernel) {
+        assert_eq!(count(&lines, "atom.relaxed.gpu.global.add.u32"), 1, "{architecture}: {lines:#?}");
+        assert_eq!(count(&lines, "atom."), 1, "{architecture}: {lines:#?}");
+        let ptx = kernel.ptx_for(architecture).unwrap();
+        let variable = ptx.lines().find(|line| line.contains("__ferrogrid_static_FOUND_")).unwrap();
+        assert!(variable.starts_with(".visible .global .align 4 "), "{architecture}: {variable}");
+        assert!(variable.ends_with("{1, 0, 0, 0, 2, 0, 0, 0, 3};"), "{architecture}: {variable}");
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use ferrogrid_syntax::{is_constant_attribute, is_kernel_attribute};
+use ferrogrid_syntax::{is_kernel_attribute, is_placed_attribute};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::spanned::Spanned;
@@ -43,7 +43,7 @@ pub(super) fn of(module: &ItemMod) -> Names {
                 names.functions.push((name, start(function)..function.block.span().byte_range().end));
                 names.has_statics |= has_static(&tokens);
             }
-            Item::Static(constant) if constant.attrs.iter().any(is_constant_attribute) => {}
+            Item::Static(constant) if constant.attrs.iter().any(is_placed_attribute) => {}
             _ => names.has_statics |= has_static(&tokens),
         }
         names.mentions.append(&mut mentioned);

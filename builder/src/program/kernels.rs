@@ -191,7 +191,8 @@ fn travels(parameter: &Parameter, numbers: &mut impl Iterator<Item = u64>) -> Op
         ParameterKind::Thread { .. } => Travels::Nowhere,
         ParameterKind::Input { rank, .. } => Travels::Input { facts: element()?, rank: *rank },
         ParameterKind::Output {
-            division: Division::Tiles | Division::Chunks | Division::Claimed, ..
+            division: Division::Tiles | Division::Chunks | Division::Warps | Division::Claimed,
+            ..
         }
         | ParameterKind::Pointer { .. } => {
             element()?;

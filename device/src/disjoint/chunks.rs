@@ -141,7 +141,7 @@ impl<'a, T, const N: usize> DisjointChunks<'a, T, N> {
     }
 }
 
-/// A thread's own elements of its block's chunk; see [`DisjointChunks::iter_mut`].
+/// A thread's own elements of its block's chunk, or of its warp's run; see [`DisjointChunks::iter_mut`].
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -176,6 +176,26 @@ pub struct ChunkIter<'s, T> {
     borrowed: PhantomData<&'s mut T>,
 }
 
+impl<T> ChunkIter<'_, T> {
+    /// Of the `inside` elements of the slice at `start` from number `first` on those that belong to the thread with number `rank`
+    /// of `threads`.
+    ///
+    /// # Safety
+    /// While it lives, other threads reach these elements only as others of the `threads`, with other numbers.
+    #[inline(always)]
+    pub(super) unsafe fn over(
+        start: *mut T,
+        first: usize,
+        inside: usize,
+        rank: usize,
+        threads: usize,
+    ) -> Self {
+        // Not dereferenced if nothing is inside.
+        let chunk = start.wrapping_add(first);
+        ChunkIter { chunk, first, next: rank, end: inside, stride: threads, borrowed: PhantomData }
+    }
+}
+
 impl<'s, T> Iterator for ChunkIter<'s, T> {
     type Item = (usize, &'s mut T);
 
@@ -186,7 +206,7 @@ impl<'s, T> Iterator for ChunkIter<'s, T> {
             return None;
         }
         self.next += self.stride;
-        // SAFETY: inside of the chunk, which no other block has, as no other has this index in a grid of rank 1;
+        // SAFETY: inside of the chunk, which no other block (or tile) has, as no other has this index in a grid of rank 1;
         // numbers that are equal modulo the number of threads belong to this thread alone, each is given out once, and
         // the slice is borrowed for as long.
         Some((self.first + number, unsafe { &mut *self.chunk.add(number) }))

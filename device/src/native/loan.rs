@@ -1,6 +1,8 @@
 //! What a launch lends its kernel: memory that the body may use while its block runs, and no longer.
 
-use crate::disjoint::{DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, ScatterSlice};
+use crate::disjoint::{
+    DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, ScatterSlice,
+};
 use crate::order::BlockOrder;
 use crate::plane::Plane;
 use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
@@ -37,6 +39,7 @@ impl<'l, T, const R: usize> Lent<'l> for DisjointSlice<'l, T, R> {}
 impl<'l, T> Lent<'l> for DisjointRows<'l, T> {}
 impl<'l, T> Lent<'l> for ScatterSlice<'l, T> {}
 impl<'l, T, const N: usize> Lent<'l> for DisjointChunks<'l, T, N> {}
+impl<'l, T, const RUN: usize, const N: usize> Lent<'l> for DisjointWarps<'l, T, RUN, N> {}
 impl<'l, T, const W: usize, const H: usize, const MW: usize, const MH: usize> Lent<'l>
     for DisjointTiles<'l, T, W, H, MW, MH>
 {

@@ -25,6 +25,8 @@ pub struct ConstantMemory {
     image: &'static ModuleImage,
     initial: *const u8,
     bytes: usize,
+    /// How launches use it that may reach it.
+    by_launches: Use,
     /// The devices that have it, the latest first. They live as long as the process, so entries are only added.
     residents: AtomicPtr<Resident>,
     /// Held by whoever adds one.
@@ -47,19 +49,24 @@ pub(crate) struct Resident {
 
 impl ConstantMemory {
     /// # Safety
-    /// `initial` leads to `bytes` of a `DeviceCopy` value that lives for ever.
+    /// `initial` is the address and the number of the bytes of a `DeviceCopy` value that lives for ever.
     pub(super) const unsafe fn new(
         name: &'static str,
         symbol: &'static str,
         image: &'static ModuleImage,
-        initial: *const u8,
-        bytes: usize,
+        (initial, bytes): (*const u8, usize),
+        by_launches: Use,
     ) -> Self {
         let (residents, adding) = (AtomicPtr::new(null_mut()), Mutex::new(()));
-        ConstantMemory { name, symbol, image, initial, bytes, residents, adding }
+        ConstantMemory { name, symbol, image, initial, bytes, by_launches, residents, adding }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    /// How launches use it that may reach it.
+    pub(crate) fn used_by_launches(&self) -> Use {
+        self.by_launches
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
@@ -117,12 +124,14 @@ impl ConstantMemory {
 
     /// Where the CPU device has it whose kernel runs on this thread.
     #[inline]
-    pub(super) fn here(&self) -> *const u8 {
+    pub(crate) fn here(&self) -> *const u8 {
         let listed = |running: &Entered| running.constants.iter().any(|it| std::ptr::eq(*it, self));
         let resident = RUNNING.get().filter(listed).and_then(|running| self.find(running.device));
         match resident {
             Some(resident) => resident.memory.pointer(),
-            None => panic!("`{}` is constant memory, which only kernels of its module can read", self.name),
+            None => {
+                panic!("`{}` is memory of devices, which only kernels of its module can reach", self.name)
+            }
         }
     }
 }
@@ -150,7 +159,7 @@ impl Resident {
 /// Of all constants: work may use several.
 pub(crate) static ENQUEUERS: Enqueuers = Enqueuers { lock: RwLock::new(()) };
 
-/// Enters into the order that a launch on `stream` may read `constants`, which are not empty.
+/// Enters into the order that a launch on `stream` may use `constants`, which are not empty.
 #[cold]
 pub(crate) fn begin_launch(
     constants: &[&'static ConstantMemory],
@@ -159,9 +168,10 @@ pub(crate) fn begin_launch(
     for constant in constants {
         constant.resident(stream.device())?;
     }
-    let enqueueing = ENQUEUERS.with_others();
+    let are_read = constants.iter().all(|constant| constant.by_launches == Use::Read);
+    let enqueueing = if are_read { ENQUEUERS.with_others() } else { ENQUEUERS.alone() };
     for constant in constants {
-        constant.resident(stream.device())?.begin(stream, Use::Read)?;
+        constant.resident(stream.device())?.begin(stream, constant.by_launches)?;
     }
     Ok(enqueueing)
 }

@@ -81,6 +81,9 @@ pub(super) fn on_device(module: &Module, constant: &Constant, entries: bool) -> 
     let cfgs: Vec<_> = constant.cfgs().collect();
     let code =
         Literal::string(&format!("{{{{ .reg .u64 %t; mov.u64 %t, {symbol}; cvta.const.u64 {{0}}, %t; }}}}"));
+    if constant.is_variable {
+        return variable_on_device(module, constant, entries);
+    }
     // SAFETY of the `unsafe` blocks below: the code takes an address and reaches no memory; the address is that of
     // the constant.
     let variable = entries.then(|| {
@@ -106,6 +109,39 @@ pub(super) fn on_device(module: &Module, constant: &Constant, entries: bool) -> 
     }
 }
 
+/// The variable, and the function that gives it. A library that others link has no variable: only its own entry points use it.
+fn variable_on_device(module: &Module, constant: &Constant, entries: bool) -> TokenStream {
+    let name = Ident::new(&constant.symbol(module.fingerprint), constant.name.span());
+    let (reader, ty, initial) = (reader(constant), &constant.ty, &constant.initial);
+    let cfgs: Vec<_> = constant.cfgs().collect();
+    let variable = if entries {
+        quote!(#[unsafe(no_mangle)] #[allow(non_upper_case_globals)] static #name: #ty = #initial;)
+    } else {
+        quote!(unsafe extern "C" { #[allow(non_upper_case_globals)] static #name: #ty; })
+    };
+    // SAFETY of the `unsafe` block below: the static is that of the module, of which kernels alone run here.
+    quote! {
+        #(#cfgs)*
+        #variable
+        #(#cfgs)*
+        #[allow(non_snake_case, unused_unsafe)]
+        #[inline(always)]
+        unsafe fn #reader(reading: &::ferrogrid::device::constant::Reading) -> &#ty {
+            unsafe { ::ferrogrid::device::statics::read(reading, ::core::ptr::addr_of!(self::#name)) }
+        }
+    }
+}
+
+/// The type of the value that the host sees; `device` is the path of the device crate.
+pub(super) fn value(constant: &Constant, device: &TokenStream) -> syn::Type {
+    let ty = &constant.value;
+    if constant.is_variable {
+        parse_quote!(<#ty as #device::statics::StaticValue>::Value)
+    } else {
+        ty.clone()
+    }
+}
+
 /// The value that the host can set; and the function that reads what the device that runs here has.
 pub(super) fn on_host(module: &Module, constant: &Constant) -> TokenStream {
     let (name, visibility, attributes) = (&constant.name, &constant.visibility, &constant.attributes);
@@ -114,8 +150,15 @@ pub(super) fn on_host(module: &Module, constant: &Constant) -> TokenStream {
     let (ty, value, initial) = (&constant.ty, &constant.value, &constant.initial);
     let at_first = format_ident!("__FERROGRID_INITIAL_{}", bare);
     let cfgs: Vec<_> = constant.cfgs().collect();
+    let private = quote!(::ferrogrid::__private);
+    let (assertion, host_type, first, module_of) = if constant.is_variable {
+        let first = quote!(#private::device::Constant::<#value>::new(initial));
+        (quote!(statics::assert_static), quote!(DeviceStatic), first, quote!(statics))
+    } else {
+        (quote!(assert_device_copy), quote!(DeviceConstant), quote!(initial), quote!(constant))
+    };
     let travels = quote_spanned! {value.span()=>
-        const _: () = ::ferrogrid::__private::device::assert_device_copy::<#value>();
+        const _: () = ::ferrogrid::__private::device::#assertion::<#value>();
     };
     quote! {
         #(#cfgs)*
@@ -124,11 +167,11 @@ pub(super) fn on_host(module: &Module, constant: &Constant) -> TokenStream {
         #[doc(hidden)]
         static #at_first: ::ferrogrid::__private::InitialValue<#value> = {
             let initial: #ty = #initial;
-            ::ferrogrid::__private::InitialValue::new(initial)
+            #private::InitialValue::new(#first)
         };
         #(#attributes)*
-        #visibility static #name: ::ferrogrid::__private::DeviceConstant<#value> =
-            ::ferrogrid::__private::DeviceConstant::new(
+        #visibility static #name: #private::#host_type<#value> =
+            #private::#host_type::new(
                 ::core::concat!(::core::module_path!(), "::", #bare), #symbol, &__FERROGRID_IMAGE, &#at_first,
             );
         #(#cfgs)*
@@ -139,17 +182,18 @@ pub(super) fn on_host(module: &Module, constant: &Constant) -> TokenStream {
             reading: &::ferrogrid::__private::device::constant::Reading,
         ) -> &#value {
             // SAFETY: a launch of the kernel that runs here keeps the memory as it is until it has run.
-            unsafe { ::ferrogrid::__private::device::constant::read(reading, self::#name.here()) }
+            unsafe { #private::device::#module_of::read(reading, self::#name.here()) }
         }
     }
 }
 
 /// A check that all constants of the module fit.
 pub(super) fn limit(module: &Module) -> TokenStream {
-    if module.constants.is_empty() {
+    let constants: Vec<_> = module.constants.iter().filter(|it| !it.is_variable).collect();
+    if constants.is_empty() {
         return TokenStream::new();
     }
-    let lines = module.constants.iter().map(|constant| {
+    let lines = constants.iter().map(|constant| {
         let (cfgs, value) = (constant.cfgs(), &constant.value);
         let bare = constant.bare_name();
         quote! {

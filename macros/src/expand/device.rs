@@ -224,7 +224,10 @@ fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStr
     // and a place of rank 1 by none.
     let one_product = matches!(
         parameter.kind,
-        ParameterKind::Output { division: Division::Rows | Division::Chunks | Division::Claimed, .. }
+        ParameterKind::Output {
+            division: Division::Rows | Division::Chunks | Division::Warps | Division::Claimed,
+            ..
+        }
     );
     let narrow = (!kernel.bounds.wide && !one_product).then(|| quote!(.narrow()));
     let start = part(position, "start");

@@ -703,7 +703,7 @@ fn for_blocks(
     let (chosen, local, name) = (chosen(kernel), local(number), parameter.name.to_string());
     let ty = &parameter.ty;
     match division {
-        Division::Elements | Division::Claimed => None,
+        Division::Elements | Division::Warps | Division::Claimed => None,
         Division::Rows => {
             Some(quote!(::ferrogrid::__private::rows_for_blocks(#chosen, #stream, __grid, #name, &#local)?;))
         }

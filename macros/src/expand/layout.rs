@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Type;
 
-use super::{block, shared};
+use super::{block, constants, shared};
 
 /// A number that both halves compute, with what it is for the user.
 struct Fact {
@@ -30,9 +30,11 @@ fn facts(module: &Module, kernel: &Kernel, device: &TokenStream) -> Vec<Fact> {
     let total = Fact::number("the number of bytes of its shared memory".to_owned(), quote!((#shared) as u64));
     let parameters = kernel.parameters.iter().flat_map(|it| of_parameter(it, device));
     let constants = module.constants_of(kernel).flat_map(|constant| {
-        let (what, cfgs) = (format!("the constant `{}`", constant.bare_name()), constant.cfgs());
+        let kind = if constant.is_variable { "static" } else { "constant" };
+        let (what, cfgs) = (format!("the {kind} `{}`", constant.bare_name()), constant.cfgs());
         let cfgs = quote!(#(#cfgs)*);
-        let facts = value(&constant.value, &what, &quote!(#device::DeviceCopy));
+        let ty = constants::value(constant, device);
+        let facts = value(&ty, &what, &quote!(#device::DeviceCopy));
         facts.into_iter().map(move |fact| Fact { cfgs: cfgs.clone(), ..fact })
     });
     // The build step reads the shape here.

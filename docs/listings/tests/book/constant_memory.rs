@@ -19,6 +19,23 @@ mod kernels {
         }
     }
     // ANCHOR_END: kernel
+
+    // ANCHOR: static
+    /// How many numbers were cut off, in all launches together.
+    #[device]
+    pub static CUT: DeviceAtomic<u64> = DeviceAtomic::new(0);
+
+    /// Cuts off what is greater than `most`.
+    #[kernel]
+    pub fn cut_off(t: Thread<1>, most: f32, mut x: DisjointSlice<f32>) {
+        if let Some(x) = x.get_mut(t.index())
+            && *x > most
+        {
+            *x = most;
+            CUT.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    // ANCHOR_END: static
 }
 
 #[test]
@@ -35,5 +52,19 @@ fn the_host_sets_what_kernels_read() -> ferrogrid::Result<()> {
     // ANCHOR_END: set
     assert_eq!(stream.download(&y)?, [2.0, 4.0, 2.0]);
     assert_eq!(stream.download(&edges)?, [-8.0, 16.0, -8.0]);
+    Ok(())
+}
+
+#[test]
+fn the_host_reads_what_kernels_have_counted() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let mut x = stream.upload(&[1.0, 5.0, 3.0])?;
+    // ANCHOR: static_set
+    kernels::CUT.set(&stream, &0)?;
+    kernels::cut_off(&stream, Grid::cover(x.len()), 4.0, &mut x)?;
+    kernels::cut_off(&stream, Grid::cover(x.len()), 2.0, &mut x)?;
+    assert_eq!(kernels::CUT.get(&stream)?, 3); // after both
+    // ANCHOR_END: static_set
+    assert_eq!(stream.download(&x)?, [1.0, 2.0, 2.0]);
     Ok(())
 }

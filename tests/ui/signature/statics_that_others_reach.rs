@@ -1,0 +1,37 @@
+//! Statics of the device that change, or are reached, behind the back of launches.
+
+#[ferrogrid::module(host_only)]
+mod mutable {
+    use ferrogrid::device::prelude::*;
+
+    #[device]
+    pub static mut COUNT: DeviceAtomic<u32> = DeviceAtomic::new(0);
+}
+
+#[ferrogrid::module(host_only)]
+mod public {
+    use ferrogrid::device::prelude::*;
+
+    #[device]
+    pub static COUNT: DeviceAtomic<u32> = DeviceAtomic::new(0);
+
+    pub fn count() {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[ferrogrid::module(host_only)]
+mod both {
+    use ferrogrid::device::prelude::*;
+
+    #[constant]
+    #[device]
+    pub static COUNT: DeviceAtomic<u32> = DeviceAtomic::new(0);
+}
+
+use ferrogrid::device::prelude::device;
+
+#[device]
+static OUTSIDE: u32 = 0;
+
+fn main() {}
