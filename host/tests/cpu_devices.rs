@@ -111,7 +111,7 @@ fn attributes_are_the_properties_by_number() -> Result<()> {
         (A::MAX_GRID_DIM_Z, 65_535),
         (A::WARP_SIZE, 32),
     ] {
-        assert_eq!(device.attribute(attribute)?, i64::from(value) as _, "{attribute:?}");
+        assert_eq!(i64::from(device.attribute(attribute)?), i64::from(value), "{attribute:?}");
     }
     Ok(())
 }
