@@ -52,7 +52,7 @@ sanitize() {
 }
 
 # The cases of the suite that are not skipped, each in a process of its own, as many at a time as there are processors. A
-# case that compares the device's free memory would see the others'.
+# case that compares the device's free memory would see the others'. CASES names a file with the names of those to take.
 #
 # sanitize_cases TOOL SKIPPED..
 sanitize_cases() {
@@ -61,7 +61,7 @@ sanitize_cases() {
     skipped="linked_programs_run as_much_memory_as_before loses_none_and_no_memory random_work_of_many_threads $*"
     mkdir -p "$out/logs/$tool"
     "$bundle/tests/conformance" --list 2>/dev/null | sed -n 's/^\(cuda0::.*\): test$/\1/p' |
-        grep -v -F "$(echo "$skipped" | tr ' ' '\n')" |
+        grep -v -F "$(echo "$skipped" | tr ' ' '\n')" | grep -E "::($(paste -sd'|' "${CASES:-/dev/null}" | grep . || echo '.*'))\$" |
         BUNDLE=$bundle LOGS=$out/logs/$tool TOOL=$tool REFUSED=$refused xargs -P "$(nproc)" -I CASE sh -c '
             name=$(echo CASE | sed "s/.*:://")
             errors=

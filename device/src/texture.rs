@@ -24,10 +24,9 @@ pub use reading::{AddressMode, FilterMode};
 /// and the sampler say: `V` is the elements' own type, or `f32` for `f16` and for integers of 8 and 16 bits,
 /// which then are numbers up to 1; the sampler has filter, address mode and coordinates.
 ///
-/// - [`sample`](Texture::sample) takes coordinates of floating point, by the rules of the sampler (`tex1D`,
-///   `tex2D`, `tex3D`). The middle of element `i` is `i + 0.5`, with normalized coordinates `(i + 0.5) /
-///   width`.
-/// - [`get`](Texture::get) takes the number of an element, and asks no sampler.
+/// [`sample`](Texture::sample) takes coordinates of floating point, by the rules of the sampler (`tex1D`, `tex2D`, `tex3D`). The
+/// middle of element `i` is `i + 0.5`, with normalized coordinates `(i + 0.5) / width`: there every filter gives the element
+/// itself.
 ///
 /// On the CPU device the arithmetic is that of the CUDA programming guide; see [`FilterMode`] for what GPUs
 /// may do otherwise.
@@ -59,7 +58,7 @@ pub use reading::{AddressMode, FilterMode};
 /// # Ok(()) }
 /// ```
 ///
-/// Elements by number, of a texture of rank 1 with two channels:
+/// Elements by number, in their middles, of a texture of rank 1 with two channels:
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -71,7 +70,8 @@ pub use reading::{AddressMode, FilterMode};
 /// pub fn thirds(t: Thread<1>, pairs: Texture<[i16; 2]>, mut out: DisjointSlice<i16>) {
 ///     let i = t.index();
 ///     if let Some(out) = out.get_mut(i) {
-///         *out = pairs.get(3 * i.get()).map_or(0, |[first, second]| first - second);
+///         let [first, second] = pairs.sample(3.0 * i.get() as f32 + 0.5);
+///         *out = first - second;
 ///     }
 /// }
 /// # }
@@ -130,13 +130,6 @@ impl<V, const R: usize> Texture<'_, V, R> {
         self.extent.map(|extent| extent as usize)
     }
 
-    /// The numbers of an element in 32 bits, if there is such an element.
-    #[inline(always)]
-    fn inside(self, place: [usize; R]) -> Option<[u32; R]> {
-        let is_inside = (0..R).all(|axis| place[axis] < self.extent[axis] as usize);
-        is_inside.then(|| place.map(|number| number as u32))
-    }
-
     #[cfg(not(target_arch = "nvptx64"))]
     fn image(self) -> native::Image {
         let reading = Reading::from_word(self.reading);
@@ -145,9 +138,9 @@ impl<V, const R: usize> Texture<'_, V, R> {
     }
 }
 
-/// The methods of one rank: `$sample` and `$fetch` are its instructions.
+/// The methods of one rank: `$sample` is its instruction.
 macro_rules! of_rank {
-    ($rank:literal, $sample:ident, $fetch:ident, $function:literal, [$($axis:ident),*], [$($extent:ident = $number:literal),*]) => {
+    ($rank:literal, $sample:ident, $function:literal, [$($axis:ident),*], [$($extent:ident = $number:literal),*]) => {
         impl<V: Texel> Texture<'_, V, $rank> {
             $(
                 #[doc = concat!("The elements along axis ", stringify!($number), " (0 is x).")]
@@ -169,26 +162,13 @@ macro_rules! of_rank {
                 let registers = self.image().sample(padded([$($axis),*]));
                 V::from_registers(registers)
             }
-
-            /// The element with these numbers, whatever the sampler is; `None` outside (PTX `tex` with
-            /// integer coordinates).
-            #[inline(always)]
-            pub fn get(self, $($axis: usize),*) -> Option<V> {
-                let place = self.inside([$($axis),*])?;
-                #[cfg(target_arch = "nvptx64")]
-                // SAFETY: as whoever made it has vouched; the element lies inside.
-                let registers = unsafe { ptx::$fetch(V::CLASS, self.handle, place) };
-                #[cfg(not(target_arch = "nvptx64"))]
-                let registers = self.image().fetch(padded(place));
-                Some(V::from_registers(registers))
-            }
         }
     };
 }
 
-of_rank!(1, sample_1d, fetch_1d, "tex1D", [x], [width = 0]);
-of_rank!(2, sample_2d, fetch_2d, "tex2D", [x, y], [width = 0, height = 1]);
-of_rank!(3, sample_3d, fetch_3d, "tex3D", [x, y, z], [width = 0, height = 1, depth = 2]);
+of_rank!(1, sample_1d, "tex1D", [x], [width = 0]);
+of_rank!(2, sample_2d, "tex2D", [x, y], [width = 0, height = 1]);
+of_rank!(3, sample_3d, "tex3D", [x, y, z], [width = 0, height = 1, depth = 2]);
 
 /// In three dimensions.
 #[cfg(not(target_arch = "nvptx64"))]

@@ -44,33 +44,6 @@ pub mod texturing {
         }
     }
 
-    /// The elements by number, in a grid that is larger; `outside` where there is none.
-    #[kernel(V = [u8, i8, u16, i16, u32, i32, f32, [f32; 2], [f32; 4], [i8; 2], [u16; 4], [u32; 4]])]
-    pub fn fetch_1d<V: Texel>(t: Thread<3>, outside: V, x: Texture<V>, mut out: DisjointSlice<V, 3>) {
-        let i = t.index();
-        if let Some(out) = out.get_mut(i) {
-            *out = x.get(i.x()).unwrap_or(outside);
-        }
-    }
-
-    /// The same of rank 2.
-    #[kernel(V = [u8, i8, u16, i16, u32, i32, f32, [f32; 2], [f32; 4], [i8; 2], [u16; 4], [u32; 4]])]
-    pub fn fetch_2d<V: Texel>(t: Thread<3>, outside: V, x: Texture<V, 2>, mut out: DisjointSlice<V, 3>) {
-        let i = t.index();
-        if let Some(out) = out.get_mut(i) {
-            *out = x.get(i.x(), i.y()).unwrap_or(outside);
-        }
-    }
-
-    /// The same of rank 3.
-    #[kernel(V = [u8, i8, u16, i16, u32, i32, f32, [f32; 2], [f32; 4], [i8; 2], [u16; 4], [u32; 4]])]
-    pub fn fetch_3d<V: Texel>(t: Thread<3>, outside: V, x: Texture<V, 3>, mut out: DisjointSlice<V, 3>) {
-        let i = t.index();
-        if let Some(out) = out.get_mut(i) {
-            *out = x.get(i.x(), i.y(), i.z()).unwrap_or(outside);
-        }
-    }
-
     /// Each element from `x`, and where it was; the grid is larger.
     #[kernel(T = [u8, i16, f16, u32, f32, [u8; 2], [u8; 4], [f16; 4], [f32; 2], [i32; 4]])]
     pub fn exchange_1d<T: TextureElement>(

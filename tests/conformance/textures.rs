@@ -21,7 +21,6 @@ pub(crate) const CASES: &[Case] = &[
     ("a_texture_of_rank_2_is_sampled_by_the_rules", a_texture_of_rank_2_is_sampled_by_the_rules),
     ("a_texture_of_rank_3_is_sampled_by_the_rules", a_texture_of_rank_3_is_sampled_by_the_rules),
     ("means_in_the_middle_of_elements_are_the_elements", means_in_the_middle_of_elements_are_the_elements),
-    ("elements_of_textures_have_numbers", elements_of_textures_have_numbers),
     ("texture_arrays_are_copied_as_they_are", texture_arrays_are_copied_as_they_are),
     ("surfaces_are_written_each_element_by_its_thread", surfaces_are_written_each_element_by_its_thread),
     ("a_surface_has_a_rule_for_what_is_outside", a_surface_has_a_rule_for_what_is_outside),
@@ -197,8 +196,24 @@ struct Expected {
     tolerance: f64,
 }
 
+/// How exact means are, beside their weights: of the largest element, and by themselves. An H200 gives those of 16-bit floating-point
+/// numbers as such, and those of fractions to some 17 bits.
+fn precision(element: &str, read: &str) -> (f64, f64) {
+    match (element.contains("f16"), read) {
+        (true, _) => (f64::exp2(-10.0), 0.0),
+        (false, "fraction") => (1e-5, f64::exp2(-15.0)),
+        _ => (1e-5, 0.0),
+    }
+}
+
 /// The reference: a channel of a texture of `extent`, at a place in elements.
-fn reference(rules: Rules, extent: &[usize], place: &[f64], element: impl Fn(usize) -> f64) -> Expected {
+fn reference(
+    rules: Rules,
+    extent: &[usize],
+    place: &[f64],
+    element: impl Fn(usize) -> f64,
+    (relative, absolute): (f64, f64),
+) -> Expected {
     let at = |index: &[i64]| {
         let mut number = 0;
         for axis in (0..extent.len()).rev() {
@@ -225,7 +240,8 @@ fn reference(rules: Rules, extent: &[usize], place: &[f64], element: impl Fn(usi
         value += weights.product::<f64>() * found;
         (least, most) = (least.min(found), most.max(found));
     }
-    let tolerance = extent.len() as f64 * (most - least) / 256.0 + most.abs().max(least.abs()) * 1e-5;
+    let tolerance =
+        extent.len() as f64 * (most - least) / 256.0 + most.abs().max(least.abs()) * relative + absolute;
     Expected { value, tolerance }
 }
 
@@ -247,6 +263,7 @@ macro_rules! sampled {
         let extent: [usize; $rank] = $extent;
         let elements: Vec<$element> = random_elements(extent.iter().product(), &mut random);
         let array = stream.upload_array(&elements, extent)?;
+        let precision = precision(stringify!($element), stringify!($of));
         for rules in Rules::all(<<$value as Channels>::Of as Kind>::IS_FLOAT) {
             let places = places(extent, &mut random);
             let coordinates: Vec<[f32; 3]> = places
@@ -272,7 +289,7 @@ macro_rules! sampled {
             for (place, found) in places.iter().zip(stream.download(&out)?) {
                 for (channel, found) in found.channels().into_iter().enumerate() {
                     let element = |number: usize| elements[number].channels()[channel].$of();
-                    let Expected { value, tolerance } = reference(rules, &extent, place, element);
+                    let Expected { value, tolerance } = reference(rules, &extent, place, element, precision);
                     if (found.whole() - value).abs() > tolerance {
                         let (element, read) = (stringify!($element), stringify!($value));
                         return Err(format!(
@@ -363,71 +380,6 @@ fn means_in_the_middle_of_elements_are_the_elements(device: &Device) -> Outcome 
         texturing::sample_2d::<f32>(&stream, Grid::cover(40 * 25), &places, texture, &mut out)?;
         expect("bits", stream.download(&out)?, elements.clone())?;
     }
-    Ok(())
-}
-
-fn elements_of_textures_have_numbers(device: &Device) -> Outcome {
-    let stream = device.new_stream()?;
-    let mut random = fastrand::Rng::with_seed(5);
-    let [width, height, depth] = [9, 6, 4];
-    // The grid, and so what is asked for, is larger along each axis.
-    let [wide, high, deep] = [width + 3, height + 2, depth + 1];
-    let samplers = [
-        Sampler::new(),
-        Sampler::new().address_mode(AddressMode::Border),
-        Sampler::new().normalized_coordinates().address_mode(AddressMode::Mirror),
-    ];
-    macro_rules! fetched {
-        ($of:ident: $element:ty as $value:ty) => {{
-            let elements: Vec<$element> = random_elements(width * height * depth, &mut random);
-            let line = stream.upload_array(&elements[..width], [width])?;
-            let plane = stream.upload_array(&elements[..width * height], [width, height])?;
-            let volume = stream.upload_array(&elements, [width, height, depth])?;
-            let outside: $value = Channels::from_channels(|| Channel::random(&mut random));
-            let linear = <<$value as Channels>::Of as Kind>::IS_FLOAT.then(|| samplers[0].linear());
-            for sampler in samplers.into_iter().chain(linear) {
-                for rank in 1..=3 {
-                    let mut out = stream.zeros::<$value>(wide * high * deep)?;
-                    let (grid, view) = (Grid::cover([wide, high, deep]), out.view_3d_mut(wide, high, deep)?);
-                    match rank {
-                        1 => texturing::fetch_1d::<$value>(&stream, grid, outside, line.texture(&sampler)?, view)?,
-                        2 => texturing::fetch_2d::<$value>(&stream, grid, outside, plane.texture(&sampler)?, view)?,
-                        _ => texturing::fetch_3d::<$value>(&stream, grid, outside, volume.texture(&sampler)?, view)?,
-                    }
-                    for (number, found) in stream.download(&out)?.into_iter().enumerate() {
-                        let [x, y, z] = [number % wide, number / wide % high, number / wide / high];
-                        let inside = x < width && (rank < 2 || y < height) && (rank < 3 || z < depth);
-                        let place = x + if rank > 1 { y * width } else { 0 } + if rank > 2 { z * width * height } else { 0 };
-                        for (channel, found) in found.channels().into_iter().enumerate() {
-                            let expected = match inside {
-                                true => elements[place].channels()[channel].$of(),
-                                false => outside.channels()[channel].whole(),
-                            };
-                            if (found.whole() - expected).abs() > expected.abs() * 1e-6 {
-                                let ty = stringify!($element);
-                                return Err(format!("{ty}, rank {rank} at [{x}, {y}, {z}] by {sampler:?}: expected {expected}, found {}", found.whole()).into());
-                            }
-                        }
-                    }
-                }
-            }
-        }};
-    }
-    fetched!(whole: u8 as u8);
-    fetched!(whole: i8 as i8);
-    fetched!(whole: u16 as u16);
-    fetched!(whole: i16 as i16);
-    fetched!(whole: u32 as u32);
-    fetched!(whole: i32 as i32);
-    fetched!(whole: f32 as f32);
-    fetched!(whole: f16 as f32);
-    fetched!(fraction: u8 as f32);
-    fetched!(fraction: i16 as f32);
-    fetched!(whole: [i8; 2] as [i8; 2]);
-    fetched!(whole: [u16; 4] as [u16; 4]);
-    fetched!(whole: [u32; 4] as [u32; 4]);
-    fetched!(whole: [f16; 2] as [f32; 2]);
-    fetched!(fraction: [u8; 4] as [f32; 4]);
     Ok(())
 }
 

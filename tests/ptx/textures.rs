@@ -1,5 +1,4 @@
-//! Facts about textures and surfaces: one instruction for each access, and nothing beside it but the bounds
-//! of what is asked by number.
+//! Facts about textures and surfaces: one instruction for each access, and nothing beside it.
 
 use super::{code, count};
 
@@ -22,23 +21,6 @@ mod kernels {
         let x = i.get() as f32 * 0.5;
         if let Some(out) = out.get_mut(i) {
             *out = [line.sample(x), plane.sample(x, 2.0), volume.sample(x, 2.0, 3.0)];
-        }
-    }
-
-    #[kernel(V = [f32, u8, i32, [f32; 2], [u8; 4], [i16; 4]])]
-    pub fn fetches<V: Texel>(
-        t: Thread<1>,
-        line: Texture<V>,
-        plane: Texture<V, 2>,
-        volume: Texture<V, 3>,
-        mut out: DisjointSlice<[V; 3]>,
-    ) {
-        let (i, x) = (t.index(), t.index().get());
-        if let Some(out) = out.get_mut(i)
-            && let (Some(line), Some(plane), Some(volume)) =
-                (line.get(x), plane.get(x, 1), volume.get(x, 1, 2))
-        {
-            *out = [line, plane, volume];
         }
     }
 
@@ -86,23 +68,6 @@ fn a_sample_is_one_instruction_of_the_type_of_its_values() {
                 [1, 0, 0],
                 "{architecture}: {lines:#?}"
             );
-        }
-    }
-}
-
-#[test]
-fn an_element_is_fetched_by_whole_numbers() {
-    for (kernel, ty) in [
-        (kernels::fetches::kernel::<f32>(), "f32"),
-        (kernels::fetches::kernel::<u8>(), "u32"),
-        (kernels::fetches::kernel::<i32>(), "s32"),
-        (kernels::fetches::kernel::<[f32; 2]>(), "f32"),
-        (kernels::fetches::kernel::<[u8; 4]>(), "u32"),
-        (kernels::fetches::kernel::<[i16; 4]>(), "s32"),
-    ] {
-        for (architecture, lines) in code(kernel) {
-            let found = ["1d", "2d", "3d"].map(|rank| count(&lines, &format!("tex.{rank}.v4.{ty}.s32")));
-            assert_eq!((found, count(&lines, "tex.")), ([1, 1, 1], 3), "{architecture}: {lines:#?}");
         }
     }
 }

@@ -39,11 +39,6 @@ impl Image {
         }
     }
 
-    /// The element at whole coordinates, which lie inside.
-    pub(super) fn fetch(&self, place: [u32; 3]) -> [u32; 4] {
-        self.registers(place.map(i64::from))
-    }
-
     /// A coordinate in elements. What repeats is brought inside while the coordinate still has all its bits.
     fn scaled(&self, axis: usize, x: f32) -> f64 {
         let x = f64::from(x);

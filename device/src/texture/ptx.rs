@@ -2,21 +2,21 @@
 //! what elements are.
 //!
 //! They depend on their operands alone, since nobody writes a texture while a kernel reads it: so LLVM may
-//! leave them out and move them. With a place in whole numbers the hardware reads the element there, and asks
-//! no sampler.
+//! leave them out and move them. With coordinates in whole numbers (`tex.1d.v4.u32.s32`) an H200 gave 0 for an element of an
+//! array: they are not used.
 
 use core::arch::asm;
 
 use super::element::Class;
 
-/// `tex.GEOMETRY.v4.TYPE.COORDINATES`.
+/// `tex.GEOMETRY.v4.TYPE.f32`.
 macro_rules! tex {
-    ($geometry:literal, $ty:literal, $coordinates:literal, $handle:ident, $operand:literal, $value:ty, [$($axis:ident = $place:expr),*]) => {{
+    ($geometry:literal, $ty:literal, $handle:ident, $operand:literal, $value:ty, [$($axis:ident = $place:expr),*]) => {{
         let (first, second, third, fourth): ($value, $value, $value, $value);
         // SAFETY: the caller of the function vouches for the texture.
         unsafe {
             asm!(
-                concat!("tex.", $geometry, ".v4.", $ty, ".", $coordinates, " {{{first}, {second}, {third}, {fourth}}}, [{handle}, {{", $operand, "}}];"),
+                concat!("tex.", $geometry, ".v4.", $ty, ".f32 {{{first}, {second}, {third}, {fourth}}}, [{handle}, {{", $operand, "}}];"),
                 first = out(reg32) first,
                 second = out(reg32) second,
                 third = out(reg32) third,
@@ -32,44 +32,37 @@ macro_rules! tex {
 
 /// The same for each class of values; in registers without a type.
 macro_rules! tex_of {
-    ($class:ident, $geometry:literal, $coordinates:literal, $handle:ident, $operand:literal, $places:tt) => {
+    ($class:ident, $geometry:literal, $handle:ident, $operand:literal, $places:tt) => {
         match $class {
             Class::Float => {
-                let values: [f32; 4] = tex!($geometry, "f32", $coordinates, $handle, $operand, f32, $places);
+                let values: [f32; 4] = tex!($geometry, "f32", $handle, $operand, f32, $places);
                 values.map(f32::to_bits)
             }
             Class::Signed => {
-                tex!($geometry, "s32", $coordinates, $handle, $operand, u32, $places)
+                tex!($geometry, "s32", $handle, $operand, u32, $places)
             }
             Class::Unsigned => {
-                tex!($geometry, "u32", $coordinates, $handle, $operand, u32, $places)
+                tex!($geometry, "u32", $handle, $operand, u32, $places)
             }
         }
     };
 }
 
-/// For each rank: what is at a place, and the element with these numbers.
+/// For each rank: what is at a place.
 macro_rules! geometries {
-    ($($sample:ident, $fetch:ident, $geometry:literal, $rank:literal, $operand:literal, [$($axis:ident = $number:literal),*];)*) => { $(
+    ($($sample:ident, $geometry:literal, $rank:literal, $operand:literal, [$($axis:ident = $number:literal),*];)*) => { $(
         /// # Safety
         /// `handle` is a texture object of this rank, whose values are of the class.
         #[inline(always)]
         pub(super) unsafe fn $sample(class: Class, handle: *const (), place: [f32; $rank]) -> [u32; 4] {
-            tex_of!(class, $geometry, "f32", handle, $operand, [$($axis = place[$number]),*])
-        }
-
-        /// # Safety
-        /// As above; the element lies inside.
-        #[inline(always)]
-        pub(super) unsafe fn $fetch(class: Class, handle: *const (), place: [u32; $rank]) -> [u32; 4] {
-            tex_of!(class, $geometry, "s32", handle, $operand, [$($axis = place[$number]),*])
+            tex_of!(class, $geometry, handle, $operand, [$($axis = place[$number]),*])
         }
     )* };
 }
 
 geometries! {
-    sample_1d, fetch_1d, "1d", 1, "{x}", [x = 0];
-    sample_2d, fetch_2d, "2d", 2, "{x}, {y}", [x = 0, y = 1];
+    sample_1d, "1d", 1, "{x}", [x = 0];
+    sample_2d, "2d", 2, "{x}, {y}", [x = 0, y = 1];
     // The fourth coordinate does not count.
-    sample_3d, fetch_3d, "3d", 3, "{x}, {y}, {z}, {z}", [x = 0, y = 1, z = 2];
+    sample_3d, "3d", 3, "{x}, {y}, {z}, {z}", [x = 0, y = 1, z = 2];
 }

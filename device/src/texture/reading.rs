@@ -48,7 +48,8 @@ pub enum FilterMode {
     #[default]
     Point,
     /// The mean of the nearest elements, weighted by their distance along each axis in steps of 1/256. For
-    /// textures that are read as `f32`.
+    /// textures that are read as `f32`. An H200 gives means of `f16` as 16-bit numbers, and those of integers as fractions of
+    /// some 17 bits; the CPU device gives both as `f32`.
     Linear,
 }
 

@@ -118,14 +118,13 @@ fn memory_in_use_in_place_may_be_dropped(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut sum = stream.zeros::<u32>(LENGTH)?;
     for round in 0..10 {
-        let gate = Gate::close(&stream)?;
         let (read, mut written) =
             (device.pinned_copy(&[round; LENGTH])?, device.pinned_zeros::<u32>(LENGTH)?);
         let registered = device.pin(vec![round; LENGTH])?;
+        // Any call may free what was dropped in the round before, for which the driver waits.
+        Gate::close(&stream)?.open_soon();
         stream.copy(&read, &mut sum)?;
         stream.copy(&registered, &mut written)?;
-        // What was dropped in the round before may be freed from here on, for which the driver waits.
-        gate.open_soon();
         drop(registered);
         std::thread::spawn(move || drop((read, written))).join().map_err(|_| "the thread panicked")?;
         let others = (device.pinned_copy(&[u32::MAX; LENGTH])?, vec![u32::MAX; LENGTH]);

@@ -24,8 +24,8 @@ mod kernels {
     pub fn edges(t: Thread<2>, image: Texture<[u8; 4], 2>, mut out: DisjointSlice<u8, 2>) {
         let i = t.index();
         if let Some(out) = out.get_mut(i) {
-            let (here, right) = (image.get(i.x(), i.y()), image.get(i.x() + 1, i.y()));
-            *out = u8::from(right.is_some() && here != right);
+            let (x, y) = (i.x() as f32 + 0.5, i.y() as f32 + 0.5);
+            *out = u8::from(image.sample(x, y) != image.sample(x + 1.0, y)); // the last is beside itself
         }
     }
     // ANCHOR_END: neighbours

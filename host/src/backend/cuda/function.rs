@@ -60,7 +60,11 @@ impl CudaDevice {
         })
     }
 
-    fn function_attribute(&self, function: CUfunction, attribute: FunctionAttribute) -> Result<c_int> {
+    pub(super) fn function_attribute(
+        &self,
+        function: CUfunction,
+        attribute: FunctionAttribute,
+    ) -> Result<c_int> {
         self.bind()?;
         let mut value = 0;
         // SAFETY: `value` is valid for the call, and the function is loaded.

@@ -86,7 +86,10 @@ pub(super) fn function(device: &CudaDevice, kernel: &'static Kernel) -> Result<L
 /// the limit is 48 KiB.
 fn allow_all_shared_memory(device: &CudaDevice, function: CUfunction, object: &str) -> Result<()> {
     const ATTRIBUTE: c_uint = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_uint;
-    let bytes = c_int::try_from(device.shared_memory_per_block()).unwrap_or(c_int::MAX);
+    // Kernels whose blocks are in order have a number there.
+    let own =
+        device.function_attribute(function, CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+    let bytes = c_int::try_from(device.shared_memory_per_block()).unwrap_or(c_int::MAX) - own;
     // SAFETY: the function is loaded.
     let code = unsafe { device.driver().function_set_attribute(function, ATTRIBUTE, bytes) };
     device.check(code, "cuFuncSetAttribute", object)
