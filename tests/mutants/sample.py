@@ -83,13 +83,14 @@ def area_of(file):
                                               for glob in area[2]))
 
 
-def is_device_only(clone, mutant, cache={}):
-    """Whether a `cfg` leaves it to GPUs: natively nothing could notice it."""
+def is_left_out(clone, mutant, cache={}):
+    """Whether a `cfg` leaves it to GPUs, or to other systems than Unix: here nothing could notice it."""
     file = mutant["file"]
     if file not in cache:
         lines, hidden, end = (clone / file).read_text().splitlines(), set(), 0
         for number, line in enumerate(lines):
-            if "#[cfg(" in line and 'target_arch = "nvptx64"' in line and 'not(target_arch' not in line and "any(" not in line:
+            is_for_gpus = 'target_arch = "nvptx64"' in line and "not(target_arch" not in line and "any(" not in line
+            if "#[cfg(" in line and (is_for_gpus or "#[cfg(not(unix))]" in line):
                 depth, begun = 0, False
                 for end in range(number + 1, len(lines)):
                     depth += lines[end].count("{") - lines[end].count("}")
@@ -110,7 +111,7 @@ def mutants(clone):
     # The clone may lack the configuration, as long as git does not know it.
     command = ["cargo", "mutants", "--config", ROOT / ".cargo/mutants.toml", "--list", "--json", "--workspace"]
     listed = json.loads(subprocess.run(command, cwd=clone, check=True, capture_output=True).stdout)
-    return [mutant for mutant in listed if not is_device_only(clone, mutant)]
+    return [mutant for mutant in listed if not is_left_out(clone, mutant)]
 
 
 def sample(all_mutants, count, seed, only):
