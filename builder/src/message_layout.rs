@@ -45,6 +45,7 @@ fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toolchain::Origin;
 
     const ARGUMENTS: &str = "//\n// Internal representation:\n// two words\npub struct Arguments<'a> {}\nimpl<'a> Arguments<'a> {";
     const ARGUMENT: &str = "enum ArgumentType<'a> {\n Count(u16),\n}\nmacro_rules! x";
@@ -55,6 +56,29 @@ mod tests {
         assert_eq!(fingerprint(&ARGUMENTS.replace('\n', "\n\n"), ARGUMENT), Some(base));
         assert_ne!(fingerprint(&ARGUMENTS.replace("two", "three"), ARGUMENT), Some(base));
         assert_ne!(fingerprint(ARGUMENTS, &ARGUMENT.replace("u16", "u32")), Some(base));
+    }
+
+    #[test]
+    fn sources_count_where_there_are_some_and_else_the_version() {
+        let toolchain = |version: &str, core| Toolchain {
+            rustc: "rustc".into(),
+            origin: Origin::Distribution,
+            sysroot: "/usr".into(),
+            version: version.to_owned(),
+            host: String::new(),
+            core,
+            key: String::new(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!is_known(&toolchain("rustc 1.96.0", CoreOrigin::Sources(folder.path().to_owned()))));
+        for (version, known) in [
+            ("rustc 1.96.0 (x)", true),
+            ("rustc 1.97.0-nightly", true),
+            ("rustc 1.98.0", false),
+            ("rustc 1.9.6", false),
+        ] {
+            assert_eq!(is_known(&toolchain(version, CoreOrigin::Prebuilt)), known, "{version}");
+        }
     }
 
     #[test]

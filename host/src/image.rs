@@ -409,6 +409,17 @@ mod tests {
     }
 
     #[test]
+    fn constants_fill_their_memory_to_the_last_byte_and_are_aligned_to_as_much_as_there_is() {
+        let refused = |before, size, align| {
+            std::panic::catch_unwind(|| add_constant(before, "C", size, align)).is_err()
+        };
+        assert_eq!((add_constant(0, "C", LIMIT, 4), add_constant(LIMIT - 8, "C", 8, 8)), (LIMIT, LIMIT));
+        assert_eq!(add_constant(1, "C", 4, ALIGNMENT), ALIGNMENT + 4);
+        assert!(refused(0, LIMIT + 1, 4) && refused(LIMIT - 7, 8, 8) && refused(0, 0, 4));
+        assert!(refused(0, 4, 2 * ALIGNMENT));
+    }
+
+    #[test]
     fn a_host_only_module_has_no_texts() {
         assert_eq!(ModuleImage::host_only().id(), None);
         assert_eq!(ModuleImage::host_only().texts().count(), 0);

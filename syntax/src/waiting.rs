@@ -68,6 +68,10 @@ mod tests {
         assert!(waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { t.sync_threads(); }"));
         assert!(waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { f(&t); }"));
         assert!(waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { wait!(t); }"));
+        assert!(
+            waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { let index = 1; f(t, index); }"),
+            "no method"
+        );
         assert!(waits("#[kernel] fn k(t: Thread<1>, x: &[u32]) { let w = t.warp(); }"));
         assert!(waits("#[kernel] fn k(t: Thread<1>, s: Shared<[u32; 3]>) { }"));
         assert!(waits("#[kernel] fn k(t: Thread<1>, o: BlockOrder<u32>) { o.wait_for(t.block_idx()[0]); }"));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a sample of cargo-mutants' mutants of the code that runs natively, and says which the tests notice.
 
-    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv] [--clone NAME]
+    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv] [--clone NAME] [--stages N]
 
 The sample is the same for the same seed and source. It is spread over the areas below by their weights; each mutant goes
 through the stages of its area until one notices it. `--again` runs the mutants of an earlier result that were missed,
@@ -83,13 +83,14 @@ def area_of(file):
                                               for glob in area[2]))
 
 
-def is_device_only(clone, mutant, cache={}):
-    """Whether a `cfg` leaves it to GPUs: natively nothing could notice it."""
+def is_left_out(clone, mutant, cache={}):
+    """Whether a `cfg` leaves it to GPUs, or to other systems than Unix: here nothing could notice it."""
     file = mutant["file"]
     if file not in cache:
         lines, hidden, end = (clone / file).read_text().splitlines(), set(), 0
         for number, line in enumerate(lines):
-            if "#[cfg(" in line and 'target_arch = "nvptx64"' in line and 'not(target_arch' not in line and "any(" not in line:
+            is_for_gpus = 'target_arch = "nvptx64"' in line and "not(target_arch" not in line and "any(" not in line
+            if "#[cfg(" in line and (is_for_gpus or "#[cfg(not(unix))]" in line):
                 depth, begun = 0, False
                 for end in range(number + 1, len(lines)):
                     depth += lines[end].count("{") - lines[end].count("}")
@@ -110,7 +111,7 @@ def mutants(clone):
     # The clone may lack the configuration, as long as git does not know it.
     command = ["cargo", "mutants", "--config", ROOT / ".cargo/mutants.toml", "--list", "--json", "--workspace"]
     listed = json.loads(subprocess.run(command, cwd=clone, check=True, capture_output=True).stdout)
-    return [mutant for mutant in listed if not is_device_only(clone, mutant)]
+    return [mutant for mutant in listed if not is_left_out(clone, mutant)]
 
 
 def sample(all_mutants, count, seed, only):
@@ -170,11 +171,12 @@ class Limits:
         return self.known[stage]
 
 
-def judge_together(clone, chosen, judged):
-    """Compiles those of one crate into its tests at once; returns those that must be judged one by one."""
+def judge_together(clone, chosen, judged, most):
+    """Compiles those of one crate into its tests at once, and judges by at most so many stages, or by all; returns those that must be
+    judged one by one."""
     able = weavable(clone, chosen)
     alone = [mutant for mutant in chosen if mutant not in able]
-    stages = list(dict.fromkeys(stage for mutant in able for stage in quick_stages(mutant)))
+    stages = list(dict.fromkeys(stage for mutant in able for stage in quick_stages(mutant)[:most]))
     originals = {}
     try:
         built = [parsed(stage)[1:] for stage in stages if "--doc" not in stage]
@@ -184,9 +186,9 @@ def judge_together(clone, chosen, judged):
         alone += apart
         limits = Limits(clone)
         # All of them by their first stages, then what is left by the next: the quick ones notice most.
-        for at in range(max(len(quick_stages(mutant)) for mutant in able) if able else 0):
+        for at in range(max(len(quick_stages(mutant)[:most]) for mutant in able) if able else 0):
             for number, mutant in list(numbered.items()):
-                stage = next(iter(quick_stages(mutant)[at:]), None)
+                stage = next(iter(quick_stages(mutant)[:most][at:]), None)
                 if not stage:
                     continue
                 limit = limits.of(stage)
@@ -195,6 +197,8 @@ def judge_together(clone, chosen, judged):
                 if by:
                     judged(numbered.pop(number), "caught", by)
             print(f"{len(numbered)} left after {at + 1} stages", flush=True)
+        if most:
+            return []
         for mutant in numbered.values():
             if all_stages(mutant) != quick_stages(mutant):
                 alone.append(mutant)
@@ -213,6 +217,7 @@ def main():
     parser.add_argument("--area", help="areas that begin with this")
     parser.add_argument("--results", type=Path, help="where each outcome is added; what is there already is not run again")
     parser.add_argument("--again", type=Path, help="a result whose missed mutants are run, instead of a sample")
+    parser.add_argument("--stages", type=int, help="only the first so many of each area; what they miss is not judged")
     parser.add_argument("--clone", default="native", help="its name in target/mutants; two samples at a time need two")
     arguments = parser.parse_args()
     clone, commit = renewed_clone(arguments.clone)
@@ -243,7 +248,7 @@ def main():
     alone = []
     for crate in dict.fromkeys(mutant["file"].split("/")[0] for mutant in chosen):
         of_crate = sorted((mutant for mutant in chosen if mutant["file"].startswith(f"{crate}/")), key=lambda it: it["name"])
-        alone += judge_together(clone, of_crate, judged)
+        alone += judge_together(clone, of_crate, judged, arguments.stages)
     for mutant in alone:
         judged(mutant, *judge(clone, mutant))
     viable = counts["caught"] + counts["missed"]

@@ -210,3 +210,16 @@ impl Operation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_called_what_they_do() {
+        let (device, host) = (Place::Device, Place::Host);
+        let words = [(device, host), (host, device), (device, device), (host, host)].map(copy_word);
+        assert_eq!(words, ["upload", "download", "copy", "copy"]);
+        assert_eq!([Repeat::Once, Repeat::While].map(Repeat::word), ["if", "while"]);
+    }
+}

@@ -325,3 +325,21 @@ impl std::fmt::Debug for Nvrtc {
         write!(f, "Nvrtc({major}.{minor})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_names_that_nvrtc_gives_them() {
+        for (code, text) in [
+            (1, "NVRTC_ERROR_OUT_OF_MEMORY (1)"),
+            (2, "NVRTC_ERROR_PROGRAM_CREATION_FAILURE (2)"),
+            (6, "NVRTC_ERROR_COMPILATION (6)"),
+            (11, "NVRTC_ERROR_INTERNAL_ERROR (11)"),
+            (99, "NVRTC error 99"),
+        ] {
+            assert_eq!(explain(code), text);
+        }
+    }
+}
