@@ -164,6 +164,12 @@ impl Kernel {
         self.descriptor.cluster
     }
 
+    /// What a block's shared regions may take together of the `bytes` that a device has for a block: where blocks are in
+    /// order, a GPU keeps their number there.
+    pub(crate) fn shared_memory_limit(&self, bytes: usize) -> usize {
+        if self.descriptor.in_order { bytes.saturating_sub(16) } else { bytes }
+    }
+
     /// Whether each launch says how many blocks make a cluster, by [`Grid::with_cluster`](crate::Grid::with_cluster):
     /// `#[kernel(cluster)]`.
     pub fn takes_clusters(&self) -> bool {

@@ -162,7 +162,8 @@ fn check_devices(accesses: &[Access<'_>], stream: &Arc<StreamInner>) -> Result<(
 
 #[inline(never)]
 fn check_shared_memory(kernel: &'static Kernel, stream: &StreamInner, shape: &LaunchShape) -> Result<()> {
-    let (bytes, limit) = (shape.shared_bytes, stream.device().shared_memory_per_block());
+    let limit = kernel.shared_memory_limit(stream.device().shared_memory_per_block());
+    let bytes = shape.shared_bytes;
     if bytes > limit {
         let device = stream.device().to_string().into();
         return Err(Error::SharedMemoryTooLarge { kernel: kernel.name(), bytes, device, limit });

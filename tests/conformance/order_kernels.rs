@@ -77,6 +77,21 @@ pub mod in_order {
         starts.fill_with(&t, |_| start);
     }
 
+    /// The number of each block, by way of the last place of a slice as long as the launch says.
+    #[kernel(block = 32)]
+    pub fn roomy(
+        t: Thread<1>,
+        mut y: DisjointChunks<u32, 1>,
+        order: BlockOrder<u32>,
+        mut room: SharedSlice<u8>,
+    ) {
+        let [block] = t.block_idx();
+        room.fill_with(&t, |_| block as u8);
+        let room = t.publish(room);
+        let _ = order.publish(&t, 0);
+        y.fill_with(&t, |_| u32::from(room[room.len() - 1]));
+    }
+
     /// A value that goes from block to block; each adds what the one before has written for all to see.
     #[kernel]
     pub fn chain(

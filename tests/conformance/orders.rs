@@ -20,6 +20,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     ("a_block_may_end_without_a_value", a_block_may_end_without_a_value),
     ("a_recording_of_an_order_is_refused", a_recording_of_an_order_is_refused),
+    ("blocks_in_order_leave_the_rest_of_shared_memory", blocks_in_order_leave_the_rest_of_shared_memory),
 ];
 
 fn scanned<T: Combine>(x: &[T]) -> Vec<T> {
@@ -181,4 +182,15 @@ fn a_recording_of_an_order_is_refused(device: &Device) -> Outcome {
         matches!(error, Error::Graph(GraphError::NotRecordable { .. }))
     })?;
     names(&text, &["BlockOrder"])
+}
+
+fn blocks_in_order_leave_the_rest_of_shared_memory(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (mut y, limit) = (stream.zeros(4)?, device.shared_memory_per_block() - 16);
+    in_order::roomy(&stream, Grid::blocks(4), &mut y, limit)?;
+    expect("numbers", stream.download(&y)?, vec![0, 1, 2, 3])?;
+    let refused = in_order::roomy(&stream, Grid::blocks(4), &mut y, limit + 1);
+    let is_expected =
+        |error: &Error| matches!(error, Error::SharedMemoryTooLarge { limit: found, .. } if *found == limit);
+    expect_error("one byte more", refused, is_expected).map(drop)
 }

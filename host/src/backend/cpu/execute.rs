@@ -202,7 +202,7 @@ impl Launch {
 
 /// Checks what a launch asks for beyond threads.
 pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
-    let (bytes, limit) = (shape.shared_bytes, device.shared_memory_per_block());
+    let (bytes, limit) = (shape.shared_bytes, kernel.shared_memory_limit(device.shared_memory_per_block()));
     if bytes > limit {
         let (kernel, device) = (kernel.name(), device.to_string().into());
         return Err(Error::SharedMemoryTooLarge { kernel, device, bytes, limit });
