@@ -61,8 +61,9 @@ mod places {
         if x.sample(at, 0.5) > 3.0 { t.sync_threads(); }
     }
     #[kernel]
-    pub fn element_of_a_texture(t: Thread<1>, x: Texture<[u8; 2]>, i: usize) {
-        if x.get(i).is_some_and(|[first, second]| first > second) { t.sync_threads(); }
+    pub fn element_of_a_texture(t: Thread<1>, x: Texture<[u8; 2]>, i: u32) {
+        let [first, second] = x.sample(i as f32 + 0.5);
+        if first > second { t.sync_threads(); }
     }
     #[kernel]
     pub fn extents_of_textures(t: Thread<1>, x: Texture<f32, 3>, y: Surface<f32, 2>) {

@@ -38,7 +38,7 @@ mod places {
     }
     #[kernel]
     pub fn element_of_a_texture(t: Thread<1>, x: Texture<u8, 2>) {
-        if x.get(t.index().get(), 0).is_some() { t.sync_threads(); } //~ block
+        if x.sample(t.index().get() as f32, 0.5) > 9 { t.sync_threads(); } //~ block
     }
     #[kernel]
     pub fn surface(t: Thread<1>, x: Surface<u32>) {
