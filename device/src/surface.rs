@@ -182,11 +182,10 @@ macro_rules! of_rank {
             /// /// Moves what is in a texture to the right.
             /// #[kernel]
             /// pub fn shift(t: Thread<1>, by: i32, from: Texture<u16>, to: Surface<u16>) {
-            ///     if let Some(element) = from.get(t.index().get()) {
-            ///         let place = t.index().get() as i32 + by;
-            ///         // SAFETY: each thread has a place of its own, and none is read.
-            ///         unsafe { to.write::<Zero>([place], element) };
-            ///     }
+            ///     let place = t.index().get() as i32;
+            ///     let element = from.sample(place as f32 + 0.5);
+            ///     // SAFETY: each thread has a place of its own, and none is read.
+            ///     unsafe { to.write::<Zero>([place + by], element) };
             /// }
             /// # }
             /// # fn main() -> ferrogrid::Result<()> {

@@ -82,7 +82,7 @@ pub use reading::{AddressMode, FilterMode};
 /// let pairs = stream.upload_array(&[[9, 4], [1, 1], [1, 1], [3, 7]], [4])?;
 /// let mut out = stream.zeros(3)?;
 /// kernels::thirds(&stream, Grid::cover(3), pairs.texture(&Sampler::new())?, &mut out)?;
-/// assert_eq!(stream.download(&out)?, [5, -4, 0]);
+/// assert_eq!(stream.download(&out)?, [5, -4, -4]); // beyond the end is the last
 /// # Ok(()) }
 /// ```
 pub struct Texture<'a, V, const R: usize = 1> {
