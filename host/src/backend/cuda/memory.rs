@@ -168,18 +168,20 @@ impl CudaStream {
     pub(crate) unsafe fn copy_on_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
         self.bind()?;
         let stream = self.enter()?;
-        let (target, source) = (address(target), address(source));
-        let attributes = BatchAttributes { source_order: IN_STREAM_ORDER, ..BatchAttributes::default() };
-        // SAFETY: what is read of them is read in the call; the caller vouches for both places.
-        let batch = || unsafe {
-            self.driver().copy_batch(&target, &source, &bytes, 1, &attributes, &0, 1, stream.raw)
-        };
-        let code = match if stream.raw.addr() < PER_THREAD { None } else { batch().ok() } {
-            Some(code) => code,
-            // SAFETY: the caller vouches for both.
-            None => unsafe { self.driver().copy(target, source, bytes, stream.raw) },
-        };
-        self.device().check(code, "cuMemcpyBatchAsync", &format!("{bytes} bytes"))
+        if stream.raw.addr() >= PER_THREAD {
+            let (target, source) = (address(target), address(source));
+            let attributes = BatchAttributes { source_order: IN_STREAM_ORDER, ..BatchAttributes::default() };
+            // SAFETY: what is read of them is read in the call; the caller vouches for both places.
+            let code = unsafe {
+                self.driver().copy_batch(&target, &source, &bytes, 1, &attributes, &0, 1, stream.raw)
+            };
+            if let Ok(code) = code {
+                return self.device().check(code, "cuMemcpyBatchAsync", &format!("{bytes} bytes"));
+            }
+        }
+        drop(stream);
+        // SAFETY: passed on.
+        unsafe { self.copy(target, source, bytes) }
     }
 
     /// Copies rows between memory of this device and of the host.
