@@ -79,7 +79,7 @@ sanitize_cases() {
 
 # racecheck looks into each launch before the next, so nothing can be said about times. initcheck makes launches wait for
 # their end: the cases that hold a stream on purpose then leave themselves out. It takes what the loading of a module has
-# written for never written, so of the constants it watches kernels alone; and it takes memory of the device for itself.
+# written for never written, so of constants and statics it watches kernels alone; and it takes memory of the device for itself.
 sanitizers() {
     for tool in ${SANITIZERS:-memcheck racecheck synccheck initcheck}; do
         FERROGRID_CONFORMANCE_SYNCHRONOUS=0
@@ -88,8 +88,10 @@ sanitizers() {
         case $tool in
         racecheck) sanitize_cases racecheck many_threads with_times_of_the_device ;;
         initcheck)
-            sanitize_cases initcheck constants
-            sanitize "initcheck --check-api-memory-access no" constants "$bundle/tests/conformance" constants --test-threads 1
+            sanitize_cases initcheck constants static
+            for variables in constants static; do
+                sanitize "initcheck --check-api-memory-access no" $variables "$bundle/tests/conformance" $variables --test-threads 1
+            done
             ;;
         *) sanitize_cases "$tool" ;;
         esac

@@ -99,8 +99,17 @@ fn load() -> String {
     format!("\tld.shared.b32 \t{REGISTER}, [{VARIABLE}];\n")
 }
 
-/// Each thread says the index of its block, for itself.
-const TELL: &str = "\t{\n\t.reg .b32 \t%index;\n\tmov.u32 \t%index, %ctaid.x;\n\tst.shared.b32 \t[ferrogrid_block], %index;\n\t}\n";
+/// One thread of the block says its index, which all threads of the block have then.
+const TELL: &str = "\t{\n\t.reg .pred \t%first;\n\t.reg .b32 \t%thread, %other, %index;\n\
+    \tmov.u32 \t%thread, %tid.x;\n\
+    \tmov.u32 \t%other, %tid.y;\n\
+    \tor.b32 \t%thread, %thread, %other;\n\
+    \tmov.u32 \t%other, %tid.z;\n\
+    \tor.b32 \t%thread, %thread, %other;\n\
+    \tsetp.eq.u32 \t%first, %thread, 0;\n\
+    \tmov.u32 \t%index, %ctaid.x;\n\
+    \t@%first st.shared.b32 \t[ferrogrid_block], %index;\n\
+    \tbar.sync \t0;\n\t}\n";
 
 #[cfg(test)]
 mod tests {
@@ -204,9 +213,10 @@ mod tests {
         let text = numbered(&both);
         let other = function(&text, ".visible .entry other");
         assert!(
-            other.contains("mov.u32 \t%index, %ctaid.x;\n\tst.shared.b32 \t[ferrogrid_block], %index"),
+            other.contains("@%first st.shared.b32 \t[ferrogrid_block], %index;\n\tbar.sync \t0"),
             "{other}"
         );
+        Module::parse(&text).unwrap();
         assert!(other.contains("mov.u32 \t%r1, %ctaid.x"), "{other}");
     }
 }
