@@ -16,6 +16,7 @@
 //! assert_eq!(ticket(&of_device), 4);
 //! ```
 
+mod form;
 #[cfg(not(target_arch = "nvptx64"))]
 mod native;
 #[cfg(target_arch = "nvptx64")]
@@ -28,10 +29,14 @@ use core::fmt;
 use core::marker::PhantomData;
 
 pub use core::sync::atomic::Ordering;
+#[doc(hidden)]
+pub use form::AtomicField;
+pub use form::AtomicForm;
 pub use scope::{Block, Device, Scope, System};
 pub use value::{AtomicInteger, AtomicValue};
 
 use crate::device_copy::SliceElement;
+use crate::layout::of_atomic;
 use value::{Manner, Word};
 
 /// A number in device memory that threads change without excluding each other.
@@ -129,7 +134,9 @@ pub struct DeviceAtomic<T: AtomicValue, S: Scope = Device> {
 unsafe impl<T: AtomicValue, S: Scope> Sync for DeviceAtomic<T, S> {}
 
 // SAFETY: transparent over a number, and `Sync`.
-unsafe impl<T: AtomicValue, S: Scope> SliceElement for DeviceAtomic<T, S> {}
+unsafe impl<T: AtomicValue, S: Scope> SliceElement for DeviceAtomic<T, S> {
+    const LAYOUT: u64 = of_atomic(T::LAYOUT);
+}
 
 impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
     /// An atomic number with value `value`.

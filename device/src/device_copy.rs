@@ -53,8 +53,11 @@ use crate::layout;
 /// `DeviceCopy` types is `DeviceCopy` nevertheless: the build compares the places of its members on both sides, and
 /// fails where they differ. For bytes, and for other languages, use a struct: a tuple is no `Pod`.
 ///
-/// How an `Option` says that it is `None` cannot be compared, so only `Option<NonZero<u32>>` and the like are
-/// `DeviceCopy`: std promises that 0 is their `None`. For others, write `#[repr(C)] enum Maybe { Nothing, Just(f32) }`.
+/// So it is with an `Option` of a `bool`, and of what may have any bits: numbers, arrays and tuples of them, structs that
+/// derive `DeviceCopy` with such fields. How it says that it is `None` is compared, too. Of `Option<NonZero<u32>>` and the
+/// like std promises that 0 is `None`, so these may be zeroed; for others, `stream.upload(&vec![None; len])` makes a buffer.
+/// An `Option` of anything else says `None` by bits within the value, which differ between compilers (as of `char` between
+/// rustc 1.96 and 1.97): write `#[repr(C)] enum Maybe { Nothing, Just(char) }`.
 ///
 /// # Example
 /// ```
@@ -102,7 +105,7 @@ use crate::layout;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
     label = "not `DeviceCopy`",
-    note = "kernel parameters and buffer elements are numbers, arrays and tuples of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`; each compiler lays out an `Option` as it likes, but for `Option<NonZero<u32>>` and the like: write `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)] enum Maybe {{ Nothing, Just(f32) }}`; host references, pointers, `Vec`, `String` and the like stay on the host"
+    note = "kernel parameters and buffer elements are numbers, arrays and tuples of them, or structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, and `Option`s of what may have any bits, `bool` and `NonZero`; of others write `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)] enum Maybe {{ Nothing, Just(Walls) }}`; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait DeviceCopy: Copy + Send + Sync + 'static {
     /// Stands for names, order and types of the fields, as far as they are known: the build compares it between host
@@ -221,7 +224,7 @@ const _: () = assert!(size_of::<usize>() == 8, "Ferrogrid needs a 64-bit host: d
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel to a device",
     label = "neither `DeviceCopy` nor atomic",
-    note = "elements of `&[T]` are numbers, arrays of them, tuples, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, `DeviceAtomic` numbers, or `AtomicU32` and the like; an `Option` is written `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)] enum Maybe {{ Nothing, Just(f32) }}`; host references, pointers, `Vec`, `String` and the like stay on the host"
+    note = "elements of `&[T]` are numbers, arrays of them, tuples, structs with `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)]`, `DeviceAtomic` numbers, `AtomicU32` and the like, structs of atomics with `#[derive(AtomicForm)]`, or `Option`s of what may have any bits; host references, pointers, `Vec`, `String` and the like stay on the host"
 )]
 pub unsafe trait SliceElement: Send + Sync + 'static {
     /// As [`DeviceCopy`]'s.
@@ -234,16 +237,6 @@ pub unsafe trait SliceElement: Send + Sync + 'static {
 unsafe impl<T: DeviceCopy> SliceElement for T {
     const LAYOUT: u64 = T::LAYOUT;
 }
-
-macro_rules! core_atomics {
-    ($($atomic:ident),*) => { $(
-        // SAFETY: it has the layout of its integer, on both sides, and its operations are atomic on all devices:
-        // the build step completes those of LLVM.
-        unsafe impl SliceElement for core::sync::atomic::$atomic {}
-    )* };
-}
-
-core_atomics!(AtomicU32, AtomicI32, AtomicU64, AtomicI64);
 
 /// Holds if `T` may travel to a device; used by generated code to say so at the type.
 #[doc(hidden)]

@@ -15,6 +15,12 @@ pub const fn of_type(name: &str, fields: &[(&str, u64)]) -> u64 {
     hash
 }
 
+/// A number for the form in which threads change values of a type at once: another than that of values they only read.
+#[doc(hidden)]
+pub const fn of_atomic(value: u64) -> u64 {
+    of_type("atomic", &[("", value)])
+}
+
 const fn text(hash: u64, text: &str) -> u64 {
     // A byte that is in no text keeps neighbours apart.
     bytes(bytes(hash, text.as_bytes()), &[0xff])

@@ -91,6 +91,7 @@ pub mod message;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod native;
 #[doc(hidden)]
+mod option;
 pub mod order;
 pub mod output;
 #[cfg(target_arch = "nvptx64")]
@@ -123,7 +124,7 @@ pub use disjoint::{
     ScatterSlice, TileIter,
 };
 pub use exchange::ExchangeScratch;
-pub use ferrogrid_macros::{DeviceCopy, SharedElement};
+pub use ferrogrid_macros::{AtomicForm, DeviceCopy, SharedElement};
 pub use index::Index;
 pub use order::{BlockOrder, EarlierBlocks, Seen};
 pub use plane::Plane;
@@ -148,9 +149,10 @@ pub use warp::{Tile, Warp};
 pub mod __derive {
     pub use bytemuck::{NoUninit, Pod, Zeroable};
 
+    pub use crate::atomic::{AtomicField, AtomicForm};
     pub use crate::cluster::ClusterElement;
     pub use crate::device_copy::{DeviceCopy, SliceElement};
-    pub use crate::layout::{NoPadding, Padding, Variants, WithZero, of_type};
+    pub use crate::layout::{NoPadding, Padding, Variants, WithZero, of_atomic, of_type};
     pub use crate::shared::{AnyBits, SharedElement};
     pub use crate::warp::Exchange;
     pub use crate::warp::packed::Packed;
@@ -163,10 +165,10 @@ pub mod prelude {
     pub use crate::math::{FastMath, Float};
     pub use crate::warp::Exchange;
     pub use crate::{
-        Aligned16, At, BlockOrder, ClaimScratch, Constant, DeviceAtomic, DeviceCopy, DisjointChunks,
-        DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, Double, ExchangeScratch, Index,
-        MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared, SharedElement, SharedSlice,
-        SortScratch, Surface, Texture, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
+        Aligned16, At, AtomicForm, BlockOrder, ClaimScratch, Constant, DeviceAtomic, DeviceCopy,
+        DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, Double, ExchangeScratch,
+        Index, MergeSortScratch, Padded, Plane, ScatterSlice, Scratch, Seen, Shared, SharedElement,
+        SharedSlice, SortScratch, Surface, Texture, Thread, Tile, Volume, Warp, atomic, cache, fence, sort,
     };
     pub use ferrogrid_macros::{constant, device, kernel};
 }

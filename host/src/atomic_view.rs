@@ -5,8 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
-use ferrogrid_device::DeviceAtomic;
-use ferrogrid_device::atomic::{AtomicValue, Scope};
+use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::atomic::AtomicForm;
 
 use crate::argument::{DeviceInput, LaunchInput};
 use crate::device::Device;
@@ -18,7 +18,8 @@ use crate::view::{DeviceView, resolve};
 
 /// Elements of a device buffer, to be changed by many threads at once: what `&[AtomicU32]` is to a
 /// `Vec<u32>`. Made by [`DeviceBuffer::as_atomic`](crate::DeviceBuffer::as_atomic), and given to kernels
-/// that take `&[DeviceAtomic<T, S>]`, with any scope `S`, or core's `&[AtomicU32]` and the like.
+/// that take `&[DeviceAtomic<T, S>]`, with any scope `S`, core's `&[AtomicU32]` and the like, or structs of atomics
+/// ([`AtomicForm`]).
 ///
 /// It borrows the buffer mutably, so that nothing else uses these elements meanwhile, and is `Copy`: it
 /// may be given to several parameters and several launches. Launches on different streams are ordered
@@ -73,7 +74,7 @@ impl<T> Copy for DeviceAtomicView<'_, T> {}
 /// once, and only the uses of parts are kept apart then (see `order`).
 const SHARED_USE: Use = Use::WritePart;
 
-impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
+impl<'a, T: DeviceCopy> DeviceAtomicView<'a, T> {
     /// `start` must be followed by `len` elements of `memory`, all borrowed mutably for `'a`.
     pub(crate) fn new(start: *mut T, len: usize, memory: &'a Memory) -> Self {
         DeviceAtomicView { start, len, memory, elements: PhantomData }
@@ -85,7 +86,7 @@ impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
     }
 
     /// The same elements, as a kernel takes them.
-    pub(crate) fn atomics<S: Scope>(self) -> DeviceView<'a, DeviceAtomic<T, S>> {
+    pub(crate) fn atomics<A: AtomicForm<Value = T>>(self) -> DeviceView<'a, A> {
         let (start, len) = (self.start.cast_const().cast(), self.len);
         DeviceView::with_usage(start, len, self.memory, SHARED_USE)
     }
@@ -123,8 +124,8 @@ impl<'a, T: AtomicValue> DeviceAtomicView<'a, T> {
     }
 }
 
-impl<'a, T: AtomicValue, S: Scope> LaunchInput<'a, DeviceAtomic<T, S>> for DeviceAtomicView<'a, T> {
-    type Staged = DeviceView<'a, DeviceAtomic<T, S>>;
+impl<'a, A: AtomicForm> LaunchInput<'a, A> for DeviceAtomicView<'a, A::Value> {
+    type Staged = DeviceView<'a, A>;
 
     #[inline]
     fn stage(self, _: &Stream) -> Result<Self::Staged> {
@@ -132,33 +133,11 @@ impl<'a, T: AtomicValue, S: Scope> LaunchInput<'a, DeviceAtomic<T, S>> for Devic
     }
 }
 
-impl<'a, T: AtomicValue, S: Scope> DeviceInput<'a, DeviceAtomic<T, S>> for DeviceAtomicView<'a, T> {
-    fn into_input(self) -> DeviceView<'a, DeviceAtomic<T, S>> {
+impl<'a, A: AtomicForm> DeviceInput<'a, A> for DeviceAtomicView<'a, A::Value> {
+    fn into_input(self) -> DeviceView<'a, A> {
         self.atomics()
     }
 }
-
-macro_rules! core_atomics {
-    ($($atomic:ident $value:ident),*) => { $(
-        impl<'a> LaunchInput<'a, std::sync::atomic::$atomic> for DeviceAtomicView<'a, $value> {
-            type Staged = DeviceView<'a, std::sync::atomic::$atomic>;
-
-            #[inline]
-            fn stage(self, _: &Stream) -> Result<Self::Staged> {
-                Ok(self.into_input())
-            }
-        }
-
-        impl<'a> DeviceInput<'a, std::sync::atomic::$atomic> for DeviceAtomicView<'a, $value> {
-            fn into_input(self) -> DeviceView<'a, std::sync::atomic::$atomic> {
-                // The same layout.
-                DeviceView::with_usage(self.start.cast_const().cast(), self.len, self.memory, SHARED_USE)
-            }
-        }
-    )* };
-}
-
-core_atomics!(AtomicU32 u32, AtomicI32 i32, AtomicU64 u64, AtomicI64 i64);
 
 impl<T> fmt::Debug for DeviceAtomicView<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_device::atomic::AtomicValue;
 
 use crate::atomic_view::DeviceAtomicView;
 use crate::device::Device;
@@ -359,10 +358,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// assert_eq!(counts.len(), 256); // histogram(&stream, grid, &data, counts)?;
     /// # Ok(()) }
     /// ```
-    pub fn as_atomic(&mut self) -> DeviceAtomicView<'_, T>
-    where
-        T: AtomicValue,
-    {
+    pub fn as_atomic(&mut self) -> DeviceAtomicView<'_, T> {
         self.view_mut().into_atomic()
     }
 

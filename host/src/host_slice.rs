@@ -12,8 +12,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
-use ferrogrid_device::atomic::{AtomicValue, Scope};
-use ferrogrid_device::{DeviceAtomic, DeviceCopy};
+use ferrogrid_device::DeviceCopy;
+use ferrogrid_device::atomic::AtomicForm;
 
 use crate::access::Access;
 use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, sealed::Sealed};
@@ -383,8 +383,8 @@ impl<T: DeviceCopy, const R: usize> StagedInput<T, R> for StagedIn<T, R> {
     }
 }
 
-impl<T: AtomicValue, S: Scope> StagedInput<DeviceAtomic<T, S>> for StagedAtomic<'_, T> {
-    fn input(&self) -> DeviceView<'_, DeviceAtomic<T, S>> {
+impl<A: AtomicForm> StagedInput<A> for StagedAtomic<'_, A::Value> {
+    fn input(&self) -> DeviceView<'_, A> {
         let buffer = &self.0.buffer;
         let start = buffer.as_device_ptr().as_raw().cast_mut();
         DeviceAtomicView::new(start, buffer.len(), buffer.memory()).atomics()
@@ -427,19 +427,22 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T, 3> for Shaped<In<'a, T>, 3> {
     }
 }
 
-impl<'a, T: AtomicValue + Zeroable, S: Scope> LaunchInput<'a, DeviceAtomic<T, S>> for Out<'a, T> {
-    type Staged = StagedAtomic<'a, T>;
+impl<'a, A: AtomicForm> LaunchInput<'a, A> for Out<'a, A::Value>
+where
+    A::Value: Zeroable,
+{
+    type Staged = StagedAtomic<'a, A::Value>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<T>::stage(self, stream).map(StagedAtomic)
+        LaunchOutput::<A::Value>::stage(self, stream).map(StagedAtomic)
     }
 }
 
-impl<'a, T: AtomicValue, S: Scope> LaunchInput<'a, DeviceAtomic<T, S>> for InOut<'a, T> {
-    type Staged = StagedAtomic<'a, T>;
+impl<'a, A: AtomicForm> LaunchInput<'a, A> for InOut<'a, A::Value> {
+    type Staged = StagedAtomic<'a, A::Value>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        LaunchOutput::<T>::stage(self, stream).map(StagedAtomic)
+        LaunchOutput::<A::Value>::stage(self, stream).map(StagedAtomic)
     }
 }
 

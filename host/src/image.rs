@@ -195,7 +195,9 @@ pub const fn check_layout(entries: Entries, entry: &str, host: &[(&str, u64, boo
                     .number(device as usize)
                     .str(" on the device")
             };
-            text.str(": does a `cfg` in its type hold on one side only?").panic();
+            text.str(": does a `cfg` in its type hold on one side only, or do the two compilers lay out ")
+                .str("a tuple or an `Option` in it differently?")
+                .panic();
         }
         index += 1;
     }

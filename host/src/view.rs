@@ -8,7 +8,6 @@ use std::ops::{Bound, RangeBounds};
 use std::ptr::{NonNull, from_ref};
 
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_device::atomic::AtomicValue;
 
 use crate::access::Access;
 use crate::atomic_view::DeviceAtomicView;
@@ -396,10 +395,7 @@ impl<'a, T: DeviceCopy> DeviceViewMut<'a, T> {
 
     /// The same elements, to be changed by many threads at once; see
     /// [`DeviceBuffer::as_atomic`](crate::DeviceBuffer::as_atomic).
-    pub fn into_atomic(self) -> DeviceAtomicView<'a, T>
-    where
-        T: AtomicValue,
-    {
+    pub fn into_atomic(self) -> DeviceAtomicView<'a, T> {
         DeviceAtomicView::new(self.start, self.extent[0], self.access.memory())
     }
 

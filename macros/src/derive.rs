@@ -1,13 +1,16 @@
 //! `#[derive(DeviceCopy)]`: checks that a type's layout is defined and its parts may travel.
 
 mod facts;
+mod form;
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields, Generics, Result, Variant, parse_quote};
+use syn::{Data, DeriveInput, Error, Field, Fields, Generics, Member, Result, Variant, parse_quote};
 
 use crate::crate_path;
+
+pub(crate) use form::atomic_form;
 
 /// The impl, or the reason why there can be none.
 pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
@@ -134,6 +137,10 @@ fn fields(fields: &Fields, root: &TokenStream) -> Vec<TokenStream> {
         quote_spanned!(ty.span()=> (#name, <#ty as #root::DeviceCopy>::LAYOUT))
     };
     fields.iter().enumerate().map(entry).collect()
+}
+
+fn members(fields: &Fields) -> Vec<Member> {
+    fields.members().collect()
 }
 
 #[derive(Default)]

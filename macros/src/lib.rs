@@ -385,6 +385,34 @@ pub fn shared_element(input: TokenStream) -> TokenStream {
     derive::shared_element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
+/// Derives `ferrogrid::device::atomic::AtomicForm` for a struct of atomics: the form in which threads change the elements
+/// of a buffer of plain structs at once. `#[atomic_form(Plain)]` names these; see the trait for an example.
+///
+/// Both structs need `#[repr(C)]` and the same fields, but for `DeviceAtomic<T>` (or core's `AtomicU32` and the like) in the
+/// place of `T`, and arrays of them. A field of another type is refused:
+///
+/// ```compile_fail,E0277
+/// use ferrogrid::device::{AtomicForm, DeviceAtomic, DeviceCopy};
+///
+/// #[derive(Clone, Copy, DeviceCopy)]
+/// #[repr(C)]
+/// struct Bin {
+///     count: u32,
+/// }
+///
+/// #[derive(AtomicForm)]
+/// #[atomic_form(Bin)]
+/// #[repr(C)]
+/// struct OpenBin {
+///     count: DeviceAtomic<f32>,
+/// }
+/// ```
+#[proc_macro_derive(AtomicForm, attributes(atomic_form, device_copy))]
+pub fn atomic_form(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derive::atomic_form(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
 /// Puts a variable into the global memory of devices, which all kernels of the module change: a `static` of a
 /// `#[ferrogrid::module]`, made of `DeviceAtomic`s.
 ///

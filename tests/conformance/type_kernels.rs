@@ -4,6 +4,7 @@
 #[ferrogrid::module]
 pub mod own {
     use core::num::NonZero;
+    use core::sync::atomic::AtomicU32;
 
     use ferrogrid::device::prelude::*;
 
@@ -126,6 +127,60 @@ pub mod own {
             let [once, twice] = bins[bin].sums.each_ref().map(|sum| sum.load(Ordering::Relaxed));
             [bins[bin].count.load(Ordering::Relaxed) as f32, once, twice]
         });
+    }
+
+    /// What a kernel finds of an element.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Found {
+        pub pair: Option<(u8, f64)>,
+        pub complex: Option<Complex<f32>>,
+        pub above: Option<bool>,
+    }
+
+    /// What there is of each element, above the limit if there is one.
+    #[kernel]
+    pub fn find(t: Thread<1>, limit: Option<f32>, x: &[Option<f32>], mut y: DisjointSlice<Found>) {
+        let i = t.index();
+        let Some(y) = y.get_mut(i) else { return };
+        let found = x[i.get()].filter(|&x| limit.is_none_or(|limit| x > limit));
+        *y = Found {
+            pair: found.map(|x| (i.get() as u8, x as f64)),
+            complex: found.map(|im| Complex { re: 0.0, im }).or(y.complex),
+            above: x[i.get()].zip(limit).map(|(x, limit)| x > limit),
+        };
+    }
+
+    /// What is known of the numbers with one remainder.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    #[repr(C)]
+    pub struct Tally {
+        pub weight: u16,
+        pub count: u32,
+        pub sums: [f32; 2],
+        pub greatest: i64,
+    }
+
+    /// A tally that threads keep.
+    #[derive(AtomicForm)]
+    #[atomic_form(Tally)]
+    #[repr(C)]
+    pub struct OpenTally {
+        weight: u16,
+        count: AtomicU32,
+        sums: [DeviceAtomic<f32>; 2],
+        greatest: DeviceAtomic<i64>,
+    }
+
+    /// Tallies numbers by their remainder.
+    #[kernel]
+    pub fn tally(t: Thread<1>, x: &[i64], tallies: &[OpenTally]) {
+        let Some(&x) = x.get(t.index().get()) else { return };
+        let tally = &tallies[x.rem_euclid(tallies.len() as i64) as usize];
+        tally.count.fetch_add(1, Ordering::Relaxed);
+        tally.sums[0].fetch_add(x as f32, Ordering::Relaxed);
+        tally.sums[1].fetch_add(x as f32 * tally.weight as f32, Ordering::Relaxed);
+        tally.greatest.fetch_max(x, Ordering::Relaxed);
     }
 
     /// A cluster of two blocks, each of which reads what the other has.

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use ferrogrid::bytemuck;
 use ferrogrid::prelude::*;
 
-use super::type_kernels::own::{self, Complex, Phase, Tagged};
+use super::type_kernels::own::{self, Complex, Found, Phase, Tagged, Tally};
 use super::type_kernels::shaped;
 use super::{Case, Outcome, expect};
 
@@ -23,6 +23,8 @@ pub(crate) const CASES: &[Case] = &[
     ),
     ("derived_structs_are_zeroed_and_cast", derived_structs_are_zeroed_and_cast),
     ("structs_of_atomics_are_shared", structs_of_atomics_are_shared),
+    ("options_are_elements_fields_and_values", options_are_elements_fields_and_values),
+    ("structs_of_atomics_are_elements", structs_of_atomics_are_elements),
     ("derived_structs_are_read_across_a_cluster", derived_structs_are_read_across_a_cluster),
     ("a_block_is_made_of_constants", a_block_is_made_of_constants),
     ("a_kernel_says_its_grid", a_kernel_says_its_grid),
@@ -106,6 +108,50 @@ fn structs_of_atomics_are_shared(device: &Device) -> Outcome {
         [15.0, sum, 2.0 * sum]
     };
     expect("bins", stream.download(&y)?, (0..4).map(expected).collect())
+}
+
+fn options_are_elements_fields_and_values(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let numbers = [None, Some(0.0), Some(2.5), None, Some(f32::NEG_INFINITY)];
+    let x = stream.upload(&numbers)?;
+    let before = |i: u32| Found {
+        pair: Some((9, 9.0)),
+        complex: (i % 2 == 0).then_some(Complex { re: 7.0, im: 7.0 }),
+        above: Some(true),
+    };
+    for limit in [None, Some(-1.0)] {
+        let mut y = stream.upload(&[0, 1, 2, 3, 4].map(before))?;
+        own::find(&stream, Grid::cover(5), limit, &x, &mut y)?;
+        let expected = |i: u32| {
+            let x = numbers[i as usize];
+            let found = x.filter(|&x| limit.is_none_or(|limit| x > limit));
+            Found {
+                pair: found.map(|x| (i as u8, x as f64)),
+                complex: found.map(|im| Complex { re: 0.0, im }).or(before(i).complex),
+                above: x.zip(limit).map(|(x, limit)| x > limit),
+            }
+        };
+        expect("found", stream.download(&y)?, (0..5).map(expected).collect())?;
+    }
+    expect("none", stream.download(&stream.upload(&[None::<(u8, f64)>; 3])?)?, vec![None; 3])
+}
+
+fn structs_of_atomics_are_elements(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let numbers: Vec<i64> = (0..1000).map(|k| k * 7 - 3000).collect();
+    let x = stream.upload(&numbers)?;
+    let fresh = |weight| Tally { weight, count: 0, sums: [0.0; 2], greatest: i64::MIN };
+    let (mut tallies, mut on_host) = (stream.upload(&[1, 2, 3].map(fresh))?, [1, 2, 3].map(fresh));
+    own::tally(&stream, Grid::cover(1000), &x, tallies.as_atomic())?;
+    own::tally(&stream, Grid::cover(1000), &x, ferrogrid::InOut(&mut on_host))?;
+    let expected = |weight: u16| {
+        let of_this = numbers.iter().filter(|x| x.rem_euclid(3) == weight as i64 - 1);
+        let sum = of_this.clone().sum::<i64>() as f32;
+        let greatest = *of_this.clone().max().unwrap();
+        Tally { weight, count: of_this.count() as u32, sums: [sum, sum * weight as f32], greatest }
+    };
+    expect("tallies", stream.download(&tallies)?, [1, 2, 3].map(expected).to_vec())?;
+    expect("on the host", on_host, [1, 2, 3].map(expected))
 }
 
 fn derived_structs_are_read_across_a_cluster(device: &Device) -> Outcome {

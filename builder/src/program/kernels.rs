@@ -69,7 +69,7 @@ pub struct ProgramParameter {
 pub struct Facts {
     /// Size and alignment in bytes; `None` of what is passed by value, whose size is that of the parameter.
     pub size: Option<(u64, u64)>,
-    /// `DeviceCopy::LAYOUT`: 0 if that is not known, as of atomics.
+    /// `DeviceCopy::LAYOUT` or `SliceElement::LAYOUT`: 0 if that is not known.
     pub layout: u64,
 }
 

@@ -104,7 +104,8 @@ pub unsafe trait SharedElement: AnyBits {}
 #[diagnostic::on_unimplemented(
     message = "not all bits are a value of `{Self}`",
     label = "has bits that are no value",
-    note = "shared memory starts with arbitrary bits: for a `bool`, `char`, enum or `Option` keep a number there"
+    note = "shared memory starts with arbitrary bits: for a `bool`, `char`, enum or `Option` keep a number there",
+    note = "an `Option` of it, which is `None` by such bits, is written `#[derive(Clone, Copy, DeviceCopy)] #[repr(C)] enum Maybe {{ Nothing, Just(Value) }}`"
 )]
 pub unsafe trait AnyBits: 'static {}
 

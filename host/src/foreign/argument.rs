@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use std::ptr::{from_ref, null};
 
 use bytemuck::Zeroable;
-use ferrogrid_device::atomic::AtomicValue;
 use ferrogrid_device::{DeviceCopy, Texel, TextureElement};
 
 use crate::access::Access;
@@ -253,7 +252,7 @@ impl<T: DeviceCopy, const R: usize> LaunchArgument for DeviceViewMut<'_, T, R> {
     }
 }
 
-impl<'a, T: AtomicValue> LaunchArgument for DeviceAtomicView<'a, T> {
+impl<'a, T: DeviceCopy> LaunchArgument for DeviceAtomicView<'a, T> {
     type Held = PointerTo<DeviceView<'a, T>>;
     fn hold(self, _: &Stream) -> Result<Self::Held> {
         Ok(PointerTo::input::<T>(self.as_part()))

@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_device::atomic::AtomicValue;
 
 use super::error::GraphError;
 use super::slot::Slots;
@@ -287,10 +286,7 @@ impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
     }
 
     /// All elements, to be changed by many threads at once: for a kernel that takes `&[DeviceAtomic<T>]`.
-    pub fn as_atomic(&mut self) -> DeviceAtomicView<'_, T>
-    where
-        T: AtomicValue,
-    {
+    pub fn as_atomic(&mut self) -> DeviceAtomicView<'_, T> {
         self.view_mut().into_atomic()
     }
 

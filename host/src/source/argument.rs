@@ -7,7 +7,6 @@ use std::ptr::from_ref;
 use bytemuck::{NoUninit, Pod, Zeroable, bytes_of};
 use ferrogrid_build::Travels;
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_device::atomic::AtomicValue;
 
 use super::slot::{Lengths, Slot, Slots};
 use crate::access::Access;
@@ -210,7 +209,7 @@ written! {
     [T: DeviceCopy + Pod] Shaped<InOut<'a, T>, 3>, 3;
 }
 
-impl<'a, T: AtomicValue> SourceArgument<'a> for DeviceAtomicView<'a, T> {
+impl<'a, T: DeviceCopy + NoUninit> SourceArgument<'a> for DeviceAtomicView<'a, T> {
     type Held = Elements<DeviceView<'a, T>>;
 
     fn hold(self, _: &Stream, slots: &mut Slots) -> Result<Self::Held> {

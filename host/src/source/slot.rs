@@ -5,8 +5,8 @@ use std::any::type_name;
 
 use bytemuck::NoUninit;
 use ferrogrid_build::{Facts, Travels};
+use ferrogrid_device::__derive::of_atomic;
 use ferrogrid_device::DeviceCopy;
-use ferrogrid_device::atomic::AtomicValue;
 
 use super::error::SourceError;
 use super::kernel::SourceEntry;
@@ -90,13 +90,10 @@ impl Slot {
         self.check_lengths(lengths)
     }
 
-    /// That elements `T` are what the parameter changes atomically. The compiler tells only their size, which is enough:
-    /// the numbers that can be changed so have no bits that mean nothing.
-    pub(super) fn check_atomic<T: AtomicValue>(self, lengths: Lengths) -> Result<()> {
-        let size = Some((size_of::<T>() as u64, align_of::<T>() as u64));
+    /// That elements `T` are what the parameter changes atomically: its form has the number of their layout.
+    pub(super) fn check_atomic<T: DeviceCopy + NoUninit>(self, lengths: Lengths) -> Result<()> {
         let is_right = matches!(
-            self.travels(),
-            Travels::Input { facts, rank: 1 } if facts == Facts { size, layout: 0 }
+            self.travels(), Travels::Input { facts, rank: 1 } if has::<T>(facts, of_atomic(T::LAYOUT))
         );
         self.verdict(is_right, || elements::<T>("to change atomically", lengths))?;
         self.check_lengths(lengths)
@@ -130,8 +127,13 @@ impl Slot {
 
 /// Whether the device compiler's type is `T`: the same name, fields and layout, as far as `T` is known by these.
 fn is<T: DeviceCopy>(facts: Facts) -> bool {
+    has::<T>(facts, T::LAYOUT)
+}
+
+/// Whether the kernel has elements of `T`'s size and of this layout.
+fn has<T: DeviceCopy>(facts: Facts, layout: u64) -> bool {
     let size = (size_of::<T>() as u64, align_of::<T>() as u64);
-    T::LAYOUT != 0 && facts.layout == T::LAYOUT && facts.size.is_none_or(|it| it == size)
+    T::LAYOUT != 0 && facts.layout == layout && facts.size.is_none_or(|it| it == size)
 }
 
 fn elements<T>(what: &str, lengths: Lengths) -> String {

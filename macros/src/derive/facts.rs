@@ -3,9 +3,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Data, DataEnum, DeriveInput, Field, Fields, Generics, Member, Type, parse_quote};
+use syn::{Data, DataEnum, DeriveInput, Field, Fields, Generics, Type, parse_quote};
 
-use super::{Representation, bounded};
+use super::{Representation, bounded, members};
 
 /// The impls for a `DeviceCopy` type.
 pub(super) fn of(input: &DeriveInput, representation: &Representation, root: &TokenStream) -> TokenStream {
@@ -105,10 +105,6 @@ fn typed<'t>(
             }
         };
     }
-}
-
-fn members(fields: &Fields) -> Vec<Member> {
-    fields.members().collect()
 }
 
 /// `Pod`, where there is no padding. The sizes of a generic struct are not known here, so only one whose fields are of one

@@ -1,4 +1,4 @@
-//! How an `Option` says that it is `None` two compilers need not agree on, but for that of a number that is not 0.
+//! An `Option` of a type of which not any bits are a value says somewhere within it that it is `None`: where, nobody promises.
 
 #[ferrogrid::module(host_only)]
 mod kernels {
@@ -6,11 +6,18 @@ mod kernels {
 
     use ferrogrid::device::prelude::*;
 
-    #[kernel]
-    pub fn agreed(_t: Thread<1>, _tickets: &[Option<NonZero<u32>>]) {}
+    #[derive(Clone, Copy, DeviceCopy)]
+    #[repr(u8)]
+    pub enum Walls {
+        Open,
+        Closed,
+    }
 
     #[kernel]
-    pub fn k(_t: Thread<1>, _limits: &[Option<f32>]) {}
+    pub fn agreed(_t: Thread<1>, _tickets: &[Option<NonZero<u32>>], _limits: &[Option<f32>]) {}
+
+    #[kernel]
+    pub fn k(_t: Thread<1>, _walls: &[Option<Walls>]) {}
 }
 
 fn main() {}

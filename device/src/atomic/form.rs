@@ -1,0 +1,110 @@
+//! Structs of atomic numbers: what threads see of elements that lie in a buffer as plain numbers.
+
+use super::{AtomicValue, DeviceAtomic, Scope};
+use crate::device_copy::{DeviceCopy, SliceElement};
+use crate::layout::of_atomic;
+
+/// A type in which threads change elements `Value` of a buffer at once: [`DeviceAtomic<T>`](DeviceAtomic) for `T`, core's
+/// `AtomicU32` for `u32` and the like, and structs of them, which derive it.
+///
+/// The struct names the plain one for it, whose buffer the host gives as `buffer.as_atomic()`. Both need `#[repr(C)]` and
+/// the same fields: those that threads change are atomic in the one, numbers in the other; the others are of one type.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// use atomic::Ordering::Relaxed;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+/// #[repr(C)]
+/// pub struct Bin {
+///     pub below: f32,
+///     pub count: u32,
+///     pub sum: f32,
+/// }
+///
+/// /// A bin that threads fill.
+/// #[derive(AtomicForm)]
+/// #[atomic_form(Bin)]
+/// #[repr(C)]
+/// pub struct OpenBin {
+///     below: f32,
+///     count: DeviceAtomic<u32>,
+///     sum: DeviceAtomic<f32>,
+/// }
+///
+/// #[kernel]
+/// pub fn fill(t: Thread<1>, x: &[f32], bins: &[OpenBin]) {
+///     let Some(&x) = x.get(t.index().get()) else { return };
+///     if let Some(bin) = bins.iter().find(|bin| x < bin.below) {
+///         bin.count.fetch_add(1, Relaxed);
+///         bin.sum.fetch_add(x, Relaxed);
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # use kernels::Bin;
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&[1.0, 25.0, 2.0, 3.0, 26.0])?;
+/// let mut bins = stream.upload(&[10.0, 20.0, 30.0].map(|below| Bin { below, count: 0, sum: 0.0 }))?;
+/// kernels::fill(&stream, Grid::cover(5), &x, bins.as_atomic())?;
+/// assert_eq!(stream.download(&bins)?[2], Bin { below: 30.0, count: 2, sum: 51.0 });
+/// # Ok(()) }
+/// ```
+///
+/// # Safety
+/// `Self` has the size, the alignment and the layout of `Value`; what is a value of one is a value of the other, whatever
+/// threads make of it through a shared reference.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no form in which threads change elements at once",
+    label = "neither an atomic number nor a struct of them",
+    note = "it is `DeviceAtomic<T>`, `AtomicU32` or the like, or a struct with `#[derive(AtomicForm)] #[atomic_form(Plain)] #[repr(C)]`"
+)]
+pub unsafe trait AtomicForm: SliceElement {
+    /// What lies in the buffer.
+    type Value: DeviceCopy;
+}
+
+// SAFETY: transparent over `T`, any bits of which are a value.
+unsafe impl<T: AtomicValue, S: Scope> AtomicForm for DeviceAtomic<T, S> {
+    type Value = T;
+}
+
+/// A field of a struct that is the form of a `Plain` field; for what the derive writes.
+///
+/// # Safety
+/// As for [`AtomicForm`].
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a field `{Self}` cannot stand for a field `{Plain}`",
+    label = "another field than that of the plain struct",
+    note = "a field that threads change is `DeviceAtomic<T>` for `T`, or an array of them; any other field has the plain field's type"
+)]
+pub unsafe trait AtomicField<Plain> {}
+
+// SAFETY: the same type, and threads that share one only read it.
+unsafe impl<T: DeviceCopy> AtomicField<T> for T {}
+// SAFETY: as for `AtomicForm`.
+unsafe impl<T: AtomicValue, S: Scope> AtomicField<T> for DeviceAtomic<T, S> {}
+// SAFETY: its elements, one after the other.
+unsafe impl<T: AtomicValue, S: Scope, const N: usize> AtomicField<[T; N]> for [DeviceAtomic<T, S>; N] {}
+
+macro_rules! core_atomics {
+    ($($atomic:ident $value:ident),*) => { $(
+        // SAFETY: it has the layout of its integer, on both sides, and its operations are atomic on all devices: the build
+        // step completes those of LLVM.
+        unsafe impl SliceElement for core::sync::atomic::$atomic {
+            const LAYOUT: u64 = of_atomic(<$value as DeviceCopy>::LAYOUT);
+        }
+        // SAFETY: as above.
+        unsafe impl AtomicForm for core::sync::atomic::$atomic {
+            type Value = $value;
+        }
+        // SAFETY: as above.
+        unsafe impl AtomicField<$value> for core::sync::atomic::$atomic {}
+    )* };
+}
+
+core_atomics!(AtomicU32 u32, AtomicI32 i32, AtomicU64 u64, AtomicI64 i64);
