@@ -179,18 +179,17 @@ impl<'a, T: Exchange> BlockOrder<'a, T> {
     #[inline(always)]
     #[must_use]
     pub fn exclusive(self, thread: &Thread<'_, 1>, value: T, combine: impl Fn(T, T) -> T) -> Option<T> {
-        let first = thread.thread_rank() == 0;
-        if self.slots.block == 0 {
-            let earlier = self.publish(thread, value);
+        let begins = self.slots.block == 0;
+        let earlier = self.publish(thread, value);
+        if begins {
             earlier.publish_total(thread, value);
             return None;
         }
-        let earlier = self.publish(thread, value);
         let mut before = value;
         if thread.thread_rank() < 32 {
             before = earlier.look_back(thread, value, &combine);
         }
-        if first {
+        if thread.thread_rank() == 0 {
             earlier.slots.publish(TOTAL, combine(before, value));
         }
         Some(thread.broadcast(before))
