@@ -1,0 +1,311 @@
+//! The typed launch function of a kernel: its arguments, checked and staged, and the call of the runtime.
+
+use ferrogrid_syntax::{Division, Kernel, Parameter, ParameterKind};
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Ident, Lifetime};
+
+use super::{all_have_bytes, all_shapes};
+use crate::expand::generic;
+use crate::expand::instances::{chosen, launch_bounds};
+
+/// The typed launch function.
+pub(super) fn function(kernel: &Kernel) -> TokenStream {
+    let name = kernel.name();
+    let (visibility, rank, chosen) = (&kernel.function.vis, kernel.rank, chosen(kernel));
+    let (declared, bounds) = (generic::declared(kernel), launch_bounds(kernel));
+    let unsafety = &kernel.function.sig.safety;
+    let attributes =
+        kernel.function.attrs.iter().filter(|a| a.path().is_ident("doc") || a.path().is_ident("cfg"));
+    let stream = free_name(kernel, "stream");
+    let grid = free_name(kernel, "grid");
+    let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
+    let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
+    let prepare = kernel
+        .parameters
+        .iter()
+        .enumerate()
+        .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
+    let for_blocks: Vec<TokenStream> =
+        kernel.parameters.iter().enumerate().filter_map(|it| for_blocks(kernel, it, &stream)).collect();
+    let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
+    let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
+    let cooperative = kernel.bounds.cooperative;
+    let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
+    let layout =
+        slices.then(|| quote!(let mut __shared = ::ferrogrid::__private::SharedLayout::of(#chosen);));
+    let bytes = if slices {
+        quote!(__shared.bytes())
+    } else {
+        quote!(::ferrogrid::__private::Kernel::shared_size_bytes(#chosen))
+    };
+    let (params, passed) = params(kernel);
+    let accesses = kernel.parameters.iter().enumerate().filter_map(access);
+    let summary = format!(
+        "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
+        kernel.bare_name()
+    );
+    let safety = kernel.is_unsafe().then(|| {
+        quote! {
+            #[doc = "\n# Safety\nWhat the kernel itself asks for. Memory behind raw pointers must stay valid, and unused by others, until the stream has run the kernel: no order is kept for it."]
+        }
+    });
+    quote! {
+        #(#attributes)*
+        #[doc = "\n"]
+        #[doc = #summary]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), an output has no row or tile for each block, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #safety
+        // A bound of the user's and that of the instance are about one parameter.
+        #[allow(clippy::too_many_arguments, clippy::multiple_bound_locations)]
+        #[track_caller]
+        #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
+            #stream: &::ferrogrid::__private::Stream,
+            #grid: impl ::ferrogrid::__private::IntoGrid<#rank>,
+            #(#parameters,)*
+        ) -> ::ferrogrid::__private::Result<()>
+        #bounds
+        {
+            #layout
+            #(#prepare)*
+            #(#same_shapes)*
+            let __grid = ::ferrogrid::__private::IntoGrid::into_grid(#grid);
+            #(#for_blocks)*
+            #params
+            // SAFETY: one address for each flattened parameter that has bytes, in the order and of the types that
+            // the descriptor names; they live until the call returns.
+            unsafe {
+                ::ferrogrid::__private::launch_with(
+                    ::ferrogrid::__private::Resources { shared_bytes: #bytes, cooperative: #cooperative },
+                    #chosen,
+                    #stream,
+                    __grid,
+                    #passed,
+                    &[#(#accesses),*],
+                )?;
+            }
+            #(#finish)*
+            ::core::result::Result::Ok(())
+        }
+    }
+}
+
+/// A statement that collects the addresses of the parameters, and what is passed of it.
+fn params(kernel: &Kernel) -> (TokenStream, TokenStream) {
+    let addresses = kernel.entry_parameters().flat_map(addresses);
+    let all = quote!([#(#addresses),*]);
+    if all_have_bytes(kernel) {
+        return (quote!(let __params = #all;), quote!(&__params));
+    }
+    let shapes = all_shapes(kernel);
+    (
+        quote!(let __params = ::ferrogrid::__private::sized_addresses(#all, #shapes);),
+        quote!(&__params.0[..__params.1]),
+    )
+}
+
+/// `wanted`, or `wanted` with a suffix if a parameter of the kernel has that name.
+fn free_name(kernel: &Kernel, wanted: &str) -> Ident {
+    let taken = |name: &str| kernel.parameters.iter().any(|parameter| parameter.name == name);
+    let mut name = wanted.to_owned();
+    while taken(&name) {
+        name.push('_');
+    }
+    Ident::new(&name, Span::call_site())
+}
+
+/// The lifetime of an argument that is borrowed.
+fn borrow((number, parameter): (usize, &Parameter)) -> Option<Lifetime> {
+    let is_borrowed = uses_memory(parameter);
+    is_borrowed.then(|| Lifetime::new(&format!("'p{number}"), Span::call_site()))
+}
+
+/// Whether it stands for memory of the device that the launch orders.
+fn uses_memory(parameter: &Parameter) -> bool {
+    is_slice(parameter)
+        || matches!(parameter.kind, ParameterKind::Texture { .. } | ParameterKind::Surface { .. })
+}
+
+/// Whether it stands for elements in memory, of the device or of the host.
+fn is_slice(parameter: &Parameter) -> bool {
+    matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
+}
+
+fn launch_parameter((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
+    let name = &parameter.name;
+    let lifetime = borrow((number, parameter));
+    let ty = match &parameter.kind {
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::Order { .. } => {
+            return None;
+        }
+        ParameterKind::SharedSlice { .. } => quote!(usize),
+        ParameterKind::Scalar | ParameterKind::Tuple { .. } => {
+            let ty = &parameter.ty;
+            quote!(#ty)
+        }
+        ParameterKind::Input { element, rank } => {
+            quote!(impl ::ferrogrid::__private::LaunchInput<#lifetime, #element, #rank>)
+        }
+        ParameterKind::Output { element, rank, .. } => {
+            quote!(impl ::ferrogrid::__private::LaunchOutput<#lifetime, #element, #rank>)
+        }
+        ParameterKind::Texture { value, rank } => {
+            quote!(::ferrogrid::__private::TextureView<#lifetime, #value, #rank>)
+        }
+        ParameterKind::Surface { element, rank } => {
+            quote!(::ferrogrid::__private::SurfaceViewMut<#lifetime, #element, #rank>)
+        }
+        ParameterKind::Pointer { element, mutable: false } => {
+            quote!(::ferrogrid::__private::DevicePtr<#element>)
+        }
+        ParameterKind::Pointer { element, mutable: true } => {
+            quote!(::ferrogrid::__private::DevicePtrMut<#element>)
+        }
+    };
+    Some(quote!(#name: #ty))
+}
+
+fn local(number: usize) -> Ident {
+    format_ident!("__p{number}")
+}
+
+/// A member of a tuple.
+fn member_local(number: usize, member: usize) -> Ident {
+    format_ident!("__p{number}_{member}")
+}
+
+/// An argument in the memory of the device, from before the launch until after it.
+fn staged(number: usize) -> Ident {
+    format_ident!("__staged{number}")
+}
+
+/// Whether its elements belong to the threads that claim them.
+pub(super) fn is_claimed(parameter: &Parameter) -> bool {
+    matches!(parameter.kind, ParameterKind::Output { division: Division::Claimed, .. })
+}
+
+/// The claims of a `ScatterSlice`.
+pub(super) fn claims(number: usize) -> Ident {
+    format_ident!("__claims{number}")
+}
+
+/// Turns an argument into what the launch takes the addresses of.
+fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream {
+    let (local, name) = (local(number), &parameter.name);
+    let checked = |view: TokenStream| {
+        if kernel.bounds.wide {
+            return quote!(let #local = #view;);
+        }
+        let (chosen, argument) = (chosen(kernel), parameter.name.to_string());
+        quote!(let #local = ::ferrogrid::__private::narrow(#view, #chosen, #argument)?;)
+    };
+    match &parameter.kind {
+        // That of the blocks' order is made for the grid.
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::Order { .. } => {
+            TokenStream::new()
+        }
+        ParameterKind::SharedSlice { element } => {
+            quote!(let #local: [usize; 2] = __shared.slice::<#element>(#name);)
+        }
+        ParameterKind::Scalar | ParameterKind::Pointer { .. } => quote!(let #local = #name;),
+        ParameterKind::Texture { .. } | ParameterKind::Surface { .. } => {
+            quote!(let #local = #name.on(#stream)?;)
+        }
+        ParameterKind::Tuple { members } => {
+            let places = members.tuple(|member, _| member_local(number, member).into_token_stream());
+            quote!(let #places = #name;)
+        }
+        ParameterKind::Input { .. } => {
+            let staged = staged(number);
+            let local = checked(quote!(::ferrogrid::__private::StagedInput::input(&#staged)));
+            quote! {
+                let #staged = ::ferrogrid::__private::LaunchInput::stage(#name, #stream)?;
+                #local
+            }
+        }
+        ParameterKind::Output { .. } => {
+            let (staged, claims) = (staged(number), claims(number));
+            let claims = is_claimed(parameter)
+                .then(|| quote!(let #claims = ::ferrogrid::__private::ClaimBits::new(&#local, #stream)?;));
+            let view = checked(quote!(::ferrogrid::__private::StagedOutput::output(&mut #staged)));
+            quote! {
+                let mut #staged = ::ferrogrid::__private::LaunchOutput::stage(#name, #stream)?;
+                #view
+                #claims
+            }
+        }
+    }
+}
+
+/// Refuses a grid with blocks that have no row or tile of an output that belongs to blocks; makes what is there for each block.
+fn for_blocks(
+    kernel: &Kernel,
+    (number, parameter): (usize, &Parameter),
+    stream: &Ident,
+) -> Option<TokenStream> {
+    if let ParameterKind::Order { element } = &parameter.kind {
+        let (chosen, local) = (chosen(kernel), local(number));
+        return Some(
+            quote!(let #local = ::ferrogrid::__private::OrderState::new::<#element, 1>(#chosen, __grid, #stream)?;),
+        );
+    }
+    let ParameterKind::Output { division, .. } = &parameter.kind else { return None };
+    let (chosen, local, name) = (chosen(kernel), local(number), parameter.name.to_string());
+    let ty = &parameter.ty;
+    match division {
+        Division::Elements | Division::Warps | Division::Claimed => None,
+        Division::Rows => {
+            Some(quote!(::ferrogrid::__private::rows_for_blocks(#chosen, #stream, __grid, #name, &#local)?;))
+        }
+        Division::Tiles | Division::Chunks => Some(
+            quote!(::ferrogrid::__private::tiles_for_blocks(#chosen, #stream, __grid, #name, &#local, <#ty>::TILE)?;),
+        ),
+    }
+}
+
+/// Refuses arguments that have not the shape of the first of their group.
+fn same_shape(kernel: &Kernel, (first, others): &(usize, Vec<usize>)) -> TokenStream {
+    let named = |number: usize| {
+        let (local, name) = (local(number), kernel.parameters[number].name.to_string());
+        quote!((#name, &#local))
+    };
+    let (chosen, first) = (chosen(kernel), named(*first));
+    let others = others.iter().map(|other| named(*other));
+    quote!(#(::ferrogrid::__private::same_shape(#chosen, #first, #others)?;)*)
+}
+
+fn addresses((number, parameter): (usize, &Parameter)) -> Vec<TokenStream> {
+    let local = local(number);
+    match &parameter.kind {
+        ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => Vec::new(),
+        ParameterKind::Order { .. } => vec![quote!(#local.param())],
+        ParameterKind::SharedSlice { .. } => (0..2_usize)
+            .map(|part| quote!(::core::ptr::from_ref(&#local[#part]).cast::<::core::ffi::c_void>()))
+            .collect(),
+        ParameterKind::Scalar | ParameterKind::Pointer { .. } => {
+            vec![quote!(::core::ptr::from_ref(&#local).cast::<::core::ffi::c_void>())]
+        }
+        ParameterKind::Tuple { members } => {
+            let places = (0..members.values().len()).map(|member| member_local(number, member));
+            places.map(|local| quote!(::core::ptr::from_ref(&#local).cast::<::core::ffi::c_void>())).collect()
+        }
+        other => {
+            let claims = is_claimed(parameter).then(|| claims(number)).map(|claims| quote!(#claims.param()));
+            let parts = other.flattened() - usize::from(claims.is_some());
+            (0..parts).map(|part| quote!(#local.params()[#part])).chain(claims).collect()
+        }
+    }
+}
+
+fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
+    let (local, claims) = (local(number), claims(number));
+    let claims = is_claimed(parameter).then(|| quote!(, #claims.access()));
+    let has_memory = uses_memory(parameter) || matches!(parameter.kind, ParameterKind::Order { .. });
+    has_memory.then(|| quote!(#local.access() #claims))
+}
+
+/// Lets slices of the host see what the kernel did to them.
+fn finish((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<TokenStream> {
+    let staged = staged(number);
+    is_slice(parameter).then(|| quote!(::ferrogrid::__private::Staged::finish(#staged, #stream)?;))
+}
