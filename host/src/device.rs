@@ -422,7 +422,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn set_output(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
-        self.lead_output(Some(Arc::new(sink)));
+        self.set_output_sink(Some(Arc::new(sink)));
     }
 
     /// Lets what kernels of this device print go to standard output again.
@@ -453,10 +453,10 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn clear_output(&self) {
-        self.lead_output(None);
+        self.set_output_sink(None);
     }
 
-    fn lead_output(&self, sink: Option<Sink>) {
+    fn set_output_sink(&self, sink: Option<Sink>) {
         match &self.backend {
             DeviceBackend::Cuda(device) => device.set_output(sink),
             DeviceBackend::Cpu(device) => device.output().set(sink),

@@ -152,7 +152,7 @@ unsafe fn enqueue_with_constants(
         access.begin(stream)?;
     }
     // SAFETY: passed on; the memory has been ordered, on this device.
-    unsafe { stream.launch_otherwise(prepared, kernel, *shape, params, accesses) }
+    unsafe { stream.launch_slow(prepared, kernel, *shape, params, accesses) }
 }
 
 #[cold]

@@ -459,7 +459,7 @@ impl StreamInner {
                 unsafe { stream.launch(prepared.function, kernel, shape, params) }
             }
             // SAFETY: passed on.
-            _ => unsafe { self.launch_otherwise(prepared, kernel, *shape, params, accesses) },
+            _ => unsafe { self.launch_slow(prepared, kernel, *shape, params, accesses) },
         }
     }
 
@@ -483,7 +483,7 @@ impl StreamInner {
     /// # Safety
     /// As for `launch`.
     #[inline(never)]
-    pub(crate) unsafe fn launch_otherwise(
+    pub(crate) unsafe fn launch_slow(
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,

@@ -5,7 +5,7 @@ use ferrogrid::prelude::*;
 use ferrogrid::{Axis, Kernel};
 
 use super::cluster_kernels::{clusters, faulty};
-use super::separate::in_its_own_process;
+use super::own_process::in_its_own_process;
 use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};
 

@@ -7,7 +7,7 @@ use ferrogrid::{In, InOut};
 
 use super::failure_kernels::{missed, panics, prints};
 use super::kernels::elementwise;
-use super::separate::in_its_own_process;
+use super::own_process::in_its_own_process;
 use super::{Case, Outcome, expect, names};
 
 macro_rules! apart {

@@ -11,8 +11,8 @@ use ferrogrid::prelude::*;
 use ferrogrid::{EventOptions, IpcError, IpcEventHandle, IpcMemoryHandle};
 
 use super::kernels::elementwise;
+use super::own_process;
 use super::runtime::Gate;
-use super::separate;
 use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};
 
@@ -47,7 +47,7 @@ const LENGTH: usize = 100_000;
 fn start_other(device: &Device, handles: &[Vec<u8>]) -> Result<Child, Box<dyn std::error::Error>> {
     let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let handles: Vec<String> = handles.iter().map(hex).collect();
-    let mut command = separate::command(device, OTHER)?;
+    let mut command = own_process::command(device, OTHER)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command.env(HANDLES, handles.join(",")).spawn()?)
 }
@@ -214,7 +214,7 @@ fn two_processes_share_a_pool(device: &Device) -> Outcome {
         let handles = [pool.ipc_handle(&buffers[0])?, pool.ipc_handle(&buffers[1])?];
         let hex = handles
             .map(|handle| handle.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        let mut command = separate::command(device, OPENS_A_POOL)?;
+        let mut command = own_process::command(device, OPENS_A_POOL)?;
         let output = command.env(HANDLES, hex.join(",")).stdin(Stdio::from(pool.share()?)).output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         expect(&format!("the end of the other process ({said})"), output.status.success(), true)?;

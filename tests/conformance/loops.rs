@@ -8,7 +8,7 @@ use ferrogrid::prelude::*;
 use ferrogrid::{ExecutableGraph, GraphKey};
 
 use super::loop_kernels::loops;
-use super::separate::in_its_own_process;
+use super::own_process::in_its_own_process;
 use super::{Case, Outcome, expect, expect_error, names};
 
 macro_rules! apart {

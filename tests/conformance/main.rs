@@ -4,6 +4,8 @@
 
 mod atomic_kernels;
 mod atomics;
+mod barrier_function_kernels;
+mod barrier_functions;
 mod block_kernels;
 mod blocks;
 mod cache_kernels;
@@ -39,16 +41,16 @@ mod merges;
 mod order_kernels;
 mod ordering;
 mod orders;
-mod ordinary;
-mod ordinary_kernels;
 mod outcome_kernels;
 mod outcomes;
+mod own_process;
 mod properties;
 mod property_kernels;
 mod random;
 mod random_kernels;
 mod runtime;
-mod separate;
+mod rust_semantics;
+mod rust_semantics_kernels;
 mod several_devices;
 mod sort_kernels;
 mod sorts;
@@ -62,8 +64,6 @@ mod table;
 mod texture_kernels;
 mod textures;
 mod timelines;
-mod together;
-mod together_kernels;
 mod type_kernels;
 mod types;
 mod workers;
@@ -82,8 +82,8 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Case = (&'static str, fn(&Device) -> Outcome);
 
 fn main() -> std::process::ExitCode {
-    if let Some(case) = separate::requested() {
-        return separate::run(&case);
+    if let Some(case) = own_process::requested() {
+        return own_process::run(&case);
     }
     let mut arguments = Arguments::from_args();
     let devices = devices::all();
@@ -101,8 +101,8 @@ fn main() -> std::process::ExitCode {
         merges::CASES,
         ordering::CASES,
         orders::CASES,
-        ordinary::CASES,
-        separate::CASES,
+        rust_semantics::CASES,
+        own_process::CASES,
         several_devices::CASES,
         sorts::CASES,
         statics::CASES,
@@ -120,7 +120,7 @@ fn main() -> std::process::ExitCode {
         strides::CASES,
         textures::CASES,
         timelines::CASES,
-        together::CASES,
+        barrier_functions::CASES,
         types::CASES,
         blocks::CASES,
         caches::CASES,
@@ -152,7 +152,7 @@ fn trial(label: &'static str, device: &'static Device, case: Case) -> Trial {
     Trial::test(format!("{label}::{name}"), move || {
         // Until it returns: a panic of the case never does.
         table::enter(name, label, Verdict::Failed);
-        let outcome = separate::case(device, case);
+        let outcome = own_process::case(device, case);
         let verdict = table::verdict(&outcome);
         table::enter(name, label, verdict.clone());
         if matches!(verdict, Verdict::NotHere(_)) {

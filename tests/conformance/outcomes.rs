@@ -7,7 +7,7 @@ use ferrogrid::prelude::*;
 use ferrogrid::{DeviceBuffer, Result};
 
 use super::outcome_kernels::work;
-use super::separate::in_its_own_process;
+use super::own_process::in_its_own_process;
 use super::{Case, Outcome, expect, expect_error};
 
 macro_rules! apart {

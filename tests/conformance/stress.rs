@@ -3,8 +3,8 @@
 use ferrogrid::prelude::*;
 
 use super::devices;
+use super::own_process::in_its_own_process;
 use super::runtime::stress::{Failing, LENGTH, random_work, soak};
-use super::separate::in_its_own_process;
 use super::stress_kernels::stress;
 use super::{Case, Outcome};
 

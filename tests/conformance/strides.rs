@@ -3,7 +3,7 @@
 use ferrogrid::prelude::*;
 use ferrogrid::{In, InOut, Out};
 
-use super::separate::in_its_own_process;
+use super::own_process::in_its_own_process;
 use super::stride_kernels::{grouped, planes, strided};
 use super::table::not_for_this_device;
 use super::{Case, Outcome, expect, expect_error, names};

@@ -9,7 +9,7 @@ use ferrogrid::prelude::*;
 use super::atomic_kernels::contended;
 use super::kernels::{elementwise, ranks};
 use super::outcome_kernels::work;
-use super::separate::in_its_own_process;
+use super::own_process::in_its_own_process;
 use super::{Case, Outcome, expect, expect_error};
 
 pub(crate) const CASES: &[Case] = &[

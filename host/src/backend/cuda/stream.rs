@@ -462,7 +462,7 @@ impl CudaStream {
         self.device.check_not_reset()?;
         if self.is_default || !shape.attributes.are_none() {
             // SAFETY: passed on.
-            return unsafe { self.launch_specially(function.cast(), kernel, shape, params) };
+            return unsafe { self.launch_slow(function.cast(), kernel, shape, params) };
         }
         // SAFETY: passed on.
         let code = unsafe { self.launch_now(function.cast(), shape, params) };
@@ -525,7 +525,7 @@ impl CudaStream {
     /// # Safety
     /// As for `launch`.
     #[inline(never)]
-    unsafe fn launch_specially(
+    unsafe fn launch_slow(
         &self,
         function: CUfunction,
         kernel: &'static Kernel,

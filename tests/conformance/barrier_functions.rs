@@ -2,8 +2,8 @@
 
 use ferrogrid::prelude::*;
 
+use super::barrier_function_kernels::{agreed, disagreed, together};
 use super::table::not_for_this_device;
-use super::together_kernels::{agreed, disagreed, together};
 use super::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[
@@ -123,7 +123,7 @@ fn threads_that_disagree_are_an_error(device: &Device) -> Outcome {
             return Err(format!("{name} is no disagreement").into());
         };
         expect(name, (block, thread), ([1, 0, 0], [40, 0, 0]))?;
-        let source = include_str!("together_kernels.rs");
+        let source = include_str!("barrier_function_kernels.rs");
         let line = source.lines().position(|line| line.ends_with(&format!("; // {name}"))).unwrap_or(0) + 1;
         expect(name, place.line as usize, line)?;
     }

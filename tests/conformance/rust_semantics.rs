@@ -3,7 +3,7 @@
 
 use ferrogrid::prelude::*;
 
-use super::ordinary_kernels::ordinary::{self, Pair, Step, Tagged};
+use super::rust_semantics_kernels::ordinary::{self, Pair, Step, Tagged};
 use super::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[
