@@ -2,7 +2,7 @@
 //!
 //! A `#[kernel]` in a `#[ferrogrid::module]` is compiled by rustc to PTX in a build step and embedded
 //! in the program; the host gets a typed launch function of the same name. Where there is no GPU, the
-//! same program runs the same kernels on the CPU. This crate is the facade: it re-exports the rooms
+//! same program runs the same kernels on the CPU. This crate is the facade: it re-exports the other crates
 //! and makes no driver calls of its own.
 //!
 //! ```

@@ -67,7 +67,7 @@ pub enum Error {
     Metadata(String),
 
     /// A setting in Cargo.toml has a value that means nothing.
-    #[error("`package.metadata.ferrogrid.{key}` in Cargo.toml is {value}; expected is {expected}")]
+    #[error("`package.metadata.ferrogrid.{key}` in Cargo.toml is {value}; expected {expected}")]
     Setting {
         /// The setting's name.
         key: &'static str,
@@ -78,7 +78,7 @@ pub enum Error {
     },
 
     /// An environment variable of Ferrogrid's has a value that means nothing.
-    #[error("the environment variable `{name}` is `{value}`; expected is {expected}")]
+    #[error("the environment variable `{name}` is `{value}`; expected {expected}")]
     Variable {
         /// Its name.
         name: &'static str,

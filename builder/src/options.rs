@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn values_that_mean_nothing_are_refused_by_name() {
         for (table, text) in [
-            (json!({ "ftz": 1 }), "ferrogrid.ftz` in Cargo.toml is 1; expected is true or false"),
+            (json!({ "ftz": 1 }), "ferrogrid.ftz` in Cargo.toml is 1; expected true or false"),
             (json!({ "max-registers": "many" }), "max-registers` in Cargo.toml is \"many\""),
-            (json!({ "max-registers": 12 }), "is 12; expected is a number from 24 to 255"),
+            (json!({ "max-registers": 12 }), "is 12; expected a number from 24 to 255"),
             (json!({ "cfg": ["ok", "not ok"] }), "ferrogrid.cfg` in Cargo.toml is \"not ok\""),
             (json!({ "cfg": ["mode=fast"] }), "ferrogrid.cfg` in Cargo.toml is \"mode=fast\""),
             (json!({ "cfg": [7] }), "ferrogrid.cfg` in Cargo.toml is 7"),

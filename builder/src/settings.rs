@@ -187,7 +187,7 @@ mod tests {
     fn architectures_are_a_list_of_names() {
         for wrong in [json!("sm_90"), json!([]), json!([90])] {
             let text = message(&json!({ "arch": wrong }));
-            assert!(text.contains("expected is a list such as [\"sm_75\", \"sm_90\"]"), "{text}");
+            assert!(text.contains("expected a list such as [\"sm_75\", \"sm_90\"]"), "{text}");
         }
     }
 

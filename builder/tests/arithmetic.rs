@@ -113,7 +113,7 @@ fn registers_are_bounded_where_a_kernel_does_not_bound_them() {
     assert!(!entry(&ptx, "resident").contains(".maxnreg"), "{ptx}");
     let error = built(KERNELS, "", Build::new().max_registers(16)).map(|_| ()).unwrap_err();
     assert!(
-        error.contains("max-registers") && error.contains("is 16; expected is a number from 24"),
+        error.contains("max-registers") && error.contains("is 16; expected a number from 24"),
         "{error}"
     );
 }

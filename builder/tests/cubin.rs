@@ -38,18 +38,18 @@ impl Package {
     fn new(metadata: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let manifest = format!(
             "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
              [package.metadata.ferrogrid]\n{metadata}\n\
              [dependencies.ferrogrid-device]\npath = {:?}\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
-            rooms.join("device"),
-            rooms.join("macros"),
+            repository.join("device"),
+            repository.join("macros"),
         );
         fs::create_dir(root.join("src")).unwrap();
         fs::write(root.join("Cargo.toml"), manifest).unwrap();
         fs::write(root.join("src/main.rs"), SAXPY).unwrap();
-        let lock = rooms.join("Cargo.lock");
+        let lock = repository.join("Cargo.lock");
         if lock.is_file() {
             fs::copy(lock, root.join("Cargo.lock")).unwrap();
         }
@@ -138,7 +138,7 @@ fn the_variable_wins_over_the_package() {
     assert_eq!(package.built().cubins.len(), 1);
     package.environment.cubin = Some("yes".into());
     let error = Build::new().try_run(&package.environment).unwrap_err().to_string();
-    assert_eq!(error, "the environment variable `FERROGRID_CUBIN` is `yes`; expected is 0 or 1");
+    assert_eq!(error, "the environment variable `FERROGRID_CUBIN` is `yes`; expected 0 or 1");
 }
 
 #[test]

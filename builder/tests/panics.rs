@@ -94,5 +94,5 @@ fn settings_that_mean_nothing_are_named() {
     let error = ptx("[package.metadata.ferrogrid]\npanic = \"abort\"", Build::new()).unwrap_err();
     assert!(error.contains("ferrogrid.panic` in Cargo.toml is \"abort\""), "{error}");
     let error = ptx("[package.metadata.ferrogrid]\noverflow-checks = 1", Build::new()).unwrap_err();
-    assert!(error.contains("overflow-checks` in Cargo.toml is 1; expected is true or false"), "{error}");
+    assert!(error.contains("overflow-checks` in Cargo.toml is 1; expected true or false"), "{error}");
 }

@@ -8,12 +8,12 @@ use package::Package;
 
 /// The Cargo.toml of a library with device code.
 fn manifest(name: &str, rest: &str) -> String {
-    let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     format!(
         "[package]\nname = \"{name}\"\nversion = \"1.2.3\"\nedition = \"2024\"\n[dependencies]\n\
          ferrogrid-device = {{ path = {:?} }}\nferrogrid-macros = {{ path = {:?} }}\n{rest}\n",
-        rooms.join("device"),
-        rooms.join("macros"),
+        repository.join("device"),
+        repository.join("macros"),
     )
 }
 

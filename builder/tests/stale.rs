@@ -58,8 +58,8 @@ fn every_file_that_a_helper_crate_is_made_of_is_seen() {
 #[test]
 fn a_patched_dependency_of_ferrogrids_own_is_used_on_the_device() {
     // `sin` of the device comes from `libm` here, a crate that `ferrogrid-device` depends on.
-    let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let lock = std::fs::read_to_string(rooms.join("Cargo.lock")).unwrap();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let lock = std::fs::read_to_string(repository.join("Cargo.lock")).unwrap();
     let (_, libm) = lock.split_once("name = \"libm\"\nversion = \"").unwrap();
     let version = libm.split('"').next().unwrap();
     let manifest = "[package.metadata.ferrogrid]\nmath = \"libm\"\n[patch.crates-io.libm]\npath = \"libm\"";

@@ -41,19 +41,19 @@ impl Package {
     /// A package with these files; Cargo.toml gets what every package needs.
     fn new(manifest: &str, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let text = format!(
             "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{manifest}\n[workspace]\n\
              [dependencies.ferrogrid-device]\npath = {:?}\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
-            rooms.join("device"),
-            rooms.join("macros"),
+            repository.join("device"),
+            repository.join("macros"),
         );
         // The temporary folder's real path, as compilers print it.
         let root = dir.path().canonicalize().unwrap();
         let environment = Environment::new(&root, root.join("target/debug/build/app-0/out"));
         let package = Package { dir, environment };
         package.write("Cargo.toml", &text);
-        let lock = rooms.join("Cargo.lock");
+        let lock = repository.join("Cargo.lock");
         if lock.is_file() {
             fs::copy(lock, package.path("Cargo.lock")).unwrap();
         }

@@ -16,7 +16,7 @@ struct Folder {
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn rooms() -> &'static Path {
+fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
@@ -71,20 +71,20 @@ impl Folder {
 
     /// The same with the sources of this workspace.
     fn local_package(&self, name: &str, rest: &str) {
-        self.package(name, rest, &format!("path = \"{}/{{}}\"", rooms().display()));
+        self.package(name, rest, &format!("path = \"{}/{{}}\"", checkout().display()));
     }
 
     /// The versions of the workspace, so that nothing is looked up.
     fn lock(&self, package: &str) {
-        fs::copy(rooms().join("Cargo.lock"), self.path(package).join("Cargo.lock")).unwrap();
+        fs::copy(checkout().join("Cargo.lock"), self.path(package).join("Cargo.lock")).unwrap();
     }
 
     /// The crates that a build step and kernels need, in a repository; the source that packages give for them.
     fn repository(&self) -> String {
         for room in ["device", "macros", "syntax", "ptx", "builder"] {
-            copy(&rooms().join(room), &self.path("sources").join(room));
+            copy(&checkout().join(room), &self.path("sources").join(room));
         }
-        let manifest = fs::read_to_string(rooms().join("Cargo.toml")).unwrap();
+        let manifest = fs::read_to_string(checkout().join("Cargo.toml")).unwrap();
         let (workspace, _) = manifest.split_once("\n[package]").unwrap();
         let members = workspace.lines().find(|line| line.starts_with("members")).unwrap();
         let workspace =
@@ -332,7 +332,7 @@ fn ferrogrid_may_have_another_name_and_types_a_crate_without_std() {
         &format!(
             "[package]\nname = \"types\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[dependencies]\n\
              ferrogrid-device = {{ path = {:?} }}\n",
-            rooms().join("device")
+            checkout().join("device")
         ),
     );
     folder.write(
@@ -346,8 +346,8 @@ fn ferrogrid_may_have_another_name_and_types_a_crate_without_std() {
             "[package]\nname = \"renamed\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n\
              fg = {{ package = \"ferrogrid\", path = {:?} }}\ntypes = {{ path = \"../types\" }}\n\
              [build-dependencies]\nferrogrid-build = {{ path = {:?} }}\n",
-            rooms(),
-            rooms().join("builder")
+            checkout(),
+            checkout().join("builder")
         ),
     );
     folder.write("renamed/build.rs", "fn main() { ferrogrid_build::compile() }\n");

@@ -67,7 +67,7 @@ fn above_its_limit_the_cache_loses_what_no_build_here_needs() {
     };
     let entry = cache.path().join("crates/gone/sm_75");
     assert!(!run("").contains("removed") && entry.exists());
-    assert!(run("much").contains("`FERROGRID_CACHE_LIMIT` is `much`; expected is a number of MiB"));
+    assert!(run("much").contains("`FERROGRID_CACHE_LIMIT` is `much`; expected a number of MiB"));
     let said = run("2");
     assert!(said.contains("FERROGRID_CACHE_LIMIT: removed 3.0 MiB") && !entry.exists(), "{said}");
 }

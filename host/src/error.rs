@@ -108,7 +108,7 @@ pub enum Error {
         count: usize,
     },
     /// An environment variable has a value that means nothing.
-    #[error("the environment variable {variable} is {value:?}; expected is {expected}")]
+    #[error("the environment variable {variable} is {value:?}; expected {expected}")]
     Environment {
         /// The variable's name.
         variable: &'static str,

@@ -16,7 +16,7 @@ impl Package {
     /// A package `app` with these files, which depends on Ferrogrid's device crates; `manifest` adds to its Cargo.toml.
     pub fn new(manifest: &str, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         // The temporary folder's real path, as compilers print it.
         let root = dir.path().canonicalize().unwrap();
         let environment = Environment::new(&root, root.join("target/debug/build/app-0/out"));
@@ -24,11 +24,11 @@ impl Package {
         let text = format!(
             "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{manifest}\n[workspace]\n\
              [dependencies.ferrogrid-device]\npath = {:?}\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
-            rooms.join("device"),
-            rooms.join("macros"),
+            repository.join("device"),
+            repository.join("macros"),
         );
         package.write("Cargo.toml", &text);
-        fs::copy(rooms.join("Cargo.lock"), package.path("Cargo.lock")).unwrap();
+        fs::copy(repository.join("Cargo.lock"), package.path("Cargo.lock")).unwrap();
         for (path, text) in files {
             package.write(path, text);
         }

@@ -30,16 +30,16 @@ pub fn built_with(
 ) -> Result<Built, String> {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
-    let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let manifest = format!(
         "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{settings}\n[workspace]\n\
          [dependencies.ferrogrid-device]\npath = {:?}\n[dependencies.ferrogrid-macros]\npath = {:?}\n",
-        rooms.join("device"),
-        rooms.join("macros"),
+        repository.join("device"),
+        repository.join("macros"),
     );
     fs::create_dir_all(root.join("src")).unwrap();
     fs::write(root.join("Cargo.toml"), manifest).unwrap();
-    fs::copy(rooms.join("Cargo.lock"), root.join("Cargo.lock")).unwrap();
+    fs::copy(repository.join("Cargo.lock"), root.join("Cargo.lock")).unwrap();
     fs::write(root.join("src/main.rs"), main).unwrap();
     let mut environment = Environment::new(&root, root.join("out"));
     environment.libdevice = libdevice.map(Path::to_owned);
