@@ -112,10 +112,7 @@ fn registers_are_bounded_where_a_kernel_does_not_bound_them() {
     assert!(entry(&ptx, "own").contains("\n.maxnreg 40\n"), "{ptx}");
     assert!(!entry(&ptx, "resident").contains(".maxnreg"), "{ptx}");
     let error = built(KERNELS, "", Build::new().max_registers(16)).map(|_| ()).unwrap_err();
-    assert!(
-        error.contains("max-registers") && error.contains("is 16; expected a number from 24"),
-        "{error}"
-    );
+    assert!(error.contains("max-registers") && error.contains("is 16; expected a number from 24"), "{error}");
 }
 
 #[test]
