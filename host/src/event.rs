@@ -11,7 +11,7 @@ use crate::backend::cuda::CudaEvent;
 use crate::context::{gpu, not_null};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::graph::RecordedEvent;
+use crate::graph::{RecordedEvent, not_recordable};
 use crate::ipc::no_events;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
@@ -175,8 +175,35 @@ impl Stream {
     /// # Errors
     /// If the device fails.
     pub fn record(&self) -> Result<Event> {
+        self.record_with(EventOptions::new())
+    }
+
+    /// An event with `options` after all work enqueued so far: [`Device::new_event`] and [`record_into`](Self::record_into)
+    /// in one (cuda.core's `stream.record(options=..)`). In a recording it is a mark of order, whatever the options.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::EventOptions;
+    ///
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let _work = stream.fill(1_u8, 1 << 20)?;
+    /// let done = stream.record_with(EventOptions::new().without_timing().blocking_sync())?;
+    /// done.synchronize()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Device::new_event`]; [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) for an event for other processes in a recording; and if the
+    /// device fails.
+    pub fn record_with(&self, options: EventOptions) -> Result<Event> {
+        if options.is_interprocess() && self.inner().recording().is_some() {
+            return Err(not_recordable(
+                "an event for other processes",
+                "record it after the launch of the graph",
+            ));
+        }
         let event = match self.inner().recording() {
-            None => self.device().new_event(EventOptions::new())?,
+            None => self.device().new_event(options)?,
             Some(recording) => {
                 let backend = Arc::new(EventBackend::Recorded(RecordedEvent::new(recording)));
                 Event { device: self.device().clone(), backend }

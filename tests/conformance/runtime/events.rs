@@ -66,6 +66,10 @@ fn options_can_be_combined(device: &Device) -> Outcome {
         gate.open_soon();
         event.synchronize()?;
         assert!(event.is_complete()?, "{options:?}");
+        let has_timing = [EventOptions::new(), EventOptions::new().blocking_sync()].contains(&options);
+        let now = stream.record_with(options)?;
+        now.synchronize()?;
+        assert_eq!(now.elapsed_since(&now).is_ok(), has_timing, "{options:?}");
     }
     Ok(())
 }
