@@ -15,6 +15,8 @@ pub(crate) struct Account {
     balance: Arc<Balance>,
 }
 
+type Accounts = Mutex<Vec<(Device, Arc<Account>)>>;
+
 /// Bytes that are entered in the account of a device until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
@@ -25,7 +27,15 @@ pub(crate) struct Charge {
 impl Charge {
     /// Enters `bytes`, if the limit allows it.
     pub(crate) fn take(device: &Device, bytes: usize) -> Result<Self> {
-        let account = Account::of(device);
+        Charge::in_account(Account::of(device), device, bytes)
+    }
+
+    /// As `take`, for memory that nodes of a graph allocate.
+    pub(crate) fn of_graph(device: &Device, bytes: usize) -> Result<Self> {
+        Charge::in_account(Account::of_graphs(device), device, bytes)
+    }
+
+    fn in_account(account: Arc<Account>, device: &Device, bytes: usize) -> Result<Self> {
         account.take(bytes, device)?;
         Ok(Charge { account, bytes })
     }
@@ -49,12 +59,22 @@ impl Account {
 
     /// The account of `device`.
     pub(crate) fn of(device: &Device) -> Arc<Account> {
-        static ACCOUNTS: Mutex<Vec<(Device, Arc<Account>)>> = Mutex::new(Vec::new());
-        let mut accounts = ACCOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+        static ACCOUNTS: Accounts = Mutex::new(Vec::new());
+        Account::known(&ACCOUNTS, device, || Account::new(None, None))
+    }
+
+    /// The account of what nodes of graphs allocate, which counts for `device` as well.
+    pub(crate) fn of_graphs(device: &Device) -> Arc<Account> {
+        static ACCOUNTS: Accounts = Mutex::new(Vec::new());
+        Account::known(&ACCOUNTS, device, || Account::of_pool(device, None))
+    }
+
+    fn known(accounts: &Accounts, device: &Device, new: impl FnOnce() -> Arc<Account>) -> Arc<Account> {
+        let mut accounts = accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, account)) = accounts.iter().find(|(known, _)| known == device) {
             return account.clone();
         }
-        let account = Account::new(None, None);
+        let account = new();
         accounts.push((device.clone(), account.clone()));
         account
     }

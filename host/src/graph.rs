@@ -5,6 +5,7 @@
 //! what cannot be recorded is refused before the driver sees it, and no real stream is ever left in a
 //! broken state.
 
+mod allocation;
 mod announcing;
 mod bound;
 mod buffer;
@@ -15,6 +16,7 @@ mod dot;
 mod error;
 mod event_node;
 mod executable;
+mod memory;
 mod node;
 mod picture;
 mod raw;
@@ -24,6 +26,7 @@ mod update;
 
 use std::fmt;
 
+pub use allocation::AllocationKey;
 pub(crate) use announcing::Announcing;
 pub use buffer::{GraphBuffer, GraphKey, PinnedKey};
 pub use capture::Capture;
@@ -31,12 +34,16 @@ pub use condition::GraphBody;
 pub use dot::DotOptions;
 pub use error::GraphError;
 pub use executable::ExecutableGraph;
-pub(crate) use node::{Address, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
+pub use memory::GraphMemory;
+pub(crate) use node::{
+    Address, Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
+};
 pub(crate) use recorder::{
     RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, other_stream, waiting,
 };
 pub use update::GraphUpdate;
 
+use crate::backend::MemoryNodes;
 use crate::device::Device;
 use crate::error::Result;
 use slot::Slots;
@@ -73,6 +80,8 @@ pub struct Graph<'b> {
     slots: Slots<'b>,
     /// A `u64` for each conditional node, which `slots` owns, for the backend's own use.
     kept: Address,
+    /// The nodes that allocate and free, if there are any.
+    memory: Option<MemoryNodes>,
 }
 
 /// A node of a graph, and of what it is instantiated as (`CUgraphNode`).
@@ -173,7 +182,8 @@ impl<'b> Graph<'b> {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the graph.
+    /// What the driver says of the graph; [`Error::OutOfMemory`](crate::Error::OutOfMemory) if it needs memory for what nodes
+    /// allocate and finds none, as may the first launch.
     pub fn instantiate(self) -> Result<ExecutableGraph<'b>> {
         ExecutableGraph::new(self)
     }

@@ -140,8 +140,8 @@ pub use foreign::{
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
 pub use graph::{
-    Capture, DotOptions, ExecutableGraph, Graph, GraphBody, GraphBuffer, GraphError, GraphKey, GraphNode,
-    GraphUpdate, PinnedKey,
+    AllocationKey, Capture, DotOptions, ExecutableGraph, Graph, GraphBody, GraphBuffer, GraphError, GraphKey,
+    GraphMemory, GraphNode, GraphUpdate, PinnedKey,
 };
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use growable::GrowableBuffer;

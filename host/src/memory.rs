@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::backend::DeviceBackend;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::graph::not_recordable;
+use crate::graph::{GraphError, not_recordable};
 use crate::memory_pool::MemoryPool;
 use crate::order::{Order, OrderedStream, Use};
 use crate::pitched::Place;
@@ -63,6 +63,8 @@ enum Origin {
     /// Page-locked memory that a graph has, under one address for the host and the device; its owner is dropped as that of
     /// foreign memory.
     Pinned(Option<Box<dyn Send>>),
+    /// What nodes of a graph allocate: there while that runs, and only then. The owner is dropped as that of foreign memory.
+    Graph(Option<Box<dyn Send>>),
 }
 
 /// Page-locked memory as the host sees it.
@@ -157,12 +159,21 @@ impl Memory {
         Memory::new(stream, pointer, bytes, Origin::Pinned(Some(owner)))
     }
 
+    /// Memory that a node of a graph allocates, from a recording that `stream` was asked for.
+    pub(crate) fn of_graph(
+        stream: &Arc<StreamInner>,
+        pointer: *mut u8,
+        bytes: usize,
+        owner: Box<dyn Send>,
+    ) -> Self {
+        Memory::new(stream, pointer, bytes, Origin::Graph(Some(owner)))
+    }
+
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
-        // A recording must hear of each use.
-        let order = match stream.recording() {
-            None => Order::new(stream.clone()),
-            Some(_) => Order::of_guest(stream.clone()),
-        };
+        // A recording must hear of each use, and all uses outside a graph are refused.
+        let is_guest = stream.recording().is_some() || matches!(origin, Origin::Graph(_));
+        let of = if is_guest { Order::of_guest } else { Order::new };
+        let order = of(stream.clone());
         Memory { writers: Writers::default(), bytes, pointer, order, device: stream.device().clone(), origin }
     }
 
@@ -191,6 +202,16 @@ impl Memory {
         }
     }
 
+    /// Whether nodes of a graph allocate it.
+    pub(crate) fn is_of_graph(&self) -> bool {
+        matches!(self.origin, Origin::Graph(_))
+    }
+
+    /// That it is there without a graph that runs.
+    fn check_outside_graphs(&self) -> Result<()> {
+        if self.is_of_graph() { Err(GraphError::OutsideGraph.into()) } else { Ok(()) }
+    }
+
     pub(crate) fn is_of_host(&self) -> bool {
         matches!(self.origin, Origin::Host(_))
     }
@@ -210,6 +231,7 @@ impl Memory {
     /// # Errors
     /// If the device fails.
     pub(crate) fn wait_on_host(&self, usage: Use) -> Result<()> {
+        self.check_outside_graphs()?;
         for stream in self.order.earlier(usage) {
             stream.tail()?.synchronize()?;
         }
@@ -273,7 +295,10 @@ impl Memory {
             return Ok(());
         }
         match stream.recording() {
-            None => self.order.begin(stream, usage),
+            None => {
+                self.check_outside_graphs()?;
+                self.order.begin(stream, usage)
+            }
             Some(_) if self.is_of_host() => Err(not_recordable(
                 "the use of page-locked memory in place",
                 "give it to the graph by `capture.keep_pinned`",
@@ -283,11 +308,21 @@ impl Memory {
         }
     }
 
+    /// As `begin`, for the launch of the graph that it is of.
+    pub(crate) fn begin_launch(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+        match self.is_of_graph() {
+            // Never alone there: whoever begins a use elsewhere is refused.
+            true => self.order.begin_as_guest(stream, usage),
+            false => self.begin(stream, usage),
+        }
+    }
+
     /// As `begin`, for a stream of whatever device, which records nothing.
     pub(crate) fn begin_anywhere(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
         }
+        self.check_outside_graphs()?;
         self.order.begin_as_guest(stream, usage)
     }
 
@@ -360,7 +395,10 @@ impl Drop for Memory {
             // SAFETY: as above, from `allocate_managed`.
             (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
             (
-                Origin::Foreign(owner) | Origin::Pinned(owner) | Origin::Host(HostMemory { owner, .. }),
+                Origin::Foreign(owner)
+                | Origin::Pinned(owner)
+                | Origin::Graph(owner)
+                | Origin::Host(HostMemory { owner, .. }),
                 ended,
             ) => release(owner.take(), ended),
             (_, Err(_)) => {}

@@ -14,11 +14,55 @@ pub(crate) enum GraphBackend {
     Cpu(cpu::CpuGraph),
 }
 
-impl GraphBackend {
-    /// `kept` has a `u64` for each conditional node, for the backend's own use: by the nodes' numbers.
-    pub(crate) fn new(device: DeviceBackend, nodes: &[Node], kept: Address) -> Result<Self> {
+/// The nodes that allocate and free memory, of a graph that is recorded.
+pub(crate) enum MemoryNodes {
+    Cuda(cuda::MemoryNodes),
+    Cpu(&'static cpu::CpuDevice),
+}
+
+impl MemoryNodes {
+    pub(crate) fn new(device: DeviceBackend) -> Result<Self> {
         match device {
-            DeviceBackend::Cuda(device) => cuda::CudaGraph::new(device, nodes, kept).map(GraphBackend::Cuda),
+            DeviceBackend::Cuda(device) => cuda::MemoryNodes::new(device).map(MemoryNodes::Cuda),
+            DeviceBackend::Cpu(device) => Ok(MemoryNodes::Cpu(device)),
+        }
+    }
+
+    /// Makes the node that comes next in the recording of `nodes`, after the nodes `after`: where its `bytes` (not 0) are,
+    /// and what must be there as long as the graph can run.
+    pub(crate) fn allocate(
+        &mut self,
+        nodes: &[Node],
+        after: &[usize],
+        bytes: usize,
+    ) -> Result<(Address, Box<dyn Send>)> {
+        match self {
+            MemoryNodes::Cuda(memory) => Ok((Address(memory.allocate(nodes, after, bytes)?), Box::new(()))),
+            MemoryNodes::Cpu(device) => {
+                let block = cpu::Block::allocate(device, bytes)?;
+                Ok((block.start(), Box::new(block)))
+            }
+        }
+    }
+}
+
+impl GraphBackend {
+    /// `kept` has a `u64` for each conditional node, for the backend's own use: by the nodes' numbers. `memory` has the
+    /// nodes that allocate and free, if there are any.
+    pub(crate) fn new(
+        device: DeviceBackend,
+        nodes: &[Node],
+        kept: Address,
+        memory: Option<MemoryNodes>,
+    ) -> Result<Self> {
+        match device {
+            DeviceBackend::Cuda(device) => {
+                let memory = match memory {
+                    Some(MemoryNodes::Cuda(memory)) => memory,
+                    _ => cuda::MemoryNodes::new(device)?,
+                };
+                cuda::CudaGraph::new(device, nodes, kept, memory).map(GraphBackend::Cuda)
+            }
             DeviceBackend::Cpu(_) => Ok(GraphBackend::Cpu(cpu::CpuGraph::new(nodes))),
         }
     }

@@ -24,7 +24,7 @@ use std::time::Instant;
 
 pub(crate) use cuda::{EndedIntervals, Records};
 pub(crate) use failure::{Failure, Fault};
-pub(crate) use graph::GraphBackend;
+pub(crate) use graph::{GraphBackend, MemoryNodes};
 pub(crate) use host_fn::HostFn;
 pub(crate) use params::CopiedParams;
 pub(crate) use shared_memory::SharedMemory;

@@ -8,6 +8,7 @@ use std::ops::RangeBounds;
 use ferrogrid_device::DeviceCopy;
 
 use super::error::GraphError;
+use super::recorder::Lifetime;
 use super::slot::Slots;
 use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::atomic_view::DeviceAtomicView;
@@ -20,7 +21,8 @@ use crate::view::{DeviceView, DeviceViewMut};
 use crate::view_parts::{Chunks, ChunksMut};
 
 /// A buffer of a graph while it is recorded or updated. Launches and copies take `&buffer` and `&mut buffer`, as of a
-/// [`DeviceBuffer`](crate::DeviceBuffer), whose methods it has. With a [`PinnedKey`] it is in page-locked memory of the host.
+/// [`DeviceBuffer`](crate::DeviceBuffer), whose methods it has. With a [`PinnedKey`] it is in page-locked memory of the host; with
+/// an [`AllocationKey`](crate::AllocationKey) nodes of the graph allocate it, and free it when this is dropped.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -43,6 +45,8 @@ use crate::view_parts::{Chunks, ChunksMut};
 pub struct GraphBuffer<'scope, T, K = GraphKey<T>> {
     view: DeviceViewMut<'scope, T>,
     key: K,
+    /// Of what a node allocates, until it is freed.
+    lifetime: Option<Lifetime>,
 }
 
 /// Names a buffer of a graph, to look at it, or to use it in an update:
@@ -129,6 +133,11 @@ impl<T: DeviceCopy> GraphKey<T> {
         GraphKey { graph, slot, len, elements: PhantomData }
     }
 
+    /// The same buffer with elements of another type, of the same size.
+    pub(super) fn with_elements<U: DeviceCopy>(self) -> GraphKey<U> {
+        GraphKey::new(self.graph, self.slot, self.len)
+    }
+
     /// The buffer's number, if it is of graph `id`.
     pub(super) fn of(self, id: u64) -> Result<usize> {
         if self.graph == id { Ok(self.slot) } else { Err(GraphError::OtherGraph { what: "buffer" }.into()) }
@@ -174,7 +183,16 @@ fn start_of<T>(memory: &Memory) -> *mut T {
 
 impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
     pub(super) fn new(view: DeviceViewMut<'scope, T>, key: K) -> Self {
-        GraphBuffer { view, key }
+        GraphBuffer { view, key, lifetime: None }
+    }
+
+    /// A buffer that a node allocates, with what frees it.
+    pub(super) fn with_lifetime(self, lifetime: Option<Lifetime>) -> Self {
+        GraphBuffer { lifetime, ..self }
+    }
+
+    pub(super) fn into_parts(self) -> (DeviceViewMut<'scope, T>, K, Option<Lifetime>) {
+        (self.view, self.key, self.lifetime)
     }
 
     /// The number of elements.

@@ -181,7 +181,7 @@ impl<'b> Capture<'_, 'b> {
     /// The graph, once nothing is recorded any more.
     fn finish(&self) -> Result<Graph<'b>> {
         self.take_adopted();
-        let nodes = self.recorder.finish();
+        let (nodes, memory) = self.recorder.finish();
         let mut slots = self.slots.take();
         slots.settle_constants(|number| {
             let mut uses = nodes.iter().flat_map(|node| &node.uses);
@@ -192,7 +192,7 @@ impl<'b> Capture<'_, 'b> {
         let (id, device, address) =
             (self.recorder.id(), self.stream.device().clone(), kept.memory().pointer());
         slots.push(kept);
-        Ok(Graph { id, device, nodes, slots, kept: Address(address) })
+        Ok(Graph { id, device, nodes, slots, kept: Address(address), memory })
     }
 
     /// Gives the graph what the recorder has adopted so far, so that both have the same buffers under the same numbers.
@@ -253,11 +253,9 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(GraphBuffer::new(key.view_mut(memory), key))
     }
 
-    /// Gives the graph a new buffer of `len` elements whose bytes are all 0: for what one launch needs in between. It is
+    /// Gives the graph a new buffer of `len` elements whose bytes are all 0: what a launch leaves there can be looked at. It is
     /// allocated now, zeroed at this place of the graph at each launch (`cuGraphAddMemsetNode`), and freed with the graph.
-    ///
-    /// Nodes that allocate and free (`cuGraphAddMemAllocNode`) there are none: their addresses are known only when the
-    /// driver has the nodes, after the launches that use them have been recorded.
+    /// What only a launch itself needs is for [`Capture::zeros`].
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -360,6 +358,25 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         self.admit(slot.memory(), true)?;
         let memory = self.memory_of(&slot);
         Ok((memory, self.push(slot, len)))
+    }
+
+    /// Gives the graph memory that a node of it is to allocate.
+    pub(super) fn keep_allocation<T: DeviceCopy>(
+        &'scope self,
+        start: Address,
+        owner: Box<dyn Send>,
+        len: usize,
+    ) -> Result<(&'scope Memory, GraphKey<T>)> {
+        let bytes = DeviceBuffer::<T>::bytes_of(len)?;
+        self.keep_memory(Memory::of_graph(&self.origin, start.0, bytes, owner), len)
+    }
+
+    /// Gives the graph `len` elements of no bytes.
+    pub(super) fn keep_nothing<T: DeviceCopy>(
+        &'scope self,
+        len: usize,
+    ) -> Result<(&'scope Memory, GraphKey<T>)> {
+        self.keep_memory(Memory::allocate(&self.origin, None, 0, Contents::Uninitialised)?, len)
     }
 
     /// The memory of `slot`, which is this recording's, or about to be.

@@ -44,8 +44,8 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DeviceMismatch`] if it is of another device; [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) if it has conditional nodes, which
-    /// CUDA takes in no child; [`GraphError::TooDeep`](crate::GraphError::TooDeep) for the 33rd of graphs inside of each other; [`GraphError::OtherBody`](crate::GraphError::OtherBody) inside the body of a conditional node.
+    /// [`Error::DeviceMismatch`] if it is of another device; [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) if it has conditional nodes, or
+    /// nodes that allocate memory, which CUDA takes in no child; [`GraphError::TooDeep`](crate::GraphError::TooDeep) for the 33rd of graphs inside of each other; [`GraphError::OtherBody`](crate::GraphError::OtherBody) inside the body of a conditional node.
     pub fn child_graph(&'scope self, graph: Graph<'b>) -> Result<GraphNode> {
         self.add_child(recording(self), graph)
     }
@@ -92,6 +92,10 @@ fn check_levels(nodes: &[Node], level: usize) -> Result<()> {
         Operation::Conditional(_) => {
             Err(not_recordable("a child graph with conditional nodes", "CUDA takes no such child"))
         }
+        Operation::Allocate(_) | Operation::Free { .. } => Err(not_recordable(
+            "a child graph whose nodes allocate memory",
+            "CUDA clones a child, and not the memory of its nodes: record its work in this graph, or keep its buffers by `capture.keep`",
+        )),
         Operation::Child(nodes) => check_levels(nodes, level + 1),
         _ => Ok(()),
     })

@@ -140,6 +140,7 @@ fn params(operation: &Operation) -> Vec<String> {
         Operation::Call(node) => vec![format!("function {:p}", Arc::as_ptr(&node.function).cast::<()>())],
         Operation::Record(event) | Operation::Wait(event) => vec![format!("event {:p}", Arc::as_ptr(event))],
         Operation::Conditional(node) => vec![format!("condition at {:p}", node.condition.0)],
-        Operation::Child(_) | Operation::Empty => Vec::new(),
+        Operation::Allocate(memory) => vec![format!("at {:p}", memory.start.0)],
+        Operation::Child(_) | Operation::Empty | Operation::Free { .. } => Vec::new(),
     }
 }

@@ -93,6 +93,21 @@ pub enum GraphError {
         /// The other node's.
         other: usize,
     },
+    /// An update lets a kernel use what a node allocates at a time when that is not there.
+    #[error(
+        "the update of node {node} lets it use memory of node {allocation}, which allocates it, and it is not between that and the node that frees it"
+    )]
+    OutsideLifetime {
+        /// The node's number.
+        node: usize,
+        /// The number of the node that allocates.
+        allocation: usize,
+    },
+    /// Memory that nodes of a graph allocate was used outside the graph.
+    #[error(
+        "memory that a graph allocates is there while the graph runs: use it in nodes of that graph, or give the graph a buffer by `capture.keep`"
+    )]
+    OutsideGraph,
     /// A node of this kind cannot be disabled.
     #[error("node {node} is a {found}; only kernels, copies and fills can be disabled")]
     CannotDisable {

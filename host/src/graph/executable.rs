@@ -65,8 +65,8 @@ pub(super) struct Replay {
 
 impl<'b> ExecutableGraph<'b> {
     pub(super) fn new(graph: Graph<'b>) -> Result<Self> {
-        let Graph { id, device, nodes, slots, kept } = graph;
-        let backend = GraphBackend::new(device.backend(), &nodes, kept)?;
+        let Graph { id, device, nodes, slots, kept, memory } = graph;
+        let backend = GraphBackend::new(device.backend(), &nodes, kept, memory)?;
         Ok(ExecutableGraph { id, slots, replay: Replay::new(&device, nodes, backend) })
     }
 
@@ -79,7 +79,8 @@ impl<'b> ExecutableGraph<'b> {
     /// the next synchronisation of the stream.
     ///
     /// # Errors
-    /// [`Error::DeviceMismatch`] if the stream is of another device; or if the device fails.
+    /// [`Error::DeviceMismatch`] if the stream is of another device; [`Error::OutOfMemory`] if a GPU has none left for what
+    /// nodes allocate; or if the device fails.
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         self.replay.check(stream)?;
         // Held until the launch is enqueued.

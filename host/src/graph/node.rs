@@ -7,6 +7,7 @@ use crate::backend::{CopiedParams, Failure, Prepared};
 use crate::event::Event;
 use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::memory::Contents;
 use crate::order::Use;
 use crate::pitched::{Place, Rows};
 
@@ -33,6 +34,12 @@ pub(crate) enum Operation {
     Fill(Fill),
     Call(HostNode),
     Empty,
+    /// Allocates memory at each launch.
+    Allocate(Allocation),
+    /// Frees what node number `allocation` has allocated.
+    Free {
+        allocation: usize,
+    },
     Conditional(ConditionalNode),
     /// Records the event at each launch.
     Record(Arc<Event>),
@@ -90,6 +97,15 @@ pub(crate) struct Fill {
     pub(crate) pitch: usize,
 }
 
+/// Memory that a node allocates: until the node that frees it, at the same place in each launch.
+#[derive(Clone, Copy)]
+pub(crate) struct Allocation {
+    pub(crate) start: Address,
+    /// Not 0.
+    pub(crate) bytes: usize,
+    pub(crate) contents: Contents,
+}
+
 /// A function of the host, called at each launch.
 pub(crate) struct HostNode {
     pub(crate) function: Arc<dyn Fn() + Send + Sync>,
@@ -110,6 +126,13 @@ unsafe impl Sync for Address {}
 unsafe impl Send for KernelNode {}
 // SAFETY: as above.
 unsafe impl Sync for KernelNode {}
+
+impl Fill {
+    /// `bytes` of value 0.
+    pub(crate) fn zeros(target: Address, bytes: usize) -> Self {
+        Fill { target, word: [0; 4], bytes: 1, width: bytes, height: 1, pitch: 1 }
+    }
+}
 
 impl HostNode {
     pub(crate) fn new(function: Arc<dyn Fn() + Send + Sync>) -> Self {
@@ -155,6 +178,8 @@ impl Operation {
             Operation::Fill(_) => "fill",
             Operation::Call(_) => "host function",
             Operation::Empty => "empty node",
+            Operation::Allocate(_) => "allocation",
+            Operation::Free { .. } => "free",
             Operation::Conditional(_) => "conditional node",
             Operation::Record(_) => "event record",
             Operation::Wait(_) => "event wait",
@@ -177,6 +202,8 @@ impl Operation {
             Operation::Fill(fill) => format!("fill\n{} bytes", fill.width * fill.height * fill.bytes),
             Operation::Call(_) => "host function".into(),
             Operation::Empty => "empty".into(),
+            Operation::Allocate(memory) => format!("allocation\n{} bytes", memory.bytes),
+            Operation::Free { allocation } => format!("free\nof node {allocation}"),
             Operation::Conditional(node) => format!("{}\n{} nodes", node.repeat.word(), node.body.len()),
             Operation::Record(_) | Operation::Wait(_) => self.kind().into(),
             Operation::Child(nodes) => format!("child graph\n{} nodes", nodes.len()),

@@ -7,15 +7,19 @@
 //!
 //! A launch tells first what it uses (`note_use`), then what it is (`add`), so one thread records.
 
+mod lifetimes;
+
 use std::ffi::c_void;
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub(crate) use lifetimes::Lifetime;
+
 use super::bound::{Bound, Refused};
 use super::error::GraphError;
 use super::node::{Address, ConditionalNode, Fill, KernelNode, Node, Operation, Repeat};
-use crate::backend::{CopiedParams, DeviceBackend, Prepared, cpu};
+use crate::backend::{CopiedParams, DeviceBackend, MemoryNodes, Prepared, cpu};
 use crate::device::Device;
 use crate::error::Result;
 use crate::foreign::ParameterList;
@@ -75,6 +79,16 @@ struct State {
     /// For each stream, the uses that its next node has announced: a place in `buffers`, and how.
     announced: Vec<Vec<(usize, Use)>>,
     buffers: Vec<BufferUses>,
+    /// What nodes allocate that no node frees yet.
+    allocated: Vec<Allocated>,
+    memory: Option<MemoryNodes>,
+}
+
+/// A buffer that a node allocates, number `node`.
+#[derive(Clone, Copy)]
+struct Allocated {
+    buffer: usize,
+    node: usize,
 }
 
 /// A buffer that the graph holds, and which nodes have used it.
@@ -132,11 +146,7 @@ impl Recorder {
     }
 
     fn stream_in(self: &Arc<Self>, body: u64, after: Vec<usize>) -> Result<RecordingStream> {
-        let line = self.with(body, |state| {
-            state.tails.push(after);
-            state.announced.push(Vec::new());
-            Ok(state.tails.len() - 1)
-        })?;
+        let line = self.with(body, |state| Ok(state.new_line(after)))?;
         Ok(RecordingStream { recorder: self.clone(), body, line })
     }
 
@@ -190,14 +200,15 @@ impl Recorder {
         self.conditions.load(Ordering::Relaxed)
     }
 
-    /// Ends the recording.
-    pub(crate) fn finish(&self) -> Vec<Node> {
-        let Some(mut state) = self.state.end() else { return Vec::new() };
+    /// Ends the recording: its nodes, and those of them that allocate and free.
+    pub(crate) fn finish(&self) -> (Vec<Node>, Option<MemoryNodes>) {
+        let Some(mut state) = self.state.end() else { return Default::default() };
         // Bodies that a panic has left.
         while let Some(outer) = state.outer.take() {
             state = *outer;
         }
-        state.nodes
+        state.free_rest();
+        (state.nodes, state.memory)
     }
 
     /// Calls `work` with what is recorded, if that is `body`.
@@ -278,10 +289,21 @@ impl State {
         }
     }
 
+    /// A further stream, whose first node comes after the nodes `after`; its number.
+    fn new_line(&mut self, after: Vec<usize>) -> usize {
+        self.tails.push(after);
+        self.announced.push(Vec::new());
+        self.tails.len() - 1
+    }
+
     fn add(&mut self, line: usize, operation: Operation) -> usize {
+        let uses = std::mem::take(&mut self.announced[line]);
+        self.add_with(line, operation, uses)
+    }
+
+    fn add_with(&mut self, line: usize, operation: Operation, uses: Vec<(usize, Use)>) -> usize {
         let node = self.nodes.len();
         let mut after = std::mem::replace(&mut self.tails[line], vec![node]);
-        let uses = std::mem::take(&mut self.announced[line]);
         for &(buffer, usage) in &uses {
             let buffer = &self.buffers[buffer];
             after.extend(buffer.writer);
@@ -309,7 +331,10 @@ impl State {
     }
 
     fn empty_from(&mut self, first: usize) {
-        for node in self.nodes.iter_mut().skip(first) {
+        // What is allocated is freed, whoever has failed.
+        let fails =
+            |node: &&mut Node| !matches!(*node.operation, Operation::Allocate(_) | Operation::Free { .. });
+        for node in self.nodes.iter_mut().skip(first).filter(fails) {
             node.operation = Arc::new(Operation::Empty);
             node.uses.clear();
         }
@@ -651,6 +676,6 @@ pub(crate) fn host_memory(operation: &'static str) -> crate::error::Error {
 pub(crate) fn allocation() -> crate::error::Error {
     not_recordable(
         "allocation",
-        "allocate before, and give the buffer to the graph, or use `capture.keep_zeros`",
+        "allocate by `capture.zeros` or `capture.uninit` what one launch needs, and before, by `capture.keep`, what outlives it",
     )
 }

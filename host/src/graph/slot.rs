@@ -133,12 +133,14 @@ impl<'b> Slots<'b> {
     /// Makes what `stream` is about to be given, which may use all of them, wait for what it must come
     /// after.
     pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        self.all.iter().try_for_each(|slot| slot.memory().begin(stream, slot.usage))
+        self.all.iter().try_for_each(|slot| slot.memory().begin_launch(stream, slot.usage))
     }
 
-    /// How a launch of the graph uses them. A buffer that it may write counts as written as a whole.
+    /// How a launch of the graph uses them. A buffer that it may write counts as written as a whole. What nodes allocate is
+    /// gone after the launch.
     pub(crate) fn effects(&self) -> impl Iterator<Item = Effect<'_>> + Clone {
-        self.all.iter().map(|slot| (slot.memory().writers(), slot.usage, true))
+        let lasting = self.all.iter().filter(|slot| !slot.memory().is_of_graph());
+        lasting.map(|slot| (slot.memory().writers(), slot.usage, true))
     }
 
     /// The buffer with that number, to write.

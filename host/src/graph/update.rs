@@ -8,6 +8,7 @@ use std::ops::Deref;
 
 use ferrogrid_device::DeviceCopy;
 
+use super::allocation::AllocationKey;
 use super::buffer::{GraphBuffer, GraphKey};
 use super::error::GraphError;
 use super::executable::ExecutableGraph;
@@ -17,6 +18,7 @@ use super::slot::Slots;
 use super::{Graph, GraphNode};
 use crate::backend::StreamBackend;
 use crate::error::{Error, Result};
+use crate::memory::Memory;
 use crate::stream::Stream;
 
 /// The update of one kernel: a stream to launch it on once, with its new arguments. See
@@ -151,7 +153,7 @@ impl<'b> ExecutableGraph<'b> {
         let stream = Stream::new(self.device(), StreamBackend::Recording(recorder.stream(Vec::new())?));
         let (slots, taken) = (&self.slots, RefCell::default());
         work(&GraphUpdate { stream, graph: self.id, slots, taken, scope: PhantomData })?;
-        Ok(recorder.finish())
+        Ok(recorder.finish().0)
     }
 
     /// Takes over all nodes and buffers of `graph`, which must have nodes of the same kinds, with the same
@@ -207,13 +209,31 @@ impl<'scope, 'b> GraphUpdate<'scope, 'b> {
     /// [`GraphError::OtherGraph`] if the key is of another graph, [`GraphError::BufferTaken`] the second
     /// time.
     pub fn buffer<T: DeviceCopy>(&'scope self, key: GraphKey<T>) -> Result<GraphBuffer<'scope, T>> {
+        let memory = self.take(key)?;
+        Ok(GraphBuffer::new(key.view_mut(memory), key))
+    }
+
+    /// What a node allocates, to launch with; each can be had once. The kernel must be between that node and the one that
+    /// frees it.
+    ///
+    /// # Errors
+    /// As [`GraphUpdate::buffer`].
+    pub fn allocation<T: DeviceCopy>(
+        &'scope self,
+        key: AllocationKey<T>,
+    ) -> Result<GraphBuffer<'scope, T, AllocationKey<T>>> {
+        let memory = self.take(key.buffer())?;
+        Ok(GraphBuffer::new(key.buffer().view_mut(memory), key))
+    }
+
+    fn take<T: DeviceCopy>(&self, key: GraphKey<T>) -> Result<&'scope Memory> {
         let number = key.among(self.graph, self.slots)?;
         let slot = self.slots.writable(number)?;
         if self.taken.borrow().contains(&number) {
             return Err(GraphError::BufferTaken { buffer: number }.into());
         }
         self.taken.borrow_mut().push(number);
-        Ok(GraphBuffer::new(key.view_mut(slot.memory()), key))
+        Ok(slot.memory())
     }
 }
 
@@ -236,7 +256,15 @@ fn check_order(nodes: &[Node], index: usize, new: &Node) -> Result<()> {
     let (before, after) = (ancestors(nodes, index), descendants(nodes, index));
     let unordered = |other: &usize| *other != index && !before[*other] && !after[*other];
     let race = (0..nodes.len()).filter(unordered).find(|&other| new.conflicts(&nodes[other]));
-    race.map_or(Ok(()), |other| Err(GraphError::Unordered { node: index, other }.into()))
+    if let Some(other) = race {
+        return Err(GraphError::Unordered { node: index, other }.into());
+    }
+    let outside = (0..nodes.len()).find_map(|other| match *nodes[other].operation {
+        Operation::Allocate(_) if !before[other] && new.conflicts(&nodes[other]) => Some(other),
+        Operation::Free { allocation } if !after[other] && new.conflicts(&nodes[other]) => Some(allocation),
+        _ => None,
+    });
+    outside.map_or(Ok(()), |allocation| Err(GraphError::OutsideLifetime { node: index, allocation }.into()))
 }
 
 fn ancestors(nodes: &[Node], index: usize) -> Vec<bool> {
@@ -281,6 +309,9 @@ fn difference_of(number: usize, old: &Node, new: &Node) -> Option<String> {
     }
     if let Operation::Conditional(_) = *old.operation {
         return Some(format!("node {number} is a conditional node"));
+    }
+    if let Operation::Allocate(_) = *old.operation {
+        return Some(format!("node {number} allocates memory, whose place is that of one graph"));
     }
     if old.after != new.after {
         return Some(format!(

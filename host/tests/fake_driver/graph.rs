@@ -7,13 +7,57 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Mutex;
 
+use crate::graph_memory::{Block, Owner};
 use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, real, with};
 use crate::{enter, enter_bound, launch, log};
+
+const INVALID_VALUE: Code = 1;
+const OUT_OF_MEMORY: Code = 2;
+const NOT_SUPPORTED: Code = 801;
 
 /// A graph or an instance: nodes by handle, in the order in which they were added.
 #[derive(Default, Clone)]
 struct Graph {
     nodes: Vec<Node>,
+    /// What nodes allocate.
+    blocks: Vec<Block>,
+    /// The last instance.
+    instance: usize,
+}
+
+impl Graph {
+    /// The nodes that `after` leads to, with those.
+    fn before(&self, after: &[usize]) -> Vec<usize> {
+        let (mut found, mut open) = (Vec::new(), after.to_vec());
+        while let Some(handle) = open.pop() {
+            if !found.contains(&handle) {
+                found.push(handle);
+                open.extend(&self.nodes.iter().find(|node| node.handle == handle).expect("a node of it").after);
+            }
+        }
+        found
+    }
+
+    /// Brings nodes that depend on later ones behind those; dependencies may be added to any.
+    fn sort(&mut self) {
+        let mut rest = std::mem::take(&mut self.nodes);
+        while !rest.is_empty() {
+            let is_done = |handle: &usize| self.nodes.iter().any(|node| node.handle == *handle);
+            let next = rest.iter().position(|node| node.after.iter().all(is_done)).expect("no cycle");
+            let node = rest.remove(next);
+            self.nodes.push(node);
+        }
+    }
+}
+
+/// `CUDA_MEM_ALLOC_NODE_PARAMS`.
+#[repr(C)]
+struct AllocationParams {
+    /// `CUmemPoolProps`.
+    properties: [u32; 22],
+    access: [usize; 2],
+    bytes: usize,
+    start: usize,
 }
 
 #[derive(Clone)]
@@ -37,10 +81,13 @@ fn insert(graph: Graph) -> usize {
     id
 }
 
+unsafe fn handles(nodes: *const usize, count: usize) -> Vec<usize> {
+    if count == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(nodes, count) }.to_vec() }
+}
+
 unsafe fn add(graph: usize, node: *mut usize, after: *const usize, count: usize, work: Vec<Work>) {
     let handle = with(|state| state.id());
-    let after =
-        if count == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(after, count) }.to_vec() };
+    let after = unsafe { handles(after, count) };
     graphs(|graphs| {
         let nodes = &mut graphs.get_mut(&graph).expect("a live graph").nodes;
         assert!(after.iter().all(|before| nodes.iter().any(|node| node.handle == *before)));
@@ -155,6 +202,46 @@ graph_calls! {
         unsafe { add(graph, node, after, count, vec![Work::Wait { event, version: 0 }]) };
         Ok(())
     }
+    fn cuGraphAddMemAllocNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *mut AllocationParams) {
+        let params = unsafe { &mut *params };
+        assert_eq!(params.properties[..3], [1, 0, 1], "pinned memory of a device, for this process");
+        assert!(params.access == [0, 0] && params.bytes > 0);
+        unsafe { add(graph, node, after, count, Vec::new()) };
+        let handle = unsafe { *node };
+        let start = graphs(|graphs| {
+            let graph = graphs.get_mut(&graph).unwrap();
+            let before = graph.before(&unsafe { handles(after, count) });
+            Block::take(&mut graph.blocks, params.bytes, handle, &before)
+        });
+        let (start, bytes) = (start.ok_or(OUT_OF_MEMORY)?, params.bytes.next_multiple_of(4096));
+        with_node(graph, handle, |node| node.work = vec![Work::Map { start, bytes }]);
+        params.start = start;
+        Ok(())
+    }
+    fn cuGraphAddMemFreeNode(node: *mut usize, graph: usize, after: *const usize, count: usize, start: usize) {
+        unsafe { add(graph, node, after, count, Vec::new()) };
+        let handle = unsafe { *node };
+        let bytes = graphs(|graphs| {
+            let graph = graphs.get_mut(&graph).unwrap();
+            let before = graph.before(&unsafe { handles(after, count) });
+            let block = graph.blocks.iter_mut().find(|block| block.start == start).ok_or(INVALID_VALUE)?;
+            let is_it = |owner: &&mut Owner| owner.freed.is_none() && before.contains(&owner.allocated);
+            block.owners.iter_mut().find(is_it).ok_or(INVALID_VALUE)?.freed = Some(handle);
+            Ok::<usize, Code>(block.bytes)
+        })?;
+        with_node(graph, handle, |node| node.work = vec![Work::Unmap { start, bytes }]);
+        Ok(())
+    }
+    fn cuGraphAddDependencies(graph: usize, before: *const usize, after: *const usize, count: usize) {
+        for (before, after) in unsafe { handles(before, count).into_iter().zip(handles(after, count)) } {
+            with_node(graph, before, |_| ());
+            let is_new = with_node(graph, after, |node| !node.after.contains(&before));
+            // What there is already is refused.
+            is_new.then_some(()).ok_or(INVALID_VALUE)?;
+            with_node(graph, after, |node| node.after.push(before));
+        }
+        Ok(())
+    }
     fn cuGraphDebugDotPrint(graph: usize, path: *const std::ffi::c_char, flags: u32) {
         let path = unsafe { std::ffi::CStr::from_ptr(path) }.to_str().unwrap();
         let nodes = graphs(|graphs| graphs[&graph].nodes.len());
@@ -162,6 +249,7 @@ graph_calls! {
         Ok(())
     }
     fn cuGraphAddChildGraphNode(node: *mut usize, graph: usize, after: *const usize, count: usize, child: usize) {
+        assert!(graphs(|graphs| graphs[&child].blocks.is_empty()), "a child that allocates cannot be cloned");
         let works = graphs(|graphs| graphs[&child].nodes.iter().flat_map(|node| node.work.clone()).collect());
         unsafe { add(graph, node, after, count, works) };
         Ok(())
@@ -175,8 +263,16 @@ graph_calls! {
     }
     fn cuGraphInstantiateWithFlags(instance: *mut usize, graph: usize, flags: u64) {
         assert_eq!(flags, 0);
-        let copy = graphs(|graphs| graphs[&graph].clone());
-        unsafe { *instance = insert(copy) };
+        let mut copy = graphs(|graphs| graphs[&graph].clone());
+        let mut owners = copy.blocks.iter().flat_map(|block| &block.owners);
+        assert!(owners.all(|owner| owner.freed.is_some()), "what is not freed cannot be launched again");
+        if !copy.blocks.is_empty() && graphs(|graphs| graphs.contains_key(&copy.instance)) {
+            return Err(NOT_SUPPORTED);
+        }
+        copy.sort();
+        let made = insert(copy);
+        graphs(|graphs| graphs.get_mut(&graph).unwrap().instance = made);
+        unsafe { *instance = made };
         Ok(())
     }
     fn cuGraphExecKernelNodeSetParams_v2(instance: usize, node: usize, params: *const KernelParams) {
@@ -194,6 +290,7 @@ graph_calls! {
     }
     fn cuGraphExecUpdate_v2(instance: usize, graph: usize, _result: Pointer) {
         graphs(|graphs| {
+            assert!(graphs[&graph].blocks.is_empty(), "what allocates is not updated");
             let works: Vec<Vec<Work>> = graphs[&graph].nodes.iter().map(|node| node.work.clone()).collect();
             let nodes = &mut graphs.get_mut(&instance).unwrap().nodes;
             assert_eq!(nodes.len(), works.len());

@@ -833,6 +833,7 @@ call! { bound:
     }
 }
 
+mod graph_memory;
 mod loading;
 #[cfg(not(without_virtual_memory))]
 mod virtual_memory;

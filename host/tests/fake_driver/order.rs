@@ -132,6 +132,8 @@ fn uses(work: &Work, bytes_of: impl Fn(usize) -> usize) -> (&'static str, Vec<(R
         Work::Saxpy { x, y, len, .. } | Work::Mix { x, y, len, .. } => {
             ("a launch", vec![(x..x + 4 * len, false), (y..y + 4 * len, true)])
         }
+        Work::Map { start, bytes } => ("an allocation of a graph", vec![(start..start + bytes, true)]),
+        Work::Unmap { start, bytes } => ("a free of a graph", vec![(start..start + bytes, true)]),
         Work::Begin { pointer, bytes } => ("an allocation", vec![(pointer..pointer + bytes, true)]),
         Work::GiveBack { pointer, bytes, .. } => ("a free", vec![(pointer..pointer + bytes, true)]),
         Work::Free { pointer } => ("a free", vec![(pointer..pointer + bytes_of(pointer), true)]),

@@ -13,7 +13,7 @@ use crate::arrays::Arrays;
 use crate::feedback::{panic_as_kernels_do, panic_with, print_as_kernels_do};
 use crate::order::Orders;
 use crate::pool::{Pool, begin_alive};
-use crate::{number, setting};
+use crate::{graph_memory, number, setting};
 
 pub(crate) type Code = u32;
 pub(crate) type Pointer = *mut c_void;
@@ -94,6 +94,15 @@ pub(crate) enum Work {
     Wait {
         event: usize,
         version: u64,
+    },
+    /// A graph's memory is there, and is not.
+    Map {
+        start: usize,
+        bytes: usize,
+    },
+    Unmap {
+        start: usize,
+        bytes: usize,
     },
     /// Memory of the pool begins to belong to its next owner, with anything in it.
     Begin {
@@ -324,6 +333,8 @@ impl State {
                 }
             },
             Work::Free { pointer } => self.release(pointer),
+            Work::Map { start, bytes } => graph_memory::map(start, bytes),
+            Work::Unmap { start, bytes } => graph_memory::unmap(start, bytes),
             Work::Begin { pointer, bytes } => unsafe { (pointer as *mut u8).write_bytes(0xaa, bytes) },
             Work::GiveBack { pointer, number, bytes, .. } => self.pool.has_back(pointer, number, bytes),
             Work::Record { event, version } => {

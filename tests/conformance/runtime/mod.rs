@@ -8,6 +8,7 @@ mod child_graphs;
 mod dlpack;
 mod events;
 mod graph_events;
+mod graph_memory;
 mod graphs;
 mod growable;
 mod host_memory;
@@ -44,6 +45,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     pinned_graphs::CASES,
     child_graphs::CASES,
     graph_events::CASES,
+    graph_memory::CASES,
     host_memory::CASES,
     zero_copy::CASES,
     buffers::CASES,

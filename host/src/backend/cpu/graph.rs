@@ -13,7 +13,8 @@ use crate::backend::failure::Failure;
 use crate::backend::{EventBackend, host_fn, payload};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::graph::{ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
+use crate::graph::{Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
+use crate::memory::Contents;
 use crate::writers::Flow;
 
 /// An instantiated graph. Launches that have not run keep the steps that they were given.
@@ -161,7 +162,14 @@ unsafe fn run_operation(
         // SAFETY: passed on.
         Operation::Fill(fill) => unsafe { run_fill(fill) },
         Operation::Call(node) => call(node, failure),
-        Operation::Empty => {}
+        // Memory is there as long as the graph is.
+        Operation::Allocate(Allocation { contents: Contents::Uninitialised, .. })
+        | Operation::Free { .. }
+        | Operation::Empty => {}
+        // SAFETY: passed on.
+        Operation::Allocate(Allocation { start, bytes, .. }) => unsafe {
+            start.0.write_bytes(0, *bytes);
+        },
         Operation::Record(_) => marks.next().iter().for_each(|mark| mark.reach_in(failures.stream, failure)),
         Operation::Wait(_) => {
             let faults = marks.next().map_or_else(Vec::new, |mark| mark.faults());

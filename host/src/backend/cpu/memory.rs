@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::device::CpuDevice;
 use super::spin;
 use crate::error::{Error, Result};
+use crate::graph::Address;
 use crate::memory::{ALIGNMENT, Contents};
 use crate::pitched::Rows;
 use crate::stream_value::ValueCondition;
@@ -29,6 +30,37 @@ pub(crate) fn allocate(device: &CpuDevice, bytes: usize, contents: Contents) -> 
         _ => std::ptr::null_mut(),
     };
     if pointer.is_null() { Err(out_of_memory(device, bytes)) } else { Ok(pointer) }
+}
+
+/// Memory that counts as the device's, until this is dropped, when no work uses it any more.
+pub(crate) struct Block {
+    device: &'static CpuDevice,
+    start: Address,
+    bytes: usize,
+}
+
+impl Block {
+    /// `bytes` (not 0) that are not initialised.
+    pub(crate) fn allocate(device: &'static CpuDevice, bytes: usize) -> Result<Self> {
+        if !device.reserve(bytes) {
+            return Err(out_of_memory(device, bytes));
+        }
+        let start = allocate(device, bytes, Contents::Uninitialised);
+        let start = Address(start.inspect_err(|_| device.release(bytes))?);
+        Ok(Block { device, start, bytes })
+    }
+
+    pub(crate) fn start(&self) -> Address {
+        self.start
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: from `allocate` with that many bytes; whoever drops it vouches that nothing uses them any more.
+        unsafe { free(self.start.0, self.bytes) };
+        self.device.release(self.bytes);
+    }
 }
 
 #[cold]

@@ -33,7 +33,7 @@ pub(crate) use execute::check_resources;
 pub(crate) use graph::CpuGraph;
 pub(crate) use ipc::IpcMemory;
 pub(crate) use legacy::Role;
-pub(crate) use memory::{allocate, free, initialise_from_host};
+pub(crate) use memory::{Block, allocate, free, initialise_from_host};
 pub(crate) use overflow::holding;
 pub(crate) use stream::CpuStream;
 pub(crate) use virtual_memory::VirtualRange;

@@ -21,6 +21,7 @@ use libloading::Library;
 
 use super::condition::ConditionalParams;
 use super::graph::UpdateResult;
+use super::graph_memory::AllocationParams;
 use super::ipc::IpcHandle;
 use super::memory::BatchAttributes;
 use super::pool::{PoolAccess, PoolHandle, PoolProperties};
@@ -238,6 +239,12 @@ driver_calls! {
     pool_set_access = cuMemPoolSetAccess(pool: PoolHandle, access: *const PoolAccess, count: usize) since (12, 0);
     condition_create = cuGraphConditionalHandleCreate(handle: *mut u64, graph: CUgraph, context: CUcontext, value: c_uint, flags: c_uint) since (12, 3);
     graph_add_node = cuGraphAddNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut ConditionalParams) since (12, 3);
+    graph_add_allocation = cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut AllocationParams) since (12, 0);
+    graph_add_free = cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, start: CUdeviceptr) since (12, 0);
+    graph_add_dependencies = cuGraphAddDependencies(graph: CUgraph, before: *const CUgraphNode, after: *const CUgraphNode, count: usize) since (12, 0);
+    graph_memory_get = cuDeviceGetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void) since (12, 0);
+    graph_memory_set = cuDeviceSetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void) since (12, 0);
+    graph_memory_trim = cuDeviceGraphMemTrim(device: CUdevice) since (12, 0);
     ipc_memory_handle = cuIpcGetMemHandle(handle: *mut IpcHandle, pointer: CUdeviceptr) since (12, 0);
     ipc_open_memory = cuIpcOpenMemHandle_v2(pointer: *mut CUdeviceptr, handle: IpcHandle, flags: c_uint) since (12, 0);
     ipc_close_memory = cuIpcCloseMemHandle(pointer: CUdeviceptr) since (12, 0);

@@ -1,6 +1,7 @@
 //! Graphs of CUDA devices: nodes handed to the driver, instances, launches. It must not know how a graph
 //! was recorded, or what orders the memory that nodes use.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
 use std::panic::Location;
 use std::ptr::{from_ref, null, null_mut};
@@ -17,6 +18,7 @@ use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
 use super::event::CudaEvent;
 use super::feedback::Lent;
+use super::graph_memory::{MemoryNode, MemoryNodes, OwnGraph};
 use super::memory::memory_type;
 use super::stream::CudaStream;
 use super::watch::with_record;
@@ -24,9 +26,10 @@ use crate::backend::host_fn;
 use crate::error::Result;
 use crate::event::Event;
 use crate::graph::{
-    Address, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
+    Address, Allocation, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
 };
 use crate::kernel::Kernel;
+use crate::memory::Contents;
 use crate::pitched::{Place, Rows};
 use crate::writers::Effect;
 
@@ -53,31 +56,40 @@ pub(crate) struct CudaGraph {
     instance: Handle<CUgraphExec>,
     launches: Vec<RecordedLaunch>,
     may_panic: bool,
+    /// The bytes that its nodes allocate.
+    allocated: usize,
     /// What its kernels are given that may panic.
     record: Arc<Lent>,
 }
 
 /// A graph as the driver has it, and its nodes in the order of recording.
 pub(super) struct Template {
-    device: &'static CudaDevice,
-    pub(super) graph: Handle<CUgraph>,
+    graph: OwnGraph,
     nodes: Vec<Handle<CUgraphNode>>,
 }
 
 impl CudaGraph {
-    pub(crate) fn new(device: &'static CudaDevice, nodes: &[Node], kept: Address) -> Result<Self> {
+    /// `memory` has the nodes that allocate and free.
+    pub(crate) fn new(
+        device: &'static CudaDevice,
+        nodes: &[Node],
+        kept: Address,
+        memory: MemoryNodes,
+    ) -> Result<Self> {
         let record = Arc::new(Lent::new(device)?);
-        let template = Template::new(device, nodes, kept, &record)?;
-        let mut instance = null_mut();
+        let template = Template::new(memory, nodes, kept, &record)?;
+        let (mut instance, allocated) = (null_mut(), allocated(nodes));
         // SAFETY: `instance` is valid for the call, and the graph is live.
-        let code = unsafe { device.driver().graph_instantiate(&mut instance, template.graph.0, 0) };
-        device.check(code, "cuGraphInstantiateWithFlags", &format!("{} nodes", nodes.len()))?;
+        let code = unsafe { device.driver().graph_instantiate(&mut instance, template.raw(), 0) };
+        let object = format!("{} nodes", nodes.len());
+        device.check_memory(code, "cuGraphInstantiateWithFlags", allocated, &object)?;
         Ok(CudaGraph {
             device,
             template: Some(template),
             instance: Handle(instance),
             launches: last_launches(nodes),
             may_panic: may_panic(nodes),
+            allocated,
             record,
         })
     }
@@ -93,6 +105,7 @@ impl CudaGraph {
             instance: Handle(raw.cast()),
             launches: Vec::new(),
             may_panic: false,
+            allocated: 0,
             record: Arc::new(Lent::new(device)?),
         })
     }
@@ -104,7 +117,7 @@ impl CudaGraph {
 
     /// The driver's `CUgraph` that it was instantiated from.
     pub(crate) fn template_as_raw(&self) -> Option<*mut c_void> {
-        self.template.as_ref().map(|template| template.graph.0.cast())
+        self.template.as_ref().map(|template| template.raw().cast())
     }
 
     /// Node number `index`, which only instances of ours have.
@@ -135,7 +148,7 @@ impl CudaGraph {
         // SAFETY: both handles are live, and of the bound context; the caller vouches for the memory.
         let code = unsafe { self.device.driver().graph_launch(self.instance.0, entered.raw) };
         drop((entered, without_waits));
-        self.device.check(code, "cuGraphLaunch", "")?;
+        self.device.check_memory(code, "cuGraphLaunch", self.allocated, "")?;
         visit(nodes, |operation| {
             if let Operation::Record(event) = operation {
                 note_recorded(event);
@@ -151,7 +164,7 @@ impl CudaGraph {
         let (_without_waits, entered) = (stream.without_waits(), stream.enter()?);
         // SAFETY: both handles are live, and of the bound context.
         let code = unsafe { self.device.driver().graph_upload(self.instance.0, entered.raw) };
-        self.device.check(code, "cuGraphUpload", "")
+        self.device.check_memory(code, "cuGraphUpload", self.allocated, "")
     }
 
     pub(crate) fn set_kernel(&mut self, index: usize, node: &KernelNode) -> Result<()> {
@@ -182,10 +195,10 @@ impl CudaGraph {
     }
 
     pub(crate) fn update(&mut self, nodes: &[Node], kept: Address) -> Result<()> {
-        let other = Template::new(self.device, nodes, kept, &self.record)?;
+        let other = Template::new(MemoryNodes::new(self.device)?, nodes, kept, &self.record)?;
         let mut result = UpdateResult { result: 0, node: null_mut(), from_node: null_mut() };
         // SAFETY: the handles are live, and `result` is valid for the call.
-        let code = unsafe { self.device.driver().graph_update(self.instance.0, other.graph.0, &mut result) };
+        let code = unsafe { self.device.driver().graph_update(self.instance.0, other.raw(), &mut result) };
         if code == UPDATE_FAILURE {
             let found = other.nodes.iter().position(|node| !node.0.is_null() && node.0 == result.from_node);
             return Err(GraphError::UpdateRefused { reason: reason(result.result, found).into() }.into());
@@ -223,6 +236,8 @@ struct Target<'a> {
     device: &'static CudaDevice,
     graph: CUgraph,
     nodes: &'a mut Vec<Handle<CUgraphNode>>,
+    /// Those that allocate and free, by number.
+    memory: &'a BTreeMap<usize, MemoryNode>,
     /// Where the graph keeps a word for each of its conditions.
     kept: Address,
     /// What kernels are given that may panic.
@@ -230,21 +245,21 @@ struct Target<'a> {
 }
 
 impl Template {
-    pub(super) fn new(
-        device: &'static CudaDevice,
-        nodes: &[Node],
-        kept: Address,
-        record: &Lent,
-    ) -> Result<Self> {
-        device.bind()?;
-        let mut graph = null_mut();
-        // SAFETY: `graph` is valid for the call.
-        let code = unsafe { device.driver().graph_create(&mut graph, 0) };
-        device.check(code, "cuGraphCreate", "")?;
-        let mut template = Template { device, graph: Handle(graph), nodes: Vec::with_capacity(nodes.len()) };
-        let mut target = Target { device, graph, nodes: &mut template.nodes, kept, record };
+    /// `memory` has the nodes that allocate and free.
+    pub(super) fn new(memory: MemoryNodes, nodes: &[Node], kept: Address, record: &Lent) -> Result<Self> {
+        let mut memory = memory;
+        memory.graph.device.bind()?;
+        memory.free_all(nodes)?;
+        let MemoryNodes { graph, made } = memory;
+        let mut template = Template { graph, nodes: Vec::with_capacity(nodes.len()) };
+        let (device, graph) = (template.graph.device, template.raw());
+        let mut target = Target { device, graph, nodes: &mut template.nodes, memory: &made, kept, record };
         target.add_all(nodes)?;
         Ok(template)
+    }
+
+    pub(super) fn raw(&self) -> CUgraph {
+        self.graph.raw.0
     }
 }
 
@@ -271,16 +286,15 @@ impl Target<'_> {
                     }
                 })
             }
-            Operation::Fill(fill) => {
-                let params = fill_params(fill);
-                self.add_with("cuGraphAddMemsetNode", &after, |added, graph, after, count| {
-                    // SAFETY: all are valid for the call; memory is used by launches only.
-                    unsafe {
-                        let context = self.device.context()?;
-                        Ok(self.device.driver().graph_add_fill(added, graph, after, count, &params, context))
-                    }
-                })
+            Operation::Fill(fill) => self.add_fill(fill, &after),
+            Operation::Allocate(Allocation { start, bytes, contents }) => {
+                let made = self.link_memory(&after)?;
+                match contents {
+                    Contents::Uninitialised => Ok(made),
+                    Contents::Zeroed => self.add_fill(&Fill::zeros(*start, *bytes), &[made]),
+                }
             }
+            Operation::Free { .. } => self.link_memory(&after),
             Operation::Call(call) => {
                 let data = from_ref(call).cast_mut().cast();
                 let params = CUDA_HOST_NODE_PARAMS { fn_: Some(call_host), userData: data };
@@ -311,16 +325,44 @@ impl Target<'_> {
                 })
             }
             Operation::Child(nodes) => {
-                // Cloned by the call. There are no conditional nodes in it, so it keeps nothing.
-                let child = Template::new(self.device, nodes, self.kept, self.record)?;
+                // Cloned by the call. There are no conditional nodes in it, so it keeps nothing, and none that allocate.
+                let child = MemoryNodes::new(self.device)?;
+                let child = Template::new(child, nodes, self.kept, self.record)?;
                 self.add_with("cuGraphAddChildGraphNode", &after, |added, graph, after, count| {
                     // SAFETY: all are valid for the call, and the child is live.
                     Ok(unsafe {
-                        self.device.driver().graph_add_child(added, graph, after, count, child.graph.0)
+                        self.device.driver().graph_add_child(added, graph, after, count, child.raw())
                     })
                 })
             }
         }
+    }
+
+    /// The next node, which allocates or frees and has been made, after `after` as well.
+    fn link_memory(&self, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        let made = &self.memory[&self.nodes.len()];
+        let known = |before: &CUgraphNode| made.after.iter().any(|known| known.0 == *before);
+        let before: Vec<CUgraphNode> = after.iter().copied().filter(|before| !known(before)).collect();
+        if before.is_empty() {
+            return Ok(made.node.0);
+        }
+        let (driver, made, count) = (self.device.driver(), vec![made.node.0; before.len()], before.len());
+        // SAFETY: all are nodes of this graph, and valid for the call.
+        let code =
+            unsafe { driver.graph_add_dependencies(self.graph, before.as_ptr(), made.as_ptr(), count)? };
+        self.device.check(code, "cuGraphAddDependencies", &format!("node {}", self.nodes.len()))?;
+        Ok(made[0])
+    }
+
+    fn add_fill(&self, fill: &Fill, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        let params = fill_params(fill);
+        self.add_with("cuGraphAddMemsetNode", after, |added, graph, after, count| {
+            // SAFETY: all are valid for the call; memory is used by launches only.
+            unsafe {
+                let context = self.device.context()?;
+                Ok(self.device.driver().graph_add_fill(added, graph, after, count, &params, context))
+            }
+        })
     }
 
     /// Adds a condition that is set before the node, and in a loop again after each run of the body.
@@ -392,15 +434,6 @@ impl Target<'_> {
     }
 }
 
-impl Drop for Template {
-    fn drop(&mut self) {
-        if self.device.bind().is_ok() {
-            // SAFETY: the graph is live and not used again; instances do not need it.
-            let _ = unsafe { self.device.driver().graph_destroy(self.graph.0) };
-        }
-    }
-}
-
 /// Calls `work` with all operations of a graph, those inside of others as well.
 fn visit(nodes: &[Node], mut work: impl FnMut(&Operation)) {
     nodes.iter().for_each(|node| node.operation.visit(&mut work));
@@ -423,6 +456,15 @@ fn may_panic(nodes: &[Node]) -> bool {
         Operation::Kernel(kernel) => kernel.prepared.may_panic,
         other => may_panic(other.body()),
     })
+}
+
+/// The bytes that `nodes` allocate.
+fn allocated(nodes: &[Node]) -> usize {
+    let bytes = |node: &Node| match &*node.operation {
+        Operation::Allocate(memory) => memory.bytes,
+        _ => 0,
+    };
+    nodes.iter().map(bytes).fold(0, usize::saturating_add)
 }
 
 /// A kernel, and where its launch was recorded.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::device::CudaDevice;
 use super::feedback::Lent;
 use super::graph::Template;
+use super::graph_memory::MemoryNodes;
 use crate::error::{Error, Result};
 use crate::graph::{Address, GraphError, Node};
 
@@ -22,11 +23,12 @@ pub(crate) fn graph_to_dot(
     flags: c_uint,
 ) -> Result<String> {
     // It is never launched, so the record may go back at once.
-    let template = Template::new(device, nodes, kept, &Lent::new(device)?)?;
+    let memory = MemoryNodes::copy_of(device, nodes)?;
+    let template = Template::new(memory, nodes, kept, &Lent::new(device)?)?;
     let file = OwnFile::create()?;
     let path = file.name()?;
     // SAFETY: the graph is live, and the path a string for the call.
-    let code = unsafe { device.driver().graph_print(template.graph.0, path.as_ptr(), flags) };
+    let code = unsafe { device.driver().graph_print(template.raw(), path.as_ptr(), flags) };
     device.check(code, "cuGraphDebugDotPrint", &format!("{} nodes", nodes.len()))?;
     fs::read_to_string(&file.0).map_err(|error| file.failed(&error))
 }

@@ -51,6 +51,26 @@ pub(super) struct PoolAccess {
     flags: c_uint,
 }
 
+impl PoolProperties {
+    pub(super) fn new(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Self {
+        let (allocation_type, location_type, location_id) = match kind {
+            PoolKind::Device => (1, 1, device.handle()),
+            // The place is where it is at best, and the device may be anywhere.
+            PoolKind::Managed => (2, 1, device.handle()),
+            PoolKind::Host => (1, 2, 0),
+            PoolKind::HostNuma(node) => (1, 3, c_int::from(node)),
+        };
+        PoolProperties {
+            allocation_type,
+            handle_types: if shareable { FILE_DESCRIPTOR } else { 0 },
+            location_type,
+            location_id,
+            security_attributes: null_mut(),
+            reserved: [0; 64],
+        }
+    }
+}
+
 impl PoolAccess {
     pub(super) fn read_write(device: &CudaDevice) -> Self {
         PoolAccess { location_type: 1, location_id: device.handle(), flags: 3 }
@@ -73,25 +93,10 @@ pub(super) const FILE_DESCRIPTOR: c_uint = 1;
 /// the driver makes it would give all of it back at every synchronisation, and each allocation
 /// after one would be slow.
 pub(super) fn create(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<RawPool> {
-    let driver = device.driver();
-    let (allocation_type, location_type, location_id) = match kind {
-        PoolKind::Device => (1, 1, device.handle()),
-        // The place is where it is at best, and the device may be anywhere.
-        PoolKind::Managed => (2, 1, device.handle()),
-        PoolKind::Host => (1, 2, 0),
-        PoolKind::HostNuma(node) => (1, 3, c_int::from(node)),
-    };
-    let properties = PoolProperties {
-        allocation_type,
-        handle_types: if shareable { FILE_DESCRIPTOR } else { 0 },
-        location_type,
-        location_id,
-        security_attributes: null_mut(),
-        reserved: [0; 64],
-    };
+    let properties = PoolProperties::new(device, kind, shareable);
     let mut pool = null_mut();
     // SAFETY: both are valid for the call.
-    let code = unsafe { driver.pool_create(&mut pool, &properties) };
+    let code = unsafe { device.driver().pool_create(&mut pool, &properties) };
     device.check(code, "cuMemPoolCreate", &device.to_string())?;
     set_release_threshold(device, RawPool::new(pool), u64::MAX)?;
     Ok(RawPool::new(pool))
