@@ -373,6 +373,10 @@ impl Drop for Memory {
         if self.bytes == 0 || matches!(&self.origin, Origin::Host(host) if host.owner.is_none()) {
             return;
         }
+        // That of a GPU is the driver's graph's, and goes with that.
+        if self.is_of_graph() && self.device.is_cuda() {
+            return;
+        }
         if let DeviceBackend::Cuda(device) = self.device.backend()
             && self.is_managed()
         {

@@ -120,12 +120,56 @@ fn an_update_that_would_race_is_refused(device: &Device) -> Result<()> {
     Ok(())
 }
 
-const CASES: [fn(&Device) -> Result<()>; 5] = [
+/// A kernel that uses memory of a node takes other arguments, but at no other time.
+fn an_update_uses_what_is_allocated_then(device: &Device) -> Result<()> {
+    let stream = device.new_stream()?;
+    let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let (graph, (nodes, keys, y)) = stream.capture(|capture| {
+        let (x, mut y) = (capture.read(&x)?, capture.write(&mut y)?);
+        let grid = Grid::cover(LENGTH);
+        let before = capture.node(&[], |line| saxpy(line, grid, 1.0, x, &mut y))?;
+        let (_, mut first) = capture.zeros_node::<f32>(&[before], LENGTH)?;
+        let (_, mut second) = capture.zeros_node::<f32>(&[before], LENGTH)?;
+        let during = capture.node(&[], |line| saxpy(line, grid, 2.0, x, &mut first))?;
+        let joined = capture.node(&[], |line| saxpy(line, grid, 1.0, &first, &mut second))?;
+        let keys = [first.key(), second.key()];
+        let freed = capture.free_node(&[joined], first)?;
+        let after = capture.node(&[freed], |line| saxpy(line, grid, 1.0, &second, &mut y))?;
+        Ok(([before, during, after], keys, y.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    let [before, during, after] = nodes;
+    graph.launch(&stream)?;
+    assert_eq!(stream.download(graph.view(y)?)?, [3.0; LENGTH]);
+    graph.update_kernel(during, |update| {
+        saxpy(update, Grid::cover(LENGTH), 5.0, &x, &mut update.allocation(keys[0])?)
+    })?;
+    graph.launch(&stream)?;
+    assert_eq!(stream.download(graph.view(y)?)?, [3.0 + 6.0; LENGTH]);
+    for (node, number) in [(before, 0), (after, 6)] {
+        let refused = graph.update_kernel(node, |update| {
+            saxpy(update, Grid::cover(LENGTH), 1.0, &update.allocation(keys[0])?, &mut update.buffer(y)?)
+        });
+        let expected = GraphError::OutsideLifetime { node: number, allocation: 1 };
+        assert_eq!((node.index(), refused), (number, Err(Error::Graph(expected))));
+    }
+    let refused = graph.update_kernel(during, |update| {
+        let _first = update.allocation(keys[0])?;
+        update.allocation(keys[0]).map(drop)
+    });
+    assert!(matches!(refused, Err(Error::Graph(GraphError::BufferTaken { .. }))), "{refused:?}");
+    graph.launch(&stream)?;
+    assert_eq!(stream.download(graph.view(y)?)?, [9.0 + 6.0; LENGTH], "it is as before");
+    Ok(())
+}
+
+const CASES: [fn(&Device) -> Result<()>; 6] = [
     kernels_are_replayed,
     a_refused_launch_leaves_no_trace,
     arguments_of_a_kernel_can_be_changed,
     an_update_that_is_no_such_launch_is_refused,
     an_update_that_would_race_is_refused,
+    an_update_uses_what_is_allocated_then,
 ];
 
 #[test]
@@ -144,6 +188,8 @@ fn scenario() {
         ("refused_update", refused_update),
         ("pictures", pictures),
         ("no_picture", no_picture),
+        ("addresses", addresses),
+        ("no_memory", no_memory),
     ]);
 }
 
@@ -252,7 +298,7 @@ fn graphs_of_kernels_work_on_a_driver_and_leave_nothing_behind() {
     let count = |name: &str| scenario::count(&calls, name);
     assert_eq!(count("cuGraphCreate"), count("cuGraphDestroy"));
     assert_eq!(count("cuGraphInstantiateWithFlags"), count("cuGraphExecDestroy"));
-    assert_eq!(count("cuGraphExecKernelNodeSetParams_v2"), 1, "what is refused never gets there");
+    assert_eq!(count("cuGraphExecKernelNodeSetParams_v2"), 2, "what is refused never gets there");
     assert_eq!(count("cuLaunchKernel"), 0);
 }
 
@@ -261,4 +307,110 @@ fn graphs_of_kernels_work_on_a_driver_and_leave_nothing_behind() {
 #[cfg(target_os = "linux")]
 fn conditions_need_a_driver_that_has_them() {
     scenario::run("no_conditions", "");
+}
+
+/// Memory that is freed is given out again by the nodes that come after that, and by no others.
+#[cfg(target_os = "linux")]
+fn addresses() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let mut y = stream.zeros::<u32>(8)?;
+    let (graph, places) = stream.capture(|capture| {
+        let mut y = capture.write(&mut y)?;
+        let mut places = Vec::new();
+        for number in 0..4 {
+            let mut buffer = capture.zeros::<u32>(1000)?;
+            places.push(buffer.as_device_ptr().as_raw().addr());
+            capture.fill_into(number, &mut buffer)?;
+            capture.copy(buffer.slice(999..)?, y.slice_mut(number as usize..)?.slice(..1)?)?;
+        }
+        let start = capture.frontier()?;
+        let (_, one) = capture.zeros_node::<u32>(&start, 1000)?;
+        let (_, other) = capture.zeros_node::<u32>(&start, 1000)?;
+        places.extend([&one, &other].map(|buffer| buffer.as_device_ptr().as_raw().addr()));
+        Ok(places)
+    })?;
+    let picture = graph.to_dot_with(DotOptions::new())?;
+    assert_eq!(picture, "digraph dot { nodes=26 flags=0 }", "two of each that allocates zeros");
+    assert_eq!(places[..5], [places[0]; 5], "one after the other");
+    assert_ne!(places[4], places[5], "at the same time");
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    graph.launch(&stream)?;
+    drop(graph);
+    assert_eq!(stream.download(&y)?[..4], [0, 1, 2, 3]);
+    let figures = stream.device().graph_memory().statistics()?;
+    assert_eq!((figures.used, figures.used_high, figures.reserved), (0, 2 * 4096, 2 * 4096));
+    stream.device().graph_memory().trim()?;
+    stream.device().graph_memory().reset_statistics()?;
+    let figures = stream.device().graph_memory().statistics()?;
+    assert_eq!((figures.reserved, figures.used_high, figures.reserved_high), (0, 0, 0));
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn graphs_give_out_memory_again_in_order() {
+    let calls = scenario::run("addresses", "");
+    let count = |name: &str| scenario::count(&calls, name);
+    // Those of the graph, and of its picture.
+    assert_eq!((count("cuGraphAddMemAllocNode"), count("cuGraphAddMemFreeNode")), (12, 12));
+    assert_eq!((count("cuGraphCreate"), count("cuGraphDestroy")), (2, 2));
+}
+
+/// What a call of the driver refuses is an error that says so, and the next graph works.
+#[cfg(target_os = "linux")]
+fn no_memory() -> Result<()> {
+    let stream = Device::cuda(0)?.new_stream()?;
+    let mut y = stream.zeros::<u32>(1000)?;
+    let mut work = || {
+        let (graph, ()) = stream.capture(|capture| {
+            for number in 1..3 {
+                let mut buffer = capture.zeros::<u32>(1000)?;
+                capture.fill_into(number, &mut buffer)?;
+            }
+            let mut last = capture.zeros::<u32>(1000)?;
+            capture.fill_into(3, &mut last)?;
+            capture.copy(&last, &mut capture.write(&mut y)?)
+        })?;
+        let mut graph = graph.instantiate()?;
+        graph.upload(&stream)?;
+        graph.launch(&stream)
+    };
+    let error = work().unwrap_err();
+    if std::env::var("FAKE_CUDA").unwrap().split(':').nth(1) == Some("2") {
+        assert!(matches!(error, Error::OutOfMemory { requested: 4000 | 12_000, .. }), "{error:?}");
+    } else {
+        assert!(matches!(error, Error::Driver { code: 1, .. }), "{error:?}");
+    }
+    let pool = stream.device().memory_pool();
+    pool.set_limit(Some(3 * 4000 + 4000));
+    work()?;
+    assert_eq!(stream.download(&y)?, [3; 1000]);
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn graphs_that_find_no_memory_leave_nothing_behind() {
+    let failures = [
+        ("cuGraphCreate", 1, 1),
+        ("cuGraphAddMemAllocNode", 2, 1),
+        ("cuGraphAddMemAllocNode", 2, 3),
+        ("cuGraphAddMemAllocNode", 1, 2),
+        ("cuGraphAddMemFreeNode", 1, 1),
+        ("cuGraphAddMemFreeNode", 1, 3),
+        ("cuGraphAddDependencies", 1, 1),
+        ("cuGraphAddMemsetNode", 1, 2),
+        ("cuGraphInstantiateWithFlags", 2, 1),
+        ("cuGraphUpload", 2, 1),
+        ("cuGraphLaunch", 2, 1),
+    ];
+    for (name, code, number) in failures {
+        let calls = scenario::run("no_memory", &format!("fail={name}:{code}:{number}:{number}"));
+        let count = |name: &str| scenario::count(&calls, name);
+        let failed = |of: &str| usize::from(name == of);
+        assert_eq!(count("cuGraphCreate") - failed("cuGraphCreate"), count("cuGraphDestroy"), "{name}");
+        let instances = count("cuGraphInstantiateWithFlags") - failed("cuGraphInstantiateWithFlags");
+        assert_eq!(instances, count("cuGraphExecDestroy"), "{name}");
+    }
 }

@@ -115,6 +115,49 @@ fn a_dropped_buffer_counts_until_its_stream_has_freed_it() -> Result<()> {
     Ok(())
 }
 
+/// From the recording to the end of the last launch.
+#[test]
+fn memory_of_graphs_counts_as_long_as_they_are_there() -> Result<()> {
+    let small = Device::cpu_with(CpuOptions::new().memory(1000))?.new_stream()?;
+    assert!(is_out_of_memory(small.capture(|capture| capture.zeros::<u8>(2000).map(drop))));
+    let device = Device::cpu_with(CpuOptions::new())?;
+    let (stream, pool, memory) = (device.new_stream()?, device.memory_pool(), device.graph_memory());
+    pool.set_limit(Some(1000));
+    assert!(is_over_the_limit(stream.capture(|capture| capture.uninit::<u8>(2000).map(drop))));
+    let record = || {
+        stream.capture(|capture| {
+            drop(capture.zeros::<u8>(600)?);
+            assert!(is_over_the_limit(capture.zeros::<u8>(401)), "also after the other was freed");
+            Ok(())
+        })
+    };
+    let mut graph = record()?.0.instantiate()?;
+    assert_eq!((pool.statistics()?.used, memory.statistics()?.used), (600, 600));
+    let (open, gate) = channel::<()>();
+    stream.launch_host_func(move || {
+        let _opened = gate.recv();
+    })?;
+    graph.launch(&stream)?;
+    drop(graph);
+    assert!(is_over_the_limit(record()), "it may still run");
+    open.send(()).unwrap();
+    stream.synchronize()?;
+    assert_eq!((pool.statistics()?.used, memory.statistics()?.used_high), (0, 600));
+    for _ in 0..10 {
+        drop(record()?);
+        stream.synchronize()?;
+    }
+    memory.reset_statistics()?;
+    assert_eq!(memory.statistics()?.used_high, 0);
+    let limited = Device::cpu_with(CpuOptions::new().memory(1000))?.new_stream()?;
+    let graph = limited.capture(|capture| capture.zeros::<u8>(700).map(drop))?.0;
+    assert_eq!(limited.device().memory_info()?.unwrap().free, 300);
+    drop(graph);
+    limited.synchronize()?;
+    assert_eq!(limited.device().memory_info()?.unwrap().free, 1000);
+    Ok(())
+}
+
 #[test]
 fn empty_rows_of_any_extent_are_copied() -> Result<()> {
     const HUGE: usize = usize::MAX;

@@ -269,6 +269,9 @@ graph_calls! {
         if !copy.blocks.is_empty() && graphs(|graphs| graphs.contains_key(&copy.instance)) {
             return Err(NOT_SUPPORTED);
         }
+        if copy.blocks.iter().map(|block| block.bytes as u64).sum::<u64>() > crate::number("memory", 1 << 30) {
+            return Err(OUT_OF_MEMORY);
+        }
         copy.sort();
         let made = insert(copy);
         graphs(|graphs| graphs.get_mut(&graph).unwrap().instance = made);

@@ -316,7 +316,7 @@ fn what_cannot_be_recorded_is_refused(device: &Device) -> Outcome {
             capture.synchronize(),
             capture.is_complete().map(drop),
             capture.completed().map(drop),
-            capture.zeros::<u8>(1).map(drop),
+            capture.fill(1_u8, 1).map(drop),
             capture.upload(&[1_u8]).map(drop),
             capture.download(&data).map(drop),
             capture.upload_into(&[1, 2], &mut data),
