@@ -182,8 +182,7 @@ impl<'b> Graph<'b> {
     /// ```
     ///
     /// # Errors
-    /// What the driver says of the graph; [`Error::OutOfMemory`](crate::Error::OutOfMemory) if it needs memory for what nodes
-    /// allocate and finds none, as may the first launch.
+    /// What the driver says of the graph.
     pub fn instantiate(self) -> Result<ExecutableGraph<'b>> {
         ExecutableGraph::new(self)
     }

@@ -20,6 +20,7 @@ pub(crate) const CASES: &[Case] = &[
     ("what_a_body_cannot_hold_is_refused", what_a_body_cannot_hold_is_refused),
     ("a_picture_tells_what_it_is_asked_for", a_picture_tells_what_it_is_asked_for),
     ("kernels_use_page_locked_memory_of_a_graph", kernels_use_page_locked_memory_of_a_graph),
+    ("kernels_use_what_a_graph_allocates", kernels_use_what_a_graph_allocates),
 ];
 
 const LENGTH: usize = 100_000;
@@ -291,6 +292,35 @@ fn kernels_use_page_locked_memory_of_a_graph(device: &Device) -> Outcome {
         let (first, second) = (graph.pinned(first)?, graph.pinned(second)?);
         expect("in place", first.iter().all(|&value| value == round), true)?;
         expect("a copy", second[0] == 9 && second[1..].iter().all(|&value| value == round), true)?;
+    }
+    Ok(())
+}
+
+/// Also in a body.
+fn kernels_use_what_a_graph_allocates(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (rounds, mut data) = (stream.zeros::<u32>(1)?, stream.zeros::<u32>(LENGTH)?);
+    let (graph, (rounds, data)) = stream.capture(|capture| {
+        let (mut rounds, mut data) = (capture.keep(rounds)?, capture.write(&mut data)?);
+        let mut sums = capture.zeros::<u32>(LENGTH)?;
+        capture.while_node(rounds.key(), |body| {
+            elementwise::increment(body, Grid::cover(LENGTH), &mut sums)?;
+            elementwise::count_down(body, Grid::cover(1), &mut rounds)
+        })?;
+        elementwise::copy(capture, Grid::cover(LENGTH), &sums, &mut data)?;
+        drop(sums);
+        let mut more = capture.zeros::<u32>(LENGTH)?;
+        elementwise::increment(capture, Grid::cover(LENGTH), &mut more)?;
+        capture.copy(more.slice(1..)?, data.slice_mut(1..)?)?;
+        Ok((rounds.key(), data.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for count in [3, 0, 10] {
+        stream.fill_into(count, graph.view_mut(rounds)?)?;
+        graph.launch(&stream)?;
+        let found = stream.download(graph.view(data)?)?;
+        expect("from the body", found[0], count)?;
+        expect("from the node after it", found[1..].iter().all(|&value| value == 1), true)?;
     }
     Ok(())
 }

@@ -99,7 +99,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     ///
     /// # Errors
     /// [`Error::SizeOverflow`](crate::Error::SizeOverflow), [`Error::MemoryLimit`](crate::Error::MemoryLimit);
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), which on a GPU may also come when the graph is instantiated or
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), which on a GPU may also come when the graph is uploaded or
     /// launched; [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in the body of a conditional node;
     /// [`Error::Unsupported`](crate::Error::Unsupported) on a GPU without pools; or a failure of the device.
     pub fn zeros<T: DeviceCopy + Zeroable + Send + 'b>(

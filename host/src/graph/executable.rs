@@ -96,8 +96,8 @@ impl<'b> ExecutableGraph<'b> {
         Ok(())
     }
 
-    /// Sends the graph to the device ahead of its first launch (`cuGraphUpload`). Nothing to do on the CPU
-    /// device.
+    /// Sends the graph to the device ahead of its first launch, and gets the memory that its nodes allocate
+    /// (`cuGraphUpload`). Launched on another stream, it may need other memory. Nothing to do on the CPU device.
     ///
     /// # Errors
     /// As [`ExecutableGraph::launch`].

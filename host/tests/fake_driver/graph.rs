@@ -38,6 +38,12 @@ impl Graph {
         found
     }
 
+    /// Memory is asked for when the stream is known.
+    fn check_memory(&self) -> Result<(), Code> {
+        let bytes: u64 = self.blocks.iter().map(|block| block.bytes as u64).sum();
+        if bytes > crate::number("memory", 1 << 30) { Err(OUT_OF_MEMORY) } else { Ok(()) }
+    }
+
     /// Brings nodes that depend on later ones behind those; dependencies may be added to any.
     fn sort(&mut self) {
         let mut rest = std::mem::take(&mut self.nodes);
@@ -269,9 +275,6 @@ graph_calls! {
         if !copy.blocks.is_empty() && graphs(|graphs| graphs.contains_key(&copy.instance)) {
             return Err(NOT_SUPPORTED);
         }
-        if copy.blocks.iter().map(|block| block.bytes as u64).sum::<u64>() > crate::number("memory", 1 << 30) {
-            return Err(OUT_OF_MEMORY);
-        }
         copy.sort();
         let made = insert(copy);
         graphs(|graphs| graphs.get_mut(&graph).unwrap().instance = made);
@@ -302,14 +305,14 @@ graph_calls! {
         Ok(())
     }
     fn cuGraphUpload(instance: usize, stream: Pointer) {
-        assert!(graphs(|graphs| graphs.contains_key(&instance)));
+        graphs(|graphs| graphs[&instance].check_memory())?;
         with(|state| state.launching.insert(real(stream) as usize));
         (0..8).for_each(|_| std::thread::yield_now());
         with(|state| state.launching.remove(&(real(stream) as usize)));
         Ok(())
     }
     fn cuGraphLaunch(instance: usize, stream: Pointer) {
-        let nodes = graphs(|graphs| graphs[&instance].nodes.clone());
+        let nodes = graphs(|graphs| graphs[&instance].check_memory().map(|()| graphs[&instance].nodes.clone()))?;
         let mut calls = false;
         with(|state| state.launching.insert(real(stream) as usize));
         for node in nodes.into_iter().filter(|node| node.enabled) {

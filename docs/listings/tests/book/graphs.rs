@@ -59,6 +59,29 @@ fn a_graph_is_recorded_by_launches() -> ferrogrid::Result<()> {
 }
 
 #[test]
+fn a_graph_allocates_what_a_launch_needs() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: allocate
+    let n = 1000;
+    let x = stream.fill(1.0_f32, n)?;
+    let (graph, x) = stream.capture(|capture| {
+        let mut x = capture.keep(x)?;
+        let mut v = capture.zeros::<f32>(n)?; // a node allocates it, at each launch
+        kernels::pull(capture, Grid::cover(n), 0.5, &x, &mut v)?;
+        kernels::drift(capture, Grid::cover(n), 1.0, &v, &mut x)?;
+        drop(v); // another frees it, after all that use it
+        Ok(x.key())
+    })?;
+    let mut graph = graph.instantiate()?;
+    for _ in 0..3 {
+        graph.launch(&stream)?; // each pulls from rest, halfway
+    }
+    assert_eq!(stream.download(graph.view(x)?)?, vec![0.125; n]);
+    // ANCHOR_END: allocate
+    Ok(())
+}
+
+#[test]
 fn a_graph_copies_from_and_to_page_locked_memory() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     // ANCHOR: pinned
