@@ -30,8 +30,8 @@ use crate::view::DeviceView;
 ///
 /// It is a [`Stream`] on which launches, copies and fills add nodes instead of running. `fork`,
 /// `wait_stream`, `join`, `record` and `wait` work among the streams of the recording, and become
-/// dependencies. What has to wait, allocates, or uses memory of the host gives
-/// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable).
+/// dependencies. [`Capture::zeros`] and [`Capture::uninit`] allocate by nodes of the graph. What has to wait, allocates
+/// in other ways, or uses memory of the host gives [`GraphError::NotRecordable`](crate::GraphError::NotRecordable).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
