@@ -21,6 +21,7 @@ mod node;
 mod picture;
 mod raw;
 mod recorder;
+mod refusal;
 mod slot;
 mod update;
 
@@ -38,9 +39,8 @@ pub use memory::GraphMemory;
 pub(crate) use node::{
     Address, Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
-pub(crate) use recorder::{
-    RecordedEvent, RecordingStream, allocation, host_memory, not_recordable, other_stream, waiting,
-};
+pub(crate) use recorder::{RecordedEvent, RecordingStream};
+pub(crate) use refusal::{allocation, host_memory, not_recordable, other_stream, waiting};
 pub use update::GraphUpdate;
 
 use crate::backend::MemoryNodes;

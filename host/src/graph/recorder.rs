@@ -7,6 +7,7 @@
 //!
 //! A launch tells first what it uses (`note_use`), then what it is (`add`), so one thread records.
 
+mod copies;
 mod lifetimes;
 
 use std::ffi::c_void;
@@ -18,7 +19,8 @@ pub(crate) use lifetimes::Lifetime;
 
 use super::bound::{Bound, Refused};
 use super::error::GraphError;
-use super::node::{Address, ConditionalNode, Fill, KernelNode, Node, Operation, Repeat};
+use super::node::{Address, ConditionalNode, KernelNode, Node, Operation, Repeat};
+use super::refusal::not_recordable;
 use crate::backend::{CopiedParams, DeviceBackend, MemoryNodes, Prepared, cpu};
 use crate::device::Device;
 use crate::error::Result;
@@ -27,7 +29,7 @@ use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
 use crate::memory::Memory;
 use crate::order::Use;
-use crate::pitched::{Place, Rows};
+use crate::pitched::Place;
 use crate::stream::Stream;
 
 /// The number of the graph itself among the bodies.
@@ -35,9 +37,6 @@ const GRAPH: u64 = 0;
 
 /// The greatest alignment that CUDA's own types have, for copies of parameters whose types nobody knows.
 const PARAMETER_ALIGNMENT: usize = 16;
-
-/// The most words in the value of a fill: each becomes a node.
-const MANY_WORDS: usize = 16;
 
 /// How deep conditional nodes, and child graphs, are nested at most: to run and to drop them takes stack for each level.
 pub(super) const MANY_LEVELS: usize = 32;
@@ -569,56 +568,6 @@ impl RecordingStream {
         let params = Arc::new(unsafe { CopiedParams::copy(list.addresses(), &shapes) });
         self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
     }
-
-    /// Copies rows between buffers of the graph.
-    pub(crate) fn copy_rows(
-        &self,
-        target: *mut u8,
-        source: *const u8,
-        rows: Rows,
-        places: (Place, Place),
-    ) -> Result<()> {
-        if places != (Place::Device, Place::Device) {
-            return Err(host_memory("a copy from or to the host"));
-        }
-        let places = self.with(|state| Ok((state.place_of(target), state.place_of(source))))?;
-        let (target, source) = (Address(target), Address(source.cast_mut()));
-        self.add(Operation::Copy { target, source, rows, places }).map(drop)
-    }
-
-    pub(crate) fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        let rows = Rows { width: bytes, height: 1, source_pitch: bytes, target_pitch: bytes };
-        self.copy_rows(target, source, rows, (Place::Device, Place::Device))
-    }
-
-    /// Writes `pattern` (not empty) `count` times.
-    pub(crate) fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
-        let bytes = pattern.len();
-        let one = |target, word: &[u8], width, height| Fill {
-            target: Address(target),
-            word: std::array::from_fn(|index| word.get(index).copied().unwrap_or(0)),
-            bytes: word.len(),
-            width,
-            height,
-            pitch: bytes,
-        };
-        if pattern.iter().all(|byte| *byte == pattern[0]) {
-            return self.add(Operation::Fill(one(target, &pattern[..1], bytes * count, 1))).map(drop);
-        }
-        let fits = |word: &usize| bytes.is_multiple_of(*word) && target.addr().is_multiple_of(*word);
-        let word = [4, 2].into_iter().find(fits).unwrap_or(1);
-        if word == bytes {
-            return self.add(Operation::Fill(one(target, pattern, count, 1))).map(drop);
-        }
-        if bytes / word > MANY_WORDS {
-            return Err(GraphError::LargeFill { bytes, limit: MANY_WORDS * word }.into());
-        }
-        for (index, part) in pattern.chunks_exact(word).enumerate() {
-            let place = target.wrapping_add(index * word);
-            self.add_like_last(index > 0, Operation::Fill(one(place, part, 1, count)))?;
-        }
-        Ok(())
-    }
 }
 
 impl RecordedEvent {
@@ -638,8 +587,6 @@ fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
     uses
 }
 
-/// The error of an operation that no graph can hold.
-#[cold]
 /// What of a launch is part of its node: an event would have to outlive the graph, and nodes begin after those before them.
 fn node_shape(mut shape: LaunchShape) -> Result<LaunchShape> {
     if shape.attributes.completion_event.is_some() {
@@ -647,35 +594,4 @@ fn node_shape(mut shape: LaunchShape) -> Result<LaunchShape> {
     }
     shape.attributes.dependent_launch = false;
     Ok(shape)
-}
-
-pub(crate) fn not_recordable(operation: &'static str, reason: &'static str) -> crate::error::Error {
-    GraphError::NotRecordable { operation, reason }.into()
-}
-
-/// The error of an order between a stream of a recording and one that is none.
-#[cold]
-pub(crate) fn other_stream() -> crate::error::Error {
-    not_recordable("order with another stream", "only the streams of the recording take part")
-}
-
-#[cold]
-pub(crate) fn waiting(operation: &'static str) -> crate::error::Error {
-    not_recordable(operation, "nothing runs before the graph is launched, so there is nothing to wait for")
-}
-
-#[cold]
-pub(crate) fn host_memory(operation: &'static str) -> crate::error::Error {
-    not_recordable(
-        operation,
-        "memory of the host may be gone or changed when the graph is launched; give the graph page-locked memory by `capture.keep_pinned`, and copy from or to that",
-    )
-}
-
-#[cold]
-pub(crate) fn allocation() -> crate::error::Error {
-    not_recordable(
-        "allocation",
-        "allocate by `capture.zeros` or `capture.uninit` what one launch needs, and before, by `capture.keep`, what outlives it",
-    )
 }

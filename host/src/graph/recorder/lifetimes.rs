@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Allocated, GRAPH, Recorder, RecordingStream, State, not_recordable};
+use super::{Allocated, GRAPH, Recorder, RecordingStream, State};
 use crate::backend::MemoryNodes;
 use crate::error::{Error, Result};
-use crate::graph::GraphError;
 use crate::graph::node::{Address, Allocation, Operation};
+use crate::graph::{GraphError, not_recordable};
 use crate::order::Use;
 
 /// What a node has allocated. When this is dropped it is freed, or at the end of the recording where that cannot be.
