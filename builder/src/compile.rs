@@ -1,12 +1,12 @@
 //! Runs rustc on a device crate: to PTX, or to an rlib that other device crates link. Unchanged
 //! input runs nothing. It must not know where the crate or its dependencies came from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ferrogrid_ptx::{Edits, Module};
+use ferrogrid_ptx::{Edits, Module, ParseError};
 use ferrogrid_syntax::compiled::Diagnostic;
 use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 
@@ -22,6 +22,7 @@ use crate::inputs::Inputs;
 use crate::kept::Kept;
 use crate::layout;
 use crate::math::Math;
+use crate::module_tree::FoundKernel;
 use crate::options::Options;
 use crate::passes::{self, Wanted};
 use crate::proof::{self, Refusal};
@@ -137,15 +138,24 @@ impl Compiler<'_> {
 
     /// The compiler's PTX with what rustc has no option for.
     fn finished(&self, assembly: &Path, device_crate: &DeviceCrate) -> Result<String, Error> {
-        let wanted = Wanted {
+        let mut wanted = Wanted {
             bounds: bounds(device_crate, self.options.max_registers, self.arch.has_clusters()).collect(),
+            unproven: BTreeMap::new(),
+            own_files: self.own_files(device_crate),
             arithmetic: self.options.arithmetic,
             arithmetic_of_kernels: arithmetic_of_kernels(device_crate).collect(),
             lines: self.options.line_info != Some(false) || self.options.debug_info == Some(true),
             folders: self.folders(),
         };
-        let text = passes::run(&cache::read(assembly)?, &wanted)
-            .map_err(|error| self.bad_ptx(assembly, error.to_string(), device_crate))?;
+        let wrong = |error: ParseError| self.bad_ptx(assembly, error.to_string(), device_crate);
+        let assembly = cache::read(assembly)?;
+        let mut text = passes::run(&assembly, &wanted).map_err(wrong)?;
+        // Proven is what runs; where that fails, it begins again with checks.
+        let ranks = kernels(device_crate).map(|kernel| (kernel.entry.as_str(), kernel.rank)).collect();
+        wanted.unproven = passes::lanes::unproven(&text, &ranks).map_err(wrong)?;
+        if !wanted.unproven.is_empty() {
+            text = passes::run(&assembly, &wanted).map_err(wrong)?;
+        }
         Ok(format!("// Mathematics: {}\n{text}", self.math))
     }
 
@@ -290,19 +300,22 @@ impl Compiler<'_> {
     fn proven(&self, file: &Path, text: String, device_crate: &DeviceCrate) -> Result<String, Error> {
         let module =
             Module::parse(&text).map_err(|error| self.bad_ptx(file, error.to_string(), device_crate))?;
-        let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
-        let cooperative = kernels.filter(|kernel| kernel.bounds.cooperative);
+        let cooperative = kernels(device_crate).filter(|kernel| kernel.bounds.cooperative);
         let folders = self.folders();
-        let files = device_crate.modules.iter().map(|module| module.file.to_string_lossy());
-        let own_files = files.map(|file| passes::lines::remapped(&file, &folders)).collect();
         let cooperative = cooperative.map(|kernel| kernel.entry.as_str()).collect();
-        let refusals = proof::check(&module, &cooperative, &own_files, &folders);
+        let refusals = proof::check(&module, &cooperative, &self.own_files(device_crate), &folders);
         if !refusals.is_empty() {
             return Err(self.refused(refusals, device_crate));
         }
         let mut edits = Edits::new(&text);
         proof::marks::take(&module, &mut edits);
         Ok(edits.apply())
+    }
+
+    /// The user's files, as the line table names them.
+    fn own_files(&self, device_crate: &DeviceCrate) -> HashSet<String> {
+        let (folders, modules) = (self.folders(), device_crate.modules.iter());
+        modules.map(|module| passes::lines::remapped(&module.file.to_string_lossy(), &folders)).collect()
     }
 
     /// The error of a program that was compiled, but may not run as it is written.
@@ -384,6 +397,10 @@ fn features(device_crate: &DeviceCrate) -> String {
     names.join(",")
 }
 
+fn kernels(device_crate: &DeviceCrate) -> impl Iterator<Item = &FoundKernel> {
+    device_crate.modules.iter().flat_map(|module| &module.kernels)
+}
+
 /// Name and promises of each entry point. `max_registers` is for kernels that do not bound their registers
 /// themselves. Architectures without clusters know no directive for them, and no dependent launches; launches in clusters are refused there.
 fn bounds(
@@ -391,8 +408,7 @@ fn bounds(
     max_registers: Option<u32>,
     clusters: bool,
 ) -> impl Iterator<Item = (&str, LaunchBounds)> {
-    let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
-    kernels.map(move |kernel| {
+    kernels(device_crate).map(move |kernel| {
         let mut bounds = kernel.bounds;
         bounds.cluster = bounds.cluster.filter(|_| clusters);
         // It came with the same architecture.
@@ -406,14 +422,12 @@ fn bounds(
 
 /// Name of each entry point, and how exact it wants to be.
 fn arithmetic_of_kernels(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, Arithmetic)> {
-    let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
-    kernels.map(|kernel| (kernel.entry.as_str(), kernel.arithmetic))
+    kernels(device_crate).map(|kernel| (kernel.entry.as_str(), kernel.arithmetic))
 }
 
 /// Name and numbers of parameters, least and most, of each entry point that the crate's modules promise.
 pub(crate) fn expected(device_crate: &DeviceCrate) -> impl Iterator<Item = (&str, (usize, usize))> {
-    let kernels = device_crate.modules.iter().flat_map(|module| &module.kernels);
-    kernels.map(|kernel| (kernel.entry.as_str(), kernel.parameters))
+    kernels(device_crate).map(|kernel| (kernel.entry.as_str(), kernel.parameters))
 }
 
 /// Advice for errors that come from how device crates are made, and from habits of other languages: a line each.

@@ -138,6 +138,8 @@ pub(crate) struct FoundKernel {
     pub(crate) lines: (usize, usize),
     pub(crate) entry: String,
     pub(crate) parameters: (usize, usize),
+    /// The rank of its grid.
+    pub(crate) rank: usize,
     /// What it promises of its launches, for its PTX to say.
     pub(crate) bounds: LaunchBounds,
     /// How exact it wants floating-point code, where it says so.
@@ -334,6 +336,7 @@ impl Walker<'_> {
                 lines,
                 entry: kernel.entry(instance, module.fingerprint),
                 parameters: kernel.flattened(),
+                rank: kernel.rank,
                 bounds: kernel.bounds,
                 arithmetic: kernel.arithmetic,
             })

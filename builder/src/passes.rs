@@ -8,6 +8,7 @@ pub(crate) mod constants;
 mod core_atomics;
 mod formatters;
 mod in_order;
+pub(crate) mod lanes;
 mod launch_bounds;
 mod layouts;
 pub(crate) mod lines;
@@ -16,10 +17,12 @@ mod peephole;
 pub(crate) mod record;
 mod symbols;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use ferrogrid_ptx::{Edits, Module, ParseError};
 use ferrogrid_syntax::{Arithmetic, LaunchBounds};
+use lanes::Unproven;
 
 /// What a build wants of its PTX.
 #[derive(Debug, Default)]
@@ -28,6 +31,10 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bounds: Vec<(&'a str, LaunchBounds)>,
     /// How exact the program is to be.
     pub(crate) arithmetic: Arithmetic,
+    /// The operations of warps that are to be checked.
+    pub(crate) unproven: Unproven,
+    /// The user's files, as the line table names them in the end.
+    pub(crate) own_files: HashSet<String>,
     /// Name of each entry point, and how exact it is to be.
     pub(crate) arithmetic_of_kernels: Vec<(&'a str, Arithmetic)>,
     /// Whether it keeps its line table.
@@ -45,14 +52,16 @@ struct Pass {
 }
 
 /// The passes in their order. Each says in its module what it does and why.
-const PASSES: [Pass; 12] = [
+const PASSES: [Pass; 13] = [
     Pass { name: "constants", after: &[], rewrite: |module, _, edits| constants::place(module, edits) },
     Pass { name: "layouts", after: &[], rewrite: |module, _, edits| layouts::take(module, edits) },
+    // A check calls a function of the device crate, which nothing else reaches.
+    Pass { name: "lanes", after: &[], rewrite: lanes::check },
     Pass { name: "panics", after: &[], rewrite: |module, _, edits| panics::redirect(module, edits) },
     // What core's panicking functions reach is needed no more.
     Pass {
         name: "formatters",
-        after: &["panics"],
+        after: &["lanes", "panics"],
         rewrite: |module, _, edits| formatters::describe(module, edits),
     },
     // Only what is left is looked at, here and below: it is a fraction of the text.
@@ -149,7 +158,7 @@ mod tests {
             together.push(independent(rest));
             rest = &rest[independent(rest)..];
         }
-        assert_eq!(together, [3, 1, 7, 1], "the text is read four times");
+        assert_eq!(together, [4, 1, 7, 1], "the text is read four times");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod barriers;
 pub(crate) mod marks;
-mod place;
+pub(crate) mod place;
 mod pointers;
 
 use std::collections::HashSet;

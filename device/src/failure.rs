@@ -25,13 +25,16 @@ pub const CONSTANT: u32 = 2;
 /// [`FailureRecord::kind`]: the message is `second` bytes long, and as much of it as fits is in `message`.
 pub const MESSAGE: u32 = 3;
 
+/// [`FailureRecord::kind`]: an operation of a warp whose mask is `first` lacks the lanes `second`.
+pub const LANES: u32 = 4;
+
 /// What the first panicking thread says of itself. Addresses are those of the module's constants in
 /// device memory.
 #[repr(C, align(16))]
 pub struct FailureRecord {
     /// [`FREE`], [`CLAIMED`] or [`COMPLETE`].
     pub state: u32,
-    /// [`BOUNDS`], [`CONSTANT`] or [`MESSAGE`].
+    /// [`BOUNDS`], [`CONSTANT`], [`MESSAGE`] or [`LANES`].
     pub kind: u32,
     /// The block's index in the grid, x first.
     pub block: [u32; 3],

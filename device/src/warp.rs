@@ -60,10 +60,16 @@ pub type Warp<'t> = Tile<'t, 32>;
 /// `N` neighbouring threads of a warp, `N` = 1, 2, 4, 8, 16, 32 (cooperative groups'
 /// `thread_block_tile`): [`Thread::warp`] for 32, [`Tile::tile`] for fewer.
 ///
-/// The operations are for all threads of the tile together. A thread that does not take part while others
-/// wait for it makes them wait, or exchange with what it calls next: no memory is at risk, since what is
-/// exchanged are types that take any bits, but the values are wrong, or the kernel hangs; the CPU device
-/// reports it. A thread that has ended is not waited for on a GPU; the CPU device reports that, too.
+/// The operations are for all threads of the tile together. The build step proves that they come together, on the compiled code;
+/// then an operation is its instruction and nothing else. It knows what the threads of a warp have in common: parameters,
+/// `t.thread_rank() / 32`, comparisons of ranks with multiples of 32, votes, [`Tile::broadcast`]; in grids of rank 2 and 3 where
+/// the shape of the block is known (`#[kernel(block = [32, 8])]`).
+///
+/// # Panics
+/// What is not proven is checked where it runs: on a GPU the kernel panics at the call if a thread of the tile is not there
+/// (`Error::KernelPanic`), the CPU device reports `Error::WarpDivergence`. The check takes the threads that are there at that moment
+/// (PTX `activemask`): five instructions, and some twenty more in a block's last warp if that is not known to be whole. A thread
+/// that has returned is missing, too.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -392,6 +398,7 @@ impl<'t, const N: usize> Tile<'t, N> {
     }
 
     /// How many threads of the tile exist: in the last warp of a block some may be missing.
+    #[track_caller]
     #[inline(always)]
     fn present(&self) -> u32 {
         let threads = source::block_threads(self);

@@ -316,7 +316,7 @@ pub enum Error {
         place: SourcePlace,
     },
     /// Lanes of a warp do not come together to the warp operation that names them in its mask (CPU device;
-    /// on a GPU the result is undefined).
+    /// on a GPU that is an [`Error::KernelPanic`]).
     #[error(
         "kernel `{kernel}`{launched}, block {}, thread {}: the warp operation at {place} with mask {mask:#010x} needs lane {lane}, {fault}",
         Place(block),

@@ -17,6 +17,7 @@
 //! `ferrogrid.together.LEVEL file, length, line, column` together, and have its fifth operand in common, if there is one; of `ferrogrid.assumed.block a, b` is known that `a` is the same in all threads of a block. Barriers
 //! are looked at without a mark, too, but for those in inline assembly, for which its author vouches.
 
+mod bits;
 mod function;
 mod program;
 mod region;
@@ -24,7 +25,7 @@ mod value;
 
 use crate::{Instruction, Statement};
 
-pub use program::divergences;
+pub use program::{divergences, unproven_lanes};
 
 /// Among which threads a value is the same, from all to none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -36,9 +37,14 @@ pub enum Level {
     Cluster,
     /// It is the same in all threads of a block.
     Block,
+    /// It is the same in all threads of a warp.
+    Warp,
     /// It may differ between any two threads.
     Thread,
 }
+
+/// How many threads the blocks of a kernel's launches have along each axis, x first; `None` where that is not known.
+pub type Shape = [Option<u32>; 3];
 
 /// A barrier that some of the threads it waits for may not reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +55,10 @@ pub struct Divergence {
     pub barrier: usize,
     /// Among which threads the way to it must be the same.
     pub needs: Level,
-    /// The branch that decides; `None` if all come, but with regions that differ.
+    /// The branch that decides; `None` if all come.
     pub branch: Option<usize>,
+    /// Whether they bring regions that differ; or masks, of operations of warps.
+    pub differs: bool,
     /// From the branch's condition, or the operand, to where a difference comes from: the statements that give the values.
     pub because: Vec<usize>,
 }
@@ -71,9 +79,21 @@ fn needs(statement: &Statement<'_>) -> Option<Level> {
     }
 }
 
-/// Among which threads the way to a mark, and its region, must be the same.
+/// Whether a statement is an operation of a warp that waits for the lanes of its mask; but in inline assembly.
+pub fn waits_for_lanes(statement: &Statement<'_>) -> bool {
+    let waits = |it: &Instruction<'_>| match it.operation() {
+        "shfl" | "vote" | "match" | "redux" => it.has("sync"),
+        "bar" => it.has("warp"),
+        _ => false,
+    };
+    !statement.in_asm && statement.instruction().is_some_and(waits)
+}
+
+/// Among which threads the way to a mark, and its region, must be the same; `None` for that of a warp, which says where an operation
+/// stands.
 fn mark(instruction: &Instruction<'_>) -> Option<Level> {
     match instruction.opcode.strip_prefix("ferrogrid.together.")? {
+        "warp" => None,
         "grid" => Some(Level::Grid),
         "cluster" => Some(Level::Cluster),
         _ => Some(Level::Block),

@@ -30,6 +30,31 @@ pub mod panics {
         }
     }
 
+    /// The lower half of each warp shuffles, the upper one does not come.
+    #[kernel]
+    pub fn half_a_warp(t: Thread<1>, mut output: DisjointSlice<u32>) {
+        let mut seen = 0;
+        if t.warp().lane() < 16 {
+            seen += t.warp().shuffle_xor(t.thread_rank(), 1); // half_a_warp
+        }
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = seen;
+        }
+    }
+
+    /// All lanes come, which is not proven: how many there are, and how many of them have the same rank modulo 3.
+    #[kernel]
+    pub fn all_come(t: Thread<1>, zero: &[DeviceAtomic<u32>], mut output: DisjointSlice<[u32; 2]>) {
+        let (warp, mut seen) = (t.warp(), [0; 2]);
+        if zero[0].load(atomic::Ordering::Relaxed) == 0 {
+            let group = warp.labeled_partition(t.thread_rank() % 3);
+            seen = [warp.ballot(true).count_ones(), group.reduce_add(1)];
+        }
+        if let Some(out) = output.get_mut(t.index()) {
+            *out = seen;
+        }
+    }
+
     /// Panics with a constant message.
     #[kernel]
     pub fn constant(t: Thread<1>, at: u32, data: &[u32], mut output: DisjointSlice<u32>) {

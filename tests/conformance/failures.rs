@@ -26,6 +26,8 @@ apart! {
     a_panic_leaves_buffers_and_streams_as_they_were
     a_panicking_kernel_is_named_among_others
     a_panic_does_not_hang_those_who_wait
+    lanes_that_are_not_there_are_an_error_at_the_line
+    lanes_that_all_come_are_found_at_a_check
     printed_lines_arrive_whole
     printing_in_parts
     values_of_other_types_are_printed_if_they_can_be
@@ -312,6 +314,40 @@ fn lines_that_do_not_fit_are_counted(device: &Device) -> Outcome {
         expect("lines printed and lost", found.len() + lost, 100_000)?;
         expect("some lines arrived", found.len() > 100, true)?;
         expect("whole lines", found.iter().all(|line| line.ends_with("tëxt\n")), true)?;
+    }
+    Ok(())
+}
+
+fn lanes_that_are_not_there_are_an_error_at_the_line(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut y = stream.zeros::<u32>(64)?;
+    panics::half_a_warp(&stream, Grid::new(2, 32), &mut y)?;
+    let (file, line) = match stream.synchronize() {
+        Err(Error::KernelPanic { message, file, line, .. }) if device.is_cuda() => {
+            let expected = "the warp operation with mask 0xffffffff needs lane 16, which is not there";
+            expect("message", &*message, expected)?;
+            (file.into_string(), line)
+        }
+        Err(Error::WarpDivergence { lane: 16, place, .. }) if !device.is_cuda() => {
+            (place.file.to_owned(), place.line)
+        }
+        other => return Err(format!("another outcome: {other:?}").into()),
+    };
+    expect("file", file.ends_with("tests/conformance/failure_kernels.rs"), true)?;
+    expect("line", line, line_of("half_a_warp"))
+}
+
+fn lanes_that_all_come_are_found_at_a_check(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let mut zero = stream.zeros::<u32>(1)?;
+    for threads in [32, 40, 33, 96, 7] {
+        let mut y = stream.upload(&vec![[0_u32; 2]; threads as usize])?;
+        panics::all_come(&stream, Grid::new(1, threads), zero.as_atomic(), &mut y)?;
+        let of_warp = |rank: u32| rank / 32 * 32..(rank / 32 * 32 + 32).min(threads);
+        let alike = |rank: u32| of_warp(rank).filter(|other| other % 3 == rank % 3).count() as u32;
+        let expected: Vec<[u32; 2]> =
+            (0..threads).map(|rank| [of_warp(rank).len() as u32, alike(rank)]).collect();
+        expect("lanes", stream.download(&y)?, expected)?;
     }
     Ok(())
 }

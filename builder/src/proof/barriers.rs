@@ -66,7 +66,7 @@ fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_,
     let threads = match divergence.needs {
         Level::Cluster => "threads of a cluster",
         Level::Grid => "threads of the grid",
-        Level::Block | Level::Thread => "threads of a block",
+        Level::Block | Level::Warp | Level::Thread => "threads of a block",
     };
     let (because, in_function) = (&divergence.because, in_function(function));
     let condition = divergence

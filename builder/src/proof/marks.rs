@@ -12,6 +12,11 @@ pub(super) fn is_mark(instruction: &Instruction<'_>) -> bool {
     instruction.operation() == "ferrogrid"
 }
 
+/// Whether an instruction is the mark of an operation of a warp.
+pub(crate) fn is_of_warp(instruction: &Instruction<'_>) -> bool {
+    instruction.opcode == "ferrogrid.together.warp"
+}
+
 /// Whether a statement is a barrier behind its mark, to which no other way leads; that of a cluster is two instructions.
 pub(super) fn is_marked(function: &Function<'_>, statement: usize) -> bool {
     let statements = function.statements();
@@ -22,7 +27,7 @@ pub(super) fn is_marked(function: &Function<'_>, statement: usize) -> bool {
         match &before.kind {
             StatementKind::Label(label) if is_target(function, label) => return false,
             StatementKind::Instruction(it) if it.opcode == "barrier.cluster.arrive" => {}
-            StatementKind::Instruction(it) => return is_mark(it),
+            StatementKind::Instruction(it) => return is_mark(it) && !is_of_warp(it),
             _ => {}
         }
     }
@@ -39,7 +44,7 @@ fn is_target(function: &Function<'_>, label: &str) -> bool {
 }
 
 /// File, line and column of a mark: the call that the user wrote.
-pub(super) fn place(
+pub(crate) fn place(
     module: &Module<'_>,
     function: &Function<'_>,
     statement: usize,

@@ -10,28 +10,29 @@ use super::marks;
 use crate::passes::lines::{remapped, source_file};
 
 /// The files of a program's line table.
-pub(super) struct Places<'m, 't> {
+pub(crate) struct Places<'m, 't> {
     module: &'m Module<'t>,
     folders: &'m [(PathBuf, String)],
-    files: BTreeMap<u32, &'t str>,
+    files: BTreeMap<u32, String>,
     own: HashSet<u32>,
 }
 
 impl<'m, 't> Places<'m, 't> {
-    /// `own` are the user's files, as the line table names them: by names that stand for `folders`.
-    pub(super) fn new(
+    /// `own` are the user's files, as the final line table names them: by names that stand for `folders`.
+    pub(crate) fn new(
         module: &'m Module<'t>,
         own: &HashSet<String>,
         folders: &'m [(PathBuf, String)],
     ) -> Self {
-        let own = module.files().filter(|file| own.contains(file.path)).map(|file| file.number);
-        let (own, files) = (own.collect(), module.files().map(|file| (file.number, file.path)).collect());
+        let files: BTreeMap<u32, String> =
+            module.files().map(|file| (file.number, remapped(file.path, folders))).collect();
+        let own = files.iter().filter(|(_, path)| own.contains(*path)).map(|(number, _)| *number).collect();
         Places { module, folders, files, own }
     }
 
     /// File, line and column of a statement of a function. Without a mark's place it is the last of the user's before it; code of
     /// libraries is inlined there. A column of 0 is the whole line. Functions of libraries have places of their own.
-    pub(super) fn of(&self, function: &Function<'_>, statement: usize) -> Option<(String, (usize, usize))> {
+    pub(crate) fn of(&self, function: &Function<'_>, statement: usize) -> Option<(String, (usize, usize))> {
         if let Some((file, place)) = marks::place(self.module, function, statement) {
             return Some((remapped(&file, self.folders), place));
         }
@@ -41,7 +42,7 @@ impl<'m, 't> Places<'m, 't> {
         let own = places.clone().find(|place| self.own.contains(&place.file));
         let place = own.or_else(|| places.clone().find(of_library))?;
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        Some((self.files[&place.file].to_owned(), (number(place.line), number(place.column))))
+        Some((self.files[&place.file].clone(), (number(place.line), number(place.column))))
     }
 
     /// Where the user has written the first of these statements that comes from the user's own source, and not from what a library
@@ -55,7 +56,7 @@ impl<'m, 't> Places<'m, 't> {
         let Some(place) = places.into_iter().find(|place| self.own.contains(&place.file)) else {
             return String::new();
         };
-        let file = self.files[&place.file];
+        let file = &self.files[&place.file];
         let line = self.line(file, place.line).map_or_else(String::new, |line| format!(": `{line}`"));
         format!(" ({file}:{}){line}", place.line)
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
 
-use super::Refusal;
 use super::place::Places;
+use super::{Refusal, marks};
 
 /// The operations behind pointers.
 pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
@@ -51,7 +51,8 @@ fn behind_pointers(module: &Module<'_>, calls: &Calls<'_>) -> BTreeSet<usize> {
 /// The first operation of a function that threads make together.
 fn convergent<'t>(function: &Function<'t>) -> Option<(usize, &'t str)> {
     function.statements().iter().enumerate().find_map(|(at, statement)| {
-        statement.instruction().filter(|it| it.is_convergent()).map(|it| (at, it.opcode))
+        let convergent = |it: &&Instruction<'_>| it.is_convergent() && !marks::is_of_warp(it);
+        statement.instruction().filter(convergent).map(|it| (at, it.opcode))
     })
 }
 

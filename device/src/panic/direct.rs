@@ -1,11 +1,13 @@
 //! Panics as the build step has them: it leads core's own calls here, by name and with the arguments that
 //! core's functions take. They must not reach `core::fmt`, which would cost registers.
 
+use core::arch::asm;
 use core::hint::black_box;
 use core::panic::Location;
 
+use super::is_reported;
 use super::record::Record;
-use crate::failure::{BOUNDS, CONSTANT, MESSAGE};
+use crate::failure::{BOUNDS, CONSTANT, LANES, MESSAGE};
 use crate::message::Arguments;
 
 /// In place of `core::panicking::panic_bounds_check`.
@@ -48,6 +50,29 @@ extern "C" fn __ferrogrid_panic_text(text: *const u8, length: usize, location: &
     let record = Record::claim();
     record.locate(location);
     record.complete(CONSTANT, text.addr() as u64, length as u64)
+}
+
+/// What a check calls where the lanes `missing` of an operation's `mask` are not there: the operation is at this place.
+#[unsafe(no_mangle)]
+extern "C" fn __ferrogrid_panic_lanes(
+    mask: u32,
+    missing: u32,
+    file: *const u8,
+    length: usize,
+    line: u32,
+    column: u32,
+) -> ! {
+    // A lane is missing, too, if it panics: that says more, and is given the time to be written.
+    for _ in 0..100 {
+        if is_reported() {
+            break;
+        }
+        // SAFETY: waiting has no precondition.
+        unsafe { asm!("nanosleep.u32 1000;", options(nomem, nostack, preserves_flags)) }
+    }
+    let record = Record::claim();
+    record.locate_in(file, length, line, column);
+    record.complete(LANES, mask.into(), missing.into())
 }
 
 /// Panics in each of those ways, with arguments that the compiler does not know: it then keeps them as

@@ -102,12 +102,18 @@ impl Record {
     #[inline(always)]
     pub(super) fn locate(&self, location: &Location<'_>) {
         let file = location.file();
+        self.locate_in(file.as_ptr(), file.len(), location.line(), location.column());
+    }
+
+    /// The same, of the file whose name is these bytes.
+    #[inline(always)]
+    pub(super) fn locate_in(&self, file: *const u8, length: usize, line: u32, column: u32) {
         // SAFETY: the record is this thread's.
         unsafe {
-            (&raw mut (*self.0).file).write_volatile(file.as_ptr().addr() as u64);
-            (&raw mut (*self.0).file_length).write_volatile(file.len() as u64);
-            (&raw mut (*self.0).line).write_volatile(location.line());
-            (&raw mut (*self.0).column).write_volatile(location.column());
+            (&raw mut (*self.0).file).write_volatile(file.addr() as u64);
+            (&raw mut (*self.0).file_length).write_volatile(length as u64);
+            (&raw mut (*self.0).line).write_volatile(line);
+            (&raw mut (*self.0).column).write_volatile(column);
         }
     }
 

@@ -10,8 +10,9 @@ use super::{Exchange, Members, Tile, Word32, shuffle, source};
 /// [`Tile::labeled_partition`], [`Tile::binary_partition`] or [`Tile::masked`].
 ///
 /// Ranks count the group's threads from 0, in the order of lanes. As for a [`Tile`], the operations are for all threads
-/// of the group together: a thread that does not take part while others wait makes them wait, or mixes up values, which
-/// are of types that take any bits. The CPU device reports it.
+/// of the group together. That is checked where they run, since nobody knows the group before: if a thread is not there, or names
+/// another group, the kernel panics on a GPU (`Error::KernelPanic`), and the CPU device reports `Error::WarpDivergence`. A check
+/// is six instructions, one of them `match.any.sync`; operations that follow each other without a branch have one together.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -143,8 +144,9 @@ impl<'t, const N: usize> Tile<'t, N> {
     #[track_caller]
     #[inline(always)]
     pub fn binary_partition(&self, predicate: bool) -> CoalescedGroup<'t> {
-        let brought_true = source::ballot(self, predicate);
-        self.group(if predicate { brought_true } else { source::members(self) & !brought_true })
+        // All lanes ask who is there, not only those that bring `false`.
+        let (brought_true, all) = (source::ballot(self, predicate), source::members(self));
+        self.group(if predicate { brought_true } else { all & !brought_true })
     }
 
     /// Those threads of the tile that exist and that `mask` names, lane 0 of the warp lowest (the mask of CUDA's

@@ -1,9 +1,12 @@
 //! Warp operations on the device: LLVM's intrinsics, which it knows to be convergent. It must not know
 //! types beyond words.
 
+use core::panic::Location;
+
 use super::reduce::{Redux, Word32};
 use super::shuffle::{Four, Source, Words};
 use super::{Members, Tile};
+use crate::mark;
 
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
@@ -32,8 +35,8 @@ unsafe extern "C" {
     fn shfl_bfly(mask: u32, value: u32, bits: u32, clamp: u32) -> u32;
 }
 
-// SAFETY of all blocks below: the mask has the calling thread's lane, as it must; threads that do not come
-// make the others wait or mix up values that take any bits. See `Tile`.
+// SAFETY of all blocks below: the mask has the calling thread's lane, as it must. That its other lanes come, too, with the same
+// mask, is proven for the mark before the operation, or checked there (`builder/src/passes/lanes.rs`).
 
 #[inline(always)]
 pub(super) fn lane<const N: usize>(_: &Tile<'_, N>) -> u32 {
@@ -45,8 +48,10 @@ pub(super) fn lane<const N: usize>(_: &Tile<'_, N>) -> u32 {
 }
 
 /// The lanes that take part: those that a partial warp lacks count as ended.
+#[track_caller]
 #[inline(always)]
 pub(super) fn members(group: &impl Members) -> u32 {
+    mark::of_warp(Location::caller(), None);
     // SAFETY: see above.
     unsafe { vote_ballot(group.mask(), true) }
 }
@@ -57,32 +62,42 @@ pub(super) fn active_mask<const N: usize>(_: &Tile<'_, N>) -> u32 {
     unsafe { activemask() }
 }
 
+#[track_caller]
 #[inline(always)]
 pub(super) fn sync(group: &impl Members) {
+    mark::of_warp(Location::caller(), None);
     // SAFETY: see above.
     unsafe { bar_warp_sync(group.mask()) }
 }
 
+#[track_caller]
 #[inline(always)]
 pub(super) fn ballot(group: &impl Members, predicate: bool) -> u32 {
+    mark::of_warp(Location::caller(), None);
     // SAFETY: see above.
     unsafe { vote_ballot(group.mask(), predicate) }
 }
 
+#[track_caller]
 #[inline(always)]
 pub(super) fn all(group: &impl Members, predicate: bool) -> bool {
+    mark::of_warp(Location::caller(), None);
     // SAFETY: see above.
     unsafe { vote_all(group.mask(), predicate) }
 }
 
+#[track_caller]
 #[inline(always)]
 pub(super) fn any(group: &impl Members, predicate: bool) -> bool {
+    mark::of_warp(Location::caller(), None);
     // SAFETY: see above.
     unsafe { vote_any(group.mask(), predicate) }
 }
 
+#[track_caller]
 #[inline(always)]
 pub(super) fn match_any(group: &impl Members, (words, count): Words) -> u32 {
+    mark::of_warp(Location::caller(), None);
     let mask = group.mask();
     let low = u64::from(words[0]) | u64::from(words[1]) << 32;
     let high = u64::from(words[2]) | u64::from(words[3]) << 32;
@@ -96,8 +111,10 @@ pub(super) fn match_any(group: &impl Members, (words, count): Words) -> u32 {
     }
 }
 
+#[track_caller]
 #[inline(always)]
 pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, count: usize, from: Source) -> Four {
+    mark::of_warp(Location::caller(), None);
     let mask = tile.mask();
     // Bits 8 to 12: the bits of a lane that name its tile; bits 0 to 4: the last or first lane of a tile.
     let segment = (32 - N as u32) << 8;
@@ -119,8 +136,10 @@ pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, count: us
 }
 
 /// What `lane` holds, which is one of the group's.
+#[track_caller]
 #[inline(always)]
 pub(super) fn shuffle_lane(group: &impl Members, words: Four, count: usize, lane: u32) -> Four {
+    mark::of_warp(Location::caller(), None);
     let mask = group.mask();
     // SAFETY: see above.
     let word = |word| unsafe { shfl_idx(mask, word, lane, 31) };
@@ -154,12 +173,14 @@ pub(super) fn block_threads<const N: usize>(_: &Tile<'_, N>) -> u32 {
 }
 
 #[cfg(not(target_feature = "sm_80"))]
+#[track_caller]
 #[inline(always)]
 pub(super) fn redux<T: Word32>(group: &impl Members, operation: Redux, value: T) -> T {
     group.combined(value, |a, b| operation.apply(a, b))
 }
 
 #[cfg(target_feature = "sm_80")]
+#[track_caller]
 #[inline(always)]
 pub(super) fn redux<T: Word32>(group: &impl Members, operation: Redux, value: T) -> T {
     unsafe extern "C" {
@@ -181,6 +202,7 @@ pub(super) fn redux<T: Word32>(group: &impl Members, operation: Redux, value: T)
         fn redux_xor(value: u32, mask: u32) -> u32;
     }
     let (bits, mask) = (value.bits(), group.mask());
+    mark::of_warp(Location::caller(), None);
     // SAFETY: see above.
     T::of(unsafe {
         match operation {

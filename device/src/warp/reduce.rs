@@ -34,10 +34,12 @@ impl<const N: usize> Tile<'_, N> {
     #[inline(always)]
     pub fn reduce<T: Exchange>(&self, value: T, operation: impl Fn(T, T) -> T) -> T {
         let (rank, present) = (self.rank(), self.present());
+        // The same in all tiles of the warp, so that its lanes stay together.
+        let is_whole = source::block_threads(self) % 32 == 0;
         let mut value = value;
         let mut distance = 1;
         while distance < Self::SIZE {
-            let (other, exists) = if present == Self::SIZE {
+            let (other, exists) = if is_whole {
                 (self.shuffle_xor(value, distance), true)
             } else {
                 // The other half of the pair, all of whose threads hold the same by now.

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::bits::{self, Bits};
 use super::region::Ways;
 use super::value::{Makes, Space, Term, Value, is_place, makes, special};
-use super::{Level, mark, needs};
+use super::{Divergence, Level, Shape, mark};
 use crate::{
     Body, ControlFlow, Function, Instruction, Operand, Register, Registers, Statement, StatementKind,
 };
@@ -20,20 +21,31 @@ pub(super) struct Summary {
     pub(super) needs: Option<Level>,
     /// Whether no call of it returns (`.noreturn`).
     pub(super) never_returns: bool,
+    /// The blocks that run it.
+    pub(super) shape: Shape,
 }
+
+/// Among which threads the way to a statement must be the same, as far as the statement itself says.
+pub(super) type Needs = fn(&Statement<'_>) -> Option<Level>;
 
 /// A function while it is analysed.
 pub(super) struct Analysis<'b, 't> {
     function: &'b Function<'t>,
     body: &'b Body<'t>,
     summaries: &'b HashMap<&'t str, Summary>,
+    needs: Needs,
+    shape: Shape,
     registers: Registers<'t>,
     ways: Ways,
     values: Vec<Value<'t>>,
     /// How a register differs whose value is no sum.
     levels: Vec<Level>,
+    /// The bits of each register.
+    bits: Vec<Bits>,
     /// The branch by which a register differs that got different values on its ways.
     parted_by: Vec<Option<usize>>,
+    /// Whether that is a branch at which lanes of a warp part.
+    is_mixed: Vec<bool>,
     /// Whether a register has one value as long as the thread runs: threads that take it in different rounds of a loop take the same.
     is_fixed: Vec<bool>,
     /// How threads that reach a block together differ from those that do not.
@@ -51,12 +63,13 @@ impl<'b, 't> Analysis<'b, 't> {
         function: &'b Function<'t>,
         body: &'b Body<'t>,
         summaries: &'b HashMap<&'t str, Summary>,
+        needs: Needs,
     ) -> Self {
         let never_returns = |call: &Instruction<'_>| {
             call.callee().and_then(|callee| summaries.get(callee)).is_some_and(|callee| callee.never_returns)
         };
         let registers = Registers::of(body);
-        let waits = |at: usize| needed(&body.statements[at], summaries).is_some();
+        let waits = |at: usize| needed(&body.statements[at], needs, summaries).is_some();
         let ways = Ways::of(body, ControlFlow::of(body, never_returns), waits);
         let count = registers.len();
         let apart = vec![Level::Grid; ways.flow.blocks.len()];
@@ -64,11 +77,15 @@ impl<'b, 't> Analysis<'b, 't> {
             function,
             body,
             summaries,
+            needs,
+            shape: summaries.get(function.name).map_or([None; 3], |own| own.shape),
             registers,
             ways,
             values: vec![Value::Unknown; count],
             levels: vec![Level::Grid; count],
+            bits: vec![Bits::NONE; count],
             parted_by: vec![None; count],
+            is_mixed: vec![false; count],
             is_fixed: vec![false; count],
             apart,
             // Another function's local memory, behind a pointer, is not known.
@@ -139,7 +156,7 @@ impl<'b, 't> Analysis<'b, 't> {
         let is_function = match makes(instruction) {
             Makes::Sum(_) | Makes::Equality | Makes::Function => true,
             Makes::Load(Space::Parameter) => !self.call_of.contains_key(at),
-            Makes::Load(_) | Makes::Differs(_) => false,
+            Makes::Load(_) | Makes::Differs(_) | Makes::Exchanged => false,
         };
         let stays = |name: &str| match self.registers.named(*at, name) {
             Some(register) => self.is_fixed[register.0],
@@ -158,7 +175,7 @@ impl<'b, 't> Analysis<'b, 't> {
             let Some(instruction) = self.body.statements[at].instruction() else { continue };
             for index in 0..self.registers.defined_by(at).len() {
                 let register = self.registers.defined_by(at)[index];
-                if self.update(register) {
+                if self.update(register) | self.update_bits(register) {
                     changed.push(register);
                 }
             }
@@ -244,7 +261,8 @@ impl<'b, 't> Analysis<'b, 't> {
                         && is_used_behind()
                     {
                         self.parted_by[register.0] = Some(at);
-                        if self.make_term(register, level) {
+                        self.is_mixed[register.0] |= level > Level::Warp;
+                        if self.make_term(register, level) | self.update_bits(register) {
                             changed.push(register);
                         }
                     }
@@ -334,6 +352,45 @@ impl<'b, 't> Analysis<'b, 't> {
         has_changed
     }
 
+    /// Finds out the bits of a register from its definitions; whether they change.
+    fn update_bits(&mut self, register: Register) -> bool {
+        let definitions = self.registers.definitions(register).iter();
+        let made = definitions.map(|&at| self.bits_made_by(at)).fold(Bits::NONE, Bits::join);
+        let found = if self.is_mixed[register.0] { made.mixed() } else { made };
+        let known = &mut self.bits[register.0];
+        let before = std::mem::replace(known, known.join(found));
+        *known != before
+    }
+
+    /// The bits of what a statement makes.
+    fn bits_made_by(&self, at: usize) -> Bits {
+        let Some(instruction) = self.body.statements[at].instruction() else { return Bits::ANY };
+        let is_same = self.level_of_definition(at, instruction) <= Level::Warp;
+        let known = Some(instruction).filter(|it| it.predicate.is_none());
+        match known.and_then(|it| bits::made(it, |operand| self.bits_of(at, operand))) {
+            Some(bits) if is_same => bits.same(),
+            Some(bits) => bits,
+            None if is_same => Bits::SAME,
+            None => Bits::ANY,
+        }
+    }
+
+    fn bits_of(&self, at: usize, operand: &Operand<'_>) -> Bits {
+        match operand {
+            Operand::Name(name) => match self.registers.named(at, name) {
+                Some(register) if self.registers.definitions(register).is_empty() => Bits::SAME,
+                Some(register) => self.bits[register.0],
+                None => bits::special(name, self.shape).unwrap_or(match special(name) {
+                    Some(level) if level > Level::Warp => Bits::ANY,
+                    _ => Bits::SAME,
+                }),
+            },
+            Operand::Immediate(_) => bits::of_number(operand),
+            _ if self.level_of_operand(at, operand) <= Level::Warp => Bits::SAME,
+            _ => Bits::ANY,
+        }
+    }
+
     /// The value that a statement gives a register, as a sum; `None` if it is none, or given under a condition.
     fn made_by(&self, at: usize) -> Option<Value<'t>> {
         let instruction = self.body.statements[at].instruction().filter(|it| it.predicate.is_none())?;
@@ -373,16 +430,30 @@ impl<'b, 't> Analysis<'b, 't> {
     fn level_of(&self, value: &Value<'_>) -> Level {
         let Value::Sum(terms) = value else { return Level::Grid };
         let levels = terms.iter().map(|(term, _)| match term {
-            Term::Special(name) => special(name).unwrap_or(Level::Thread),
-            Term::Register(register) => self.levels[register.0],
+            Term::Special(name) => self.level_of_special(name).unwrap_or(Level::Thread),
+            Term::Register(register) => self.limited(self.levels[register.0], self.bits[register.0]),
         });
         levels.max().unwrap_or_default()
     }
 
+    /// A level, unless the lanes of a warp have all bits in common.
+    fn limited(&self, level: Level, bits: Bits) -> Level {
+        if bits.varies == 0 { level.min(Level::Warp) } else { level }
+    }
+
+    fn level_of_special(&self, name: &str) -> Option<Level> {
+        let level = special(name)?;
+        Some(bits::special(name, self.shape).map_or(level, |bits| self.limited(level, bits)))
+    }
+
+    fn level_of_register(&self, register: Register) -> Level {
+        self.limited(self.level_of(&self.values[register.0]), self.bits[register.0])
+    }
+
     fn level_of_name(&self, at: usize, name: &str) -> Level {
         match self.registers.named(at, name) {
-            Some(register) => self.level_of(&self.values[register.0]),
-            None => special(name).unwrap_or_default(),
+            Some(register) => self.level_of_register(register),
+            None => self.level_of_special(name).unwrap_or_default(),
         }
     }
 
@@ -399,6 +470,8 @@ impl<'b, 't> Analysis<'b, 't> {
         let of_uses = self.level_of_uses(at, instruction);
         match makes(instruction) {
             Makes::Differs(level) => level.max(if level < Level::Thread { Level::Grid } else { of_uses }),
+            Makes::Exchanged if self.names_all(at, instruction) => Level::Warp,
+            Makes::Exchanged => Level::Thread,
             Makes::Equality => {
                 let [a, b] = [1, 2].map(|operand| self.value_of(at, &instruction.operands[operand]));
                 let of_condition =
@@ -467,12 +540,11 @@ impl<'b, 't> Analysis<'b, 't> {
         stores.max().unwrap_or_default()
     }
 
-    /// The barriers that some threads may not reach: barrier, what it needs, the branch that decides, and why; and those that all
-    /// reach with different operands.
-    pub(super) fn divergences(&self) -> Vec<(usize, Level, Option<usize>, Vec<usize>)> {
+    /// The barriers that some threads may not reach, and those that all reach with different operands, in the function `item`.
+    pub(super) fn divergences(&self, item: usize) -> Vec<Divergence> {
         let mut found = Vec::new();
         for (at, statement) in self.body.statements.iter().enumerate() {
-            let Some(needs) = needed(statement, self.summaries) else { continue };
+            let Some(needs) = needed(statement, self.needs, self.summaries) else { continue };
             let block = self.ways.flow.block_of(at);
             let condition = statement.instruction().and_then(|it| it.predicate);
             let decides = match condition.filter(|it| self.level_of_name(at, it.register) > needs) {
@@ -480,18 +552,63 @@ impl<'b, 't> Analysis<'b, 't> {
                 None if self.apart[block] > needs => self.branch_around(block, needs),
                 None => None,
             };
-            // Behind the place in the source.
-            let region =
-                statement.instruction().filter(|it| mark(it).is_some()).and_then(|it| it.operands.get(4));
-            match decides {
-                Some(branch) => found.push((at, needs, Some(branch), self.because(branch, needs))),
-                None if region.is_some_and(|it| self.level_of_operand(at, it) > needs) => {
-                    found.push((at, needs, None, self.because(at, needs)));
-                }
-                None => {}
+            let brought = statement.instruction().and_then(|it| {
+                // Behind the place in the source; or last, and the same in those that it names.
+                let region = || it.operands.get(4).filter(|_| mark(it).is_some());
+                let mask = || it.operands.last().filter(|it| !self.names_a_tile(at, it));
+                if needs == Level::Warp && it.callee().is_none() { mask() } else { region() }
+            });
+            let differs = brought.is_some_and(|it| self.level_of_operand(at, it) > needs);
+            if decides.is_some() || differs {
+                let because = self.because(decides.unwrap_or(at), needs);
+                found.push(Divergence { item, barrier: at, needs, branch: decides, differs, because });
             }
         }
         found
+    }
+
+    /// Whether the mask of an operation names all lanes.
+    fn names_all(&self, at: usize, operation: &Instruction<'_>) -> bool {
+        let mask = operation.operands.last().map(|mask| self.bits_of(at, mask).truncated(32));
+        mask.and_then(Bits::value) == Some(u32::MAX.into())
+    }
+
+    /// Whether a mask names the lanes of the thread's tile.
+    fn names_a_tile(&self, at: usize, mask: &Operand<'_>) -> bool {
+        let Some(register) = mask.name().and_then(|name| self.registers.named(at, name)) else {
+            return false;
+        };
+        let mut tiles = self.registers.definitions(register).iter().map(|&at| self.tile_made_by(at));
+        let Some(Some(first)) = tiles.next() else { return false };
+        tiles.all(|tile| if self.is_mixed[register.0] { tile == Some(first) } else { tile.is_some() })
+    }
+
+    /// The lanes of a tile, if a statement makes its mask: `lanes` shifted by `laneid & (32 - n)`, or by `laneid` if it is 1.
+    fn tile_made_by(&self, at: usize) -> Option<u64> {
+        let made = |at: usize, operand: &Operand<'_>| {
+            let [made] = self.registers.definitions(self.registers.named(at, operand.name()?)?) else {
+                return None;
+            };
+            let instruction =
+                self.body.statements[*made].instruction().filter(|it| it.predicate.is_none())?;
+            Some((*made, instruction))
+        };
+        let is_lane = |at: usize, operand: &Operand<'_>| {
+            made(at, operand).is_some_and(|(_, it)| {
+                it.operation() == "mov" && it.operands.get(1).and_then(Operand::name) == Some("%laneid")
+            })
+        };
+        let shift = self.body.statements[at].instruction().filter(|it| it.predicate.is_none())?;
+        let [_, lanes, first] = shift.operands.as_slice() else { return None };
+        let lanes = self.bits_of(at, lanes).value().filter(|_| shift.opcode == "shl.b32")?;
+        let is_tile = match (lanes, made(at, first)) {
+            (1, _) => is_lane(at, first),
+            (3 | 15 | 255 | 65535, Some((at, and))) if and.opcode == "and.b32" => {
+                is_lane(at, &and.operands[1]) && and.operands[2].number() == Some(32 - lanes.count_ones())
+            }
+            _ => false,
+        };
+        is_tile.then_some(lanes)
     }
 
     /// The branch by which a block is not reached together by those that need to.
@@ -516,7 +633,7 @@ impl<'b, 't> Analysis<'b, 't> {
                 return way;
             }
             for &register in self.registers.used_by(at) {
-                if self.level_of(&self.values[register.0]) <= needs {
+                if self.level_of_register(register) <= needs {
                     continue;
                 }
                 let definitions = self.registers.definitions(register).iter().copied();
@@ -538,15 +655,20 @@ impl<'b, 't> Analysis<'b, 't> {
             return false;
         }
         let by_itself = instruction.uses().into_iter().any(|name| {
-            self.registers.named(at, name).is_none() && special(name).is_some_and(|level| level > needs)
+            self.registers.named(at, name).is_none()
+                && self.level_of_special(name).is_some_and(|level| level > needs)
         });
-        let of_registers = self.registers.used_by(at).iter().map(|it| self.level_of(&self.values[it.0]));
+        let of_registers = self.registers.used_by(at).iter().map(|it| self.level_of_register(*it));
         by_itself
             || self.level_of_definition(at, instruction) > of_registers.max().unwrap_or_default().max(needs)
     }
 }
 
-/// Among which threads the way to a statement must be the same: a barrier, or a call of a function with one.
-pub(super) fn needed(statement: &Statement<'_>, summaries: &HashMap<&str, Summary>) -> Option<Level> {
+/// Among which threads the way to a statement must be the same: for itself, or as a call of a function with such a statement.
+pub(super) fn needed(
+    statement: &Statement<'_>,
+    needs: Needs,
+    summaries: &HashMap<&str, Summary>,
+) -> Option<Level> {
     needs(statement).or_else(|| summaries.get(statement.instruction()?.callee()?)?.needs)
 }

@@ -1,26 +1,66 @@
 //! The functions of a program together: what arguments and results of calls make of each other.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::function::{Analysis, Summary, needed};
-use super::{Divergence, Level};
-use crate::{Body, Function, Item, Module};
+use super::function::{Analysis, Needs, Summary, needed};
+use super::{Divergence, Level, Shape, needs, waits_for_lanes};
+use crate::{Body, Calls, Function, Item, Module, Statement};
 
 /// The places of a program that threads must come to together, and may not.
 pub fn divergences(module: &Module<'_>) -> Vec<Divergence> {
+    analysed(module, needs, |_| [None; 3])
+}
+
+/// The operations of warps that some lanes of a warp may not come to together with the others, or with another mask: function, as
+/// an item of the module, and statement; and whether it may be another mask. `shape` says what blocks an entry point is launched with.
+pub fn unproven_lanes(module: &Module<'_>, shape: impl Fn(&str) -> Shape) -> BTreeMap<(usize, usize), bool> {
+    let waits = |statement: &Statement<'_>| waits_for_lanes(statement).then_some(Level::Warp);
+    let places = analysed(module, waits, shape);
+    let (mut found, mut called) = (BTreeMap::new(), Vec::new());
+    let calls = Calls::of(module);
+    for Divergence { item, barrier, differs, .. } in places {
+        let Item::Function(function) = &module.items[item] else { continue };
+        let callee = function.statements()[barrier].instruction().and_then(|it| it.callee());
+        match callee {
+            Some(callee) => called.extend(calls.definition(callee)),
+            None => {
+                found.insert((item, barrier), differs);
+            }
+        }
+    }
+    // What is called by some lanes has none that all come to.
+    for item in calls.reachable(called, |_| false) {
+        let Item::Function(function) = &module.items[item] else { continue };
+        let statements = function.statements().iter().enumerate();
+        for (at, _) in statements.filter(|it| waits_for_lanes(it.1)) {
+            found.entry((item, at)).or_insert(false);
+        }
+    }
+    found
+}
+
+/// The places that a program must come to by ways which are the same among those that `needs` says.
+fn analysed(module: &Module<'_>, needs: Needs, shape: impl Fn(&str) -> Shape) -> Vec<Divergence> {
     let functions: Vec<(usize, &Function<'_>, &Body<'_>)> =
         module.items.iter().enumerate().filter_map(defined).collect();
     let mut summaries: HashMap<&str, Summary> = HashMap::new();
+    let shapes: Vec<Shape> = module.entries().map(|entry| shape(entry.name)).collect();
+    // Any of them may call the other functions.
+    let of_all = shapes
+        .iter()
+        .copied()
+        .reduce(|a, b| std::array::from_fn(|axis| a[axis].filter(|_| a[axis] == b[axis])));
     for (_, function, _) in &functions {
         let summary = Summary {
             parameters: vec![Level::Grid; function.parameters().len()],
             result: Level::Grid,
             needs: None,
             never_returns: function.directive(".noreturn").is_some(),
+            shape: if function.is_entry { shape(function.name) } else { of_all.unwrap_or_default() },
         };
         summaries.insert(function.name, summary);
     }
-    close_needs(&functions, &mut summaries);
+    close_needs(&functions, needs, &mut summaries);
     if summaries.values().all(|summary| summary.needs.is_none()) {
         return Vec::new();
     }
@@ -31,18 +71,10 @@ pub fn divergences(module: &Module<'_>) -> Vec<Divergence> {
         for &(item, function, body) in &functions {
             let relies_on = relied_on(function, &summaries);
             if done.get(&item).is_none_or(|done| done.relied_on != relies_on) {
-                let mut analysis = Analysis::of(function, body, &summaries);
+                let mut analysis = Analysis::of(function, body, &summaries, needs);
                 analysis.run();
                 let (arguments, result) = (analysis.arguments(), analysis.result());
-                let divergences = analysis.divergences().into_iter();
-                let divergences = divergences.map(|(barrier, needs, branch, because)| Divergence {
-                    item,
-                    barrier,
-                    needs,
-                    branch,
-                    because,
-                });
-                let divergences = divergences.collect();
+                let divergences = analysis.divergences(item);
                 done.insert(item, Done { relied_on: relies_on, arguments, result, divergences });
             }
             let Done { arguments, result, .. } = &done[&item];
@@ -105,13 +137,17 @@ fn concerned<'m, 't>(
 /// Lets functions need what those need that they call.
 fn close_needs<'t>(
     functions: &[(usize, &Function<'t>, &Body<'t>)],
+    needs: Needs,
     summaries: &mut HashMap<&'t str, Summary>,
 ) {
     loop {
         let mut has_changed = false;
         for (_, function, _) in functions {
-            let needs =
-                function.statements().iter().filter_map(|statement| needed(statement, summaries)).min();
+            let needs = function
+                .statements()
+                .iter()
+                .filter_map(|statement| needed(statement, needs, summaries))
+                .min();
             let Some(summary) = summaries.get_mut(function.name) else { continue };
             let strictest = [summary.needs, needs].into_iter().flatten().min();
             has_changed |= strictest != summary.needs;

@@ -92,6 +92,8 @@ pub(super) enum Makes {
     Function,
     /// Something that differs at least so.
     Differs(Level),
+    /// What all lanes get that are in the mask of an operation.
+    Exchanged,
     /// What memory holds at an address, in a state space.
     Load(Space),
 }
@@ -137,8 +139,22 @@ pub(super) fn makes(instruction: &Instruction<'_>) -> Makes {
         ("ld" | "ldu", _) => Makes::Load(space(instruction)),
         // The threads of the block get one result, or are said to have one value.
         ("bar" | "barrier" | "ferrogrid", _) => Makes::Differs(Level::Block),
+        ("vote" | "redux" | "match" | "shfl", _) if is_one_for_all(instruction) => Makes::Exchanged,
         _ if is_pure(instruction) => Makes::Function,
         _ => Makes::Differs(Level::Thread),
+    }
+}
+
+/// Whether all lanes in the mask of an operation get the same: of a vote, of a reduction, or of what the first lane holds.
+fn is_one_for_all(instruction: &Instruction<'_>) -> bool {
+    let is_number = |at: usize, number: i64| {
+        instruction.operands.get(at).and_then(|operand| operand.number::<i64>()) == Some(number)
+    };
+    match instruction.operation() {
+        "match" => instruction.has("all"),
+        // Lane 0 is there, if any is.
+        "shfl" => instruction.has("idx") && is_number(2, 0) && is_number(3, 31),
+        _ => instruction.has("sync"),
     }
 }
 

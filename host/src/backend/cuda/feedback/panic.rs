@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ferrogrid_device::failure::{BOUNDS, CLAIMED, COMPLETE, FREE, FailureRecord, MESSAGE, MESSAGE_BYTES};
+use ferrogrid_device::failure::{
+    BOUNDS, CLAIMED, COMPLETE, FREE, FailureRecord, LANES, MESSAGE, MESSAGE_BYTES,
+};
 
 use super::super::device::CudaDevice;
 use super::addresses::{self, Source};
@@ -98,6 +100,11 @@ impl Panic {
             BOUNDS => {
                 format!("index out of bounds: the len is {} but the index is {}", record.second, record.first)
             }
+            LANES => format!(
+                "the warp operation with mask {:#010x} needs lane {}, which is not there",
+                record.first,
+                record.second.trailing_zeros()
+            ),
             MESSAGE => {
                 let words = (record.second as usize).min(MESSAGE_BYTES) / 8;
                 addresses::message(device, &record.message[..words])
@@ -154,6 +161,13 @@ mod tests {
     }
 
     #[test]
+    fn missing_lanes_are_named() {
+        let (memory, _) = split(&memory());
+        let panic = Panic::read(&record(LANES, 0xFFFF, 0x00C0, &[]), &memory);
+        assert_eq!(panic.message, "the warp operation with mask 0x0000ffff needs lane 6, which is not there");
+    }
+
+    #[test]
     fn fuzz_panic_records() {
         let seed = |kind: u64, first: u64, second: u64| {
             let numbers = [kind, first, second, START + 1, 3];
@@ -161,7 +175,12 @@ mod tests {
             [memory(), words.iter().flat_map(|word| word.to_le_bytes()).collect()].concat()
         };
         let bytes = 8 * words().len() as u64;
-        let seeds = [seed(MESSAGE.into(), 0, bytes), seed(BOUNDS.into(), 7, 5), seed(0, START, 9)];
+        let seeds = [
+            seed(MESSAGE.into(), 0, bytes),
+            seed(BOUNDS.into(), 7, 5),
+            seed(LANES.into(), 15, 8),
+            seed(0, START, 9),
+        ];
         crate::fuzz::survive(&seeds, |bytes| {
             let (memory, words) = split(bytes);
             let [kind, first, second, file, file_length, message @ ..] = words.as_slice() else { return };
