@@ -88,6 +88,8 @@ fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
         "mul.lo.s32 %r2, %r21, 3; shr.u32 %r1, %r2, 6;",
         "shl.b32 %r2, %r21, 2; shr.u32 %r1, %r2, 6;",
         "shl.b32 %r2, %r21, 30; shr.s32 %r1, %r2, 31;",
+        "shl.b32 %r2, %r21, 27; shr.s32 %r3, %r2, 4; and.b32 %r1, %r3, 1879048192;",
+        "setp.gt.u32 %p3, %r21, 40; shr.u32 %r2, %r21, 5; @%p3 mov.b32 %r2, 9; mov.b32 %r1, %r2;",
         "setp.lt.u32 %p2, %r21, 63; selp.b32 %r1, 1, 9, %p2;",
         "shr.u32 %r2, %r21, 5; @%p2 mov.b32 %r2, %r21; mov.b32 %r1, %r2;",
         "vote.sync.ballot.b32 %r1, %p2, 65535;",
@@ -176,7 +178,7 @@ fn lanes_meet_where_their_ways_do() {
     // What is assigned on ways of some lanes differs behind.
     let assigned = |condition| {
         format!("mov.b32 %r1, 9; {}", branch(condition, "mov.b32 %r1, 2;", ""))
-            + "setp.gt.u32 %p1, %r1, 7; @%p1 bra $B; "
+            + "setp.gt.u32 %p3, %r1, 7; @%p3 bra $B; "
             + SHUFFLE
             + " $B:"
     };

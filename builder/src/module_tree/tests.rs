@@ -153,6 +153,7 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
                 lines: (2, 2),
                 entry: entry("always"),
                 parameters: (5, 6),
+                rank: 1,
                 bounds: LaunchBounds::default(),
                 arithmetic: Arithmetic::default()
             },
@@ -162,6 +163,7 @@ fn kernels_are_expected_only_where_their_cfgs_hold() {
                 lines: (3, 3),
                 entry: entry("gpu"),
                 parameters: (0, 0),
+                rank: 2,
                 bounds: LaunchBounds::default(),
                 arithmetic: Arithmetic::default()
             },

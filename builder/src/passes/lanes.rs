@@ -303,7 +303,7 @@ mod tests {
         ] {
             assert_eq!(checked(&text), text);
         }
-        let rows = program("bar.warp.sync \t-1;").replace("%tid.x", "%tid.y");
+        let rows = program("bar.warp.sync \t-1;").replace("%tid.x", "%tid.y").replace("15;", "4;");
         let wide = rows.replace(".entry k()\n", ".entry k()\n.reqntid 32, 4, 1\n");
         assert_eq!(checked(&wide), wide);
         let narrow = wide.replace("32, 4", "16, 8");
