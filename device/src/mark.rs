@@ -30,7 +30,8 @@ macro_rules! marks {
     )* };
 }
 
-// All threads come here together, or, where that is not proven of a warp, a check stands in the mark's place; and have the region in common if there is one. `place` is the call in the user's code.
+// All threads come here together, and have the region in common if there is one; where that is not proven of a warp, there is a check.
+// `place` is the call in the user's code.
 marks! {
     /// Those lanes that the next operation of the warp names.
     of_warp "warp";

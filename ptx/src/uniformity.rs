@@ -1,7 +1,7 @@
 //! Which threads agree on the way through a program: whether all that a barrier waits for reach it together.
 //!
-//! A value is known by how it may differ between threads: not at all in a grid, in a cluster or in a block, or between any two
-//! threads ([`Level`]). Sources of difference are thread and block indices, loads that others may write between, atomic operations,
+//! A value is known by how it may differ between threads: not at all in a grid, in a cluster, in a block or in a warp, or between any
+//! two threads ([`Level`]). Of a warp it is known which bits differ: none of `rank / 32`. Sources of difference are thread and block indices, loads that others may write between, atomic operations,
 //! exchanges within a warp, and clocks. Parameters of kernels, constants, read-only loads (`ld.global.nc`) and loads of shared
 //! memory at an address that is the same are the same, too: shared memory that others write at the same time is a race, which
 //! safe code does not have.
@@ -15,7 +15,8 @@
 //!
 //! Code says what is to be proven of it by marks, which no assembler knows: all threads come to
 //! `ferrogrid.together.LEVEL file, length, line, column` together, and have its fifth operand in common, if there is one; of `ferrogrid.assumed.block a, b` is known that `a` is the same in all threads of a block. Barriers
-//! are looked at without a mark, too, but for those in inline assembly, for which its author vouches.
+//! are looked at without a mark, too, but for those in inline assembly, for which its author vouches; and so are operations of warps
+//! ([`unproven_lanes`]), whose marks, of the level `warp`, only say where in the source they stand.
 
 mod bits;
 mod function;

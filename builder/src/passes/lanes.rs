@@ -2,8 +2,8 @@
 //! with the same mask: where lanes are missing, the thread panics at the user's line. PTX leaves undefined what such an operation
 //! does.
 //!
-//! Lanes count as there if they take part in `activemask` just before. Where a mask is no constant, those of them that have
-//! another are missing, too. Of a block's last warp those lanes are not waited for that the block does not have.
+//! Lanes count as there if they take part in `activemask` just before. Where masks may differ between lanes, those of them that
+//! have another are missing, too. Of a block's last warp those lanes are not waited for that the block does not have.
 
 use std::collections::BTreeMap;
 

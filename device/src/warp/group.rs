@@ -144,9 +144,10 @@ impl<'t, const N: usize> Tile<'t, N> {
     #[track_caller]
     #[inline(always)]
     pub fn binary_partition(&self, predicate: bool) -> CoalescedGroup<'t> {
-        // All lanes ask who is there, not only those that bring `false`.
-        let (brought_true, all) = (source::ballot(self, predicate), source::members(self));
-        self.group(if predicate { brought_true } else { all & !brought_true })
+        let brought_true = source::ballot(self, predicate);
+        // No vote, to which only those would come that brought `false`.
+        let brought_false = self.mask() & source::existing(self) & !brought_true;
+        self.group(if predicate { brought_true } else { brought_false })
     }
 
     /// Those threads of the tile that exist and that `mask` names, lane 0 of the warp lowest (the mask of CUDA's
