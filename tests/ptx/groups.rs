@@ -35,8 +35,11 @@ mod kernels {
 #[test]
 fn threads_of_a_branch_share_an_atomic_operation() {
     for (architecture, lines) in code(kernels::append::kernel()) {
-        for instruction in ["activemask.b32", "shfl.sync.idx", "atom."] {
-            assert_eq!(count(&lines, instruction), 1, "{architecture}, {instruction}: {lines:#?}");
+        // The group's own mask, and that of the check before the shuffle.
+        for (instruction, times) in
+            [("activemask.b32", 2), ("match.any.sync", 1), ("shfl.sync.idx", 1), ("atom.", 1)]
+        {
+            assert_eq!(count(&lines, instruction), times, "{architecture}, {instruction}: {lines:#?}");
         }
         assert_eq!(count(&lines, ".local"), 0, "{architecture}: {lines:#?}");
     }

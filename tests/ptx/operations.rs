@@ -31,11 +31,13 @@ mod kernels {
     #[kernel]
     pub fn matches(t: Thread<1>, x: &[u64], mut y: DisjointSlice<u32>) {
         let (warp, i) = (t.warp(), t.index());
-        let Some(&wide) = x.get(i.get()) else { return };
-        let Some(y) = y.get_mut(i) else { return };
-        *y = warp.match_any(*y) ^ warp.match_any(wide);
+        let wide = x.get(i.get()).copied().unwrap_or(0);
+        let mut found = warp.match_any(wide as u32) ^ warp.match_any(wide);
         warp.sync();
-        *y ^= warp.active_mask();
+        found ^= warp.active_mask();
+        if let Some(y) = y.get_mut(i) {
+            *y = found;
+        }
     }
 
     #[kernel]
