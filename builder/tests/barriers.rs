@@ -92,5 +92,8 @@ fn what_all_threads_come_to_is_accepted() {
         .ptx;
     assert!(kernels(ACCEPTED) >= 300, "{}", kernels(ACCEPTED));
     assert!(!ptx.contains("ferrogrid.together") && !ptx.contains("ferrogrid.assumed"), "marks are left");
-    assert!(!ptx.contains("__ferrogrid_panic_lanes"), "what a block does together needs no check of lanes");
+    assert!(
+        !ptx.contains("call.uni __ferrogrid_panic_lanes"),
+        "what a block does together needs no check of lanes"
+    );
 }
