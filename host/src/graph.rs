@@ -80,7 +80,7 @@ pub struct Graph<'b> {
     slots: Slots<'b>,
     /// A `u64` for each conditional node, which `slots` owns, for the backend's own use.
     kept: Address,
-    /// The nodes that allocate and free, if there are any.
+    /// The nodes that allocate, if there are any.
     memory: Option<MemoryNodes>,
 }
 

@@ -309,7 +309,7 @@ fn conditions_need_a_driver_that_has_them() {
     scenario::run("no_conditions", "");
 }
 
-/// Memory that is freed is given out again by the nodes that come after that, and by no others.
+/// Each allocation of a graph has addresses of its own, also where an earlier one is freed before.
 #[cfg(target_os = "linux")]
 fn addresses() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
@@ -331,15 +331,14 @@ fn addresses() -> Result<()> {
     })?;
     let picture = graph.to_dot_with(DotOptions::new())?;
     assert_eq!(picture, "digraph dot { nodes=26 flags=0 }", "two of each that allocates zeros");
-    assert_eq!(places[..5], [places[0]; 5], "one after the other");
-    assert_ne!(places[4], places[5], "at the same time");
+    assert_eq!(places.iter().collect::<std::collections::BTreeSet<_>>().len(), 6, "{places:?}");
     let mut graph = graph.instantiate()?;
     graph.launch(&stream)?;
     graph.launch(&stream)?;
     drop(graph);
     assert_eq!(stream.download(&y)?[..4], [0, 1, 2, 3]);
     let figures = stream.device().graph_memory().statistics()?;
-    assert_eq!((figures.used, figures.used_high, figures.reserved), (0, 2 * 4096, 2 * 4096));
+    assert_eq!((figures.used, figures.used_high, figures.reserved), (0, 6 * 4096, 6 * 4096));
     stream.device().graph_memory().trim()?;
     stream.device().graph_memory().reset_statistics()?;
     let figures = stream.device().graph_memory().statistics()?;
@@ -349,7 +348,7 @@ fn addresses() -> Result<()> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn graphs_give_out_memory_again_in_order() {
+fn allocations_of_a_graph_have_addresses_of_their_own() {
     let calls = scenario::run("addresses", "");
     let count = |name: &str| scenario::count(&calls, name);
     // Those of the graph, and of its picture.
@@ -399,7 +398,6 @@ fn graphs_that_find_no_memory_leave_nothing_behind() {
         ("cuGraphAddMemAllocNode", 1, 2),
         ("cuGraphAddMemFreeNode", 1, 1),
         ("cuGraphAddMemFreeNode", 1, 3),
-        ("cuGraphAddDependencies", 1, 1),
         ("cuGraphAddMemsetNode", 1, 2),
         ("cuGraphInstantiateWithFlags", 2, 1),
         ("cuGraphUpload", 2, 1),

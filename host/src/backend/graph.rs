@@ -14,7 +14,7 @@ pub(crate) enum GraphBackend {
     Cpu(cpu::CpuGraph),
 }
 
-/// The nodes that allocate and free memory, of a graph that is recorded.
+/// The nodes that allocate memory, of a graph that is recorded.
 pub(crate) enum MemoryNodes {
     Cuda(cuda::MemoryNodes),
     Cpu(&'static cpu::CpuDevice),
@@ -28,16 +28,10 @@ impl MemoryNodes {
         }
     }
 
-    /// Makes the node that comes next in the recording of `nodes`, after the nodes `after`: where its `bytes` (not 0) are,
-    /// and what must be there as long as the graph can run.
-    pub(crate) fn allocate(
-        &mut self,
-        nodes: &[Node],
-        after: &[usize],
-        bytes: usize,
-    ) -> Result<(Address, Box<dyn Send>)> {
+    /// Makes a node that allocates `bytes` (not 0): where they are, and what must be there as long as the graph can run.
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<(Address, Box<dyn Send>)> {
         match self {
-            MemoryNodes::Cuda(memory) => Ok((Address(memory.allocate(nodes, after, bytes)?), Box::new(()))),
+            MemoryNodes::Cuda(memory) => Ok((memory.allocate(bytes)?, Box::new(()))),
             MemoryNodes::Cpu(device) => {
                 let block = cpu::Block::allocate(device, bytes)?;
                 Ok((block.start(), Box::new(block)))
@@ -48,7 +42,7 @@ impl MemoryNodes {
 
 impl GraphBackend {
     /// `kept` has a `u64` for each conditional node, for the backend's own use: by the nodes' numbers. `memory` has the
-    /// nodes that allocate and free, if there are any.
+    /// nodes that allocate, if there are any.
     pub(crate) fn new(
         device: DeviceBackend,
         nodes: &[Node],

@@ -114,7 +114,7 @@ pub(crate) struct HostNode {
 }
 
 /// An address in device memory.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Address(pub(crate) *mut u8);
 
 // SAFETY: whoever runs the node orders the memory; on the host side it is only a number.

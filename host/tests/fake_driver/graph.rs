@@ -133,6 +133,16 @@ fn place(kind: usize, host: usize, device: usize) -> usize {
     }
 }
 
+/// A copy or fill of memory that a node of the graph frees already is refused, in whatever order (driver 580).
+fn refuse_freed(graph: usize, addresses: &[usize]) -> Result<(), Code> {
+    let is_freed = |block: &Block| {
+        let last = block.owners.last().is_some_and(|owner| owner.freed.is_some());
+        last && addresses.iter().any(|address| (block.start..block.start + block.bytes).contains(address))
+    };
+    let refused = graphs(|graphs| graphs.get(&graph).is_some_and(|graph| graph.blocks.iter().any(is_freed)));
+    if refused { Err(INVALID_VALUE) } else { Ok(()) }
+}
+
 /// `CUDA_MEMSET_NODE_PARAMS`.
 #[repr(C)]
 struct FillParams {
@@ -179,12 +189,14 @@ graph_calls! {
             panic!("no copy of rows");
         };
         let [source, target] = [place(from, host_source, source), place(to, host_target, target)];
+        refuse_freed(graph, &[source, target])?;
         let work = Work::CopyRows { target, source, target_pitch, source_pitch, width, height };
         unsafe { add(graph, node, after, count, vec![work]) };
         Ok(())
     }
     fn cuGraphAddMemsetNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const FillParams, _context: usize) {
         let fill = unsafe { &*params };
+        refuse_freed(graph, &[fill.target])?;
         let pattern = fill.value.to_ne_bytes()[..fill.bytes as usize].to_vec();
         let work = Work::FillRows { target: fill.target, pattern, width: fill.width, height: fill.height, pitch: fill.pitch };
         unsafe { add(graph, node, after, count, vec![work]) };
@@ -236,16 +248,6 @@ graph_calls! {
             Ok::<usize, Code>(block.bytes)
         })?;
         with_node(graph, handle, |node| node.work = vec![Work::Unmap { start, bytes }]);
-        Ok(())
-    }
-    fn cuGraphAddDependencies(graph: usize, before: *const usize, after: *const usize, count: usize) {
-        for (before, after) in unsafe { handles(before, count).into_iter().zip(handles(after, count)) } {
-            with_node(graph, before, |_| ());
-            let is_new = with_node(graph, after, |node| !node.after.contains(&before));
-            // What there is already is refused.
-            is_new.then_some(()).ok_or(INVALID_VALUE)?;
-            with_node(graph, after, |node| node.after.push(before));
-        }
         Ok(())
     }
     fn cuGraphDebugDotPrint(graph: usize, path: *const std::ffi::c_char, flags: u32) {

@@ -241,7 +241,6 @@ driver_calls! {
     graph_add_node = cuGraphAddNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut ConditionalParams) since (12, 3);
     graph_add_allocation = cuGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut AllocationParams) since (12, 0);
     graph_add_free = cuGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, start: CUdeviceptr) since (12, 0);
-    graph_add_dependencies = cuGraphAddDependencies(graph: CUgraph, before: *const CUgraphNode, after: *const CUgraphNode, count: usize) since (12, 0);
     graph_memory_get = cuDeviceGetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void) since (12, 0);
     graph_memory_set = cuDeviceSetGraphMemAttribute(device: CUdevice, attribute: c_uint, value: *mut c_void) since (12, 0);
     graph_memory_trim = cuDeviceGraphMemTrim(device: CUdevice) since (12, 0);

@@ -69,7 +69,7 @@ pub(super) struct Template {
 }
 
 impl CudaGraph {
-    /// `memory` has the nodes that allocate and free.
+    /// `memory` has the nodes that allocate.
     pub(crate) fn new(
         device: &'static CudaDevice,
         nodes: &[Node],
@@ -236,8 +236,8 @@ struct Target<'a> {
     device: &'static CudaDevice,
     graph: CUgraph,
     nodes: &'a mut Vec<Handle<CUgraphNode>>,
-    /// Those that allocate and free, by number.
-    memory: &'a BTreeMap<usize, MemoryNode>,
+    /// Those that allocate, by what they allocate.
+    memory: &'a BTreeMap<Address, MemoryNode>,
     /// Where the graph keeps a word for each of its conditions.
     kept: Address,
     /// What kernels are given that may panic.
@@ -245,11 +245,9 @@ struct Target<'a> {
 }
 
 impl Template {
-    /// `memory` has the nodes that allocate and free.
+    /// `memory` has the nodes that allocate.
     pub(super) fn new(memory: MemoryNodes, nodes: &[Node], kept: Address, record: &Lent) -> Result<Self> {
-        let mut memory = memory;
         memory.graph.device.bind()?;
-        memory.free_all(nodes)?;
         let MemoryNodes { graph, made } = memory;
         let mut template = Template { graph, nodes: Vec::with_capacity(nodes.len()) };
         let (device, graph) = (template.graph.device, template.raw());
@@ -266,14 +264,15 @@ impl Template {
 impl Target<'_> {
     fn add_all(&mut self, nodes: &[Node]) -> Result<()> {
         for node in nodes {
-            let added = self.add(node)?;
+            let added = self.add(node, nodes)?;
             self.nodes.push(Handle(added));
         }
         Ok(())
     }
 
-    fn add(&self, node: &Node) -> Result<CUgraphNode> {
-        let after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
+    /// The next of `nodes`.
+    fn add(&self, node: &Node, nodes: &[Node]) -> Result<CUgraphNode> {
+        let mut after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
         match &*node.operation {
             Operation::Kernel(kernel) => self.add_kernel(kernel, &after),
             Operation::Copy { target, source, rows, places } => {
@@ -288,13 +287,24 @@ impl Target<'_> {
             }
             Operation::Fill(fill) => self.add_fill(fill, &after),
             Operation::Allocate(Allocation { start, bytes, contents }) => {
-                let made = self.link_memory(&after)?;
+                let made = self.memory[start].node.0;
+                after.push(made);
                 match contents {
-                    Contents::Uninitialised => Ok(made),
-                    Contents::Zeroed => self.add_fill(&Fill::zeros(*start, *bytes), &[made]),
+                    Contents::Zeroed => self.add_fill(&Fill::zeros(*start, *bytes), &after),
+                    Contents::Uninitialised if after.len() == 1 => Ok(made),
+                    Contents::Uninitialised => self.add_empty(&after),
                 }
             }
-            Operation::Free { .. } => self.link_memory(&after),
+            Operation::Free { allocation } => {
+                let Operation::Allocate(Allocation { start, .. }) = &*nodes[*allocation].operation else {
+                    unreachable!("what is freed was allocated")
+                };
+                let start = self.memory[start].start;
+                self.add_with("cuGraphAddMemFreeNode", &after, |added, graph, after, count| {
+                    // SAFETY: all are valid for the call; the memory is that of an allocation of this graph, freed once.
+                    unsafe { self.device.driver().graph_add_free(added, graph, after, count, start) }
+                })
+            }
             Operation::Call(call) => {
                 let data = from_ref(call).cast_mut().cast();
                 let params = CUDA_HOST_NODE_PARAMS { fn_: Some(call_host), userData: data };
@@ -303,12 +313,7 @@ impl Target<'_> {
                     Ok(unsafe { self.device.driver().graph_add_call(added, graph, after, count, &params) })
                 })
             }
-            Operation::Empty => {
-                self.add_with("cuGraphAddEmptyNode", &after, |added, graph, after, count| {
-                    // SAFETY: all are valid for the call.
-                    Ok(unsafe { self.device.driver().graph_add_empty(added, graph, after, count) })
-                })
-            }
+            Operation::Empty => self.add_empty(&after),
             Operation::Conditional(node) => self.add_conditional(node, &after),
             Operation::Record(event) => {
                 self.add_with("cuGraphAddEventRecordNode", &after, |added, graph, after, count| {
@@ -338,20 +343,11 @@ impl Target<'_> {
         }
     }
 
-    /// The next node, which allocates or frees and has been made, after `after` as well.
-    fn link_memory(&self, after: &[CUgraphNode]) -> Result<CUgraphNode> {
-        let made = &self.memory[&self.nodes.len()];
-        let known = |before: &CUgraphNode| made.after.iter().any(|known| known.0 == *before);
-        let before: Vec<CUgraphNode> = after.iter().copied().filter(|before| !known(before)).collect();
-        if before.is_empty() {
-            return Ok(made.node.0);
-        }
-        let (driver, made, count) = (self.device.driver(), vec![made.node.0; before.len()], before.len());
-        // SAFETY: all are nodes of this graph, and valid for the call.
-        let code =
-            unsafe { driver.graph_add_dependencies(self.graph, before.as_ptr(), made.as_ptr(), count)? };
-        self.device.check(code, "cuGraphAddDependencies", &format!("node {}", self.nodes.len()))?;
-        Ok(made[0])
+    fn add_empty(&self, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        self.add_with("cuGraphAddEmptyNode", after, |added, graph, after, count| {
+            // SAFETY: all are valid for the call.
+            Ok(unsafe { self.device.driver().graph_add_empty(added, graph, after, count) })
+        })
     }
 
     fn add_fill(&self, fill: &Fill, after: &[CUgraphNode]) -> Result<CUgraphNode> {

@@ -1,8 +1,9 @@
 //! Nodes of the driver that allocate and free memory, and the figures of that memory.
 //!
-//! What uses the memory is recorded with its address, which only the driver's node tells. So these nodes are made while a
-//! graph is recorded, in a graph of the driver's that gets the others, and their dependencies, when it is instantiated.
-//! A node that frees is there before the next that allocates, which may then be given the same addresses.
+//! What uses the memory is recorded with its address, which only the driver's node tells. So the nodes that allocate are made
+//! while a graph is recorded, in a graph of the driver's that gets all others when it is instantiated, those that free among
+//! them: the driver takes no copy and no fill of memory that a node of the graph frees already. So no node that allocates knows
+//! of one that frees, and all memory of a graph has addresses of its own.
 
 use std::collections::BTreeMap;
 use std::ffi::c_uint;
@@ -14,7 +15,7 @@ use super::device::{CudaDevice, Handle};
 use super::driver::Code;
 use super::pool::{PoolAccess, PoolProperties};
 use crate::error::{Error, Result};
-use crate::graph::{Node, Operation};
+use crate::graph::{Address, Node, Operation};
 use crate::pool_options::PoolKind;
 
 /// `CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT`, `_HIGH`, `CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT`, `_HIGH`.
@@ -36,19 +37,17 @@ pub(super) struct OwnGraph {
     pub(super) raw: Handle<CUgraph>,
 }
 
-/// A graph of the driver's that has the nodes that allocate and free, and no others yet.
+/// A graph of the driver's that has the nodes that allocate, and no others yet.
 pub(crate) struct MemoryNodes {
     pub(super) graph: OwnGraph,
-    /// By their numbers in the recording.
-    pub(super) made: BTreeMap<usize, MemoryNode>,
+    /// By what they allocate, as it was recorded.
+    pub(super) made: BTreeMap<Address, MemoryNode>,
 }
 
+/// A node that allocates.
 pub(super) struct MemoryNode {
     pub(super) node: Handle<CUgraphNode>,
-    /// What the driver knows that it comes after.
-    pub(super) after: Vec<Handle<CUgraphNode>>,
-    /// What it allocates, or frees.
-    start: CUdeviceptr,
+    pub(super) start: CUdeviceptr,
 }
 
 impl OwnGraph {
@@ -80,17 +79,17 @@ impl MemoryNodes {
     /// Those of `nodes`, in a graph of their own with other addresses: for a picture.
     pub(super) fn copy_of(device: &'static CudaDevice, nodes: &[Node]) -> Result<Self> {
         let mut copy = MemoryNodes::new(device)?;
-        for (number, node) in nodes.iter().enumerate() {
+        for node in nodes {
             if let Operation::Allocate(memory) = &*node.operation {
-                copy.add_allocation(number, nodes, &node.after, memory.bytes)?;
+                let made = copy.add(memory.bytes)?;
+                copy.made.insert(memory.start, made);
             }
-            copy.free_until(number + 1, nodes)?;
         }
         Ok(copy)
     }
 
-    /// Makes the node that comes next in the recording of `nodes`, after the nodes `after`; where its `bytes` (not 0) are.
-    pub(crate) fn allocate(&mut self, nodes: &[Node], after: &[usize], bytes: usize) -> Result<*mut u8> {
+    /// Makes a node that allocates `bytes` (not 0); where they are.
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<Address> {
         let device = self.graph.device;
         if !device.has_pools() {
             return Err(Error::Unsupported {
@@ -100,82 +99,22 @@ impl MemoryNodes {
             });
         }
         device.bind()?;
-        self.free_all(nodes)?;
-        let start = self.add_allocation(nodes.len(), nodes, after, bytes)?;
-        Ok(with_exposed_provenance_mut(start as usize))
+        let made = self.add(bytes)?;
+        let start = Address(with_exposed_provenance_mut(made.start as usize));
+        self.made.insert(start, made);
+        Ok(start)
     }
 
-    /// Makes the nodes that free, as far as `nodes` have been recorded.
-    pub(super) fn free_all(&mut self, nodes: &[Node]) -> Result<()> {
-        self.free_until(nodes.len(), nodes)
-    }
-
-    fn free_until(&mut self, end: usize, nodes: &[Node]) -> Result<()> {
-        // All that come before the last one that was made are there.
-        let first = self.made.last_key_value().map_or(0, |(last, _)| last + 1);
-        for number in first..end {
-            if let Operation::Free { allocation } = *nodes[number].operation {
-                self.add_free(number, nodes, allocation)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add_allocation(
-        &mut self,
-        number: usize,
-        nodes: &[Node],
-        after: &[usize],
-        bytes: usize,
-    ) -> Result<CUdeviceptr> {
+    fn add(&self, bytes: usize) -> Result<MemoryNode> {
         let device = self.graph.device;
         let properties = PoolProperties::new(device, PoolKind::Device, false);
         let mut params = AllocationParams { properties, access: null(), access_count: 0, bytes, start: 0 };
-        let (after, mut node) = (self.nearest(nodes, after), null_mut());
-        let (graph, before) = (self.graph.raw.0, raw(&after));
+        let (graph, mut node) = (self.graph.raw.0, null_mut());
         // SAFETY: all are valid for the call.
-        let code = unsafe {
-            let count = before.len();
-            device.driver().graph_add_allocation(&mut node, graph, before.as_ptr(), count, &mut params)?
-        };
+        let code = unsafe { device.driver().graph_add_allocation(&mut node, graph, null(), 0, &mut params)? };
         device.check_memory(code, "cuGraphAddMemAllocNode", bytes, &format!("{bytes} bytes"))?;
-        self.made.insert(number, MemoryNode { node: Handle(node), after, start: params.start });
-        Ok(params.start)
+        Ok(MemoryNode { node: Handle(node), start: params.start })
     }
-
-    fn add_free(&mut self, number: usize, nodes: &[Node], allocation: usize) -> Result<()> {
-        let (device, start) = (self.graph.device, self.made[&allocation].start);
-        let (after, mut node) = (self.nearest(nodes, &nodes[number].after), null_mut());
-        let (graph, before) = (self.graph.raw.0, raw(&after));
-        // SAFETY: all are valid for the call; the memory is that of an allocation of this graph, freed once.
-        let code = unsafe {
-            device.driver().graph_add_free(&mut node, graph, before.as_ptr(), before.len(), start)?
-        };
-        device.check(code, "cuGraphAddMemFreeNode", &format!("node {number}"))?;
-        self.made.insert(number, MemoryNode { node: Handle(node), after, start });
-        Ok(())
-    }
-
-    /// The nodes that have been made and that `after`, or what is before them, leads to. So what the driver is told of the
-    /// order between the nodes here is all there is.
-    fn nearest(&self, nodes: &[Node], after: &[usize]) -> Vec<Handle<CUgraphNode>> {
-        let (mut seen, mut open) = (vec![false; nodes.len()], after.to_vec());
-        let mut found = Vec::new();
-        while let Some(number) = open.pop() {
-            if std::mem::replace(&mut seen[number], true) {
-                continue;
-            }
-            match self.made.get(&number) {
-                Some(made) => found.push(made.node),
-                None => open.extend(&nodes[number].after),
-            }
-        }
-        found
-    }
-}
-
-fn raw(nodes: &[Handle<CUgraphNode>]) -> Vec<CUgraphNode> {
-    nodes.iter().map(|node| node.0).collect()
 }
 
 impl CudaDevice {

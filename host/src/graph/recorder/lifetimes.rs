@@ -27,7 +27,7 @@ impl RecordingStream {
                 Some(memory) => memory,
                 none => none.insert(MemoryNodes::new(device)?),
             };
-            memory.allocate(&state.nodes, &state.tails[self.line], bytes)
+            memory.allocate(bytes)
         })
     }
 
