@@ -60,6 +60,7 @@ use crate::layout::of_atomic;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no form in which threads change elements at once",
     label = "neither an atomic number nor a struct of them",
+    note = "what a kernel only reads comes from the host as `In(&data)`; `Out` and `InOut` are for outputs, and for inputs of atomics",
     note = "it is `DeviceAtomic<T>`, `AtomicU32` or the like, or a struct with `#[derive(AtomicForm)] #[atomic_form(Plain)] #[repr(C)]`"
 )]
 pub unsafe trait AtomicForm: SliceElement {
