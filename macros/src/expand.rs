@@ -15,6 +15,8 @@ mod layout;
 mod libraries;
 mod refused;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 use code::{Code, Variants};
 use ferrogrid_syntax::{Kernel, Module, ModuleOptions};

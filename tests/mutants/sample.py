@@ -71,7 +71,7 @@ AREAS = [
      [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test settings --test inside --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
      ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros"], ["-p ferrogrid --test ui"]),
-    ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros"], [*NATIVE, "-p ferrogrid --test ui"]),
+    ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros-tests"], [*NATIVE, "-p ferrogrid --test ui"]),
     ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", BUILD, "-p ferrogrid-build --test barriers"]),
     ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", BUILD]),
     ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", *NATIVE, "-p ferrogrid-device --features half --doc"]),
