@@ -58,20 +58,24 @@ class Facts:
         self.environment = os.environ | self.variables | dict(setting.split("=", 1) for setting in settings)
 
     def judge(self, path, text):
-        times, self.last = path.stat(), path
-        with changed(path, text):
-            script = subprocess.run([self.script], cwd=self.clone / "tests/ptx", env=self.environment, timeout=BUILD_LIMIT,
-                                    capture_output=True)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        if script.returncode or noticed(self.clone, self.of_build[1:], BUILD_LIMIT, self.variables):
+        self.last = path
+        if not self.compiles(path, text) or noticed(self.clone, self.of_build[1:], BUILD_LIMIT, self.variables):
             return "unviable", ""
         by = noticed(self.clone, ["test", "--quiet", *self.arguments], TEST_LIMIT, self.variables)
         return ("caught", by) if by else ("missed", "")
 
+    def compiles(self, path, text):
+        times = path.stat()
+        with changed(path, text):
+            script = subprocess.run([self.script], cwd=self.clone / "tests/ptx", env=self.environment, timeout=BUILD_LIMIT,
+                                    capture_output=True)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return script.returncode == 0
+
     def close(self):
         """What was made of the last mutant must not count as made of the file."""
         if self.last:
-            self.last.touch()
+            self.compiles(self.last, self.last.read_text())
 
 
 def judge(clone, row, facts):

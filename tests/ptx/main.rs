@@ -9,6 +9,7 @@ mod constants;
 mod groups;
 mod half;
 mod in_order;
+mod lanes;
 mod math;
 mod merges;
 mod operations;
