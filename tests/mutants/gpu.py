@@ -22,10 +22,12 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-from tree import BUILD_LIMIT, HERE, TEST_LIMIT, changed, noticed, outcome, parsed, record, renewed_clone, use_target_of
+from tree import BUILD_LIMIT, HERE, TEST_LIMIT, changed, failed, outcome, parsed, record, renewed_clone, use_target_of
 
-# For an architecture of each kind. Device code that does not compile is no error of a build, but of the facts.
-FACTS = "FERROGRID_ARCH=sm_75,sm_80,sm_90 -p ferrogrid-ptx-tests"
+# For an architecture of each kind: the newest alone notices most. Device code that does not compile is no error of a build, but of
+# the facts.
+ARCHITECTURES = ["sm_90", "sm_75,sm_80,sm_90"]
+FACTS = f"FERROGRID_ARCH={ARCHITECTURES[-1]} -p ferrogrid-ptx-tests"
 PASSES = "-p ferrogrid-build --lib passes"
 # Of gpu.csv: what says which mutant it is.
 COLUMNS = ("file", "from", "to", "occurrence")
@@ -42,40 +44,55 @@ def mutated(text, row):
 
 
 class Facts:
-    """Compiles the kernels of the facts again, but not the host's half, which has none of the code in question: runs the build
-    script as cargo ran it, and gives the mutated file its text and time back before cargo looks."""
+    """Compiles the kernels of the facts again, and nothing of the host's half, which has none of the code in question: runs the build
+    script as cargo ran it, and shows what it makes to the facts, which are the same program for all mutants."""
 
     def __init__(self, clone):
         self.clone, self.last = clone, None
-        self.arguments, _, self.variables = parsed(FACTS)
-        self.of_build = ["cargo", "test", *self.arguments, "--no-run", "-vv"]
+        arguments, _, variables = parsed(FACTS)
         (clone / "tests/ptx/main.rs").touch()
-        built = subprocess.run(self.of_build, cwd=clone, env=os.environ | self.variables, capture_output=True, text=True)
+        build = ["cargo", "test", *arguments, "--no-run", "-vv"]
+        built = subprocess.run(build, cwd=clone, env=os.environ | variables, capture_output=True, text=True)
         script = re.search(r"^ +Running `(.*ferrogrid-ptx-tests-\w+/build-script-build)`$", built.stderr, re.MULTILINE)
-        if built.returncode or not script or noticed(clone, ["test", *self.arguments], TEST_LIMIT, self.variables):
-            sys.exit(f"without a mutant, the facts do not hold:\n{built.stderr[-3000:]}")
+        program = re.search(r"^ +Executable `(.*)`$", built.stderr, re.MULTILINE)
+        if built.returncode or not script or not program:
+            sys.exit(f"without a mutant, the facts do not compile:\n{built.stderr[-3000:]}")
         *settings, self.script = shlex.split(script[1])
-        self.environment = os.environ | self.variables | dict(setting.split("=", 1) for setting in settings)
+        self.environment = os.environ | variables | dict(setting.split("=", 1) for setting in settings)
+        self.folder, self.program = Path(self.environment["OUT_DIR"]) / "ferrogrid", program[1]
+        if by := self.missed_by():
+            sys.exit(f"without a mutant, this fails: {by}")
 
     def judge(self, path, text):
         self.last = path
-        if not self.compiles(path, text) or noticed(self.clone, self.of_build[1:], BUILD_LIMIT, self.variables):
-            return "unviable", ""
-        by = noticed(self.clone, ["test", "--quiet", *self.arguments], TEST_LIMIT, self.variables)
-        return ("caught", by) if by else ("missed", "")
-
-    def compiles(self, path, text):
-        times = path.stat()
-        with changed(path, text):
-            script = subprocess.run([self.script], cwd=self.clone / "tests/ptx", env=self.environment, timeout=BUILD_LIMIT,
-                                    capture_output=True)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        return script.returncode == 0
+        for architectures in ARCHITECTURES:
+            self.compile(path, text, architectures)
+            if not list(self.folder.glob("*.ptx")):
+                return "unviable", ""
+            if by := self.missed_by():
+                return "caught", by
+        return "missed", ""
 
     def close(self):
         """What was made of the last mutant must not count as made of the file."""
         if self.last:
-            self.compiles(self.last, self.last.read_text())
+            self.compile(self.last, self.last.read_text(), ARCHITECTURES[-1])
+
+    def compile(self, path, text, architectures):
+        for file in self.folder.glob("*.ptx"):
+            file.unlink()
+        times, environment = path.stat(), self.environment | {"FERROGRID_ARCH": architectures}
+        with changed(path, text):
+            subprocess.run([self.script], cwd=self.clone / "tests/ptx", env=environment, timeout=BUILD_LIMIT, capture_output=True)
+        # To cargo nothing has changed.
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def missed_by(self):
+        """The fact that does not hold."""
+        environment = os.environ | {"FERROGRID_TEST_PTX": str(self.folder)}
+        command = [self.program, "--quiet"]
+        facts = subprocess.run(command, cwd=self.clone / "tests/ptx", env=environment, timeout=TEST_LIMIT, capture_output=True, text=True)
+        return failed(facts.stdout, facts.returncode) if facts.returncode else None
 
 
 def judge(clone, row, facts):

@@ -5,14 +5,14 @@ use std::mem::offset_of;
 
 use ferrogrid::device::failure::{self, FailureRecord};
 
-use super::{code, count};
+use super::{code, count, images};
 
 #[ferrogrid::module]
 mod kernels {
     use ferrogrid::device::prelude::*;
 
     /// Of which line the first check in `apart` is.
-    pub const FIRST: u32 = line!() + 8;
+    pub const FIRST: u32 = line!() + 7;
 
     /// Every operation for itself, where only some lanes come.
     #[kernel]
@@ -67,46 +67,43 @@ fn a_check_names_the_operation_that_lacks_lanes() {
 
 /// The function with this name, line by line, for each architecture.
 fn functions(name: &str) -> Vec<(&'static str, Vec<&'static str>)> {
-    let (apart, panics) = (kernels::apart::kernel(), kernels::panics::kernel());
-    let of = |architecture| {
-        let texts = [apart, panics]
-            .map(|kernel| kernel.ptx_for(architecture).expect("named architectures are there"));
-        let start = format!(".func {name}(");
-        let bodies =
-            texts.into_iter().flat_map(|ptx| ptx.split(".visible ").filter(|part| part.starts_with(&start)));
+    let start = format!(".func {name}(");
+    let of = |(architecture, ptx): (_, &'static str)| {
+        let bodies = ptx.split(".visible ").filter(|part| part.starts_with(&start));
         let body = bodies.filter_map(|part| part.split_once("\n{")).next().expect("it is defined").1;
         (architecture, body[..body.find("\n}").expect("it ends")].lines().map(str::trim).collect())
     };
-    apart.architectures().into_iter().map(of).collect()
+    images(kernels::panics::kernel()).into_iter().map(of).collect()
 }
 
 /// Where a value comes from, through moves and conversions: a parameter, memory, a special register or a number.
-fn origin<'l>(lines: &[&'l str], operand: &'l str) -> &'l str {
-    let defined = lines.iter().find_map(|line| {
-        let (opcode, operands) = line
-            .trim_end_matches(';')
-            .split_once(" \t")
-            .or_else(|| line.trim_end_matches(';').split_once(' '))?;
-        let (result, source) = operands.split_once(", ")?;
-        let passes_on = ["ld.", "mov.", "cvt.", "shr.", "cvta."].iter().any(|it| opcode.starts_with(it));
-        (result == operand && passes_on).then_some(source)
-    });
-    match defined {
-        Some(source)
-            if source.starts_with('[')
-                || !source.starts_with('%')
-                || source.contains('.')
-                || source.contains(',') =>
+fn origin(lines: &[&str], operand: &str) -> String {
+    for line in lines {
+        let Some((opcode, operands)) = line.trim_end_matches(';').split_once(char::is_whitespace) else {
+            continue;
+        };
+        let operands = operands.trim_start();
+        if let Some((pair, source)) = operands.trim_start_matches('{').split_once("}, ")
+            && let Some(at) = pair.split(", ").position(|it| it == operand)
+            && let Some((base, place)) = source.trim_end_matches(']').split_once('+')
         {
-            source
+            let place: usize = place.parse().expect("a number of bytes");
+            return format!("{base}+{}]", place + 4 * at);
         }
-        Some(source) => origin(lines, source),
-        None => operand,
+        let passes_on = ["ld.", "mov.", "cvt.", "shr."].iter().any(|it| opcode.starts_with(it));
+        match operands.split_once(", ").filter(|(result, _)| passes_on && *result == operand) {
+            Some((_, source)) if source.starts_with('%') && !source.contains(['.', ',']) => {
+                return origin(lines, source);
+            }
+            Some((_, source)) => return source.to_owned(),
+            None => {}
+        }
     }
+    operand.to_owned()
 }
 
 /// What is stored at a place of the record.
-fn stored<'l>(lines: &[&'l str], place: usize) -> &'l str {
+fn stored(lines: &[&str], place: usize) -> String {
     let at = format!("+{place}], ");
     let store = lines.iter().find(|line| line.starts_with("st.volatile") && line.contains(&at));
     let (_, operand) =

@@ -1,7 +1,7 @@
 //! Facts about atomic operations, grid-stride loops and 16-byte elements. It must not know how the code
 //! is embedded.
 
-use super::{code, count};
+use super::{code, count, images};
 
 #[ferrogrid::module]
 mod kernels {
@@ -192,8 +192,7 @@ fn reports_to_the_host_are_exchanged_in_the_scope_of_the_device() {
     ]
     .map(|kernel| kernel.entry());
     let kernel = kernels::reports::kernel();
-    for architecture in kernel.architectures() {
-        let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+    for (architecture, ptx) in images(kernel) {
         let atomics = |part: &str, scope: &str| {
             part.lines().filter(|line| line.contains("atom.") && line.contains(scope)).count()
         };
