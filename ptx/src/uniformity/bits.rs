@@ -1,6 +1,9 @@
 //! Which bits of a value may differ between the lanes of a warp: `rank / 32` has none, since the threads of a warp have 32 ranks in
 //! a row, of which the first is a multiple of 32.
 
+#[cfg(test)]
+mod tests;
+
 use super::Shape;
 use crate::{Instruction, Operand};
 
