@@ -1,4 +1,4 @@
-//! The unit tests of `ferrogrid-macros`, of the same sources: beside that crate cargo builds all of `ferrogrid` first, which the
+//! The unit tests of `ferrogrid-macros`, from its sources. In that package cargo would build all of `ferrogrid` first, which the
 //! examples of its documentation need.
 
 // What only the macros themselves call.

@@ -71,9 +71,10 @@ AREAS = [
     ("builder", 20, ["builder/src/*"],
      [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test settings --test inside --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
-     ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros"], ["-p ferrogrid --test ui"]),
+     ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros-tests"], ["-p ferrogrid --test ui"]),
     ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros-tests"], [*NATIVE, "-p ferrogrid --test ui"]),
-    ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", BUILD, "-p ferrogrid-build --test barriers"]),
+    ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --lib --test lanes --test uniformity", "-p ferrogrid-ptx --tests", BUILD,
+      "-p ferrogrid-build --test barriers --test lanes"]),
     ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", BUILD]),
     ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", *NATIVE, "-p ferrogrid-device --features half --doc"]),
 ]

@@ -3,23 +3,27 @@
 
 use super::*;
 
-/// All that may be known of values below 8: each bit is 0, or 1, or the same in all lanes, or differs.
-fn all() -> impl Iterator<Item = Bits> {
-    (0..64_u64).map(|number| {
+/// What may be known of a value below 8, and the values that two lanes of a warp may have.
+struct Known {
+    bits: Bits,
+    lanes: Vec<(u64, u64)>,
+}
+
+/// All of them: each bit is 0, or 1, or the same in all lanes, or differs.
+fn all() -> Vec<Known> {
+    let known = |number: u64| {
         let state = |bit: u64| number >> (2 * bit) & 3;
         let those = |wanted: u64| (0..3).filter(|&bit| state(bit) == wanted).map(|bit| 1 << bit).sum::<u64>();
-        Bits { varies: those(3), zero: !7 | those(0), one: those(1) }
-    })
+        let bits = Bits { varies: those(3), zero: !7 | those(0), one: those(1) };
+        let values: Vec<u64> = (0..8).filter(|&value| is_value(value, bits)).collect();
+        let pairs = values.iter().flat_map(|a| values.iter().map(move |b| (*a, *b)));
+        Known { bits, lanes: pairs.filter(|(a, b)| (a ^ b) & !bits.varies == 0).collect() }
+    };
+    (0..64).map(known).collect()
 }
 
 fn is_value(value: u64, bits: Bits) -> bool {
     value & bits.zero == 0 && value & bits.one == bits.one
-}
-
-/// The values that two lanes of a warp may have.
-fn lanes(bits: Bits) -> impl Iterator<Item = (u64, u64)> {
-    let values = move || (0..8).filter(move |&value| is_value(value, bits));
-    values().flat_map(move |a| values().filter(move |b| (a ^ b) & !bits.varies == 0).map(move |b| (a, b)))
 }
 
 /// The most that can be said of these pairs.
@@ -39,34 +43,41 @@ fn holds(said: Bits, best: Bits, of: impl std::fmt::Debug) {
     assert_eq!(said.one & !best.one, 0, "not all is 1 that {said:?} says of {of:?}");
 }
 
-fn of_two(a: Bits, b: Bits, operation: fn(u64, u64) -> u64) -> Bits {
-    best(lanes(a).flat_map(|(a, c)| lanes(b).map(move |(b, d)| (operation(a, b), operation(c, d)))))
+fn of_one(a: &Known, operation: impl Fn(u64) -> u64) -> Bits {
+    best(a.lanes.iter().map(|(a, b)| (operation(*a), operation(*b))))
+}
+
+fn of_two(a: &Known, b: &Known, operation: fn(u64, u64) -> u64) -> Bits {
+    let pairs = a
+        .lanes
+        .iter()
+        .flat_map(|(a, c)| b.lanes.iter().map(move |(b, d)| (operation(*a, *b), operation(*c, *d))));
+    best(pairs)
 }
 
 #[test]
 fn what_is_known_after_operations_bit_by_bit_is_all_that_can_be_known() {
-    for a in all() {
-        assert_eq!(a.not(), best(lanes(a).map(|(a, b)| (!a, !b))), "{a:?}");
+    let all = all();
+    for known in &all {
+        let a = known.bits;
+        assert_eq!(a.not(), of_one(known, |value| !value), "{a:?}");
         for by in [0, 1, 2, 62, 63, 64, 70] {
-            let shifted = |shift: fn(u64, u32) -> Option<u64>| {
-                best(lanes(a).map(|(a, b)| (shift(a, by).unwrap_or(0), shift(b, by).unwrap_or(0))))
-            };
-            assert_eq!(a.shifted_left(by), shifted(|value, by| value.checked_shl(by)), "{a:?} << {by}");
-            assert_eq!(a.shifted_right(by), shifted(|value, by| value.checked_shr(by)), "{a:?} >> {by}");
+            let left = of_one(known, |value| value.checked_shl(by).unwrap_or(0));
+            let right = of_one(known, |value| value.checked_shr(by).unwrap_or(0));
+            assert_eq!((a.shifted_left(by), a.shifted_right(by)), (left, right), "{a:?} by {by}");
         }
         for bits in [1, 2, 3, 64] {
             let kept = 1_u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1);
-            assert_eq!(a.truncated(bits), best(lanes(a).map(|(a, b)| (a & kept, b & kept))), "{a:?}, {bits}");
+            assert_eq!(a.truncated(bits), of_one(known, |value| value & kept), "{a:?}, {bits}");
         }
-        for b in all() {
-            assert_eq!(a.and(b), of_two(a, b, |a, b| a & b), "{a:?} & {b:?}");
-            assert_eq!(a.or(b), of_two(a, b, |a, b| a | b), "{a:?} | {b:?}");
-            assert_eq!(a.xor(b), of_two(a, b, |a, b| a ^ b), "{a:?} ^ {b:?}");
-            let either = best(lanes(a).chain(lanes(b)));
-            assert_eq!(a.join(b), either, "{a:?} or {b:?}");
-            let within =
-                best(lanes(a).flat_map(|(a, c)| lanes(b).flat_map(move |(b, d)| [(a, b), (c, d), (a, d)])));
-            holds(a.join(b).mixed(), within, (a, b));
+        for other in &all {
+            let b = other.bits;
+            assert_eq!(a.and(b), of_two(known, other, |a, b| a & b), "{a:?} & {b:?}");
+            assert_eq!(a.or(b), of_two(known, other, |a, b| a | b), "{a:?} | {b:?}");
+            assert_eq!(a.xor(b), of_two(known, other, |a, b| a ^ b), "{a:?} ^ {b:?}");
+            assert_eq!(a.join(b), best(known.lanes.iter().chain(&other.lanes).copied()), "{a:?} or {b:?}");
+            let either = || known.lanes.iter().chain(&other.lanes).map(|(value, _)| *value);
+            holds(a.join(b).mixed(), best(either().flat_map(|a| either().map(move |b| (a, b)))), (a, b));
             assert_eq!(a.join(b).same().varies, 0);
         }
     }
@@ -75,9 +86,11 @@ fn what_is_known_after_operations_bit_by_bit_is_all_that_can_be_known() {
 /// Below the last bit of one the other stays as it is; what differs is carried upwards only.
 #[test]
 fn sums_hold_and_keep_what_is_below() {
-    for a in all() {
-        for b in all() {
-            let (sum, best) = (a.sum(b), of_two(a, b, |a, b| a + b));
+    let all = all();
+    for known in &all {
+        for other in &all {
+            let (a, b) = (known.bits, other.bits);
+            let (sum, best) = (a.sum(b), of_two(known, other, |a, b| a + b));
             holds(sum, best, (a, b));
             assert_eq!(sum, b.sum(a));
             if a.zero | b.zero == u64::MAX {
@@ -94,9 +107,10 @@ fn sums_hold_and_keep_what_is_below() {
 
 #[test]
 fn products_hold_and_are_exact_by_powers_of_two() {
-    for a in all() {
+    for known in all() {
+        let a = known.bits;
         for factor in 1..=12_u64 {
-            let (product, best) = (a.times(factor), best(lanes(a).map(|(a, b)| (a * factor, b * factor))));
+            let (product, best) = (a.times(factor), of_one(&known, |value| value * factor));
             holds(product, best, (a, factor));
             if factor.is_power_of_two() {
                 assert_eq!(product, best, "{a:?} * {factor}");
@@ -110,22 +124,28 @@ fn products_hold_and_are_exact_by_powers_of_two() {
     }
 }
 
-/// And of a value that differs in its last bits only, comparisons with multiples of what differs are.
+/// A value that differs in its last bits alone is compared alike with multiples of what differs.
 #[test]
 fn comparisons_that_are_together_have_one_result_in_a_warp() {
-    for a in all() {
-        for b in all() {
+    let all = all();
+    for known in &all {
+        let a = known.bits;
+        for other in &all {
+            let b = other.bits;
             let agree = |compared: fn(u64, u64) -> bool| {
-                lanes(a).all(|(a, c)| lanes(b).all(|(b, d)| compared(a, b) == compared(c, d)))
+                known
+                    .lanes
+                    .iter()
+                    .all(|(a, c)| other.lanes.iter().all(|(b, d)| compared(*a, *b) == compared(*c, *d)))
             };
             assert!(!a.is_together_below(b, 32) || agree(|a, b| a < b), "{a:?} < {b:?}");
             assert!(!a.is_together_up_to(b, 32) || agree(|a, b| a <= b), "{a:?} <= {b:?}");
         }
         let differs = low(64 - a.varies.leading_zeros());
         for bound in 0..=8_u64 {
-            let known = Bits::constant(bound);
-            assert_eq!(a.is_together_below(known, 32), bound & differs == 0, "{a:?} < {bound}");
-            assert_eq!(a.is_together_up_to(known, 32), bound & differs == differs, "{a:?} <= {bound}");
+            let number = Bits::constant(bound);
+            assert_eq!(a.is_together_below(number, 32), bound & differs == 0, "{a:?} < {bound}");
+            assert_eq!(a.is_together_up_to(number, 32), bound & differs == differs, "{a:?} <= {bound}");
         }
         // Where any bit may differ, nothing is below.
         let bits = 64 - a.varies.leading_zeros();
@@ -138,7 +158,7 @@ fn comparisons_that_are_together_have_one_result_in_a_warp() {
 
 #[test]
 fn a_value_is_known_where_all_its_bits_are() {
-    for bits in all() {
+    for Known { bits, .. } in all() {
         let mut values = (0..8).filter(|&value| is_value(value, bits));
         let only = values.next().filter(|_| values.next().is_none());
         assert_eq!(bits.value(), only, "{bits:?}");
