@@ -420,3 +420,28 @@ fn blocks_that_follow_each_other_say_when_they_end() {
     has(&host, "let__ordered1=p::device::BlockOrder::<u32>::from_raw(__p1,&__thread);");
     has(&host, "in_order:true,");
 }
+
+/// Threads that may wait for each other run side by side, others one after the other.
+#[test]
+fn the_cpu_device_runs_threads_as_they_wait() {
+    let of = |kernel: &str| on_host(&format!("mod m {{ #[kernel] pub fn k(t: Thread<2>, {kernel} }}"));
+    has(&of("x: u32) {}"), "__block.for_each_thread::<2usize>(|__thread|");
+    has(&of("x: Plane<f32>) {}"), "__block.for_each_thread_inside::<2usize>(|__ends|");
+    has(&of("x: Shared<[u32; 4]>) {}"), "__block.for_each_waiting_thread::<2usize>(|__thread|");
+    has(&of("x: Plane<f32>) { t.sync_threads() }"), "__block.for_each_waiting_thread::<2usize>(|__thread|");
+}
+
+#[test]
+fn inputs_are_read_as_what_they_are() {
+    let of = |rank: usize, ty: &str| {
+        on_host(&format!("mod m {{ #[kernel] pub fn k(t: Thread<{rank}>, a: {ty}) {{}} }}"))
+    };
+    has(&of(1, "&[u8]"), "let__p1:&[u8]=::core::slice::from_raw_parts(p::read_param::<*constu8>(");
+    for (rank, ty) in [(2, "Plane"), (3, "Volume")] {
+        let path = format!("p::device::{ty}");
+        has(
+            &of(rank, &format!("{ty}<f32>")),
+            &format!("let__p1:{path}<f32>={path}::from_raw_parts(p::read_param::<*constf32>("),
+        );
+    }
+}
