@@ -206,6 +206,8 @@ mod tests {
             quote!(t: Thread<3>, x: Plane<f32>),
             quote!(t: Thread<2>, x: &[f32]),
             quote!(t: Thread<1>, x: DisjointRows<f32>),
+            quote!(t: Thread<1>, x: DisjointSlice<f32, 2>),
+            quote!(t: Thread<1>, x: Surface<f32, 2>),
         ] {
             assert_eq!(inside_of(other), None);
         }
