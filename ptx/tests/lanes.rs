@@ -44,6 +44,7 @@ fn decided_by_value(value: &str) -> String {
 fn what_the_lanes_of_a_warp_have_in_common_decides_for_all_of_them() {
     for value in [
         "mov.b32 %r1, %r20;",
+        "mov.u32 %r2, %ctaid.x; shl.b32 %r3, %r2, 5; or.b32 %r4, %r3, %r21; shr.u32 %r1, %r4, 5;",
         "shr.u32 %r1, %r21, 5;",
         "shr.s32 %r1, %r21, 6;",
         "bfe.u32 %r1, %r21, 5, 3;",
@@ -108,6 +109,7 @@ fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
         "ld.global.b32 %r1, [%rd20];",
         "atom.global.add.u32 %r1, [%rd20], 1;",
         "mov.u32 %r1, %clock;",
+        "mov.u32 %r1, %lanemask_lt;",
     ] {
         assert!(!is_proven(&decided_by_value(value), ROW), "{value}");
     }
@@ -247,6 +249,7 @@ fn masks_are_the_same_in_the_lanes_that_they_name() {
     assert!(!is_proven(&either(warps, "shl.b32 %r3, %r21, %r5;"), ROW));
     assert!(is_proven("bar.warp.sync %r20;", ROW), "of all lanes alike");
     assert!(!is_proven("bar.warp.sync %r21;", ROW));
+    assert!(is_proven("shr.u32 %r1, %r21, 5; bar.warp.sync %r1;", ROW), "of each warp another, and of its lanes alike");
     assert!(!is_proven("match.any.sync.b32 %r1, %r21, -1; bar.warp.sync %r1;", ROW));
 }
 
