@@ -109,7 +109,7 @@ fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
         "ld.global.b32 %r1, [%rd20];",
         "atom.global.add.u32 %r1, [%rd20], 1;",
         "mov.u32 %r1, %clock;",
-        "mov.u32 %r1, %lanemask_lt;",
+        "mov.u32 %r2, %lanemask_lt; and.b32 %r1, %r2, 7;",
     ] {
         assert!(!is_proven(&decided_by_value(value), ROW), "{value}");
     }
