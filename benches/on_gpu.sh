@@ -1,14 +1,14 @@
 #!/bin/sh
 # What is run on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Before: `cargo ferrogrid bundle`. Then there:
-#   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers stress kernels runtime math cpu;
-# none is all of these. `soak` is half an hour of random work with failures on all devices at once, or FERROGRID_SOAK_SECONDS.
+#   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers memcheck_examples stress kernels
+#   runtime math cpu; none is all of these. `soak` is half an hour of random work with failures on all devices at once, or FERROGRID_SOAK_SECONDS.
 # One part more is about the driver alone: lost_waits
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
 shift 2
-parts=${*:-tests sanitizers stress kernels runtime math cpu}
+parts=${*:-tests sanitizers memcheck_examples stress kernels runtime math cpu}
 status=0
 mkdir -p "$out/logs"
 chmod +x "$bundle"/tests/* "$bundle"/examples/* "$bundle"/benches/*
@@ -96,6 +96,9 @@ sanitizers() {
         *) sanitize_cases "$tool" ;;
         esac
     done
+}
+
+memcheck_examples() {
     for example in "$bundle"/examples/*; do
         name_of_example=$(basename "$example")
         case $name_of_example in
