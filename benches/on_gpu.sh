@@ -32,7 +32,7 @@ refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a
     a_suggested_block_fills_the_device_and_runs cuda_cpp_templates_are_found_by_their_expressions \
     occupancy_by_the_rules_is_that_of_the_driver modules_of_the_driver_are_launched \
     a_launch_asks_for_clusters_that_the_kernel_takes a_buffer_that_cannot_grow_keeps_its_elements \
-    memory_in_which_there_can_be_no_number_is_named"
+    memory_in_which_there_can_be_no_number_is_named more_memory_than_there_is_cannot_be_allocated"
 
 # Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
 # at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a sanitizer the driver takes half a
