@@ -33,14 +33,13 @@
 
 pub mod abi;
 mod element;
-mod error;
 mod export;
 mod incoming;
 mod layout;
 mod outgoing;
 mod tensor;
 
+pub use crate::error::dlpack::DlpackError;
 pub use element::DlpackElement;
-pub use error::DlpackError;
 pub use incoming::ReadOnlyBuffer;
 pub use tensor::DlpackTensor;

@@ -5,6 +5,10 @@ use std::panic::Location;
 
 mod axis;
 mod display;
+pub(crate) mod divergence;
+pub(crate) mod dlpack;
+pub(crate) mod foreign;
+pub(crate) mod graph;
 mod launched;
 #[cfg(test)]
 mod tests;
@@ -13,11 +17,11 @@ pub use axis::Axis;
 pub use launched::{LaunchSites, LaunchedKernel};
 
 use crate::device::Device;
-use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
+use crate::error::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
+use crate::error::graph::GraphError;
 use crate::foreign::ForeignError;
-use crate::graph::GraphError;
-use crate::ipc::IpcError;
+use crate::memory::ipc::IpcError;
 use display::{ClustersOf, Extents, Free, LaunchedSince, List, On, OneThread, Place, Shape};
 
 /// The result of every fallible function of this crate.

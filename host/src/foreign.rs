@@ -6,38 +6,30 @@
 //! their count and sizes are checked. Stated once, the types make it a [`ForeignKernel`], which is safe to
 //! launch.
 
-mod archive;
 pub(crate) mod argument;
-mod attributes;
-mod code_type;
-mod error;
 mod function;
 mod global;
 mod image;
 mod jit;
 mod kernel;
-mod link_input;
-mod linker;
 mod linking;
 mod load;
 mod module;
 mod parameter;
-mod ptx;
-mod questions;
 
+pub use crate::error::foreign::ForeignError;
 pub(crate) use argument::ParameterList;
 pub use argument::{ForeignArguments, LaunchArgument};
-pub use code_type::CodeType;
-pub use error::ForeignError;
 pub use function::ForeignFunction;
 pub use global::ForeignGlobal;
+pub use image::code_type::CodeType;
 pub use jit::{JitCacheMode, JitOptions};
 pub use kernel::{
     Array, ArrayMut, ForeignKernel, ForeignParameter, ForeignParameters, Slice, SliceMut, TypedArgument,
     TypedArguments,
 };
-pub use link_input::LinkInput;
-pub use linker::{LinkedImage, Linker};
+pub use linking::input::LinkInput;
+pub use linking::linker::{LinkedImage, Linker};
 pub use module::ForeignModule;
 pub use parameter::Parameter;
 

@@ -1,6 +1,19 @@
 //! One allocation of device memory: where it is, whose it is, and when it may be freed. It must not
 //! know the type of its elements.
 
+pub(crate) mod account;
+pub(crate) mod buffer;
+pub(crate) mod constant;
+pub(crate) mod device_static;
+pub(crate) mod growable;
+pub(crate) mod ipc;
+pub(crate) mod managed;
+pub(crate) mod mapped;
+pub(crate) mod pinned;
+pub(crate) mod pool;
+pub(crate) mod retired;
+pub(crate) mod uninit;
+
 use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
@@ -8,16 +21,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::DeviceBackend;
+use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
+use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
-use crate::graph::{GraphError, not_recordable};
-use crate::memory_pool::MemoryPool;
+use crate::memory::pool::MemoryPool;
+use crate::memory::pool::options::PoolKind;
+use crate::memory::retired::{drop_quietly, retire};
+use crate::order::writers::Writers;
 use crate::order::{Order, OrderedStream, Use};
-use crate::pitched::Place;
-use crate::pool_options::PoolKind;
-use crate::retired::{drop_quietly, retire};
 use crate::stream::{Stream, StreamInner};
-use crate::writers::Writers;
+use crate::view::pitched::Place;
 
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;

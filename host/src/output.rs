@@ -2,6 +2,7 @@
 //! or to a function that the user sets.
 
 mod kept;
+pub(crate) mod message;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -1,6 +1,12 @@
 //! Borrowed parts of device buffers: what a launch reads and writes. It must not know how a launch
 //! happens.
 
+pub(crate) mod aligned;
+pub(crate) mod atomic;
+pub(crate) mod parts;
+pub(crate) mod pitched;
+pub(crate) mod pointer;
+
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,13 +15,13 @@ use std::ptr::{NonNull, from_ref};
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::access::Access;
-use crate::atomic_view::DeviceAtomicView;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::order::Use;
-use crate::pointer::{DevicePtr, DevicePtrMut};
+use crate::order::access::Access;
+use crate::view::atomic::DeviceAtomicView;
+use crate::view::pointer::{DevicePtr, DevicePtrMut};
 
 /// Elements of a device buffer, to read: what `&[T]` is to a `Vec<T>`. In rank 2 they are `height` rows of
 /// `width` elements, one after the other.

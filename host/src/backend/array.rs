@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
 use super::{DeviceBackend, StreamBackend, cuda};
+use crate::backend::recording::refusal::{allocation, not_recordable};
 use crate::error::Result;
-use crate::graph::{allocation, not_recordable};
 use crate::memory::{Contents, Memory};
 use crate::profile::{self, Work};
 use crate::stream::StreamInner;

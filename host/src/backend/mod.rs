@@ -12,6 +12,7 @@ mod graph;
 mod host_fn;
 mod params;
 mod payload;
+pub(crate) mod recording;
 mod shared_memory;
 mod signal;
 mod virtual_memory;
@@ -31,12 +32,14 @@ pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
 pub(crate) use virtual_memory::VirtualMemory;
 
+use crate::backend::recording::refusal::{not_recordable, other_stream, waiting};
+use crate::backend::recording::{RecordedEvent, RecordingStream};
+use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
-use crate::event::EventOptions;
-use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
 use crate::kernel::Loaded;
-use crate::own_thread::OwnThread;
-use crate::stream_options::StreamOptions;
+use crate::stream::event::EventOptions;
+use crate::stream::options::StreamOptions;
+use crate::stream::own_thread::OwnThread;
 
 /// A device of either backend; devices live as long as the process, a GPU that was reset as one that refuses all calls.
 #[derive(Clone, Copy)]

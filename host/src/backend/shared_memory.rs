@@ -2,10 +2,10 @@
 //! must not know what uses it.
 
 use super::{DeviceBackend, cpu, cuda};
-use crate::account::Charge;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ipc::{IpcError, IpcMemoryOrigin};
+use crate::memory::account::Charge;
+use crate::memory::ipc::{IpcError, IpcMemoryOrigin};
 
 /// Memory that other processes may use; freed or closed when dropped, which must be after all work that uses
 /// it.

@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use super::error::ForeignError;
 use super::module::ForeignModule;
 use crate::copy::room_for;
+use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
 use crate::stream::Stream;
 

@@ -2,8 +2,12 @@
 //! headers say. The driver takes an address and no length, so what it reads is checked here. It must not
 //! know how an image is loaded.
 
-use super::code_type::CodeType;
-use super::error::ForeignError;
+pub(crate) mod archive;
+pub(crate) mod code_type;
+pub(crate) mod ptx;
+
+use crate::error::foreign::ForeignError;
+use code_type::CodeType;
 
 /// A checked image: a copy, aligned for the driver, with a 0 after its last byte.
 pub(crate) struct Image {

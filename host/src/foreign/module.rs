@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
 
-use super::code_type::CodeType;
-use super::error::ForeignError;
 use super::function::ForeignFunction;
 use super::global::ForeignGlobal;
+use super::image::code_type::CodeType;
+use super::image::ptx;
 use super::parameter::Parameter;
-use super::ptx;
 use crate::backend::cuda::LoadedModule;
-use crate::context::{gpu, not_null};
 use crate::device::Device;
+use crate::device::context::{gpu, not_null};
 use crate::error::Result;
+use crate::error::foreign::ForeignError;
 
 /// A module of code that this program did not compile, loaded on a GPU: PTX, a cubin or a fatbin, from
 /// CUDA C++ or any other compiler (`CUmodule`). A cheap handle; clones are the same module.

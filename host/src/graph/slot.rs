@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use super::error::GraphError;
-use super::recorder::Adopted;
-use crate::constant::{ENQUEUERS, Enqueueing};
+use crate::backend::recording::Adopted;
 use crate::error::Result;
+use crate::error::graph::GraphError;
 use crate::memory::Memory;
+use crate::memory::constant::{ENQUEUERS, Enqueueing};
 use crate::order::Use;
+use crate::order::writers::Effect;
 use crate::stream::StreamInner;
-use crate::writers::Effect;
 
 /// One buffer of a graph.
 pub(crate) struct Slot<'b> {

@@ -10,11 +10,11 @@ use super::argument::{HeldArgument, Passed, SourceArguments};
 use super::error::SourceError;
 use super::module::no_native_code;
 use super::slot::Slots;
-use crate::block_output::rows_for_blocks;
 use crate::error::Result;
-use crate::extent::same_shape;
-use crate::grid::{Grid, IntoGrid};
 use crate::kernel::Kernel;
+use crate::launch::block_output::rows_for_blocks;
+use crate::launch::extent::same_shape;
+use crate::launch::grid::{Grid, IntoGrid};
 use crate::launch::{Resources, launch_with};
 use crate::stream::Stream;
 

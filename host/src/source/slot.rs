@@ -11,8 +11,8 @@ use ferrogrid_device::DeviceCopy;
 use super::error::SourceError;
 use super::kernel::SourceEntry;
 use crate::error::Result;
-use crate::extent::{Extents, narrow};
-use crate::shared::SharedLayout;
+use crate::launch::extent::{Extents, narrow};
+use crate::launch::shared::SharedLayout;
 
 /// How many elements an argument has along each axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use cudarc::driver::sys::CUmodule;
 use ferrogrid_device::failure::FailureRecord;
 use ferrogrid_device::output::OUTPUT_SYMBOL;
 
-pub(super) use self::lent::Lent;
+pub(crate) use self::lent::Lent;
 use self::panic::PanicRecord;
 use self::print::PrintBuffer;
 use super::device::CudaDevice;

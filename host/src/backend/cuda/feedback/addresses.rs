@@ -4,7 +4,7 @@
 use ferrogrid_device::message::{ArgumentHead, Description, LITERAL, MessageHead, NESTED, OPAQUE};
 
 use super::super::device::CudaDevice;
-use crate::message::{self, Argument, Item};
+use crate::output::message::{self, Argument, Item};
 
 /// The number of `core::fmt::Display`, as the build step counts traits.
 const DISPLAY: u8 = 0;
