@@ -1,6 +1,8 @@
 //! Where things are kept: the user's cache directory, files written whole or not at all, and locks
 //! between processes. It must not know what is kept.
 
+pub mod size;
+
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,7 +11,7 @@ use std::time::SystemTime;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::environment::Environment;
+use crate::cargo::Environment;
 use crate::error::Error;
 
 /// The directory for all that is shared between projects: `FERROGRID_CACHE` if set, else

@@ -1,6 +1,12 @@
 //! Runs rustc on a device crate: to PTX, or to an rlib that other device crates link. Unchanged
 //! input runs nothing. It must not know where the crate or its dependencies came from.
 
+pub(crate) mod cubin;
+mod diagnostics;
+pub(crate) mod inputs;
+mod jobs;
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,24 +16,22 @@ use ferrogrid_ptx::{Edits, Module, ParseError};
 use ferrogrid_syntax::compiled::Diagnostic;
 use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 
-use crate::arch::Arch;
 use crate::cache;
-use crate::core_cache::CoreEntry;
-use crate::dependencies::Externs;
-use crate::device_crate::DeviceCrate;
-use crate::diagnostics;
+use crate::cargo::dependencies::Externs;
 use crate::error::Error;
-use crate::inner;
-use crate::inputs::Inputs;
-use crate::kept::Kept;
-use crate::layout;
-use crate::math::Math;
-use crate::module_tree::FoundKernel;
-use crate::options::Options;
+use crate::options::{Arch, Math, Options};
 use crate::passes::{self, Wanted};
 use crate::proof::{self, Refusal};
-use crate::ptx::Ptx;
-use crate::toolchain::{DEVICE_TARGET, Toolchain};
+use crate::ptx::{Ptx, layout};
+use crate::source::device_crate::DeviceCrate;
+use crate::source::module_tree::FoundKernel;
+use crate::toolchain::core_cache::CoreEntry;
+use crate::toolchain::{DEVICE_TARGET, Toolchain, process};
+
+use inputs::Inputs;
+use kept::Kept;
+
+pub(crate) use jobs::compile_all;
 
 /// What all device crates of a package have in common for one architecture.
 #[derive(Debug)]
@@ -97,7 +101,7 @@ impl Compiler<'_> {
         command.args(["--crate-type=cdylib", "--emit=asm,link,dep-info", "-Clinker=true", "-Clto=fat"]);
         command.arg("--out-dir").arg(&work);
         let key = self.key(&command, device_crate, linked);
-        let variables = inner::variables(&command);
+        let variables = process::variables(&command);
         let value = |name: &str| variables.get(name).cloned();
         let mut checked = None;
         let made = Kept::in_folder(self.folder).find_or_make(&key, &value, || {
@@ -171,7 +175,7 @@ impl Compiler<'_> {
         command.args(["--crate-type=rlib", "--emit=link,dep-info", "-Clinker-plugin-lto"]);
         command.arg("--out-dir").arg(&work);
         let key = self.key(&command, device_crate, linked);
-        let variables = inner::variables(&command);
+        let variables = process::variables(&command);
         let key_with =
             |inputs: &Inputs| format!("{key} {}", inputs.key(&|name: &str| variables.get(name).cloned()));
         let (stamp_file, name) = (work.join("stamp"), &device_crate.crate_name);
@@ -200,7 +204,7 @@ impl Compiler<'_> {
     }
 
     fn rustc(&self, device_crate: &DeviceCrate, id: &str, linked: &Linked<'_>, expand: &str) -> Command {
-        let mut command = inner::command(&self.toolchain.rustc);
+        let mut command = process::command(&self.toolchain.rustc);
         command.env("RUSTC_BOOTSTRAP", "1").env("FERROGRID_EXPAND", expand);
         command.envs(device_crate.options.variables.iter().cloned());
         command.env("CARGO_CRATE_NAME", &device_crate.crate_name);
@@ -250,7 +254,7 @@ impl Compiler<'_> {
 
     /// Changes when the result of the command could, but for files that the code includes.
     fn key(&self, command: &Command, device_crate: &DeviceCrate, linked: &Linked<'_>) -> String {
-        let line = inner::command_line(command);
+        let line = process::command_line(command);
         let keys = [cache::program_key(), &self.toolchain.key, &device_crate.text_key, &self.externs.key];
         let linked: Vec<&str> = linked.values().map(|rlib| rlib.key.as_str()).collect();
         let expected: Vec<String> =
@@ -265,7 +269,7 @@ impl Compiler<'_> {
 
     fn run(&self, command: &mut Command, device_crate: &DeviceCrate, work: &Path) -> Result<(), Error> {
         cache::create_dir(work)?;
-        let output = inner::run(command)?;
+        let output = process::run(command)?;
         if output.status.success() {
             return Ok(());
         }

@@ -1,14 +1,22 @@
 //! What a build can choose besides its architectures, as Cargo.toml says it and as the build script says
 //! it: what is not chosen stays open here. It must not know what the choices do.
 
+mod arch;
+mod math;
+mod panic_strategy;
+pub(crate) mod settings;
+pub mod variables;
+
 use std::collections::BTreeMap;
 
 use ferrogrid_syntax::Arithmetic;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::math::Math;
-use crate::panic_strategy::PanicStrategy;
+
+pub use arch::Arch;
+pub use math::Math;
+pub use panic_strategy::PanicStrategy;
 
 /// The choices of one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

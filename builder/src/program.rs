@@ -6,13 +6,12 @@ mod text;
 
 use std::path::PathBuf;
 
-use crate::arch::Arch;
 use crate::cache::{self, Lock};
-use crate::environment::Environment;
+use crate::cargo::Environment;
+use crate::cargo::metadata::Package;
 use crate::error::Error;
-use crate::layout;
-use crate::metadata::Package;
-use crate::ptx::Ptx;
+use crate::options::Arch;
+use crate::ptx::{Ptx, layout};
 use crate::step::Build;
 use crate::toolchain;
 
@@ -126,8 +125,8 @@ fn no_kernel(program: &Program) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda_toolkit::CudaTool;
     use crate::inspect::Assembler;
+    use crate::toolchain::cuda_toolkit::CudaTool;
 
     const SCALE: &str = "\
 //! Scales.

@@ -9,6 +9,8 @@
 //! # Ok::<(), String>(())
 //! ```
 
+pub(crate) mod layout;
+
 use ferrogrid_ptx::{Declaration, Function, Linkage, Module};
 
 use crate::passes::record::RECORD;

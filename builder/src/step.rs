@@ -1,35 +1,27 @@
 //! The build step from beginning to end, and its options: which part runs when, what is shared
 //! between targets, and what cargo is told. It must not know the details of any part.
 
-mod compilation;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ferrogrid_syntax::Arithmetic;
 use ferrogrid_syntax::compiled::TARGETS_VARIABLE;
 
-use compilation::compile_all;
-
-use crate::arch::Arch;
 use crate::cache::Caches;
-use crate::cfg::Cfgs;
-use crate::compile::{Compiler, Image};
-use crate::core_cache::CoreEntry;
-use crate::cubin::{self, Cubins};
-use crate::dependencies::Plan;
-use crate::device_crate::DeviceCrate;
-use crate::directives::{directives, rerun_if_changed};
-use crate::environment::Environment;
+use crate::cargo::Environment;
+use crate::cargo::dependencies::Plan;
+use crate::cargo::metadata::Package;
+use crate::compile::cubin::{self, Cubins};
+use crate::compile::{Compiler, Image, compile_all};
 use crate::error::Error;
-use crate::math::Math;
-use crate::metadata::Package;
-use crate::options::Options;
-use crate::panic_strategy::PanicStrategy;
-use crate::record;
-use crate::scan::{Scan, scan};
-use crate::toolchain::{self, Toolchain};
-use crate::{core_cache, libdevice, manifest, message_layout};
+use crate::options::{Arch, Math, Options, PanicStrategy};
+use crate::output::directives::{directives, rerun_if_changed};
+use crate::output::{manifest, record};
+use crate::source::cfg::Cfgs;
+use crate::source::device_crate::DeviceCrate;
+use crate::source::scan::{Scan, scan};
+use crate::toolchain::core_cache::CoreEntry;
+use crate::toolchain::{self, Toolchain, core_cache, libdevice, message_layout};
 
 /// Compiles the kernels of the package whose build script calls this, with the default options; on
 /// failure prints the reason and ends the build script.

@@ -13,14 +13,20 @@
 //! Stable compilers qualify too: inner compilers run with `RUSTC_BOOTSTRAP=1`.
 
 mod candidates;
+pub mod core_cache;
+pub mod cuda_toolkit;
+pub mod libdevice;
+pub(crate) mod message_layout;
 mod probe;
+pub(crate) mod process;
 mod report;
+pub mod setup;
 
 use std::path::{Path, PathBuf};
 
-use crate::arch::Arch;
 use crate::cache;
 use crate::error::Error;
+use crate::options::Arch;
 use candidates::Search;
 
 pub use report::{BY_HAND, Rejection};
@@ -175,8 +181,7 @@ fn core_origin(probe: &probe::Probe, root: &Path, archs: &[Arch]) -> Result<Core
         return Ok(CoreOrigin::Sources(library));
     }
     let key = probe.key();
-    let cached =
-        |arch: &Arch| crate::core_cache::is_whole(&crate::core_cache::location(root, &key, arch.as_str()));
+    let cached = |arch: &Arch| core_cache::is_whole(&core_cache::location(root, &key, arch.as_str()));
     if !archs.is_empty() && archs.iter().all(cached) {
         return Ok(CoreOrigin::Cached);
     }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::{Listing, Sources};
-use crate::arch::Arch;
+use crate::cache;
 use crate::error::Error;
-use crate::{cache, layout};
+use crate::options::Arch;
+use crate::ptx::layout;
 
 /// An entry point of the program: a kernel, or an instance of a generic one.
 #[derive(Debug, Clone, PartialEq, Eq)]

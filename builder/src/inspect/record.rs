@@ -1,4 +1,4 @@
-//! Reads what a build step has left of itself (`crate::record`), and compiles for other architectures as that step
+//! Reads what a build step has left of itself (`crate::output::record`), and compiles for other architectures as that step
 //! would. It must not know what the code looks like.
 
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{CompiledKernel, Sources};
-use crate::arch::Arch;
-use crate::environment::Environment;
+use crate::cache;
+use crate::cargo::Environment;
 use crate::error::Error;
-use crate::options::Options;
-use crate::settings::{nearest, sort_by_likeness};
+use crate::options::settings::{nearest, sort_by_likeness};
+use crate::options::{Arch, Options};
+use crate::output::record;
 use crate::step::Build;
-use crate::{cache, record};
 
 /// What a build step has left of itself.
 #[derive(Debug)]
