@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::fingerprint::Fingerprint;
+use crate::module::Fingerprint;
 
 /// The variable that names the folder in which the build step leaves a file for each target.
 pub const TARGETS_VARIABLE: &str = "FERROGRID_TARGETS";

@@ -5,10 +5,10 @@ use syn::parse::ParseStream;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, Generics, Ident, Meta, Result, Token};
 
-use crate::arithmetic::{Arithmetic, ArithmeticOptions};
-use crate::bounds::LaunchBounds;
-use crate::instance::{Instance, Lists};
-use crate::same_shape::SameShape;
+use super::arithmetic::{Arithmetic, ArithmeticOptions};
+use super::bounds::LaunchBounds;
+use super::instance::{Instance, Lists};
+use super::same_shape::SameShape;
 
 /// What a kernel's attribute says.
 pub(crate) struct KernelOptions {

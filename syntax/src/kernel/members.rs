@@ -6,7 +6,7 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Error, Result, Type, TypeTuple};
 
-use crate::parameter::{ParameterKind, kind_of};
+use super::parameter::{ParameterKind, kind_of};
 
 /// The members of a tuple, in order.
 pub struct Members {

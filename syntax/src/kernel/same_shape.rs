@@ -5,7 +5,7 @@ use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, Result, Token, parenthesized};
 
-use crate::parameter::{Parameter, ParameterKind};
+use super::parameter::{Parameter, ParameterKind};
 
 /// The groups as written.
 #[derive(Default)]

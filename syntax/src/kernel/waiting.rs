@@ -4,7 +4,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Ident, ItemFn};
 
-use crate::parameter::{Parameter, ParameterKind};
+use super::parameter::{Parameter, ParameterKind};
 
 /// Whether a thread of the kernel might wait for others: it has shared memory or an order of blocks, or its `Thread` is used
 /// for anything but to ask where it is.

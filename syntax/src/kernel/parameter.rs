@@ -7,7 +7,7 @@ use syn::{
     PointerMutability, Result, Type,
 };
 
-use crate::members::Members;
+use super::members::Members;
 
 /// A parameter as written in the kernel's signature.
 pub struct Parameter {

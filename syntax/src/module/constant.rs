@@ -10,7 +10,7 @@ use syn::{
     StaticMutability, Type, Visibility,
 };
 
-use crate::fingerprint::Fingerprint;
+use super::fingerprint::Fingerprint;
 use crate::kernel::is_kernel_attribute;
 
 /// A value in the constant memory of devices, or a variable in their global memory.
