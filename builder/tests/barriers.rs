@@ -16,7 +16,7 @@ macro_rules! program {
 }
 
 const REFUSED: &str = program!(refused: kinds sources ways hiding operations);
-const ACCEPTED: &str = program!(accepted: kinds sources ways hiding operations ports);
+const ACCEPTED: &str = program!(accepted: kinds sources ways hiding operations block_ports numeric_ports);
 
 /// How many kernels a program has.
 fn kernels(program: &str) -> usize {
