@@ -307,6 +307,12 @@ impl Error {
         }
     }
 
+    /// PTX that is not what the source promises.
+    pub(crate) fn ptx(target: &str, arch: impl ToString, file: &Path, problem: impl ToString) -> Error {
+        let (target, file) = (target.to_owned(), file.to_owned());
+        Error::Ptx { target, arch: arch.to_string(), problem: problem.to_string(), file }
+    }
+
     /// Whether it is about a file or directory in `folder`, or about the folders above it.
     pub(crate) fn is_below(&self, folder: &Path) -> bool {
         matches!(self, Error::Io { path, .. } if path.starts_with(folder) || folder.starts_with(path))

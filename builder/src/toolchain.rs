@@ -189,8 +189,9 @@ fn core_origin(probe: &probe::Probe, root: &Path, archs: &[Arch]) -> Result<Core
 }
 
 fn has_core(libraries: &Path) -> bool {
-    let Ok(entries) = libraries.read_dir() else { return false };
-    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libcore-"))
+    let is_core =
+        |file: PathBuf| file.file_name().is_some_and(|it| it.to_string_lossy().starts_with("libcore-"));
+    cache::entries(libraries).any(is_core)
 }
 
 #[cfg(test)]

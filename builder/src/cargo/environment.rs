@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::options::variables;
 
 /// The package that is being built, as cargo describes it to its build script.
 #[derive(Debug, Clone, Default)]
@@ -50,10 +51,10 @@ impl Environment {
             out_dir: path("OUT_DIR")?,
             features: features.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect(),
             cfgs: cfg_options(&flags),
-            libdevice: env::var_os("FERROGRID_LIBDEVICE").filter(|it| !it.is_empty()).map(PathBuf::from),
-            arch: env::var("FERROGRID_ARCH").ok().filter(|it| !it.trim().is_empty()),
-            cubin: env::var("FERROGRID_CUBIN").ok().filter(|it| !it.trim().is_empty()),
-            ptxas: env::var_os("FERROGRID_PTXAS").filter(|it| !it.is_empty()).map(PathBuf::from),
+            libdevice: variables::path("FERROGRID_LIBDEVICE"),
+            arch: variables::text("FERROGRID_ARCH"),
+            cubin: variables::text("FERROGRID_CUBIN"),
+            ptxas: variables::path("FERROGRID_PTXAS"),
             host_cfgs: host_cfgs(env::vars()),
             crate_variables: env::vars().filter(|(name, _)| is_of_crates(name)).collect(),
             caller: (!flags.contains("remap-")).then(|| caller.file().into()),

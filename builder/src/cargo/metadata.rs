@@ -454,21 +454,25 @@ fn source(package: &Value) -> Option<Source> {
         return Some(Source::Git { url: url.to_owned(), reference });
     }
     let version = package["version"].as_str()?.to_owned();
-    let crates_io =
-        source.contains("github.com/rust-lang/crates.io-index") || source.contains("index.crates.io");
-    let index = (!crates_io).then(|| source.strip_prefix("registry+").unwrap_or(source).to_owned());
+    let index =
+        (!is_crates_io(source)).then(|| source.strip_prefix("registry+").unwrap_or(source).to_owned());
     Some(Source::Registry { version, index })
+}
+
+fn is_crates_io(source: &str) -> bool {
+    source.contains("github.com/rust-lang/crates.io-index") || source.contains("index.crates.io")
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, Error> {
     value[field].as_str().ok_or_else(|| Error::Metadata(format!("it has no `{field}`")))
 }
 
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+/// The items of a list; none if there is no such field.
+pub(crate) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-fn strings(value: &Value) -> Vec<String> {
-    let values = value.as_array().map_or(&[][..], Vec::as_slice);
-    values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect()
+/// The texts of a list.
+pub(crate) fn strings(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(|value| value.as_str().map(str::to_owned)).collect()
 }

@@ -3,9 +3,9 @@
 //! how PTX is made, nor who loads the code.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::cache;
 use crate::cargo::Environment;
 use crate::compile::Image;
 use crate::error::Error;
@@ -83,13 +83,7 @@ impl Cubins {
     /// Removes what none of `cubins` is.
     pub(crate) fn remove_stale(&self, cubins: &[PathBuf]) -> Result<(), Error> {
         let Cubins::Made { folder, .. } = self else { return Ok(()) };
-        let Ok(entries) = folder.read_dir() else { return Ok(()) };
         let live: BTreeSet<_> = cubins.iter().filter_map(|file| file.file_stem()).collect();
-        for file in entries.flatten().map(|entry| entry.path()) {
-            if !file.file_stem().is_some_and(|stem| live.contains(stem)) {
-                fs::remove_file(&file).map_err(Error::io("remove", &file))?;
-            }
-        }
-        Ok(())
+        cache::retain(folder, |file| file.file_stem().is_some_and(|stem| live.contains(stem)))
     }
 }

@@ -1,6 +1,6 @@
 //! What a compiler read besides the sources that it was given: the dep-info of rustc.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -44,11 +44,11 @@ impl Inputs {
         self.variables.extend(others.variables.iter().cloned());
     }
 
-    /// Changes with the content of the files, and with what `value` says that the variables are now.
-    pub(crate) fn key(&self, value: &impl Fn(&str) -> Option<String>) -> String {
+    /// A hash of the content of the files, and of the values that `variables` have for these names.
+    pub(crate) fn key(&self, variables: &BTreeMap<String, String>) -> String {
         let mut content = Vec::new();
         for name in &self.variables {
-            content.extend(format!("{name} {:?}\n", value(name)).into_bytes());
+            content.extend(format!("{name} {:?}\n", variables.get(name)).into_bytes());
         }
         for file in &self.files {
             let key = fs::read(file).map_or_else(|_| "missing".to_owned(), |it| cache::key(&it));

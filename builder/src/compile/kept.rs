@@ -1,6 +1,7 @@
 //! PTX that was made before, by the content of all that it was made of: a state of the source that was built once is
 //! not built again, and neither is one that differs only in what kernels do not see.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -17,59 +18,50 @@ pub(crate) struct Kept {
     folder: PathBuf,
 }
 
-/// A text, and what it was made of.
-#[derive(Debug)]
-pub(crate) struct Made {
-    pub(crate) text: String,
-    pub(crate) inputs: Inputs,
-}
-
 impl Kept {
     /// What is kept of a package whose output is in `folder`.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Kept { folder: folder.join("kept") }
     }
 
-    /// What `make` makes of the input that `key` stands for, and of the files and variables that it names; `value` is
-    /// the value that a variable has for the compiler.
+    /// What `make` makes of the input that `key` stands for, and of the files and variables that it names; `variables`
+    /// are those of the compiler's process.
     ///
     /// # Errors
     /// Those of `make`, or if the folder cannot be written.
     pub(crate) fn find_or_make(
         &self,
         key: &str,
-        value: &impl Fn(&str) -> Option<String>,
+        variables: &BTreeMap<String, String>,
         make: impl FnOnce() -> Result<(String, Inputs), Error>,
-    ) -> Result<Made, Error> {
+    ) -> Result<(String, Inputs), Error> {
         let inputs_file = self.folder.join(format!("{key}.d"));
         if let Ok(text) = cache::read(&inputs_file) {
             let inputs = Inputs::from_dep_info(&text);
-            let file = self.file(key, &inputs, value);
+            let file = self.file(key, &inputs, variables);
             if let Ok(text) = cache::read(&file) {
                 touch(&file);
-                return Ok(Made { text, inputs });
+                return Ok((text, inputs));
             }
         }
         let (text, inputs) = make()?;
         cache::write(&inputs_file, &inputs.to_dep_info())?;
-        cache::write(&self.file(key, &inputs, value), &text)?;
+        cache::write(&self.file(key, &inputs, variables), &text)?;
         self.forget_oldest();
-        Ok(Made { text, inputs })
+        Ok((text, inputs))
     }
 
-    fn file(&self, key: &str, inputs: &Inputs, value: &impl Fn(&str) -> Option<String>) -> PathBuf {
-        self.folder.join(format!("{key}-{}.txt", inputs.key(value)))
+    fn file(&self, key: &str, inputs: &Inputs, variables: &BTreeMap<String, String>) -> PathBuf {
+        self.folder.join(format!("{key}-{}.txt", inputs.key(variables)))
     }
 
     /// Removes what was not used for the longest time, until the rest is within the limit.
     fn forget_oldest(&self) {
-        let files = self.folder.read_dir().into_iter().flatten().flatten();
-        let mut files: Vec<(SystemTime, u64, PathBuf)> = files
-            .filter_map(|entry| {
-                let metadata = entry.metadata().ok()?;
-                Some((metadata.modified().ok()?, metadata.len(), entry.path()))
-            })
-            .collect();
+        let state = |file: PathBuf| {
+            let metadata = file.metadata().ok()?;
+            Some((metadata.modified().ok()?, metadata.len(), file))
+        };
+        let mut files: Vec<_> = cache::entries(&self.folder).filter_map(state).collect();
         files.sort();
         let mut total: u64 = files.iter().map(|(_, length, _)| length).sum();
         // What was just made stays, however large.
@@ -99,10 +91,6 @@ mod tests {
 
     use super::*;
 
-    fn unset(_: &str) -> Option<String> {
-        None
-    }
-
     #[test]
     fn what_was_made_is_found_again_until_a_file_or_variable_that_it_includes_changes() {
         let dir = tempfile::tempdir().unwrap();
@@ -114,7 +102,8 @@ mod tests {
                 made.set(made.get() + 1);
                 Ok((format!("{key} {}", fs::read_to_string(&data).unwrap()), inputs))
             };
-            kept.find_or_make(key, &|_| Some(mode.get().to_owned()), make).unwrap().text
+            let variables = BTreeMap::from([("MODE".to_owned(), mode.get().to_owned())]);
+            kept.find_or_make(key, &variables, make).unwrap().0
         };
         fs::write(&data, "one").unwrap();
         assert_eq!((ask("a"), ask("b"), ask("a")), ("a one".into(), "b one".into(), "a one".into()));
@@ -130,11 +119,11 @@ mod tests {
     #[test]
     fn a_failure_keeps_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let kept = Kept::in_folder(dir.path());
-        let failed = kept.find_or_make("a", &unset, || Err(Error::Metadata("x".to_owned())));
+        let (kept, variables) = (Kept::in_folder(dir.path()), BTreeMap::new());
+        let failed = kept.find_or_make("a", &variables, || Err(Error::Metadata("x".to_owned())));
         assert!(failed.is_err());
         assert_eq!(
-            kept.find_or_make("a", &unset, || Ok(("new".to_owned(), Inputs::default()))).unwrap().text,
+            kept.find_or_make("a", &variables, || Ok(("new".to_owned(), Inputs::default()))).unwrap().0,
             "new"
         );
     }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::cargo::metadata::query;
+use crate::cargo::metadata::{list, query};
 use crate::error::Error;
-use crate::options::{Arch, Options};
+use crate::options::{Arch, Options, variables};
 
 /// What a package's Cargo.toml asks for.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ fn archs(value: &Value) -> Result<Vec<String>, Error> {
 /// # Errors
 /// For names that are no architectures, settings that do not exist, and a Cargo.toml that cargo cannot read.
 pub fn architectures(folder: &Path) -> Result<Vec<Arch>, Error> {
-    if let Some(list) = std::env::var("FERROGRID_ARCH").ok().filter(|list| !list.trim().is_empty()) {
+    if let Some(list) = variables::text("FERROGRID_ARCH") {
         return Arch::parse_list(&list);
     }
     let Some(manifest) = folder.ancestors().map(|it| it.join("Cargo.toml")).find(|it| it.is_file()) else {
@@ -115,7 +115,7 @@ pub fn architectures(folder: &Path) -> Result<Vec<Arch>, Error> {
 
 fn of_workspace(metadata: &Value) -> Result<Vec<Arch>, Error> {
     let mut archs = Vec::new();
-    for package in metadata["packages"].as_array().into_iter().flatten() {
+    for package in list(metadata, "packages") {
         let manifest = PathBuf::from(package["manifest_path"].as_str().unwrap_or_default());
         let settings = Settings::read(&package["metadata"]["ferrogrid"], &manifest)?;
         if !settings.archs.is_empty() {
@@ -134,8 +134,7 @@ fn of_workspace(metadata: &Value) -> Result<Vec<Arch>, Error> {
 
 /// Whether the package's build script can have a build step.
 fn compiles_kernels(package: &Value) -> bool {
-    let dependencies = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
-    dependencies.iter().any(|it| it["name"] == "ferrogrid-build" && it["kind"] == "build")
+    list(package, "dependencies").iter().any(|it| it["name"] == "ferrogrid-build" && it["kind"] == "build")
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The variables of the environment that Ferrogrid reads, in one list: of the build, of programs, and of its own tests.
 //! A variable that is none of them is misspelt, and would wait for its effect in vain.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use crate::options::settings;
 
 /// What all of them begin with.
@@ -42,6 +45,21 @@ const INTERNAL: [&str; 12] = [
     "FERROGRID_TEST_",
 ];
 
+/// The value of a variable; `None` if it is unset or empty.
+pub(crate) fn value(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The file or folder that a variable names.
+pub(crate) fn path(name: &str) -> Option<PathBuf> {
+    value(name).map(PathBuf::from)
+}
+
+/// The text of a variable; `None` if there is nothing but spaces in it.
+pub(crate) fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.trim().is_empty())
+}
+
 /// Whether Ferrogrid, its tests included, reads a variable of this name.
 pub fn is_known(name: &str) -> bool {
     KNOWN.contains(&name) || name == "FERROGRID_SOAK" || INTERNAL.iter().any(|start| name.starts_with(start))
@@ -49,11 +67,8 @@ pub fn is_known(name: &str) -> bool {
 
 /// The variables for users that are set, and their values, by name.
 pub fn in_force() -> Vec<(&'static str, String)> {
-    let value = |name: &'static str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
-        Some((name, value.to_string_lossy().into_owned()))
-    };
-    KNOWN.into_iter().filter_map(value).collect()
+    let set = |name: &'static str| Some((name, value(name)?.to_string_lossy().into_owned()));
+    KNOWN.into_iter().filter_map(set).collect()
 }
 
 /// What is said of each variable that is set and that nobody reads.

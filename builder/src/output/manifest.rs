@@ -1,6 +1,6 @@
 //! Writes what the macros read of each target: its images, its modules, and what the device compiler refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ferrogrid_syntax::compiled::{
@@ -50,23 +50,14 @@ pub(crate) fn write(
     for (name, (target, _)) in &targets {
         cache::write(&folder.join(name), &target.to_text())?;
     }
-    remove_all_but(&targets.keys().cloned().collect(), folder)?;
+    cache::retain(folder, |file| targets.keys().any(|name| file.ends_with(name)))?;
     Ok(files)
 }
 
 /// Says in `folder` that nothing was compiled, and why.
 pub(crate) fn write_reason(reason: &str, folder: &Path) -> Result<(), Error> {
     cache::write(&folder.join(NO_DEVICE_CODE), reason)?;
-    remove_all_but(&BTreeSet::from([NO_DEVICE_CODE.to_owned()]), folder)
-}
-
-fn remove_all_but(names: &BTreeSet<String>, folder: &Path) -> Result<(), Error> {
-    for entry in folder.read_dir().into_iter().flatten().flatten() {
-        if !names.contains(&*entry.file_name().to_string_lossy()) {
-            cache::remove(&entry.path())?;
-        }
-    }
-    Ok(())
+    cache::retain(folder, |file| file.ends_with(NO_DEVICE_CODE))
 }
 
 fn compiled(
@@ -206,15 +197,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let names = || {
             let entries = folder.path().read_dir().unwrap();
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<BTreeSet<_>>()
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
         };
         for name in ["lib-a", "bin-b", "bin-c"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        let kept = BTreeSet::from(["lib-a".to_owned(), "bin-c".to_owned()]);
-        remove_all_but(&kept, folder.path()).unwrap();
-        assert_eq!(names(), kept);
         write_reason("no toolchain", folder.path()).unwrap();
-        assert_eq!(names(), BTreeSet::from([NO_DEVICE_CODE.to_owned()]));
+        assert_eq!(names(), [NO_DEVICE_CODE]);
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn check<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Ed
     if wanted.unproven.is_empty() {
         return;
     }
-    let places = Places::new(module, &wanted.own_files, &wanted.folders);
+    let places = Places::new(module, &wanted.own_files, wanted.folders);
     let panic = module.functions().find(|function| function.name == PANIC && function.body.is_some());
     let mut checks = Checks { panics: panic.is_some(), ..Checks::default() };
     for (_, function) in functions(module) {

@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::source::blank::{Kept, blank};
 use crate::source::cfg::Cfgs;
 use crate::source::included;
-use crate::source::module_tree::{Content, FoundModule, ModuleTree, SourceFile};
+use crate::source::module_tree::{Content, FoundKernel, FoundModule, ModuleTree, SourceFile};
 
 /// A device crate, ready for rustc.
 #[derive(Debug)]
@@ -88,6 +88,11 @@ impl CrateOptions {
 }
 
 impl DeviceCrate {
+    /// The kernels of its modules: its entry points.
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = &FoundKernel> {
+        self.modules.iter().flat_map(|module| &module.kernels)
+    }
+
     /// The names at the start of paths in its modules: the crates that it may use.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         self.modules.iter().flat_map(|module| &module.names).cloned().collect()

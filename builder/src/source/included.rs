@@ -1,11 +1,11 @@
 //! Files that kernels include by a relative path: they lie beside the mirrored source as they lie beside the real one.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::cache;
 use crate::error::Error;
-use crate::source::module_tree::ModuleTree;
+use crate::source::module_tree::{ModuleTree, normal};
 
 /// Puts the included files of `tree` into `mirror`, where its files are at `places`. Returns a text that changes with
 /// their content.
@@ -18,7 +18,7 @@ pub(crate) fn mirror(tree: &ModuleTree, places: &[PathBuf], mirror: &Path) -> Re
         let Some(at) = tree.files.iter().position(|file| file.path == included.from) else { continue };
         let original = included.from.with_file_name(&included.path);
         let content = fs::read(&original).map_err(Error::io("read", &original))?;
-        let place = plain(&places[at].with_file_name(&included.path));
+        let place = normal(&places[at].with_file_name(&included.path));
         if !place.starts_with(mirror) {
             return Err(Error::IncludedOutside { from: included.from.clone(), path: included.path.clone() });
         }
@@ -26,17 +26,4 @@ pub(crate) fn mirror(tree: &ModuleTree, places: &[PathBuf], mirror: &Path) -> Re
         keys.push_str(&format!("{} {}\n", place.display(), cache::key(&content)));
     }
     Ok(keys)
-}
-
-/// The path without `a/..`.
-fn plain(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        if part == Component::ParentDir {
-            out.pop();
-        } else {
-            out.push(part);
-        }
-    }
-    out
 }

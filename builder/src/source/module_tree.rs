@@ -23,6 +23,7 @@ use syn::{Attribute, Item, ItemMacro, ItemMod, Meta, Token, Visibility};
 use crate::error::Error;
 use crate::source::cfg::{Cfgs, Presence};
 use paths::Place;
+pub(crate) use paths::normal;
 
 use place::Segment;
 pub(crate) use place::{ModulePlace, holders};

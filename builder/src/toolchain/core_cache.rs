@@ -82,32 +82,8 @@ const LIST: &str = "files";
 
 /// Whether the entry at `place` has all of its files as they were made.
 pub(crate) fn is_whole(place: &Path) -> bool {
-    let Ok(text) = fs::read_to_string(place.join(LIST)) else { return is_whole_without_list(place) };
+    let text = fs::read_to_string(place.join(LIST)).unwrap_or_default();
     !text.is_empty() && text.lines().all(|line| is_unchanged(place, line).unwrap_or(false))
-}
-
-/// The same for entries of versions that wrote no list.
-fn is_whole_without_list(place: &Path) -> bool {
-    let libraries = place.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
-    let files = libraries.read_dir().into_iter().flatten().flatten();
-    let rlibs = files.filter(|file| is_archive(&file.path()).unwrap_or(false)).count();
-    let has_cfgs = fs::read_to_string(place.join("cfg")).is_ok_and(|cfgs| !cfgs.trim().is_empty());
-    has_cfgs && (rlibs == 2 || !place.join("sysroot").exists())
-}
-
-/// Whether the members of an archive end where the file does.
-fn is_archive(file: &Path) -> Option<bool> {
-    const MAGIC: &[u8] = b"!<arch>\n";
-    let content = fs::read(file).ok()?;
-    let mut rest = content.strip_prefix(MAGIC)?;
-    while !rest.is_empty() {
-        let header = rest.get(..60)?;
-        let length: usize = std::str::from_utf8(&header[48..58]).ok()?.trim().parse().ok()?;
-        // Members begin at even places; the last one need not be filled up.
-        let end = 60 + length;
-        rest = rest.get((end + length % 2).min(rest.len().max(end))..)?;
-    }
-    Some(true)
 }
 
 /// A line for each file below `place`: length, time and hash of its content, and its name.
@@ -353,25 +329,6 @@ mod tests {
             filled(&place, "core");
             assert_eq!(fs::read_to_string(&rlib).unwrap(), "core", "{number}");
         }
-    }
-
-    #[test]
-    fn an_entry_of_a_version_that_wrote_no_list_needs_its_libraries() {
-        let dir = tempfile::tempdir().unwrap();
-        let place = dir.path().join("sm_75");
-        fs::create_dir(&place).unwrap();
-        assert!(!is_whole(&place));
-        fs::write(place.join("cfg"), "panic=\"abort\"\n").unwrap();
-        assert!(is_whole(&place), "of a prebuilt core there is nothing else");
-        let libraries = place.join("sysroot/lib/rustlib").join(DEVICE_TARGET).join("lib");
-        fs::create_dir_all(&libraries).unwrap();
-        let archive = format!("!<arch>\n{:<48}{:<10}`\nabc\n{:<48}{:<10}`\nabc", "one/", 3, "two/", 3);
-        fs::write(libraries.join("libcore-1.rlib"), &archive).unwrap();
-        assert!(!is_whole(&place));
-        fs::write(libraries.join("libcompiler_builtins-1.rlib"), &archive[..archive.len() - 1]).unwrap();
-        assert!(!is_whole(&place));
-        fs::write(libraries.join("libcompiler_builtins-1.rlib"), &archive).unwrap();
-        assert!(is_whole(&place));
     }
 
     #[test]

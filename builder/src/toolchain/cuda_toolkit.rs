@@ -7,6 +7,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::cache;
+use crate::options::variables;
+
 /// The variables that say where a toolkit or a Python environment is.
 pub(crate) const VARIABLES: [&str; 4] = ["CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
 
@@ -30,8 +33,7 @@ fn packages(folder: &Path) -> Vec<PathBuf> {
 
 /// The folders in a folder, sorted.
 fn children(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut found: Vec<PathBuf> = cache::entries(folder).collect();
     found.sort();
     found
 }
@@ -77,8 +79,7 @@ impl CudaTool {
     /// toolkit (`CUDA_HOME`, `CUDA_PATH` or a usual folder), in conda's or Python's active environment, or where
     /// `pip install --target TARGET/cuda` put it, TARGET being the package's target folder.
     pub fn find(self, target_folder: Option<&Path>) -> Option<PathBuf> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        self.find_in(variable, target_folder)
+        self.find_in(variables::value, target_folder)
     }
 
     fn find_in(

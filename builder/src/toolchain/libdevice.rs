@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::options::Math;
+use crate::options::{Math, variables};
 use crate::toolchain::cuda_toolkit;
 
 const FILE: &str = "libdevice.10.bc";
@@ -31,11 +31,10 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// [`Error::BadLibdevice`] if the variable names something else than LLVM bitcode.
 pub fn find() -> Result<Option<PathBuf>, Error> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    if let Some(named) = variable(NAMED) {
-        return checked(PathBuf::from(named)).map(Some);
+    if let Some(named) = variables::path(NAMED) {
+        return checked(named).map(Some);
     }
-    Ok(places(variable).into_iter().find(|place| is_bitcode(place)))
+    Ok(places(variables::value).into_iter().find(|place| is_bitcode(place)))
 }
 
 /// What a build takes its mathematics from: `Some` is libdevice.
@@ -48,8 +47,7 @@ pub(crate) fn choose(math: Option<Math>, explicit: Option<&Path>) -> Result<Opti
         None => find()?,
     };
     if found.is_none() && math == Some(Math::Libdevice) {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        return Err(Error::NoLibdevice { places: places(variable) });
+        return Err(Error::NoLibdevice { places: places(variables::value) });
     }
     Ok(found)
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::SystemTime;
 
+use crate::cache;
 use crate::error::Error;
 
 /// Variables that steer a cargo or rustc and do not begin with `CARGO_` or `DEP_`.
@@ -110,13 +110,7 @@ pub(crate) fn variables(command: &Command) -> BTreeMap<String, String> {
 
 /// Changes when the program at `path` does.
 pub(crate) fn identity(path: &Path) -> String {
-    let metadata = path.metadata().ok();
-    let length = metadata.as_ref().map_or(0, std::fs::Metadata::len);
-    let modified = metadata
-        .and_then(|it| it.modified().ok())
-        .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok())
-        .map_or(0, |time| time.as_nanos());
-    format!("{}\n{length}\n{modified}", path.display())
+    format!("{}\n{}", path.display(), cache::file_key(path))
 }
 
 /// The command line as text, for errors.

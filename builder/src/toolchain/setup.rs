@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::cache;
 use crate::error::Error;
-use crate::options::Arch;
+use crate::options::{Arch, variables};
 use crate::toolchain::{self, MINIMUM_RUSTC, Toolchain, core_cache, process};
 
 /// The packages of Debian and Ubuntu that bring a rustc and its sources.
@@ -55,7 +55,7 @@ struct Way {
 }
 
 fn provide(archs: &[Arch], none: Error, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Toolchain, Error> {
-    if std::env::var_os("FERROGRID_DEVICE_RUSTC").is_some_and(|value| !value.is_empty()) {
+    if variables::value("FERROGRID_DEVICE_RUSTC").is_some() {
         return Err(none);
     }
     let mut tried = String::new();

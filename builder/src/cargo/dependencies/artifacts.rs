@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::cache;
 use crate::cargo::metadata::is_in_cargo_home;
 pub(crate) use crate::compile::inputs::Inputs;
 use crate::error::Error;
@@ -67,8 +68,7 @@ fn dep_info(file: &Path) -> Option<String> {
         return beside(stem.strip_prefix("lib").unwrap_or(stem));
     }
     // cargo names it without the hash that its dep-info has.
-    let entries = file.parent()?.read_dir().ok()?.flatten().map(|entry| entry.path());
-    let texts = entries.filter(|it| it.extension().is_some_and(|it| it == "d"));
+    let texts = cache::entries(file.parent()?).filter(|it| it.extension().is_some_and(|it| it == "d"));
     Some(texts.filter_map(|it| fs::read_to_string(it).ok()).collect())
 }
 

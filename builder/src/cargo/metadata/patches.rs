@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Dependency, Graph, list};
+use super::{Dependency, Graph, is_crates_io, list};
 
 /// For each source, by its key in `[patch]`, the packages that were taken in its place.
 pub(crate) type Patches = BTreeMap<String, Vec<Dependency>>;
@@ -45,7 +45,7 @@ fn wanted(package: &Value, resolved: &Value) -> Option<String> {
         return None;
     }
     let source = sources.first()?;
-    if source.contains("github.com/rust-lang/crates.io-index") || source.contains("index.crates.io") {
+    if is_crates_io(source) {
         return Some("crates-io".to_owned());
     }
     let url = source.strip_prefix("git+").or_else(|| source.strip_prefix("registry+")).unwrap_or(source);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{Dependency, Package, Source, Target, TargetKind};
-use crate::options::Options;
+use crate::options::{Options, variables};
 
 /// The environment variable that names a checkout of Ferrogrid: its `device` and `macros` are what programs use.
 const SOURCES_VARIABLE: &str = "FERROGRID_SOURCES";
@@ -19,7 +19,7 @@ enum Ferrogrid {
 impl Ferrogrid {
     /// The checkout that the variable names; else the one that this crate was compiled in, if it is still there.
     fn find() -> Self {
-        let named = std::env::var_os(SOURCES_VARIABLE).filter(|it| !it.is_empty()).map(PathBuf::from);
+        let named = variables::path(SOURCES_VARIABLE);
         let own = || Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned);
         let has_device = |root: &PathBuf| root.join("device/Cargo.toml").is_file();
         named.or_else(|| own().filter(has_device)).map_or(Ferrogrid::Registry, Ferrogrid::Checkout)

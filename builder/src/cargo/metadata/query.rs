@@ -378,17 +378,9 @@ fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
         content.push_str(&std::fs::read_to_string(manifest).unwrap_or_default());
     }
     for folder in ["src", "src/bin", "examples", "tests", "benches"] {
-        let mut names: Vec<_> = environment
-            .manifest_dir
-            .join(folder)
-            .read_dir()
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        content.push_str(&format!("{folder}: {}\n", names.join(" ")));
+        let mut files: Vec<PathBuf> = cache::entries(&environment.manifest_dir.join(folder)).collect();
+        files.sort();
+        content.push_str(&format!("{folder}: {files:?}\n"));
     }
     cache::key(content.as_bytes())
 }

@@ -67,7 +67,7 @@ fn plain(name: &Ident) -> String {
 }
 
 /// The path without `.` and `a/..`.
-fn normal(path: &Path) -> PathBuf {
+pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
