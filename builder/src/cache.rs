@@ -1,5 +1,5 @@
-//! Where things are kept: the user's cache directory, files written whole or not at all, and locks
-//! between processes. It must not know what is kept.
+//! The user's cache directory, files that are written whole or not at all, and locks between processes.
+//! `cache/size.rs` keeps the cache below a limit.
 
 pub mod size;
 

@@ -1,5 +1,4 @@
-//! What can go wrong in the build step, in words for the person who reads them. It must not know
-//! how the steps work.
+//! The errors of the build step, of the discovery of a toolchain, and of the set-up.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! The build step of Ferrogrid, called from a crate's `build.rs`: finds the annotated modules of the
-//! crate, compiles them to PTX with rustc, checks the PTX and hands it to the macros through a
-//! manifest. It knows nothing of the run time: no driver, no device, no launch.
+//! The build step of Ferrogrid, called from a crate's `build.rs`. It finds the annotated modules of the
+//! crate, compiles them to PTX with rustc, proves and checks the PTX, and passes it to the macros in a file
+//! for each target.
 //!
 //! ```no_run
 //! // in `fn main` of build.rs

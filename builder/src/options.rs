@@ -1,5 +1,10 @@
-//! What a build can choose besides its architectures, as Cargo.toml says it and as the build script says
-//! it: what is not chosen stays open here. It must not know what the choices do.
+//! The options of a build, from Cargo.toml and from the build script; `None` where nothing was chosen.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `settings.rs` | `[package.metadata.ferrogrid]` as a whole: its keys and architectures |
+//! | `variables.rs` | the environment variables that Ferrogrid reads |
+//! | `arch.rs`, `math.rs`, `panic_strategy.rs` | the types of single options |
 
 mod arch;
 mod math;

@@ -1,5 +1,10 @@
-//! Programs that are given as text at run time, without a package: compiled by the build step, and described for a launch
-//! that knows the kernels by what this finds of them alone. It must not know who launches them.
+//! Programs that are given as text at run time, without a package: compiled by the build step, and described
+//! for launches.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `text.rs` | the text of a program, and its annotated modules |
+//! | `kernels.rs` | what a launch must know of each kernel |
 
 mod kernels;
 mod text;

@@ -1,5 +1,4 @@
-//! Finds a rustc that can compile device code, and remembers why each other one cannot. It must not
-//! know what is compiled, nor install anything.
+//! Finds a rustc that can compile device code, and remembers why the others cannot.
 //!
 //! A rustc qualifies if it is new enough and if `core` for `nvptx64-nvidia-cuda` is at hand: the
 //! sources of its standard library, a prebuilt `core` in its sysroot, or one in our cache. The

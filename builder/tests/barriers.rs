@@ -1,5 +1,5 @@
-//! What all threads must come to together: a corpus of kernels that must be refused and of such that must be accepted, with the
-//! device toolchain of this machine.
+//! The proof of barriers, on a corpus of kernels that must be refused and kernels that must be accepted. It
+//! uses the device toolchain of this machine.
 
 mod single;
 

@@ -115,6 +115,15 @@ impl Kernel {
         self.name().to_string().trim_start_matches("r#").to_owned()
     }
 
+    /// Its name with the arguments of an instance: `saxpy`, `fill::<f32, 8>`.
+    pub fn path(&self, instance: &Instance) -> String {
+        if instance.arguments.is_empty() {
+            return self.bare_name();
+        }
+        let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
+        format!("{}::<{}>", self.bare_name(), values.join(", "))
+    }
+
     /// The function that the entry points call, under the name `name`.
     pub fn body(&self, name: &Ident) -> ItemFn {
         let mut function = self.function.clone();

@@ -1,7 +1,6 @@
-//! The grammar of a `#[ferrogrid::module]`: what a kernel's signature may say, and the fingerprint
-//! that ties a compiled module to its source. Shared by the macros (which expand a module) and the
-//! build step (which compiles it), so that both read the same thing. It knows nothing of paths,
-//! toolchains, or the run time.
+//! The grammar of a `#[ferrogrid::module]`: what a kernel's signature may say, and the fingerprint that ties
+//! a compiled module to its source. The macros, which expand a module, and the build step, which compiles it,
+//! share it, so both read the same.
 
 #![deny(missing_docs)]
 
@@ -15,5 +14,5 @@ pub use kernel::{
 };
 pub use module::{
     Constant, ExternFunction, Externs, Fingerprint, Module, ModuleOptions, Part,
-    SYMBOL_PREFIX as CONSTANT_PREFIX, fingerprint, is_module_attribute, is_placed_attribute,
+    SYMBOL_PREFIX as CONSTANT_PREFIX, fingerprint, is_module_attribute, is_placed_attribute, mention,
 };

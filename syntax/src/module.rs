@@ -17,7 +17,7 @@ use syn::{AttrStyle, Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result,
 use crate::kernel::{Kernel, is_kernel_attribute};
 use constant::Readers;
 
-pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute};
+pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
 pub use externs::{ExternFunction, Externs};
 pub use fingerprint::{Fingerprint, fingerprint};
 

@@ -1,4 +1,4 @@
-//! How large the cache is, and how it stays below a limit: what was built longest ago goes first.
+//! The size of the cache, and its limit: the entries that were built longest ago are removed first.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Which workspace a build script runs for, by the path of the file that called the build step: cargo gives rustc the
-//! sources of packages below the root of the workspace that it builds by their path from there, and all others by their
-//! full path. It must not know what depends on the answer.
+//! Which workspace a build script runs for, by the path of the file that called the build step. cargo passes
+//! rustc the sources of packages below the root of the workspace by their path from there, and all others by
+//! their full path.
 
 use std::path::{Path, PathBuf};
 

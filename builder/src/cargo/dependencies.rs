@@ -1,6 +1,5 @@
-//! The crates that device code links against: a facade called `ferrogrid`, and the no_std
-//! dependencies that annotated modules name. An inner cargo builds them in the cache, where
-//! packages share them. It must not know the kernels.
+//! The crates that device code links: a facade called `ferrogrid`, and the no_std dependencies that annotated
+//! modules name. An inner cargo builds them in the cache, where packages share them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What cargo tells a build script, gathered once. It must not know what is done with it.
+//! What cargo tells a build script by environment variables.
 
 use std::env;
 use std::panic::Location;

@@ -1,5 +1,5 @@
-//! The command line of an inner `cargo build` for the device: the compiler, the flags that device
-//! crates share, and what is kept away from it. It must not know which package is built.
+//! The command line of an inner `cargo build` for the device: the compiler, the flags that device crates
+//! share, and the variables that it must not see.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

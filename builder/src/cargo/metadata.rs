@@ -1,5 +1,5 @@
-//! What `cargo metadata` says about the package that is being built: its targets, its dependencies
-//! and where Ferrogrid's own crates are. It must not know what is compiled.
+//! What `cargo metadata` says about the package that is being built: its targets, its dependencies, and where
+//! Ferrogrid's own crates are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

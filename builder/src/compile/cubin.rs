@@ -1,6 +1,5 @@
-//! Machine code beside the PTX, where the build asks for it and ptxas is on this machine. What ptxas made once is kept
-//! by content: PTX, architecture and the ptxas itself; so unchanged kernels are not assembled again. It must not know
-//! how PTX is made, nor who loads the code.
+//! Machine code beside the PTX, where the build asks for it and ptxas is installed. It is kept by PTX,
+//! architecture and the ptxas itself, so unchanged kernels are not assembled again.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What rustc says of a device crate, in the two forms that it is shown in: as text, for tools, and by place in the
-//! user's source, for the macros.
+//! rustc's errors about a device crate, in two forms: as text for tools, and by place in the user's source
+//! for the macros.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Advice for errors that come from how device crates are made, and from habits of other languages.
+//! Advice for errors that come from the way device crates are made, and from habits of other languages.
 
 /// The advice that fits the diagnostics: a line each, or nothing.
 pub(super) fn hint(diagnostics: &str) -> String {

@@ -1,4 +1,4 @@
-//! What a compiler read besides the sources that it was given: the dep-info of rustc.
+//! The files and variables that a compiler has read, as rustc's dep-info lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! The compilation of all device crates of a build, as many at once as there are processors.
+//! Compiles all device crates of a build, as many at once as there are processors.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! PTX that was made before, by the content of all that it was made of: a state of the source that was built once is
-//! not built again, and neither is one that differs only in what kernels do not see.
+//! PTX of earlier builds, by the content of all that it was made of. A state of the source that was built
+//! once is not built again, nor is one that differs only in what kernels do not see.
 
 use std::collections::BTreeMap;
 use std::fs;

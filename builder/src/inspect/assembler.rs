@@ -1,5 +1,4 @@
-//! Runs ptxas on PTX and reads what it says that kernels need. What it said once is remembered. It must not know
-//! how many blocks fit on a multiprocessor.
+//! Runs ptxas on PTX, and reads what kernels need from what it prints. Results are kept.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A compiled kernel: where it stands in the source, and where its code is. It must not know how code is read.
+//! A compiled kernel: its place in the source, and the files with its code.
 
 use std::path::PathBuf;
 

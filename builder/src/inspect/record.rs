@@ -1,5 +1,5 @@
-//! Reads what a build step has left of itself (`crate::output::record`), and compiles for other architectures as that step
-//! would. It must not know what the code looks like.
+//! Reads the record of a build step (`crate::output::record`), and compiles its kernels for other
+//! architectures.
 
 use std::path::{Path, PathBuf};
 

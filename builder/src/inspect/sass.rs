@@ -1,5 +1,4 @@
-//! Machine code as text, beside the source: what nvdisasm prints of one entry point. It must not know how the
-//! machine code was made.
+//! Machine code as text, beside the source: what nvdisasm prints of one entry point.
 
 use std::path::Path;
 use std::process::Command;

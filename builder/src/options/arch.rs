@@ -1,5 +1,4 @@
-//! The name of a device architecture, checked. It must not know which devices exist or what a
-//! toolchain does with the name.
+//! The name of a device architecture, checked.
 
 use std::fmt;
 use std::str::FromStr;

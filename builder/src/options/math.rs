@@ -1,5 +1,4 @@
-//! Where the mathematical functions of device code come from, as the user chooses it. It must not know how
-//! that is brought about.
+//! The library that the mathematical functions of device code come from.
 
 use std::fmt;
 

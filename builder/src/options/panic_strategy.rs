@@ -1,4 +1,4 @@
-//! What a panic does in device code, as the user chooses it. It must not know how that is brought about.
+//! What a panic does in device code.
 
 use crate::error::Error;
 

@@ -1,6 +1,5 @@
-//! `[package.metadata.ferrogrid]` of a Cargo.toml as a whole: which keys there are, and the architectures that
-//! it asks for. A key that means nothing is an error, for the one who misspelt it would wait for its effect in
-//! vain. It must not know what a setting does.
+//! `[package.metadata.ferrogrid]` of a Cargo.toml: its keys, and the architectures that it asks for. An
+//! unknown key is an error: it would have no effect, and nobody would notice.
 
 use std::path::{Path, PathBuf};
 

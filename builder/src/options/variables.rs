@@ -1,5 +1,5 @@
-//! The variables of the environment that Ferrogrid reads, in one list: of the build, of programs, and of its own tests.
-//! A variable that is none of them is misspelt, and would wait for its effect in vain.
+//! The environment variables that Ferrogrid reads, in builds, in programs and in its own tests. A variable
+//! with the prefix that is not listed is misspelt, and is reported.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the build step tells cargo: when to run again, and what to print. It must not know what the step makes.
+//! What the build step tells cargo: when to run again, and what to print.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Writes what the macros read of each target: its images, its modules, and what the device compiler refused.
+//! Writes the file that the macros read for each target: its images, its modules, and the device compiler's
+//! errors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,14 +38,11 @@ pub(crate) fn write(
         let used = |module: &FoundModule| scan.used_by(module, unit, package);
         let choices = if unit.kind == TargetKind::Lib { scan.choices.clone() } else { String::new() };
         let target = CompiledTarget { debug_assertions, choices, ..compiled(unit, outcomes, used)? };
-        match targets.remove(&name) {
-            Some((other, first)) => {
-                targets.insert(name.clone(), (joined(other, target, first, unit)?, first));
-            }
-            None => {
-                targets.insert(name.clone(), (target, unit));
-            }
-        }
+        let target = match targets.remove(&name) {
+            Some((other, first)) => (joined(other, target, first, unit)?, first),
+            None => (target, unit),
+        };
+        targets.insert(name.clone(), target);
         files.push(folder.join(name));
     }
     for (name, (target, _)) in &targets {

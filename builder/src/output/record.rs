@@ -1,6 +1,5 @@
-//! What a build step leaves in `OUT_DIR/ferrogrid/record.json` for tools that look at its result later: which
-//! kernels there are, where their code is, and what compiles it again. It must not know what tools do with it;
-//! `inspect::Record` reads it.
+//! What a build step leaves in `OUT_DIR/ferrogrid/record.json` for tools: its kernels, the files with their
+//! code, and what it takes to compile them again. `inspect::Record` reads it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Lets cargo notice files and folders that do not exist yet. cargo runs a build script at every build if it
-//! names a file that is missing; but it follows links in a folder, and passes over those that lead nowhere.
+//! Lets cargo notice files and folders that do not exist yet. cargo runs a build script at every build if the
+//! script names a missing file. But it follows links in a folder, and ignores those that lead nowhere.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

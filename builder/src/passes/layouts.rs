@@ -1,5 +1,5 @@
-//! Takes what the device half says of its layouts out of the program: the variables in which it says so become comments before the
-//! PTX ([`crate::ptx::layout`]), known wherever the PTX is read, and no cost on a device.
+//! Turns the variables in which the device half describes its layouts into comments before the PTX
+//! ([`crate::ptx::layout`]). They are known wherever the PTX is read, and cost nothing on a device.
 
 use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
 

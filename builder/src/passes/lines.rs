@@ -1,5 +1,5 @@
-//! The line table: its paths are made the same on every machine, or it is taken out. The compiler is not told to leave it away,
-//! because the crates that kernels use have it in any case, and are shared with builds that want it.
+//! The line table: its paths become the same on every machine, or it is removed. The compiler is not told to
+//! omit it: builds with and without it share the crates that kernels use.
 
 use std::path::{Path, PathBuf};
 

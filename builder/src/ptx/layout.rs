@@ -1,5 +1,6 @@
-//! What PTX says of the layouts of its kernels, so that the host half can compare: sizes and alignments behind slices, of shared
-//! memory and of constants. The build step writes it as comments before the first directive (`passes::layouts`).
+//! The layouts that a PTX text states of its kernels, with which the host half compares its own: sizes and
+//! alignments behind slices, of shared memory and of constants. The build step writes them as comments before
+//! the first directive (`passes::layouts`).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Text of the same shape: parts of a file stay where they are, the rest becomes spaces, and every
-//! line and column of what stays is as before. It must not know what the parts are.
+//! Text of which some parts stay and the rest becomes spaces: what stays keeps its line and column.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Decides whether `#[cfg(...)]` holds on the device. It must not know what the attribute is on.
+//! Decides whether `#[cfg(...)]` holds on the device.
 
 use std::collections::BTreeSet;
 

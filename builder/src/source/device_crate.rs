@@ -1,6 +1,5 @@
-//! Lays out the device crate of a cargo target: its source files, mirrored, with everything but the
-//! annotated modules and the way to them blanked out, so that every line and column stays. It must
-//! not know how the crate is compiled.
+//! The device crate of a cargo target: its source files, mirrored. Everything but the annotated modules and
+//! the way to them is blanked out, so lines and columns stay those of the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Files that kernels include by a relative path: they lie beside the mirrored source as they lie beside the real one.
+//! Files that kernels include by a relative path: copied beside the mirrored source, as they lie beside the
+//! real one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

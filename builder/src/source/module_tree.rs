@@ -1,5 +1,13 @@
-//! The real module tree of a cargo target: from its root file through every `mod x;` that exists on
-//! the device, to the annotated modules. It must not know where the result is written.
+//! The module tree of a cargo target: from its root file through every `mod x;` that exists on the device, to
+//! the annotated modules.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `paths.rs` | which file holds `mod x;` |
+//! | `sources.rs` | source files, parsed once |
+//! | `includes.rs` | the files that `include!` and the like name |
+//! | `names.rs` | what the tokens of a module mention |
+//! | `place.rs` | where an annotated module is in its crate |
 
 mod includes;
 mod names;
@@ -214,21 +222,18 @@ impl Walker<'_> {
             _ => None,
         };
         let present: Vec<Option<Presence>> = items.iter().map(presence).collect();
-        let first = parts.len();
-        let mut of_host = BTreeSet::new();
-        for (item, _) in items.iter().zip(&present).filter(|(_, presence)| **presence == Some(Presence::Host))
-        {
-            let before = parts.len();
-            self.item(item, path, place, parts)?;
-            if let (Item::Mod(module), true) = (item, parts.len() > before) {
-                of_host.insert(module.ident.to_string());
-            }
-        }
-        for (item, _) in items.iter().zip(&present).filter(|(_, it)| **it == Some(Presence::DeviceOnly)) {
-            let is_taken =
-                |item: &Item| matches!(item, Item::Mod(it) if of_host.contains(&it.ident.to_string()));
-            if !is_taken(item) {
+        let (first, mut of_host) = (parts.len(), Vec::new());
+        for wanted in [Presence::Host, Presence::DeviceOnly] {
+            for (item, _) in items.iter().zip(&present).filter(|(_, presence)| **presence == Some(wanted)) {
+                let name = if let Item::Mod(module) = item { Some(&module.ident) } else { None };
+                if wanted == Presence::DeviceOnly && name.is_some_and(|name| of_host.contains(&name)) {
+                    continue;
+                }
+                let before = parts.len();
                 self.item(item, path, place, parts)?;
+                if wanted == Presence::Host && parts.len() > before {
+                    of_host.extend(name);
+                }
             }
         }
         parts[first..].sort_by_key(|part| part.range.start);

@@ -1,5 +1,5 @@
-//! Finds what there is to compile: walks the module trees of all targets, and lays out device crates for those that
-//! have annotated modules.
+//! Finds what there is to compile: walks the module trees of all targets, and lays out device crates for
+//! those that have annotated modules. `scan/libraries.rs` adds the libraries that these use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

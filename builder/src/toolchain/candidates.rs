@@ -1,4 +1,4 @@
-//! Where a rustc may be, in order of preference. It must not know which of them qualify.
+//! The places where a rustc may be, in order of preference.
 
 use std::env;
 use std::ffi::OsString;

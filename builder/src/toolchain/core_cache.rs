@@ -1,5 +1,4 @@
-//! `core` for the device, built once per compiler and architecture and shared by all projects of a
-//! user. It must not know what is compiled against it.
+//! `core` for the device, built once per compiler and architecture and shared by all projects of a user.
 //!
 //! Each entry is a directory `core/<compiler>/<arch>` in the cache: a sysroot (for rustc's
 //! `--sysroot`) and the `cfg`s of the device. An entry appears under its name only when it is

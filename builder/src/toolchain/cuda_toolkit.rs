@@ -1,6 +1,5 @@
-//! Where NVIDIA's programs and files may be on this machine: toolkits, conda's and Python's packages. Nothing of
-//! it is needed to build or run; what is there makes `inspect` and mathematics better. It must not know what the
-//! programs do, nor install any.
+//! Where NVIDIA's programs and files may be on this machine: CUDA toolkits, and packages of conda and Python.
+//! None of them is needed to build or run; `inspect` and mathematics are better with them.
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! NVIDIA's libdevice, the bitcode of mathematical functions that nvcc uses: where it is on this machine, and
-//! how it comes into the optimisation of device code. It may not be passed on, so it is only ever taken from
-//! where its owner put it. This room must not know which functions are taken from it.
+//! how it comes into the optimisation of device code. Its licence forbids redistribution, so it is only read
+//! where it is installed.
 
 use std::ffi::OsString;
 use std::fs;

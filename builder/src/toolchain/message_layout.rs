@@ -1,6 +1,5 @@
-//! Whether the compiler's `core::fmt::Arguments` is one that messages from kernels can be read from. How it
-//! lies in memory is no promise of rustc's; what it is, core's sources say, and are compared here with the
-//! ones that are known. It must not know what messages are for.
+//! Whether messages from kernels can be read: the compiler's `core::fmt::Arguments` must have a known layout.
+//! rustc promises none, so the sources of `core` are compared with known ones.
 
 use std::fs;
 use std::path::Path;

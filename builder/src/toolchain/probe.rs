@@ -1,5 +1,4 @@
-//! What a rustc says about itself, asked once and then remembered for as long as the file stays the
-//! same. It must not judge the answers.
+//! What a rustc says about itself. The answers are remembered while the file is unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};

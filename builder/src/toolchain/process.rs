@@ -1,5 +1,5 @@
-//! Commands for inner compilers and cargos, with an environment that carries nothing over from the
-//! build around us. It must not know what is run.
+//! Commands for inner compilers and cargos, with an environment that carries nothing over from the build
+//! around them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

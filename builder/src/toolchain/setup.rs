@@ -1,5 +1,5 @@
-//! Provides a device toolchain where there is none: a rustup component, else the distribution's
-//! package; then fills the core cache. It asks nothing, says what it runs, and does nothing twice.
+//! Provides a device toolchain where there is none: a rustup component, else the distribution's package. Then
+//! it fills the core cache. It asks nothing, says what it runs, and does nothing twice.
 
 use std::io::Read;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! How exact floating-point code shall be, as a kernel or a build says it. It must not know the
-//! instructions that this chooses.
+//! How exact floating-point code is, as a kernel or a build chooses it.
 
 use syn::parse::ParseStream;
 use syn::{Error, Ident, LitBool, Result, Token};

@@ -1,6 +1,5 @@
 //! What a kernel promises of its launches (`block`, `max_threads`, `min_blocks`, `max_registers`, `cluster`,
-//! `cooperative`, `wide`), so that the compiler can give each thread the registers that fit. It must not know how
-//! the promise is written in PTX or checked at a launch.
+//! `cooperative`, `wide`), so that the compiler can choose registers.
 
 use proc_macro2::Span;
 use syn::parse::ParseStream;

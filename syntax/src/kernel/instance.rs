@@ -1,6 +1,5 @@
-//! The instances of a generic kernel: which types and constants `#[kernel(T = [...], N = [...])]`
-//! lists for its parameters, and every combination of them. It must not know how an instance is
-//! compiled or chosen at a launch.
+//! The instances of a generic kernel: the types and constants that `#[kernel(T = [...], N = [...])]` lists
+//! for its parameters, in every combination.
 
 use quote::ToTokens;
 use syn::parse::ParseStream;

@@ -1,5 +1,4 @@
-//! The members of a tuple that a kernel takes by value, down to what is no tuple. It must not know how a
-//! member travels.
+//! The members of a tuple that a kernel takes by value; tuples in it are taken apart, too.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,5 +1,5 @@
-//! The options in the parentheses of `#[kernel(...)]`: launch bounds, arithmetic, shapes that are the same, and
-//! the instances of generic parameters. It must not know what is made of them.
+//! The options in the parentheses of `#[kernel(...)]`: launch bounds, arithmetic, equal shapes, and the
+//! instances of generic parameters.
 
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;

@@ -1,5 +1,5 @@
-//! One parameter of a kernel: its kind, read from its type as written, and how many parameters the
-//! compiled entry point has for it. It must not know how a launch passes them.
+//! One parameter of a kernel: its kind, read from its type as written, and how many parameters the compiled
+//! entry point has for it.
 
 use syn::spanned::Spanned;
 use syn::{

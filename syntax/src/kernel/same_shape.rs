@@ -1,5 +1,4 @@
-//! `same_shape(x, y)`: slices that have as many elements as each other at every launch, along each axis. It must not
-//! know how a launch checks that, or what a device makes of it.
+//! `same_shape(x, y)`: slices that have the same number of elements along each axis at every launch.
 
 use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;

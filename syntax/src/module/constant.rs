@@ -1,5 +1,5 @@
-//! One `#[constant]` or `#[device]` static of a module: its declaration, checked as far as its text allows, and who may read it. It must
-//! not know how it is expanded.
+//! One `#[constant]` or `#[device]` static of a module: its declaration, checked as far as its text allows,
+//! and which functions may read it.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -262,8 +262,8 @@ fn implementation(function: &ItemFn) -> Option<Span> {
     search.0
 }
 
-/// Where `name` is mentioned.
-fn mention(tokens: &TokenStream, name: &str) -> Option<Span> {
+/// Where `tokens` first mention `name`.
+pub fn mention(tokens: &TokenStream, name: &str) -> Option<Span> {
     tokens.clone().into_iter().find_map(|tree| match tree {
         TokenTree::Ident(ident) => (ident == name).then(|| ident.span()),
         TokenTree::Group(group) => mention(&group.stream(), name),

@@ -1,5 +1,4 @@
-//! Functions of other device code that kernels call: `unsafe extern "C"` blocks in an annotated module. It must not know
-//! how they are linked.
+//! Functions of other device code that kernels call: `unsafe extern "C"` blocks in an annotated module.
 
 use quote::ToTokens;
 use syn::{

@@ -1,6 +1,6 @@
-//! The fingerprint of a module: a hash of its name and tokens that is the same whether the tokens
-//! come from the compiler (in the macro) or were lexed from the file (in the build step). Spacing,
-//! comments and doc comments do not count. It must not know what the tokens mean.
+//! The fingerprint of a module: a hash of its name and tokens. It is the same whether the tokens come from
+//! the compiler (in the macro) or were lexed from the file (in the build step). Spacing, comments and doc
+//! comments do not count.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What the inner cargo says that it has built, and what rustc and build scripts say that they have read for it.
+//! What the inner cargo reports to have built, and what rustc and build scripts report to have read for it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::cache;
-use crate::cargo::metadata::is_in_cargo_home;
+use crate::cargo::metadata::{is_in_cargo_home, strings};
 pub(crate) use crate::compile::inputs::Inputs;
 use crate::error::Error;
 use crate::toolchain::DEVICE_TARGET;
@@ -16,12 +16,11 @@ impl Inputs {
     /// scripts told cargo to watch. Relative paths are the facade's own, which the build step writes itself.
     pub(super) fn of(messages: &str) -> Self {
         let mut inputs = Inputs::default();
-        for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        for message in read(messages) {
             match message["reason"].as_str() {
                 Some("compiler-artifact") => {
-                    let files =
-                        message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                    files.filter_map(|file| dep_info(Path::new(file))).for_each(|it| inputs.add(&it));
+                    let files = strings(&message["filenames"]);
+                    files.iter().filter_map(|file| dep_info(file.as_ref())).for_each(|it| inputs.add(&it));
                 }
                 Some("build-script-executed") => {
                     let out = Path::new(message["out_dir"].as_str().unwrap_or_default());
@@ -60,6 +59,11 @@ impl Inputs {
     }
 }
 
+/// cargo's messages: a line each, among others.
+fn read(messages: &str) -> impl Iterator<Item = Value> {
+    messages.lines().filter_map(|line| serde_json::from_str(line).ok())
+}
+
 /// The dep-info beside the library or build script `file`.
 fn dep_info(file: &Path) -> Option<String> {
     let stem = file.file_stem()?.to_str()?;
@@ -87,27 +91,16 @@ pub(super) struct Artifact {
 
 /// The libraries and proc macros among cargo's messages.
 pub(super) fn artifacts(messages: &str) -> Vec<Artifact> {
-    let mut artifacts = Vec::new();
-    for line in messages.lines() {
-        let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
-        if message["reason"] != "compiler-artifact" {
-            continue;
-        }
-        let kinds = message["target"]["kind"].as_array();
-        let is = |wanted: &str| kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == wanted));
-        if !(is("lib") || is("rlib") || is("proc-macro")) {
-            continue;
-        }
-        let files = message["filenames"].as_array().into_iter().flatten();
-        let id = message["package_id"].as_str().unwrap_or_default();
-        artifacts.push(Artifact {
-            id: id.to_owned(),
-            package: package_name(id),
-            is_macro: is("proc-macro"),
-            files: files.filter_map(Value::as_str).map(PathBuf::from).collect(),
-        });
-    }
-    artifacts
+    let artifact = |message: Value| {
+        let kinds = strings(&message["target"]["kind"]);
+        let is_macro = kinds.iter().any(|kind| kind == "proc-macro");
+        let is_library = is_macro || kinds.iter().any(|kind| kind == "lib" || kind == "rlib");
+        let id = message["package_id"].as_str().unwrap_or_default().to_owned();
+        let files = strings(&message["filenames"]).into_iter().map(PathBuf::from).collect();
+        let artifact = Artifact { package: package_name(&id), id, is_macro, files };
+        (message["reason"] == "compiler-artifact" && is_library).then_some(artifact)
+    };
+    read(messages).filter_map(artifact).collect()
 }
 
 /// The name in a package id: `path+file:///x/half#2.0.0` and `registry+https://i#half@2.0.0`.

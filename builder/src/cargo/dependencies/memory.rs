@@ -1,5 +1,5 @@
-//! What the cache remembers of a build of externs: from what it was made and what it made, so that nothing runs
-//! while both are as they were.
+//! The stamp of a build of externs: what it was made of and what it made. Nothing runs while both are
+//! unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};

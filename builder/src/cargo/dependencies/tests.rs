@@ -1,4 +1,4 @@
-//! The memory of built externs, and what is read from cargo's messages.
+//! The stamps of built externs, and what is read from cargo's messages.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! The dependencies that have device code of their own: libraries whose annotated modules kernels of this package can
-//! use.
+//! Dependencies with device code: libraries whose annotated modules the kernels of this package can use.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

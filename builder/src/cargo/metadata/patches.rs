@@ -1,5 +1,5 @@
-//! Which dependencies a workspace takes from elsewhere than they were asked for: its `[patch]` tables, as far as they
-//! were used.
+//! The `[patch]` tables of a workspace, as far as they were used: dependencies that come from another source
+//! than was asked for.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! The package of a program that is given as text: what cargo would say of one that has a single source file and depends
-//! on Ferrogrid alone. It must not know what the text is.
+//! The package of a program that is given as text: a single source file that depends on Ferrogrid alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

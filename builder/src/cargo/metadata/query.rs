@@ -1,5 +1,4 @@
-//! Asks cargo for the metadata that holds for this build, and remembers the answer. It must not
-//! interpret more of the answer than it needs to keep it short and fresh.
+//! Asks cargo for the metadata of this build, and remembers the answer, reduced to what is used.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -223,14 +222,9 @@ impl<'a> Question<'a> {
     /// Runs `cargo metadata`.
     fn ask(&self, versions: Versions, extra: &[&str]) -> Result<Answer, Error> {
         let mut command = inner_cargo::command();
-        // These two decide where the build writes, which tells whose build this is.
-        for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"] {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
-        if let Some(rustc) = std::env::var_os("RUSTC") {
-            command.env("RUSTC", rustc);
+        // The first two decide where the build writes, which tells whose build this is.
+        for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "RUSTC"] {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         command.args(["metadata", "--format-version", "1", "--color=never"]).args(extra);
         // What only other platforms need may never have been fetched. Outside of a build, it is for this machine.

@@ -1,4 +1,4 @@
-//! Which files `include!`, `include_str!` and `include_bytes!` name, as far as their text tells.
+//! The files that `include!`, `include_str!` and `include_bytes!` name, as far as the text tells.
 
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
-//! What the tokens of a module say without being understood: the names that may be crates, whether `cfg(test)`
-//! matters, and which kernels are mentioned besides their definitions.
+//! What the tokens of a module mention: names that may be crates, `cfg(test)`, statics, and kernels besides
+//! their definitions.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use ferrogrid_syntax::{is_kernel_attribute, is_placed_attribute};
+use ferrogrid_syntax::{is_kernel_attribute, is_placed_attribute, mention};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::spanned::Spanned;
@@ -149,15 +149,7 @@ fn mentions_cfg_test(tokens: &TokenStream) -> bool {
             _ => at,
         };
         let is_cfg = follows(&trees, name, "cfg") || follows(&trees, name, "cfg_attr");
-        (is_cfg && mentions(&group.stream(), "test")) || mentions_cfg_test(&group.stream())
-    })
-}
-
-fn mentions(tokens: &TokenStream, wanted: &str) -> bool {
-    tokens.clone().into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == wanted,
-        TokenTree::Group(group) => mentions(&group.stream(), wanted),
-        _ => false,
+        (is_cfg && mention(&group.stream(), "test").is_some()) || mentions_cfg_test(&group.stream())
     })
 }
 

@@ -1,5 +1,5 @@
-//! Which file holds `mod x;`: the rules of the language for root files, `mod.rs`, other files,
-//! inline modules and `#[path]`. It must not read the files.
+//! Which file holds `mod x;`: the rules of the language for root files, `mod.rs`, other files, inline modules
+//! and `#[path]`.
 
 use std::path::{Path, PathBuf};
 

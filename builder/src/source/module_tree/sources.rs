@@ -1,5 +1,4 @@
-//! Source files, read and parsed once for all targets that they are part of. It must not know what
-//! is looked for in them.
+//! Source files, read and parsed once for all targets that they are part of.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The libraries that device crates use: the package's own, and those of its dependencies that have device code. Each
-//! is laid out as a whole, whoever uses what of it.
+//! The libraries that device crates use: the package's own, and dependencies with device code. Each is laid
+//! out as a whole, once for all users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
