@@ -1,5 +1,4 @@
-//! `cargo ferrogrid new` from outside: the package that it makes builds, runs and passes its tests as it is. It must not know
-//! what the package computes.
+//! `cargo ferrogrid new` from outside: the package that it makes builds, runs and passes its tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
