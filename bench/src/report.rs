@@ -1,5 +1,4 @@
-//! What was measured, and its form as JSON, which keeps its meaning while `schema` is 1. It must not know how anything was
-//! measured.
+//! What was measured, and its form as JSON, which keeps its meaning while `schema` is 1.
 
 use ferrogrid::Device;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! What a device can do at most, measured: bytes per second by a copy of 16 bytes per thread, and `f32` operations per second
-//! by multiply-adds that wait for nothing. Kernels cannot be expected to do more, though other instructions may
-//! (tensor cores; on the CPU, code that the compiler makes better use of). It must not know other kernels.
+//! What a device can do at most, measured: bytes per second by a copy of 16 bytes per thread, and `f32`
+//! operations per second by multiply-adds that wait for nothing. Kernels cannot be expected to do more,
+//! though other instructions may (tensor cores; on the CPU, code that the compiler makes better use of).
 
 use ferrogrid::{DeviceBuffer, Grid, Stream};
 
