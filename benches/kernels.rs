@@ -1,6 +1,6 @@
-//! Kernels that memory bounds and kernels that arithmetic bounds, on every device: `cargo ferrogrid bench kernels`. What a
-//! bench of your own looks like; results are checked elsewhere, in the examples and the conformance suite. It must not know
-//! how times are taken.
+//! Kernels that memory bounds and kernels that arithmetic bounds, on every device: `cargo ferrogrid bench
+//! kernels`. What a bench of your own looks like; results are checked elsewhere, in the examples and the
+//! conformance suite.
 
 use ferrogrid::prelude::*;
 

@@ -43,7 +43,7 @@
 //!
 //! `cargo ferrogrid bench` builds and runs the benches of a package; `cargo bench` runs them, too. A program that cargo has
 //! built runs without cargo: `./kernels --bench --json results.json --plots plots`. Without `--bench`, as `cargo test
-//! --benches` calls it, each case runs once, to see that it works. This room must not know what the kernels do.
+//! --benches` calls it, each case runs once, to see that it works.
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The approximations of the hardware, as parts of their documented bounds. It must not know the bounds.
+//! The approximations of the hardware, as parts of their documented bounds.
 
 use ferrogrid::prelude::*;
 

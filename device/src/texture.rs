@@ -1,5 +1,5 @@
-//! Textures: arrays that a kernel reads through the hardware which filters, addresses and converts. It must
-//! not know how the host makes them.
+//! Textures: arrays that a kernel reads through the hardware that filters, addresses and converts. `element`
+//! has the formats of arrays, `reading` the sampler's modes, and `surface` arrays that a kernel writes.
 
 mod element;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -7,6 +7,7 @@ mod native;
 #[cfg(target_arch = "nvptx64")]
 mod ptx;
 mod reading;
+pub mod surface;
 
 use core::marker::PhantomData;
 

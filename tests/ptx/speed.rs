@@ -1,5 +1,5 @@
 //! Facts on which the speed of kernels rests: indices of 32 bits, no bounds check in a loop, loops that are
-//! unrolled, the instructions that the benches against CUDA C++ have shown to matter. It must not know times.
+//! unrolled, the instructions that the benches against CUDA C++ have shown to matter.
 
 use super::{code, count};
 

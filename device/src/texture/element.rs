@@ -1,8 +1,8 @@
-//! Which numbers the elements of textures are made of: what arrays hold, and what a kernel gets.
+//! Formats of texture elements: the numbers that arrays store, and the types that a kernel reads.
 
 use bytemuck::Pod;
 
-use crate::device_copy::DeviceCopy;
+use crate::element::device_copy::DeviceCopy;
 
 /// The format of a channel, as CUDA arrays have it (`CUarray_format`).
 #[doc(hidden)]

@@ -1,8 +1,8 @@
-//! Textures on a processor, by the arithmetic that the CUDA programming guide gives ("Texture Fetching").
+//! Texture reads on the CPU device, by the arithmetic of the CUDA programming guide ("Texture Fetching").
 //!
-//! The hardware has fewer bits in places that the guide does not name, so what it gives may differ: in linear
-//! filtering by a step of 1/256 in the weights of each axis, in point sampling where a coordinate lies within
-//! 1/256 of an element's edge.
+//! The hardware has fewer bits in places that the guide does not name, so its results may differ: in linear
+//! filtering by a step of 1/256 in the weights of each axis, in point sampling within 1/256 of an element's
+//! edge.
 
 extern crate std;
 

@@ -1,6 +1,5 @@
-//! Runs what the book and the README have besides Rust: commands, settings, and what commands print. It takes minutes, so
-//! `.ci/run` asks for it (`--ignored`). It must not know chapters: what is done with a block follows from the block, and
-//! `chapters.rs` refuses those of which nothing follows.
+//! Runs what the book and the README have besides Rust: commands, settings, and what commands print. It takes
+//! minutes, so `.ci/run` asks for it (`--ignored`).
 
 mod markdown;
 
