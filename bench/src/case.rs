@@ -1,4 +1,4 @@
-//! What a bench is written with: the device at hand, cases, and the launches of a case.
+//! The API of a bench: the device at hand, cases, and the launches of a case.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! How long work takes on a device, by its own clock (events).
+//! Times work on a device, by its own clock (events).
 
 use std::time::Duration;
 

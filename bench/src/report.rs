@@ -1,4 +1,4 @@
-//! What was measured, and its form as JSON, which keeps its meaning while `schema` is 1.
+//! The results and their JSON, whose fields keep their meaning while `schema` is 1.
 
 use ferrogrid::Device;
 use serde_json::{Value, json};

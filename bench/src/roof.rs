@@ -1,6 +1,6 @@
-//! What a device can do at most, measured: bytes per second by a copy of 16 bytes per thread, and `f32`
-//! operations per second by multiply-adds that wait for nothing. Kernels cannot be expected to do more,
-//! though other instructions may (tensor cores; on the CPU, code that the compiler makes better use of).
+//! The roof of a device, measured: bytes per second by a copy of 16 bytes per thread, and `f32` operations
+//! per second by independent multiply-adds. Other instructions may do more (tensor cores; on the CPU, code
+//! that the compiler optimises better).
 
 use ferrogrid::{DeviceBuffer, Grid, Stream};
 

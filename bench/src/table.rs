@@ -1,4 +1,4 @@
-//! The results of a device as a table for people.
+//! The results of a device as a table.
 
 use std::fmt::Write as _;
 
