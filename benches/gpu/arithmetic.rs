@@ -1,4 +1,4 @@
-//! Kernels that arithmetic bounds: n-body, Black-Scholes, the Mandelbrot set, random numbers.
+//! Compute-bound kernels: n-body, Black-Scholes, the Mandelbrot set, random numbers.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Two kernels that do the same work, in turns on one stream: first each alone on a poisoned output that is
+//! Two kernels with the same work, alternating on one stream: first each alone on a poisoned output that is
 //! checked, then timed.
 
 use std::time::Duration;

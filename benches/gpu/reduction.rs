@@ -1,4 +1,4 @@
-//! Many elements into few: sums by block and by warp, the histogram, softmax.
+//! Reductions: sums by block and by warp, the histogram, softmax.
 
 use ferrogrid::prelude::*;
 

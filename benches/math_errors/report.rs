@@ -1,4 +1,4 @@
-//! What was measured, as CSV and as a table.
+//! The results, as CSV and as a table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

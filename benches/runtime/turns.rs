@@ -1,4 +1,4 @@
-//! Two sides in turns, and what comes out as a line of JSON.
+//! Runs two sides alternately, and prints a line of JSON.
 
 use crate::Outcome;
 

@@ -1,4 +1,5 @@
-//! Cases that may leave a device's context unusable, or make another, so each runs in a process of its own.
+//! Cases that run in a process of their own, because they may leave a device's context unusable or create
+//! another.
 
 use std::process::{Command, ExitCode};
 use std::ptr::null_mut;

@@ -1,4 +1,4 @@
-//! What ran where: one line for each case, one column for each device.
+//! The table of what ran where: one line for each case, one column for each device.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The whole suite again with other numbers of worker threads, each in a process of its own.
+//! Repeats the whole suite with other numbers of worker threads, each in a process of its own.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Facts about constant memory: declared there once, with its first bytes, and read from there.
+//! Facts about constant memory: declared once, with its initial bytes, and read from there.
 
 use super::{code, count};
 

@@ -1,4 +1,4 @@
-//! Which instructions mathematical functions and integer operations become, and which of them need a stack.
+//! The instructions of mathematical functions and integer operations, and which of them need a stack.
 
 use ferrogrid::MathLibrary;
 

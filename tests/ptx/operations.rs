@@ -1,4 +1,5 @@
-//! Each warp operation, fence and atomic operation is the instruction that its documentation names.
+//! Each warp operation, fence and atomic operation is the instruction that its documentation names. The
+//! conformance suite checks their results.
 
 use ferrogrid::__private::Kernel;
 

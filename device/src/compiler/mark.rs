@@ -33,17 +33,17 @@ macro_rules! marks {
 // All threads come here together, and have the region in common if there is one; where that is not proven of a warp, there is a check.
 // `place` is the call in the user's code.
 marks! {
-    /// Those lanes that the next operation of the warp names.
+    /// The lanes that the next warp operation names arrive together.
     of_warp "warp";
-    /// Those of a block.
+    /// All threads of the block arrive together.
     of_block "block";
-    /// Those of a cluster.
+    /// All threads of the cluster arrive together.
     of_cluster "cluster";
-    /// Those of the grid, in a cooperative launch.
+    /// All threads of the grid arrive together, in a cooperative launch.
     of_grid "grid";
 }
 
-/// `word`, which the caller says is the same in all threads of the block.
+/// Asserts that `word` is the same in all threads of the block.
 #[inline(always)]
 pub(crate) fn assumed(word: u32) -> u32 {
     let same: u32;

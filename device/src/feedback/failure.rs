@@ -4,32 +4,31 @@
 //! The record lies in host memory that the GPU can write. Each kernel that may panic takes the record's
 //! address as its last parameter.
 
-/// The name of that parameter (a `u64`), which the build step adds to kernels and to all functions that may panic; 0 if
-/// there is no record.
+/// The name of that parameter (a `u64`), which the build step adds to kernels and to all functions that may
+/// panic. It is 0 if there is no record.
 pub const RECORD_PARAMETER: &str = "__ferrogrid_record";
 
-/// The bytes of a message that fit; what is longer is cut.
+/// The maximum length of a message in bytes; longer messages are truncated.
 pub const MESSAGE_BYTES: usize = 4096;
 
-/// [`FailureRecord::state`]: nobody has panicked.
+/// [`FailureRecord::state`]: no thread has panicked.
 pub const FREE: u32 = 0;
 /// [`FailureRecord::state`]: a thread has panicked and is writing.
 pub const CLAIMED: u32 = 1;
-/// [`FailureRecord::state`]: all is written.
+/// [`FailureRecord::state`]: the record is complete.
 pub const COMPLETE: u32 = 2;
 
 /// [`FailureRecord::kind`]: an index (`first`) was not below a length (`second`).
 pub const BOUNDS: u32 = 1;
 /// [`FailureRecord::kind`]: the message is a constant of the module, `second` bytes at `first`.
 pub const CONSTANT: u32 = 2;
-/// [`FailureRecord::kind`]: the message is `second` bytes long, and as much of it as fits is in `message`.
+/// [`FailureRecord::kind`]: the message is `second` bytes long; `message` has as much of it as fits.
 pub const MESSAGE: u32 = 3;
 
-/// [`FailureRecord::kind`]: an operation of a warp whose mask is `first` lacks the lanes `second`.
+/// [`FailureRecord::kind`]: a warp operation with the mask `first` lacks the lanes `second`.
 pub const LANES: u32 = 4;
 
-/// What the first panicking thread says of itself. Addresses are those of the module's constants in
-/// device memory.
+/// The report of the first panicking thread. Addresses are those of the module's constants in device memory.
 #[repr(C, align(16))]
 pub struct FailureRecord {
     /// [`FREE`], [`CLAIMED`] or [`COMPLETE`].
@@ -52,8 +51,8 @@ pub struct FailureRecord {
     pub first: u64,
     /// The second value of the message, by its kind.
     pub second: u64,
-    /// The address of a `u64` in the device's memory: how many threads have ended before their time, by a panic of
-    /// theirs or because of another's. The host sets it before any launch.
+    /// The address of a `u64` in the device's memory: the number of threads that ended early, by their own
+    /// panic or because of another's. The host sets it before any launch.
     pub alarm: u64,
     /// The message, as `crate::message` says.
     pub message: [u64; MESSAGE_BYTES / 8],

@@ -6,19 +6,19 @@
 //! [`Description`]. The layout of `Arguments` is private to rustc; this file reads that of rustc 1.96
 //! (`library/core/src/fmt/mod.rs` documents it).
 
-/// What stands in place of a formatting function. The type's name follows it.
+/// Replaces a formatting function. The name of the type follows it.
 #[repr(C, align(8))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Description {
     /// [`OPAQUE`], [`VALUE`], [`TEXT`], [`DYNAMIC`], [`NESTED`] or [`SLICE`].
     pub shape: u8,
-    /// How many references lead from the address in the argument to that of the value.
+    /// The number of references between the address in the argument and the value.
     pub references: u8,
-    /// The bytes of the value; of an element, if it is a slice.
+    /// The size of the value in bytes; for a slice, of an element.
     pub size: u8,
-    /// The number of the trait among those of `core::fmt`, as the build step counts them.
+    /// The number of the trait of `core::fmt`, as the build step counts them.
     pub of_trait: u8,
-    /// The bytes of the type's name.
+    /// The length of the type's name in bytes.
     pub name_length: u32,
 }
 
@@ -28,19 +28,19 @@ pub const OPAQUE: u8 = 0;
 pub const VALUE: u8 = 1;
 /// [`Description::shape`]: the value is the address and the length of a text.
 pub const TEXT: u8 = 2;
-/// [`Description::shape`]: the value is the addresses of another value and of its table of functions, whose
-/// fourth entry is the formatting function.
+/// [`Description::shape`]: the value is a trait object, the addresses of another value and of its vtable,
+/// whose fourth entry is the formatting function.
 pub const DYNAMIC: u8 = 3;
 
-/// [`Description::shape`]: the value is a message of its own, `core::fmt::Arguments`. It is sent as its
-/// bytes; in it, such values are opaque.
+/// [`Description::shape`]: the value is itself a `core::fmt::Arguments`. It is sent as its bytes; such values
+/// within it are opaque.
 pub const NESTED: u8 = 4;
 
 /// [`Description::shape`]: the value is the address and the length of a slice.
 pub const SLICE: u8 = 5;
 
-/// What a message begins with: the address of the template, its length and the number of arguments that
-/// follow (none where the build could not describe them).
+/// The header of a message: the address of the template, its length, and the number of arguments that follow
+/// (none where the build could not describe them).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageHead {
@@ -52,20 +52,20 @@ pub struct MessageHead {
     pub arguments: u64,
 }
 
-/// [`MessageHead::arguments`]: there is no template, but a text.
+/// [`MessageHead::arguments`]: plain text instead of a template.
 pub const LITERAL: u64 = u64::MAX;
 
-/// What each argument begins with. Its bytes follow, filled up to a multiple of 8.
+/// The header of an argument. Its bytes follow, padded to a multiple of 8.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArgumentHead {
     /// The address of the [`Description`]; 0 for the value of a width or a precision.
     pub description: u64,
-    /// How many bytes follow; or the width or precision.
+    /// The number of bytes that follow; or the width or precision.
     pub length: u64,
 }
 
-/// The most bytes of a text, or of a slice, that are sent; a multiple of the size of every element.
+/// The maximum number of bytes that are sent of a text or a slice; a multiple of the size of every element.
 pub const TEXT_BYTES: u64 = 1024;
 
 #[cfg(target_arch = "nvptx64")]

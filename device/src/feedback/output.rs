@@ -25,17 +25,18 @@ pub use native::connect;
 
 /// Prints a line from a kernel, formatted as by std's `println!`.
 ///
-/// The host shows it when it next waits for the device: on standard output,
-/// or wherever `Device::set_output` says. A line stays whole; lines of different threads come in any
-/// order. Lines for which the device's buffer has no room are lost, and the host says how many.
+/// The host prints it when it next waits for the device: on standard output, or where `Device::set_output`
+/// says. A line stays whole; lines of different threads come in any order. Lines that do not fit in the
+/// device's buffer are lost, and the host reports how many.
 ///
-/// On a GPU the host formats, and it knows integers, floating-point numbers, `bool`, `char`, `&str` (its
-/// first 1024 bytes), pointers, arrays of up to 255 bytes and slices (their first 1024) of numbers, `bool`s and
-/// `char`s, and references to these, with all of their traits and options. Of a value
-/// of any other type it shows the type's name, in angle brackets.
+/// On a GPU the host formats. It supports integers, floating-point numbers, `bool`, `char`, `&str` (its first
+/// 1024 bytes) and pointers; arrays of up to 255 bytes and slices (their first 1024 bytes) of numbers,
+/// `bool`s and `char`s; and references to all of these, with all formatting traits and options. A value of
+/// any other type prints as its type's name in angle brackets.
 ///
-/// A module of kernels imports it, `use ferrogrid::device::println;`: it is not in the prelude, as std has that name. Without
-/// the import the module does not compile for a device, which has no std; in a `module(host_only)` std's is meant.
+/// A module of kernels imports it by `use ferrogrid::device::println;`. It is not in the prelude, because std
+/// has that name. Without the import the module does not compile for a device, which has no std; a
+/// `module(host_only)` uses std's.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -72,7 +73,7 @@ macro_rules! println {
     };
 }
 
-/// As [`println!`](crate::println), without the end of the line. What one `print!` gives stays whole.
+/// As [`println!`](crate::println), without the line end. The text of one `print!` stays whole.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -109,7 +110,7 @@ macro_rules! print {
     };
 }
 
-/// What the macros call.
+/// Called by the macros.
 #[doc(hidden)]
 pub fn print(text: fmt::Arguments<'_>) {
     #[cfg(target_arch = "nvptx64")]
@@ -118,41 +119,41 @@ pub fn print(text: fmt::Arguments<'_>) {
     native::print(text);
 }
 
-/// The name of the module's variable (a `u64`) that holds the address of an [`OutputHeader`]; 0 if there
+/// The name of the module's variable (a `u64`) that holds the address of an [`OutputHeader`], or 0 if there
 /// is no buffer. Only modules that print have it.
 #[doc(hidden)]
 pub const OUTPUT_SYMBOL: &str = "__ferrogrid_output";
 
-/// What each piece of text begins with, and what its place is a multiple of: a position plus one, and the
-/// length of the message in bytes, as two `u64`.
+/// The header of each piece of text, and the alignment of pieces: the position plus one, and the length of
+/// the message in bytes, as two `u64`.
 #[doc(hidden)]
 pub const ENTRY_BYTES: u64 = 16;
 
-/// The buffer's head; `capacity` bytes, a power of two, follow it. They are a ring: what has the position
-/// `p` lies at `p % capacity`.
+/// The header of the buffer; `capacity` bytes, a power of two, follow it. They are a ring: position `p` lies
+/// at `p % capacity`.
 ///
-/// A thread takes a position by adding the size of its piece to `reserved`. If that fits between `start`
-/// and `start + capacity` it writes the message, and last, before it, the position plus one. If not, it adds
-/// the size to `lost_bytes`. So `reserved` is the sum of what was written, what was lost, and what threads
-/// are about to write; and the host knows what it has read of it.
+/// A thread reserves a position by adding the size of its piece to `reserved`. If the piece fits between
+/// `start` and `start + capacity`, the thread writes the message, and last, before it, the position plus one.
+/// Otherwise it adds the size to `lost_bytes`. So `reserved` is the sum of what was written, what was lost,
+/// and what threads are about to write; the host knows how much of it it has read.
 #[doc(hidden)]
 #[repr(C, align(16))]
 pub struct OutputHeader {
-    /// The position that the next piece gets; the device adds to it.
+    /// The position of the next piece; the device adds to it.
     pub reserved: u64,
-    /// Bytes of positions that were taken in vain; the device adds to it.
+    /// Bytes that were reserved but lost; the device adds to it.
     pub lost_bytes: u64,
     /// Pieces of text that were lost; the device adds to it.
     pub lost_pieces: u64,
-    /// Before this position everything may be overwritten; the host sets it.
+    /// Everything before this position may be overwritten; the host sets it.
     pub start: u64,
-    /// The bytes of the ring; the host sets it once.
+    /// The size of the ring in bytes; the host sets it once.
     pub capacity: u64,
-    /// Fills up to a multiple of the alignment.
+    /// Padding to the alignment.
     pub unused: u64,
 }
 
-/// The bytes that a piece with a message of `length` bytes takes in the ring; `None` if no ring has as many.
+/// The size in the ring of a piece with a message of `length` bytes; `None` if it exceeds any ring.
 #[doc(hidden)]
 pub const fn piece_bytes(length: u64) -> Option<u64> {
     match length.checked_next_multiple_of(ENTRY_BYTES) {

@@ -14,14 +14,14 @@ use core::panic::PanicInfo;
 #[cfg(not(feature = "panic-trap"))]
 pub(crate) use record::{give_up, is_reported};
 
-/// Whether a thread of the launch has panicked: not while any runs, as a trap ends them all.
+/// Whether a thread of the launch has panicked: never while any runs, because a trap ends them all.
 #[cfg(feature = "panic-trap")]
 #[inline(always)]
 pub(crate) fn is_reported() -> bool {
     false
 }
 
-/// Ends the calling thread, which waits in vain for one that has panicked.
+/// Ends the calling thread, which waits for one that has panicked.
 #[cfg(feature = "panic-trap")]
 pub(crate) fn give_up() -> ! {
     // SAFETY: `trap` ends the grid.

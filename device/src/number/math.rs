@@ -24,9 +24,9 @@ mod sealed {
 
 /// A floating-point number of a kernel: `f32` or `f64`, with the mathematical functions of std.
 ///
-/// With the prelude in scope, `x.sin()` and `a.mul_add(b, c)` in a kernel mean the same on both
-/// sides: natively std's inherent methods, which win over a trait's, and on the device the methods of
-/// this trait. Functions written for `T: Float` serve both types, on both sides.
+/// With the prelude in scope, `x.sin()` and `a.mul_add(b, c)` mean the same in a kernel on both sides:
+/// natively std's inherent methods, which take precedence over a trait's, and on the device the methods of
+/// this trait. A function that is generic over `T: Float` works for both types.
 ///
 /// ```
 /// use ferrogrid_device::prelude::*;
@@ -41,7 +41,7 @@ mod sealed {
 /// assert_eq!(length([2.0_f64, 3.0, 6.0]), 7.0);
 /// ```
 ///
-/// What a number is, its neighbours, its sign and its limits:
+/// Classification, neighbours, sign and limits:
 ///
 /// ```
 /// use ferrogrid_device::prelude::*;

@@ -24,7 +24,7 @@ use crate::math::Float;
 /// assert!(random.next_uniform_f32x4().iter().all(|&x| 0.0 < x && x <= 1.0));
 /// ```
 ///
-/// Other distributions. Each call takes one group of four words, whatever it makes of them:
+/// Other distributions. Each call takes one group of four words, whatever it returns:
 ///
 /// ```
 /// use ferrogrid_device::random::Philox4x32;
@@ -93,8 +93,8 @@ impl Philox4x32 {
         normal_f64(self.next_uniform_f64x2())
     }
 
-    /// Leaves out `groups` groups of four words (`skipahead(4 * groups, &state)`). From the end of a
-    /// subsequence it goes on with the next.
+    /// Skips `groups` groups of four words (`skipahead(4 * groups, &state)`). At the end of a subsequence it
+    /// continues with the next.
     #[inline(always)]
     pub const fn skip(&mut self, groups: u64) {
         self.counter = self.counter.wrapping_add(groups as u128);

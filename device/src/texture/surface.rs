@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use crate::texture::TextureElement;
 use crate::thread::index::Index;
 
-/// What an access outside of a surface does, as the PTX instructions have it.
+/// What an access outside a surface does, as a value.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -19,7 +19,7 @@ pub enum Mode {
     Trap,
 }
 
-/// What an access outside of a surface does (`cudaSurfaceBoundaryMode`): [`Zero`], [`Clamp`] or [`Trap`].
+/// What an access outside a surface does (`cudaSurfaceBoundaryMode`): [`Zero`], [`Clamp`] or [`Trap`].
 pub trait Boundary: sealed::Sealed {
     #[doc(hidden)]
     const MODE: Mode;
@@ -44,12 +44,12 @@ macro_rules! boundaries {
 }
 
 boundaries! {
-    /// Outside, a read gives 0 and a write is dropped (`cudaBoundaryModeZero`, PTX `.zero`).
+    /// A read outside returns 0, and a write is dropped (`cudaBoundaryModeZero`, PTX `.zero`).
     Zero;
-    /// Outside, the nearest element at the edge is read or written (`cudaBoundaryModeClamp`, PTX `.clamp`).
+    /// An access outside goes to the nearest element at the edge (`cudaBoundaryModeClamp`, PTX `.clamp`).
     Clamp;
     /// An access outside ends the kernel (`cudaBoundaryModeTrap`, PTX `.trap`): on a GPU with an error that
-    /// ends its context, on the CPU device as a panic.
+    /// makes its context unusable, on the CPU device with a panic.
     Trap;
 }
 
@@ -117,7 +117,7 @@ impl<T, const R: usize> Surface<'_, T, R> {
         self.extent.map(|extent| extent as usize)
     }
 
-    /// A thread's place as coordinates, if there is such an element: those are fewer than 2^31.
+    /// A thread's index as coordinates, if there is such an element: coordinates are below 2^31.
     #[inline(always)]
     fn inside(&self, index: Index<'_, R>) -> Option<[i32; R]> {
         let place = index.position();
@@ -138,10 +138,11 @@ macro_rules! of_rank {
                 }
             )*
 
-            /// What the element of the thread that `index` names held before the launch; `None` outside.
+            /// The value that the element of the thread with this index had before the launch; `None`
+            /// outside.
             ///
-            /// After [`set`](Self::set), too, it is one of the two values; the CUDA programming guide does
-            /// not say which. Keep what was written in a variable.
+            /// After [`set`](Self::set) it is either the old or the new value; the CUDA programming guide
+            /// does not say which. Keep the written value in a variable.
             #[inline(always)]
             pub fn get(&self, index: Index<'_, $rank>) -> Option<T> {
                 let place = self.inside(index)?;
@@ -149,7 +150,7 @@ macro_rules! of_rank {
                 Some(unsafe { self.load::<Zero>(place) })
             }
 
-            /// Sets the element of the thread that `index` names; nothing outside.
+            /// Sets the element of the thread with this index; does nothing outside.
             #[inline(always)]
             pub fn set(&mut self, index: Index<'_, $rank>, value: T) {
                 if let Some(place) = self.inside(index) {
@@ -243,7 +244,7 @@ of_rank!(1, load_1d, store_1d, "surf1Dread", "surf1Dwrite", [width = 0]);
 of_rank!(2, load_2d, store_2d, "surf2Dread", "surf2Dwrite", [width = 0, height = 1]);
 of_rank!(3, load_3d, store_3d, "surf3Dread", "surf3Dwrite", [width = 0, height = 1, depth = 2]);
 
-/// The same place, or one as far outside that still can be counted in bytes.
+/// The same coordinates, or ones as far outside as can be counted in bytes.
 #[inline(always)]
 fn in_range<T, const R: usize>(mut place: [i32; R]) -> [i32; R] {
     let size = size_of::<T>() as i32;
@@ -251,7 +252,7 @@ fn in_range<T, const R: usize>(mut place: [i32; R]) -> [i32; R] {
     place
 }
 
-/// The same place, its first coordinate in bytes.
+/// The same coordinates, the first of them in bytes.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn in_bytes<T, const R: usize>(mut place: [i32; R]) -> [i32; R] {

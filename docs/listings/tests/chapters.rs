@@ -1,5 +1,5 @@
-//! What must hold for the book's text: every block of Rust is compiled and run somewhere, every link leads somewhere,
-//! every chapter is in the summary. It must not judge what chapters say.
+//! Checks the book's text: every block of Rust is compiled and run somewhere, every link resolves, every
+//! chapter is in the summary.
 
 mod markdown;
 

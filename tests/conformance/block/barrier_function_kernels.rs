@@ -1,4 +1,4 @@
-//! Functions with barriers in them, and values that all threads of a block agree on.
+//! Kernels that call functions with barriers, and values that are uniform in a block.
 
 /// Functions that work with shared memory and barriers.
 #[ferrogrid::module]

@@ -1,4 +1,5 @@
-//! Kernels call functions that contain barriers, all threads of a block meet in them, and agree on values.
+//! Barriers in functions: all threads of a block meet in them; broadcasts and values that are assumed to be
+//! uniform.
 
 use ferrogrid::prelude::*;
 

@@ -1,5 +1,4 @@
-//! Kernels whose threads work together: shared memory, barriers, warps. All but the last module without
-//! `unsafe`.
+//! Kernels with shared memory, barriers and warps. All but the last module are without `unsafe`.
 
 /// Shared memory in phases.
 #[ferrogrid::module]

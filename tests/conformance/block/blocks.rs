@@ -1,4 +1,4 @@
-//! Threads that work together: shared memory in phases, barriers, warps and tiles.
+//! Shared memory in phases, barriers, warps and tiles.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Kernels whose blocks form clusters.
+//! Kernels with clusters.
 
 /// Without `unsafe`.
 #[ferrogrid::module]

@@ -1,5 +1,5 @@
-//! What kernels with clusters are promised: places, barriers, the shared memory of other blocks, and errors for
-//! what a device cannot do. Devices and images without clusters must say so.
+//! Clusters: indices, barriers, the shared memory of other blocks, and errors for what a device cannot do.
+//! Devices and images without clusters must report that.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{Axis, Kernel};

@@ -1,4 +1,4 @@
-//! Kernels whose threads form groups at run time: by branch, by label, by mask.
+//! Kernels with groups that are formed at run time: by branch, by label, by mask.
 
 #[ferrogrid::module]
 pub mod grouping {

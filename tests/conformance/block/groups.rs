@@ -1,4 +1,4 @@
-//! Groups of a warp's lanes that are found at run time, beside what the host finds.
+//! Groups of lanes that are formed at run time, compared with the host's results.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Sorts of blocks by comparison, beside std's stable sort.
+//! Merge sorts of blocks, compared with std's stable sort.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Kernels whose blocks wait for those that have started before them.
+//! Kernels whose blocks wait for earlier ones.
 
 #[ferrogrid::module]
 pub mod in_order {

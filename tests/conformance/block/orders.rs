@@ -1,4 +1,4 @@
-//! Blocks in the order in which they start: single-pass scans, chains, and waits that would last for ever.
+//! Blocks numbered in start order: single-pass scans, chains, and waits that could never end.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{CpuOptions, GraphError};

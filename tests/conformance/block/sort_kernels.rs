@@ -1,4 +1,4 @@
-//! Kernels whose items change places: exchanges and sorts of blocks and warps, all of them without `unsafe`.
+//! Kernels with exchanges and sorts of blocks and warps, all without `unsafe`.
 
 /// A thread's items are one element of a slice.
 #[ferrogrid::module]

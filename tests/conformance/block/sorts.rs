@@ -1,4 +1,4 @@
-//! Exchanges and sorts of blocks and warps, beside those of std.
+//! Exchanges and sorts of blocks and warps, compared with std's.
 
 use std::cmp::Ordering;
 use std::fmt::Debug;

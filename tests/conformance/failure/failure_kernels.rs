@@ -1,5 +1,5 @@
-//! Kernels that panic, each in one way and in one thread, and kernels that print. A line that panics ends
-//! in a comment with the kernel's name, by which the cases find it.
+//! Kernels that panic, each in one way and in one thread, and kernels that print. A line that panics ends in
+//! a comment with the kernel's name, by which the cases find it.
 
 /// Panics.
 #[ferrogrid::module]

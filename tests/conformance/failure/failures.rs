@@ -1,4 +1,5 @@
-//! What comes of a panic in a kernel, and of text that it prints. Text is the device's, so each case runs in a process of its own.
+//! Panics and printed text: what the host learns of them. Text belongs to the device, so each case runs in a
+//! process of its own.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
-//! Kernels with faults that a GPU does not find: it would hang, or compute nonsense. Only the CPU device runs
-//! them.
+//! Kernels with faults that a GPU does not detect: it would hang, or compute nonsense. Only the CPU device
+//! runs them.
 
 /// Each kernel breaks a rule in block 1, and only there. For a GPU those at barriers would not compile.
 #[ferrogrid::module(host_only)]

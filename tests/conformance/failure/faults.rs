@@ -1,5 +1,5 @@
-//! Faults that a GPU does not find: threads that wait in vain, lanes that are not there, overflow. The CPU
-//! device reports each as an error with its place in the source, and goes on.
+//! Faults that a GPU does not detect: missing threads at barriers, missing lanes, overflow. The CPU device
+//! reports each as an error with its source location, and remains usable.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{LaneFault, SourcePlace, WaitingThreads};

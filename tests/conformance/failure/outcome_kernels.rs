@@ -1,4 +1,4 @@
-//! Kernels that fail if their data say so, and kernels that cannot fail.
+//! Kernels that panic depending on their data, and kernels that cannot panic.
 
 #[ferrogrid::module]
 pub mod work {

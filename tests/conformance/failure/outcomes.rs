@@ -1,5 +1,5 @@
-//! Who is told of a kernel's failure, and that nobody reads what it has left as a result. The device tells of all failures, so
-//! each case runs in a process of its own.
+//! Which call reports a kernel's failure, and that nobody reads the memory that it left as a result.
+//! `Device::synchronize` reports all failures, so each case runs in a process of its own.
 
 use std::fmt::Debug;
 

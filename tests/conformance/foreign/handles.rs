@@ -1,5 +1,5 @@
-//! Handles of CUDA's driver that go out to other code, here the crate cudarc, and come in from it. The CPU device has
-//! none, and says so.
+//! Handles of CUDA's driver that are passed to other code (here the crate cudarc) and taken from it, and
+//! DLPack tensors. The CPU device has no handles, and says so.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};

@@ -1,4 +1,4 @@
-//! Kernels for the bodies of loops.
+//! Kernels for bodies of loops in graphs.
 
 /// Steps of loops.
 #[ferrogrid::module]

@@ -1,5 +1,4 @@
-//! Loops of graphs whose bodies panic: they end. If one does not, nothing waits for it in vain: each case runs in a
-//! process of its own, which ends after a while.
+//! Loops of graphs whose bodies panic must end. Each case runs in a process of its own with a timeout.
 
 use std::thread;
 use std::time::Duration;

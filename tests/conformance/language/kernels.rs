@@ -1,4 +1,4 @@
-//! The kernels under test: one for each thing that a signature can say.
+//! Kernels that several folders use: one for each kind of parameter.
 
 /// Element-wise kernels over slices.
 #[ferrogrid::module]

@@ -1,5 +1,5 @@
-//! Random inputs and shapes: what a kernel computes on the device under test, on the CPU device with any
-//! number of workers, and what the host computes, agree: bit for bit, or within a bound that is stated.
+//! Random inputs and shapes: results of the device under test, of the CPU device with any number of workers,
+//! and of the host agree, bit for bit or within a stated bound.
 
 use std::fmt::Debug;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Kernels for random inputs, beside those of other cases.
+//! Further kernels for random inputs.
 
 /// Tiles and atomics under random control flow.
 #[ferrogrid::module]

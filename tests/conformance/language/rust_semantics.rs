@@ -1,5 +1,5 @@
-//! Ordinary Rust means the same in a kernel: each part of the language is computed by a kernel and by the host,
-//! and a few by hand.
+//! Ordinary Rust has the same meaning in a kernel: each part of the language is computed by a kernel and by
+//! the host, and some results by hand.
 
 use ferrogrid::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Ordinary Rust inside kernels, one kernel for each part of the language. What the functions compute is in
-//! the module, so that the host computes it as well.
+//! Ordinary Rust in kernels, one kernel for each part of the language. The computing functions are in the
+//! module, so the host can call them as well.
 
 /// Without anything that a kernel needs.
 #[ferrogrid::module]

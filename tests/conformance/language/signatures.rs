@@ -1,4 +1,4 @@
-//! What kernels compute: scalars, structs, ranks, and ordinary Rust.
+//! Parameters of all kinds: scalars, structs, ranks, slices, pointers and generics.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Kernels over types of the program's own, derived and composed, and kernels whose shape is a constant.
+//! Kernels with a program's own types, derived and nested, and kernels whose block shape is a constant.
 
 /// Types that derive `DeviceCopy` alone, and tuples of them.
 #[ferrogrid::module]

@@ -1,5 +1,5 @@
-//! Types of the program's own in kernels: what `#[derive(DeviceCopy)]` is enough for; and launches whose shape and instance
-//! come from the kernel.
+//! A program's own types in kernels: what `#[derive(DeviceCopy)]` provides; and launches whose block shape
+//! and instance come from the kernel.
 
 use std::num::NonZero;
 

@@ -1,4 +1,4 @@
-//! Kernels whose launches overlap, and others between them.
+//! Kernels for dependent launches, and ordinary ones between them.
 
 /// Without `unsafe`.
 #[ferrogrid::module]

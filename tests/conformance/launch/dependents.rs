@@ -1,5 +1,5 @@
-//! Launches that begin before those before them on the stream have ended: they see all that those wrote, and write
-//! over nothing that those read.
+//! Programmatic dependent launch: launches that begin early see all earlier writes, and overwrite nothing
+//! that is still read.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Buffers and events of two processes. The other process is this program, asked for a case of its own.
+//! Buffers and events shared by two processes. The other process is this program, started for a single case.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};

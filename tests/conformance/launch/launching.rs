@@ -1,4 +1,4 @@
-//! Launch configurations: what covers what, and which are refused before anything runs.
+//! Launch configurations: what a grid covers, and which are refused before anything runs.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{AccessPolicyWindow, AccessProperty, DeviceAttribute, EventOptions, MemorySyncDomain};

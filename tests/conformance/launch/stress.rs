@@ -1,4 +1,4 @@
-//! Random work of many threads, with launches of kernels in it.
+//! Random work of many threads, with launches of kernels.
 
 use ferrogrid::prelude::*;
 

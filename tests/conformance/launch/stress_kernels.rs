@@ -1,4 +1,4 @@
-//! The kernels of random work.
+//! Kernels of random work.
 
 #[ferrogrid::module]
 pub mod stress {

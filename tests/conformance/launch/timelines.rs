@@ -1,5 +1,5 @@
-//! Timelines: what ran, where, when and for how long. Other cases run on the same device meanwhile, so each
-//! looks at its own streams and threads only.
+//! Timelines: what ran where, when and for how long. Other cases run on the same device meanwhile, so each
+//! looks only at its own streams and threads.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Kernels in which many threads change the same numbers.
+//! Kernels with atomics.
 
 /// One operation per thread, each on its own element.
 #[ferrogrid::module]

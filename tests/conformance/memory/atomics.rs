@@ -1,5 +1,4 @@
-//! Numbers that many threads change at once: every operation, ordering and scope, and that no update
-//! is lost.
+//! Atomics: every operation, ordering and scope, and that no update is lost.
 
 use ferrogrid::prelude::*;
 

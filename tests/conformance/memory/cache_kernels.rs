@@ -1,4 +1,4 @@
-//! Kernels whose loads and stores tell the caches what to expect.
+//! Kernels whose loads and stores have cache hints.
 
 #[ferrogrid::module]
 pub mod caching {

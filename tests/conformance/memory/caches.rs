@@ -1,4 +1,4 @@
-//! Cache operators: they change no value, whatever they say to the caches.
+//! Cache operators and policies change no value.
 
 use ferrogrid::device::Aligned16;
 use ferrogrid::prelude::*;

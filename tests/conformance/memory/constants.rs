@@ -1,4 +1,4 @@
-//! Constant memory: what kernels read is what the source or the host said last, in the order of streams.
+//! Constant memory: kernels read the value of the source or the last one that the host set, in stream order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

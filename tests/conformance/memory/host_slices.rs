@@ -1,5 +1,5 @@
-//! Slices of the host as arguments of a launch: what the kernel finds, what the host sees afterwards, and
-//! what is refused.
+//! Host slices as arguments of a launch: what the kernel reads, what the host sees afterwards, and what is
+//! refused.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{GraphError, In, InOut, Out};

@@ -1,4 +1,4 @@
-//! Kernels that change statics of their module, which the host reaches.
+//! Kernels that change `#[device]` statics of their module.
 
 #[ferrogrid::module]
 pub(crate) mod statics {

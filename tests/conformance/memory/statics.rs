@@ -1,4 +1,4 @@
-//! Statics of modules: what kernels add to them and what the host sets, in the order of streams.
+//! `#[device]` statics: what kernels add and what the host sets, in stream order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

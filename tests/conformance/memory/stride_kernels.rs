@@ -1,4 +1,4 @@
-//! Kernels whose threads reach more than one element: grid-stride loops, and 16 bytes at once.
+//! Kernels with grid-stride loops and elements of 16 bytes.
 
 /// Loops over more places than there are threads.
 #[ferrogrid::module]

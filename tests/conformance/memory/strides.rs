@@ -1,4 +1,4 @@
-//! Threads that reach more than one element each: by grid-stride loops, and 16 bytes at a time.
+//! Grid-stride loops, and elements of 16 bytes.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{In, InOut, Out};

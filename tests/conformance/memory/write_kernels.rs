@@ -1,4 +1,4 @@
-//! Kernels that write where they like: scatters, micro-tiles, halves that take turns, elements that are claimed.
+//! Kernels that write at computed indices: scatters, micro-tiles, double buffers, claimed elements.
 
 #[ferrogrid::module]
 pub mod writing {

@@ -1,5 +1,5 @@
-//! Safe writes anywhere: scatters with claims, micro-tiles, halves of shared memory that take turns, elements of shared
-//! memory that threads change in place as they agree.
+//! Safe writes at computed indices: scatters with claims, micro-tiles, double-buffered shared memory, and
+//! claimed elements of shared memory.
 
 use ferrogrid::GraphError;
 use ferrogrid::prelude::*;

@@ -1,5 +1,5 @@
-//! Kernels over page-locked memory of the host (zero-copy): as inputs and outputs of all kinds, and after failures. What
-//! orders host and devices is in `runtime/memory/zero_copy.rs`.
+//! Kernels on page-locked memory of the host (zero-copy): as inputs and outputs of all kinds, and after
+//! failures. `runtime/memory/zero_copy.rs` covers the order of host and devices.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

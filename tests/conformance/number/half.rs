@@ -1,5 +1,6 @@
-//! Half precision: `f16`, `bf16` and their pairs, as parameters, in buffers, in shared memory and through warps.
-//! Arithmetic is that of the crate `half` on the host, bit for bit; functions are tried on all 65536 numbers.
+//! Half precision: `f16`, `bf16` and their pairs, as parameters, in buffers, in shared memory and through
+//! warps. Arithmetic equals that of the crate `half` on the host, bit for bit; functions are tested on all
+//! 65536 numbers.
 
 use ferrogrid::device::half::{Bf16x2, F16x2, HalfFloat, bf16, f16};
 use ferrogrid::dlpack::{DlpackElement, DlpackTensor, abi};

@@ -1,5 +1,5 @@
-//! Random numbers are the same on every device: words and uniform numbers bit for bit, normal ones but for
-//! the rounding of logarithm, sine and cosine.
+//! Random numbers are equal on every device: words and uniform numbers bit for bit, normal ones up to the
+//! rounding of logarithm, sine and cosine.
 
 use ferrogrid::device::random::Philox4x32;
 use ferrogrid::prelude::*;

@@ -1,5 +1,6 @@
-//! The host runtime without kernels of its own: streams, events, host functions, and all kinds of memory. The
-//! tests of the host crate run these cases as well, on the CPU device and on a driver that is not there.
+//! The host runtime without kernels: streams, events, host functions, and all kinds of memory. The host
+//! crate's tests run these cases as well, on the CPU device and on a fake driver, so they only use the public
+//! API.
 
 mod graph;
 mod memory;

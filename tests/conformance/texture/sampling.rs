@@ -1,11 +1,11 @@
 //! Texture reads between, at and outside of elements, by all rules of a sampler and for all formats.
 
-use ferrogrid::Sampler;
 use ferrogrid::device::half::f16;
 use ferrogrid::prelude::*;
+use ferrogrid::{AddressMode, Sampler};
 
 use crate::texture::reference::{
-    Channels, Expected, Kind, Rules, places, precision, random_elements, reference,
+    Channel, Channels, Expected, Kind, Rules, places, precision, random_elements, reference,
 };
 use crate::texture::texture_kernels::texturing;
 use crate::{Case, Outcome, expect};

@@ -6,7 +6,7 @@ use core::ptr::with_exposed_provenance;
 use super::*;
 
 unsafe extern "C" {
-    /// 1 if formatting functions have been replaced by descriptions; the build step defines it.
+    /// 1 if descriptions have replaced formatting functions; the build step defines it.
     static __ferrogrid_formatters: u64;
 }
 
@@ -35,7 +35,7 @@ impl Arguments {
         Arguments { template, arguments: arguments.cast() }
     }
 
-    /// The text's length, if that is all there is.
+    /// The text's length, if there are no arguments.
     #[inline(always)]
     fn literal_length(self) -> Option<usize> {
         let word = self.arguments.addr();
@@ -43,12 +43,12 @@ impl Arguments {
     }
 }
 
-/// Where a message goes, piece by piece.
+/// The destination of a message, word by word.
 pub(crate) trait Sink {
     /// Eight bytes.
     fn word(&mut self, word: u64);
 
-    /// `length` bytes, and as many zeros as fill the last word.
+    /// `length` bytes, padded with zeros to whole words.
     ///
     /// # Safety
     /// They can be read.
@@ -68,7 +68,7 @@ impl Sink for Length {
     }
 }
 
-/// Sends the message; in it, values that are messages themselves are opaque.
+/// Sends the message; values in it that are messages themselves are opaque.
 pub(crate) fn send_flat(message: Arguments, sink: &mut impl Sink) {
     send_with(message, sink, |place, sink| place.send(sink));
 }
@@ -106,7 +106,7 @@ fn send_with<S: Sink>(message: Arguments, sink: &mut S, send_place: impl Fn(Plac
     }
 }
 
-/// The length of a template in bytes, and how many arguments it names.
+/// The length of a template in bytes, and the number of arguments that it names.
 ///
 /// # Safety
 /// `template` is one of rustc's.
@@ -143,7 +143,7 @@ unsafe fn measure(template: *const u8) -> (usize, usize) {
     }
 }
 
-/// Where the value of an argument is, and what it is.
+/// The address and the description of an argument's value.
 struct Place {
     value: *const usize,
     description: *const Description,
@@ -151,7 +151,7 @@ struct Place {
 
 impl Place {
     /// # Safety
-    /// The words of an argument that lives: a value's address, and that of the description of its type.
+    /// These are the words of a live argument: the addresses of its value and of the description of its type.
     unsafe fn find(value: usize, description: usize) -> Self {
         let mut description: *const Description = with_exposed_provenance(description);
         let mut value: *const usize = with_exposed_provenance(value);
@@ -177,7 +177,7 @@ impl Place {
         unsafe { (*self.description).shape }
     }
 
-    /// Sends the value, also if it is a message.
+    /// Sends the value, even if it is a message.
     fn send_any(self, sink: &mut impl Sink) {
         if self.shape() != NESTED {
             return self.send(sink);
@@ -191,7 +191,7 @@ impl Place {
         send_flat(message, sink);
     }
 
-    /// Sends the value; of a message, only that it is one.
+    /// Sends the value; for a message, only the fact that it is one.
     fn send(self, sink: &mut impl Sink) {
         sink.word(self.description.addr() as u64);
         // SAFETY: the value lives, and is what its description says.
@@ -219,7 +219,7 @@ impl Place {
     }
 }
 
-/// `length` bytes as words, the last filled up with zeros.
+/// `length` bytes as words, the last padded with zeros.
 ///
 /// # Safety
 /// The bytes can be read.

@@ -5,12 +5,13 @@ extern crate std;
 use core::fmt;
 use std::sync::OnceLock;
 
-/// What takes text, not yet formatted.
+/// A callback that takes unformatted text.
 type Target = fn(fmt::Arguments<'_>);
 
 static TARGET: OnceLock<Target> = OnceLock::new();
 
-/// Hands all text from now on to `target`, in one call for each piece; the first call counts.
+/// Passes all text from now on to `target`, in one call for each piece. Only the first call of this function
+/// has an effect.
 pub fn connect(target: Target) {
     TARGET.get_or_init(|| target);
 }

@@ -14,7 +14,7 @@ unsafe extern "C" {
     static __ferrogrid_output: u64;
 }
 
-/// Sends the message twice, first only to learn its length.
+/// Sends the message twice, the first time to measure its length.
 #[cold]
 #[inline(never)]
 pub(super) fn print(text: fmt::Arguments<'_>) {
@@ -39,7 +39,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// Room for a message of `length` bytes.
+    /// Reserves space for a message of `length` bytes.
     fn reserve(self, length: u64) -> Option<Piece> {
         // SAFETY: the host set it before it gave the buffer out, and does not change it.
         let capacity = unsafe { (*self.header).capacity };
@@ -61,7 +61,8 @@ impl Ring {
         None
     }
 
-    /// Nothing before it is still to be read. It never passes a position that is taken and not written.
+    /// The host has read everything before this position. It never passes a position that is reserved but not
+    /// written.
     fn start(self) -> u64 {
         // SAFETY: an aligned word of the header, which the host may set meanwhile.
         unsafe { (&raw const (*self.header).start).read_volatile() }
@@ -78,7 +79,7 @@ impl Ring {
     }
 }
 
-/// A part of the ring that is this thread's until it is finished.
+/// A part of the ring that belongs to this thread until it is finished.
 struct Piece {
     ring: Ring,
     capacity: u64,
@@ -95,7 +96,7 @@ impl Piece {
         unsafe { self.ring.header.add(1).cast::<u8>().add(offset).cast() }
     }
 
-    /// Lets the host have the piece.
+    /// Passes the piece to the host.
     fn finish(self) {
         let entry = self.at(self.position);
         // SAFETY: both words are in the piece and aligned: positions are multiples of 16, and so is the
@@ -124,9 +125,9 @@ impl Sink for Piece {
     }
 }
 
-/// Adds to a counter that the host reads; gives what it was. Only threads of this device add, so the device is
-/// scope enough, which matters: across the bus, many machines have no atomic operations. What orders messages and
-/// counters for the host is [`fence`], and the host's own loads.
+/// Adds to a counter that the host reads, and returns its previous value. Only threads of this device add, so
+/// device scope suffices. That matters: many machines have no atomic operations across the bus. [`fence`] and
+/// the host's own loads order messages and counters for the host.
 ///
 /// # Safety
 /// `counter` is a counter of the header.
@@ -146,7 +147,7 @@ unsafe fn add(counter: *mut u64, amount: u64) -> u64 {
     before
 }
 
-/// What comes before is visible to the host before what comes after.
+/// Makes earlier writes visible to the host before later ones.
 fn fence() {
     // SAFETY: a fence reaches no memory itself, and has no precondition.
     unsafe { asm!("fence.acq_rel.sys;", options(nostack)) };

@@ -52,7 +52,8 @@ extern "C" fn __ferrogrid_panic_text(text: *const u8, length: usize, location: &
     record.complete(CONSTANT, text.addr() as u64, length as u64)
 }
 
-/// What a check calls where the lanes `missing` of an operation's `mask` are not there: the operation is at this place.
+/// Called by a check where the lanes `missing` of an operation's `mask` are absent; the operation is at this
+/// location.
 #[unsafe(no_mangle)]
 extern "C" fn __ferrogrid_panic_lanes(
     mask: u32,
@@ -75,9 +76,9 @@ extern "C" fn __ferrogrid_panic_lanes(
     record.complete(LANES, mask.into(), missing.into())
 }
 
-/// Panics in each of those ways, with arguments that the compiler does not know: it then keeps them as
-/// arguments of core's functions instead of writing what all callers agree on into them. Nothing calls
-/// it, and the build step takes it out of the PTX.
+/// Panics in each of these ways, with arguments that the compiler does not know. Otherwise it would see that
+/// all callers agree on an argument, and drop it from core's functions. Nothing calls this function, and the
+/// build step removes it from the PTX.
 ///
 /// # Safety
 /// `text` is UTF-8 of that length.

@@ -8,14 +8,14 @@ use core::ptr::with_exposed_provenance_mut;
 use crate::failure::*;
 use crate::message::{Arguments, Sink, each_word, send};
 
-/// The failure record of a launch. Whoever has claimed it writes to it.
+/// The failure record of a launch, written by the thread that claimed it.
 ///
-/// The record is written through raw pointers, each field as a volatile store: the host reads it, and
-/// other threads of the device look at its state.
+/// It is written through raw pointers, each field by a volatile store: the host reads it, and other threads
+/// of the device read its state.
 pub(super) struct Record(*mut FailureRecord);
 
 impl Record {
-    /// The record that the launch was given, whoever has claimed it.
+    /// The record of the launch, whoever has claimed it.
     #[inline(always)]
     fn of_launch() -> Option<Record> {
         let address: u64;
@@ -31,7 +31,7 @@ impl Record {
         (address != 0).then(|| Record(with_exposed_provenance_mut(address as usize)))
     }
 
-    /// The record, if no thread has claimed it; else this ends the thread. Without a record it traps.
+    /// Claims the record, or ends the thread if another has claimed it. Without a record it traps.
     #[inline(always)]
     pub(super) fn claim() -> Record {
         let Some(record) = Record::of_launch() else {
@@ -49,8 +49,8 @@ impl Record {
         record
     }
 
-    /// Counts the calling thread among those that end before their time. Loops of graphs look at the count, which
-    /// the record cannot tell: it has the first panic only, and the host frees it at any time.
+    /// Counts the calling thread among those that end early. Loops of graphs read the count: the record only
+    /// has the first panic, and the host may free it at any time.
     #[inline(always)]
     fn raise_alarm(&self) {
         // SAFETY: the host keeps the record alive, and has written into it where the count is: an aligned word of
@@ -61,7 +61,7 @@ impl Record {
         }
     }
 
-    /// Whether the state was [`FREE`]; then it is [`CLAIMED`].
+    /// Changes the state from [`FREE`] to [`CLAIMED`]; returns whether it was `FREE`.
     #[inline(always)]
     fn exchange(&self) -> bool {
         let found: u32;
@@ -98,14 +98,14 @@ impl Record {
         }
     }
 
-    /// Says where in the source the panic is.
+    /// Writes the source location of the panic.
     #[inline(always)]
     pub(super) fn locate(&self, location: &Location<'_>) {
         let file = location.file();
         self.locate_in(file.as_ptr(), file.len(), location.line(), location.column());
     }
 
-    /// The same, of the file whose name is these bytes.
+    /// The same, for a file whose name is these bytes.
     #[inline(always)]
     pub(super) fn locate_in(&self, file: *const u8, length: usize, line: u32, column: u32) {
         // SAFETY: the record is this thread's.
@@ -117,7 +117,7 @@ impl Record {
         }
     }
 
-    /// Writes a message for the host to format, as much as fits; gives its whole length in bytes.
+    /// Writes as much of a message as fits, for the host to format; returns its whole length in bytes.
     pub(super) fn write_message(&self, message: Arguments) -> u64 {
         // SAFETY: the record is this thread's.
         let mut body = Body { start: unsafe { (&raw mut (*self.0).message).cast() }, written: 0 };
@@ -125,7 +125,7 @@ impl Record {
         body.written
     }
 
-    /// Lets the host have the record, and ends this thread.
+    /// Passes the record to the host, and ends this thread.
     #[inline(always)]
     pub(super) fn complete(self, kind: u32, first: u64, second: u64) -> ! {
         // SAFETY: the record is this thread's; the fence makes all of it visible to the host before the
@@ -163,14 +163,14 @@ impl Sink for Body {
     }
 }
 
-/// Whether a thread has panicked of this launch, or of another that has the same record.
+/// Whether a thread of this launch has panicked, or one of another launch with the same record.
 pub(crate) fn is_reported() -> bool {
     // SAFETY: the record lives for the rest of the process.
     Record::of_launch()
         .is_some_and(|record| unsafe { (&raw const (*record.0).state).read_volatile() } != FREE)
 }
 
-/// Ends the calling thread, which waits in vain for one that has panicked.
+/// Ends the calling thread, which waits for one that has panicked.
 pub(crate) fn give_up() -> ! {
     if let Some(record) = Record::of_launch() {
         record.raise_alarm();
@@ -179,7 +179,7 @@ pub(crate) fn give_up() -> ! {
 }
 
 /// Ends the calling thread. Threads that wait for it at a barrier, or in a warp operation that names it,
-/// go on: to the hardware a thread that has exited takes part in nothing.
+/// continue: the hardware does not wait for threads that have exited.
 #[inline(always)]
 fn exit() -> ! {
     // SAFETY: the thread leaves nothing behind that another relies on being dropped: what threads share

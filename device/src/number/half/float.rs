@@ -14,11 +14,12 @@ mod sealed {
     impl Sealed for super::bf16 {}
 }
 
-/// A 16-bit floating-point number of a kernel: [`f16`](super::f16) or [`bf16`](super::bf16), with the functions that
-/// the crate `half` does not give them. Functions written for `T: HalfFloat` serve both, on both sides.
+/// A 16-bit floating-point number of a kernel: [`f16`](super::f16) or [`bf16`](super::bf16), with functions
+/// that the crate `half` lacks. A function that is generic over `T: HalfFloat` works for both, on host and
+/// device.
 ///
-/// Unless said otherwise, a function is that of `f32`, whose result is rounded to the nearest: at most a hair more
-/// than half a unit in the last place off, since `f32` has 13 or 16 bits more.
+/// Unless stated otherwise, a function is that of `f32`, rounded to the nearest. Its error is then barely
+/// more than half a unit in the last place, because `f32` has 13 or 16 more bits.
 ///
 /// ```
 /// use ferrogrid_device::half::{HalfFloat, bf16, f16};
@@ -173,13 +174,14 @@ pub trait HalfFloat:
     /// The error function.
     fn erf(self) -> Self;
 
-    /// 2 to the power of this number by one instruction: for `f16` relative error at most 2^-9.9 (PTX
-    /// `ex2.approx.f16`, ISA 7.0), for `bf16` 2^-7, with results below 2^-126 being 0 (`ex2.approx.ftz.bf16`, from
-    /// `sm_90` on). Elsewhere that of `f32`; on the CPU [`exp2`](HalfFloat::exp2).
+    /// 2 to the power of this number by one instruction. For `f16` the relative error is at most 2^-9.9 (PTX
+    /// `ex2.approx.f16`, ISA 7.0); for `bf16` 2^-7, and results below 2^-126 are 0 (`ex2.approx.ftz.bf16`,
+    /// from `sm_90` on). Other architectures use that of `f32`; the CPU device uses
+    /// [`exp2`](HalfFloat::exp2).
     fn fast_exp2(self) -> Self;
-    /// The hyperbolic tangent by one instruction (CUDA's `htanh_approx`): for `f16` absolute error at most 2^-10.987
-    /// (PTX `tanh.approx.f16`, ISA 7.0), for `bf16` 2^-8 (`tanh.approx.bf16`, from `sm_90` on). Elsewhere that of `f32`; on
-    /// the CPU [`tanh`](HalfFloat::tanh).
+    /// The hyperbolic tangent by one instruction (CUDA's `htanh_approx`). For `f16` the absolute error is at
+    /// most 2^-10.987 (PTX `tanh.approx.f16`, ISA 7.0), for `bf16` 2^-8 (`tanh.approx.bf16`, from `sm_90`
+    /// on). Other architectures use that of `f32`; the CPU device uses [`tanh`](HalfFloat::tanh).
     fn fast_tanh(self) -> Self;
 }
 

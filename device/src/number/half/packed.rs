@@ -70,13 +70,13 @@ macro_rules! packed {
         unsafe impl Pod for $pair {}
 
         impl $pair {
-            /// The pair of these two (CUDA's `__halves2half2`, `__halves2bfloat162`).
+            /// A pair of two numbers (CUDA's `__halves2half2`, `__halves2bfloat162`).
             #[inline(always)]
             pub const fn new(low: $ty, high: $ty) -> Self {
                 $pair((high.to_bits() as u32) << 16 | low.to_bits() as u32)
             }
 
-            /// Twice the same number (CUDA's `__half2half2`, `__bfloat162bfloat162`).
+            /// A pair of the same number (CUDA's `__half2half2`, `__bfloat162bfloat162`).
             #[inline(always)]
             pub const fn splat(value: $ty) -> Self {
                 Self::new(value, value)
@@ -137,7 +137,8 @@ macro_rules! packed {
                 each!($pair, $ty, <$ty as HalfFloat>::mul_add, self, a, b)
             }
 
-            /// The smaller numbers of each two; the other one if one is NaN; of two zeros either (CUDA's `__hmin2`).
+            /// The smaller of each two numbers; the other one if one is NaN; for two zeros either (CUDA's
+            /// `__hmin2`).
             #[inline(always)]
             pub fn min(self, other: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
@@ -146,7 +147,8 @@ macro_rules! packed {
                 each!($pair, $ty, $ty::min, self, other)
             }
 
-            /// The larger numbers of each two; the other one if one is NaN; of two zeros either (CUDA's `__hmax2`).
+            /// The larger of each two numbers; the other one if one is NaN; for two zeros either (CUDA's
+            /// `__hmax2`).
             #[inline(always)]
             pub fn max(self, other: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]

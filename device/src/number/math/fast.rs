@@ -4,10 +4,10 @@
 /// Faster and less accurate functions of `f32`, one hardware approximation or two each; what CUDA
 /// calls `__sinf`, `__expf` and so on. Natively they are the accurate functions.
 ///
-/// The errors named below hold for normal results (subnormal ones may be four units of 2^-149 further off); those
-/// of single instructions are the documented ones, but for the sine and cosine, whose bounds are a little wider.
-/// `docs/src/math-errors.md` has them measured on an H200. Results may differ between GPUs and from the CPU.
-/// Subnormal numbers are kept. There are no such instructions for `f64`.
+/// The error bounds below hold for normal results; subnormal ones may be off by another four units of 2^-149.
+/// Bounds of single instructions are the documented ones, except for sine and cosine, whose bounds are a
+/// little wider. `docs/src/math-errors.md` has the errors measured on an H200. Results may differ between
+/// GPUs and from the CPU. Subnormal numbers are kept. There are no such instructions for `f64`.
 ///
 /// ```
 /// use ferrogrid_device::prelude::*;
@@ -19,7 +19,7 @@
 /// assert!((logistic(0.0) - 0.5).abs() < 1e-6);
 /// ```
 ///
-/// Each beside the accurate one, at arguments where all errors named below are less than a thousandth:
+/// Each next to the accurate function, for arguments where all error bounds below are less than a thousandth:
 ///
 /// ```
 /// use ferrogrid_device::prelude::*;

@@ -1,4 +1,4 @@
-//! Memory that nodes of a graph allocate and free: when it is there, what it holds, and who may use it.
+//! Memory that graph nodes allocate and free: its lifetime, its contents, and who may use it.
 
 use std::mem::MaybeUninit;
 

@@ -1,4 +1,4 @@
-//! Graphs that copy from and to page-locked memory of the host: what each launch copies, and what the host sees of it.
+//! Graphs that copy from and to page-locked memory: what each launch copies, and what the host sees of it.
 
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Recordings and launches of graphs where something is wrong: calls that are refused, values that panic when they are
-//! dropped, one graph launched on two streams.
+//! Mistakes in recordings and launches of graphs: refused calls, values whose drop panics, one graph launched
+//! on two streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

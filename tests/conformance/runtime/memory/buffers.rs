@@ -1,5 +1,5 @@
-//! Buffers beyond upload and download: fills, casts, parts, unknown content, foreign and managed memory,
-//! and the pool that all is from.
+//! Buffers beyond upload and download: fills, casts, parts, uninitialised memory, foreign and managed memory,
+//! and the pool behind them.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Rows that do not follow one after the other, compared with the same on the host.
+//! Pitched rows, compared with the same on the host.
 
 use ferrogrid::__private::device::DeviceCopy;
 use ferrogrid::{Device, Error};

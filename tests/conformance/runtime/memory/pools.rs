@@ -1,4 +1,4 @@
-//! Memory pools of one's own.
+//! A program's own memory pools.
 
 use ferrogrid::{CpuOptions, Device, Error, GraphError, MemoryPool, PoolKind, PoolOptions};
 

@@ -1,4 +1,4 @@
-//! Many allocations, after which the device has as much memory as before.
+//! Many allocations, after which the device's memory use is the same as before.
 //!
 //! `FERROGRID_SOAK` sets how many (10000 without it).
 

@@ -1,4 +1,4 @@
-//! Page-locked memory that devices use in place, in turn with the host.
+//! Page-locked memory that devices use in place, alternating with the host.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Events: what they stand for, what they time, and what they refuse.
+//! Events: recording, waiting, timing, and what they refuse.
 
 use ferrogrid::{Device, Error, EventOptions};
 

@@ -1,4 +1,4 @@
-//! The legacy default stream, which other streams may be ordered with.
+//! The legacy default stream, and streams that synchronise with it.
 
 use std::collections::HashSet;
 use std::sync::Arc;

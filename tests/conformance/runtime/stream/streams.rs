@@ -1,4 +1,4 @@
-//! Streams: whether they are done, what they wait for, what they call, and where they are from.
+//! Streams: completion, waits, host functions, and streams of other libraries.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;

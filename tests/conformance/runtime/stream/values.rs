@@ -1,4 +1,4 @@
-//! Numbers that streams write, and wait for. On a driver that is not there nothing would run meanwhile.
+//! Numbers that streams write, and wait for. The fake driver would run nothing meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
