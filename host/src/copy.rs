@@ -1,5 +1,7 @@
-//! Copies between host and device, within a device, and fills: the part of [`Stream`] that moves
-//! data. It must not know how a backend moves it.
+//! Copies between host and device, within a device, and fills: the methods of [`Stream`] that move data.
+//!
+//! `scope` copies borrowed host memory in the background until a scope ends; `transfer` owns the host memory
+//! of one background copy.
 
 pub(crate) mod scope;
 pub(crate) mod transfer;

@@ -1,4 +1,8 @@
-//! Devices: which there are, what they are, what they take. It must not know how work runs on them.
+//! Devices. This file has [`Device`]: which there are, and what each allocates and limits.
+//!
+//! `properties` and `attribute` describe a device, `cpu_options` configures a virtual one. `context` is the
+//! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
+//! start, and `nvml` its temperature, power and clocks.
 
 pub(crate) mod attribute;
 pub(crate) mod context;

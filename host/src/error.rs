@@ -1,5 +1,8 @@
-//! What can go wrong on the host side, each with the names, values and limits at fault. It must not
-//! know how an error came about beyond what it stores.
+//! What can go wrong on the host side. This file has [`Error`], each variant with the names, values and
+//! limits at fault.
+//!
+//! `axis`, `launched` and `divergence` are parts of errors that users can read; `graph`, `foreign` and
+//! `dlpack` are the errors of those modules; `display` formats parts for messages.
 
 use std::panic::Location;
 

@@ -1,5 +1,9 @@
-//! Code that this program did not compile: PTX, cubins and fatbins from CUDA C++ or elsewhere, linked,
-//! loaded on a GPU, and launched. It must not know how Rust kernels are compiled or loaded.
+//! Code that this program did not compile: PTX, cubins and fatbins from CUDA C++ and other compilers, loaded
+//! on a GPU and launched.
+//!
+//! `image` recognises and checks bytes, `linking` links them, `jit` has the driver's compiler options, `load`
+//! loads. `module` is what was loaded, with its kernels (`function`, and `kernel` with stated types), their
+//! parameters (`parameter`, `argument`) and variables (`global`).
 //!
 //! A [`ForeignModule`] is loaded by [`Device`](crate::Device) and gives a [`ForeignFunction`] by its name.
 //! Its parameters are known by count and size only, so a launch with arguments of any types is `unsafe`;

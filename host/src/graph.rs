@@ -1,5 +1,7 @@
-//! Graphs: work that is recorded once, by ordinary launches, and then launched as a whole as often as
-//! wanted. It must not know how a backend runs a graph.
+//! Graphs: work that is recorded once, by ordinary launches, and launched as a whole as often as wanted.
+//!
+//! `capture` records for the user, `backend::recording` keeps the nodes and their order, `buffer` and `slot`
+//! the memory that they use. `executable` launches and updates a graph, `picture` draws it.
 //!
 //! A recording has streams of its own, which run nothing; the driver's stream capture is not used. So
 //! what cannot be recorded is refused before the driver sees it, and no real stream is ever left in a

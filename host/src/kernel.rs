@@ -1,5 +1,8 @@
 //! A kernel as a static of the program: its descriptor, and where each device keeps it once loaded.
-//! It must not know how it is loaded or launched.
+//!
+//! `image` is the embedded code that it comes from, `math_library` and `extern_function` what that code was
+//! linked with. `loaded` is a kernel on a device, ours or foreign; `attributes`, `questions` and `occupancy`
+//! are what can be asked of it.
 
 pub(crate) mod attributes;
 pub(crate) mod extern_function;

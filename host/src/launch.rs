@@ -1,5 +1,9 @@
-//! The launch of a kernel: check the shape, order the memory, enqueue. It must not know how a
-//! backend runs it.
+//! The launch of a kernel. This file has the steps: check the shape, order the memory, enqueue.
+//!
+//! `grid` is the shape and its limits; `attributes` and `event` are what a launch asks for beyond it.
+//! `argument` says what may stand for a parameter, `host_slice` what host slices may. `shared` lays out
+//! shared memory, and `extent` checks lengths. `block_output`, `claim_bits`, `order_state` and `sized_params`
+//! serve single kinds of parameter.
 
 pub(crate) mod argument;
 pub(crate) mod attributes;

@@ -1,6 +1,6 @@
-//! The host runtime of Ferrogrid: devices, streams, buffers and launches, on CUDA GPUs and on the
-//! CPU, behind the same types. It must not know how kernels are written or compiled: it gets them as
-//! descriptors, from code that the macros generate. Programs reach it as `ferrogrid`, which re-exports all of it.
+//! The host runtime of Ferrogrid: devices, streams, buffers and launches, on CUDA GPUs and on the CPU, behind
+//! the same types. Kernels reach it as descriptors, from code that the macros generate. Programs use it as
+//! `ferrogrid`, which re-exports all of it.
 //!
 //! ```
 //! # fn main() -> ferrogrid_host::Result<()> {

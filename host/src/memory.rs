@@ -1,5 +1,10 @@
-//! One allocation of device memory: where it is, whose it is, and when it may be freed. It must not
-//! know the type of its elements.
+//! Device and host memory. This file has [`Memory`], one allocation: where it is, whose it is, and when it
+//! may be freed.
+//!
+//! Owners of elements: `buffer` (device memory), `growable` (a reserved range), `managed`, `pinned`
+//! (page-locked) and `mapped` (zero-copy), `ipc` (shared between processes); `uninit` makes buffers without
+//! initial values. `constant` and `device_static` are variables of modules. `pool` allocates, `account`
+//! counts and limits bytes, `retired` keeps what pending work still uses.
 
 pub(crate) mod account;
 pub(crate) mod buffer;

@@ -1,4 +1,10 @@
-//! Streams: queues of work on a device, each in order. It must not know how a backend runs the work.
+//! Streams: queues of work on a device, each in order. This file has [`Stream`].
+//!
+//! `kinds` makes the other streams (default, with `options`, of other libraries). `event` and `timing` mark
+//! and measure points in a stream's work, `completion` awaits them, and `order` makes streams wait for each
+//! other. `value` writes and awaits numbers in memory, `host_fn` calls host functions, `access_policy` sets
+//! what the L2 cache keeps. `own_thread` identifies a thread; `announcing` guards the uses of a call that a
+//! recording may refuse.
 
 pub(crate) mod access_policy;
 pub(crate) mod announcing;

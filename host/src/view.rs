@@ -1,5 +1,7 @@
-//! Borrowed parts of device buffers: what a launch reads and writes. It must not know how a launch
-//! happens.
+//! Borrowed parts of device memory. This file has the contiguous ones, [`DeviceView`] and [`DeviceViewMut`].
+//!
+//! `parts` splits and casts views; `aligned` and `atomic` change what an element is; `pitched` has rows with
+//! a stride, and their buffers; `pointer` has raw device addresses.
 
 pub(crate) mod aligned;
 pub(crate) mod atomic;

@@ -1,5 +1,5 @@
 //! Texture arrays of either backend: on a GPU CUDA arrays, with the texture and surface objects that were
-//! made of them; on the CPU device ordinary memory. It must not know what orders their uses.
+//! made of them; on the CPU device ordinary memory.
 
 use std::sync::Arc;
 

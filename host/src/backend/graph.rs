@@ -1,4 +1,4 @@
-//! A graph ready to be launched, of either backend. It must not know what either does.
+//! A graph ready to be launched, of either backend.
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -1,5 +1,8 @@
-//! The two backends behind the public types, and the choice between them. It must not know what
-//! either does: `cuda` drives GPUs, `cpu` runs kernels natively.
+//! The backends behind the public types, `cuda`, `cpu` and `recording` (of graphs), and every choice between
+//! them: each enum here has a variant for each backend, and methods that take plain data.
+//!
+//! `array`, `graph`, `shared_memory` and `virtual_memory` are such enums for one kind of object each.
+//! `failure`, `host_fn`, `params`, `payload` and `signal` are what both backends use.
 
 pub(crate) mod array;
 pub(crate) mod cpu;

@@ -1,5 +1,6 @@
-//! The recording of a graph: nodes, the streams that add them, and the order between them. It must not
-//! know how a graph runs, nor who owns the memory that nodes use.
+//! The backend that records a graph instead of running work: nodes (`node`), the streams that add them, and
+//! the order between them. `copies` and `lifetimes` add their kinds of node, `bound` confines a recording to
+//! its thread, `refusal` has the errors for what no graph can hold.
 //!
 //! The order is that of ordinary streams: a node comes after the one before it on its stream, after all
 //! that its stream was made to wait for, and, for each buffer that it uses, after the nodes that used it

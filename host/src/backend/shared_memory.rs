@@ -1,5 +1,4 @@
-//! Memory that processes share, of either backend: allocated or opened, and given back when it is dropped. It
-//! must not know what uses it.
+//! Memory that processes share, of either backend: allocated or opened, and given back when it is dropped.
 
 use super::{DeviceBackend, cpu, cuda};
 use crate::device::Device;

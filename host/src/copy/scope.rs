@@ -1,5 +1,5 @@
-//! Copies between borrowed memory of the host and a device that run in the background, until the end of
-//! a scope. It must not know how a backend copies.
+//! Copies between borrowed memory of the host and a device that run in the background, until the end of a
+//! scope.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,5 @@
-//! Copies between page-locked memory and a device that run in the background: the copy owns the host's
-//! memory until it is done. It must not know how a backend copies.
+//! Copies between page-locked memory and a device that run in the background: the copy owns the host's memory
+//! until it is done.
 
 use std::fmt;
 use std::future::Future;

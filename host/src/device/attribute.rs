@@ -1,5 +1,5 @@
-//! The attributes of a device by their CUDA names: one number for each question that the driver
-//! answers with a number. It must not know any answers.
+//! The attributes of a device by their CUDA names: one number for each question that the driver answers with
+//! a number.
 
 use std::fmt;
 use std::str::FromStr;

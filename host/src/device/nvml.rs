@@ -1,5 +1,5 @@
-//! What a GPU is doing just now: temperature, power, clocks, load, by NVIDIA's management library (NVML). It
-//! must not know what the figures are used for. Only with the cargo feature `nvml`.
+//! What a GPU is doing at the moment: temperature, power, clocks, load, by NVIDIA's management library
+//! (NVML), with the cargo feature `nvml`. `device` has the calls.
 
 mod device;
 

@@ -1,5 +1,4 @@
-//! Several devices: what may use whose memory, and copies between them. It must not know how a backend
-//! copies.
+//! Several devices: what may use whose memory, and copies between them.
 
 use ferrogrid_device::DeviceCopy;
 

@@ -1,5 +1,4 @@
-//! What a device is, in one record with CUDA's names, and any single attribute of it. It must not
-//! know what the figures are used for.
+//! What a device is, in one record with CUDA's names, and any single attribute of it.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Where threads wait in vain, in the words of errors: places in the source, who waits there, what became
-//! of the others. It must not know how that was found out.
+//! Where threads wait in vain, in the words of errors: places in the source, who waits there, what became of
+//! the others.
 
 use std::fmt;
 use std::panic::Location;

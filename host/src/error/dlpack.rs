@@ -1,4 +1,4 @@
-//! What can be wrong with a tensor. It must not know how it is shared.
+//! What can be wrong with a tensor.
 
 use crate::dlpack::abi::{DLDataType, DLDevice, DLPackVersion};
 

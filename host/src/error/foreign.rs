@@ -1,4 +1,4 @@
-//! What can go wrong with foreign code. It must not know how it is loaded.
+//! What can go wrong with foreign code.
 
 /// An error about code that this program did not compile.
 ///

@@ -1,4 +1,4 @@
-//! What can go wrong while graphs are recorded, updated and launched. It must not know how that is done.
+//! What can go wrong while graphs are recorded, updated and launched.
 
 /// An error about a graph.
 ///

@@ -1,5 +1,4 @@
-//! Arguments of a foreign launch whose types the caller vouches for: values, and pointers to buffers. It
-//! must not know what the kernel's parameters are.
+//! Arguments of a foreign launch whose types the caller vouches for: values, and pointers to buffers.
 
 use std::ffi::c_void;
 use std::ptr::{from_ref, null};

@@ -1,5 +1,5 @@
-//! One kernel of a foreign module: its parameters, its attributes, and a launch that is checked against
-//! them. It must not know how the module was made.
+//! One kernel of a foreign module: its parameters, and a launch that is checked against them. `attributes`
+//! launches with attributes, `questions` answers what [`Kernel`](crate::Kernel) answers.
 
 pub(crate) mod attributes;
 pub(crate) mod questions;

@@ -1,4 +1,4 @@
-//! Global and `__constant__` variables of a foreign module, by type. It must not know who uses them.
+//! Global and `__constant__` variables of a foreign module, by type.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,4 @@
-//! Foreign kernels whose parameter types were stated once: safe to launch. It must not know how a launch
-//! reaches the driver.
+//! Foreign kernels whose parameter types were stated once: safe to launch.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,5 @@
-//! The linking of kernels in Rust with device code that has the functions which they declare: when a module is loaded. It
-//! must not know how modules are loaded.
+//! The linking of kernels in Rust with the device code that has the functions which they declare, when a
+//! module is loaded. `input` is that code, `linker` the public linker for other code.
 
 pub(crate) mod input;
 pub(crate) mod linker;

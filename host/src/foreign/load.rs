@@ -1,4 +1,4 @@
-//! Loading of foreign code on a device, from text, bytes or files. It must not know how a driver loads.
+//! Loading of foreign code on a device, from text, bytes or files.
 
 use std::path::Path;
 

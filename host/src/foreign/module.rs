@@ -1,5 +1,4 @@
-//! Modules of foreign code on a device, and what is asked of them. It must not know how a driver loads, or how a
-//! function is launched.
+//! Modules of foreign code on a device, and what is asked of them.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

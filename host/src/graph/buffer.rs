@@ -1,5 +1,5 @@
 //! Buffers of a graph as launches take them while it is recorded or updated, and as they are named
-//! afterwards. It must not know who owns them.
+//! afterwards.
 
 use std::fmt;
 use std::marker::PhantomData;

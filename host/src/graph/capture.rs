@@ -1,5 +1,6 @@
-//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and
-//! explicit nodes. It must not know how nodes are kept.
+//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and explicit
+//! nodes. `allocation` allocates memory in a graph, `child` inserts graphs, `condition` has conditional
+//! bodies, `event_node` records and awaits events.
 
 pub(crate) mod allocation;
 pub(crate) mod child;

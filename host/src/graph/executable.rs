@@ -1,5 +1,5 @@
-//! Graphs that are ready to be launched, and their launches. It must not know how a backend runs them, nor
-//! how they were recorded.
+//! Graphs that are ready to be launched, and their launches. `update` changes what is instantiated, `raw`
+//! converts handles, `memory` is what a device keeps for allocations of graphs.
 
 pub(crate) mod memory;
 pub(crate) mod raw;

@@ -1,5 +1,4 @@
-//! Pictures of a graph: as DOT for Graphviz, and as an SVG of its own in layers. It must not know what
-//! nodes do, beyond their labels.
+//! Pictures of a graph: as DOT for Graphviz (`dot`), and as an SVG of its own in layers.
 
 pub(crate) mod dot;
 

@@ -1,5 +1,4 @@
-//! The buffers of a graph: borrowed for its lifetime, or owned by it. It must not know which nodes use
-//! them.
+//! The buffers of a graph: borrowed for its lifetime, or owned by it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! What a compiled kernel needs and takes on a device, and the two preferences that it may be given. It
-//! must not know how a kernel is launched.
+//! What a compiled kernel needs and takes on a device, and the two preferences that it may be given.
 
 use crate::backend::{DeviceBackend, Prepared};
 use crate::device::Device;

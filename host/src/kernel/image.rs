@@ -1,5 +1,5 @@
-//! Compiled device code as embedded in the program: PTX per architecture, and what the builder says
-//! of each entry point. It must not know how a driver loads it.
+//! Compiled device code as embedded in the program: PTX per architecture, and what the builder says of each
+//! entry point.
 
 use ferrogrid_device::constant::LIMIT;
 

@@ -1,5 +1,5 @@
-//! Which library the mathematical functions of device code come from, as the build step says in the first line
-//! of its PTX. It must not know how the library came there.
+//! Which library the mathematical functions of device code come from, as the build step says in the first
+//! line of its PTX.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Occupancy: how many blocks of a kernel a multiprocessor runs at a time, and what limits that.
-//! `rules` is the arithmetic, which needs no device; `query` asks devices.
+//! Occupancy: how many blocks of a kernel a multiprocessor runs at a time, and what limits that. `rules` is
+//! the arithmetic, which needs no device; `query` asks devices.
 
 mod query;
 mod rules;

@@ -1,5 +1,4 @@
-//! What may stand for a slice parameter at a launch, and what the compiler says when something else
-//! does. It must not know how a launch happens.
+//! What may stand for a slice parameter at a launch, and what the compiler says when something else does.
 
 use ferrogrid_device::DeviceCopy;
 

@@ -1,5 +1,5 @@
-//! What a launch asks for beyond a grid: residence at the same time, clusters, priority, how it is cached and fenced. It must
-//! not know how the driver is told.
+//! What a launch asks for beyond a grid: residence at the same time, clusters, priority, how it is cached and
+//! fenced.
 
 use crate::launch::event::LaunchEvent;
 use crate::stream::access_policy::AccessPolicyWindow;

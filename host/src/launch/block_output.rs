@@ -1,5 +1,5 @@
-//! Outputs that belong to blocks: whether each block of a launch has a row or a tile. What another one computes would be
-//! lost. It must not know how blocks reach them.
+//! Outputs that belong to blocks: whether each block of a launch has a row or a tile. What another one
+//! computes would be lost.
 
 use crate::error::{Axis, Error, Result};
 use crate::kernel::Kernel;

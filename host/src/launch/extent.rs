@@ -1,4 +1,4 @@
-//! How long a slice may be that a kernel indexes with 32 bits, and which must be as long as others. It must not know what is launched.
+//! How long a slice may be that a kernel indexes with 32 bits, and which must be as long as others.
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;

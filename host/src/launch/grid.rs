@@ -1,5 +1,5 @@
-//! The shape of a launch: how many blocks of how many threads, with the rank in the type, and its
-//! check against a device's limits. It must not know what a kernel does or where it runs.
+//! The shape of a launch: how many blocks of how many threads, with the rank in the type, checked against a
+//! device's limits. `shape` is the shape that was checked.
 
 mod shape;
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Slices of the host as arguments of a launch: a buffer for the length of one launch. It must not know
-//! what kernels do with them, nor how a launch happens.
+//! Slices of the host as arguments of a launch: a buffer for the length of one launch.
 //!
 //! The buffer is the launch's own. Whatever happens in between, it is freed in the order of the stream, so a
 //! launch that returns early, or is refused, leaves nothing behind. What comes back is waited for, so the

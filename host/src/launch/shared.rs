@@ -1,5 +1,4 @@
-//! How much shared memory a block of a launch needs, and where its slices start. It must not know what
-//! a device has.
+//! How much shared memory a block of a launch needs, and where its slices start.
 
 use crate::kernel::Kernel;
 use ferrogrid_device::shared::ALIGNMENT;

@@ -1,5 +1,5 @@
-//! Parameters without bytes, such as a unit struct: a device's entry point has none for them, so a launch leaves
-//! them out. It must not know kernels.
+//! Parameters without bytes, such as a unit struct: a device's entry point has none for them, so a launch
+//! leaves them out.
 
 use std::ffi::c_void;
 use std::ptr::{NonNull, null};

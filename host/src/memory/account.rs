@@ -1,4 +1,4 @@
-//! How much memory buffers use on each device, and how much they may. It must not know where it is from.
+//! How much memory buffers use on each device, and how much they may. `balance` is the arithmetic.
 
 mod balance;
 

@@ -1,5 +1,4 @@
-//! Typed device memory that owns what it holds. It must not know how memory is copied or which
-//! backend it is in.
+//! Typed device memory that owns what it holds.
 
 use std::fmt;
 use std::marker::PhantomData;

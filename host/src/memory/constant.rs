@@ -1,5 +1,5 @@
-//! Constants of modules of kernels, as the host sees them: values that it sets and reads in the order of streams.
-//! It must not know where a device keeps them.
+//! Constants of modules of kernels, as the host sees them: values that it sets and reads in the order of
+//! streams. `memory` is where each device keeps one, `enqueueing` the lock that replaces borrows.
 
 mod enqueueing;
 mod memory;

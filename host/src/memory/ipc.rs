@@ -1,5 +1,5 @@
 //! Buffers and events that several processes share (CUDA IPC; on the CPU device shared memory of the system).
-//! It must not know how a backend shares them.
+//! `handle` has the bytes that name them.
 
 mod handle;
 

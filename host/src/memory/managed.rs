@@ -1,5 +1,4 @@
-//! Managed memory: one address that the host and devices use in turn. It must not know what is done with
-//! it on either side.
+//! Managed memory: one address that the host and devices use in turn.
 
 use std::fmt;
 use std::ops::Deref;

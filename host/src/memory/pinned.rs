@@ -1,5 +1,4 @@
-//! Page-locked memory of the host: what devices copy from and to while the host goes on, and use in place. It must not
-//! know how a copy happens.
+//! Page-locked memory of the host: what devices copy from and to while the host goes on, and use in place.
 
 use std::fmt;
 use std::marker::PhantomData;

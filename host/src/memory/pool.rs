@@ -1,5 +1,5 @@
-//! Memory pools as the user sees them, that of a device and others: their buffers, figures and limits, and giving memory
-//! back. It must not know how the driver keeps them.
+//! Memory pools as the user sees them, a device's own and others: their buffers, figures and limits, and how
+//! they give memory back. `options` says how one is made, `shared` shares one between processes.
 
 pub(crate) mod options;
 #[cfg(unix)]

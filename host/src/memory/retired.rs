@@ -1,5 +1,4 @@
-//! What has to be kept until work on a stream has run, after its owner has let go of it. It must not
-//! know what it keeps.
+//! What must be kept until work on a stream has run, after its owner has let go of it. `list` is the list.
 
 mod list;
 

@@ -1,5 +1,4 @@
-//! Device memory of unknown content: buffers that do not begin with values of ours. It must not know how memory is
-//! allocated.
+//! Device memory of unknown content: buffers that do not begin with values of ours.
 
 use std::mem::MaybeUninit;
 

@@ -1,4 +1,4 @@
-//! One use of one allocation, in one word: what a launch is told of each buffer. It must not know how uses are ordered.
+//! One use of one allocation, in one word: what a launch is told of each buffer.
 
 use std::fmt;
 use std::marker::PhantomData;

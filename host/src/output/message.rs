@@ -1,5 +1,5 @@
 //! Messages that device code sends for the host to format: from a template, as rustc encodes
-//! `core::fmt::Arguments`, and the bytes of each argument. It must not know how they arrive.
+//! `core::fmt::Arguments`, and the bytes of each argument.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What a call asks of a device, as observers see it. It must not know who observes.
+//! What a call asks of a device, as observers see it.
 
 use super::trace::{LaunchShape, SpanKind};
 use crate::kernel::Kernel;

@@ -1,5 +1,4 @@
-//! Arguments of kernels from text: those of launch functions, held with a check in place of a type. It must not know what
-//! a launch does with them.
+//! Arguments of kernels from text: those of launch functions, held with a check in place of a type.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;

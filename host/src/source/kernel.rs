@@ -1,5 +1,4 @@
-//! One kernel from text, and its launch: checked where a launch function has types. It must not know how the text was
-//! compiled.
+//! One kernel from text, and its launch: checked where a launch function has types.
 
 use std::ffi::c_void;
 use std::fmt;

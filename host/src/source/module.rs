@@ -1,4 +1,4 @@
-//! Kernels from text, loaded: known to the runtime as those of the program are. It must not know how they were compiled.
+//! Kernels from text, loaded: known to the runtime as those of the program are.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

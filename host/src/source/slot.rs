@@ -1,5 +1,4 @@
-//! A parameter of a kernel from text as an argument meets it: whether the argument's type is the parameter's. It must not
-//! know what arguments there are.
+//! A parameter of a kernel from text as an argument meets it: whether the argument's type is the parameter's.
 
 use std::any::type_name;
 

@@ -1,4 +1,4 @@
-//! How the second-level cache treats memory that kernels use again and again. It must not know how the driver is told.
+//! How the second-level cache treats memory that kernels use again and again.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,4 @@
-//! Streams and events as futures, for any executor. It must not know what wakes a task.
+//! Streams and events as futures, for any executor.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};

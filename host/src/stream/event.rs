@@ -1,5 +1,4 @@
-//! Events: points in a stream's work that can be waited for and timed. It must not know how a
-//! backend marks them.
+//! Events: points in a stream's work that can be waited for and timed.
 
 use std::ffi::c_void;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Functions of the host in the order of a stream. It must not know who calls them.
+//! Functions of the host in the order of a stream.
 
 use crate::error::Result;
 use crate::profile::{self, Work};

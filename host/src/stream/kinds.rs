@@ -1,5 +1,5 @@
-//! The streams that there are besides the ordinary ones: with options, the default streams, and streams
-//! of other libraries. It must not know what runs on them.
+//! The streams that there are besides the ordinary ones: with options, the default streams, and streams of
+//! other libraries.
 
 use std::cell::RefCell;
 use std::ffi::c_void;

@@ -1,4 +1,4 @@
-//! How a stream is to be made. It must not know which backend makes it.
+//! How a stream is to be made.
 
 /// Flags and priority of a new stream, for [`Device::new_stream_with`](crate::Device::new_stream_with)
 /// (the arguments of `cuStreamCreateWithPriority`).

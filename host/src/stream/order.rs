@@ -1,5 +1,4 @@
-//! Order between streams, on request: waiting, forking, joining. It must not know about buffers, which
-//! need none of this.
+//! Order between streams, on request: waiting, forking, joining.
 
 use crate::backend::StreamBackend;
 use crate::backend::recording::refusal::other_stream;

@@ -1,4 +1,4 @@
-//! A thread, as what is bound to it knows it. It must not know what that is.
+//! A thread, as what is bound to it knows it.
 
 use std::cell::Cell;
 use std::thread::{self, ThreadId};

@@ -1,4 +1,4 @@
-//! The time that work takes on a device, measured with events. It must not know what the work is.
+//! The time that work takes on a device, measured with events.
 
 use std::time::Duration;
 

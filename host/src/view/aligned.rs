@@ -1,4 +1,4 @@
-//! Views of several numbers as one element of 16 bytes. It must not know what kernels do with them.
+//! Views of several numbers as one element of 16 bytes.
 
 use ferrogrid_device::{Aligned16, DeviceCopy};
 

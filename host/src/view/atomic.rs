@@ -1,5 +1,5 @@
-//! Elements of a device buffer that many threads change at once: what a kernel's `&[DeviceAtomic<T>]`
-//! is given. It must not know how a launch happens, nor the operations.
+//! Elements of a device buffer that many threads change at once: what a kernel's `&[DeviceAtomic<T>]` is
+//! given.
 
 use std::fmt;
 use std::marker::PhantomData;

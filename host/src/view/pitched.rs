@@ -1,5 +1,5 @@
-//! Rows of elements that do not follow one after the other: parts of images, columns, every n-th element;
-//! and copies of them. It must not know how a backend copies.
+//! Rows of elements that do not follow one after the other: parts of images, columns, every n-th element; and
+//! copies of them.
 
 use std::fmt;
 use std::marker::PhantomData;

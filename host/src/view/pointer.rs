@@ -1,5 +1,4 @@
-//! Raw addresses in device memory, for `unsafe` kernels and other libraries. It must not know what
-//! they point into.
+//! Raw addresses in device memory, for `unsafe` kernels and other libraries.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! A CPU device: its name, its threads, its streams, its limits. It must not know how kernels run.
+//! A CPU device: its name, its threads, its streams, its limits; `properties` describes it as a virtual CUDA
+//! device.
 
 pub(crate) mod properties;
 

@@ -1,4 +1,8 @@
-//! One launch on the CPU: its blocks over the threads of the pool. It must not know about streams.
+//! One launch on the CPU: its blocks over the threads of the pool.
+//!
+//! `block` runs threads that wait for each other; `cluster`, `cooperative` and `in_order` run blocks that do.
+//! `stack`, `budget`, `guarded` and `overflow` provide their stacks, `executors` keeps idle ones, `shared` is
+//! shared memory. `panic` and `first_failure` collect failures. `mark`, `spin` and `sync` are locks.
 
 pub(crate) mod block;
 pub(crate) mod budget;

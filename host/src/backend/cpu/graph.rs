@@ -1,5 +1,5 @@
 //! Graphs on the CPU device: their nodes one after the other, in the order of recording, which is one that
-//! dependencies allow. It must not know what orders the memory that nodes use.
+//! dependencies allow.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};

@@ -1,5 +1,5 @@
-//! Memory of the CPU device: allocation, copies, fills, all done at once by the calling thread. It
-//! must not know about order: its callers see to that.
+//! Memory of the CPU device: allocation, copies, fills, all done at once by the calling thread. Its callers
+//! order the work. `virtual_memory` reserves addresses, `ipc` shares memory between processes.
 
 pub(crate) mod ipc;
 pub(crate) mod virtual_memory;

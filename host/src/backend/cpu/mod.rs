@@ -1,5 +1,5 @@
-//! The CPU as a device: asynchronous streams on worker threads, kernels run natively with blocks in
-//! parallel. It must not know the public types, beyond the kernels that it is given.
+//! The CPU as a device: asynchronous streams on worker threads, kernels run natively with blocks in parallel.
+//! `execute` runs one launch; `stream`, `memory`, `graph` and `device` are what their CUDA counterparts are.
 
 mod device;
 mod execute;

@@ -1,5 +1,5 @@
-//! Streams of the CPU device: a queue of operations, and a thread that runs them one after the
-//! other, started when there is something to run. It must not know how a kernel's blocks are run.
+//! Streams of the CPU device: a queue of operations, and a thread that runs them one after the other, started
+//! when there is something to run. `event` marks points in a queue; `legacy` is CUDA's legacy default stream.
 
 pub(crate) mod event;
 pub(crate) mod legacy;

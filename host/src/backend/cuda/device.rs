@@ -1,5 +1,5 @@
-//! CUDA devices: what the driver says of them, and their primary contexts. It must not know what
-//! streams do.
+//! CUDA devices and their primary contexts. `properties` fills the public record, `context` converts handles,
+//! `peer` enables access to other devices' memory, `reset` makes a new context after a failure.
 
 pub(crate) mod context;
 pub(crate) mod peer;

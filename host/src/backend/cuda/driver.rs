@@ -1,5 +1,4 @@
-//! The driver library: found, checked for its version, and called. It must not know what the calls
-//! are for.
+//! The driver library: found, checked for its version, and called.
 //!
 //! cudarc's own bindings are not called, for three reasons: a driver newer than the bindings may
 //! return a code that their `CUresult` does not list, and making a Rust enum of it is undefined

@@ -1,5 +1,5 @@
-//! Graphs of CUDA devices: nodes handed to the driver, instances, launches. It must not know how a graph
-//! was recorded, or what orders the memory that nodes use.
+//! Graphs of CUDA devices: nodes for the driver, instances, launches. `condition` has conditional nodes,
+//! `memory` nodes that allocate and free, `dot` the driver's own picture of a graph.
 
 pub(crate) mod condition;
 pub(crate) mod dot;

@@ -1,4 +1,7 @@
-//! Memory on CUDA streams: allocation, copies, fills. It must not know what orders them.
+//! Memory on CUDA streams: allocation, copies, fills. Its callers order the work.
+//!
+//! `pool`, `own_pool` and `shared_pool` are memory pools; `pinned`, `managed`, `virtual_memory`, `ipc` and
+//! `array` are kinds of memory; `fill` repeats values of any size.
 
 pub(crate) mod array;
 pub(crate) mod fill;

@@ -1,5 +1,6 @@
-//! CUDA GPUs through the driver API, which is found at run time. It must not know the public types,
-//! beyond the kernels that it is given.
+//! CUDA GPUs through the driver API, which is loaded at run time: `driver` finds the library and makes the
+//! calls. `device`, `stream`, `memory`, `module` and `graph` each have their objects in a folder; `feedback`
+//! is what running kernels report.
 //!
 //! cudarc gives the types and constants; the calls are made through function types of our own that
 //! return plain integers (see `driver`).

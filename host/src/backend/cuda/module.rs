@@ -1,5 +1,8 @@
-//! Loading of compiled modules: the best PTX that the device and the driver take, once per device.
-//! It must not know how kernels are launched.
+//! Compiled modules in the driver: the best image that the device and the driver take, loaded once per
+//! device.
+//!
+//! `program` reads what a module's text says of itself, `function` answers questions about kernels, `foreign`
+//! loads other compilers' code, `link` and `jit` are the driver's linker and its options.
 
 pub(crate) mod foreign;
 pub(crate) mod function;

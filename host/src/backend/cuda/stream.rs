@@ -1,5 +1,8 @@
-//! Streams of CUDA devices: their making, their order, and launches on them. It must not know what
-//! orders streams, or how modules are loaded.
+//! Streams of CUDA devices: creation, order, and launches.
+//!
+//! `attributes` passes launch attributes, `event`, `value` and `callback` are other work in a stream.
+//! `watch`, with `interval` and `recent`, finds out which launch failed; `per_thread` has the default streams
+//! of threads.
 
 pub(crate) mod attributes;
 pub(crate) mod callback;

@@ -1,5 +1,5 @@
-//! What only the thread that began it changes, until it ends. It must not know anything but its lock:
-//! `host/tests/loom/graphs.rs` includes it by path, and tries all orders of its steps.
+//! A value that only the thread that created it changes, until it ends. Depends on nothing but its locks:
+//! `host/tests/loom/graphs.rs` includes it by path and explores all interleavings.
 
 use std::sync::PoisonError;
 

@@ -1,5 +1,4 @@
-//! The nodes of a graph: what each does, and what it comes after. It must not know how a backend runs
-//! them, nor whose memory they use.
+//! The nodes of a graph: what each does, and what it comes after.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,5 +1,5 @@
-//! What launches of a foreign kernel ask for beyond a grid: residence at the same time, clusters, priority, an early
-//! beginning. It must not know how the driver is told.
+//! What launches of a foreign kernel ask for beyond a grid: residence at the same time, clusters, priority,
+//! an early beginning.
 
 use super::ForeignFunction;
 use crate::device::attribute::DeviceAttribute;

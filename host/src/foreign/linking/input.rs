@@ -1,4 +1,4 @@
-//! Code that kernels in Rust are linked with. It must not know how it is linked.
+//! Code that kernels in Rust are linked with.
 
 use std::path::Path;
 

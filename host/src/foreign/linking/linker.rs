@@ -1,5 +1,4 @@
-//! The driver's linker: PTX, cubins, fatbins and libraries of device code into one cubin. It must not know
-//! what becomes of it.
+//! The driver's linker: PTX, cubins, fatbins and libraries of device code into one cubin.
 
 use std::fmt;
 

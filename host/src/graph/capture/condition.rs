@@ -1,5 +1,5 @@
 //! Conditional nodes as their user records them: bodies that run if, or while, a word in device memory is not
-//! 0. It must not know how a backend decides.
+//! 0.
 
 use std::fmt;
 use std::ops::Deref;

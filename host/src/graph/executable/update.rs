@@ -1,5 +1,4 @@
-//! Changes of a graph that is instantiated: the arguments of one kernel, or all nodes at once. It must not
-//! know how a backend takes them over.
+//! Changes of a graph that is instantiated: the arguments of one kernel, or all nodes at once.
 
 use std::cell::RefCell;
 use std::fmt;

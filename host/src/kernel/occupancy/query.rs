@@ -1,5 +1,5 @@
-//! Occupancy as a device tells it, for a kernel of this program: the numbers of the driver, and the
-//! record that says what limits them. It must not know the arithmetic.
+//! Occupancy as a device tells it, for a kernel of this program: the numbers of the driver, and the record
+//! that says what limits them.
 
 use crate::device::Device;
 use crate::error::Result;

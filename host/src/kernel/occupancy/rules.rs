@@ -1,6 +1,5 @@
 //! The arithmetic of occupancy, by the rules that NVIDIA publishes in `cuda_occupancy.h`: blocks per
-//! multiprocessor by warps, blocks, registers, shared memory and barriers. It must not know devices or
-//! drivers, so that it can be asked about any architecture on any machine.
+//! multiprocessor by warps, blocks, registers, shared memory and barriers.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Bytes in use, of as many as there may be, entered by any thread. It must not know anything but its atomics:
-//! `host/tests/loom/accounts.rs` includes it by path, and tries all orders of its steps.
+//! Bytes in use, out of a limit, counted by any thread. Depends on nothing but its atomics:
+//! `host/tests/loom/accounts.rs` includes it by path and explores all interleavings.
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};

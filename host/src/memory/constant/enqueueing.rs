@@ -1,5 +1,5 @@
-//! Who may enqueue uses of constants at the same time. It must not know anything but its lock: `host/tests/loom/graphs.rs`
-//! includes it by path, and tries all orders of its steps.
+//! Who may enqueue uses of constants at the same time. Depends on nothing but its lock:
+//! `host/tests/loom/graphs.rs` includes it by path and explores all interleavings.
 //!
 //! A constant belongs to nobody, so the borrow checker does not keep its uses apart as it does those of buffers: one
 //! thread may set it while another launches. What `order.rs` needs of borrows, this lock gives: whoever uses a

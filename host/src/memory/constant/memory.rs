@@ -1,5 +1,4 @@
-//! Where each device keeps a constant, and how its uses get into the order of work. It must not know the type of
-//! the value.
+//! Where each device keeps a constant, and how its uses get into the order of work.
 
 use std::cell::Cell;
 use std::ptr::{from_ref, null, null_mut};

@@ -1,4 +1,4 @@
-//! What names a shared buffer or event to another process, as bytes. It must not know how they are opened.
+//! What names a shared buffer or event to another process, as bytes.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How a memory pool is to be made. It must not know which backend makes it.
+//! How a memory pool is to be made.
 
 /// Settings of a new memory pool, for [`Device::new_memory_pool`](crate::Device::new_memory_pool): those of
 /// `cuMemPoolCreate` and `cuMemPoolSetAttribute`. On the CPU device only the size has a meaning.

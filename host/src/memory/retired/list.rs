@@ -1,5 +1,5 @@
-//! A list of things that wait for their events. It must not know anything but its locks:
-//! `host/tests/loom/order.rs` includes it by path, and tries all orders of its steps.
+//! A list of values that wait for their events. Depends on nothing but its locks: `host/tests/loom/order.rs`
+//! includes it by path and explores all interleavings.
 
 use std::sync::PoisonError;
 

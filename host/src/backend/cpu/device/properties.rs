@@ -1,5 +1,5 @@
-//! The properties of the CPU device: those of a virtual CUDA device with one multiprocessor for each
-//! worker thread. It must not know how kernels run, beyond that a worker runs one block at a time.
+//! The properties of the CPU device: those of a virtual CUDA device with one multiprocessor for each worker
+//! thread.
 
 use super::CpuDevice;
 use crate::device::attribute::DeviceAttribute;

@@ -1,5 +1,8 @@
-//! One block whose threads wait for each other: each waiting thread is a coroutine, and they take turns
-//! on the worker's own thread. It must not know blocks other than its own, nor what kernels are.
+//! One block whose threads wait for each other: each waiting thread is a coroutine, and they take turns on
+//! the worker's own thread.
+//!
+//! `ready` queues threads that may go on, `barrier` and `warp` are what they wait at, `agreement` checks what
+//! all must say alike, `failure` explains why a block is stuck, `stacks` keeps the stacks.
 //!
 //! A coroutine draws thread numbers in a loop, so one reused stack serves while nothing waits; when a
 //! thread waits, its coroutine is suspended with it, and the next one goes on drawing. Threads that may

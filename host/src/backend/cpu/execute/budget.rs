@@ -1,5 +1,4 @@
-//! How many stacks the process may have at a time, and who has to wait for some. It must not know what
-//! stacks are, nor who keeps any.
+//! How many stacks the process may have at a time, and who has to wait for some.
 //!
 //! Nobody waits who has any: a waiter asks for all that it needs, so those that are held are held by work
 //! that goes on, and come back. Waiters are served first come first served, so many small requests cannot

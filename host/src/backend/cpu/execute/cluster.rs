@@ -1,6 +1,5 @@
 //! A launch in clusters on the CPU: the blocks of a cluster are resident at the same time on one worker, so
-//! that they can wait for each other and reach each other's shared memory. Clusters run in any order. It must
-//! not know how the threads inside of a block take turns.
+//! that they can wait for each other and reach each other's shared memory. Clusters run in any order.
 
 use std::ptr::NonNull;
 

@@ -1,5 +1,5 @@
-//! A cooperative launch on the CPU: all blocks are resident at the same time, so that they can wait for
-//! each other. It must not know how the threads inside of a block take turns.
+//! A cooperative launch on the CPU: all blocks are resident at the same time, so that they can wait for each
+//! other.
 //!
 //! Each block is a coroutine. A worker lets its blocks run until each has ended or waits for the grid;
 //! then the workers meet, and decide together what is next: go on, or end.

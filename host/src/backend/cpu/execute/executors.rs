@@ -1,5 +1,4 @@
-//! Executors that are idle, kept with their stacks and shared memory for the next launch. It must not know
-//! what they execute.
+//! Executors that are idle, kept with their stacks and shared memory for the next launch.
 
 use std::collections::VecDeque;
 use std::mem::take;

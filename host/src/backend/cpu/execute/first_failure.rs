@@ -1,5 +1,5 @@
 //! The failure of the lowest block among those of one launch that failed, whatever the order in which workers
-//! meet them. It must not know what a failure is.
+//! meet them.
 
 use std::sync::PoisonError;
 

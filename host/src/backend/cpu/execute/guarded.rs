@@ -1,5 +1,4 @@
-//! Runs work on a guarded stack, so that using it up ends the work and not the process. It must not know what the
-//! work is.
+//! Runs work on a guarded stack, so that using it up ends the work and not the process.
 
 use corosensei::{Coroutine, Yielder};
 

@@ -1,4 +1,4 @@
-//! A point that one thread reaches, once, and that others wait for. It must not know what lies before it.
+//! A point that one thread reaches, once, and that others wait for.
 
 use std::sync::PoisonError;
 

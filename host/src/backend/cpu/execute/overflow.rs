@@ -1,5 +1,5 @@
 //! Ends a kernel thread that has used up its stack: the guard page stops it, and a signal handler makes its
-//! coroutine end, and leaves word of it for whoever resumed it. It must not know how threads are run.
+//! coroutine end, and leaves word of it for whoever resumed it.
 //!
 //! The thread's frames are abandoned: what they hold is leaked, not dropped. So where the thread may hold what
 //! others need, the process ends instead: in another library (the allocator, the unwinder, the loader), in a

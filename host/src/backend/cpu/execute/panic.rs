@@ -1,5 +1,4 @@
-//! Panics of kernels on the CPU: caught, located, kept quiet, and put into the words of an error. It
-//! must not know what to do with one.
+//! Panics of kernels on the CPU: caught, located, kept quiet, and put into the words of an error.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};

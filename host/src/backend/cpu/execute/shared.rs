@@ -1,5 +1,4 @@
-//! The shared memory of a block on the CPU: poisoned before each block, reused between blocks. It must
-//! not know what is kept in it.
+//! The shared memory of a block on the CPU: poisoned before each block, reused between blocks.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr;

@@ -1,5 +1,5 @@
 //! Looking again for a moment before sleeping: the system takes longer to wake a thread than a small kernel
-//! runs. It must not know what is waited for.
+//! runs.
 
 use std::hint::spin_loop;
 use std::sync::OnceLock;

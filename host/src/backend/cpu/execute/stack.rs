@@ -1,5 +1,4 @@
-//! The stacks of a block's threads: guarded, reused, of a size that the user may set. It must not know
-//! what runs on them.
+//! The stacks of a block's threads: guarded, reused, of a size that the user may set.
 
 use std::env::var_os;
 use std::io;

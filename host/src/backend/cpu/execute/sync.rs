@@ -1,5 +1,5 @@
-//! Where the parts that coordinate CPU threads take their locks from: std here, loom in `host/tests/loom/executor.rs`,
-//! which includes those parts by path and tries the orders of their steps. It must not know the parts.
+//! Locks of the parts that coordinate CPU threads: std's here, loom's in `host/tests/loom/executor.rs`, which
+//! includes those parts by path.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};

@@ -1,5 +1,4 @@
-//! Memory of the host that processes share: files that live in memory only (Linux). It must not know how
-//! handles travel.
+//! Memory of the host that processes share: files that live in memory only (Linux).
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::IpcMemory;

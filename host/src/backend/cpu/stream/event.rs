@@ -1,5 +1,4 @@
-//! Events of the CPU device: marks in queues that worker threads raise, with the time. It must not
-//! know what stands before or after a mark.
+//! Events of the CPU device: marks in queues that worker threads raise, with the time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

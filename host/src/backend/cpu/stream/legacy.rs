@@ -1,5 +1,5 @@
-//! The legacy default stream of CPU devices: its work waits for that of all streams that are ordered
-//! with it, and their later work waits for it. It must not know what the work is.
+//! The legacy default stream of CPU devices: its work waits for that of all streams that are ordered with it,
+//! and their later work waits for it.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -1,4 +1,4 @@
-//! What CUDA devices do with each other's memory. It must not know what orders that.
+//! What CUDA devices do with each other's memory.
 
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,4 @@
-//! What the driver says of a device, put into the public record. It must not know what the figures are
-//! used for.
+//! What the driver says of a device, put into the public record.
 
 use std::ffi::c_uint;
 

@@ -1,5 +1,4 @@
-//! Reading of what device addresses lead to: the constants of modules that messages name. It must not
-//! know what is read.
+//! Reading of what device addresses lead to: the constants of modules that messages name.
 
 use ferrogrid_device::message::{ArgumentHead, Description, LITERAL, MessageHead, NESTED, OPAQUE};
 

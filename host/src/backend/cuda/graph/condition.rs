@@ -1,5 +1,5 @@
 //! Conditional nodes of graphs in the driver: their handles, their parameters, and the kernels that set a
-//! condition. It must not know how graphs are built otherwise.
+//! condition.
 //!
 //! On the device a condition is set by `cudaGraphSetConditional`. No library defines it: the driver itself does,
 //! when it compiles PTX that declares it. So a condition is read from memory by a kernel of ours, and kernels of

@@ -1,5 +1,4 @@
-//! CUDA arrays, and the texture and surface objects that are made of them. It must not know who uses them
-//! when.
+//! CUDA arrays, and the texture and surface objects that are made of them.
 
 use std::ffi::c_uint;
 use std::mem::MaybeUninit;

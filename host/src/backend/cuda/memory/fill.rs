@@ -1,4 +1,4 @@
-//! Fills on CUDA streams, with values of any size. It must not know what orders them.
+//! Fills on CUDA streams, with values of any size.
 
 use crate::backend::cuda::device::address;
 use crate::backend::cuda::driver::Code;

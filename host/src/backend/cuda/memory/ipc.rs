@@ -1,4 +1,4 @@
-//! Memory and events of CUDA devices that processes share. It must not know how handles travel.
+//! Memory and events of CUDA devices that processes share.
 
 use std::ffi::c_uint;
 use std::ptr::{null_mut, with_exposed_provenance_mut};

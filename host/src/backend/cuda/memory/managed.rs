@@ -1,4 +1,4 @@
-//! What a CUDA device says of managed memory, and is told of it. It must not know who uses it.
+//! What a CUDA device says of managed memory, and is told of it.
 
 use std::ffi::{c_int, c_uint};
 

@@ -1,5 +1,4 @@
-//! Page-locked memory of the host, which devices copy from and to on their own. It must not know what
-//! is in it.
+//! Page-locked memory of the host, which devices copy from and to on their own.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};

@@ -1,5 +1,5 @@
-//! The memory pool of a CUDA device: where stream-ordered allocations come from. Ours, not the
-//! device's default pool, so that its settings are nobody else's. It must not know who allocates.
+//! The memory pool of a CUDA device: where stream-ordered allocations come from. Ours, not the device's
+//! default pool, so that its settings are nobody else's.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_mut, null_mut};

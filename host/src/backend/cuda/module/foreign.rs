@@ -1,5 +1,4 @@
-//! Foreign modules in the driver: loaded, asked for functions and variables. It must not know
-//! what the public types promise of them.
+//! Foreign modules in the driver: loaded, asked for functions and variables.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};

@@ -1,5 +1,4 @@
-//! Questions about a loaded function, and its preferences: attributes and occupancy. It must not know
-//! how a function is loaded or launched.
+//! Questions about a loaded function, and its preferences: attributes and occupancy.
 
 use std::ffi::{c_int, c_uint};
 use std::ptr::null_mut;

@@ -1,5 +1,5 @@
 //! Options for the driver's compiler and linker in the form that the driver takes, and the logs that it
-//! writes. It must not know what is compiled.
+//! writes.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};

@@ -1,4 +1,4 @@
-//! The driver's linker: several images into one cubin. It must not know where the inputs come from.
+//! The driver's linker: several images into one cubin.
 
 use std::ffi::{CString, c_uint};
 use std::ptr::null_mut;

@@ -1,4 +1,4 @@
-//! Launches and streams with attributes, and attributes of graphs' nodes. It must not know who asks for them.
+//! Launches and streams with attributes, and attributes of graphs' nodes.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{from_ref, null_mut};

@@ -1,4 +1,4 @@
-//! Calls from the driver back into the host, in the order of a stream. It must not know what is called.
+//! Calls from the driver back into the host, in the order of a stream.
 //!
 //! They are made with `cuStreamAddCallback`, not with `cuLaunchHostFunc`: once a kernel has failed, the
 //! driver drops functions of the second kind without a word (seen on an H200, driver 580), so that

@@ -1,4 +1,4 @@
-//! Events of CUDA streams. It must not know what they are recorded for.
+//! Events of CUDA streams.
 
 use std::cell::Cell;
 use std::ffi::c_void;

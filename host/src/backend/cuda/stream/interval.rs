@@ -1,4 +1,5 @@
-//! The intervals that launches of a stream are part of, as `watch.rs` states them. Knows its locks alone: `host/tests/loom/watch.rs` includes it by path, and tries all orders of its steps.
+//! The intervals that launches of a stream are part of, as `watch.rs` states them. Depends on nothing but its
+//! locks: `host/tests/loom/watch.rs` includes it by path and explores all interleavings.
 
 use std::ptr::null_mut;
 use std::sync::PoisonError;

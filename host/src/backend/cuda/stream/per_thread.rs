@@ -1,6 +1,6 @@
-//! The default streams of threads (`CU_STREAM_PER_THREAD`). The handle means the stream of whichever thread makes a call,
-//! so only the thread of a stream makes calls with it. It marks the end of its work by an event, after each call that
-//! enqueues something; other threads ask that event. It must not know what is enqueued.
+//! The default streams of threads (`CU_STREAM_PER_THREAD`). The handle means the stream of whichever thread
+//! makes a call, so only the thread of a stream makes calls with it. It marks the end of its work by an
+//! event, after each call that enqueues something; other threads ask that event.
 
 use std::ptr::without_provenance_mut;
 use std::sync::{Arc, OnceLock};

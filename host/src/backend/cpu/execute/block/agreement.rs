@@ -1,5 +1,5 @@
-//! What all threads of a block must say alike: values that they take to be the same in all of them, and the regions that they bring
-//! to a barrier. It must not know what is said.
+//! What all threads of a block must say alike: values that they take to be the same in all of them, and the
+//! regions that they bring to a barrier.
 
 use std::cell::RefCell;
 use std::panic::Location;

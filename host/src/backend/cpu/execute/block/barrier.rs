@@ -1,5 +1,4 @@
-//! The barrier of a block: counts arrivals and votes, and wakes all when the last has come. It must not
-//! know what happens to threads that wait in vain.
+//! The barrier of a block: counts arrivals and votes, and wakes all when the last has come.
 
 use std::cell::Cell;
 use std::panic::Location;

@@ -1,4 +1,4 @@
-//! Why a block could not go on, and how an error says it. It must not know what is done about it.
+//! Why a block could not go on, and how an error says it.
 
 use std::panic::Location;
 

@@ -1,4 +1,4 @@
-//! The threads that may go on, first come first served. It must not know what they waited for.
+//! The threads that may go on, first come first served.
 
 use std::cell::Cell;
 

@@ -1,5 +1,4 @@
-//! The stacks of one executor: made when a thread first waits, kept for the next block. It must not know
-//! what runs on them.
+//! The stacks of one executor: made when a thread first waits, kept for the next block.
 
 use std::cell::{Cell, RefCell};
 use std::sync::LazyLock;

@@ -1,6 +1,5 @@
-//! The exchange between lanes of a warp, from which shuffles, votes, matches and reductions are made:
-//! each lane brings a value, and sees what all lanes of its mask brought. It must not know what the
-//! values mean.
+//! The exchange between lanes of a warp, from which shuffles, votes, matches and reductions are made: each
+//! lane brings a value, and sees what all lanes of its mask brought.
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;

@@ -1,4 +1,4 @@
-//! The stack on which a CPU thread handles signals when its own is used up. It must not know the signals.
+//! The stack on which a CPU thread handles signals when its own is used up.
 //!
 //! std gives one to each thread that it starts, but only in programs whose `main` is Rust's.
 

@@ -1,4 +1,4 @@
-//! Where the code of a loaded program or library lies in memory. It must not know what the code does.
+//! Where the code of a loaded program or library lies in memory.
 
 /// The code of one program or library; not known for all.
 #[derive(Clone, Copy)]
