@@ -11,8 +11,8 @@ use ferrogrid_ptx::{
 /// `ferrogrid_device::failure::RECORD_PARAMETER`.
 pub(crate) const RECORD: &str = "__ferrogrid_record";
 
-/// Gives that parameter to all functions that read it, that call one which has it, and that may be called by
-/// address; and to the calls of these.
+/// Adds the parameter to all functions that read it, that call a function which has it, or that may be
+/// called by address; and to their calls.
 pub(super) fn hand_on<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let taking = taking(module);
     let names: BTreeSet<&str> =
@@ -45,7 +45,7 @@ fn function<'m, 't>(item: &'m Item<'t>) -> Option<&'m Function<'t>> {
     if let Item::Function(function) = item { Some(function) } else { None }
 }
 
-/// Whether a call is of a function that has the parameter: one of `names`, or any behind an address.
+/// Whether a call passes the parameter on: to one of `names`, or to any function by address.
 fn hands_on(instruction: &Instruction<'_>, names: &BTreeSet<&str>) -> bool {
     instruction.callee().is_some_and(|callee| is_address(callee) || names.contains(callee))
 }
@@ -55,7 +55,7 @@ fn is_address(callee: &str) -> bool {
     callee.starts_with('%')
 }
 
-/// The functions and entry points that get the parameter, as items of the module.
+/// The functions and entry points that get the parameter, as numbers of items.
 fn taking(module: &Module<'_>) -> BTreeSet<usize> {
     let calls = Calls::of(module);
     let are_called_by_address = (0..module.items.len()).any(|item| calls.calls_by_address(item));
@@ -126,7 +126,8 @@ fn with_item(list: Option<&Parameters<'_>>, item: &str) -> String {
     format!("{},{item}{}", &list[..end], &list[end..])
 }
 
-/// Gives a call the parameter of its caller as its last argument. `number` is that of the call in its function.
+/// Passes the caller's parameter as the last argument of a call; `number` is that of the call in its
+/// function.
 fn add_argument<'t>(statement: &Statement<'t>, call: &Instruction<'t>, number: usize, edits: &mut Edits<'t>) {
     let argument = format!("ferrogrid_record_{number}");
     let mut call = call.clone();

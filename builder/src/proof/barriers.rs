@@ -1,6 +1,6 @@
 //! Proves that all threads which a barrier waits for reach it together.
 //!
-//! The analysis is [`ferrogrid_ptx::uniformity`]; here its findings become sentences about the user's source.
+//! The analysis is [`ferrogrid_ptx::uniformity`]. Here its findings become messages about the user's source.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
 use super::place::Places;
 use super::{Refusal, marks};
 
-/// The places that threads must come to together, and may not.
+/// The barriers that some of their threads may miss.
 pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = Vec::new();
     for divergence in divergences(module) {
@@ -27,7 +27,8 @@ pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal
     refusals
 }
 
-/// The barriers of the grid that entry points reach which are not `cooperative`: their blocks need not be there at the same time.
+/// The grid's barriers in entry points that are not `cooperative`: their blocks need not be resident at the
+/// same time.
 pub(super) fn of_the_grid(
     module: &Module<'_>,
     cooperative: &HashSet<&str>,
@@ -95,7 +96,7 @@ fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_,
     Refusal { file, place, message }
 }
 
-/// The function, unless it is a kernel, whose line says enough.
+/// The name of the function, unless it is a kernel, whose line is enough.
 fn in_function(function: &Function<'_>) -> String {
     if function.is_entry {
         return String::new();
@@ -103,7 +104,7 @@ fn in_function(function: &Function<'_>) -> String {
     format!(", in `{:#}`", rustc_demangle::demangle(function.name))
 }
 
-/// What a value that differs comes from, in the user's words.
+/// The source of a value that differs between threads, for the message.
 fn origin(instruction: &Instruction<'_>) -> String {
     let special = instruction.uses().into_iter().find(|name| name.starts_with('%') && name.contains('.'));
     let special = special.or_else(|| instruction.uses().into_iter().find(|name| name.starts_with('%')));

@@ -1,8 +1,9 @@
 //! Refuses warp and block operations behind pointers.
 //!
-//! Threads that make such an operation together must still do so in the machine code. LLVM keeps that by an attribute of calls,
-//! `convergent`, which rustc does not give calls through pointers: it may make two such calls of one, each in an arm of a branch that
-//! only some threads take. Such a call is refused, therefore; direct calls are not concerned.
+//! Threads that make such an operation together must still do so in the machine code. LLVM preserves that
+//! for calls with the attribute `convergent`, which rustc does not give to calls through pointers. LLVM may
+//! duplicate such a call into the arms of a branch that only some threads take. So operations behind
+//! pointers are refused; direct calls are not affected.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
 use super::place::Places;
 use super::{Refusal, marks};
 
-/// The operations behind pointers.
+/// The refusals of operations behind pointers.
 pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let calls = Calls::of(module);
     if !(0..module.items.len()).any(|item| calls.calls_by_address(item)) {
@@ -48,7 +49,7 @@ fn behind_pointers(module: &Module<'_>, calls: &Calls<'_>) -> BTreeSet<usize> {
     found
 }
 
-/// The first operation of a function that threads make together.
+/// The first convergent operation of a function.
 fn convergent<'t>(function: &Function<'t>) -> Option<(usize, &'t str)> {
     function.statements().iter().enumerate().find_map(|(at, statement)| {
         let convergent = |it: &&Instruction<'_>| it.is_convergent() && !marks::is_of_warp(it);
