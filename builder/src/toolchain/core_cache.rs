@@ -50,7 +50,7 @@ pub fn ensure(
 }
 
 /// Makes `place` a complete directory with what `build` puts into the directory that it gets.
-fn fill(
+pub(super) fn fill(
     place: &Path,
     progress: &mut dyn FnMut(&str),
     build: impl FnOnce(&Path, &mut dyn FnMut(&str)) -> Result<(), Error>,

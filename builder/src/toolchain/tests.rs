@@ -130,13 +130,15 @@ fn a_core_that_is_in_the_sysroot_or_the_cache_will_do() {
     assert!(machine.find(&search).is_err());
 
     let key = probe::probe(&active, &machine.path("cache")).unwrap().key();
-    let cached = crate::toolchain::core_cache::location(&machine.path("cache"), &key, "sm_75");
+    let cached = core_cache::location(&machine.path("cache"), &key, "sm_75");
     fs::create_dir_all(&cached).unwrap();
     assert!(
         machine.find(&search).is_err(),
         "an empty entry is a damaged one, and nothing could build it again"
     );
-    fs::write(cached.join("cfg"), "panic=\"abort\"\n").unwrap();
+    let write =
+        |folder: &Path, _: &mut dyn FnMut(&str)| cache::write(&folder.join("cfg"), "panic=\"abort\"\n");
+    core_cache::fill(&cached, &mut |_| (), write).unwrap();
     assert_eq!(machine.find(&search).unwrap().core, CoreOrigin::Cached);
 
     let libraries = machine.path("active/lib/rustlib/nvptx64-nvidia-cuda/lib");
