@@ -53,8 +53,8 @@ impl<'t> Calls<'t> {
         self.by_address[item]
     }
 
-    /// The items that `roots` can reach by calls or through addresses, without going through names that `except` is true of; the
-    /// roots are among them.
+    /// The items that `roots` can reach by calls or through addresses, the roots included, but not through
+    /// names for which `except` holds.
     pub fn reachable(
         &self,
         roots: impl IntoIterator<Item = usize>,
@@ -72,7 +72,8 @@ impl<'t> Calls<'t> {
     }
 }
 
-/// Whether a call is one of a function whose address is in a register: it says which functions that may be.
+/// Whether a call is of a function by an address in a register; such a call lists the functions that it may
+/// reach.
 fn calls_by_address(instruction: &Instruction<'_>) -> bool {
     instruction.callee().is_some_and(|callee| callee.starts_with('%'))
 }

@@ -157,7 +157,7 @@ mod tests {
         ] {
             let text = message(&json!({ (written): true }));
             let expected = format!(
-                "`package.metadata.ferrogrid.{written}` in w/Cargo.toml is no setting of Ferrogrid; did you mean `{meant}`?"
+                "`package.metadata.ferrogrid.{written}` in w/Cargo.toml is not a setting of Ferrogrid; did you mean `{meant}`?"
             );
             assert_eq!(text, expected);
         }

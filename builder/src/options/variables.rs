@@ -88,7 +88,7 @@ fn complaint(name: &str) -> String {
         Some(near) => format!("did you mean {near}?"),
         None => format!("there are: {}", KNOWN.join(", ")),
     };
-    format!("{name} is set, but it is no variable of Ferrogrid; {meant}")
+    format!("{name} is set, but it is not a variable of Ferrogrid; {meant}")
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         let text = complaint("FERROGRID_ARHC");
         assert_eq!(
             text,
-            "FERROGRID_ARHC is set, but it is no variable of Ferrogrid; did you mean FERROGRID_ARCH?"
+            "FERROGRID_ARHC is set, but it is not a variable of Ferrogrid; did you mean FERROGRID_ARCH?"
         );
         assert!(complaint("FERROGRID_CPU_THREAD").ends_with("did you mean FERROGRID_CPU_THREADS?"));
         assert!(complaint("FERROGRID_CACHE_LIMITS").ends_with("did you mean FERROGRID_CACHE_LIMIT?"));

@@ -110,7 +110,7 @@ fn when_none_qualifies_the_error_has_every_reason_and_what_to_do() {
     let error = machine.find(&search).unwrap_err().to_string();
     for part in [
         "nightly-x/bin/rustc (the active toolchain): it has no sources of `core`",
-        "(rustup toolchain stable-x): version 1.90 is too old: 1.96 or newer is needed",
+        "(rustup toolchain stable-x): version 1.90 is too old: 1.96 or newer is required",
         "(rustup toolchain broken): it does not run: no such library",
         "usr/bin/rustc (the distribution): there is no such file",
         "cargo ferrogrid setup",
