@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use ferrogrid_ptx::{Calls, Edits, Function, Item, Module};
+use ferrogrid_ptx::{Calls, Edits, Function, Module};
 
 use super::launch_bounds::before_first_instruction;
 use super::{Wanted, launch_bounds};
@@ -24,7 +24,8 @@ const VARIABLE: &str = "ferrogrid_block";
 pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
     let in_order: BTreeSet<&str> =
         wanted.bounds.iter().filter(|(_, bounds)| bounds.in_order).map(|(name, _)| *name).collect();
-    let entries = || module.items.iter().enumerate().filter_map(|(at, item)| Some((at, entry(item)?)));
+    let functions = || module.items.iter().enumerate().filter_map(|(at, item)| Some((at, item.function()?)));
+    let entries = || functions().filter(|(_, function)| function.is_entry);
     let roots = entries().filter(|(_, entry)| in_order.contains(entry.name)).map(|(at, _)| at);
     let roots: Vec<usize> = roots.collect();
     if roots.is_empty() {
@@ -35,11 +36,9 @@ pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut E
         calls.reachable(roots.iter().copied(), |name| name.starts_with("__ferrogrid_panic_"))
     };
     let readers: BTreeSet<usize> =
-        reached(&roots).into_iter().filter(|&at| reads(&module.items[at])).collect();
-    for &at in &readers {
-        if let Item::Function(function) = &module.items[at] {
-            replace(function, &load(), edits);
-        }
+        reached(&roots).into_iter().filter(|&at| module.items[at].function().is_some_and(reads)).collect();
+    for (_, function) in functions().filter(|(at, _)| readers.contains(at)) {
+        replace(function, &load(), edits);
     }
     for (at, entry) in entries() {
         if in_order.contains(entry.name) {
@@ -52,14 +51,8 @@ pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut E
     edits.insert_before(first, format!(".shared .align 4 .b32 {VARIABLE};\n"));
 }
 
-/// An entry point.
-fn entry<'m, 't>(item: &'m Item<'t>) -> Option<&'m Function<'t>> {
-    if let Item::Function(function) = item { Some(function).filter(|it| it.is_entry) } else { None }
-}
-
-/// Whether an item is a function, not an entry point, that reads the index.
-fn reads(item: &Item<'_>) -> bool {
-    let Item::Function(function) = item else { return false };
+/// Whether a function, not an entry point, reads the index.
+fn reads(function: &Function<'_>) -> bool {
     !function.is_entry && function.instructions().any(|it| it.uses().contains(&INDEX))
 }
 

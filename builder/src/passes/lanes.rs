@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use ferrogrid_ptx::uniformity::{Shape, unproven_lanes, waits_for_lanes};
 use ferrogrid_ptx::{
-    Body, ControlFlow, Edits, Function, Instruction, Item, Module, Operand, ParseError, Predicate,
+    Body, ControlFlow, Edits, Function, Instruction, Module, Operand, ParseError, Predicate,
 };
 
 use super::Wanted;
@@ -75,10 +75,8 @@ pub(super) fn check<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Ed
 }
 
 fn functions<'m, 't>(module: &'m Module<'t>) -> impl Iterator<Item = (usize, &'m Function<'t>)> {
-    module.items.iter().enumerate().filter_map(|(at, item)| match item {
-        Item::Function(function) if function.body.is_some() => Some((at, function)),
-        _ => None,
-    })
+    let functions = module.items.iter().enumerate().filter_map(|(at, item)| Some((at, item.function()?)));
+    functions.filter(|(_, function)| function.body.is_some())
 }
 
 /// The warp operations of a function, as numbers of its statements.

@@ -11,9 +11,7 @@ const VARIABLE: &str = "__ferrogrid_layout_";
 /// Writes the comments and removes the variables. Those that code refers to stay: LLVM may use one for an
 /// equal constant of a kernel, such as a number in a message.
 pub(super) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
-    let calls = Calls::of(module);
-    let referred_to: Vec<&str> =
-        (0..module.items.len()).flat_map(|item| calls.mentioned_by(item)).copied().collect();
+    let referred_to: Vec<&str> = Calls::of(module).mentioned().collect();
     let mut comments = String::new();
     for variable in module.variables().filter(|it| it.linkage == Linkage::Visible && it.space == ".global") {
         let Some(entry) = variable.name().strip_prefix(VARIABLE) else { continue };

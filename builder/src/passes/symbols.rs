@@ -13,9 +13,8 @@ const VARIABLES: [(&str, Option<u64>); 2] =
 /// Defines the variables that the text uses, and removes the others.
 pub(super) fn define<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let calls = Calls::of(module);
-    let used: HashSet<&str> =
-        (0..module.items.len()).flat_map(|item| calls.mentioned_by(item)).copied().collect();
-    let describes = !(0..module.items.len()).any(|item| calls.calls_by_address(item));
+    let used: HashSet<&str> = calls.mentioned().collect();
+    let describes = !calls.any_calls_by_address();
     for variable in module.variables().filter(|it| it.linkage == Linkage::Extern && it.space == ".global") {
         let Some((name, value)) = VARIABLES.iter().find(|(name, _)| *name == variable.name()) else {
             continue;

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use ferrogrid_ptx::uniformity::{Divergence, Level, divergences};
-use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
+use ferrogrid_ptx::{Calls, Function, Instruction, Module};
 
 use super::place::Places;
 use super::{Refusal, marks};
@@ -14,7 +14,7 @@ use super::{Refusal, marks};
 pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = Vec::new();
     for divergence in divergences(module) {
-        let Item::Function(function) = &module.items[divergence.item] else { continue };
+        let Some(function) = module.items[divergence.item].function() else { continue };
         // Its mark has been looked at.
         if marks::is_marked(function, divergence.barrier) {
             continue;
@@ -35,7 +35,7 @@ pub(super) fn of_the_grid(
     places: &Places<'_, '_>,
 ) -> Vec<Refusal> {
     let waits = |item: usize| {
-        let Item::Function(function) = &module.items[item] else { return None };
+        let function = module.items[item].function()?;
         let mut statements = function.statements().iter();
         let at = statements.position(|it| it.instruction().is_some_and(waits_for_grid))?;
         Some((function, at))
@@ -44,10 +44,8 @@ pub(super) fn of_the_grid(
         return Vec::new();
     }
     let calls = Calls::of(module);
-    let entries = module.items.iter().enumerate().filter_map(|(at, item)| match item {
-        Item::Function(function) if function.is_entry && !cooperative.contains(function.name) => Some(at),
-        _ => None,
-    });
+    let is_one = |function: &Function<'_>| function.is_entry && !cooperative.contains(function.name);
+    let entries = (0..module.items.len()).filter(|&item| module.items[item].function().is_some_and(is_one));
     let refusals = entries.filter_map(|entry| {
         let (function, at) = calls.reachable([entry], |_| false).into_iter().find_map(waits)?;
         let (file, place) = places.of(function, at).unwrap_or_default();

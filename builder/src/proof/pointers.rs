@@ -5,9 +5,7 @@
 //! duplicate such a call into the arms of a branch that only some threads take. So operations behind
 //! pointers are refused; direct calls are not affected.
 
-use std::collections::BTreeSet;
-
-use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
+use ferrogrid_ptx::{Calls, Function, Instruction, Module};
 
 use super::place::Places;
 use super::{Refusal, marks};
@@ -15,38 +13,19 @@ use super::{Refusal, marks};
 /// The refusals of operations behind pointers.
 pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let calls = Calls::of(module);
-    if !(0..module.items.len()).any(|item| calls.calls_by_address(item)) {
+    if !calls.any_calls_by_address() {
         return Vec::new();
     }
     let mut refusals = Vec::new();
-    for item in behind_pointers(module, &calls) {
+    for item in calls.behind_pointers(module) {
+        let Some(outer) = module.items[item].function() else { continue };
         for inner in calls.reachable([item], |_| false) {
-            let (Item::Function(outer), Item::Function(inner)) = (&module.items[item], &module.items[inner])
-            else {
-                continue;
-            };
+            let Some(inner) = module.items[inner].function() else { continue };
             let found = convergent(inner);
             refusals.extend(found.map(|(at, operation)| refusal(outer, inner, at, operation, places)));
         }
     }
     refusals
-}
-
-/// The functions whose addresses are taken.
-fn behind_pointers(module: &Module<'_>, calls: &Calls<'_>) -> BTreeSet<usize> {
-    let mut found = BTreeSet::new();
-    for (at, item) in module.items.iter().enumerate() {
-        let names: Vec<&str> = match item {
-            Item::Function(function) => {
-                let others = function.instructions().filter(|instruction| instruction.callee().is_none());
-                others.flat_map(Instruction::uses).collect()
-            }
-            _ => calls.mentioned_by(at).to_vec(),
-        };
-        let items = names.into_iter().filter_map(|name| calls.definition(name));
-        found.extend(items.filter(|&item| matches!(&module.items[item], Item::Function(_))));
-    }
-    found
 }
 
 /// The first convergent operation of a function.
