@@ -1,4 +1,4 @@
-//! The marks by which device code says what is to be proven of it (`device/src/mark.rs`): their places in the
+//! The marks by which device code says what is to be proven of it (`device/src/compiler/mark.rs`): their places in the
 //! source, and their removal when all is proven.
 
 use std::collections::BTreeSet;
