@@ -1,4 +1,4 @@
-//! The API of a bench: the device at hand, cases, and the launches of a case.
+//! What a bench is written with: the device, cases, and the launches of a case.
 
 use std::cell::RefCell;
 

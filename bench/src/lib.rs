@@ -1,5 +1,5 @@
-//! Benches of kernels: each case on every device, timed by the device's own clock, with other sizes of blocks if asked
-//! for, and beside what the device can do at most. The result is a table, JSON and plots.
+//! Benches of kernels: each case on every device, timed by the device's own clock. Cases can be swept over
+//! block sizes, and are compared with what the device can do at most. The result is a table, JSON and plots.
 //!
 //! A bench is a target of the package without cargo's harness:
 //!

@@ -1,4 +1,4 @@
-//! Times work on a device, by its own clock (events).
+//! How long work takes on a device, by the device's own clock (events).
 
 use std::time::Duration;
 

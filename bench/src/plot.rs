@@ -1,4 +1,4 @@
-//! Plots of a report, as SVG: a roofline for each device, and a curve for each sweep over sizes of blocks.
+//! Plots of a report, as SVG: a roofline for each device, and a curve for each sweep over block sizes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

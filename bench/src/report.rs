@@ -1,4 +1,4 @@
-//! The results and their JSON, whose fields keep their meaning while `schema` is 1.
+//! The results of a bench, and their form as JSON. Fields keep their meaning while `schema` is 1.
 
 use ferrogrid::Device;
 use serde_json::{Value, json};

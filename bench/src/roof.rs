@@ -1,6 +1,6 @@
-//! The roof of a device, measured: bytes per second by a copy of 16 bytes per thread, and `f32` operations
-//! per second by independent multiply-adds. Other instructions may do more (tensor cores; on the CPU, code
-//! that the compiler optimises better).
+//! The roof of a device, measured: bytes per second of a copy with 16 bytes per thread, and `f32` operations
+//! per second of independent multiply-adds. Other instructions may do more: tensor cores on a GPU, and on the
+//! CPU code that vectorises better.
 
 use ferrogrid::{DeviceBuffer, Grid, Stream};
 

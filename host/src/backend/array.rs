@@ -1,13 +1,13 @@
 //! Texture arrays of either backend: on a GPU CUDA arrays, with the texture and surface objects that were
-//! made of them; on the CPU device ordinary memory. It must not know what orders their uses.
+//! made of them; on the CPU device ordinary memory.
 
 use std::sync::Arc;
 
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
 use super::{DeviceBackend, StreamBackend, cuda};
+use crate::backend::recording::refusal::{allocation, not_recordable};
 use crate::error::Result;
-use crate::graph::{allocation, not_recordable};
 use crate::memory::{Contents, Memory};
 use crate::profile::{self, Work};
 use crate::stream::StreamInner;

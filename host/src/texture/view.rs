@@ -5,11 +5,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::from_ref;
 
-use crate::access::Access;
 use crate::backend::array::not_in_graphs;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
+use crate::order::access::Access;
 use crate::stream::Stream;
 
 /// A texture array as a kernel reads it: for a kernel's [`Texture<V, R>`](ferrogrid_device::Texture). Made by

@@ -380,7 +380,7 @@ fn bodies_use_and_do_not_allocate(device: &Device) -> Outcome {
 
 fn more_memory_than_there_is_cannot_be_allocated(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    const BYTES: usize = 1 << 46;
+    const BYTES: usize = 1 << 50;
     let record = || stream.capture(|capture| capture.zeros::<u8>(BYTES).map(drop));
     let launch = || record()?.0.instantiate()?.launch(&stream);
     match launch() {
