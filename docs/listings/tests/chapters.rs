@@ -184,6 +184,29 @@ fn every_link_leads_somewhere() {
     assert!(followed > 30, "only {followed} links were followed");
 }
 
+/// A source that moves is moved in the book as well: chapters name files from the root of the repository.
+#[test]
+fn every_source_that_a_chapter_names_is_there() {
+    let root = docs().parent().unwrap().to_owned();
+    let mut named = 0;
+    for path in files() {
+        let text = fs::read_to_string(&path).unwrap();
+        for name in text.split('`').skip(1).step_by(2) {
+            let is_file = |c: char| c.is_ascii_alphanumeric() || "_-/.".contains(c);
+            let Some((folder, _)) = name.split_once('/') else { continue };
+            if name.ends_with(".rs")
+                && name.chars().all(is_file)
+                && root.join(folder).join("Cargo.toml").exists()
+            {
+                let chapter = path.strip_prefix(docs()).unwrap().display();
+                assert!(root.join(name).exists(), "{chapter}: there is no {name}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 50, "only {named} files were found");
+}
+
 /// The check itself: what would escape is found.
 #[test]
 fn blocks_that_nobody_runs_are_found() {
