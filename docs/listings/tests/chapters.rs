@@ -265,12 +265,15 @@ fn every_feature_that_is_there_names_its_tests() {
 fn every_source_that_is_named_exists() {
     let root = docs().parent().unwrap().to_owned();
     let mut sources = Vec::new();
-    for folder in ["src", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs"] {
+    for folder in
+        ["src", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs"]
+    {
         paths(&root.join(folder), &mut sources);
     }
     let named_in = |text: &str| -> Vec<String> {
         let spans = text.split('`').skip(1).step_by(2);
-        let names = spans.filter(|span| span.contains('/') && span.ends_with(".rs") && !span.contains("NAME"));
+        let names =
+            spans.filter(|span| span.contains('/') && span.ends_with(".rs") && !span.contains("NAME"));
         names.filter(|span| !span.contains(char::is_whitespace)).map(str::to_owned).collect()
     };
     let mut checked = 0;
