@@ -149,27 +149,6 @@ impl Stream {
         DeviceBuffer::allocate(self, len, Contents::Zeroed)
     }
 
-    /// A new buffer of `len` elements of unknown content (`cuMemAllocFromPoolAsync`).
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// // SAFETY: all of it is written before it is read.
-    /// let mut buffer = unsafe { stream.uninitialised::<u32>(2)? };
-    /// stream.upload_into(&[5, 6], &mut buffer)?;
-    /// assert_eq!(stream.download(&buffer)?, [5, 6]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
-    ///
-    /// # Safety
-    /// Every element must be written (by a kernel, a copy or a fill) before anything reads it.
-    pub unsafe fn uninitialised<T: DeviceCopy>(&self, len: usize) -> Result<DeviceBuffer<T>> {
-        DeviceBuffer::allocate(self, len, Contents::Uninitialised)
-    }
-
     /// A new buffer of `len` elements, each `value` (`cuMemsetD8Async`, `D16`, `D32`).
     ///
     /// On a GPU, elements of other sizes than 1, 2 and 4 bytes are made on the host and copied.

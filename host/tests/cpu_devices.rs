@@ -1,5 +1,5 @@
 //! CPU devices with limits of their own: several in one process, little memory, little shared memory, any
-//! number of workers. It must not need the kernel language.
+//! number of workers.
 
 mod waiting;
 

@@ -1,5 +1,5 @@
-//! DLPack: tensors that leave and arrive with their types, shapes and ownership, checked by a consumer written
-//! here against the structures alone, and by NumPy where Python has it. It must not know the code behind.
+//! DLPack: tensors that leave and arrive with their types, shapes and ownership, checked by a consumer
+//! written here against the structures alone, and by NumPy where Python has it.
 
 use std::ffi::c_void;
 use std::process::Command;

@@ -1,7 +1,6 @@
-//! What the CUDA backend does, with no driver and with a fake one (`fake_driver/libcuda.rs`): which
-//! error it gives when, which calls it makes, and that work comes out in order. Each scenario runs in
-//! a process of its own, because a process loads one driver. It must not need a GPU: results on a real
-//! one are for the conformance suite.
+//! What the CUDA backend does, with no driver and with a fake one (`fake_driver/libcuda.rs`): which error it
+//! gives when, which calls it makes, and that work comes out in order. Each scenario runs in a process of its
+//! own, because a process loads one driver. Results on a real one are for the conformance suite.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -15,6 +15,7 @@ use super::execute::spin;
 use super::execute::{Launch, check_resources};
 use super::graph::{self, Failures, Marks, Step};
 use super::memory;
+use crate::backend::Rows;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
@@ -26,7 +27,6 @@ use crate::memory::account::Account;
 use crate::order::writers::Flow;
 use crate::stream::own_thread::OwnThread;
 use crate::stream::value::ValueCondition;
-use crate::view::pitched::Rows;
 use event::{CpuEvent, CpuMark};
 use legacy::Role;
 

@@ -28,13 +28,13 @@ use crate::backend::host_fn;
 use crate::backend::recording::node::{
     Address, Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
+use crate::backend::{Place, Rows};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::order::writers::Effect;
 use crate::stream::event::Event;
-use crate::view::pitched::{Place, Rows};
 use condition::{ConditionalParams, SetterArguments};
 use memory::{MemoryNode, MemoryNodes, OwnGraph};
 

@@ -24,9 +24,9 @@ use super::device::address;
 use super::driver::Code;
 use super::stream::CudaStream;
 use super::stream::per_thread::PER_THREAD;
+use crate::backend::{Place, Rows};
 use crate::error::Result;
 use crate::memory::Contents;
-use crate::view::pitched::{Place, Rows};
 use pool::RawPool;
 
 /// `CU_MEM_ATTACH_GLOBAL`: any stream of any device may use it.

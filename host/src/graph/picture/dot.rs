@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::backend::GraphBackend;
+use crate::backend::Rows;
 use crate::backend::recording::node::{Fill, KernelNode, Node, Operation};
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::view::pitched::Rows;
 
 /// What [`Graph::to_dot_with`] tells of each node (`CUgraphDebugDot_flags`).
 ///

@@ -12,12 +12,12 @@ use cudarc::driver::sys::{
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
 use super::memory_type;
+use crate::backend::Place;
 use crate::backend::array::{ArrayShape, Side, TextureObject};
 use crate::backend::cuda::device::{CudaDevice, Handle, address, bind};
 use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::stream::CudaStream;
 use crate::error::Result;
-use crate::view::pitched::Place;
 
 /// `CUDA_ARRAY3D_SURFACE_LDST`: kernels may write it.
 const SURFACE: c_uint = 2;

@@ -10,7 +10,6 @@ use super::event::CudaEvent;
 use crate::backend::EventBackend;
 use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::driver::Code;
-use crate::backend::cuda::module::foreign::LoadedFunction;
 use crate::backend::cuda::module::function;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -146,26 +145,6 @@ impl AttributeList {
 }
 
 impl CudaStream {
-    /// Enqueues a foreign function; `kernel` is its name for errors.
-    ///
-    /// # Safety
-    /// `function` is of this stream's device; `params` has the address of a value for each of its
-    /// parameters, of its size; the memory that they lead to is ordered here for what the function does.
-    pub(crate) unsafe fn launch_function(
-        &self,
-        function: LoadedFunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        params: &[*const c_void],
-    ) -> Result<()> {
-        if shape.attributes.are_none() {
-            // SAFETY: passed on.
-            return unsafe { self.launch(function.as_raw(), kernel, shape, params) };
-        }
-        // SAFETY: passed on.
-        unsafe { self.launch_with_attributes(function.as_raw().cast(), kernel, shape, params) }
-    }
-
     /// Enqueues a function with attributes (`cuLaunchKernelEx`).
     ///
     /// # Safety
