@@ -99,7 +99,7 @@ impl Stream {
     ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; that of a kernel that was to write `source`, also if it
-    /// has been reported, until the memory is written anew as a whole; or of the device.
+    /// has been reported, until the memory is written again as a whole; or of the device.
     /// [`Error::OutOfMemory`] of `the host` if that has no room for the elements.
     pub fn download<'a, T: DeviceCopy>(&self, source: impl DeviceInput<'a, T>) -> Result<Vec<T>> {
         let source = source.into_input();

@@ -440,7 +440,7 @@ impl Device {
         self.backend.deliver_output();
     }
 
-    /// Sets how many bytes of printed text the device keeps until somebody waits for it, rounded up to a power of two:
+    /// Sets how many bytes of printed text the device keeps until a thread waits for it, rounded up to a power of two:
     /// if it is not set, 1 MiB on a GPU and 64 MiB on the CPU device. What does not fit is lost, and counted.
     ///
     /// ```

@@ -102,7 +102,7 @@ unsafe fn enqueue(
         check_shared_memory(kernel, stream, shape)?;
     }
     let prepared = stream.prepare(kernel)?;
-    if !shape.attributes.are_but_cooperative() {
+    if !shape.attributes.are_default_but_cooperative() {
         check_attributes(stream.device(), kernel, prepared, shape)?;
     }
     if !kernel.descriptor().constants.is_empty() {

@@ -127,7 +127,7 @@ impl Memory {
         Ok(Memory::new(stream, pointer, bytes, Origin::Managed))
     }
 
-    /// Memory of somebody else.
+    /// Memory of another library.
     ///
     /// # Safety
     /// `pointer` leads to `bytes` of memory of the stream's device, until `owner` is dropped; what uses
@@ -183,7 +183,7 @@ impl Memory {
     }
 
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
-        // A recording must hear of each use, and all uses outside a graph are refused.
+        // A recording must be told of each use, and all uses outside a graph are refused.
         let is_guest = stream.recording().is_some() || matches!(origin, Origin::Graph(_));
         let of = if is_guest { Order::of_guest } else { Order::new };
         let order = of(stream.clone());
@@ -331,7 +331,7 @@ impl Memory {
     }
 
     /// As `begin`, for a stream of whatever device, which records nothing.
-    pub(crate) fn begin_anywhere(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+    pub(crate) fn begin_on_any_device(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
         }
@@ -392,7 +392,7 @@ impl Drop for Memory {
         let ended = self.order.end(
             |stream| stream.device() == own && stream.backend().is_usable_here(),
             // Of late it was used on streams of other devices only, or of other threads.
-            || heir(own),
+            || fallback_stream(own),
         );
         match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
@@ -415,18 +415,18 @@ impl Drop for Memory {
 }
 
 /// A stream of `device` that frees what was used on none that the calling thread can use. That of a GPU stays.
-fn heir(device: &Device) -> Result<Arc<StreamInner>> {
-    static HEIRS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
-    let heirs = || HEIRS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(heir) = heirs().iter().find(|heir| heir.device() == device) {
-        return Ok(heir.inner().clone());
+fn fallback_stream(device: &Device) -> Result<Arc<StreamInner>> {
+    static FALLBACKS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
+    let fallbacks = || FALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = fallbacks().iter().find(|stream| stream.device() == device) {
+        return Ok(found.inner().clone());
     }
     let stream = device.new_stream()?;
-    let heir = stream.inner().clone();
+    let inner = stream.inner().clone();
     if device.is_cuda() {
-        heirs().push(stream);
+        fallbacks().push(stream);
     }
-    Ok(heir)
+    Ok(inner)
 }
 
 /// Drops `owner` after all that `stream` holds; or, if nothing tells when that is, never.

@@ -204,7 +204,7 @@ impl StreamInner {
         Ok(event)
     }
 
-    /// Waits for all work enqueued so far, and tells nobody of what has failed.
+    /// Waits for all work enqueued so far, without reporting failures.
     pub(crate) fn drain(&self) -> Result<()> {
         self.backend.drain()
     }

@@ -187,7 +187,7 @@ impl DeviceBackend {
         }
     }
 
-    /// The stream that somebody else made; `None` where there are no handles.
+    /// A stream that another library made; `None` where there are no handles.
     ///
     /// # Safety
     /// `raw` is a stream, and stays live until `StreamBackend::close` has been called.

@@ -33,7 +33,7 @@ impl EventBackend {
         }
     }
 
-    /// The event that somebody else made.
+    /// An event that another library made.
     ///
     /// # Safety
     /// `raw` is an event of `device`, and stays live as long as this.
@@ -71,9 +71,9 @@ impl EventBackend {
     }
 
     /// Why launches cannot record it.
-    pub(crate) fn not_at_launches(&self) -> Option<&'static str> {
+    pub(crate) fn launch_event_refusal(&self) -> Option<&'static str> {
         match self {
-            EventBackend::Cuda(event) => event.not_at_launches(),
+            EventBackend::Cuda(event) => event.launch_event_refusal(),
             EventBackend::Cpu(event) => event.has_timing().then_some(cuda::TIMED),
             EventBackend::Recorded(_) => Some("it is of a recording"),
         }
@@ -91,9 +91,9 @@ impl EventBackend {
     }
 
     /// Waits; leaves what kernels have to say, and failures of streams, to the next who asks.
-    pub(crate) fn wait_unheard(&self) -> Result<()> {
+    pub(crate) fn wait_unreported(&self) -> Result<()> {
         match self {
-            EventBackend::Cuda(event) => event.wait_unheard(),
+            EventBackend::Cuda(event) => event.wait_unreported(),
             EventBackend::Cpu(event) => {
                 event.wait();
                 Ok(())

@@ -61,7 +61,7 @@ impl GraphBackend {
         }
     }
 
-    /// A graph that somebody else instantiated.
+    /// A graph that another library instantiated.
     ///
     /// # Safety
     /// `raw` is a live `CUgraphExec` of `device`, which this owns from here on.
@@ -78,7 +78,7 @@ impl GraphBackend {
         }
     }
 
-    /// Whether somebody else instantiated it, so that its nodes are not known.
+    /// Whether another library instantiated it, so that its nodes are not known.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.as_raw(), (Some(_), None))
     }

@@ -29,7 +29,7 @@ impl DeviceBackend {
         }
     }
 
-    /// Locks pages of memory that somebody else allocated.
+    /// Locks pages of memory that was not allocated here.
     ///
     /// # Safety
     /// `start` is `bytes` of live memory, not 0, which stays until `unlock_pages`.
@@ -117,7 +117,7 @@ impl DeviceBackend {
         }
     }
 
-    /// Gives memory that nobody uses back to the system, but for `keep` bytes.
+    /// Gives unused memory back to the system, but for `keep` bytes.
     pub(crate) fn trim_memory(self, keep: usize) -> Result<()> {
         match self {
             DeviceBackend::Cuda(device) => device.trim_memory(keep),

@@ -41,7 +41,7 @@ const GRAPH: u64 = 0;
 /// How deep conditional nodes, and child graphs, are nested at most: to run and to drop them takes stack for each level.
 pub(crate) const MANY_LEVELS: usize = 32;
 
-/// A buffer that nobody has given the graph, but that a node uses.
+/// A buffer that a node uses, but that was not given to the graph.
 pub(crate) enum Adopted {
     Constant(&'static Memory),
     /// A value of the host's, as it was when the node was recorded.
@@ -56,7 +56,7 @@ pub(crate) struct Recorder {
     adopts: bool,
     /// How many conditional nodes there are, in bodies as well.
     conditions: AtomicUsize,
-    /// What nobody has taken yet, in the order of the buffers' numbers: the last ones.
+    /// Adopted buffers that were not taken yet, by buffer number: the last ones.
     adopted: Mutex<Vec<Adopted>>,
     /// Real, for the values of the host's; made for the first of them.
     staging: Mutex<Option<Stream>>,

@@ -184,8 +184,8 @@ impl PeerCopy<'_> {
             self.target_access().receive(source, stream.inner());
             return Ok(());
         }
-        source.begin_anywhere(stream.inner(), Use::Read)?;
-        target.begin_anywhere(stream.inner(), usage)?;
+        source.begin_on_any_device(stream.inner(), Use::Read)?;
+        target.begin_on_any_device(stream.inner(), usage)?;
         if stream.device().is_cuda() {
             let (to, from) = ((to, target.device().backend()), (from, source.device().backend()));
             // SAFETY: passed on; both have been ordered for their use here.

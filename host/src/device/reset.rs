@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::memory::retired;
 
 impl Device {
-    /// Destroys the GPU's primary context and makes it anew (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). Returns the
+    /// Destroys the GPU's primary context and creates it again (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). Returns the
     /// device to go on with, which [`Device::cuda`] gives as well from then on.
     ///
     /// All that was made on the device before is gone. Its handles (streams, buffers, events, modules, graphs, pools, and

@@ -68,7 +68,7 @@ struct Entry {
     loaded: LoadedFunction,
     /// Its name and limits, in the form that grids and errors take.
     kernel: Kernel,
-    /// `None` where nobody can tell.
+    /// `None` if neither driver nor text has them.
     parameters: Option<Vec<Parameter>>,
     /// Whether it is a kernel in Rust that may panic, and takes the address of a record after its parameters.
     takes_record: bool,
@@ -337,7 +337,7 @@ impl ForeignFunction {
         let Entry { device, kernel, .. } = self.entry;
         let inner = stream.inner();
         if inner.device() != device {
-            return Err(self.elsewhere(stream));
+            return Err(self.other_device(stream));
         }
         let grid = grid.or_cluster(self.attributes.cluster);
         let Some(shape) = grid.resolve(kernel, device.limits())? else {
@@ -360,7 +360,7 @@ impl ForeignFunction {
     }
 
     #[cold]
-    fn elsewhere(&self, stream: &Stream) -> Error {
+    fn other_device(&self, stream: &Stream) -> Error {
         let mut devices = [&self.entry.device, stream.device()].into_iter();
         if let Some(error) = devices.find_map(|device| device.backend().was_reset()) {
             return error;

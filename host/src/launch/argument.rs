@@ -3,6 +3,7 @@
 use ferrogrid_device::DeviceCopy;
 
 use crate::error::Result;
+use crate::memory::buffer::DeviceBuffer;
 use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -233,25 +234,9 @@ impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
     }
 }
 
-/// Lets `&memory` stand for elements to read: of kernels in Rust, foreign ones and those from text, and in copies. The
-/// memory has a method `view`; each kind of memory calls the macro in its own file.
-macro_rules! read_by_view {
+/// Lets `&memory` stand for elements that kernels of other compilers, and those from text, read.
+macro_rules! read_by_other_kernels {
     ([$($generics:tt)*] $memory:ty, $element:path) => {
-        impl<'a, $($generics)* T: $element> $crate::LaunchInput<'a, T> for &'a $memory {
-            type Staged = $crate::DeviceView<'a, T>;
-
-            #[inline]
-            fn stage(self, _: &$crate::Stream) -> $crate::Result<Self::Staged> {
-                Ok(self.view())
-            }
-        }
-
-        impl<'a, $($generics)* T: $element> $crate::DeviceInput<'a, T> for &'a $memory {
-            fn into_input(self) -> $crate::DeviceView<'a, T> {
-                self.view()
-            }
-        }
-
         impl<'a, $($generics)* T: $element> $crate::LaunchArgument for &'a $memory {
             type Held = $crate::foreign::argument::PointerTo<$crate::DeviceView<'a, T>>;
 
@@ -272,6 +257,57 @@ macro_rules! read_by_view {
                 $crate::source::argument::Elements::read::<T, 1>(self.view(), slots.next())
             }
         }
+    };
+}
+
+/// Lets `&mut memory` stand for elements that kernels of other compilers, and those from text, write.
+macro_rules! written_by_other_kernels {
+    ([$($generics:tt)*] $memory:ty) => {
+        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy> $crate::LaunchArgument for &'a mut $memory {
+            type Held = $crate::foreign::argument::PointerTo<$crate::DeviceViewMut<'a, T>>;
+
+            fn hold(self, _: &$crate::Stream) -> $crate::Result<Self::Held> {
+                Ok($crate::foreign::argument::PointerTo::output::<T, 1>(self.view_mut()))
+            }
+        }
+
+        #[cfg(feature = "jit")]
+        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy + bytemuck::Pod> $crate::SourceArgument<'a>
+            for &'a mut $memory
+        {
+            type Held = $crate::source::argument::Elements<$crate::DeviceViewMut<'a, T>>;
+
+            fn hold(
+                self,
+                _: &$crate::Stream,
+                slots: &mut $crate::source::slot::Slots,
+            ) -> $crate::Result<Self::Held> {
+                $crate::source::argument::Elements::written::<T, 1>(self.view_mut(), slots.next())
+            }
+        }
+    };
+}
+
+/// Lets `&memory` stand for elements to read: of kernels in Rust, foreign ones and those from text, and in copies. The
+/// memory has a method `view`; each kind of memory calls the macro in its own file.
+macro_rules! read_by_view {
+    ([$($generics:tt)*] $memory:ty, $element:path) => {
+        impl<'a, $($generics)* T: $element> $crate::LaunchInput<'a, T> for &'a $memory {
+            type Staged = $crate::DeviceView<'a, T>;
+
+            #[inline]
+            fn stage(self, _: &$crate::Stream) -> $crate::Result<Self::Staged> {
+                Ok(self.view())
+            }
+        }
+
+        impl<'a, $($generics)* T: $element> $crate::DeviceInput<'a, T> for &'a $memory {
+            fn into_input(self) -> $crate::DeviceView<'a, T> {
+                self.view()
+            }
+        }
+
+        $crate::launch::argument::read_by_other_kernels!([$($generics)*] $memory, $element);
     };
 }
 
@@ -299,32 +335,46 @@ macro_rules! pass_by_view {
             }
         }
 
-        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy> $crate::LaunchArgument for &'a mut $memory {
-            type Held = $crate::foreign::argument::PointerTo<$crate::DeviceViewMut<'a, T>>;
-
-            fn hold(self, _: &$crate::Stream) -> $crate::Result<Self::Held> {
-                Ok($crate::foreign::argument::PointerTo::output::<T, 1>(self.view_mut()))
-            }
-        }
-
-        #[cfg(feature = "jit")]
-        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy + bytemuck::Pod> $crate::SourceArgument<'a>
-            for &'a mut $memory
-        {
-            type Held = $crate::source::argument::Elements<$crate::DeviceViewMut<'a, T>>;
-
-            fn hold(
-                self,
-                _: &$crate::Stream,
-                slots: &mut $crate::source::slot::Slots,
-            ) -> $crate::Result<Self::Held> {
-                $crate::source::argument::Elements::written::<T, 1>(self.view_mut(), slots.next())
-            }
-        }
+        $crate::launch::argument::written_by_other_kernels!([$($generics)*] $memory);
     };
 }
 
-pub(crate) use {pass_by_view, read_by_view};
+pub(crate) use {pass_by_view, read_by_other_kernels, read_by_view, written_by_other_kernels};
+
+// Those of the usual buffer are written out, because rustc shows them where an argument does not fit.
+
+impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a DeviceBuffer<T> {
+    type Staged = DeviceView<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_input())
+    }
+}
+
+impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut DeviceBuffer<T> {
+    type Staged = DeviceViewMut<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_output())
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a DeviceBuffer<T> {
+    fn into_input(self) -> DeviceView<'a, T> {
+        self.view()
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut DeviceBuffer<T> {
+    fn into_output(self) -> DeviceViewMut<'a, T> {
+        self.view_mut()
+    }
+}
+
+read_by_other_kernels!([] DeviceBuffer<T>, DeviceCopy);
+written_by_other_kernels!([] DeviceBuffer<T>);
 
 impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for DeviceView<'a, T, R> {
     type Staged = DeviceView<'a, T, R>;

@@ -9,7 +9,6 @@ use ferrogrid_device::DeviceCopy;
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launch::argument::pass_by_view;
 use crate::memory::pool::MemoryPool;
 use crate::memory::{ALIGNMENT, Contents, Memory};
 use crate::stream::Stream;
@@ -59,8 +58,6 @@ pub struct DeviceBuffer<T> {
     memory: Memory,
     elements: PhantomData<T>,
 }
-
-pass_by_view!([] DeviceBuffer<T>);
 
 // SAFETY: a buffer owns its elements, like a `Vec<T>`.
 unsafe impl<T: Send> Send for DeviceBuffer<T> {}

@@ -91,7 +91,7 @@ pub enum Location {
     Device,
 }
 
-/// What the driver is told of how managed memory will be used (`CUmem_advise`). Results do not depend on
+/// Advice about how managed memory will be used (`CUmem_advise`). Results do not depend on
 /// it.
 ///
 /// ```
@@ -221,7 +221,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// The elements for the host to read, once all work that writes them has run.
     ///
     /// # Errors
-    /// The failure of a kernel that was to write the memory, until it is written anew on a stream; or a failure of the
+    /// The failure of a kernel that was to write the memory, until it is written again on a stream; or a failure of the
     /// device.
     pub fn read(&self) -> Result<&[T]> {
         self.memory().wait_on_host(Use::Read)?;

@@ -75,7 +75,7 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// # Panics
 /// The slice panics if a kernel that was to write the memory has failed, or the device has; [`PinnedBuffer::read`] and
-/// [`PinnedBuffer::write`] give the error instead. The memory is good again when it is written anew as a whole on a
+/// [`PinnedBuffer::write`] give the error instead. The memory is good again when it is written again as a whole on a
 /// stream. A function of [`Stream::launch_host_func`](crate::Stream::launch_host_func) must not wait for its own stream, so it must not use
 /// the slice of a buffer that work there uses.
 ///
@@ -515,7 +515,7 @@ macro_rules! in_turn {
             /// with an error instead of a panic.
             ///
             /// # Errors
-            /// The failure of a kernel that was to write the memory, until it is written anew on a stream; or a failure of
+            /// The failure of a kernel that was to write the memory, until it is written again on a stream; or a failure of
             /// the device.
             pub fn read(&self) -> Result<&[T]> {
                 self.mapped.read()

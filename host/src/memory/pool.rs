@@ -313,7 +313,7 @@ impl MemoryPool {
         Ok(PoolStatistics { used, used_high, reserved: used, reserved_high: used_high })
     }
 
-    /// Lets the highest figures start anew from what there is now (`cuMemPoolSetAttribute`).
+    /// Lets the highest figures start again from the current figures (`cuMemPoolSetAttribute`).
     ///
     /// # Errors
     /// If the device fails.

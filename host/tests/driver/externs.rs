@@ -113,7 +113,7 @@ fn given() -> Result<()> {
     let error = saxpy(&ALONE_KERNEL, &stream).unwrap_err();
     let Error::Foreign(ForeignError::UnresolvedFunctions { functions }) = &error else { panic!("{error}") };
     assert_eq!(**functions, ["offset".into()]);
-    assert!(error.to_string().starts_with("nothing has `offset`, which kernels call"), "{error}");
+    assert!(error.to_string().starts_with("no linked code has `offset`, which kernels call"), "{error}");
     ALONE_KERNEL.link_with([LinkInput::from_bytes("mine.ptx", OFFSET)?])?;
     assert_eq!(saxpy(&ALONE_KERNEL, &stream)?, [5.0; 4]);
     let late = ALONE_KERNEL.link_with([LinkInput::from_bytes("late.ptx", OFFSET)?]).unwrap_err();

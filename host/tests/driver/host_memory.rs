@@ -39,7 +39,7 @@ fn pinned() -> Result<()> {
     let device = Device::cuda(0)?;
     drop((device.pinned_zeros::<u64>(10)?, device.pinned_zeros_write_combined::<u8>(10)?));
     let error = device.pinned_zeros::<u8>(100_001).unwrap_err().to_string();
-    assert_eq!(error, "the host (page-locked memory) is out of memory: 100001 bytes asked for");
+    assert_eq!(error, "the host (page-locked memory) is out of memory: 100001 bytes requested");
     let first = device.pin(vec![1_u8; 100])?;
     assert_eq!(first.into_vec(), [1; 100]);
     let mut second = device.pin(vec![2_u8; 100])?;
@@ -323,7 +323,7 @@ fn pool() -> Result<()> {
 
     pool.set_limit(Some(500));
     let error = stream.zeros::<u8>(201).unwrap_err().to_string();
-    assert!(error.contains("201 bytes asked for, but 300 of at most 500 are in use"), "{error}");
+    assert!(error.contains("201 bytes requested, but 300 of at most 500 are in use"), "{error}");
     let rest = stream.zeros::<u8>(200)?;
     drop((small, rest));
     stream.zeros::<u8>(500)?;

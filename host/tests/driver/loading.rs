@@ -312,7 +312,7 @@ fn libraries() -> Result<()> {
     assert_eq!((module.code_type(), module.kernel_names()), (Some(CodeType::Library), None));
     assert_eq!(module.function("saxpy_cu")?.name(), "saxpy_cu");
     let damaged = device.load_library(&bytes[..bytes.len() - 1]).unwrap_err();
-    assert!(damaged.to_string().starts_with("this is no library: its member at byte"), "{damaged}");
+    assert!(damaged.to_string().starts_with("invalid library: its member at byte"), "{damaged}");
     let fatbin = [&[0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0][..], &8_u64.to_le_bytes(), &[7; 8]].concat();
     assert!(matches!(device.load_library(&fatbin), Err(Error::Foreign(ForeignError::InvalidImage { .. }))));
     assert!(matches!(Device::cpu().load_library(&bytes), Err(Error::Unsupported { .. })));

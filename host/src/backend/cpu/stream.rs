@@ -181,7 +181,7 @@ impl CpuStream {
         ordered.map(|()| failed)
     }
 
-    /// The first of the stream's first failures that nobody has been told of.
+    /// The first of the stream's first failures that was not reported.
     fn report(&self, failed: u64) -> Result<()> {
         self.queue.failure.take_until(failed).map_or(Ok(()), Err)
     }
@@ -354,7 +354,7 @@ impl Queue {
         if self.is_started() { Ok(self.record()?.wait()) } else { Ok(0) }
     }
 
-    /// The failures that nobody has been told of.
+    /// The unreported failures.
     pub(super) fn failures(&self) -> Vec<Arc<Fault>> {
         self.failure.pending()
     }

@@ -19,7 +19,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
-use cudarc::driver::sys::{CUcontext, CUevent, CUstream};
+use cudarc::driver::sys::{CUcontext, CUevent, CUstream, CUstream_flags};
 
 use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
@@ -33,8 +33,8 @@ use event::{CudaEvent, UNTIMED};
 use per_thread::{Marking, PER_THREAD, PerThread};
 use watch::Watch;
 
-/// `CU_STREAM_NON_BLOCKING`: no implicit order with the legacy default stream.
-const NON_BLOCKING: c_uint = 1;
+/// No implicit order with the legacy default stream.
+pub(crate) const NON_BLOCKING: c_uint = CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
 
 /// `CU_STREAM_LEGACY`.
 const LEGACY: usize = 1;
@@ -143,7 +143,7 @@ impl CudaStream {
         Ok(CudaStream::of(device, context, without_provenance_mut(PER_THREAD), owner))
     }
 
-    /// A stream that somebody else made in `context`, which is that of `device`.
+    /// A stream that another library made in `context`, which is that of `device`.
     pub(super) fn foreign(device: &'static CudaDevice, context: CUcontext, raw: CUstream) -> Result<Self> {
         match raw.addr() {
             0 | LEGACY => Ok(CudaStream::legacy(device, context)),
@@ -261,22 +261,22 @@ impl CudaStream {
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
     pub(crate) fn drain(&self) -> Result<()> {
         if let Some(thread) = self.other_thread() {
-            return thread.mark()?.wait_unheard();
+            return thread.mark()?.wait_unreported();
         }
         // SAFETY: the stream is live.
         let code = self.call(|| unsafe { self.driver.stream_synchronize(self.raw.0) })?;
         self.device.check(code, "cuStreamSynchronize", "")
     }
 
-    /// The first failure of its work that was found, and that nobody has been told of.
+    /// The first failure of its work that was found and not reported.
     pub(crate) fn report(&self) -> Result<()> {
-        self.report_but(&[])
+        self.report_except(&[])
     }
 
-    /// As `report`, but for failures of later work.
-    pub(super) fn report_but(&self, later: &[Arc<Fault>]) -> Result<()> {
+    /// As `report`, without failures of later work.
+    pub(super) fn report_except(&self, later: &[Arc<Fault>]) -> Result<()> {
         self.watch.note_inherited();
-        self.watch.failure().take_but(later).map_or(Ok(()), Err)
+        self.watch.failure().take_except(later).map_or(Ok(()), Err)
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {
@@ -296,8 +296,8 @@ impl CudaStream {
     #[inline]
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
         if let Some(thread) = self.other_thread() {
-            let stand_in = self.after(thread.mark()?)?;
-            return event.record(stand_in.raw);
+            let fallback_stream = self.after(thread.mark()?)?;
+            return event.record(fallback_stream.raw);
         }
         if self.is_default {
             self.bind()?;
@@ -412,9 +412,9 @@ impl CudaStream {
 
     /// A stand-in whose later work comes after `end`.
     fn after(&self, end: &CudaEvent) -> Result<Held<'static>> {
-        let stand_in = self.device.stand_in()?;
-        stand_in.wait_raw(stand_in.raw.0, end.raw())?;
-        Ok(Held::of(stand_in.raw.0))
+        let fallback_stream = self.device.fallback_stream()?;
+        fallback_stream.wait_raw(fallback_stream.raw.0, end.raw())?;
+        Ok(Held::of(fallback_stream.raw.0))
     }
 
     fn wait_raw(&self, stream: CUstream, event: CUevent) -> Result<()> {
@@ -459,7 +459,7 @@ impl Drop for CudaStream {
     }
 }
 
-/// A stream that nobody uses any more.
+/// A stream that is no longer used.
 struct Ended {
     device: &'static CudaDevice,
     context: Handle<CUcontext>,

@@ -52,7 +52,7 @@ impl GraphMemory {
         Ok(PoolStatistics { used, used_high, reserved, reserved_high })
     }
 
-    /// Lets the highest figures start anew from what there is now (`cuDeviceSetGraphMemAttribute`).
+    /// Lets the highest figures start again from the current figures (`cuDeviceSetGraphMemAttribute`).
     ///
     /// # Errors
     /// If the device fails.

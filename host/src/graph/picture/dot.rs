@@ -8,7 +8,7 @@ use crate::backend::recording::node::{Fill, KernelNode, Node, Operation};
 use crate::error::Result;
 use crate::graph::Graph;
 
-/// What [`Graph::to_dot_with`] tells of each node (`CUgraphDebugDot_flags`).
+/// What [`Graph::to_dot_with`] prints of each node (`CUgraphDebugDot_flags`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_void};
 use std::ptr::{from_ref, null_mut};
 
-use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue};
+use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue, CUlimit};
 
 use super::CudaStream;
 use super::event::CudaEvent;
@@ -17,7 +17,7 @@ use crate::launch::attributes::{LaunchAttributes, MemorySyncDomain};
 use crate::launch::grid::LaunchShape;
 use crate::stream::access_policy::{AccessPolicyWindow, AccessProperty};
 
-/// As many as a launch of ours can have.
+/// The most attributes that a launch of this crate has.
 const MOST: usize = 7;
 
 /// `CUlaunchAttributeID`; cudarc's enumeration is that of one version of CUDA.
@@ -219,8 +219,7 @@ fn gone(kernel: &'static Kernel) -> Error {
     Error::LaunchEvent { kernel: kernel.name(), reason: "it was dropped before the launch" }
 }
 
-/// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.
-const PERSISTING_L2_CACHE_SIZE: c_uint = 6;
+const PERSISTING_L2_CACHE_SIZE: c_uint = CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE as c_uint;
 
 impl CudaDevice {
     pub(crate) fn set_persisting_l2_cache_size(&self, bytes: usize) -> Result<()> {

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use cudarc::driver::sys::CUfunction;
+use cudarc::driver::sys::{CUfunction, CUfunction_attribute};
 
 use super::CudaStream;
 use crate::backend::cuda::driver::Code;
@@ -12,8 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Loaded};
 use crate::launch::grid::LaunchShape;
 
-/// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
-const MAX_THREADS_PER_BLOCK: c_uint = 0;
+const MAX_THREADS_PER_BLOCK: c_uint = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK as c_uint;
 
 impl CudaStream {
     /// The function of `kernel` on this device, loaded at the first call.
@@ -54,7 +53,7 @@ impl CudaStream {
         let code = unsafe { self.launch_now(function.cast(), shape, params) };
         if !code.is_success() {
             // SAFETY: passed on.
-            return unsafe { self.launch_again(code, function.cast(), kernel, shape, params) };
+            return unsafe { self.retry_launch(code, function.cast(), kernel, shape, params) };
         }
         self.watch.recent().note(kernel, shape.site);
         Ok(())
@@ -82,7 +81,7 @@ impl CudaStream {
     /// # Safety
     /// As for `launch`.
     #[cold]
-    unsafe fn launch_again(
+    unsafe fn retry_launch(
         &self,
         code: Code,
         function: CUfunction,
@@ -118,7 +117,7 @@ impl CudaStream {
         shape: &LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        if !shape.attributes.are_but_cooperative() {
+        if !shape.attributes.are_default_but_cooperative() {
             // SAFETY: passed on.
             return unsafe { self.launch_with_attributes(function, kernel, shape, params) };
         }
@@ -138,7 +137,7 @@ impl CudaStream {
             return Ok(());
         }
         // SAFETY: passed on.
-        unsafe { self.launch_again(code, function, kernel, shape, params) }
+        unsafe { self.retry_launch(code, function, kernel, shape, params) }
     }
 
     /// # Safety
