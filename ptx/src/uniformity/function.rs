@@ -1,8 +1,11 @@
 //! How the values of one function differ between threads, and where threads may part.
 
 mod lanes;
+mod liveness;
 
 use std::collections::{HashMap, VecDeque};
+
+use liveness::Liveness;
 
 use super::bits::{self, Bits};
 use super::region::Ways;
@@ -65,6 +68,7 @@ pub(super) struct Analysis<'b, 't> {
     stores_of: HashMap<(usize, usize), Vec<usize>>,
     /// The registers whose values had the register as a term.
     made_of: Vec<Vec<Register>>,
+    liveness: Liveness,
 }
 
 impl<'b, 't> Analysis<'b, 't> {
@@ -111,6 +115,7 @@ impl<'b, 't> Analysis<'b, 't> {
             call_of: HashMap::new(),
             stores_of: HashMap::new(),
             made_of: vec![Vec::new(); count],
+            liveness: Liveness::default(),
         };
         analysis.find_arguments();
         analysis.find_fixed();
@@ -339,15 +344,21 @@ impl<'b, 't> Analysis<'b, 't> {
             let level = self.level_of_definitions(register).max(self.level_of(known));
             return self.make_term(register, level);
         }
-        if let Value::Sum(terms) = &found {
-            for (term, _) in terms {
-                if let Term::Register(term) = term {
-                    self.made_of[term.0].push(register);
-                }
-            }
+        let terms: Vec<Register> = found.registers().collect();
+        if terms.iter().any(|&term| self.outlasts(register, term)) {
+            let level = self.level_of_definitions(register);
+            return self.make_term(register, level);
         }
+        terms.iter().for_each(|term| self.made_of[term.0].push(register));
         self.values[register.0] = found;
         true
+    }
+
+    /// Whether a register's value may be read when a term of it has another value already.
+    fn outlasts(&mut self, register: Register, term: Register) -> bool {
+        let Analysis { registers, body, ways, liveness, .. } = self;
+        let mut definitions = registers.definitions(term).iter();
+        definitions.any(|&at| liveness.outlasts(register, at, body, registers, &ways.flow))
     }
 
     /// The register differs so, in a way of its own.
@@ -379,26 +390,36 @@ impl<'b, 't> Analysis<'b, 't> {
             }
             _ => return None,
         };
-        let sources = instruction.operands[1..].iter().zip(factors).filter(|(_, factor)| **factor != 0);
-        Some(sources.fold(Value::same(), |sum, (source, factor)| {
-            sum.combined(1, &self.value_of(at, source), *factor)
-        }))
+        let mut sources = instruction.operands[1..].iter().zip(factors).filter(|(_, factor)| **factor != 0);
+        sources.try_fold(Value::same(), |sum, (source, factor)| {
+            Some(sum.combined(1, &self.value_of(at, source)?, *factor))
+        })
     }
 
-    fn value_of(&self, at: usize, operand: &Operand<'t>) -> Value<'t> {
-        match operand {
-            Operand::Offset(two) => self.value_of(at, &two[0]),
-            Operand::Generic(inner) => self.value_of(at, inner),
+    /// What an operand is, as a sum; `None` of what has no value that lasts: a clock, or an element of a vector.
+    fn value_of(&self, at: usize, operand: &Operand<'t>) -> Option<Value<'t>> {
+        Some(match operand {
+            Operand::Offset(two) => self.value_of(at, &two[0])?,
+            Operand::Generic(inner) => self.value_of(at, inner)?,
             Operand::Name(name) => match self.registers.named(at, name) {
                 Some(register) if self.registers.definitions(register).is_empty() => Value::same(),
                 Some(register) => self.values[register.0].clone(),
-                None if special(name).is_some_and(|level| level > Level::Grid) => {
-                    Value::term(Term::Special(name))
-                }
-                None => Value::same(),
+                None => match special(name) {
+                    Some(Level::Grid) => Value::same(),
+                    Some(_) if is_place(name) => Value::term(Term::Special(name)),
+                    Some(_) => return None,
+                    None if self.is_element(at, name) => return None,
+                    None => Value::same(),
+                },
             },
             _ => Value::same(),
-        }
+        })
+    }
+
+    /// Whether a name that is no register's is an element's of a vector register.
+    fn is_element(&self, at: usize, name: &str) -> bool {
+        let vector = name.rsplit_once('.').map(|(vector, _)| vector);
+        vector.is_some_and(|vector| self.registers.named(at, vector).is_some())
     }
 
     fn level_of(&self, value: &Value<'_>) -> Level {
@@ -451,6 +472,7 @@ impl<'b, 't> Analysis<'b, 't> {
             Makes::Exchanged => Level::Thread,
             Makes::Equality => {
                 let [a, b] = [1, 2].map(|operand| self.value_of(at, &instruction.operands[operand]));
+                let (Some(a), Some(b)) = (a, b) else { return of_uses };
                 let of_condition =
                     instruction.predicate.map_or(Level::Grid, |it| self.level_of_name(at, it.register));
                 self.level_of(&a.combined(1, &b, -1)).max(of_condition)
