@@ -3,9 +3,9 @@
 use super::RecordingStream;
 use crate::backend::recording::node::{Address, Fill, Operation};
 use crate::backend::recording::refusal::host_memory;
+use crate::backend::{Place, Rows};
 use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::view::pitched::{Place, Rows};
 
 /// The most words in the value of a fill: each becomes a node.
 const MANY_WORDS: usize = 16;
