@@ -26,7 +26,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `program.rs` | all functions of a program, and their calls |
-//! | `function.rs`, `function/lanes.rs` | the analysis of one function; lanes of a warp |
+//! | `function.rs` | the analysis of one function, with `lanes.rs` for the lanes of a warp |
+//! | `function/divergences.rs` | barriers that threads may not reach together, and why |
 //! | `value.rs`, `bits.rs` | how a value differs between threads, and in which bits |
 //! | `region.rs` | the blocks between a branch and the point where its paths meet |
 
