@@ -7,6 +7,7 @@
 
 mod allocation;
 mod announcing;
+mod array;
 mod bound;
 mod buffer;
 mod capture;
@@ -23,12 +24,14 @@ mod raw;
 mod recorder;
 mod refusal;
 mod slot;
+mod staged;
 mod update;
 
 use std::fmt;
 
 pub use allocation::AllocationKey;
 pub(crate) use announcing::Announcing;
+pub use array::GraphArray;
 pub use buffer::{GraphBuffer, GraphKey, PinnedKey};
 pub use capture::Capture;
 pub use condition::GraphBody;
@@ -39,8 +42,9 @@ pub use memory::GraphMemory;
 pub(crate) use node::{
     Address, Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
-pub(crate) use recorder::{RecordedEvent, RecordingStream};
+pub(crate) use recorder::{RecordedEvent, RecordingStream, Scratch};
 pub(crate) use refusal::{allocation, host_memory, not_recordable, other_stream, waiting};
+pub use staged::{GraphIn, GraphOut};
 pub use update::GraphUpdate;
 
 use crate::backend::MemoryNodes;

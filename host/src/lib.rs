@@ -74,6 +74,7 @@ mod kernel_questions;
 mod launch;
 mod launch_attributes;
 mod launch_event;
+mod launch_zeros;
 mod library;
 mod loaded_kernel;
 mod managed;
@@ -140,8 +141,8 @@ pub use foreign::{
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
 pub use graph::{
-    AllocationKey, Capture, DotOptions, ExecutableGraph, Graph, GraphBody, GraphBuffer, GraphError, GraphKey,
-    GraphMemory, GraphNode, GraphUpdate, PinnedKey,
+    AllocationKey, Capture, DotOptions, ExecutableGraph, Graph, GraphArray, GraphBody, GraphBuffer,
+    GraphError, GraphIn, GraphKey, GraphMemory, GraphNode, GraphOut, GraphUpdate, PinnedKey,
 };
 pub use grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
 pub use growable::GrowableBuffer;

@@ -58,6 +58,8 @@ enum Origin {
     Managed,
     /// Somebody else's; the owner is dropped when nothing uses the memory any more.
     Foreign(Option<Box<dyn Send>>),
+    /// A CUDA array: its pointer is a handle and no address. The owner is dropped as that of foreign memory.
+    Array(Option<Box<dyn Send>>),
     /// Page-locked memory of the host.
     Host(HostMemory),
     /// Page-locked memory that a graph has, under one address for the host and the device; its owner is dropped as that of
@@ -126,6 +128,16 @@ impl Memory {
     ) -> Self {
         let pointer = if pointer.is_null() { NOTHING } else { pointer };
         Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
+    }
+
+    /// The CUDA array that `owner` keeps, which nothing uses yet, by its handle (not null).
+    pub(crate) fn array(
+        stream: &Arc<StreamInner>,
+        handle: *mut u8,
+        bytes: usize,
+        owner: Box<dyn Send>,
+    ) -> Self {
+        Memory::new(stream, handle, bytes, Origin::Array(Some(owner)))
     }
 
     /// Memory of the host that no device uses yet.
@@ -264,6 +276,11 @@ impl Memory {
         &self.device
     }
 
+    /// The bytes from `pointer` on that an address can be in: those of an array have none.
+    pub(crate) fn addressed_bytes(&self) -> usize {
+        if matches!(self.origin, Origin::Array(_)) { 0 } else { self.bytes }
+    }
+
     /// Where it is. Managed memory moves, and counts as the device's.
     pub(crate) fn place(&self) -> Place {
         match &self.origin {
@@ -400,6 +417,7 @@ impl Drop for Memory {
             (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
             (
                 Origin::Foreign(owner)
+                | Origin::Array(owner)
                 | Origin::Pinned(owner)
                 | Origin::Graph(owner)
                 | Origin::Host(HostMemory { owner, .. }),

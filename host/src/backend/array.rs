@@ -67,10 +67,7 @@ impl ArrayBackend {
             (DeviceBackend::Cuda(device), _) => {
                 let array = Arc::new(cuda::CudaArray::new(device, shape)?);
                 let (handle, owner) = (array.as_raw().cast(), Box::new(array.clone()));
-                // SAFETY: the handle is never null, and is no address to anybody: it is given to copies of
-                // arrays only, until the array is dropped. Nothing uses it yet.
-                let memory = unsafe { Memory::foreign(stream, handle, bytes, owner) };
-                Ok((memory, ArrayBackend::Cuda(array)))
+                Ok((Memory::array(stream, handle, bytes, owner), ArrayBackend::Cuda(array)))
             }
             (DeviceBackend::Cpu(_), _) => {
                 let memory = Memory::allocate(stream, None, bytes, Contents::Uninitialised)?;
@@ -171,11 +168,11 @@ impl Side {
     }
 }
 
-/// The error of an array in a recording.
+/// The error of a copy of an array in a recording.
 #[cold]
 pub(crate) fn not_in_graphs(operation: &'static str) -> crate::error::Error {
     not_recordable(
         operation,
-        "a graph cannot keep the array alive; do it on the stream, before or after the graph",
+        "nodes copy no arrays; copy on the stream, before or after the graph, or let kernels read and write the array",
     )
 }

@@ -218,8 +218,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         &'scope self,
         buffer: &'b DeviceBuffer<T>,
     ) -> Result<DeviceView<'b, T>> {
-        self.admit(buffer.memory(), false)?;
-        self.slots.borrow_mut().push(Slot::borrowed(buffer.memory(), Use::Read));
+        self.hold(Slot::borrowed(buffer.memory(), Use::Read))?;
         Ok(buffer.view())
     }
 
@@ -519,6 +518,13 @@ impl<'scope, 'b> Capture<'scope, 'b> {
 
     pub(super) fn name(&self, index: usize) -> GraphNode {
         GraphNode { graph: self.recorder.id(), index }
+    }
+
+    /// Gives the graph `slot`, under the next number.
+    pub(super) fn hold(&self, slot: Slot<'b>) -> Result<()> {
+        self.admit(slot.memory(), slot.may_write())?;
+        self.slots.borrow_mut().push(slot);
+        Ok(())
     }
 
     fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {

@@ -10,7 +10,7 @@ use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
 use crate::argument::{DeviceInput, DeviceOutput};
-use crate::backend::array::{ArrayBackend, ArrayShape, Side, TextureObject};
+use crate::backend::array::{ArrayBackend, ArrayShape, Side, TextureObject, not_in_graphs};
 use crate::copy::{agree, room_for};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -24,8 +24,9 @@ use crate::stream::Stream;
 /// A kernel reads it as a [`Texture`](ferrogrid_device::Texture) and writes it as a
 /// [`Surface`](ferrogrid_device::Surface); the host, and buffers, copy it as a whole. Uses on different
 /// streams of its device are ordered as those of a [`DeviceBuffer`](crate::DeviceBuffer) are, and dropped it
-/// may be at any time, on any thread: it is kept until the last work that uses it has run. Graphs cannot use
-/// it, nor can other devices.
+/// may be at any time, on any thread: it is kept until the last work that uses it has run. Kernels of a
+/// graph use it, too ([`Capture::read_array`](crate::Capture::read_array), [`Capture::write_array`](crate::Capture::write_array)). Other
+/// devices cannot use it.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -162,6 +163,11 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     /// [`Error::TextureExtent`] if the array is larger than a surface may be, which in rank 1 is less than
     /// what a texture may be; or a failure of the device.
     pub fn surface(&mut self) -> Result<SurfaceViewMut<'_, T, R>> {
+        self.surface_of_shared()
+    }
+
+    /// The same where something else sees to it that nobody uses the array meanwhile.
+    pub(crate) fn surface_of_shared(&self) -> Result<SurfaceViewMut<'_, T, R>> {
         if !self.shape.has_surface {
             check_surface(self.device(), &self.extent())?;
         }
@@ -169,9 +175,16 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         Ok(SurfaceViewMut::new(handle, self.extent, &self.memory))
     }
 
-    /// Makes what `stream` is about to be given wait for what it must come after.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Makes the copy that `stream` is about to be given wait for what it must come after.
     fn begin(&self, stream: &Stream, usage: Use) -> Result<()> {
         check(&self.memory, stream)?;
+        if stream.inner().recording().is_some() {
+            return Err(not_in_graphs("a copy of a texture array"));
+        }
         self.memory.begin(stream.inner(), usage)
     }
 }
