@@ -25,8 +25,8 @@ use crate::warp::{Exchange, value_of, words_of};
 /// | at a barrier of the grid or a cluster | not in `cooperative` kernels and those with clusters: a compile error |
 /// | for a value that is published twice, or under another block's number | `publish` takes the `BlockOrder` |
 ///
-/// At the launch nothing stands for it: the launch makes the memory, zeroed for itself alone, from the stream's pool. A graph
-/// cannot record it. The grid has rank 1, and 16 bytes of a block's shared memory are taken. Values are [`Exchange`]: numbers,
+/// At the launch nothing stands for it: the launch makes the memory, zeroed for itself alone, from the stream's pool; in a
+/// graph it belongs to the node, and each launch of the graph zeroes it. The grid has rank 1, and 16 bytes of a block's shared memory are taken. Values are [`Exchange`]: numbers,
 /// tuples, derived structs, of up to 16 bytes.
 ///
 /// A scan in one pass, by decoupled look-back (CUB's `DeviceScan`):

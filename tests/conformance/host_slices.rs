@@ -183,7 +183,7 @@ fn a_graph_copies_for_its_kernels(device: &Device) -> Outcome {
         let (x, mut y, mut z) = (capture.keep_pinned(x)?, capture.keep_pinned(y)?, capture.keep_pinned(z)?);
         elementwise::saxpy(capture, Grid::cover(n), 2.0, x.as_in(), y.as_in_out())?;
         // Finds zeros, whatever the launch before has left.
-        elementwise::saxpy(capture, Grid::cover(n - 1), 10.0, y.as_in(), z.as_out())?;
+        elementwise::saxpy(capture, Grid::new(3, 256), 10.0, y.as_in(), z.as_out())?;
         Ok((x.key(), y.key(), z.key()))
     })?;
     let mut graph = graph.instantiate()?;
@@ -193,8 +193,8 @@ fn a_graph_copies_for_its_kernels(device: &Device) -> Outcome {
         graph.pinned_mut(y)?.fill(1.0);
         graph.launch(&stream)?;
         expect("y", graph.pinned(y)?, &vec![2.0 * start + 1.0; n][..])?;
-        let mut expected = vec![20.0 * start + 10.0; n];
-        expected[n - 1] = 0.0;
+        let mut expected = vec![20.0 * start + 10.0; 768];
+        expected.resize(n, 0.0);
         expect("z", graph.pinned(z)?, &expected[..])?;
         expect("x", graph.pinned(x)?, &vec![start; n][..])?;
     }
@@ -259,7 +259,7 @@ fn a_refused_launch_leaves_no_copies(device: &Device) -> Outcome {
     let is_other = |error: &Error| *error == GraphError::OtherGraph { what: "buffer" }.into();
     expect_error("a stream that records nothing", elsewhere, is_other)?;
     let picture = graph.to_svg();
-    expect(&picture, picture.contains("load"), false)
+    expect(&picture, [": upload", ": copy"].iter().any(|node| picture.contains(node)), false)
 }
 
 fn an_update_takes_no_slices_of_the_host(device: &Device) -> Outcome {

@@ -128,7 +128,7 @@ fn a_refused_scatter_leaves_nothing_in_a_recording(device: &Device) -> Outcome {
     })?;
     expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
     let picture = graph.to_svg();
-    expect(&picture, picture.contains("fill"), false)
+    expect(&picture, picture.contains(": fill"), false)
 }
 
 fn warps_and_tiles_of_threads_own_runs(device: &Device) -> Outcome {

@@ -8,7 +8,7 @@ use crate::atomic::{DeviceAtomic, Ordering};
 /// places are found at run time. Whether they are all different is checked, not believed.
 ///
 /// At the launch it is a `&mut DeviceBuffer<T>` or a mutable view, as for [`DisjointSlice`](crate::DisjointSlice). The launch
-/// keeps a bit for each element, all of them 0 at first; a graph cannot record it. An access is one atomic operation more
+/// keeps a bit for each element, all of them 0 at first, also at each launch of a graph. An access is one atomic operation more
 /// than that of a `DisjointSlice`.
 ///
 /// ```

@@ -1,5 +1,6 @@
 //! Arrays for textures and surfaces: allocation, and copies of them.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -173,6 +174,24 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         }
         let handle = self.backend.surface(&self.memory)?;
         Ok(SurfaceViewMut::new(handle, self.extent, &self.memory))
+    }
+
+    /// The driver's handle (`CUarray`), for driver calls of one's own; `None` on the CPU device. It is valid while this array is. What is
+    /// enqueued through it is not known here.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let array = stream.zeros_array::<f32, 2>([4, 4])?;
+    /// assert_eq!(array.as_raw().is_some(), stream.device().is_cuda()); // for `cuArrayGetDescriptor` and the like
+    /// # Ok(()) }
+    /// ```
+    pub fn as_raw(&self) -> Option<*mut c_void> {
+        match &self.backend {
+            ArrayBackend::Cuda(array) => Some(array.as_raw().cast()),
+            ArrayBackend::Cpu => None,
+        }
     }
 
     pub(crate) fn memory(&self) -> &Memory {

@@ -331,7 +331,9 @@ fn names_from_the_text() -> Result<()> {
 fn machine_code_on_an_old_driver() -> Result<()> {
     let device = Device::cuda(0)?;
     let stream = device.new_stream()?;
-    let function = device.load_cubin(&linked(&device)?)?.function("saxpy_cu")?;
+    let module = device.load_cubin(&linked(&device)?)?;
+    assert_eq!(module.kernel_names(), None);
+    let function = module.function("saxpy_cu")?;
     assert_eq!(function.parameters(), None);
     // SAFETY: refused.
     let error = unsafe { function.launch(&stream, Grid::cover(1), (1.0_f32,)) }.unwrap_err();
@@ -535,7 +537,11 @@ fn libraries() -> Result<()> {
     let cubin = linked(&device)?;
     let bytes = library(&[("one.o/", b"host object"), ("two.o/", b"another"), ("three.cubin/", &cubin)]);
     let module = device.load_library(&bytes)?;
-    assert_eq!((module.code_type(), module.kernel_names()), (Some(CodeType::Library), None));
+    assert_eq!(module.code_type(), Some(CodeType::Library));
+    // By the driver, for machine code; and so an error knows what there is.
+    assert_eq!(module.kernel_names(), Some(vec!["saxpy_cu"]));
+    let missing = module.function("sakspy").unwrap_err().to_string();
+    assert!(missing.contains("saxpy_cu"), "{missing}");
     assert_eq!(module.function("saxpy_cu")?.name(), "saxpy_cu");
     let damaged = device.load_library(&bytes[..bytes.len() - 1]).unwrap_err();
     assert!(damaged.to_string().starts_with("this is no library: its member at byte"), "{damaged}");

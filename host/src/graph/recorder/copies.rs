@@ -60,3 +60,25 @@ impl RecordingStream {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::device::Device;
+    use crate::graph::recorder::Recorder;
+    use crate::memory::Memory;
+    use crate::pitched::Place;
+
+    /// The handle of an array may be any number: as an address it would lie just before the memory of the host.
+    #[test]
+    fn no_address_is_in_an_array() {
+        let stream = Device::cpu().new_stream().unwrap();
+        let host = stream.device().pinned_zeros::<u32>(4).unwrap().into_memory(stream.inner()).unwrap();
+        let handle = host.pointer().wrapping_sub(8);
+        let array = Memory::array(stream.inner(), handle, 1 << 20, Box::new(()));
+        let recorder = Recorder::new(stream.device().backend());
+        recorder.admit(&array, true).unwrap();
+        recorder.admit(&host, true).unwrap();
+        let place = recorder.with(0, |state| Ok(state.place_of(host.pointer()))).unwrap();
+        assert_eq!(place, Place::Host);
+    }
+}
