@@ -40,7 +40,7 @@ pub use error::GraphError;
 pub use executable::ExecutableGraph;
 pub use memory::GraphMemory;
 pub(crate) use node::{
-    Address, Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
+    Address, Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
 pub(crate) use recorder::{RecordedEvent, RecordingStream, Scratch};
 pub(crate) use refusal::{allocation, host_memory, not_recordable, other_stream, waiting};

@@ -180,7 +180,7 @@ pub use source::{
 pub use stream::Stream;
 pub use stream_options::StreamOptions;
 pub use stream_value::{StreamValue, WaitValue};
-pub use texture::{Sampler, SurfaceViewMut, TextureArray, TextureView};
+pub use texture::{ArrayInput, ArrayOutput, Sampler, SurfaceViewMut, TextureArray, TextureView};
 pub use timing::Timing;
 pub use toolkit::{
     CompileOptions, CompiledProgram, FastCompile, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary, WarningKind,

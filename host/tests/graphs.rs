@@ -58,6 +58,15 @@ fn a_refused_launch_leaves_no_trace(device: &Device) -> Result<()> {
         capture.node(&[], |other| other.fill_into(2.0, &mut x))
     })?;
     assert_eq!(graph.dependencies(last)?, [], "the fill of `z` does not read `x`");
+    // Nor does the copy that was made for it.
+    let host = device.pinned_zeros::<f32>(LENGTH)?;
+    let (graph, ()) = stream.capture(|capture| {
+        let refused = staged_saxpy(capture, 2.0, capture.keep_pinned(host)?.as_in(), &mut unknown);
+        assert_eq!(refused, Err(Error::Graph(GraphError::UnknownBuffer)));
+        Ok(())
+    })?;
+    let picture = graph.to_svg();
+    assert!(graph.len() == 1 && picture.contains("0: empty"), "{picture}");
     Ok(())
 }
 

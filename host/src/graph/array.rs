@@ -15,6 +15,12 @@ pub struct GraphArray<'scope, T, const R: usize> {
     array: &'scope TextureArray<T, R>,
 }
 
+impl<T, const R: usize> GraphArray<'_, T, R> {
+    pub(crate) fn array(&self) -> &TextureArray<T, R> {
+        self.array
+    }
+}
+
 impl<T: TextureElement, const R: usize> GraphArray<'_, T, R> {
     /// The elements along each axis, x first.
     pub fn extent(&self) -> [usize; R] {
@@ -54,8 +60,8 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(array)
     }
 
-    /// Gives the graph a texture array that its kernels read and write. Until the graph is dropped nobody else uses it.
-    /// Copies of arrays are no nodes: fill it before, and download it after.
+    /// Gives the graph a texture array that its kernels read and write, and that its copies fill. Until the graph is dropped
+    /// nobody else uses it.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -7,14 +7,17 @@ use std::marker::PhantomData;
 use bytemuck::Zeroable;
 use ferrogrid_device::{AddressMode, ReadAs, Reading, Texel, TextureElement};
 
+use super::argument::{ArrayInput, ArrayOutput};
 use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
+use crate::access::Access;
 use crate::argument::{DeviceInput, DeviceOutput};
-use crate::backend::array::{ArrayBackend, ArrayShape, Side, TextureObject, not_in_graphs};
+use crate::backend::array::{ArrayBackend, ArrayShape, Side, TextureObject};
 use crate::copy::{agree, room_for};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::graph::{Announcing, host_memory};
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
@@ -25,8 +28,8 @@ use crate::stream::Stream;
 /// A kernel reads it as a [`Texture`](ferrogrid_device::Texture) and writes it as a
 /// [`Surface`](ferrogrid_device::Surface); the host, and buffers, copy it as a whole. Uses on different
 /// streams of its device are ordered as those of a [`DeviceBuffer`](crate::DeviceBuffer) are, and dropped it
-/// may be at any time, on any thread: it is kept until the last work that uses it has run. Kernels of a
-/// graph use it, too ([`Capture::read_array`](crate::Capture::read_array), [`Capture::write_array`](crate::Capture::write_array)). Other
+/// may be at any time, on any thread: it is kept until the last work that uses it has run. Graphs use
+/// it, too ([`Capture::read_array`](crate::Capture::read_array), [`Capture::write_array`](crate::Capture::write_array)). Other
 /// devices cannot use it.
 ///
 /// ```
@@ -201,10 +204,15 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     /// Makes the copy that `stream` is about to be given wait for what it must come after.
     fn begin(&self, stream: &Stream, usage: Use) -> Result<()> {
         check(&self.memory, stream)?;
-        if stream.inner().recording().is_some() {
-            return Err(not_in_graphs("a copy of a texture array"));
-        }
         self.memory.begin(stream.inner(), usage)
+    }
+
+    /// The same for a copy from or to a slice of the host.
+    fn begin_with_host(&self, stream: &Stream, usage: Use) -> Result<()> {
+        match stream.inner().recording() {
+            None => self.begin(stream, usage),
+            Some(_) => Err(host_memory("a copy between a slice of the host and a texture array")),
+        }
     }
 }
 
@@ -284,7 +292,7 @@ impl Stream {
         target: &mut TextureArray<T, R>,
     ) -> Result<()> {
         agree("upload_into_array", source.len(), target.len())?;
-        target.begin(self, Use::Write)?;
+        target.begin_with_host(self, Use::Write)?;
         let (start, shape) = (target.memory.pointer(), &target.shape);
         // SAFETY: both have as many elements; the array is of this device, and ordered for writing here.
         unsafe { self.inner().copy_array_from_host(start, source.as_ptr().cast(), shape)? };
@@ -302,7 +310,7 @@ impl Stream {
         source: &TextureArray<T, R>,
     ) -> Result<Vec<T>> {
         let mut data = room_for::<T>(source.len())?;
-        source.begin(self, Use::Read)?;
+        source.begin_with_host(self, Use::Read)?;
         let sources = source.memory.writers().sources();
         let target = data.as_mut_ptr().cast();
         // SAFETY: there is room for the elements of the array, which is of this device and ordered for
@@ -330,20 +338,22 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], or a failure of the device.
-    pub fn copy_to_array<'a, T: TextureElement, const R: usize>(
+    pub fn copy_to_array<'a, 'b, T: TextureElement, const R: usize>(
         &self,
         source: impl DeviceInput<'a, T>,
-        target: &mut TextureArray<T, R>,
+        target: impl ArrayOutput<'b, T, R>,
     ) -> Result<()> {
-        let source = source.into_input();
+        let (source, target) = (source.into_input(), target.into_array());
         agree("copy_to_array", source.len(), target.len())?;
+        let _announcing = Announcing::on(self.inner());
         target.begin(self, Use::Write)?;
         source.access().begin(self.inner())?;
         let from = Side::Device(source.start().cast_mut().cast());
         // SAFETY: both have as many elements of this device, ordered here for their use; no view leads to an
         // array.
         unsafe { self.inner().copy_array(Side::Array(target.memory.pointer()), from, &target.shape)? };
-        target.memory.writers().receive(source.memory().writers().sources(), true);
+        let written = Access::new(&target.memory, Use::Write).of_bytes(target.memory.bytes());
+        written.receive(source.memory(), self.inner());
         Ok(())
     }
 
@@ -352,13 +362,14 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], or a failure of the device.
-    pub fn copy_from_array<'a, T: TextureElement, const R: usize>(
+    pub fn copy_from_array<'a, 'b, T: TextureElement, const R: usize>(
         &self,
-        source: &TextureArray<T, R>,
+        source: impl ArrayInput<'b, T, R>,
         target: impl DeviceOutput<'a, T>,
     ) -> Result<()> {
-        let target = target.into_output();
+        let (source, target) = (source.into_array(), target.into_output());
         agree("copy_from_array", source.len(), target.len())?;
+        let _announcing = Announcing::on(self.inner());
         source.begin(self, Use::Read)?;
         target.access().begin(self.inner())?;
         let to = Side::Device(target.start().cast());

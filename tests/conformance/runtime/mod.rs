@@ -7,6 +7,7 @@ mod buffers;
 mod child_graphs;
 mod dlpack;
 mod events;
+mod graph_arrays;
 mod graph_events;
 mod graph_memory;
 mod graphs;
@@ -46,6 +47,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     child_graphs::CASES,
     graph_events::CASES,
     graph_memory::CASES,
+    graph_arrays::CASES,
     host_memory::CASES,
     zero_copy::CASES,
     buffers::CASES,

@@ -13,7 +13,9 @@ use crate::backend::failure::Failure;
 use crate::backend::{EventBackend, host_fn, payload};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::graph::{Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
+use crate::graph::{
+    Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
+};
 use crate::memory::Contents;
 use crate::writers::Flow;
 
@@ -158,6 +160,10 @@ unsafe fn run_operation(
         // SAFETY: passed on; source and target do not overlap.
         Operation::Copy { target, source, rows, .. } => unsafe {
             memory::copy_rows(target.0, source.0, *rows);
+        },
+        // SAFETY: passed on; an array is its elements here, one after the other.
+        Operation::CopyArray(ArrayCopy { target, source, shape }) => unsafe {
+            target.start().copy_from_nonoverlapping(source.start(), shape.bytes());
         },
         // SAFETY: passed on.
         Operation::Fill(fill) => unsafe { run_fill(fill) },

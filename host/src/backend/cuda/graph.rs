@@ -12,6 +12,7 @@ use cudarc::driver::sys::{
     CUfunction, CUgraph, CUgraphExec, CUgraphNode,
 };
 
+use super::array;
 use super::attributes::AttributeList;
 use super::condition::{self, ConditionalParams, SetterArguments};
 use super::device::{CudaDevice, Handle, address};
@@ -26,7 +27,8 @@ use crate::backend::host_fn;
 use crate::error::Result;
 use crate::event::Event;
 use crate::graph::{
-    Address, Allocation, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
+    Address, Allocation, ArrayCopy, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation,
+    Repeat,
 };
 use crate::kernel::Kernel;
 use crate::memory::Contents;
@@ -270,20 +272,26 @@ impl Target<'_> {
         Ok(())
     }
 
+    fn add_copy(&self, params: &CUDA_MEMCPY3D, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        self.add_with("cuGraphAddMemcpyNode", after, |added, graph, after, count| {
+            // SAFETY: all are valid for the call; memory is used by launches only.
+            unsafe {
+                let context = self.device.context()?;
+                Ok(self.device.driver().graph_add_copy(added, graph, after, count, params, context))
+            }
+        })
+    }
+
     /// The next of `nodes`.
     fn add(&self, node: &Node, nodes: &[Node]) -> Result<CUgraphNode> {
         let mut after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
         match &*node.operation {
             Operation::Kernel(kernel) => self.add_kernel(kernel, &after),
             Operation::Copy { target, source, rows, places } => {
-                let params = copy_params(target.0, source.0, *rows, *places);
-                self.add_with("cuGraphAddMemcpyNode", &after, |added, graph, after, count| {
-                    // SAFETY: all are valid for the call; memory is used by launches only.
-                    unsafe {
-                        let context = self.device.context()?;
-                        Ok(self.device.driver().graph_add_copy(added, graph, after, count, &params, context))
-                    }
-                })
+                self.add_copy(&copy_params(target.0, source.0, *rows, *places), &after)
+            }
+            Operation::CopyArray(ArrayCopy { target, source, shape }) => {
+                self.add_copy(&array::copy_params(*target, *source, shape), &after)
             }
             Operation::Fill(fill) => self.add_fill(fill, &after),
             Operation::Allocate(Allocation { start, bytes, contents }) => {

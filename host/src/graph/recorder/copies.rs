@@ -1,8 +1,9 @@
 //! Copies and fills as nodes.
 
 use super::RecordingStream;
+use crate::backend::array::{ArrayShape, Side};
 use crate::error::Result;
-use crate::graph::node::{Address, Fill, Operation};
+use crate::graph::node::{Address, ArrayCopy, Fill, Operation};
 use crate::graph::{GraphError, host_memory};
 use crate::pitched::{Place, Rows};
 
@@ -29,6 +30,19 @@ impl RecordingStream {
     pub(crate) fn copy(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
         let rows = Rows { width: bytes, height: 1, source_pitch: bytes, target_pitch: bytes };
         self.copy_rows(target, source, rows, (Place::Device, Place::Device))
+    }
+
+    /// Copies a whole texture array, from or to a buffer of the graph.
+    pub(crate) fn copy_array(&self, target: Side, source: Side, shape: &ArrayShape) -> Result<()> {
+        self.with(|state| {
+            let placed = |side| match side {
+                Side::Device(start) if state.place_of(start) == Place::Host => Side::Host(start),
+                side => side,
+            };
+            let copy = ArrayCopy { target: placed(target), source: placed(source), shape: *shape };
+            Ok(state.add(self.line, Operation::CopyArray(copy)))
+        })
+        .map(drop)
     }
 
     /// Writes `pattern` (not empty) `count` times.
