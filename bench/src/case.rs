@@ -1,5 +1,4 @@
-//! What a bench is written with: the device at hand, cases, and the launches of a case. It must not know how times are
-//! taken.
+//! What a bench is written with: the device, cases, and the launches of a case.
 
 use std::cell::RefCell;
 

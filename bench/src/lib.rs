@@ -1,5 +1,5 @@
-//! Benches of kernels: each case on every device, timed by the device's own clock, with other sizes of blocks if asked
-//! for, and beside what the device can do at most. The result is a table, JSON and plots.
+//! Benches of kernels: each case on every device, timed by the device's own clock. Cases can be swept over
+//! block sizes, and are compared with what the device can do at most. The result is a table, JSON and plots.
 //!
 //! A bench is a target of the package without cargo's harness:
 //!
@@ -43,7 +43,7 @@
 //!
 //! `cargo ferrogrid bench` builds and runs the benches of a package; `cargo bench` runs them, too. A program that cargo has
 //! built runs without cargo: `./kernels --bench --json results.json --plots plots`. Without `--bench`, as `cargo test
-//! --benches` calls it, each case runs once, to see that it works. This room must not know what the kernels do.
+//! --benches` calls it, each case runs once, to see that it works.
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! How long work takes on a device, by its own clock (events). It must not know what the work is.
+//! How long work takes on a device, by the device's own clock (events).
 
 use std::time::Duration;
 

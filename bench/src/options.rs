@@ -1,4 +1,4 @@
-//! The command line of a bench. It must not know what is measured.
+//! The command line of a bench.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
-//! Plots of a report, as SVG: a roofline for each device, and a curve for each sweep over sizes of blocks. It must not know
-//! how anything was measured.
+//! Plots of a report, as SVG: a roofline for each device, and a curve for each sweep over block sizes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! What was measured, and its form as JSON, which keeps its meaning while `schema` is 1. It must not know how anything was
-//! measured.
+//! The results of a bench, and their form as JSON. Fields keep their meaning while `schema` is 1.
 
 use ferrogrid::Device;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! What a device can do at most, measured: bytes per second by a copy of 16 bytes per thread, and `f32` operations per second
-//! by multiply-adds that wait for nothing. Kernels cannot be expected to do more, though other instructions may
-//! (tensor cores; on the CPU, code that the compiler makes better use of). It must not know other kernels.
+//! The roof of a device, measured: bytes per second of a copy with 16 bytes per thread, and `f32` operations
+//! per second of independent multiply-adds. Other instructions may do more: tensor cores on a GPU, and on the
+//! CPU code that vectorises better.
 
 use ferrogrid::{DeviceBuffer, Grid, Stream};
 

@@ -1,4 +1,4 @@
-//! The results of a device as a table for people. It must not know how anything was measured.
+//! The results of a device as a table of text.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,7 @@
-//! Where things are kept: the user's cache directory, files written whole or not at all, and locks
-//! between processes. It must not know what is kept.
+//! The user's cache directory, files that are written whole or not at all, and locks between processes.
+//! `cache/size.rs` keeps the cache below a limit.
+
+pub mod size;
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -9,17 +11,16 @@ use std::time::SystemTime;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::environment::Environment;
+use crate::cargo::Environment;
 use crate::error::Error;
+use crate::options::variables;
 
 /// The directory for all that is shared between projects: `FERROGRID_CACHE` if set, else
 /// `ferrogrid` in the user's cache directory (`XDG_CACHE_HOME` or `~/.cache` on Linux), else in the
 /// system's temporary directory. It may be deleted at any time; it is filled again when needed.
 pub fn root() -> PathBuf {
-    if let Some(root) = std::env::var_os("FERROGRID_CACHE").filter(|root| !root.is_empty()) {
-        return PathBuf::from(root);
-    }
-    dirs::cache_dir().unwrap_or_else(std::env::temp_dir).join("ferrogrid")
+    let default = || dirs::cache_dir().unwrap_or_else(std::env::temp_dir).join("ferrogrid");
+    variables::path("FERROGRID_CACHE").unwrap_or_else(default)
 }
 
 /// Where a build keeps what it shares with others: in the user's cache, or in its own `OUT_DIR` where that cannot be
@@ -106,6 +107,16 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
         _ => Ok(()),
     }
+}
+
+/// The files and folders in `folder`; none where it cannot be read.
+pub(crate) fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Removes what is in `folder`, except for what `is_kept` holds.
+pub(crate) fn retain(folder: &Path, is_kept: impl Fn(&Path) -> bool) -> Result<(), Error> {
+    entries(folder).filter(|it| !is_kept(it)).try_for_each(|it| remove(&it))
 }
 
 /// Reads a text file.
@@ -240,6 +251,17 @@ mod tests {
             read(&dir.path().join("elsewhere")).map(drop)
         });
         assert!(failed.is_err() && tried == 1 && caches.warning().is_none(), "{tried}");
+    }
+
+    #[test]
+    fn what_is_not_kept_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        retain(folder.path(), |file| file.ends_with("b")).unwrap();
+        assert_eq!(entries(folder.path()).collect::<Vec<_>>(), [folder.path().join("b")]);
+        retain(&folder.path().join("none"), |_| false).unwrap();
     }
 
     #[test]

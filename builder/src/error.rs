@@ -1,5 +1,4 @@
-//! What can go wrong in the build step, in words for the person who reads them. It must not know
-//! how the steps work.
+//! The errors of the build step, of the discovery of a toolchain, and of the set-up.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -305,6 +304,12 @@ impl Error {
             },
             other => Error::Library { problem: other.to_string() },
         }
+    }
+
+    /// PTX that is not what the source promises.
+    pub(crate) fn ptx(target: &str, arch: impl ToString, file: &Path, problem: impl ToString) -> Error {
+        let (target, file) = (target.to_owned(), file.to_owned());
+        Error::Ptx { target, arch: arch.to_string(), problem: problem.to_string(), file }
     }
 
     /// Whether it is about a file or directory in `folder`, or about the folders above it.

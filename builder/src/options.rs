@@ -1,5 +1,16 @@
-//! What a build can choose besides its architectures, as Cargo.toml says it and as the build script says
-//! it: what is not chosen stays open here. It must not know what the choices do.
+//! The options of a build, from Cargo.toml and from the build script; `None` where nothing was chosen.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `settings.rs` | `[package.metadata.ferrogrid]` as a whole: its keys and architectures |
+//! | `variables.rs` | the environment variables that Ferrogrid reads |
+//! | `arch.rs`, `math.rs`, `panic_strategy.rs` | the types of single options |
+
+mod arch;
+mod math;
+mod panic_strategy;
+pub(crate) mod settings;
+pub mod variables;
 
 use std::collections::BTreeMap;
 
@@ -7,8 +18,10 @@ use ferrogrid_syntax::Arithmetic;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::math::Math;
-use crate::panic_strategy::PanicStrategy;
+
+pub use arch::Arch;
+pub use math::Math;
+pub use panic_strategy::PanicStrategy;
 
 /// The choices of one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,4 +1,12 @@
-//! What is proven of the compiled code before it is embedded: on what will run, whatever the source looks like.
+//! The proofs on the compiled code, made before it is embedded: on what will run, whatever the source looks
+//! like.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `barriers.rs` | all threads that a barrier waits for reach it together |
+//! | `pointers.rs` | no warp or block operation stands behind a pointer |
+//! | `marks.rs` | the marks by which device code says what is to be proven |
+//! | `place.rs` | where in the user's source a statement comes from |
 
 mod barriers;
 pub(crate) mod marks;

@@ -1,5 +1,6 @@
-//! What the build checks of a PTX text: version, target, entry points with the size and alignment of each parameter, and functions
-//! that are declared but not there.
+//! What the build checks of a PTX text: version, target, entry points with the size and alignment of each
+//! parameter, and functions that are declared but not defined. `ptx/layout.rs` reads the layouts that it
+//! states.
 //!
 //! ```
 //! let text = ".version 6.3\n.target sm_75\n.visible .entry k(\n\t.param .f32 k_param_0\n)\n{\n\tret;\n}\n";
@@ -8,6 +9,8 @@
 //! assert_eq!(ptx.entries[0].params[0].size, 4);
 //! # Ok::<(), String>(())
 //! ```
+
+pub(crate) mod layout;
 
 use ferrogrid_ptx::{Declaration, Function, Linkage, Module};
 

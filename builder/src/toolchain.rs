@@ -1,5 +1,4 @@
-//! Finds a rustc that can compile device code, and remembers why each other one cannot. It must not
-//! know what is compiled, nor install anything.
+//! Finds a rustc that can compile device code, and remembers why the others cannot.
 //!
 //! A rustc qualifies if it is new enough and if `core` for `nvptx64-nvidia-cuda` is at hand: the
 //! sources of its standard library, a prebuilt `core` in its sysroot, or one in our cache. The
@@ -13,14 +12,20 @@
 //! Stable compilers qualify too: inner compilers run with `RUSTC_BOOTSTRAP=1`.
 
 mod candidates;
+pub mod core_cache;
+pub mod cuda_toolkit;
+pub mod libdevice;
+pub(crate) mod message_layout;
 mod probe;
+pub(crate) mod process;
 mod report;
+pub mod setup;
 
 use std::path::{Path, PathBuf};
 
-use crate::arch::Arch;
 use crate::cache;
 use crate::error::Error;
+use crate::options::Arch;
 use candidates::Search;
 
 pub use report::{BY_HAND, Rejection};
@@ -175,8 +180,7 @@ fn core_origin(probe: &probe::Probe, root: &Path, archs: &[Arch]) -> Result<Core
         return Ok(CoreOrigin::Sources(library));
     }
     let key = probe.key();
-    let cached =
-        |arch: &Arch| crate::core_cache::is_whole(&crate::core_cache::location(root, &key, arch.as_str()));
+    let cached = |arch: &Arch| core_cache::is_whole(&core_cache::location(root, &key, arch.as_str()));
     if !archs.is_empty() && archs.iter().all(cached) {
         return Ok(CoreOrigin::Cached);
     }
@@ -184,8 +188,9 @@ fn core_origin(probe: &probe::Probe, root: &Path, archs: &[Arch]) -> Result<Core
 }
 
 fn has_core(libraries: &Path) -> bool {
-    let Ok(entries) = libraries.read_dir() else { return false };
-    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libcore-"))
+    let is_core =
+        |file: PathBuf| file.file_name().is_some_and(|it| it.to_string_lossy().starts_with("libcore-"));
+    cache::entries(libraries).any(is_core)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Machine code beside the PTX: whose it is, when ptxas runs, and what happens where it is not or refuses. With a program
-//! that stands for ptxas and counts its runs, and with the real one where this machine has it. It must not need the host
-//! half.
+//! Machine code beside the PTX: which PTX it belongs to, when ptxas runs, and what happens where ptxas is
+//! missing or refuses. A program that counts its runs stands in for ptxas; the real one is used where this
+//! machine has it.
 #![cfg(unix)]
 
 use std::fs;

@@ -1,6 +1,5 @@
-//! The build step on whole packages, with the device toolchain of this machine: without one these
-//! tests fail, and `cargo ferrogrid setup` provides one. They must not need the host half: what
-//! programs do with the result is tested elsewhere.
+//! The build step on whole packages, with the device toolchain of this machine. Without one these tests fail,
+//! and `cargo ferrogrid setup` provides one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Calls to cargo: the targets of packages, and builds whose executables are wanted. Which packages a verb is
-//! about, `selection.rs` says.
+//! Calls to cargo: the packages of a workspace, their targets, and builds that report their executables.
+//! `selection.rs` says which packages a verb is about.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! What an example says of itself in the first line of its source, `//! 1.2 name: what it shows`, and the
-//! learning order that follows. It must not know how examples are built or run.
+//! learning order that follows.
 
 use std::fs;
 use std::path::Path;

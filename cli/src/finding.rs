@@ -1,5 +1,4 @@
-//! What a diagnosis finds, and how it is said: a line each for people, JSON for programs. It must not know how
-//! anything is found.
+//! The findings of `doctor`, and their forms: a line each for people, JSON for programs.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! `cargo ferrogrid <verb>`: what a user types. It reads the command line, calls `builder` and
-//! `host`, starts cargo, and prints; it must not know how kernels are compiled or launched.
+//! `cargo ferrogrid <verb>`: reads the command line and calls the verb. The verbs call the builder and the
+//! host crate, start cargo, and print.
 
 mod cargo;
 mod example;

@@ -1,5 +1,5 @@
-//! What goes to standard output: in colour where that is a terminal which shows it, and without complaint
-//! where nobody reads on (`| head`). It must not know what is said.
+//! Standard output: in colour where a terminal shows it, and without an error where the reader has gone (`|
+//! head`).
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};

@@ -1,5 +1,5 @@
-//! What is shown of steps that take a while: a line for each, with the time that it takes, as it passes and in the
-//! end. It goes to standard error, and is the same on a terminal and in a log.
+//! Progress of steps that take a while: a line for each, with the time it takes. It goes to standard error,
+//! the same on a terminal and in a log.
 
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

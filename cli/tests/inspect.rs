@@ -1,5 +1,5 @@
-//! `cargo ferrogrid inspect` from outside, on a package with kernels: what is shown of the user's own lines, and the shape
-//! of its JSON. NVIDIA's programs are scripts here that print what the real ones do; so nothing needs to be installed.
+//! `cargo ferrogrid inspect` from outside, on a package with kernels: what it shows of the user's own lines,
+//! and the shape of its JSON. Scripts that print what NVIDIA's programs print stand in for them.
 
 mod shape;
 

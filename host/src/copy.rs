@@ -1,15 +1,20 @@
-//! Copies between host and device, within a device, and fills: the part of [`Stream`] that moves
-//! data. It must not know how a backend moves it.
+//! Copies between host and device, within a device, and fills: the methods of [`Stream`] that move data.
+//!
+//! `scope` copies borrowed host memory in the background until a scope ends; `transfer` owns the host memory
+//! of one background copy.
+
+pub(crate) mod scope;
+pub(crate) mod transfer;
 
 use bytemuck::{NoUninit, Zeroable};
 use ferrogrid_device::DeviceCopy;
 
-use crate::argument::{DeviceInput, DeviceOutput};
-use crate::buffer::DeviceBuffer;
 use crate::error::{Error, Result};
-use crate::graph::Announcing;
+use crate::launch::argument::{DeviceInput, DeviceOutput};
 use crate::memory::Contents;
+use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
+use crate::stream::announcing::Announcing;
 use crate::view::DeviceView;
 
 impl Stream {

@@ -1,4 +1,17 @@
-//! Devices: which there are, what they are, what they take. It must not know how work runs on them.
+//! Devices. This file has [`Device`]: which there are, and what each allocates and limits.
+//!
+//! `properties` and `attribute` describe a device, `cpu_options` configures a virtual one. `context` is the
+//! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
+//! start, and `nvml` its temperature, power and clocks.
+
+pub(crate) mod attribute;
+pub(crate) mod context;
+pub(crate) mod cpu_options;
+#[cfg(feature = "nvml")]
+pub(crate) mod nvml;
+pub(crate) mod peer;
+pub(crate) mod properties;
+pub(crate) mod reset;
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,14 +19,14 @@ use std::sync::Arc;
 use crate::backend::DeviceBackend;
 use crate::backend::cpu::CpuDevice;
 use crate::backend::cuda::{self, CudaDevice};
-use crate::cpu_options::CpuOptions;
+use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
-use crate::grid::Limits;
+use crate::launch::grid::Limits;
+use crate::memory::retired;
 use crate::output::Sink;
 use crate::profile::{self, Work};
-use crate::retired;
 use crate::stream::Stream;
-use crate::stream_options::StreamOptions;
+use crate::stream::options::StreamOptions;
 
 /// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.
 ///

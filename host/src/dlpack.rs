@@ -1,5 +1,5 @@
-//! Tensors shared with other libraries without a copy, by the DLPack protocol: NumPy, PyTorch, CuPy, JAX.
-//! It must not know those libraries, only the structures that they agree on ([`abi`]).
+//! Tensors shared with other libraries without a copy, by the DLPack protocol: NumPy, PyTorch, CuPy, JAX. The
+//! structures that all agree on are in [`abi`].
 //!
 //! A [`DlpackTensor`] owns a tensor of either side. A buffer becomes one with [`DlpackTensor::from_buffer`],
 //! and goes out with [`DlpackTensor::into_raw`]; what comes in by [`DlpackTensor::from_raw`] becomes a buffer
@@ -34,7 +34,6 @@
 
 pub mod abi;
 mod element;
-mod error;
 mod export;
 mod incoming;
 mod layout;
@@ -42,7 +41,7 @@ mod outgoing;
 mod ready;
 mod tensor;
 
+pub use crate::error::dlpack::DlpackError;
 pub use element::DlpackElement;
-pub use error::DlpackError;
 pub use incoming::ReadOnlyBuffer;
 pub use tensor::DlpackTensor;

@@ -1,10 +1,17 @@
-//! What can go wrong on the host side, each with the names, values and limits at fault. It must not
-//! know how an error came about beyond what it stores.
+//! What can go wrong on the host side. This file has [`Error`], each variant with the names, values and
+//! limits at fault.
+//!
+//! `axis`, `launched` and `divergence` are parts of errors that users can read; `graph`, `foreign` and
+//! `dlpack` are the errors of those modules; `display` formats parts for messages.
 
 use std::panic::Location;
 
 mod axis;
 mod display;
+pub(crate) mod divergence;
+pub(crate) mod dlpack;
+pub(crate) mod foreign;
+pub(crate) mod graph;
 mod launched;
 #[cfg(test)]
 mod tests;
@@ -13,11 +20,11 @@ pub use axis::Axis;
 pub use launched::{LaunchSites, LaunchedKernel};
 
 use crate::device::Device;
-use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
+use crate::error::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
+use crate::error::graph::GraphError;
 use crate::foreign::ForeignError;
-use crate::graph::GraphError;
-use crate::ipc::IpcError;
+use crate::memory::ipc::IpcError;
 use display::{ClustersOf, Extents, Free, LaunchedSince, List, On, OneThread, Place, Shape};
 
 /// The result of every fallible function of this crate.

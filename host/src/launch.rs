@@ -1,20 +1,37 @@
-//! The launch of a kernel: check the shape, order the memory, enqueue. It must not know how a
-//! backend runs it.
+//! The launch of a kernel. This file has the steps: check the shape, order the memory, enqueue.
+//!
+//! `grid` is the shape and its limits; `attributes` and `event` are what a launch asks for beyond it.
+//! `argument` says what may stand for a parameter, `host_slice` what host slices may. `shared` lays out
+//! shared memory, and `extent` checks lengths. `block_output`, `claim_bits`, `order_state` and `sized_params`
+//! serve single kinds of parameter.
+
+pub(crate) mod argument;
+pub(crate) mod attributes;
+pub(crate) mod block_output;
+pub(crate) mod claim_bits;
+pub(crate) mod event;
+pub(crate) mod extent;
+pub(crate) mod grid;
+pub(crate) mod host_slice;
+pub(crate) mod order_state;
+pub(crate) mod shared;
+pub(crate) mod sized_params;
+pub(crate) mod zeros;
 
 use std::ffi::c_void;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::access::Access;
 use crate::backend::Prepared;
-use crate::constant;
 use crate::device::Device;
 use crate::error::{Axis, Error, Result};
-use crate::graph::Announcing;
-use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
-use crate::launch_attributes::LaunchAttributes;
-use crate::loaded_kernel::LoadedKernel;
+use crate::kernel::loaded::LoadedKernel;
+use crate::launch::attributes::LaunchAttributes;
+use crate::launch::grid::{Grid, LaunchShape};
+use crate::memory::constant;
+use crate::order::access::Access;
+use crate::stream::announcing::Announcing;
 use crate::stream::{Stream, StreamInner};
 
 /// Enqueues `kernel` on `stream` (`cuLaunchKernel`). `params` has the address of each flattened

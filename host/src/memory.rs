@@ -1,5 +1,23 @@
-//! One allocation of device memory: where it is, whose it is, and when it may be freed. It must not
-//! know the type of its elements.
+//! Device and host memory. This file has [`Memory`], one allocation: where it is, whose it is, and when it
+//! may be freed.
+//!
+//! Owners of elements: `buffer` (device memory), `growable` (a reserved range), `managed`, `pinned`
+//! (page-locked) and `mapped` (zero-copy), `ipc` (shared between processes); `uninit` makes buffers without
+//! initial values. `constant` and `device_static` are variables of modules. `pool` allocates, `account`
+//! counts and limits bytes, `retired` keeps what pending work still uses.
+
+pub(crate) mod account;
+pub(crate) mod buffer;
+pub(crate) mod constant;
+pub(crate) mod device_static;
+pub(crate) mod growable;
+pub(crate) mod ipc;
+pub(crate) mod managed;
+pub(crate) mod mapped;
+pub(crate) mod pinned;
+pub(crate) mod pool;
+pub(crate) mod retired;
+pub(crate) mod uninit;
 
 use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -8,16 +26,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::DeviceBackend;
+use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
+use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
-use crate::graph::{GraphError, not_recordable};
-use crate::memory_pool::MemoryPool;
+use crate::memory::pool::MemoryPool;
+use crate::memory::pool::options::PoolKind;
+use crate::memory::retired::{drop_quietly, retire};
+use crate::order::writers::Writers;
 use crate::order::{Order, OrderedStream, Use};
-use crate::pitched::Place;
-use crate::pool_options::PoolKind;
-use crate::retired::{drop_quietly, retire};
 use crate::stream::{Stream, StreamInner};
-use crate::writers::Writers;
+use crate::view::pitched::Place;
 
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;

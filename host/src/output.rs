@@ -1,7 +1,10 @@
-//! Text that kernels print: kept by its device until a thread waits, and then handed, on that thread, to standard output
-//! or to a function that the user sets.
+//! Text that kernels print: kept by its device until a thread waits, and then written by that thread to
+//! standard output or passed to a function that the user sets.
+//!
+//! `kept` is the queue, `message` formats what device code sends.
 
 mod kept;
+pub(crate) mod message;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -1,27 +1,47 @@
-//! Streams: queues of work on a device, each in order. It must not know how a backend runs the work.
+//! Streams: queues of work on a device, each in order. This file has [`Stream`].
+//!
+//! `kinds` makes the other streams (default, with `options`, of other libraries). `event` and `timing` mark
+//! and measure points in a stream's work, `completion` awaits them, and `order` makes streams wait for each
+//! other. `value` writes and awaits numbers in memory, `host_fn` calls host functions, `access_policy` sets
+//! what the L2 cache keeps. `own_thread` identifies a thread; `announcing` guards the uses of a call that a
+//! recording may refuse.
+
+pub(crate) mod access_policy;
+pub(crate) mod announcing;
+pub(crate) mod completion;
+pub(crate) mod event;
+pub(crate) mod host_fn;
+pub(crate) mod kinds;
+pub(crate) mod options;
+pub(crate) mod order;
+pub(crate) mod own_thread;
+pub(crate) mod timing;
+pub(crate) mod value;
 
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::access::Access;
-use crate::account::Account;
+use crate::backend::recording::RecordingStream;
+use crate::backend::recording::refusal::{allocation, host_memory, waiting};
 use crate::backend::{EndedIntervals, EventBackend, Prepared, StreamBackend, cpu};
 use crate::device::Device;
 use crate::error::Result;
-use crate::event::EventOptions;
-use crate::graph::{Announcing, RecordingStream, allocation, host_memory, waiting};
-use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
-use crate::launch_event::LaunchEvent;
+use crate::launch::event::LaunchEvent;
+use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
-use crate::memory_pool::MemoryPool;
+use crate::memory::account::Account;
+use crate::memory::pool::MemoryPool;
+use crate::memory::retired;
 use crate::order::OrderedStream;
-use crate::pitched::{Place, Rows};
+use crate::order::access::Access;
+use crate::order::writers::{Effect, Flow};
 use crate::profile::{self, Work};
-use crate::retired;
-use crate::writers::{Effect, Flow};
+use crate::stream::announcing::Announcing;
+use crate::stream::event::EventOptions;
+use crate::view::pitched::{Place, Rows};
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
 /// on different streams may run at the same time, except where it uses the same buffer.

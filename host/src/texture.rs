@@ -1,5 +1,5 @@
-//! Texture arrays, and what launches take of them: textures to read, surfaces to write. It must not know how
-//! a backend makes them.
+//! Texture arrays (`array`, with `limits`), and what launches take of them: textures to read, with a
+//! `sampler`, and surfaces to write (`view`).
 
 mod argument;
 mod array;

@@ -1,5 +1,5 @@
-//! By which name the user's code knows the crate `ferrogrid`: expansions name it `::ferrogrid`, and where a package
-//! calls it otherwise, that is replaced.
+//! The name by which the user's code knows the crate `ferrogrid`. Expansions name it `::ferrogrid`; where a
+//! package has another name for it, that is put in.
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::quote;

@@ -1,4 +1,10 @@
-//! `#[derive(DeviceCopy)]`: checks that a type's layout is defined and its parts may travel.
+//! `#[derive(DeviceCopy)]`: checks that a type's layout is defined and that its fields may be copied to a
+//! device.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `facts.rs` | further traits, where they hold for all fields |
+//! | `form.rs` | `#[derive(AtomicForm)]` |
 
 mod facts;
 mod form;

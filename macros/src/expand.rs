@@ -1,4 +1,12 @@
-//! Expansion of a module: reads it, then makes the half that was asked for.
+//! Expansion of a module: reads it, and writes the half that was asked for.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `host.rs`, `host/` | the host half: launch functions, descriptors, companions, bodies for the CPU device |
+//! | `device.rs` | the device half: entry points |
+//! | `code.rs`, `refused.rs` | what the build step left for the target: device code, or errors |
+//! | `bodies.rs`, `instances.rs`, `grid.rs`, `abort.rs`, `libraries.rs` | parts of the host half |
+//! | `block.rs`, `constants.rs`, `externs.rs`, `generic.rs`, `layout.rs`, `shared.rs` | what both halves have |
 
 mod abort;
 mod block;

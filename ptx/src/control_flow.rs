@@ -1,4 +1,4 @@
-//! The control flow of a function: its blocks of straight code, and which of them dominate which.
+//! The control flow of a function: its basic blocks, and which of them dominate which.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,9 +1,9 @@
-//! What the build step tells the macros of a cargo target's device code, and its form as a text file. The builder
-//! writes it, the macros read it when they expand a module, so both use this one type.
+//! The file that the build step writes for the macros: the device code of a cargo target. Builder and macros
+//! share this type.
 
 use std::path::{Path, PathBuf};
 
-use crate::fingerprint::Fingerprint;
+use crate::module::Fingerprint;
 
 /// The variable that names the folder in which the build step leaves a file for each target.
 pub const TARGETS_VARIABLE: &str = "FERROGRID_TARGETS";

@@ -1,5 +1,23 @@
-//! One `#[kernel]` function: its signature, checked as far as its text allows. It must not know
-//! how it is expanded or compiled.
+//! One `#[kernel]` function: its signature, checked as far as its text allows.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `parameter.rs`, `members.rs` | the parameters: how each reaches the device; the members of tuples |
+//! | `options.rs` | the attribute `#[kernel(...)]`, whose options the next four read |
+//! | `bounds.rs` | launch bounds: `block`, `max_threads`, `cluster` and the like |
+//! | `arithmetic.rs` | `fast_math`, `ftz` and the like |
+//! | `same_shape.rs` | `same_shape(x, y)` |
+//! | `instance.rs` | the instances of a generic kernel |
+//! | `waiting.rs` | whether a thread might wait for others |
+
+mod arithmetic;
+mod bounds;
+mod instance;
+mod members;
+mod options;
+mod parameter;
+mod same_shape;
+mod waiting;
 
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -8,14 +26,16 @@ use syn::{
     Signature, Type, Visibility, parse_quote,
 };
 
-use crate::arithmetic::Arithmetic;
-use crate::bounds::LaunchBounds;
-use crate::fingerprint::Fingerprint;
-use crate::instance::Instance;
-use crate::options::KernelOptions;
-use crate::parameter::{Parameter, ParameterKind};
-use crate::same_shape::Shapes;
-use crate::waiting::may_wait;
+use crate::module::Fingerprint;
+use options::KernelOptions;
+use waiting::may_wait;
+
+pub use arithmetic::Arithmetic;
+pub use bounds::LaunchBounds;
+pub use instance::{Argument, Instance};
+pub use members::Members;
+pub use parameter::{Division, Parameter, ParameterKind};
+pub use same_shape::Shapes;
 
 /// A kernel as written, with its parameters read.
 pub struct Kernel {
@@ -93,6 +113,15 @@ impl Kernel {
     /// Its name without `r#`.
     pub fn bare_name(&self) -> String {
         self.name().to_string().trim_start_matches("r#").to_owned()
+    }
+
+    /// Its name with the arguments of an instance: `saxpy`, `fill::<f32, 8>`.
+    pub fn path(&self, instance: &Instance) -> String {
+        if instance.arguments.is_empty() {
+            return self.bare_name();
+        }
+        let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
+        format!("{}::<{}>", self.bare_name(), values.join(", "))
     }
 
     /// The function that the entry points call, under the name `name`.

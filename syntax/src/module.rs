@@ -1,14 +1,25 @@
-//! An annotated module: its options, its items and its kernels. It must not know where the module
-//! stands in the crate.
+//! An annotated module: its options, its items and its kernels.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `constant.rs` | `#[constant]` and `#[device]` statics, and which functions may read them |
+//! | `externs.rs` | functions of other device code: `unsafe extern "C"` blocks |
+//! | `fingerprint.rs` | the hash of a module's tokens, the same from the compiler and from the file |
+
+mod constant;
+mod externs;
+mod fingerprint;
 
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{AttrStyle, Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result, Token};
 
-use crate::constant::{Constant, Readers};
-use crate::externs::Externs;
-use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::kernel::{Kernel, is_kernel_attribute};
+use constant::Readers;
+
+pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
+pub use externs::{ExternFunction, Externs};
+pub use fingerprint::{Fingerprint, fingerprint};
 
 /// What stands in the parentheses of `#[ferrogrid::module(...)]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-//! Runs ptxas on PTX and reads what it says that kernels need. What it said once is remembered. It must not know
-//! how many blocks fit on a multiprocessor.
+//! Runs ptxas on PTX, and reads what kernels need from what it prints. Results are kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::arch::Arch;
 use crate::cache;
 use crate::error::Error;
-use crate::inner;
+use crate::options::Arch;
+use crate::toolchain::process;
 
 /// What ptxas says that an entry point needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,7 +57,7 @@ impl Assembler {
     /// [`Error::Program`] with what ptxas said, for instance that it does not know the architecture.
     pub fn assemble(&self, file: &Path, arch: &Arch, entry: Option<&str>) -> Result<Assembled, Error> {
         let text = cache::read(file)?;
-        let identity = inner::identity(&self.program);
+        let identity = process::identity(&self.program);
         let key = cache::key(format!("{identity}\n{arch}\n{entry:?}\n{text}").as_bytes());
         let (cubin, said) =
             (self.folder.join(format!("{key}.cubin")), self.folder.join(format!("{key}.txt")));
@@ -75,12 +74,12 @@ impl Assembler {
         let mut command = Command::new(&self.program);
         command.args(["-v", "-lineinfo", &format!("-arch={arch}")]);
         command.args(entry.iter().flat_map(|entry| ["-e", entry])).arg(file).arg("-o").arg(&partial);
-        let output = inner::run(&mut command)?;
+        let output = process::run(&mut command)?;
         let text = [output.stdout.as_slice(), &output.stderr].map(String::from_utf8_lossy).concat();
         if !output.status.success() {
             return Err(Error::Program {
                 what: format!("ptxas for {arch}"),
-                command: inner::command_line(&command),
+                command: process::command_line(&command),
                 output: text.trim_end().to_owned(),
             });
         }

@@ -1,13 +1,15 @@
-//! A compiled kernel: where it stands in the source, and where its code is. It must not know how code is read.
+//! A compiled kernel: its place in the source, and the files with its code.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::{Listing, Sources};
-use crate::arch::Arch;
+use crate::cache;
+use crate::cargo::metadata::{list, strings};
 use crate::error::Error;
-use crate::{cache, layout};
+use crate::options::Arch;
+use crate::ptx::layout;
 
 /// An entry point of the program: a kernel, or an instance of a generic one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,19 +52,18 @@ impl CompiledKernel {
     pub(super) fn read(kernel: &Value, unit: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let number = |value: &Value| value.as_u64().and_then(|it| u32::try_from(it).ok());
-        let block: Option<Vec<u32>> =
-            kernel["block"].as_array().map(|axes| axes.iter().filter_map(number).collect());
+        let block: Vec<u32> = list(kernel, "block").iter().filter_map(number).collect();
         Some(CompiledKernel {
             name: text(&kernel["name"])?,
-            arguments: kernel["arguments"].as_array()?.iter().filter_map(text).collect(),
+            arguments: strings(&kernel["arguments"]),
             module: text(&kernel["module"])?,
             entry: text(&kernel["entry"])?,
             target: text(&unit["target"])?,
             file: text(&kernel["file"])?.into(),
             lines: (number(&kernel["first_line"])?, number(&kernel["last_line"])?),
-            block: block.and_then(|axes| axes.try_into().ok()),
+            block: block.try_into().ok(),
             max_threads: number(&kernel["max_threads"]),
-            images: unit["images"].as_array()?.iter().filter_map(ImageFile::read).collect(),
+            images: list(unit, "images").iter().filter_map(ImageFile::read).collect(),
             slug: text(&unit["slug"])?,
         })
     }
@@ -105,11 +106,9 @@ impl CompiledKernel {
     /// # Errors
     /// If the PTX cannot be read, or has no such entry point.
     pub fn ptx_listing(&self, image: &ImageFile, sources: &Sources) -> Result<Listing, Error> {
-        Listing::of_ptx(&cache::read(&image.file)?, self, sources).ok_or_else(|| Error::Ptx {
-            target: self.target.clone(),
-            arch: image.arch.to_string(),
-            problem: format!("it has no entry point `{}`", self.entry),
-            file: image.file.clone(),
+        Listing::of_ptx(&cache::read(&image.file)?, self, sources).ok_or_else(|| {
+            let problem = format!("it has no entry point `{}`", self.entry);
+            Error::ptx(&self.target, &image.arch, &image.file, problem)
         })
     }
 }

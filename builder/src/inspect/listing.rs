@@ -1,5 +1,5 @@
-//! Code beside the source: each instruction of an entry point with the user's line that it comes from, and with
-//! the line of a library that was inlined there. It must not know how it is shown.
+//! Code beside the source: each instruction of an entry point with the user's line that it comes from, and
+//! with the line of a library that was inlined there.
 
 use std::collections::BTreeMap;
 

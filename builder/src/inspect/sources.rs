@@ -1,4 +1,4 @@
-//! The source files that line tables name: which are the user's own, and their lines. It must not know code.
+//! The source files that line tables name: which are the user's own, and their lines.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

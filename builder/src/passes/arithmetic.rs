@@ -1,6 +1,5 @@
-//! Makes the `f32` arithmetic of a PTX text as inexact as a build or a kernel allows, by the modifiers of
-//! its instructions: rustc's back end has no option for most of it, and none for a single kernel. It must
-//! not know who allowed what, nor where the text came from.
+//! The `f32` arithmetic that a build or a kernel allows to be inexact, by the modifiers of instructions:
+//! rustc has no option for most of it, and none for a single kernel.
 //!
 //! The table of `.ftz` is that of the PTX ISA, as nvcc applies it. Instructions written with `asm!` are left
 //! as they are written, except that `.ftz` is for the whole program.

@@ -1,5 +1,6 @@
-//! Puts descriptions of types in the place of formatting functions' addresses, where messages carry them as arguments, and takes
-//! away the functions that are not reached without them: the host formats, so that messages cost kernels next to nothing.
+//! Replaces the addresses of formatting functions, which messages have as arguments, by descriptions of
+//! types. Functions that are then unreachable are removed. The host formats, so messages cost kernels next to
+//! nothing.
 //!
 //! A description is what `ferrogrid_device::message::Description` says: how to come to the value, how
 //! many bytes it has, which trait formats it, and the type's name. In a program whose kernels themselves call through pointers,

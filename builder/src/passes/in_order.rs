@@ -1,4 +1,5 @@
-//! Numbers the blocks of kernels with a `BlockOrder` in the order in which they start: what reads `%ctaid.x` gets that number.
+//! Numbers the blocks of kernels with a `BlockOrder` in the order in which they start: what reads `%ctaid.x`
+//! gets that number.
 //!
 //! It is taken here, not in the source: LLVM takes the index of a block for a constant, and reads it wherever it likes, also ahead
 //! of what would take the number. Put in front of all, no compiler moves it.

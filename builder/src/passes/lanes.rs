@@ -1,6 +1,6 @@
-//! Puts a check before each operation of a warp of which it is not proven that the lanes which its mask names come to it together,
-//! with the same mask: where lanes are missing, the thread panics at the user's line. PTX leaves undefined what such an operation
-//! does.
+//! Checks before warp operations for which it is not proven that the lanes of their mask reach them together,
+//! with the same mask. Where lanes are missing, the thread panics at the user's line; in PTX the result is
+//! undefined.
 //!
 //! Lanes count as there if they take part in `activemask` just before. Where masks may differ between lanes, those of them that
 //! have another are missing, too. Of a block's last warp those lanes are not waited for that the block does not have.
@@ -47,7 +47,7 @@ pub(super) fn check<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Ed
     if wanted.unproven.is_empty() {
         return;
     }
-    let places = Places::new(module, &wanted.own_files, &wanted.folders);
+    let places = Places::new(module, &wanted.own_files, wanted.folders);
     let panic = module.functions().find(|function| function.name == PANIC && function.body.is_some());
     let mut checks = Checks { panics: panic.is_some(), ..Checks::default() };
     for (_, function) in functions(module) {

@@ -1,5 +1,5 @@
-//! Writes what kernels promise of their launches into PTX, as performance-tuning directives of their
-//! entry points: rustc has no attribute for them.
+//! What kernels promise of their launches, as performance-tuning directives of their entry points: rustc has
+//! no attribute for them.
 
 use ferrogrid_ptx::{Body, Edits, Instruction, Module, StatementKind};
 use ferrogrid_syntax::LaunchBounds;
@@ -9,11 +9,11 @@ use super::Wanted;
 /// Puts the directives of each entry point before its body. An entry point that is not there is left for the check of the whole
 /// text.
 pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
-    let layouts = crate::layout::read(module.text);
+    let layouts = crate::ptx::layout::read(module.text);
     for (name, bounds) in &wanted.bounds {
         let mut bounds = *bounds;
         if bounds.block_of_constants {
-            bounds.block = layouts.get(*name).and_then(|numbers| crate::layout::block(numbers));
+            bounds.block = layouts.get(*name).and_then(|numbers| crate::ptx::layout::block(numbers));
         }
         let Some(body) = module.entry(name).and_then(|entry| entry.body.as_ref()) else { continue };
         edits.insert_before(body.text, directives(bounds));

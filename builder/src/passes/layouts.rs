@@ -1,9 +1,9 @@
-//! Takes what the device half says of its layouts out of the program: the variables in which it says so become comments before the
-//! PTX ([`crate::layout`]), known wherever the PTX is read, and no cost on a device.
+//! Turns the variables in which the device half describes its layouts into comments before the PTX
+//! ([`crate::ptx::layout`]). They are known wherever the PTX is read, and cost nothing on a device.
 
 use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
 
-use crate::layout::COMMENT;
+use crate::ptx::layout::COMMENT;
 
 /// How the names of the variables begin; the entry point follows.
 const VARIABLE: &str = "__ferrogrid_layout_";
@@ -46,7 +46,7 @@ fn numbers(variable: &ferrogrid_ptx::Declaration<'_>) -> Option<Vec<u64>> {
 mod tests {
     use super::super::tests::after;
     use super::*;
-    use crate::layout::{read, shared_bytes};
+    use crate::ptx::layout::{read, shared_bytes};
 
     #[test]
     fn variables_become_comments() {

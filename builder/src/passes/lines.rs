@@ -1,5 +1,5 @@
-//! The line table: its paths are made the same on every machine, or it is taken out. The compiler is not told to leave it away,
-//! because the crates that kernels use have it in any case, and are shared with builds that want it.
+//! The line table: its paths become the same on every machine, or it is removed. The compiler is not told to
+//! omit it: builds with and without it share the crates that kernels use.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::Wanted;
 /// Takes the line table out, or makes its paths readable.
 pub(super) fn rewrite<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
     if wanted.lines {
-        module.files().for_each(|file| edits.replace(file.path, remapped(file.path, &wanted.folders)));
+        module.files().for_each(|file| edits.replace(file.path, remapped(file.path, wanted.folders)));
         return;
     }
     module.files().for_each(|file| edits.remove_lines(file.text));
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn paths_of_files_are_made_readable() {
         let folders = vec![("/w/out/source".into(), String::new()), ("/rustc/abc".into(), "/r/".to_owned())];
-        let wanted = Wanted { lines: true, folders, ..Wanted::default() };
+        let wanted = Wanted { lines: true, folders: &folders, ..Wanted::default() };
         let expected = TEXT
             .replace("/w/out/source/src/main.rs", "src/main.rs")
             .replace("/rustc/abc/library", "/r/library")

@@ -1,7 +1,8 @@
-//! Leads calls of core's panicking functions to functions of `ferrogrid-device` that take the same arguments and send a
-//! message's template and the bytes of its arguments to the host, which formats. `core::fmt` calls through pointers, and ptxas
-//! gives a kernel that may reach such a call the registers and the stack of every function behind a pointer: 255 registers as
-//! soon as floating-point numbers are formatted anywhere in the module.
+//! Redirects calls of core's panicking functions to functions of `ferrogrid-device` with the same arguments.
+//! Those send a message's template and the bytes of its arguments to the host, which formats. `core::fmt`
+//! calls through pointers, and ptxas gives a kernel that may reach such a call the registers and the stack of
+//! every function behind a pointer: 255 registers once floating-point numbers are formatted anywhere in the
+//! module.
 //!
 //! A call that does not look as expected stays: it works too, but its message is lost.
 

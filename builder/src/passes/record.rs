@@ -1,6 +1,6 @@
-//! Gives kernels and functions that may panic one more parameter: the address of the launch's failure record, under the
-//! name by which device code reads it. So a panic is known to be that of its launch, and costs nothing where there is none:
-//! an entry point's parameters are at hand, and it reads this one only on the way to a panic.
+//! Gives kernels and functions that may panic one more parameter: the address of the launch's failure record.
+//! Device code reads it by its name. So a panic is known to be that of its launch. An entry point reads the
+//! parameter only on the way to a panic, so it costs nothing where there is none.
 
 use std::collections::{BTreeMap, BTreeSet};
 

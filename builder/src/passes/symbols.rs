@@ -1,5 +1,5 @@
-//! Defines the variables through which the host reaches device code, which the code only declares: so
-//! they are there where something uses them, and nowhere else.
+//! Defines the variables through which the host reaches device code, which the code only declares. Only those
+//! that something uses are defined.
 
 use std::collections::HashSet;
 

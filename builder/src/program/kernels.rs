@@ -1,9 +1,9 @@
-//! What a launch must know of each kernel of a program: from its signature how its parameters travel, and from the PTX the
-//! compiler's own facts of their types, by which a launch knows whether its arguments are the kernel's.
+//! What a launch must know of each kernel of a program. The signature says how parameters are passed; the PTX
+//! has the device compiler's sizes and layouts of their types, with which a launch compares its arguments.
 
 use std::collections::BTreeMap;
 
-use ferrogrid_syntax::{Argument, Division, Instance, Kernel, Module, Parameter, ParameterKind};
+use ferrogrid_syntax::{Division, Kernel, Module, Parameter, ParameterKind};
 use quote::ToTokens;
 
 use crate::ptx::Ptx;
@@ -129,21 +129,12 @@ pub(super) fn describe(
                 let described = describe_one(kernel, numbers);
                 let mut described =
                     described.ok_or_else(|| format!("it does not say the layouts of `{entry}`"))?;
-                described.name = format!("{path}::{}", name(kernel, instance));
+                described.name = format!("{path}::{}", kernel.path(instance));
                 found.push(ProgramKernel { entry, sizes, ..described });
             }
         }
     }
     Ok(found)
-}
-
-/// `scale`, or `scale::<f32, 4>`.
-fn name(kernel: &Kernel, instance: &Instance) -> String {
-    if instance.arguments.is_empty() {
-        return kernel.bare_name();
-    }
-    let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
-    format!("{}::<{}>", kernel.bare_name(), values.join(", "))
 }
 
 /// `None` if there are too few numbers. They are in the order in which the macros write them: the bytes of shared memory,

@@ -1,4 +1,4 @@
-//! The text of a program: its annotated modules, read; or itself as the content of one.
+//! The text of a program: its annotated modules, or the whole text as the content of one.
 
 use ferrogrid_syntax::{Module, ModuleOptions, is_module_attribute};
 use proc_macro2::{LineColumn, TokenStream, TokenTree};

@@ -1,4 +1,4 @@
-//! All threads that a barrier waits for reach it together.
+//! Proves that all threads which a barrier waits for reach it together.
 //!
 //! The analysis is [`ferrogrid_ptx::uniformity`]; here its findings become sentences about the user's source.
 

@@ -1,5 +1,5 @@
-//! The marks by which device code says what is to be proven of it (`device/src/mark.rs`): where in the source they stand, by the
-//! location that they carry; and what goes with them when all is proven.
+//! The marks by which device code says what is to be proven of it (`device/src/compiler/mark.rs`): their places in the
+//! source, and their removal when all is proven.
 
 use std::collections::BTreeSet;
 

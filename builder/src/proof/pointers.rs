@@ -1,4 +1,4 @@
-//! No operation of a warp or block may stand behind a pointer.
+//! Refuses warp and block operations behind pointers.
 //!
 //! Threads that make such an operation together must still do so in the machine code. LLVM keeps that by an attribute of calls,
 //! `convergent`, which rustc does not give calls through pointers: it may make two such calls of one, each in an arm of a branch that

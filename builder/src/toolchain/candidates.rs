@@ -1,10 +1,11 @@
-//! Where a rustc may be, in order of preference. It must not know which of them qualify.
+//! The places where a rustc may be, in order of preference.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::Origin;
+use crate::options::variables;
 
 /// A place that may hold a rustc.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(super) struct Search {
 
 impl Search {
     pub(super) fn from_process() -> Self {
-        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        let set = variables::value;
         Search {
             explicit: set("FERROGRID_DEVICE_RUSTC"),
             rustc: set("RUSTC"),

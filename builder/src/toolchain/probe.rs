@@ -1,11 +1,11 @@
-//! What a rustc says about itself, asked once and then remembered for as long as the file stays the
-//! same. It must not judge the answers.
+//! What a rustc says about itself. The answers are remembered while the file is unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::report::Rejection;
-use crate::{cache, inner};
+use crate::cache;
+use crate::toolchain::process;
 
 /// Changes when the cache's layout or the flags of what is in it change.
 const CACHE_FORMAT: &str = "ferrogrid cache 1\n";
@@ -62,7 +62,7 @@ pub(super) fn probe(rustc: &Path, cache_root: &Path) -> Result<Probe, Rejection>
 }
 
 fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, Rejection> {
-    let output = inner::run(inner::command(rustc).args(arguments))
+    let output = process::run(process::command(rustc).args(arguments))
         .map_err(|error| Rejection::CannotRun { reason: error.to_string() })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -74,5 +74,5 @@ fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, Rejection> {
 
 /// A name for this file as it is now.
 fn stamp(rustc: &Path) -> String {
-    cache::key(inner::identity(rustc).as_bytes())
+    cache::key(process::identity(rustc).as_bytes())
 }

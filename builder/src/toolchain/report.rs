@@ -1,5 +1,4 @@
-//! Why a rustc cannot be used, and what to do when none can, in words. It must not look for
-//! anything itself.
+//! Why a rustc cannot be used, and what to do when none can, as text.
 
 use std::fmt;
 use std::path::PathBuf;

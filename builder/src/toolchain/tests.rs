@@ -130,7 +130,7 @@ fn a_core_that_is_in_the_sysroot_or_the_cache_will_do() {
     assert!(machine.find(&search).is_err());
 
     let key = probe::probe(&active, &machine.path("cache")).unwrap().key();
-    let cached = crate::core_cache::location(&machine.path("cache"), &key, "sm_75");
+    let cached = crate::toolchain::core_cache::location(&machine.path("cache"), &key, "sm_75");
     fs::create_dir_all(&cached).unwrap();
     assert!(
         machine.find(&search).is_err(),

@@ -1,5 +1,5 @@
-//! `cargo ferrogrid bench`: builds the benches of the package at hand, runs those that have the harness of
-//! `ferrogrid-bench` on every device, and puts their results together. It must not know what they measure.
+//! `cargo ferrogrid bench`: builds the benches of the package, runs those that have the harness of
+//! `ferrogrid-bench` on every device, and collects their results.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

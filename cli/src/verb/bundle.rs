@@ -1,5 +1,5 @@
-//! `cargo ferrogrid bundle`: tests, examples and benches in one folder, with a script that runs
-//! them, for a GPU machine that has no Rust. It must not know that machine.
+//! `cargo ferrogrid bundle`: tests, examples and benches in one folder, with a script that runs them, for a
+//! GPU machine without Rust.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `cargo ferrogrid completions`: what a shell completes the command by.
+//! `cargo ferrogrid completions`: the completion script for a shell.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,4 @@
-//! `cargo ferrogrid doctor`: what is there, what is missing, and what to do. It changes nothing, and must not
-//! know how to provide anything.
+//! `cargo ferrogrid doctor`: what is installed, what is missing, and what to do. It changes nothing.
 
 use std::path::Path;
 use std::process::ExitCode;

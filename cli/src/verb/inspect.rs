@@ -1,6 +1,5 @@
-//! `cargo ferrogrid inspect`: what the compiler made of a kernel, or a table of all kernels. What there is to see is
-//! found in `ferrogrid_build::inspect` and by the occupancy rules of `ferrogrid_host`; this room puts it together. It
-//! must not know how code is read.
+//! `cargo ferrogrid inspect`: what the compiler made of a kernel, or a table of all kernels. The facts come
+//! from `ferrogrid_build::inspect` and from the occupancy rules of `ferrogrid_host`.
 
 mod json;
 mod occupancy;

@@ -1,5 +1,4 @@
-//! `cargo ferrogrid new`: a package that builds, runs and tests at once. It must not know what
-//! kernels can do beyond the one it writes.
+//! `cargo ferrogrid new`: a package that builds, runs and passes its tests at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `cargo ferrogrid run`: an example of the package at hand, or its program, optimised; or the list of examples; or
-//! all of them, and how each went.
+//! `cargo ferrogrid run`: runs an example or a program of the package, optimised; or lists or runs all
+//! examples.
 
 mod all;
 

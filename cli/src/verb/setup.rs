@@ -1,4 +1,4 @@
-//! `cargo ferrogrid setup`: what kernels are compiled with, and a first kernel compiled with it.
+//! `cargo ferrogrid setup`: provides what kernels are compiled with, and compiles a first kernel.
 
 use std::fs;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! What must hold for the book's text: every block of Rust is compiled and run somewhere, every link leads somewhere,
-//! every chapter is in the summary. It must not judge what chapters say.
+//! Checks the book's text: every block of Rust is compiled and run somewhere, every link resolves, every
+//! chapter is in the summary.
 
 mod markdown;
 
@@ -260,6 +260,45 @@ fn every_feature_that_is_there_names_its_tests() {
     assert!(rows > 80, "only {rows} rows were read");
 }
 
+/// Sources that a chapter names by their path, or by the end of it, are there.
+#[test]
+fn every_source_that_is_named_exists() {
+    let root = docs().parent().unwrap().to_owned();
+    let mut sources = Vec::new();
+    for folder in
+        ["src", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs"]
+    {
+        paths(&root.join(folder), &mut sources);
+    }
+    let named_in = |text: &str| -> Vec<String> {
+        let spans = text.split('`').skip(1).step_by(2);
+        let names =
+            spans.filter(|span| span.contains('/') && span.ends_with(".rs") && !span.contains("NAME"));
+        names.filter(|span| !span.contains(char::is_whitespace)).map(str::to_owned).collect()
+    };
+    let mut checked = 0;
+    let others = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"].map(|file| root.join(file));
+    for page in files().into_iter().chain(others) {
+        for name in named_in(&fs::read_to_string(&page).unwrap()) {
+            checked += 1;
+            let is_there = sources.iter().any(|path| path.ends_with(&name));
+            assert!(is_there || root.join(&name).is_file(), "{}: there is no `{name}`", page.display());
+        }
+    }
+    assert!(checked > 100, "only {checked} names were read");
+}
+
+/// All files below `folder`.
+fn paths(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+        match path.is_dir() {
+            true if path.ends_with("target") => {}
+            true => paths(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
 /// The names that tables say Ferrogrid has are those of functions and types in its sources, or of Rust's own.
 #[test]
 fn every_name_in_the_tables_exists() {
@@ -461,13 +500,10 @@ fn names(code: &str) -> Vec<String> {
 }
 
 fn collect(folder: &Path, text: &mut String) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(&path, text);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            text.push_str(&fs::read_to_string(path).unwrap());
-        }
+    let mut files = Vec::new();
+    paths(folder, &mut files);
+    for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "rs")) {
+        text.push_str(&fs::read_to_string(file).unwrap());
     }
 }
 

@@ -1,17 +1,17 @@
 //! Texture arrays of either backend: on a GPU CUDA arrays, with the texture and surface objects that were
-//! made of them; on the CPU device ordinary memory. It must not know what orders their uses.
+//! made of them; on the CPU device ordinary memory.
 
 use std::sync::Arc;
 
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
 use super::{DeviceBackend, StreamBackend, cuda};
+use crate::backend::recording::refusal::{allocation, host_memory};
 use crate::error::Result;
-use crate::graph::{allocation, host_memory};
 use crate::memory::{Contents, Memory};
-use crate::pitched::Place;
 use crate::profile::{self, Work};
 use crate::stream::StreamInner;
+use crate::view::pitched::Place;
 
 /// What an array is like.
 #[derive(Debug, Clone, Copy)]

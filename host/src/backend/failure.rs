@@ -1,5 +1,5 @@
-//! What has failed on a stream and nobody has been told of. It must not know anything but its locks: `host/tests/loom/reports.rs`
-//! includes it by path, and tries all orders of its steps.
+//! Failures of a stream that nobody has been told of. Depends on nothing but its locks:
+//! `host/tests/loom/reports.rs` includes it by path and explores all interleavings.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;

@@ -1,12 +1,12 @@
-//! A graph ready to be launched, of either backend. It must not know what either does.
+//! A graph ready to be launched, of either backend.
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
+use crate::backend::recording::node::{Address, KernelNode, Node};
 use crate::error::Result;
-use crate::graph::{Address, KernelNode, Node};
-use crate::writers::{Effect, Flow};
+use crate::order::writers::{Effect, Flow};
 
 /// An instantiated graph of either backend.
 pub(crate) enum GraphBackend {

@@ -1,5 +1,8 @@
-//! The two backends behind the public types, and the choice between them. It must not know what
-//! either does: `cuda` drives GPUs, `cpu` runs kernels natively.
+//! The backends behind the public types, `cuda`, `cpu` and `recording` (of graphs), and every choice between
+//! them: each enum here has a variant for each backend, and methods that take plain data.
+//!
+//! `array`, `graph`, `shared_memory` and `virtual_memory` are such enums for one kind of object each.
+//! `failure`, `host_fn`, `params`, `payload` and `signal` are what both backends use.
 
 pub(crate) mod array;
 pub(crate) mod cpu;
@@ -12,6 +15,7 @@ mod graph;
 mod host_fn;
 mod params;
 mod payload;
+pub(crate) mod recording;
 mod shared_memory;
 mod signal;
 mod virtual_memory;
@@ -31,12 +35,14 @@ pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
 pub(crate) use virtual_memory::VirtualMemory;
 
+use crate::backend::recording::refusal::{not_recordable, other_stream, waiting};
+use crate::backend::recording::{RecordedEvent, RecordingStream};
+use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
-use crate::event::EventOptions;
-use crate::graph::{GraphError, RecordedEvent, RecordingStream, not_recordable, other_stream, waiting};
 use crate::kernel::Loaded;
-use crate::own_thread::OwnThread;
-use crate::stream_options::StreamOptions;
+use crate::stream::event::EventOptions;
+use crate::stream::options::StreamOptions;
+use crate::stream::own_thread::OwnThread;
 
 /// A device of either backend; devices live as long as the process, a GPU that was reset as one that refuses all calls.
 #[derive(Clone, Copy)]

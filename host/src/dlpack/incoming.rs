@@ -7,17 +7,17 @@ use std::ptr::NonNull;
 
 use super::abi::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDevice};
 use super::element::DlpackElement;
-use super::error::DlpackError;
 use super::layout::Gather;
 use super::tensor::DlpackTensor;
-use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::error::Result;
-use crate::managed::ManagedBuffer;
+use crate::error::dlpack::DlpackError;
 use crate::memory::Contents;
-use crate::pinned::PinnedBuffer;
-use crate::pitched::{Place, Rows};
+use crate::memory::buffer::DeviceBuffer;
+use crate::memory::managed::ManagedBuffer;
+use crate::memory::pinned::PinnedBuffer;
 use crate::stream::Stream;
+use crate::view::pitched::{Place, Rows};
 
 /// A tensor of another library in device memory, to read only: launches and copies take `&buffer`, and views of it.
 ///

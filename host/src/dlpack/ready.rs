@@ -6,14 +6,15 @@ use std::sync::Arc;
 use super::abi::{CUDA, DLManagedTensor, DLManagedTensorVersioned};
 use super::element::DlpackElement;
 use super::tensor::DlpackTensor;
-use crate::buffer::DeviceBuffer;
+use crate::backend::recording::refusal::not_recordable;
 use crate::error::Result;
-use crate::event::{Event, EventOptions};
-use crate::graph::{Announcing, not_recordable};
 use crate::memory::Memory;
+use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
+use crate::order::writers::Sources;
 use crate::stream::Stream;
-use crate::writers::Sources;
+use crate::stream::announcing::Announcing;
+use crate::stream::event::{Event, EventOptions};
 
 /// From when on the memory of a tensor may be used.
 pub(super) struct Ready {

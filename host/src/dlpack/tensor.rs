@@ -6,10 +6,10 @@ use std::fmt;
 use super::abi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, IS_COPIED, READ_ONLY, VERSION,
 };
-use super::error::DlpackError;
 use super::export;
 use super::layout::{check_span, is_row_major, product, row_major};
 use super::ready::Ready;
+use crate::error::dlpack::DlpackError;
 use crate::error::{Error, Result};
 
 /// A tensor that may be shared with other libraries; dropping it frees what it holds.

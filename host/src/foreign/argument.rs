@@ -1,5 +1,4 @@
-//! Arguments of a foreign launch whose types the caller vouches for: values, and pointers to buffers. It
-//! must not know what the kernel's parameters are.
+//! Arguments of a foreign launch whose types the caller vouches for: values, and pointers to buffers.
 
 use std::ffi::c_void;
 use std::ptr::{from_ref, null};
@@ -7,21 +6,21 @@ use std::ptr::{from_ref, null};
 use bytemuck::Zeroable;
 use ferrogrid_device::{DeviceCopy, Texel, TextureElement};
 
-use crate::access::Access;
-use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
-use crate::atomic_view::DeviceAtomicView;
-use crate::buffer::DeviceBuffer;
 use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
 use crate::graph::GraphBuffer;
-use crate::growable::GrowableBuffer;
-use crate::host_slice::{In, InOut, Out};
-use crate::ipc::IpcBuffer;
-use crate::managed::ManagedBuffer;
-use crate::pinned::{PinnedBuffer, PinnedSlice};
-use crate::pointer::{DevicePtr, DevicePtrMut};
+use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
+use crate::launch::host_slice::{In, InOut, Out};
+use crate::memory::buffer::DeviceBuffer;
+use crate::memory::growable::GrowableBuffer;
+use crate::memory::ipc::IpcBuffer;
+use crate::memory::managed::ManagedBuffer;
+use crate::memory::pinned::{PinnedBuffer, PinnedSlice};
+use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::texture::{SurfaceViewMut, TextureView};
+use crate::view::atomic::DeviceAtomicView;
+use crate::view::pointer::{DevicePtr, DevicePtrMut};
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// The most parameters of a foreign launch.

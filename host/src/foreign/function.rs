@@ -1,5 +1,8 @@
-//! One kernel of a foreign module: its parameters, its attributes, and a launch that is checked against
-//! them. It must not know how the module was made.
+//! One kernel of a foreign module: its parameters, and a launch that is checked against them. `attributes`
+//! launches with attributes, `questions` answers what [`Kernel`](crate::Kernel) answers.
+
+pub(crate) mod attributes;
+pub(crate) mod questions;
 
 use std::ffi::c_void;
 use std::fmt;
@@ -9,25 +12,25 @@ use ferrogrid_device::failure::RECORD_PARAMETER;
 use ferrogrid_device::native::Block;
 
 use super::argument::{ForeignArguments, ParameterList};
-use super::error::ForeignError;
 use super::kernel::{ForeignKernel, ForeignParameters};
 use super::parameter::Parameter;
-use crate::access::Access;
-use crate::attribute::DeviceAttribute;
 use crate::backend::cuda::LoadedFunction;
 use crate::backend::{Prepared, StreamBackend};
-use crate::context::{gpu, not_null};
 use crate::device::Device;
+use crate::device::attribute::DeviceAttribute;
+use crate::device::context::{gpu, not_null};
+use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
-use crate::graph::Announcing;
-use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
-use crate::image::ModuleImage;
+use crate::kernel::image::ModuleImage;
+use crate::kernel::loaded::LoadedKernel;
 use crate::kernel::{Kernel, KernelDescriptor};
+use crate::launch::attributes::LaunchAttributes;
 use crate::launch::check_attributes;
-use crate::launch_attributes::LaunchAttributes;
-use crate::loaded_kernel::LoadedKernel;
+use crate::launch::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
+use crate::order::access::Access;
 use crate::profile::{self, Work};
 use crate::stream::Stream;
+use crate::stream::announcing::Announcing;
 
 /// A kernel of a [`ForeignModule`](super::ForeignModule) (`CUfunction`), from
 /// [`ForeignModule::function`](super::ForeignModule::function). `Copy`; it lives as long as its module.

@@ -1,9 +1,13 @@
-//! Images of device code as bytes: which kind they are, and that they hold as many bytes as their own
-//! headers say. The driver takes an address and no length, so what it reads is checked here. It must not
-//! know how an image is loaded.
+//! Images of device code as bytes: which kind they are, and that they hold as many bytes as their own headers
+//! say. The driver takes an address and no length, so what it reads is checked here. `code_type` names the
+//! kinds, `archive` reads libraries of objects, `ptx` the parameter tables in PTX.
 
-use super::code_type::CodeType;
-use super::error::ForeignError;
+pub(crate) mod archive;
+pub(crate) mod code_type;
+pub(crate) mod ptx;
+
+use crate::error::foreign::ForeignError;
+use code_type::CodeType;
 
 /// A checked image: a copy, aligned for the driver, with a 0 after its last byte.
 pub(crate) struct Image {

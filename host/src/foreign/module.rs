@@ -1,5 +1,4 @@
-//! Modules of foreign code on a device, and what is asked of them. It must not know how a driver loads, or how a
-//! function is launched.
+//! Modules of foreign code on a device, and what is asked of them.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -8,16 +7,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytemuck::Pod;
 
-use super::code_type::CodeType;
-use super::error::ForeignError;
 use super::function::ForeignFunction;
 use super::global::ForeignGlobal;
+use super::image::code_type::CodeType;
+use super::image::ptx;
 use super::parameter::Parameter;
-use super::ptx;
 use crate::backend::cuda::LoadedModule;
-use crate::context::{gpu, not_null};
 use crate::device::Device;
+use crate::device::context::{gpu, not_null};
 use crate::error::Result;
+use crate::error::foreign::ForeignError;
 
 /// A module of code that this program did not compile, loaded on a GPU: PTX, a cubin or a fatbin, from
 /// CUDA C++ or any other compiler (`CUmodule`). A cheap handle; clones are the same module.

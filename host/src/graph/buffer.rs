@@ -1,5 +1,5 @@
 //! Buffers of a graph as launches take them while it is recorded or updated, and as they are named
-//! afterwards. It must not know who owns them.
+//! afterwards.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,18 +7,18 @@ use std::ops::RangeBounds;
 
 use ferrogrid_device::DeviceCopy;
 
-use super::error::GraphError;
-use super::recorder::Lifetime;
 use super::slot::Slots;
-use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
-use crate::atomic_view::DeviceAtomicView;
+use crate::backend::recording::Lifetime;
 use crate::device::Device;
 use crate::error::Result;
+use crate::error::graph::GraphError;
+use crate::launch::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 use crate::memory::Memory;
-use crate::pointer::{DevicePtr, DevicePtrMut};
 use crate::stream::Stream;
+use crate::view::atomic::DeviceAtomicView;
+use crate::view::parts::{Chunks, ChunksMut};
+use crate::view::pointer::{DevicePtr, DevicePtrMut};
 use crate::view::{DeviceView, DeviceViewMut};
-use crate::view_parts::{Chunks, ChunksMut};
 
 /// A buffer of a graph while it is recorded or updated. Launches and copies take `&buffer` and `&mut buffer`, as of a
 /// [`DeviceBuffer`](crate::DeviceBuffer), whose methods it has. With a [`PinnedKey`] it is in page-locked memory of the host; with

@@ -1,5 +1,13 @@
-//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and
-//! explicit nodes. It must not know how nodes are kept.
+//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and explicit
+//! nodes. `allocation` allocates memory in a graph, `child` inserts graphs, `condition` has conditional
+//! bodies, `event_node` records and awaits events.
+
+pub(crate) mod allocation;
+pub(crate) mod array;
+pub(crate) mod child;
+pub(crate) mod condition;
+pub(crate) mod event_node;
+pub(crate) mod staged;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,18 +19,18 @@ use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphBuffer, GraphKey, PinnedKey};
-use super::error::GraphError;
-use super::node::{Address, HostNode, Operation};
-use super::recorder::{Recorder, RecordingStream};
 use super::slot::{Slot, Slots};
 use super::{Graph, GraphNode};
 use crate::backend::StreamBackend;
-use crate::buffer::DeviceBuffer;
+use crate::backend::recording::node::{Address, HostNode, Operation};
+use crate::backend::recording::refusal::not_recordable;
+use crate::backend::recording::{Recorder, RecordingStream};
 use crate::error::Result;
-use crate::graph::not_recordable;
+use crate::error::graph::GraphError;
+use crate::memory::buffer::DeviceBuffer;
+use crate::memory::pinned::PinnedBuffer;
 use crate::memory::{Contents, Memory};
 use crate::order::Use;
-use crate::pinned::PinnedBuffer;
 use crate::stream::{Stream, StreamInner};
 use crate::view::DeviceView;
 

@@ -1,16 +1,15 @@
-//! The buffers of a graph: borrowed for its lifetime, or owned by it. It must not know which nodes use
-//! them.
+//! The buffers of a graph: borrowed for its lifetime, or owned by it.
 
 use std::sync::Arc;
 
-use super::error::GraphError;
-use super::recorder::Adopted;
-use crate::constant::{ENQUEUERS, Enqueueing};
+use crate::backend::recording::Adopted;
 use crate::error::Result;
+use crate::error::graph::GraphError;
 use crate::memory::Memory;
+use crate::memory::constant::{ENQUEUERS, Enqueueing};
 use crate::order::Use;
+use crate::order::writers::Effect;
 use crate::stream::StreamInner;
-use crate::writers::Effect;
 
 /// One buffer of a graph.
 pub(crate) struct Slot<'b> {

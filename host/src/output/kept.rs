@@ -1,5 +1,5 @@
-//! Text that waits for a thread to wait. It must not know anything but its locks: `host/tests/loom/reports.rs` includes it by
-//! path, and tries all orders of its steps.
+//! Text that is kept until a thread waits. Depends on nothing but its locks: `host/tests/loom/reports.rs`
+//! includes it by path and explores all interleavings.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;

@@ -1,5 +1,5 @@
 //! The one place that every call to a device passes: it tells those who observe, if there are any, and else
-//! costs a look at a number. It must not know what they do with it.
+//! costs a look at a number.
 
 #[cfg(feature = "tracing")]
 use std::mem::ManuallyDrop;

@@ -1,5 +1,4 @@
-//! Collects the spans of one timeline, and turns pairs of events into times. It must not know who asks
-//! devices for work, nor what the spans are written to.
+//! Collects the spans of one timeline, and turns pairs of events into times.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -1,5 +1,4 @@
-//! Arguments of kernels from text: those of launch functions, held with a check in place of a type. It must not know what
-//! a launch does with them.
+//! Arguments of kernels from text: those of launch functions, held with a check in place of a type.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
@@ -9,16 +8,16 @@ use ferrogrid_build::Travels;
 use ferrogrid_device::DeviceCopy;
 
 use super::slot::{Lengths, Slot, Slots};
-use crate::access::Access;
-use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
-use crate::atomic_view::DeviceAtomicView;
-use crate::buffer::DeviceBuffer;
 use crate::error::Result;
 use crate::foreign::argument::for_each_tuple;
-use crate::host_slice::{In, InOut, Out, Shaped};
-use crate::managed::ManagedBuffer;
-use crate::pinned::{PinnedBuffer, PinnedSlice};
+use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
+use crate::launch::host_slice::{In, InOut, Out, Shaped};
+use crate::memory::buffer::DeviceBuffer;
+use crate::memory::managed::ManagedBuffer;
+use crate::memory::pinned::{PinnedBuffer, PinnedSlice};
+use crate::order::access::Access;
 use crate::stream::Stream;
+use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// The parameters of one launch, with what is to be checked of them together.

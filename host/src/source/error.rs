@@ -1,4 +1,4 @@
-//! What can go wrong with kernels from text. It must not know how they are compiled.
+//! What can go wrong with kernels from text.
 
 /// An error about kernels that are compiled at run time.
 ///

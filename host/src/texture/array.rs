@@ -11,16 +11,17 @@ use super::argument::{ArrayInput, ArrayOutput};
 use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
-use crate::access::Access;
-use crate::argument::{DeviceInput, DeviceOutput};
 use crate::backend::array::{ArrayBackend, ArrayShape, Side, TextureObject};
+use crate::backend::recording::refusal::host_memory;
 use crate::copy::{agree, room_for};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::graph::{Announcing, host_memory};
+use crate::launch::argument::{DeviceInput, DeviceOutput};
 use crate::memory::Memory;
 use crate::order::Use;
+use crate::order::access::Access;
 use crate::stream::Stream;
+use crate::stream::announcing::Announcing;
 
 /// Elements in the layout that textures want: a CUDA array of rank `R` (1, 2 or 3), made by
 /// [`Stream::upload_array`] or [`Stream::zeros_array`] (`cuArray3DCreate`).

@@ -5,10 +5,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::from_ref;
 
-use crate::access::Access;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
+use crate::order::access::Access;
 use crate::stream::Stream;
 
 /// A texture array as a kernel reads it: for a kernel's [`Texture<V, R>`](ferrogrid_device::Texture). Made by

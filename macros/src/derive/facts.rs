@@ -1,5 +1,5 @@
-//! What holds for a type where it holds for all of its fields: that all bits may be 0, that any bits are a value, that its
-//! threads may exchange it. The bounds are written out with the impls, so that the compiler decides what holds.
+//! Traits that hold for a type where they hold for all of its fields: `Zeroable`, `Pod`, `Exchange` and the
+//! like. The bounds are written into the impls, so the compiler decides what holds.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};

@@ -1,4 +1,4 @@
-//! `#[derive(AtomicForm)]`: a struct of atomics has the fields of a plain one, in the same places.
+//! `#[derive(AtomicForm)]`: a struct of atomics with the fields of a plain struct, at the same offsets.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};

@@ -1,4 +1,4 @@
-//! What the build says where panics abort: kernels that fail on the CPU device end the process then.
+//! The warning in builds where panics abort: there a kernel that fails on the CPU device ends the process.
 
 use ferrogrid_syntax::Module;
 use proc_macro2::TokenStream;

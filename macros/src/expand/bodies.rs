@@ -1,10 +1,9 @@
-//! The natively compiled bodies of the kernels, for the CPU device. A kernel's name belongs to its
-//! launch function on the host, so the body gets another; where code of the module calls a kernel
-//! by its name, as it may on the device, the name is made to mean the body. It must not know
-//! launches.
+//! The kernels' bodies for the CPU device, compiled natively. On the host a kernel's name is that of its
+//! launch function, so the body has another. Where code of the module calls a kernel by its name, as it may
+//! on the device, the name means the body.
 
-use ferrogrid_syntax::{Kernel, Module, Part};
-use proc_macro2::{TokenStream, TokenTree};
+use ferrogrid_syntax::{Kernel, Module, Part, mention};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Block, Ident, ImplItem, Item, Signature, parse_quote};
 
@@ -79,18 +78,10 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
 /// Lets the kernel names that occur in `block` mean the bodies, unless a parameter has the name.
 fn name_bodies(signature: &Signature, block: &mut Block, kernels: &[String]) {
     let (tokens, parameters) = (block.to_token_stream(), signature.inputs.to_token_stream());
-    let called =
-        kernels.iter().filter(|name| mentions(tokens.clone(), name) && !mentions(parameters.clone(), name));
+    let is_called = |name: &&String| mention(&tokens, name).is_some() && mention(&parameters, name).is_none();
+    let called = kernels.iter().filter(is_called);
     for name in called.map(|name| syn::parse_str::<Ident>(name).expect("a function's name is an identifier"))
     {
         block.stmts.insert(0, parse_quote!(#[allow(unused_imports)] use self::__ferrogrid_bodies::#name;));
     }
-}
-
-fn mentions(tokens: TokenStream, name: &str) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(group.stream(), name),
-        _ => false,
-    })
 }

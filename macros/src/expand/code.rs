@@ -1,4 +1,4 @@
-//! Which device code a module has: finds what the build step left for the target that is being compiled.
+//! The device code of a module: what the build step left for the target that rustc compiles.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
-//! Constants in both halves: on a device variables that the builder moves to constant memory, on the host values
-//! that it can set; and in every function that reads one, a reference to it that ends with the function. It must
-//! not know what a launch does with them.
+//! Constants in both halves: on a device variables that the builder moves to constant memory, on the host
+//! values that it can set. Every function that reads one has a reference to it that ends with the function.
 
 use ferrogrid_syntax::{Constant, Kernel, Module};
 use proc_macro2::{Group, Literal, TokenStream, TokenTree};

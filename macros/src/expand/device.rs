@@ -1,5 +1,5 @@
-//! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point
-//! that takes the flattened parameters. It must not know the host half.
+//! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point with the
+//! flattened parameters.
 
 use ferrogrid_syntax::{Division, Instance, Kernel, Module, Parameter, ParameterKind, Part};
 use proc_macro2::TokenStream;

@@ -1,5 +1,5 @@
-//! Functions of other device code in both halves: on a device as declared, to be linked; on the host functions that call
-//! their native counterpart, or say that they have none. It must not know how device code is linked.
+//! Functions of other device code in both halves: on a device as declared, to be linked; on the host
+//! functions that call their native counterpart, or panic where there is none.
 
 use ferrogrid_syntax::{ExternFunction, Externs};
 use proc_macro2::{Span, TokenStream};

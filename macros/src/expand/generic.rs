@@ -1,5 +1,5 @@
-//! What both halves need of a kernel's generic parameters: how they are declared, passed on, and
-//! given a meaning for one instance. It must not know what is declared with them.
+//! A kernel's generic parameters, for both halves: how they are declared, passed on, and given a meaning for
+//! one instance.
 
 use ferrogrid_syntax::{Argument, Instance, Kernel};
 use proc_macro2::{Group, TokenStream, TokenTree};
@@ -60,15 +60,6 @@ pub(super) fn aliased(instance: &Instance, rename: impl Fn(&Ident) -> Ident) -> 
         }
     });
     quote!(#(#arguments),*)
-}
-
-/// Whether one of `names` is among the identifiers of `tokens`.
-pub(super) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => names.contains(&&ident),
-        TokenTree::Group(group) => mentions(group.stream(), names),
-        _ => false,
-    })
 }
 
 /// `tokens` with every identifier that `rename` knows replaced.

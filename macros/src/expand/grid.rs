@@ -1,4 +1,4 @@
-//! The grid of a launch as the kernel has it: `kernels::scale::grid(n)`.
+//! The grid that fits a kernel: `kernels::scale::grid(n)`.
 
 use ferrogrid_syntax::{Division, Kernel, ParameterKind};
 use proc_macro2::TokenStream;

@@ -1,6 +1,6 @@
-//! The host half: for each kernel a typed launch function, a static that describes the kernel, the
-//! function by which the CPU device runs a block of it, and a companion module. It must not know
-//! the device half, only what the two agree on: entry names and flattened parameters.
+//! The host half: for each kernel a typed launch function, a static that describes the kernel, the function
+//! by which the CPU device runs a block of it, and a companion module. The two halves agree on entry names
+//! and flattened parameters.
 
 mod companion;
 mod cpu_entry;
@@ -14,7 +14,7 @@ use syn::{Attribute, Ident, Type};
 
 use super::bodies;
 use super::code::Code;
-use super::instances::{instance_name, instances, static_name};
+use super::instances::{instances, static_name};
 use super::{abort, block, constants, generic, layout, libraries, shared};
 
 /// The module with launch functions in place of its kernels, where `cfg` holds.
@@ -88,10 +88,9 @@ fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStrea
 /// The compiled module: where its image is, and what its entry points are.
 fn image(module: &Module, code: &Code) -> TokenStream {
     let image = match code {
-        Code::HostOnly => quote!(host_only()),
         Code::Refused(_) => quote!(unbuilt("the device compiler refused it")),
         Code::Unbuilt(reason) => quote!(unbuilt(#reason)),
-        Code::Unknown => quote!(host_only()),
+        Code::HostOnly | Code::Unknown => quote!(host_only()),
         Code::Compiled { module: compiled, debug_assertions, .. } => {
             let holder: syn::Path = syn::parse_str(&compiled.holder).expect("the builder writes a path");
             let image = compiled.image;
@@ -153,7 +152,7 @@ fn cpu_entry_name(kernel: &Kernel) -> Ident {
 
 /// The static that says all that is known of an instance, and the checks made at compile time.
 fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code) -> TokenStream {
-    let (name, entry) = (instance_name(kernel, instance), kernel.entry(instance, module.fingerprint));
+    let (name, entry) = (kernel.path(instance), kernel.entry(instance, module.fingerprint));
     let (static_name, cpu, rank) = (static_name(kernel, instance), cpu_entry_name(kernel), kernel.rank);
     let (aliases, arguments) = (generic::aliases(instance, Ident::clone), generic::passed(kernel));
     let block = optional(block::of(kernel));

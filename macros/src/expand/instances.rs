@@ -1,7 +1,7 @@
 //! The instances of a kernel on the host: the static that describes each, and the trait by which a launch with the
 //! kernel's generic parameters finds its own, `kernels::scale::Instance`.
 
-use ferrogrid_syntax::{Argument, Instance, Kernel};
+use ferrogrid_syntax::{Argument, Instance, Kernel, mention};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericParam, Ident, PredicateType, Type, WherePredicate};
@@ -11,15 +11,6 @@ use super::generic;
 /// The name of the static that describes an instance.
 pub(super) fn static_name(kernel: &Kernel, instance: &Instance) -> Ident {
     format_ident!("__FERROGRID_KERNEL_{}{}", kernel.bare_name(), instance.suffix())
-}
-
-/// `saxpy`, or `saxpy::<f32, 8>`.
-pub(super) fn instance_name(kernel: &Kernel, instance: &Instance) -> String {
-    if instance.arguments.is_empty() {
-        return kernel.bare_name();
-    }
-    let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
-    format!("{}::<{}>", kernel.bare_name(), values.join(", "))
 }
 
 /// The trait under its name in the module; the companion module of the kernel calls it `Instance`.
@@ -94,7 +85,7 @@ pub(super) fn instances(kernel: &Kernel) -> TokenStream {
         .map(|name| if Some(*name) == first { "{Self}".to_owned() } else { format!("{{{name}}}") })
         .collect();
     let message = format!("kernel `{}` has no instance `<{}>`", kernel.bare_name(), wanted.join(", "));
-    let listed: Vec<String> = kernel.instances.iter().map(|it| instance_name(kernel, it)).collect();
+    let listed: Vec<String> = kernel.instances.iter().map(|it| kernel.path(it)).collect();
     let note = format!(
         "its `#[kernel(...)]` lists: `{}`; a generic function of the host has the bound `{}`",
         listed.join("`, `"),
@@ -158,11 +149,12 @@ fn bounds_of_first(kernel: &Kernel) -> TokenStream {
         }) if ty.path.is_ident(first) => Some(bounds),
         _ => None,
     });
-    let others: Vec<&Ident> = generic::names(kernel).into_iter().filter(|name| *name != first).collect();
+    let others = generic::names(kernel).into_iter().filter(|name| *name != first);
+    let others: Vec<String> = others.map(ToString::to_string).collect();
     let bounds = declared
         .chain(required.flatten())
         .map(ToTokens::to_token_stream)
-        .filter(|bound| !generic::mentions(bound.clone(), &others));
+        .filter(|bound| others.iter().all(|name| mention(bound, name).is_none()));
     quote!(#(#bounds)+*)
 }
 

@@ -1,5 +1,5 @@
-//! What both halves say of the layouts that they share, in the same order: the device half in a variable of each
-//! entry point, which the build step reads; the host half compares it with its own.
+//! The layouts that both halves share, as a list of numbers in the same order. The device half has them in a
+//! variable of each entry point, which the build step reads; the host half compares them with its own.
 
 use ferrogrid_syntax::{Kernel, Module, Parameter, ParameterKind};
 use proc_macro2::TokenStream;

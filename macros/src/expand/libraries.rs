@@ -1,4 +1,4 @@
-//! Device code that crates share: a library says what its host half was compiled with, and those that use it compare
+//! Device code that crates share: a library states what its host half was compiled with. Its users compare
 //! that with what they compiled for their kernels.
 
 use ferrogrid_syntax::Module;

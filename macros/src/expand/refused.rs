@@ -1,5 +1,5 @@
-//! Errors of the device compiler, at the user's tokens. A function that has one is left out of the host's half, which
-//! would often say the same again.
+//! The device compiler's errors, at the user's tokens. A function with an error is left out of the host half,
+//! which would often report the same again.
 
 use ferrogrid_syntax::compiled::Diagnostic;
 use proc_macro2::{LineColumn, TokenStream, TokenTree};

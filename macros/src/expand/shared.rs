@@ -1,5 +1,5 @@
-//! Shared memory in both halves: regions of static size one after the other from the start, then slices
-//! where the launch says. It must not know how a kernel comes by its other arguments.
+//! Shared memory in both halves: regions of static size one after the other from the start, then slices at
+//! the offsets of the launch.
 
 use ferrogrid_syntax::{Kernel, ParameterKind};
 use proc_macro2::TokenStream;

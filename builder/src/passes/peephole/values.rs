@@ -1,4 +1,4 @@
-//! What is known of the registers of a function by the single instructions that define them, and companions of registers.
+//! The registers of a function that a single instruction defines, and companions of registers.
 //!
 //! What is known of a register that a single instruction defines holds wherever it is used. Its low half, or what it
 //! was made of, is put into another register just behind that instruction, so that the two always go together;

@@ -1,5 +1,5 @@
-//! How many blocks of a kernel fit on a multiprocessor of each architecture: what ptxas says that it needs there, put
-//! into the occupancy rules. It must not know how the table is shown.
+//! How many blocks of a kernel fit on a multiprocessor of each architecture: the resources that ptxas
+//! reports, put into the occupancy rules.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,4 @@
-//! What `inspect` found, for people: the code under the lines of the source, and tables. It must not know how anything
-//! was found.
+//! The findings of `inspect` as text: the code under the lines of the source, and tables.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! `cargo ferrogrid run --all`: every example, one after the other, and a table of how each went. It must
-//! not know what an example does, but that a line `device NAME` of its output names its device, and a line `SKIPPED: WHY`
-//! at its end says that it has checked nothing there.
+//! `cargo ferrogrid run --all`: every example, one after the other, and a table of the outcomes. A line
+//! `device NAME` in an example's output names its device. A line `SKIPPED: WHY` at its end says that it
+//! checked nothing.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,10 @@
-//! CUDA devices: what the driver says of them, and their primary contexts. It must not know what
-//! streams do.
+//! CUDA devices and their primary contexts. `properties` fills the public record, `context` converts handles,
+//! `peer` enables access to other devices' memory, `reset` makes a new context after a failure.
+
+pub(crate) mod context;
+pub(crate) mod peer;
+pub(crate) mod properties;
+pub(crate) mod reset;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
@@ -10,25 +15,25 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
-use super::condition::Setters;
 use super::driver::{Code, Driver, driver};
 use super::feedback::Feedback;
+use super::graph::condition::Setters;
+use super::memory::pool::{self, RawPool};
+use super::memory::virtual_memory::{Ranges, Reserved};
 use super::module::Module;
-use super::peer::Peers;
-use super::pool::{self, RawPool};
-use super::reset::HostMemory;
 use super::stream::CudaStream;
-use super::virtual_memory::{Ranges, Reserved};
-use super::watch::Watches;
+use super::stream::watch::Watches;
 use crate::device::MemoryInfo;
 use crate::error::{Error, LaunchedKernel, Result};
-use crate::grid::Limits;
+use crate::launch::grid::Limits;
+use crate::memory::pool::options::PoolKind;
 use crate::output::Sink;
-use crate::pool_options::PoolKind;
-use crate::stream_options::StreamOptions;
+use crate::stream::options::StreamOptions;
+use peer::Peers;
+use reset::HostMemory;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
-/// loaded in it, unless it is reset: then it refuses every call, and another takes its place (`reset.rs`).
+/// loaded in it, unless it is reset: then it refuses every call, and another takes its place (`device/reset.rs`).
 #[repr(C)] // What every launch reads comes first.
 pub(crate) struct CudaDevice {
     /// Whether its context is gone.
@@ -69,7 +74,7 @@ pub(crate) struct CudaDevice {
 
 /// A handle of the driver, which may be used from any thread.
 #[derive(Clone, Copy)]
-pub(super) struct Handle<T>(pub(super) T);
+pub(crate) struct Handle<T>(pub(super) T);
 
 // SAFETY: the driver's handles may be used from any thread (with the context bound there).
 unsafe impl<T> Send for Handle<T> {}

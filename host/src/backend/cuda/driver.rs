@@ -1,5 +1,4 @@
-//! The driver library: found, checked for its version, and called. It must not know what the calls
-//! are for.
+//! The driver library: found, checked for its version, and called.
 //!
 //! cudarc's own bindings are not called, for three reasons: a driver newer than the bindings may
 //! return a code that their `CUresult` does not list, and making a Rust enum of it is undefined
@@ -19,13 +18,13 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
-use super::condition::ConditionalParams;
 use super::graph::UpdateResult;
-use super::graph_memory::AllocationParams;
-use super::ipc::IpcHandle;
+use super::graph::condition::ConditionalParams;
+use super::graph::memory::AllocationParams;
 use super::memory::BatchAttributes;
-use super::pool::{PoolAccess, PoolHandle, PoolProperties};
-use super::virtual_memory::AllocationProperties;
+use super::memory::ipc::IpcHandle;
+use super::memory::pool::{PoolAccess, PoolHandle, PoolProperties};
+use super::memory::virtual_memory::AllocationProperties;
 use crate::error::{Error, NEEDED_DRIVER, Result};
 use crate::library;
 
@@ -35,7 +34,7 @@ pub(super) type StreamCallback = unsafe extern "C" fn(stream: CUstream, code: u3
 /// What a driver call returned; 0 is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Code(pub(super) u32);
+pub(crate) struct Code(pub(super) u32);
 
 impl Code {
     pub(super) const SUCCESS: Code = Code(0);

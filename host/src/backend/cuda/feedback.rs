@@ -1,6 +1,7 @@
-//! What device code tells the host while kernels run: panics, and printed text. Both are in page-locked host memory:
-//! a launch that may panic is given the address of a record, and modules find the buffer of texts through a variable of
-//! theirs. The host looks after it has waited for the device. It must not know who waits for what.
+//! What kernels report while they run: panics (`panic`, `lent`, `suspects`) and printed text (`print`,
+//! `addresses`). Both are in page-locked host memory. A launch that may panic gets the address of a record;
+//! modules find the buffer of texts through a variable. The host reads both after it has waited for the
+//! device.
 
 mod addresses;
 mod lent;
@@ -17,7 +18,7 @@ use cudarc::driver::sys::CUmodule;
 use ferrogrid_device::failure::FailureRecord;
 use ferrogrid_device::output::OUTPUT_SYMBOL;
 
-pub(super) use self::lent::Lent;
+pub(crate) use self::lent::Lent;
 use self::panic::PanicRecord;
 use self::print::PrintBuffer;
 use super::device::CudaDevice;

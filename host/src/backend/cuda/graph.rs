@@ -1,5 +1,9 @@
-//! Graphs of CUDA devices: nodes handed to the driver, instances, launches. It must not know how a graph
-//! was recorded, or what orders the memory that nodes use.
+//! Graphs of CUDA devices: nodes for the driver, instances, launches. `condition` has conditional nodes,
+//! `memory` nodes that allocate and free, `dot` the driver's own picture of a graph.
+
+pub(crate) mod condition;
+pub(crate) mod dot;
+pub(crate) mod memory;
 
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
@@ -12,28 +16,27 @@ use cudarc::driver::sys::{
     CUfunction, CUgraph, CUgraphExec, CUgraphNode,
 };
 
-use super::array;
-use super::attributes::AttributeList;
-use super::condition::{self, ConditionalParams, SetterArguments};
 use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
-use super::event::CudaEvent;
 use super::feedback::Lent;
-use super::graph_memory::{MemoryNode, MemoryNodes, OwnGraph};
-use super::memory::memory_type;
+use super::memory::{array, memory_type};
 use super::stream::CudaStream;
-use super::watch::with_record;
+use super::stream::attributes::AttributeList;
+use super::stream::event::CudaEvent;
+use super::stream::watch::with_record;
 use crate::backend::host_fn;
-use crate::error::Result;
-use crate::event::Event;
-use crate::graph::{
-    Address, Allocation, ArrayCopy, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation,
-    Repeat,
+use crate::backend::recording::node::{
+    Address, Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
+use crate::error::Result;
+use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
-use crate::pitched::{Place, Rows};
-use crate::writers::Effect;
+use crate::order::writers::Effect;
+use crate::stream::event::Event;
+use crate::view::pitched::{Place, Rows};
+use condition::{ConditionalParams, SetterArguments};
+use memory::{MemoryNode, MemoryNodes, OwnGraph};
 
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
 const UPDATE_FAILURE: Code = Code(910);

@@ -1,5 +1,17 @@
-//! Streams of CUDA devices: their making, their order, and launches on them. It must not know what
-//! orders streams, or how modules are loaded.
+//! Streams of CUDA devices: creation, order, and launches.
+//!
+//! `attributes` passes launch attributes, `event`, `value` and `callback` are other work in a stream.
+//! `watch`, with `interval` and `recent`, finds out which launch failed; `per_thread` has the default streams
+//! of threads.
+
+pub(crate) mod attributes;
+pub(crate) mod callback;
+pub(crate) mod event;
+pub(crate) mod interval;
+pub(crate) mod per_thread;
+pub(crate) mod recent;
+pub(crate) mod value;
+pub(crate) mod watch;
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
@@ -8,20 +20,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use cudarc::driver::sys::{CUcontext, CUevent, CUfunction, CUstream};
 
-use super::callback;
 use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
-use super::event::{self, CudaEvent, UNTIMED};
-use super::per_thread::{Marking, PER_THREAD, PerThread};
-use super::watch::Watch;
 use crate::backend::host_fn::HostFn;
 use crate::backend::{EventBackend, Fault, StreamIdentity};
 use crate::error::{Error, Result};
-use crate::event::EventOptions;
-use crate::grid::LaunchShape;
 use crate::kernel::{Kernel, Loaded};
-use crate::retired::retire;
-use crate::stream_options::StreamOptions;
+use crate::launch::grid::LaunchShape;
+use crate::memory::retired::retire;
+use crate::stream::event::EventOptions;
+use crate::stream::options::StreamOptions;
+use event::{CudaEvent, UNTIMED};
+use per_thread::{Marking, PER_THREAD, PerThread};
+use watch::Watch;
 
 /// `CU_STREAM_NON_BLOCKING`: no implicit order with the legacy default stream.
 const NON_BLOCKING: c_uint = 1;

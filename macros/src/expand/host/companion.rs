@@ -1,4 +1,4 @@
-//! The companion of a kernel: what is known of it, in a module of its name.
+//! The companion of a kernel: a module of its name with its instance, its grid and its block.
 
 use ferrogrid_syntax::Kernel;
 use proc_macro2::TokenStream;

@@ -145,20 +145,14 @@ fn inside(kernel: &Kernel) -> Option<TokenStream> {
     let conditions = kernel.parameters.iter().enumerate().flat_map(|(number, parameter)| {
         let local = format_ident!("__p{number}");
         match &parameter.kind {
-            ParameterKind::Input { rank: 1, .. } if kernel.rank == 1 => {
-                vec![quote!(__ends[0] <= #local.len())]
-            }
-            ParameterKind::Input { rank: 2, .. } if kernel.rank == 2 => {
-                vec![quote!(__ends[0] <= #local.width()), quote!(__ends[1] <= #local.height())]
-            }
-            ParameterKind::Input { rank: 3, .. } if kernel.rank == 3 => ["width", "height", "depth"]
-                .iter()
-                .enumerate()
-                .map(|(axis, extent)| {
-                    let extent = format_ident!("{extent}");
+            ParameterKind::Input { rank, .. } if *rank == kernel.rank => {
+                let names = if *rank == 1 { &["len"][..] } else { &["width", "height", "depth"][..*rank] };
+                let within = |(axis, name): (usize, &&str)| {
+                    let extent = format_ident!("{name}");
                     quote!(__ends[#axis] <= #local.#extent())
-                })
-                .collect(),
+                };
+                names.iter().enumerate().map(within).collect()
+            }
             ParameterKind::Surface { rank, .. } if *rank == kernel.rank => {
                 (0..*rank).map(|axis| quote!(__ends[#axis] <= #local.1[#axis] as usize)).collect()
             }

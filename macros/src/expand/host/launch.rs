@@ -19,17 +19,13 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
         kernel.function.attrs.iter().filter(|a| a.path().is_ident("doc") || a.path().is_ident("cfg"));
     let stream = free_name(kernel, "stream");
     let grid = free_name(kernel, "grid");
-    let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
-    let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
-    let prepare = kernel
-        .parameters
-        .iter()
-        .enumerate()
-        .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
-    let for_blocks: Vec<TokenStream> =
-        kernel.parameters.iter().enumerate().filter_map(|it| for_blocks(kernel, it, &stream)).collect();
+    let numbered = || kernel.parameters.iter().enumerate();
+    let lifetimes = numbered().filter_map(borrow);
+    let parameters = numbered().filter_map(launch_parameter);
+    let prepare = numbered().map(|it| prepare(kernel, it, &stream));
+    let for_blocks = numbered().filter_map(|it| for_blocks(kernel, it, &stream));
     let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
-    let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
+    let finish = numbered().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
     let layout =
@@ -40,7 +36,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
         quote!(::ferrogrid::__private::Kernel::shared_size_bytes(#chosen))
     };
     let (params, passed) = params(kernel);
-    let accesses = kernel.parameters.iter().enumerate().filter_map(access);
+    let accesses = numbered().filter_map(access);
     let summary = format!(
         "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
         kernel.bare_name()
@@ -190,7 +186,7 @@ pub(super) fn claims(number: usize) -> Ident {
 }
 
 /// Turns an argument into what the launch takes the addresses of.
-fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream {
+fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &Ident) -> TokenStream {
     let (local, name) = (local(number), &parameter.name);
     let checked = |view: TokenStream| {
         if kernel.bounds.wide {

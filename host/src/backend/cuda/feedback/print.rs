@@ -1,5 +1,4 @@
-//! The ring of printed messages on the host's side; `ferrogrid_device::output` says how it works. It must
-//! not know where the text goes.
+//! The ring of printed messages on the host's side; `ferrogrid_device::output` says how it works.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

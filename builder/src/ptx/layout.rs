@@ -1,0 +1,32 @@
+//! The layouts that a PTX text states of its kernels, with which the host half compares its own: sizes and
+//! alignments behind slices, of shared memory and of constants. The build step writes them as comments before
+//! the first directive (`passes::layouts`).
+
+use std::collections::BTreeMap;
+
+/// How the comments begin.
+pub(crate) const COMMENT: &str = "// Layout of ";
+
+/// What the PTX says of each entry point. The first number is the bytes of shared memory; then
+/// comes the shape of a block, if it is made of constants.
+pub(crate) fn read(ptx: &str) -> BTreeMap<String, Vec<u64>> {
+    let comments = ptx.lines().take_while(|line| line.starts_with("//"));
+    let layouts = comments.filter_map(|line| {
+        let (entry, numbers) = line.strip_prefix(COMMENT)?.split_once(": ")?;
+        let numbers = numbers.split_whitespace().map(|number| number.parse().ok()).collect::<Option<_>>()?;
+        Some((entry.to_owned(), numbers))
+    });
+    layouts.collect()
+}
+
+/// The threads of a block along each axis, among the numbers of an entry point that makes the shape of constants.
+pub(crate) fn block(numbers: &[u64]) -> Option<[u32; 3]> {
+    let sizes: [u64; 3] = numbers.get(1..4)?.try_into().ok()?;
+    let [x, y, z] = sizes.map(|size| u32::try_from(size).ok());
+    Some([x?, y?, z?])
+}
+
+/// The bytes of shared memory that the PTX says of `entry`; 0 if it says nothing.
+pub(crate) fn shared_bytes(ptx: &str, entry: &str) -> u64 {
+    read(ptx).get(entry).and_then(|numbers| numbers.first()).copied().unwrap_or(0)
+}
