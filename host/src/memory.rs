@@ -77,7 +77,7 @@ enum Origin {
     Managed,
     /// Somebody else's; the owner is dropped when nothing uses the memory any more.
     Foreign(Option<Box<dyn Send>>),
-    /// A CUDA array: its pointer is a handle and no address. The owner is dropped as that of foreign memory.
+    /// A CUDA array; the pointer is a handle, not an address. The owner is dropped as that of foreign memory.
     Array(Option<Box<dyn Send>>),
     /// Page-locked memory of the host.
     Host(HostMemory),
@@ -149,7 +149,7 @@ impl Memory {
         Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
     }
 
-    /// The CUDA array that `owner` keeps, which nothing uses yet, by its handle (not null).
+    /// A CUDA array by its handle, which is not null. `owner` keeps it, and nothing uses it yet.
     pub(crate) fn array(
         stream: &Arc<StreamInner>,
         handle: *mut u8,
@@ -295,7 +295,7 @@ impl Memory {
         &self.device
     }
 
-    /// The bytes from `pointer` on that an address can be in: those of an array have none.
+    /// The bytes after `pointer` that have addresses: 0 for an array.
     pub(crate) fn addressed_bytes(&self) -> usize {
         if matches!(self.origin, Origin::Array(_)) { 0 } else { self.bytes }
     }

@@ -1,5 +1,4 @@
-//! Tensors whose memory is ready in the order of a stream, so that nobody waits when they change hands: what the parameter
-//! `stream` of `__dlpack__` is for.
+//! Tensors that are ordered by a stream instead of a wait on the host: the parameter `stream` of `__dlpack__`.
 
 use std::sync::Arc;
 
@@ -16,15 +15,15 @@ use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
 use crate::stream::event::{Event, EventOptions};
 
-/// From when on the memory of a tensor may be used.
+/// The point after which the memory of a tensor may be used.
 pub(super) struct Ready {
     event: Event,
-    /// The work whose failure is that of what the memory holds.
+    /// The work that wrote the memory.
     sources: Sources,
 }
 
 impl Ready {
-    /// After all that `stream` holds now.
+    /// After all work on `stream` so far.
     fn on(stream: &Stream, sources: Sources) -> Result<Self> {
         if stream.inner().recording().is_some() {
             return Err(not_recordable(
@@ -38,12 +37,11 @@ impl Ready {
 }
 
 impl DlpackTensor {
-    /// `buffer` as a tensor of one dimension, for whoever uses it in the order of `consumer`. The host does not wait:
-    /// `consumer` does, for all work that uses the buffer.
+    /// `buffer` as a tensor of one dimension that another library uses on `consumer`. `consumer` waits for all work
+    /// that uses the buffer, and the host does not.
     ///
-    /// This is what `__dlpack__(stream=s)` of Python's protocol asks of whoever has the memory. `s` (1 for the legacy default
-    /// stream, 2 for that of the thread, else an address) is a handle for [`Stream::from_raw`]. For -1 the stream is any
-    /// on which the buffer is ready.
+    /// Python's protocol requires this of `__dlpack__(stream=s)`. There `s` is a handle for [`Stream::from_raw`]: 1 is
+    /// the legacy default stream, 2 that of the thread.
     ///
     /// ```
     /// # fn main() -> ferrogrid_host::Result<()> {
@@ -55,17 +53,17 @@ impl DlpackTensor {
     /// let buffer = producer.fill(7_u32, 3)?; // may not have run yet
     /// let raw = DlpackTensor::from_buffer_async(&consumer, buffer)?.into_raw();
     ///
-    /// // On the other side, which asked for the tensor on `consumer`.
+    /// // The library that asked for the tensor on `consumer`:
     /// // SAFETY: from `into_raw`, nobody else has it, and it is ready on that stream.
     /// let tensor = unsafe { DlpackTensor::from_raw_async(&consumer, raw)? };
-    /// let buffer = tensor.into_buffer::<u32>(&device.new_stream()?)?; // any stream: the tensor knows since when
+    /// let buffer = tensor.into_buffer::<u32>(&device.new_stream()?)?; // on any stream
     /// assert_eq!(consumer.download(&buffer)?, [7; 3]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// If `consumer` is of another device or records a graph; or if the device fails. A failure of work that wrote the buffer comes
-    /// when this crate reads the elements, and not at all to others.
+    /// If `consumer` is of another device or records a graph; or if the device fails. If work that wrote the buffer
+    /// fails, reading the elements by this crate returns that error. Other libraries are not told.
     pub fn from_buffer_async<T: DlpackElement>(
         consumer: &Stream,
         mut buffer: DeviceBuffer<T>,
@@ -76,8 +74,8 @@ impl DlpackTensor {
         Ok(Self::own::<T, _>(start, &[len], (&device, CUDA), buffer).with_ready(ready))
     }
 
-    /// A buffer that stays in use here as a read-only tensor, as [`DlpackTensor::from_shared`], for whoever reads it in the order
-    /// of `consumer`. The host does not wait.
+    /// As [`DlpackTensor::from_shared`], for a library that reads the tensor on `consumer`. `consumer` waits for work
+    /// that writes the buffer, and the host does not.
     ///
     /// # Errors
     /// As [`DlpackTensor::from_buffer_async`].
@@ -92,16 +90,14 @@ impl DlpackTensor {
         Ok(tensor.with_read_only().with_ready(ready))
     }
 
-    /// Takes a tensor over from another library, as [`DlpackTensor::from_raw`], whose work on it need not have run: it comes
-    /// before what `stream` is given from now on. That is so if its `__dlpack__` was called with the handle of `stream`
-    /// ([`Stream::as_raw`]). Whatever uses the tensor here comes after it, on whichever stream.
+    /// As [`DlpackTensor::from_raw`], for a tensor that is ready on `stream`: its `__dlpack__` was called with the handle
+    /// of `stream` ([`Stream::as_raw`]). All uses by this crate, on any stream, come after that work.
     ///
     /// # Errors
     /// As [`DlpackTensor::from_raw`]; if `stream` records a graph, or the device fails.
     ///
     /// # Safety
-    /// As [`DlpackTensor::from_raw`], but work that writes the memory has run, or comes before what `stream` is given from
-    /// now on.
+    /// As [`DlpackTensor::from_raw`], but work that writes the memory has run, or comes before all later work on `stream`.
     pub unsafe fn from_raw_async(stream: &Stream, raw: *mut DLManagedTensorVersioned) -> Result<Self> {
         // SAFETY: passed on; no use of the memory begins before the event.
         let tensor = unsafe { Self::from_raw(raw)? };
@@ -125,23 +121,23 @@ impl DlpackTensor {
         DlpackTensor { ready: Some(ready), ..self }
     }
 
-    /// Makes what `stream` is about to be given come after the work on the memory.
+    /// Makes later work on `stream` wait until the memory may be used.
     pub(super) fn begin(&self, stream: &Stream) -> Result<()> {
         self.ready.as_ref().map_or(Ok(()), |ready| stream.wait(&ready.event))
     }
 
-    /// Waits for the work on the memory.
+    /// Waits until the memory may be used.
     pub(super) fn wait_on_host(&self) -> Result<()> {
         self.ready.as_ref().map_or(Ok(()), |ready| ready.event.synchronize())
     }
 
-    /// The work whose failure is that of what the memory holds.
+    /// The work that wrote the memory, as far as it is known.
     pub(super) fn sources(&self) -> Sources {
         self.ready.as_ref().map(|ready| ready.sources.clone()).unwrap_or_default()
     }
 }
 
-/// Makes `consumer` wait for what a use of `memory` there must come after.
+/// Orders a use of `memory` on `consumer`.
 fn ready(consumer: &Stream, memory: &Memory, usage: Use) -> Result<Ready> {
     let announcing = Announcing::on(consumer.inner());
     memory.begin(consumer.inner(), usage)?;

@@ -41,7 +41,7 @@ pub struct DlpackTensor {
     /// `READ_ONLY` and `IS_COPIED`; other flags are not known here.
     pub(super) flags: u64,
     pub(super) owner: Box<dyn Send>,
-    /// Of memory that may be in use until then.
+    /// `None` if all work on the memory has run.
     pub(super) ready: Option<Ready>,
 }
 
@@ -159,8 +159,8 @@ impl DlpackTensor {
     }
 
     /// Gives the tensor away: to whoever gets the pointer, as the content of a Python capsule
-    /// `dltensor_versioned`. It is freed by its deleter. That of [`DlpackTensor::from_buffer_async`] is for whoever uses it in the order
-    /// of that stream.
+    /// `dltensor_versioned`. It is freed by its deleter. A tensor of
+    /// [`DlpackTensor::from_buffer_async`] is for use on that stream.
     #[must_use = "nothing else frees the tensor"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
         let flags = self.flags;

@@ -218,14 +218,14 @@ impl ForeignModule {
         ForeignGlobal::new(self.clone(), name, start, bytes)
     }
 
-    /// Its kernels by name, from PTX or from the driver (`cuModuleEnumerateFunctions`). `None` for machine code and modules of other
-    /// libraries where the driver is older than CUDA 12.4.
+    /// The names of its kernels, from the PTX or the driver (`cuModuleEnumerateFunctions`). `None` for machine code and
+    /// modules of other libraries if the driver is older than CUDA 12.4.
     pub fn kernel_names(&self) -> Option<Vec<&str>> {
         let names = self.inner.names.get_or_init(|| {
             let mut names: Vec<Box<str>> = if self.inner.code_type == Some(CodeType::Ptx) {
                 self.inner.entries.keys().cloned().collect()
             } else {
-                // A driver that has failed says so at the next call that can tell.
+                // If the device has failed, the next call that returns a `Result` says so.
                 self.inner.loaded.function_names().ok()??.into_iter().map(Into::into).collect()
             };
             names.sort_unstable();

@@ -1,5 +1,4 @@
-//! Zeroed memory of one launch: a buffer in the order of its stream, or in a recording memory of the graph, which a node
-//! zeroes at each launch.
+//! Zeroed memory of one launch: a buffer of its stream, or in a recording memory of the graph that a node zeroes.
 
 use crate::backend::recording::Scratch;
 use crate::error::Result;
@@ -9,7 +8,7 @@ use crate::order::Use;
 use crate::order::access::Access;
 use crate::stream::Stream;
 
-/// Words of value 0 when a stream comes to what is launched next.
+/// Words that are 0 when the launch starts.
 pub(crate) enum LaunchZeros {
     Buffer(DeviceBuffer<u64>),
     Recorded(Scratch),
@@ -32,7 +31,7 @@ impl LaunchZeros {
         self.memory().pointer().cast_const().cast()
     }
 
-    /// What a launch with them uses.
+    /// The use by a launch.
     pub(crate) fn access(&self) -> Access<'_> {
         Access::new(self.memory(), Use::Write)
     }

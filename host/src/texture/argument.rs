@@ -1,4 +1,4 @@
-//! What copies take as a texture array: an array, or one that a graph holds.
+//! Texture arrays as arguments of copies: arrays, and those of a recording.
 
 use super::array::TextureArray;
 use crate::graph::GraphArray;

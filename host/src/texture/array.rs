@@ -171,7 +171,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         self.surface_of_shared()
     }
 
-    /// The same where something else sees to it that nobody uses the array meanwhile.
+    /// The same for an array that a graph has borrowed mutably.
     pub(crate) fn surface_of_shared(&self) -> Result<SurfaceViewMut<'_, T, R>> {
         if !self.shape.has_surface {
             check_surface(self.device(), &self.extent())?;
@@ -180,8 +180,8 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         Ok(SurfaceViewMut::new(handle, self.extent, &self.memory))
     }
 
-    /// The driver's handle (`CUarray`), for driver calls of one's own; `None` on the CPU device. It is valid while this array is. What is
-    /// enqueued through it is not known here.
+    /// The driver's handle (`CUarray`); `None` on the CPU device. It is valid while this array exists. Work that is
+    /// enqueued through it is not ordered with other uses.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

@@ -1,5 +1,5 @@
-//! Memory that a recorded launch needs for itself: values of the host's as they are then, and what a node fills anew at each
-//! launch of the graph.
+//! Memory that a graph allocates for one recorded launch: values of the host, and scratch memory that a node fills at
+//! each launch of the graph.
 
 use std::sync::{Arc, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::memory::{Contents, Memory};
 use crate::stream::{Stream, StreamInner};
 use crate::view::{DeviceView, DeviceViewMut};
 
-/// Memory of one launch. Where the launch is not recorded in the end, what fills the memory is taken back.
+/// Memory of one recorded launch. If the launch is refused, the node that fills the memory becomes an empty one.
 pub(crate) struct Scratch {
     stream: Arc<StreamInner>,
     memory: Arc<Memory>,
@@ -24,14 +24,14 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Bytes of value 0, at each launch.
+    /// Zeroed at each launch.
     pub(crate) fn zeros(stream: &Stream, bytes: usize) -> Result<Self> {
         Self::filled_by(stream, bytes, |memory| {
             stream.fill_into(0_u8, DeviceViewMut::whole(memory.pointer(), [bytes], memory))
         })
     }
 
-    /// What `source` holds when a launch comes to it.
+    /// A copy of `source`, made at each launch.
     pub(crate) fn copy<T: DeviceCopy>(stream: &Stream, source: DeviceView<'_, T>) -> Result<Self> {
         let len = source.len();
         Self::filled_by(stream, len * size_of::<T>(), |memory| {
@@ -39,7 +39,7 @@ impl Scratch {
         })
     }
 
-    /// `bytes` that the node of `fill` writes.
+    /// `bytes`, which the node that `fill` records writes.
     fn filled_by(stream: &Stream, bytes: usize, fill: impl FnOnce(&Memory) -> Result<()>) -> Result<Self> {
         let recording = stream.inner().recording().expect("a stream of a recording");
         let memory = recording.keep_scratch(stream.device(), bytes)?;
@@ -52,7 +52,7 @@ impl Scratch {
         &self.memory
     }
 
-    /// The first `len` elements, of which there are as many.
+    /// The `len` elements.
     pub(crate) fn view<T: DeviceCopy>(&self, len: usize) -> DeviceView<'_, T> {
         DeviceView::whole(self.memory.pointer().cast(), len, &self.memory)
     }
@@ -65,9 +65,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Memory of no bytes is entered with no node.
+        // Nodes do not list memory of no bytes.
         let Some(recording) = self.stream.recording().filter(|_| self.memory.bytes() > 0) else { return };
-        // A recording that has ended has nothing to take back.
+        // Once the recording has ended, nothing can be undone.
         let _ended = recording.with(|state| {
             let Some(buffer) = state.find(&self.memory) else { return Ok(()) };
             let uses = |node: &Node| node.uses.iter().any(|&(used, _)| used == buffer);
@@ -80,7 +80,7 @@ impl Drop for Scratch {
 }
 
 impl RecordingStream {
-    /// Lets nodes read the memory that `stage` makes on a real stream of `device`, which the graph then owns.
+    /// Lets nodes read the memory that `stage` fills on a real stream of `device`. The graph owns it.
     pub(crate) fn keep(
         &self,
         device: &Device,
@@ -95,7 +95,7 @@ impl RecordingStream {
         self.keep_as(device, false, Adopted::Value, stage)
     }
 
-    /// Lets nodes write `bytes` that the graph then owns. A node is to fill them before others read them.
+    /// Lets nodes write `bytes`, which the graph owns. A node fills them before others read them.
     fn keep_scratch(&self, device: &Device, bytes: usize) -> Result<Arc<Memory>> {
         if !self.recorder.adopts {
             return Err(not_recordable(

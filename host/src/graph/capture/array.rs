@@ -1,4 +1,4 @@
-//! Texture arrays that kernels of a graph read and write.
+//! Texture arrays in a recording.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl<T: TextureElement, const R: usize> GraphArray<'_, T, R> {
 }
 
 impl<'scope, 'b> Capture<'scope, 'b> {
-    /// Gives the graph a texture array that its kernels read. Others may read it, too, while the graph is there.
+    /// Gives the graph a texture array to read. Others may read it, too, while the graph exists.
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) if it is of another device.
@@ -60,8 +60,8 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         Ok(array)
     }
 
-    /// Gives the graph a texture array that its kernels read and write, and that its copies fill. Until the graph is dropped
-    /// nobody else uses it.
+    /// Gives the graph a texture array that its kernels and copies read and write. Until the graph is dropped, nothing
+    /// else can use it.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -100,7 +100,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         &'scope self,
         array: &'b mut TextureArray<T, R>,
     ) -> Result<GraphArray<'scope, T, R>> {
-        // Shared from here on: the views that are made of it stand for the exclusive borrow.
+        // Shared from here on: the views made of it stand for the exclusive borrow.
         let array: &'b TextureArray<T, R> = array;
         self.hold(Slot::borrowed(array.memory(), Use::Write))?;
         Ok(GraphArray { array })

@@ -1,4 +1,4 @@
-//! Page-locked memory of a graph as arguments that are copied to the device before a kernel, and back after it.
+//! Page-locked memory of a graph as `In`, `Out` and `InOut` of a recorded launch.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,32 +18,32 @@ use crate::stream::Stream;
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
 
-/// What [`In`](crate::In) is to a launch that runs at once: page-locked memory of a graph that one kernel of it reads. A node copies it to
-/// the device before the kernel, at each launch of the graph. [`GraphBuffer::as_in`] makes it.
+/// Page-locked memory of a graph as the input of one kernel, like [`In`](crate::In) of an immediate launch. A node
+/// copies it to the device before the kernel, at each launch of the graph. Made by [`GraphBuffer::as_in`].
 pub struct GraphIn<'a, T, const R: usize = 1> {
     source: DeviceView<'a, T>,
     extent: [usize; R],
 }
 
-/// What [`Out`](crate::Out) and [`InOut`](crate::InOut) are to a launch that runs at once: page-locked memory of a graph that one kernel of
-/// it writes, in memory of the device. A node copies all elements back after the kernel, at each launch of the graph.
-/// [`GraphBuffer::as_out`] and [`GraphBuffer::as_in_out`] make it.
+/// Page-locked memory of a graph as the output of one kernel, like [`Out`](crate::Out) and [`InOut`](crate::InOut) of
+/// an immediate launch. A node copies all elements back after the kernel, at each launch of the graph. Made by
+/// [`GraphBuffer::as_out`] and [`GraphBuffer::as_in_out`].
 pub struct GraphOut<'a, T, const R: usize = 1> {
     target: DeviceViewMut<'a, T>,
-    /// Whether the kernel finds the elements; else zeros.
+    /// Whether the kernel reads the elements; otherwise it reads zeros.
     is_read: bool,
     extent: [usize; R],
 }
 
 impl<T: DeviceCopy> GraphBuffer<'_, T, PinnedKey<T>> {
-    /// For a kernel's `&[T]`: copied to the device before the kernel, by a node of its own. The memory itself as the argument
-    /// (`&host`) is read in place, over the bus.
+    /// For a kernel's `&[T]`: a node copies the elements to the device before the kernel. With `&host` the kernel reads
+    /// them in place instead, over the bus.
     pub fn as_in(&self) -> GraphIn<'_, T> {
         GraphIn { extent: [self.len()], source: self.view() }
     }
 
-    /// For a kernel's `DisjointSlice<T>` or `&[DeviceAtomic<T>]`: all elements are copied back after the kernel, which finds
-    /// zeros. After a launch the host reads them by [`ExecutableGraph::pinned`](crate::ExecutableGraph::pinned).
+    /// For a kernel's `DisjointSlice<T>` or `&[DeviceAtomic<T>]`: the kernel starts with zeros, and a node copies all
+    /// elements back after it. The host reads them by [`ExecutableGraph::pinned`](crate::ExecutableGraph::pinned).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -82,7 +82,7 @@ impl<T: DeviceCopy> GraphBuffer<'_, T, PinnedKey<T>> {
         GraphOut { extent: [self.len()], target: self.view_mut(), is_read: false }
     }
 
-    /// As [`GraphBuffer::as_out`], but the kernel finds what the memory holds when the launch comes to it.
+    /// As [`GraphBuffer::as_out`], but the kernel starts with the elements, which a node copies before it.
     pub fn as_in_out(&mut self) -> GraphOut<'_, T> {
         GraphOut { extent: [self.len()], target: self.view_mut(), is_read: true }
     }
@@ -128,7 +128,7 @@ impl<'a, T: DeviceCopy> GraphOut<'a, T> {
     }
 }
 
-/// The copy on the device of a [`GraphIn`].
+/// The device's copy of a [`GraphIn`].
 #[doc(hidden)]
 pub struct StagedGraphIn<T, const R: usize> {
     copy: Scratch,
@@ -137,7 +137,7 @@ pub struct StagedGraphIn<T, const R: usize> {
     elements: PhantomData<T>,
 }
 
-/// The copy on the device of a [`GraphOut`].
+/// The device's copy of a [`GraphOut`].
 #[doc(hidden)]
 pub struct StagedGraphOut<'a, T, const R: usize> {
     copy: Scratch,
@@ -149,7 +149,7 @@ pub struct StagedGraphOut<'a, T, const R: usize> {
 #[doc(hidden)]
 pub struct StagedGraphAtomic<'a, T>(StagedGraphOut<'a, T, 1>);
 
-/// That nodes can be added to copy memory of a graph.
+/// Copies of memory of a graph are nodes, so the stream must record.
 fn check_recording(stream: &Stream) -> Result<()> {
     match stream.inner().recording() {
         Some(_) => Ok(()),
