@@ -2,7 +2,7 @@
 
 use ferrogrid::{Device, Error, GraphError};
 
-use crate::runtime::{Case, Gate, Outcome};
+use crate::runtime::{Case, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
     ("each_launch_copies_texture_arrays", each_launch_copies_texture_arrays),
