@@ -11,6 +11,7 @@
 //! | page-locked, of the host | [`from_pinned`](DlpackTensor::from_pinned) | [`into_pinned`](DlpackTensor::into_pinned) |
 //! | managed | [`from_managed`](DlpackTensor::from_managed) | [`into_managed`](DlpackTensor::into_managed) |
 //! | read-only | [`from_shared`](DlpackTensor::from_shared), [`with_read_only`](DlpackTensor::with_read_only) | [`into_read_only_buffer`](DlpackTensor::into_read_only_buffer) |
+//! | in the order of a stream | [`from_buffer_async`](DlpackTensor::from_buffer_async), [`from_shared_async`](DlpackTensor::from_shared_async) | [`from_raw_async`](DlpackTensor::from_raw_async) |
 //! | with strides, or elsewhere | [`with_layout`](DlpackTensor::with_layout) | [`copy_to_buffer`](DlpackTensor::copy_to_buffer) |
 //!
 //! ```
@@ -37,6 +38,7 @@ mod export;
 mod incoming;
 mod layout;
 mod outgoing;
+mod ready;
 mod tensor;
 
 pub use crate::error::dlpack::DlpackError;

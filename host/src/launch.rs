@@ -16,6 +16,7 @@ pub(crate) mod host_slice;
 pub(crate) mod order_state;
 pub(crate) mod shared;
 pub(crate) mod sized_params;
+pub(crate) mod zeros;
 
 use std::ffi::c_void;
 use std::panic::Location;

@@ -78,8 +78,8 @@ pub use foreign::{
     LinkedImage, Linker, Parameter, Slice, SliceMut, TypedArgument, TypedArguments,
 };
 pub use graph::{
-    AllocationKey, Capture, DotOptions, ExecutableGraph, Graph, GraphBody, GraphBuffer, GraphError, GraphKey,
-    GraphMemory, GraphNode, GraphUpdate, PinnedKey,
+    AllocationKey, Capture, DotOptions, ExecutableGraph, Graph, GraphArray, GraphBody, GraphBuffer,
+    GraphError, GraphIn, GraphKey, GraphMemory, GraphNode, GraphOut, GraphUpdate, PinnedKey,
 };
 pub use kernel::Kernel;
 pub use kernel::attributes::{CacheConfig, KernelAttributes};
@@ -116,7 +116,7 @@ pub use stream::event::{Event, EventOptions};
 pub use stream::options::StreamOptions;
 pub use stream::timing::Timing;
 pub use stream::value::{StreamValue, WaitValue};
-pub use texture::{Sampler, SurfaceViewMut, TextureArray, TextureView};
+pub use texture::{ArrayInput, ArrayOutput, Sampler, SurfaceViewMut, TextureArray, TextureView};
 pub use toolkit::{
     CompileOptions, CompiledProgram, FastCompile, NvJitLink, Nvrtc, Nvvm, ToolkitLibrary, WarningKind,
 };

@@ -75,6 +75,8 @@ enum Origin {
     Managed,
     /// Somebody else's; the owner is dropped when nothing uses the memory any more.
     Foreign(Option<Box<dyn Send>>),
+    /// A CUDA array; the pointer is a handle, not an address. The owner is dropped as that of foreign memory.
+    Array(Option<Box<dyn Send>>),
     /// Page-locked memory of the host.
     Host(HostMemory),
     /// Page-locked memory that a graph has, under one address for the host and the device; its owner is dropped as that of
@@ -140,6 +142,16 @@ impl Memory {
     ) -> Self {
         let pointer = if pointer.is_null() { NOTHING } else { pointer };
         Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
+    }
+
+    /// A CUDA array by its handle, which is not null. `owner` keeps it, and nothing uses it yet.
+    pub(crate) fn array(
+        stream: &Arc<StreamInner>,
+        handle: *mut u8,
+        bytes: usize,
+        owner: Box<dyn Send>,
+    ) -> Self {
+        Memory::new(stream, handle, bytes, Origin::Array(Some(owner)))
     }
 
     /// Memory of the host that no device uses yet.
@@ -277,6 +289,11 @@ impl Memory {
         &self.device
     }
 
+    /// The bytes after `pointer` that have addresses: 0 for an array.
+    pub(crate) fn addressed_bytes(&self) -> usize {
+        if matches!(self.origin, Origin::Array(_)) { 0 } else { self.bytes }
+    }
+
     /// Where it is. Managed memory moves, and counts as the device's.
     pub(crate) fn place(&self) -> Place {
         match &self.origin {
@@ -404,6 +421,7 @@ impl Drop for Memory {
             (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
             (
                 Origin::Foreign(owner)
+                | Origin::Array(owner)
                 | Origin::Pinned(owner)
                 | Origin::Graph(owner)
                 | Origin::Host(HostMemory { owner, .. }),

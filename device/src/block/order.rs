@@ -27,9 +27,9 @@ use crate::warp::{Exchange, value_of, words_of};
 /// | at a barrier of the grid or a cluster | not in `cooperative` kernels and those with clusters: a compile error |
 /// | for a value that is published twice, or under another block's number | `publish` takes the `BlockOrder` |
 ///
-/// The launch passes nothing for it: it allocates zeroed memory of its own from the stream's pool. A graph
-/// cannot record it. The grid has rank 1, and 16 bytes of each block's shared memory are taken. Values are
-/// [`Exchange`] of up to 16 bytes: numbers, tuples, derived structs.
+/// The launch passes nothing for it: it allocates zeroed memory of its own from the stream's pool. In a graph
+/// the memory belongs to the graph, and each launch zeroes it. The grid has rank 1, and 16 bytes of each
+/// block's shared memory are taken. Values are [`Exchange`] of up to 16 bytes: numbers, tuples, derived structs.
 ///
 /// A single-pass scan by decoupled look-back (CUB's `DeviceScan`):
 ///

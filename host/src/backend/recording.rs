@@ -13,6 +13,7 @@ mod copies;
 mod lifetimes;
 pub(crate) mod node;
 pub(crate) mod refusal;
+mod scratch;
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
@@ -20,10 +21,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use lifetimes::Lifetime;
+pub(crate) use scratch::Scratch;
 
 use crate::backend::Place;
 use crate::backend::{CopiedParams, DeviceBackend, MemoryNodes, Prepared, cpu};
-use crate::device::Device;
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
@@ -46,6 +47,8 @@ pub(crate) enum Adopted {
     Constant(&'static Memory),
     /// A value of the host's, as it was when the node was recorded.
     Value(Arc<Memory>),
+    /// Memory of one launch, which a node before it fills.
+    Scratch(Arc<Memory>),
 }
 
 /// A graph that is being recorded.
@@ -277,7 +280,7 @@ impl State {
         self.buffers.push(BufferUses {
             memory: from_ref(memory).addr(),
             start: Address(memory.pointer()),
-            bytes: memory.bytes(),
+            bytes: memory.addressed_bytes(),
             place: memory.place(),
             may_write,
             writer: None,
@@ -440,31 +443,6 @@ impl RecordingStream {
                 self.recorder.adopt(Adopted::Constant(memory));
             }
             state.note_use(self.line, memory, usage)
-        })
-    }
-
-    /// Lets nodes read the memory that `stage` makes on a real stream of `device`, which the graph then owns.
-    pub(crate) fn keep(
-        &self,
-        device: &Device,
-        stage: impl FnOnce(&Stream) -> Result<Memory>,
-    ) -> Result<Arc<Memory>> {
-        if !self.recorder.adopts {
-            return Err(not_recordable(
-                "a new value of the host's in an update",
-                "the graph keeps those that it was recorded with; record the kernel with a buffer of the graph, and write that between launches",
-            ));
-        }
-        self.with(|state| {
-            let mut staging = self.recorder.staging.lock().unwrap_or_else(PoisonError::into_inner);
-            let stream = match staging.take() {
-                Some(stream) => stream,
-                None => device.new_stream()?,
-            };
-            let memory = Arc::new(stage(staging.insert(stream))?);
-            state.admit(&memory, false);
-            self.recorder.adopt(Adopted::Value(memory.clone()));
-            Ok(memory)
         })
     }
 

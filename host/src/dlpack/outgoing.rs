@@ -159,7 +159,7 @@ impl DlpackTensor {
         Ok(DlpackTensor { flags: tensor.flags | IS_COPIED, ..tensor })
     }
 
-    fn own<T: DlpackElement, M: Send + 'static>(
+    pub(super) fn own<T: DlpackElement, M: Send + 'static>(
         start: *mut u8,
         shape: &[usize],
         (device, kind): (&Device, i32),
@@ -173,6 +173,7 @@ impl DlpackTensor {
             strides: row_major(shape),
             flags: 0,
             owner: Box::new(GivenAway { memory: Some(memory), device: device.clone() }),
+            ready: None,
         }
     }
 }

@@ -30,12 +30,12 @@ pub enum GraphError {
     },
     /// A node uses memory that was not given to the graph.
     #[error(
-        "a node of a graph uses a buffer that the graph does not hold: give it to the graph with `capture.read(&buffer)`, `capture.write(&mut buffer)` or `capture.keep(buffer)`, and launch with what these return"
+        "a node of a graph uses a buffer that the graph does not hold: give it to the graph with `capture.read(&buffer)`, `capture.write(&mut buffer)` or `capture.keep(buffer)`, a texture array with `capture.read_array(&array)` or `capture.write_array(&mut array)`, and launch with what these return"
     )]
     UnknownBuffer,
     /// A node writes memory that the graph may only read.
     #[error(
-        "a node of a graph writes a buffer that was given to it by `capture.read`; give it by `capture.write` or `capture.keep`"
+        "a node of a graph writes a buffer that was given to it by `capture.read` or `capture.read_array`; give it by `capture.write`, `capture.keep` or `capture.write_array`"
     )]
     ReadOnlyBuffer,
     /// A buffer of a graph was asked for a second time in one update.

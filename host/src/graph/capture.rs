@@ -3,9 +3,11 @@
 //! bodies, `event_node` records and awaits events.
 
 pub(crate) mod allocation;
+pub(crate) mod array;
 pub(crate) mod child;
 pub(crate) mod condition;
 pub(crate) mod event_node;
+pub(crate) mod staged;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -223,8 +225,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         &'scope self,
         buffer: &'b DeviceBuffer<T>,
     ) -> Result<DeviceView<'b, T>> {
-        self.admit(buffer.memory(), false)?;
-        self.slots.borrow_mut().push(Slot::borrowed(buffer.memory(), Use::Read));
+        self.hold(Slot::borrowed(buffer.memory(), Use::Read))?;
         Ok(buffer.view())
     }
 
@@ -524,6 +525,13 @@ impl<'scope, 'b> Capture<'scope, 'b> {
 
     pub(super) fn name(&self, index: usize) -> GraphNode {
         GraphNode { graph: self.recorder.id(), index }
+    }
+
+    /// Gives the graph `slot`, under the next number.
+    pub(super) fn hold(&self, slot: Slot<'b>) -> Result<()> {
+        self.admit(slot.memory(), slot.may_write())?;
+        self.slots.borrow_mut().push(slot);
+        Ok(())
     }
 
     fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {

@@ -233,7 +233,9 @@ impl<'b> ExecutableGraph<'b> {
     fn index_of_work(&self, node: GraphNode) -> Result<usize> {
         let index = node.of(self.id)?;
         match &*self.replay.nodes[index].operation {
-            Operation::Kernel(_) | Operation::Copy { .. } | Operation::Fill(_) => Ok(index),
+            Operation::Kernel(_) | Operation::Copy { .. } | Operation::CopyArray(_) | Operation::Fill(_) => {
+                Ok(index)
+            }
             other => Err(GraphError::CannotDisable { node: index, found: other.kind() }.into()),
         }
     }

@@ -49,6 +49,7 @@ impl<'b> Slot<'b> {
         let owner = match memory {
             Adopted::Constant(memory) => Owner::Constant(memory),
             Adopted::Value(memory) => Owner::Kept(memory),
+            Adopted::Scratch(memory) => return Slot { owner: Owner::Kept(memory), usage: Use::Write },
         };
         Slot { owner, usage: Use::Read }
     }

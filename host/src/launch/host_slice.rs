@@ -96,7 +96,8 @@ pub struct In<'a, T>(pub &'a [T]);
 ///
 /// For a kernel of rank 2 or 3 see [`Out::into_2d`] and [`Out::into_3d`]. A recording refuses it
 /// ([`GraphError::NotRecordable`](crate::GraphError::NotRecordable)): launches of the graph would write the slice long
-/// after. Launch with the page-locked memory of [`Capture::keep_pinned`](crate::Capture::keep_pinned) there.
+/// after. There page-locked memory of [`Capture::keep_pinned`](crate::Capture::keep_pinned) takes its place:
+/// [`host.as_out()`](crate::GraphBuffer::as_out).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -320,7 +321,7 @@ fn check_not_recorded(stream: &Stream, operation: &'static str) -> Result<()> {
     }
     Err(not_recordable(
         operation,
-        "launches of the graph would write the slice, which is borrowed for this call only; launch with page-locked memory of `capture.keep_pinned`",
+        "launches of the graph would write the slice, which is borrowed for this call only; launch with page-locked memory of `capture.keep_pinned`: `&mut host` in place, `host.as_out()` or `host.as_in_out()` copied",
     ))
 }
 

@@ -151,7 +151,9 @@ fn names_from_the_text() -> Result<()> {
 fn machine_code_on_an_old_driver() -> Result<()> {
     let device = Device::cuda(0)?;
     let stream = device.new_stream()?;
-    let function = device.load_cubin(&linked(&device)?)?.function("saxpy_cu")?;
+    let module = device.load_cubin(&linked(&device)?)?;
+    assert_eq!(module.kernel_names(), None);
+    let function = module.function("saxpy_cu")?;
     assert_eq!(function.parameters(), None);
     // SAFETY: refused.
     let error = unsafe { function.launch(&stream, Grid::cover(1), (1.0_f32,)) }.unwrap_err();

@@ -309,7 +309,11 @@ fn libraries() -> Result<()> {
     let cubin = linked(&device)?;
     let bytes = library(&[("one.o/", b"host object"), ("two.o/", b"another"), ("three.cubin/", &cubin)]);
     let module = device.load_library(&bytes)?;
-    assert_eq!((module.code_type(), module.kernel_names()), (Some(CodeType::Library), None));
+    assert_eq!(module.code_type(), Some(CodeType::Library));
+    // By the driver, for machine code; and so an error knows what there is.
+    assert_eq!(module.kernel_names(), Some(vec!["saxpy_cu"]));
+    let missing = module.function("sakspy").unwrap_err().to_string();
+    assert!(missing.contains("saxpy_cu"), "{missing}");
     assert_eq!(module.function("saxpy_cu")?.name(), "saxpy_cu");
     let damaged = device.load_library(&bytes[..bytes.len() - 1]).unwrap_err();
     assert!(damaged.to_string().starts_with("invalid library: its member at byte"), "{damaged}");

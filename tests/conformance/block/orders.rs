@@ -1,7 +1,7 @@
 //! Blocks numbered in start order: single-pass scans, chains, and waits that could never end.
 
+use ferrogrid::CpuOptions;
 use ferrogrid::prelude::*;
-use ferrogrid::{CpuOptions, GraphError};
 
 use crate::block::order_kernels::in_order::{self, Affine, Combine};
 use crate::table::not_for_this_device;
@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
         a_stack_that_is_used_up_ends_the_waits_for_its_block,
     ),
     ("a_block_may_end_without_a_value", a_block_may_end_without_a_value),
-    ("a_recording_of_an_order_is_refused", a_recording_of_an_order_is_refused),
+    ("each_launch_of_a_graph_has_an_order_of_its_own", each_launch_of_a_graph_has_an_order_of_its_own),
     ("blocks_in_order_leave_the_rest_of_shared_memory", blocks_in_order_leave_the_rest_of_shared_memory),
 ];
 
@@ -171,17 +171,26 @@ fn a_block_may_end_without_a_value(device: &Device) -> Outcome {
     expect("values", stream.download(&y)?, expected)
 }
 
-fn a_recording_of_an_order_is_refused(device: &Device) -> Outcome {
-    let stream = device.new_stream()?;
-    let mut y = stream.zeros::<u32>(32)?;
-    let recorded = stream.capture(|capture| {
-        let mut y = capture.write(&mut y)?;
-        in_order::every_other(capture, Grid::new(1, 32), &mut y)
-    });
-    let text = expect_error("a recording", recorded, |error| {
-        matches!(error, Error::Graph(GraphError::NotRecordable { .. }))
+fn each_launch_of_a_graph_has_an_order_of_its_own(device: &Device) -> Outcome {
+    let streams = [device.new_stream()?, device.new_stream()?];
+    let stream = &streams[0];
+    let (x, y, twice) = (stream.zeros::<u32>(5000)?, stream.zeros::<u32>(5000)?, stream.zeros::<u32>(5000)?);
+    let grid = Grid::cover(5000).with_block(1024);
+    let (graph, (x, twice)) = stream.capture(|capture| {
+        let (x, mut y, mut twice) = (capture.keep(x)?, capture.keep(y)?, capture.keep(twice)?);
+        in_order::scan::<u32>(capture, grid, 0, &x, &mut y)?;
+        in_order::scan::<u32>(capture, grid, 0, &y, &mut twice)?;
+        Ok((x.key(), twice.key()))
     })?;
-    names(&text, &["BlockOrder"])
+    let mut graph = graph.instantiate()?;
+    for (round, stream) in (1..).zip(streams.iter().cycle().take(6)) {
+        let input: Vec<u32> = (0..5000).map(|i| i * round % 7).collect();
+        stream.upload_into(&input, graph.view_mut(x)?)?;
+        graph.launch(stream)?;
+        let found = stream.download(graph.view(twice)?)?;
+        expect(&format!("launch {round}"), found, scanned(&scanned(&input)))?;
+    }
+    Ok(())
 }
 
 fn blocks_in_order_leave_the_rest_of_shared_memory(device: &Device) -> Outcome {

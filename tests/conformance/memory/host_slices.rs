@@ -20,6 +20,10 @@ pub(crate) const CASES: &[Case] = &[
     ("a_refused_launch_leaves_slices_alone", a_refused_launch_leaves_slices_alone),
     ("a_graph_keeps_what_an_in_held", a_graph_keeps_what_an_in_held),
     ("a_graph_takes_no_slices_that_it_would_write", a_graph_takes_no_slices_that_it_would_write),
+    ("a_graph_copies_for_its_kernels", a_graph_copies_for_its_kernels),
+    ("copies_for_a_kernel_have_shapes", copies_for_a_kernel_have_shapes),
+    ("a_graph_copies_for_kernels_that_count", a_graph_copies_for_kernels_that_count),
+    ("a_refused_launch_leaves_no_copies", a_refused_launch_leaves_no_copies),
     ("an_update_takes_no_slices_of_the_host", an_update_takes_no_slices_of_the_host),
     ("the_buffers_of_slices_are_freed", the_buffers_of_slices_are_freed),
 ];
@@ -166,8 +170,96 @@ fn a_graph_takes_no_slices_that_it_would_write(device: &Device) -> Outcome {
     let recorded =
         stream.capture(|capture| elementwise::copy(capture, Grid::cover(4), In(&input), Out(&mut data)));
     let text = expect_error("Out", recorded.map(drop), refused)?;
-    names(&text, &["`Out`", "capture.keep_pinned"])?;
+    names(&text, &["`Out`", "capture.keep_pinned", "as_out"])?;
     expect("the slice", data, [5; 4])
+}
+
+fn a_graph_copies_for_its_kernels(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let n = 1000;
+    let pinned = || device.pinned_zeros::<f32>(n);
+    let (x, y, z) = (pinned()?, pinned()?, pinned()?);
+    let (graph, (x, y, z)) = stream.capture(|capture| {
+        let (x, mut y, mut z) = (capture.keep_pinned(x)?, capture.keep_pinned(y)?, capture.keep_pinned(z)?);
+        elementwise::saxpy(capture, Grid::cover(n), 2.0, x.as_in(), y.as_in_out())?;
+        // Finds zeros, whatever the launch before has left.
+        elementwise::saxpy(capture, Grid::new(3, 256), 10.0, y.as_in(), z.as_out())?;
+        Ok((x.key(), y.key(), z.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for round in 1..5 {
+        let start = round as f32;
+        graph.pinned_mut(x)?.fill(start);
+        graph.pinned_mut(y)?.fill(1.0);
+        graph.launch(&stream)?;
+        expect("y", graph.pinned(y)?, &vec![2.0 * start + 1.0; n][..])?;
+        let mut expected = vec![20.0 * start + 10.0; 768];
+        expected.resize(n, 0.0);
+        expect("z", graph.pinned(z)?, &expected[..])?;
+        expect("x", graph.pinned(x)?, &vec![start; n][..])?;
+    }
+    // On what a launch has left, if nobody writes it.
+    graph.launch(&stream)?;
+    expect("y again", graph.pinned(y)?[0], 17.0)
+}
+
+fn copies_for_a_kernel_have_shapes(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (x, y) = (device.pinned_copy(&[1_u32, 2, 3, 4, 5, 6, 7])?, device.pinned_zeros::<u32>(2)?);
+    let places = device.pinned_copy(&[[9_u32; 4]; 7 * 5 + 2])?;
+    let (graph, (y, places, large)) = stream.capture(|capture| {
+        let (x, mut y) = (capture.keep_pinned(x)?, capture.keep_pinned(y)?);
+        let mut places = capture.keep_pinned(places)?;
+        planes::sums_of_rows(capture, Grid::cover(2), x.as_in().into_2d(3, 2)?, y.as_out())?;
+        ranks::coordinates_2d(capture, Grid::cover([7, 5]), places.as_in_out().into_2d(7, 5)?)?;
+        let large = x.as_in().into_2d(4, 2).map(drop);
+        Ok((y.key(), places.key(), large))
+    })?;
+    let text = expect_error("too large a shape", large, |error| matches!(error, Error::ViewTooLarge { .. }))?;
+    names(&text, &["4 x 2", "7"])?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    expect("sums", graph.pinned(y)?, &[6, 15])?;
+    let mut buffer = stream.zeros::<[u32; 4]>(7 * 5)?;
+    ranks::coordinates_2d(&stream, Grid::cover([7, 5]), buffer.view_2d_mut(7, 5)?)?;
+    expect("as in a buffer", &graph.pinned(places)?[..35], &stream.download(&buffer)?[..])?;
+    expect("the rest stays", &graph.pinned(places)?[35..], &[[9; 4]; 2][..])
+}
+
+fn a_graph_copies_for_kernels_that_count(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (bytes, once) = (device.pinned_zeros::<u8>(5000)?, device.pinned_zeros::<u32>(256)?);
+    let sum = device.pinned_zeros::<u32>(256)?;
+    let (graph, (bytes, once, sum)) = stream.capture(|capture| {
+        let (bytes, grid) = (capture.keep_pinned(bytes)?, Grid::cover(5000));
+        let (mut once, mut sum) = (capture.keep_pinned(once)?, capture.keep_pinned(sum)?);
+        contended::histogram(capture, grid, bytes.as_in(), once.as_out())?;
+        contended::histogram(capture, grid, bytes.as_in(), sum.as_in_out())?;
+        Ok((bytes.key(), once.key(), sum.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    for value in [3_u8, 200, 3] {
+        graph.pinned_mut(bytes)?.fill(value);
+        graph.launch(&stream)?;
+        expect("of this launch", graph.pinned(once)?[usize::from(value)], 5000)?;
+    }
+    expect("of all launches", (graph.pinned(sum)?[3], graph.pinned(sum)?[200]), (10_000, 5000))?;
+    expect("of the last launch", graph.pinned(once)?[200], 0)
+}
+
+fn a_refused_launch_leaves_no_copies(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (x, y) = (device.pinned_zeros::<u32>(4)?, device.pinned_zeros::<u32>(4)?);
+    let (graph, (refused, elsewhere)) = stream.capture(|capture| {
+        let (x, mut y) = (capture.keep_pinned(x)?, capture.keep_pinned(y)?);
+        let refused = elementwise::copy(capture, Grid::new(1, 1 << 20), x.as_in(), y.as_in_out());
+        Ok((refused, elementwise::copy(&stream, Grid::cover(4), x.as_in(), y.as_out())))
+    })?;
+    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    let is_other = |error: &Error| *error == GraphError::OtherGraph { what: "buffer" }.into();
+    expect_error("a stream that records nothing", elsewhere, is_other)?;
+    let picture = graph.to_svg();
+    expect(&picture, [": upload", ": copy"].iter().any(|node| picture.contains(node)), false)
 }
 
 fn an_update_takes_no_slices_of_the_host(device: &Device) -> Outcome {

@@ -12,7 +12,8 @@ pub(crate) const CASES: &[Case] = &[
     ("two_writers_of_one_element_are_reported", two_writers_of_one_element_are_reported),
     ("each_launch_has_claims_of_its_own", each_launch_has_claims_of_its_own),
     ("two_scatters_have_claims_of_their_own", two_scatters_have_claims_of_their_own),
-    ("a_recording_of_a_scatter_is_refused", a_recording_of_a_scatter_is_refused),
+    ("each_launch_of_a_graph_has_claims_of_its_own", each_launch_of_a_graph_has_claims_of_its_own),
+    ("a_refused_scatter_leaves_nothing_in_a_recording", a_refused_scatter_leaves_nothing_in_a_recording),
     ("warps_and_tiles_of_threads_own_runs", warps_and_tiles_of_threads_own_runs),
     ("threads_own_micro_tiles", threads_own_micro_tiles),
     ("halves_take_turns_for_any_number_of_rounds", halves_take_turns_for_any_number_of_rounds),
@@ -91,17 +92,43 @@ fn two_scatters_have_claims_of_their_own(device: &Device) -> Outcome {
     expect("b", stream.download(&b)?, (0..500).map(|i| i ^ 1).collect())
 }
 
-fn a_recording_of_a_scatter_is_refused(device: &Device) -> Outcome {
+fn each_launch_of_a_graph_has_claims_of_its_own(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
-    let (mut a, mut b) = (stream.zeros::<u32>(4)?, stream.zeros::<u16>(4)?);
-    let recorded = stream.capture(|capture| {
-        let (mut a, mut b) = (capture.write(&mut a)?, capture.write(&mut b)?);
-        writing::scatter_twice(capture, Grid::cover(4), &mut a, &mut b)
-    });
-    let text = expect_error("a recording", recorded, |error| {
-        matches!(error, Error::Graph(GraphError::NotRecordable { .. }))
+    let (y, got) = (stream.upload(&(0..100).collect::<Vec<u32>>())?, stream.zeros::<u32>(1)?);
+    let grid = Grid::new(4, 256);
+    let (graph, (y, got, node)) = stream.capture(|capture| {
+        let (mut y, mut got) = (capture.keep(y)?, capture.keep(got)?);
+        writing::compete(capture, grid, 70, y.slice_mut(10..90)?, got.as_atomic())?;
+        let node = capture
+            .node(&[], |line| writing::compete(line, grid, 70, y.slice_mut(10..90)?, got.as_atomic()))?;
+        Ok((y.key(), got.key(), node))
     })?;
-    names(&text, &["ScatterSlice"])
+    expect("nodes: zeros and a kernel, twice", graph.len(), 4)?;
+    let mut graph = graph.instantiate()?;
+    for _ in 0..3 {
+        graph.launch(&stream)?;
+    }
+    expect("how many got one", stream.download(graph.view(got)?)?, vec![6 * 70])?;
+    let expected = (0..100).map(|i| if (10..80).contains(&i) { i + 6 } else { i }).collect();
+    expect("elements", stream.download(graph.view(y)?)?, expected)?;
+    let updated = graph.update_kernel(node, |update| {
+        writing::compete(update, grid, 70, &mut update.buffer(y)?, update.buffer(got)?.as_atomic())
+    });
+    let is_refused = |error: &Error| matches!(error, Error::Graph(GraphError::NotRecordable { .. }));
+    names(&expect_error("an update", updated, is_refused)?, &["in an update", "graph.update"])
+}
+
+fn a_refused_scatter_leaves_nothing_in_a_recording(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (mut y, mut got) = (stream.zeros::<u32>(100)?, stream.zeros::<u32>(1)?);
+    let (graph, refused) = stream.capture(|capture| {
+        let (mut y, mut got) = (capture.write(&mut y)?, capture.write(&mut got)?);
+        writing::compete(capture, Grid::cover(0), 1, &mut y, got.as_atomic())?;
+        Ok(writing::compete(capture, Grid::new(1, 1 << 20), 70, &mut y, got.as_atomic()))
+    })?;
+    expect_error("a wide block", refused, |error| matches!(error, Error::BlockTooLarge { .. }))?;
+    let picture = graph.to_svg();
+    expect(&picture, picture.contains(": fill"), false)
 }
 
 fn warps_and_tiles_of_threads_own_runs(device: &Device) -> Outcome {

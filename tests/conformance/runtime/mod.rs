@@ -29,6 +29,7 @@ pub(crate) const CASES: &[&[Case]] = &[
     graph::child_graphs::CASES,
     graph::graph_events::CASES,
     graph::graph_memory::CASES,
+    graph::graph_arrays::CASES,
     memory::host_memory::CASES,
     memory::zero_copy::CASES,
     memory::buffers::CASES,

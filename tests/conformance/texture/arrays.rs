@@ -21,7 +21,9 @@ pub(crate) const CASES: &[Case] = &[
     ),
     ("texture_arrays_are_of_one_device", texture_arrays_are_of_one_device),
     ("extents_that_no_texture_has_are_named", extents_that_no_texture_has_are_named),
-    ("graphs_refuse_texture_arrays", graphs_refuse_texture_arrays),
+    ("kernels_of_a_graph_use_texture_arrays", kernels_of_a_graph_use_texture_arrays),
+    ("a_graph_uses_the_arrays_that_it_was_given", a_graph_uses_the_arrays_that_it_was_given),
+    ("a_graph_takes_no_slices_for_texture_arrays", a_graph_takes_no_slices_for_texture_arrays),
     ("foreign_kernels_take_textures_and_surfaces", foreign_kernels_take_textures_and_surfaces),
 ];
 
@@ -197,28 +199,81 @@ fn extents_that_no_texture_has_are_named(device: &Device) -> Outcome {
     expect("texture", long.texture::<u8>(&Sampler::new())?.extent(), [texture])
 }
 
-fn graphs_refuse_texture_arrays(device: &Device) -> Outcome {
+fn kernels_of_a_graph_use_texture_arrays(device: &Device) -> Outcome {
+    let streams = [device.new_stream()?, device.new_stream()?];
+    let stream = &streams[0];
+    let (x, before) = (stream.zeros::<f32>(12)?, stream.zeros::<f32>(12)?);
+    let (sum, seen) = (stream.zeros::<f32>(12)?, stream.upload_array(&[0.25_f32; 12], [4, 3])?);
+    let mut array = stream.zeros_array::<f32, 2>([4, 3])?;
+    let (graph, (x, before, sum)) = stream.capture(|capture| {
+        let (x, mut before, mut sum) = (capture.keep(x)?, capture.keep(before)?, capture.keep(sum)?);
+        let (seen, mut array) = (capture.read_array(&seen)?, capture.write_array(&mut array)?);
+        expect("extent", array.extent(), [4, 3]).unwrap();
+        let (grid, nearest) = (Grid::cover([4, 3]), Sampler::new());
+        // The array holds what the launch before has written; then what this one does.
+        let found = before.view_2d_mut(4, 3)?;
+        texturing::exchange_2d(capture, grid, x.view_2d(4, 3)?, array.surface()?, found)?;
+        texturing::add(capture, grid, 1, array.texture(&nearest)?, sum.view_2d_mut(4, 3)?)?;
+        texturing::add(capture, grid, 1, seen.texture(&nearest)?, sum.view_2d_mut(4, 3)?)?;
+        Ok((x.key(), before.key(), sum.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    let row = |round: usize| (0..12).map(|i| (i * round) as f32).collect::<Vec<f32>>();
+    let mut total = vec![0.0; 12];
+    for (round, stream) in (1..).zip(streams.iter().cycle().take(5)) {
+        stream.upload_into(&row(round), graph.view_mut(x)?)?;
+        graph.launch(stream)?;
+        total.iter_mut().zip(row(round)).for_each(|(total, x)| *total += x + 0.25);
+        expect("what was there", stream.download(graph.view(before)?)?, row(round - 1))?;
+        expect("sums", stream.download(graph.view(sum)?)?, total.clone())?;
+    }
+    drop(graph);
+    expect("the array", streams[1].download_array(&array)?, row(5))?;
+    expect("the other, as it was", stream.download_array(&seen)?, vec![0.25; 12])
+}
+
+fn a_graph_uses_the_arrays_that_it_was_given(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut array = stream.zeros_array::<u32, 2>([4, 4])?;
-    let pixels = stream.zeros_array::<f32, 2>([4, 4])?;
-    let mut sum = stream.zeros::<f32>(16)?;
-    let is_refused = |error: &Error| matches!(error, Error::Graph(GraphError::NotRecordable { .. }));
-    let mut texts = Vec::new();
-    let graph = stream.capture(|capture| {
-        let recorded: &Stream = capture;
-        let mut sum = capture.write(&mut sum)?;
-        texts.push(texturing::count(recorded, Grid::cover([4, 4]), array.surface()?).err());
-        let texture = pixels.texture(&Sampler::new())?;
-        let sum = sum.view_2d_mut(4, 4)?;
-        texts.push(texturing::add(recorded, Grid::cover([4, 4]), 1, texture, sum).err());
-        texts.push(recorded.upload_into_array(&[0; 16], &mut array).err());
-        texts.push(recorded.zeros_array::<u8, 1>([4]).err());
-        Ok(())
+    let mut given = stream.zeros_array::<u32, 2>([4, 4])?;
+    let grid = Grid::cover([4, 4]);
+    let (graph, unknown) = stream.capture(|capture| {
+        let mut given = capture.write_array(&mut given)?;
+        let unknown = texturing::count(capture, grid, array.surface()?);
+        for _ in 0..2 {
+            texturing::count(capture, grid, given.surface()?)?;
+        }
+        Ok(unknown)
     })?;
+    let text =
+        expect_error("an array of nobody", unknown, |error| *error == GraphError::UnknownBuffer.into())?;
+    names(&text, &["capture.read_array", "capture.write_array"])?;
+    let mut graph = graph.instantiate()?;
+    graph.launch(&stream)?;
+    graph.launch(&stream)?;
     drop(graph);
-    for error in texts {
+    expect("counted", stream.download_array(&given)?, vec![4; 16])?;
+    expect("as before", stream.download_array(&array)?, vec![0; 16])
+}
+
+fn a_graph_takes_no_slices_for_texture_arrays(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let (mut array, sum) = (stream.zeros_array::<u32, 2>([4, 4])?, stream.zeros::<u32>(16)?);
+    let mut errors = Vec::new();
+    let (graph, unknown) = stream.capture(|capture| {
+        let (recorded, sum): (&Stream, _) = (capture, capture.read(&sum)?);
+        let unknown = recorded.copy_to_array(sum, &mut array);
+        errors.push(recorded.upload_into_array(&[0; 16], &mut array).err());
+        errors.push(recorded.zeros_array::<u8, 1>([4]).err());
+        errors.push(recorded.download_array(capture.read_array(&array)?).err());
+        Ok(unknown)
+    })?;
+    expect("nodes", graph.len(), 0)?;
+    expect_error("an array of nobody", unknown, |error| *error == GraphError::UnknownBuffer.into())?;
+    for error in errors {
         let error = error.ok_or("recorded")?;
-        expect(&error.to_string(), is_refused(&error), true)?;
+        let is_refused = matches!(error, Error::Graph(GraphError::NotRecordable { .. }));
+        expect(&error.to_string(), is_refused, true)?;
     }
     Ok(())
 }

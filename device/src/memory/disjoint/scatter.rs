@@ -9,8 +9,8 @@ use crate::atomic::{DeviceAtomic, Ordering};
 /// scatters, whose indices are computed at run time. The launch checks that they are all different.
 ///
 /// At the launch it is a `&mut DeviceBuffer<T>` or a mutable view, as for
-/// [`DisjointSlice`](crate::DisjointSlice). The launch keeps one bit per element, initially 0; a graph cannot
-/// record it. An access costs one atomic operation more than that of a `DisjointSlice`.
+/// [`DisjointSlice`](crate::DisjointSlice). The launch keeps one bit per element, initially 0, also at each
+/// launch of a graph. An access costs one atomic operation more than that of a `DisjointSlice`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

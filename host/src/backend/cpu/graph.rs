@@ -11,7 +11,7 @@ use super::stream::event::CpuMark;
 use super::stream::{CpuStream, Queue};
 use crate::backend::failure::Failure;
 use crate::backend::recording::node::{
-    Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
+    Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
 use crate::backend::{EventBackend, host_fn, payload};
 use crate::error::{Error, Result};
@@ -160,6 +160,10 @@ unsafe fn run_operation(
         // SAFETY: passed on; source and target do not overlap.
         Operation::Copy { target, source, rows, .. } => unsafe {
             memory::copy_rows(target.0, source.0, *rows);
+        },
+        // SAFETY: passed on; an array is its elements here, one after the other.
+        Operation::CopyArray(ArrayCopy { target, source, shape }) => unsafe {
+            target.start().copy_from_nonoverlapping(source.start(), shape.bytes());
         },
         // SAFETY: passed on.
         Operation::Fill(fill) => unsafe { run_fill(fill) },

@@ -230,6 +230,8 @@ driver_calls! {
   }
   optional {
     function_param = cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) since (12, 4);
+    module_function_count = cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule) since (12, 4);
+    module_functions = cuModuleEnumerateFunctions(functions: *mut CUfunction, count: c_uint, module: CUmodule) since (12, 4);
     function_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction) since (12, 3);
     launch_with_attributes = cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) since (12, 0);
     can_access_peer = cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) since (12, 0);

@@ -19,14 +19,14 @@ use cudarc::driver::sys::{
 use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
 use super::feedback::Lent;
-use super::memory::memory_type;
+use super::memory::{array, memory_type};
 use super::stream::CudaStream;
 use super::stream::attributes::AttributeList;
 use super::stream::event::CudaEvent;
 use super::stream::watch::with_record;
 use crate::backend::host_fn;
 use crate::backend::recording::node::{
-    Address, Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
+    Address, Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
 use crate::backend::{Place, Rows};
 use crate::error::Result;
@@ -275,20 +275,26 @@ impl Target<'_> {
         Ok(())
     }
 
+    fn add_copy(&self, params: &CUDA_MEMCPY3D, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        self.add_with("cuGraphAddMemcpyNode", after, |added, graph, after, count| {
+            // SAFETY: all are valid for the call; memory is used by launches only.
+            unsafe {
+                let context = self.device.context()?;
+                Ok(self.device.driver().graph_add_copy(added, graph, after, count, params, context))
+            }
+        })
+    }
+
     /// The next of `nodes`.
     fn add(&self, node: &Node, nodes: &[Node]) -> Result<CUgraphNode> {
         let mut after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
         match &*node.operation {
             Operation::Kernel(kernel) => self.add_kernel(kernel, &after),
             Operation::Copy { target, source, rows, places } => {
-                let params = copy_params(target.0, source.0, *rows, *places);
-                self.add_with("cuGraphAddMemcpyNode", &after, |added, graph, after, count| {
-                    // SAFETY: all are valid for the call; memory is used by launches only.
-                    unsafe {
-                        let context = self.device.context()?;
-                        Ok(self.device.driver().graph_add_copy(added, graph, after, count, &params, context))
-                    }
-                })
+                self.add_copy(&copy_params(target.0, source.0, *rows, *places), &after)
+            }
+            Operation::CopyArray(ArrayCopy { target, source, shape }) => {
+                self.add_copy(&array::copy_params(*target, *source, shape), &after)
             }
             Operation::Fill(fill) => self.add_fill(fill, &after),
             Operation::Allocate(Allocation { start, bytes, contents }) => {

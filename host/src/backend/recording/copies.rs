@@ -1,7 +1,8 @@
 //! Copies and fills as nodes.
 
 use super::RecordingStream;
-use crate::backend::recording::node::{Address, Fill, Operation};
+use crate::backend::array::{ArrayShape, Side};
+use crate::backend::recording::node::{Address, ArrayCopy, Fill, Operation};
 use crate::backend::recording::refusal::host_memory;
 use crate::backend::{Place, Rows};
 use crate::error::Result;
@@ -32,6 +33,19 @@ impl RecordingStream {
         self.copy_rows(target, source, rows, (Place::Device, Place::Device))
     }
 
+    /// Copies a whole texture array, from or to a buffer of the graph.
+    pub(crate) fn copy_array(&self, target: Side, source: Side, shape: &ArrayShape) -> Result<()> {
+        self.with(|state| {
+            let placed = |side| match side {
+                Side::Device(start) if state.place_of(start) == Place::Host => Side::Host(start),
+                side => side,
+            };
+            let copy = ArrayCopy { target: placed(target), source: placed(source), shape: *shape };
+            Ok(state.add(self.line, Operation::CopyArray(copy)))
+        })
+        .map(drop)
+    }
+
     /// Writes `pattern` (not empty) `count` times.
     pub(crate) fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
         let bytes = pattern.len();
@@ -59,5 +73,27 @@ impl RecordingStream {
             self.add_like_last(index > 0, Operation::Fill(one(place, part, 1, count)))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::recording::Recorder;
+    use crate::device::Device;
+    use crate::memory::Memory;
+    use crate::view::pitched::Place;
+
+    /// The handle of an array may be any number: as an address it would lie just before the memory of the host.
+    #[test]
+    fn no_address_is_in_an_array() {
+        let stream = Device::cpu().new_stream().unwrap();
+        let host = stream.device().pinned_zeros::<u32>(4).unwrap().into_memory(stream.inner()).unwrap();
+        let handle = host.pointer().wrapping_sub(8);
+        let array = Memory::array(stream.inner(), handle, 1 << 20, Box::new(()));
+        let recorder = Recorder::new(stream.device().backend());
+        recorder.admit(&array, true).unwrap();
+        recorder.admit(&host, true).unwrap();
+        let place = recorder.with(0, |state| Ok(state.place_of(host.pointer()))).unwrap();
+        assert_eq!(place, Place::Host);
     }
 }

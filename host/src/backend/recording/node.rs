@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::backend::array::{ArrayShape, Side};
 use crate::backend::{CopiedParams, Failure, Prepared};
 use crate::backend::{Place, Rows};
 use crate::kernel::Kernel;
@@ -30,6 +31,8 @@ pub(crate) enum Operation {
         /// Of the target, and of the source.
         places: (Place, Place),
     },
+    /// Copies all elements of a texture array.
+    CopyArray(ArrayCopy),
     Fill(Fill),
     Call(HostNode),
     Empty,
@@ -82,6 +85,18 @@ pub(crate) struct KernelNode {
     pub(crate) shape: LaunchShape,
     pub(crate) params: Arc<CopiedParams>,
 }
+
+/// A copy of a whole texture array, from or to it.
+pub(crate) struct ArrayCopy {
+    pub(crate) target: Side,
+    pub(crate) source: Side,
+    pub(crate) shape: ArrayShape,
+}
+
+// SAFETY: whoever runs the node orders the memory; on the host side both are only numbers.
+unsafe impl Send for ArrayCopy {}
+// SAFETY: as above.
+unsafe impl Sync for ArrayCopy {}
 
 /// `height` rows of `width` words.
 #[derive(Clone, Copy)]
@@ -174,6 +189,7 @@ impl Operation {
         match self {
             Operation::Kernel(_) => "kernel",
             Operation::Copy { .. } => "copy",
+            Operation::CopyArray(_) => "copy of a texture array",
             Operation::Fill(_) => "fill",
             Operation::Call(_) => "host function",
             Operation::Empty => "empty node",
@@ -197,6 +213,9 @@ impl Operation {
                 let Rows { width, height, .. } = rows;
                 let count = if *height == 1 { String::new() } else { format!("{height} rows of ") };
                 format!("{}\n{count}{width} bytes", copy_word(*places))
+            }
+            Operation::CopyArray(ArrayCopy { target, source, shape }) => {
+                format!("{} of array\n{} bytes", copy_word((target.place(), source.place())), shape.bytes())
             }
             Operation::Fill(fill) => format!("fill\n{} bytes", fill.width * fill.height * fill.bytes),
             Operation::Call(_) => "host function".into(),

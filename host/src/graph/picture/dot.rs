@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::backend::GraphBackend;
 use crate::backend::Rows;
-use crate::backend::recording::node::{Fill, KernelNode, Node, Operation};
+use crate::backend::recording::node::{ArrayCopy, Fill, KernelNode, Node, Operation};
 use crate::error::Result;
 use crate::graph::Graph;
 
@@ -130,6 +130,14 @@ fn params(operation: &Operation) -> Vec<String> {
                 format!("from {:p}, pitch {source_pitch}", source.0),
                 format!("to {:p}, pitch {target_pitch}", target.0),
                 format!("width {width}, height {height}"),
+            ]
+        }
+        Operation::CopyArray(ArrayCopy { target, source, shape }) => {
+            let [width, height, depth] = shape.extent;
+            vec![
+                format!("from {:p}", source.start()),
+                format!("to {:p}", target.start()),
+                format!("width {width}, height {height}, depth {depth}"),
             ]
         }
         Operation::Fill(Fill { target, word, bytes, width, height, pitch }) => vec![

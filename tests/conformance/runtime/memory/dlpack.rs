@@ -1,10 +1,13 @@
 //! Tensors of DLPack that leave a device and come back: all kinds of memory, layouts and element types.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use ferrogrid::dlpack::abi::{self, DLDevice, DLManagedTensorVersioned};
 use ferrogrid::dlpack::{DlpackElement, DlpackError, DlpackTensor};
-use ferrogrid::{Device, Error, Result, Stream};
+use ferrogrid::{Device, Error, GraphError, Result, Stream};
 
 use crate::runtime::{Case, Gate, Outcome};
 
@@ -15,6 +18,9 @@ pub(crate) const CASES: &[Case] = &[
     ("tensors_of_any_layout_are_copied", tensors_of_any_layout_are_copied),
     ("tensors_of_the_host_are_copied_to_any_device", tensors_of_the_host_are_copied_to_any_device),
     ("shared_and_copied_buffers_leave", shared_and_copied_buffers_leave),
+    ("tensors_leave_in_the_order_of_a_stream", tensors_leave_in_the_order_of_a_stream),
+    ("tensors_are_taken_over_in_the_order_of_a_stream", tensors_are_taken_over_in_the_order_of_a_stream),
+    ("a_recording_exchanges_no_tensors", a_recording_exchanges_no_tensors),
     ("elements_of_all_types_leave_and_return", elements_of_all_types_leave_and_return),
     ("tensors_elsewhere_are_refused", tensors_elsewhere_are_refused),
 ];
@@ -191,6 +197,98 @@ fn returns<T: DlpackElement + PartialEq + std::fmt::Debug>(
     let found = tensor.element_type();
     assert_eq!((found.code, usize::from(found.bits), found.lanes), (code, 8 * size_of::<T>(), 1));
     assert_eq!(stream.download(&tensor.into_buffer::<T>(stream)?)?, elements);
+    Ok(())
+}
+
+/// Calls `work`, which must not wait for what a stream is held before.
+fn without_waiting<R>(
+    held: &Stream,
+    work: impl FnOnce() -> Result<R>,
+) -> std::result::Result<R, Box<dyn std::error::Error>> {
+    let gate = Gate::close(held)?;
+    let is_open = Arc::new(AtomicBool::new(false));
+    let opens = is_open.clone();
+    let opener = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(300));
+        opens.store(true, Ordering::SeqCst);
+        gate.open();
+    });
+    let result = work();
+    assert!(!is_open.load(Ordering::SeqCst), "it waited for the stream");
+    opener.join().unwrap();
+    Ok(result?)
+}
+
+fn tensors_leave_in_the_order_of_a_stream(device: &Device) -> Outcome {
+    let [producer, consumer, third] = [device.new_stream()?, device.new_stream()?, device.new_stream()?];
+    let mut buffer = producer.zeros::<u32>(10_000)?;
+    let shared = Arc::new(producer.zeros::<u32>(100)?);
+    let (tensor, read_only) = without_waiting(&producer, || {
+        producer.fill_into(7, &mut buffer)?;
+        let read_only = DlpackTensor::from_shared_async(&consumer, shared.clone())?;
+        Ok((DlpackTensor::from_buffer_async(&consumer, buffer)?.with_shape(&[100, 100])?, read_only))
+    })?;
+    assert_eq!((tensor.shape(), tensor.device()), (&[100, 100][..], place(device, abi::CUDA)));
+    assert!(read_only.is_read_only() && !tensor.is_read_only());
+    // Whoever works in that order finds all of it.
+    // SAFETY: from `into_raw`, nobody else has it, and it is ready on that stream.
+    let tensor = unsafe { DlpackTensor::from_raw_async(&consumer, tensor.into_raw())? };
+    assert_eq!(third.download(&tensor.into_buffer::<u32>(&third)?)?, [7; 10_000]);
+    assert_eq!(third.download(&*read_only.into_read_only_buffer::<u32>(&third)?)?, [0; 100]);
+
+    let other = Device::cpu_with(Default::default())?.new_stream()?;
+    let refused = DlpackTensor::from_buffer_async(&other, producer.zeros::<u32>(4)?).unwrap_err();
+    assert!(matches!(refused, Error::DeviceMismatch { .. }), "{refused}");
+    Ok(())
+}
+
+fn tensors_are_taken_over_in_the_order_of_a_stream(device: &Device) -> Outcome {
+    let [theirs, ours, third] = [device.new_stream()?, device.new_stream()?, device.new_stream()?];
+    let take = |len: usize| -> std::result::Result<DlpackTensor, Box<dyn std::error::Error>> {
+        let mut buffer = theirs.zeros::<u32>(len)?;
+        without_waiting(&theirs, || {
+            theirs.fill_into(5, &mut buffer)?;
+            // SAFETY: from `into_raw`, nobody else has it, and it is ready on that stream.
+            unsafe {
+                DlpackTensor::from_raw_async(
+                    &ours,
+                    DlpackTensor::from_buffer_async(&ours, buffer)?.into_raw(),
+                )
+            }
+        })
+    };
+    let mut buffer = take(1000)?.into_buffer::<u32>(&third)?;
+    third.fill_into(6, buffer.slice_mut(1..)?)?;
+    assert_eq!(theirs.download(buffer.slice(..3)?)?, [5, 6, 6]);
+    assert_eq!(third.download(&take(20)?.copy_to_buffer::<u32>(&third)?)?, [5; 20]);
+
+    // Page-locked memory is read by the host itself.
+    let mut memory = device.pinned_zeros::<u32>(3)?;
+    theirs.fill_into(9, &mut memory)?;
+    let raw = DlpackTensor::from_pinned(memory)?.into_raw_unversioned()?;
+    // SAFETY: from `into_raw_unversioned`, and nobody else has it.
+    let tensor = unsafe { DlpackTensor::from_raw_unversioned_async(&ours, raw)? };
+    assert_eq!(*tensor.into_pinned::<u32>(device)?, [9; 3]);
+    Ok(())
+}
+
+fn a_recording_exchanges_no_tensors(device: &Device) -> Outcome {
+    let stream = device.new_stream()?;
+    let is_refused = |error: &Error| {
+        matches!(error, Error::Graph(GraphError::NotRecordable { .. } | GraphError::UnknownBuffer))
+    };
+    let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<u32>(4)?)?.into_raw();
+    let (graph, errors) = stream.capture(|capture| {
+        let out = DlpackTensor::from_buffer_async(capture, stream.zeros::<u32>(4)?);
+        // SAFETY: from `into_raw`, and nobody else has it.
+        let taken = unsafe { DlpackTensor::from_raw_async(capture, raw) };
+        Ok([out.map(drop), taken.map(drop)])
+    })?;
+    assert_eq!(graph.len(), 0);
+    for error in errors {
+        let error = error.unwrap_err();
+        assert!(is_refused(&error), "{error}");
+    }
     Ok(())
 }
 

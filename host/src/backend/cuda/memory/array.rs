@@ -145,39 +145,44 @@ impl CudaStream {
     pub(crate) unsafe fn copy_array(&self, target: Side, source: Side, shape: &ArrayShape) -> Result<()> {
         self.bind()?;
         let stream = self.enter()?;
-        let [width, height, depth] = shape.extent;
-        let row = width * shape.element;
-        let (from, to) = (place(source), place(target));
-        let copy = CUDA_MEMCPY3D {
-            srcXInBytes: 0,
-            srcY: 0,
-            srcZ: 0,
-            srcLOD: 0,
-            srcMemoryType: from.kind,
-            srcHost: from.host.cast(),
-            srcDevice: from.device,
-            srcArray: from.array,
-            reserved0: null_mut(),
-            srcPitch: row,
-            srcHeight: height,
-            dstXInBytes: 0,
-            dstY: 0,
-            dstZ: 0,
-            dstLOD: 0,
-            dstMemoryType: to.kind,
-            dstHost: to.host.cast(),
-            dstDevice: to.device,
-            dstArray: to.array,
-            reserved1: null_mut(),
-            dstPitch: row,
-            dstHeight: height,
-            WidthInBytes: row,
-            Height: height,
-            Depth: depth,
-        };
+        let copy = copy_params(target, source, shape);
         // SAFETY: `copy` is valid for the call; the caller vouches for what it leads to.
         let code = unsafe { self.driver().copy_3d(&copy, stream.raw) };
         self.device().check(code, "cuMemcpy3DAsync", &format!("{} bytes", shape.bytes()))
+    }
+}
+
+/// A copy of a whole array as the driver wants it.
+pub(crate) fn copy_params(target: Side, source: Side, shape: &ArrayShape) -> CUDA_MEMCPY3D {
+    let [width, height, depth] = shape.extent;
+    let row = width * shape.element;
+    let (from, to) = (place(source), place(target));
+    CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: from.kind,
+        srcHost: from.host.cast(),
+        srcDevice: from.device,
+        srcArray: from.array,
+        reserved0: null_mut(),
+        srcPitch: row,
+        srcHeight: height,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: to.kind,
+        dstHost: to.host.cast(),
+        dstDevice: to.device,
+        dstArray: to.array,
+        reserved1: null_mut(),
+        dstPitch: row,
+        dstHeight: height,
+        WidthInBytes: row,
+        Height: height,
+        Depth: depth,
     }
 }
 

@@ -82,6 +82,24 @@ impl LoadedModule {
         Ok(Some(LoadedFunction { device: self.device, raw: Handle(function) }))
     }
 
+    /// The names of all functions; `None` where the driver cannot tell.
+    pub(crate) fn function_names(&self) -> Result<Option<Vec<String>>> {
+        self.device.bind()?;
+        let mut count = 0;
+        // SAFETY: `count` is valid for the call, and the module is loaded.
+        let Ok(code) = (unsafe { self.device.driver().module_function_count(&mut count, self.raw.0) }) else {
+            return Ok(None); // an older driver
+        };
+        self.device.check(code, "cuModuleGetFunctionCount", "")?;
+        let mut functions = vec![null_mut(); count as usize];
+        // SAFETY: there is room for `count` functions, and the module is loaded.
+        let code =
+            unsafe { self.device.driver().module_functions(functions.as_mut_ptr(), count, self.raw.0)? };
+        self.device.check(code, "cuModuleEnumerateFunctions", "")?;
+        let named = |function| LoadedFunction { device: self.device, raw: Handle(function) }.name();
+        functions.into_iter().map(named).collect()
+    }
+
     /// The start and bytes of the variable of that name, if there is one.
     pub(crate) fn global(&self, name: &str) -> Result<Option<(*mut u8, usize)>> {
         let Ok(c_name) = CString::new(name) else { return Ok(None) };
