@@ -140,8 +140,8 @@ impl<T: Copy, const B: usize, const N: usize> Places<T, B, N> {
         for k in 0..N {
             let rank = ranks[k];
             assert!(rank < Self::ITEMS, "an item's rank is {rank}, but the block has {} items", Self::ITEMS);
-            // Volatile stores of several threads to one slot are no data race in PTX (relaxed); on the CPU
-            // device the threads of a block take turns.
+            // SAFETY: within the memory; nobody reads, as the caller vouches. Volatile stores of several threads to
+            // one slot are no data race in PTX (relaxed); on the CPU device the threads of a block take turns.
             unsafe { self.at(rank).write_volatile(items[k]) };
         }
     }

@@ -78,10 +78,10 @@ impl RecordingStream {
 
 #[cfg(test)]
 mod tests {
+    use crate::backend::Place;
     use crate::backend::recording::Recorder;
     use crate::device::Device;
     use crate::memory::Memory;
-    use crate::view::pitched::Place;
 
     /// The handle of an array may be any number: as an address it would lie just before the memory of the host.
     #[test]
