@@ -150,7 +150,7 @@ mod tests {
             "&'static::fg::A,*const::fg::B"
         );
         assert_eq!(replaced("impl<T> ::ferrogrid::A for T"), "impl<T>::fg::AforT");
-        for same in ["x::ferrogrid::a", "ferrogrid::a", "::ferrogrid_device::a", "x:&ferrogrid::A"] {
+        for same in ["x::ferrogrid::a", "ferrogrid::a", "::ferrogrid_device::a", "|(a,b):&ferrogrid::A|"] {
             assert_eq!(replaced(same), same);
         }
     }

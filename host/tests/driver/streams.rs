@@ -323,7 +323,7 @@ impl Wake for Count {
 
 #[test]
 fn when_the_device_fails_functions_are_dropped_and_futures_woken() {
-    run("failed_device", "fail=cuStreamSynchronize:719");
+    run("failed_device", "fail=cuStreamSynchronize:719,held=1");
 }
 
 fn failed_device() -> Result<()> {

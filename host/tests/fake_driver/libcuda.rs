@@ -2,7 +2,8 @@
 //! memory is host memory; work on a stream is put off until something waits for it, so that a
 //! missing order shows as old data; with `alive=1`, streams run by themselves instead, in random order, and memory that
 //! is freed has its next owner at once (`pool.rs`). It knows three kernels, `saxpy_*`, `mix_*` and `fail_*`. The variable FAKE_CUDA
-//! sets what it is like and which calls fail; FAKE_CUDA_LOG names a file that gets the names of all calls.
+//! sets what it is like and which calls fail (with `held=1`, callbacks run only where somebody waits); FAKE_CUDA_LOG names a file that
+//! gets the names of all calls.
 //!
 //! SAFETY, for every `unsafe` block here: the only caller is the host crate under test, which passes
 //! pointers that are valid for the call, as the real driver asks, and memory that this file
@@ -376,7 +377,9 @@ call! { bound:
     fn cuStreamAddCallback(stream: Pointer, callback: Callback, data: Pointer, _flags: u32) {
         with(|state| state.push(stream, Work::Call { function: callback, data: data as usize }));
         // Whoever waits for a callback calls nothing that would let work run.
-        drain_later(real(stream) as usize, || ());
+        if number("held", 0) == 0 {
+            drain_later(real(stream) as usize, || ());
+        }
         Ok(())
     }
     fn cuEventCreate(event: *mut usize, flags: u32) {
