@@ -1,4 +1,5 @@
-//! Runs rustc on a device crate: to PTX, or to an rlib that other device crates link. Unchanged input runs nothing.
+//! Runs rustc on a device crate: to PTX, or to an rlib that other device crates link. Unchanged input runs
+//! nothing.
 //!
 //! | file | holds |
 //! |---|---|
@@ -45,11 +46,11 @@ pub(crate) struct Compiler<'a> {
     pub(crate) arch: &'a Arch,
     pub(crate) core: CoreEntry,
     pub(crate) externs: Externs,
-    /// What the build chose.
+    /// The build's options.
     pub(crate) options: &'a Options,
     /// The id of the package.
     pub(crate) package: &'a str,
-    /// Where its mathematics comes from.
+    /// The library of mathematical functions.
     pub(crate) math: Math,
     /// `OUT_DIR/ferrogrid`.
     pub(crate) folder: &'a Path,
@@ -65,15 +66,15 @@ pub(crate) struct Image {
     pub(crate) file: PathBuf,
     pub(crate) text: String,
     pub(crate) ptx: Ptx,
-    /// What its entry points say of layouts.
+    /// The layouts that the PTX states, by entry point.
     pub(crate) layouts: BTreeMap<String, Vec<u64>>,
-    /// What it was made of besides the device crate.
+    /// The files and variables it was made of, besides the device crate.
     pub(crate) inputs: Inputs,
-    /// Files with device code that it is linked with when it is loaded.
+    /// Files with device code to link it with when it is loaded.
     pub(crate) links: Vec<PathBuf>,
-    /// Its machine code, if that was made.
+    /// Its machine code, if any.
     pub(crate) cubin: Option<PathBuf>,
-    /// Why it was not, though it was wanted.
+    /// Why ptxas refused it.
     pub(crate) refusal: Option<String>,
 }
 
@@ -81,19 +82,20 @@ pub(crate) struct Image {
 #[derive(Debug)]
 pub(crate) struct Rlib {
     file: PathBuf,
-    /// The folders of those that it uses itself, and its own.
+    /// Its folder, and those of the libraries that it uses.
     folders: BTreeSet<PathBuf>,
     key: String,
-    /// What it and they were made of besides the device crates.
+    /// The files and variables that all of these were made of, besides device crates.
     inputs: Inputs,
 }
 
-/// What a device crate is linked with besides the externs of its package: the libraries that it uses, by name.
+/// What a device crate is linked with besides the externs of its package: the libraries that it uses, by
+/// name.
 pub(crate) type Linked<'a> = BTreeMap<&'a str, &'a Rlib>;
 
 impl Compiler<'_> {
-    /// The PTX of `device_crate`, checked against its modules. What was made of the same input before, in whatever
-    /// order, is not made again.
+    /// The PTX of `device_crate`, checked against its modules. PTX of the same input is made once, whatever
+    /// was built in between.
     pub(crate) fn image(&self, device_crate: &DeviceCrate, linked: &Linked<'_>) -> Result<Image, Error> {
         let file = self.folder.join(format!("{}.{}.ptx", device_crate.slug, self.arch));
         let work = self.work_folder(&device_crate.slug);
@@ -126,7 +128,7 @@ impl Compiler<'_> {
         Ok(Image { file, text, ptx, layouts, inputs, links, cubin: None, refusal: None })
     }
 
-    /// What rustc says that it has read, but for what the build step writes itself.
+    /// The files and variables that rustc has read, except files that the build step writes.
     fn inputs(&self, dep_info: &Path) -> Result<Inputs, Error> {
         let mut inputs = Inputs::from_dep_info(&cache::read(dep_info)?);
         inputs.files.retain(|file| !file.starts_with(self.folder));

@@ -1,7 +1,7 @@
 //! Rewrites of the compiler's PTX: what rustc has no option for, as an ordered list of passes.
 //!
-//! A pass reads a [`Module`] and notes its changes. The changes of several passes are made at once, unless one needs the text
-//! that another leaves.
+//! A pass reads a [`Module`] and notes its changes. The changes of several passes are made at once, unless
+//! one needs the text that another leaves.
 //!
 //! | file | pass |
 //! |---|---|
@@ -89,7 +89,8 @@ const PASSES: [Pass; 13] = [
     pass("launch bounds", &["formatters", "layouts"], launch_bounds::declare),
     pass("arithmetic", &["formatters"], arithmetic::apply),
     pass("lines", &["formatters"], lines::rewrite),
-    // The block's number comes after the wait for other grids, and no other pass may replace what reads the index.
+    // The block's number comes after the wait for other grids, and no other pass may replace what reads the
+    // index.
     pass("in order", &["launch bounds", "peephole"], in_order::number),
 ];
 

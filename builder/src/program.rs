@@ -38,7 +38,7 @@ use text::Text;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The name of its file in messages.
+    /// The file name in messages.
     pub name: String,
     /// The text.
     pub text: String,
@@ -51,7 +51,7 @@ pub struct Program {
 /// What was made of a [`Program`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledProgram {
-    /// Another one for other code, or for kernels of other signatures.
+    /// Differs between programs with other code, or with kernels of other signatures.
     pub id: u128,
     /// The architecture that it was compiled for.
     pub arch: Arch,
@@ -69,7 +69,7 @@ impl Program {
         Program { name: name.into(), text: text.into(), allows_unsafe: false, features: Vec::new() }
     }
 
-    /// Its folder in the cache: another one for another text, and for other options.
+    /// Its folder in the cache, by its text and the options.
     fn folder(&self, build: &Build, arch: &Arch) -> PathBuf {
         let key =
             cache::key(format!("{self:?}\n{build:?}\n{arch}\n{}", env!("CARGO_PKG_VERSION")).as_bytes());
@@ -78,12 +78,12 @@ impl Program {
 }
 
 impl Build {
-    /// Compiles a program for `arch`. What was made of the same text with the same options is found again in the cache
-    /// ([`cache::root`]), also by other processes.
+    /// Compiles a program for `arch`. The result for the same text and options is kept in the cache
+    /// ([`cache::root`]), also for other processes.
     ///
     /// # Errors
-    /// [`Error::NoToolchain`], with what to do; [`Error::Syntax`] and [`Error::Device`] with lines of the text;
-    /// [`Error::UnsafeProgram`]; [`Error::NoKernel`] if there is none.
+    /// [`Error::NoToolchain`], with what to do; [`Error::Syntax`] and [`Error::Device`] with lines of the
+    /// text; [`Error::UnsafeProgram`]; [`Error::NoKernel`] if there is none.
     pub fn compile_program(&self, program: &Program, arch: &Arch) -> Result<CompiledProgram, Error> {
         let text = Text::read(program)?;
         toolchain::find(std::slice::from_ref(arch))?;

@@ -29,9 +29,9 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
-/// What is wrong with the program of which `module` is the final text, but for its marks. The launches of the entry points
-/// `cooperative` are; `own_files` are the user's, as the line table names them, by
-/// what stands for `folders`.
+/// The refusals of a program whose final text, with its marks, is `module`. `cooperative` are the entry
+/// points with cooperative launches. `own_files` are the user's files by their names in the line table,
+/// where names stand for `folders`.
 pub(crate) fn check(
     module: &Module<'_>,
     cooperative: &HashSet<&str>,

@@ -25,7 +25,7 @@ pub struct Ptx {
     pub target: String,
     /// The entry points, in order.
     pub entries: Vec<Entry>,
-    /// Functions from outside that the text calls, besides those of the device's own run time.
+    /// External functions that the text calls, except those of the device's run time.
     pub unresolved: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct Param {
     pub align: usize,
 }
 
-/// What the driver provides to every program.
+/// The functions that the driver provides to every program.
 const RUN_TIME: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 impl Ptx {
@@ -72,8 +72,8 @@ impl Ptx {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// Checks that each expected entry point is there with a number of parameters between the least and the most,
-    /// and that nothing is called that is not there.
+    /// Checks that each expected entry point exists with a number of parameters in the range, and that every
+    /// function that is called exists.
     ///
     /// # Errors
     /// Says what is missing or different.
@@ -132,7 +132,7 @@ impl Param {
     }
 }
 
-/// The functions that are declared as another's, besides those of the device's own run time.
+/// The external functions, except those of the device's run time.
 fn unresolved(module: &Module<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for function in module.functions().filter(|it| it.linkage == Linkage::Extern && it.body.is_none()) {

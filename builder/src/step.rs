@@ -1,5 +1,5 @@
-//! The build step from beginning to end: which part runs when, what is shared between targets, and what cargo is told.
-//! `step/build.rs` has its options and entry points.
+//! The build step from beginning to end: which part runs when, what is shared between targets, and what
+//! cargo is told. `step/build.rs` has its options and entry points.
 
 mod build;
 
@@ -33,9 +33,9 @@ pub struct Output {
     pub directives: Vec<String>,
     /// The PTX files.
     pub ptx: Vec<PathBuf>,
-    /// The files of machine code, if that was asked for.
+    /// The files with machine code, if any.
     pub cubins: Vec<PathBuf>,
-    /// The library that mathematical functions come from; `None` if nothing could be compiled.
+    /// The library of mathematical functions; `None` if nothing could be compiled.
     pub math: Option<Math>,
     /// The annotated modules, in the order of their targets.
     pub modules: Vec<CompiledModule>,
@@ -46,9 +46,9 @@ pub struct Output {
 pub struct CompiledModule {
     /// Its name.
     pub name: String,
-    /// The cargo target that it was compiled for, such as "example `saxpy`".
+    /// The cargo target that it belongs to, such as "example `saxpy`".
     pub target: String,
-    /// The file that it stands in.
+    /// The file that contains it.
     pub file: PathBuf,
     /// Its entry points.
     pub entries: Vec<String>,
@@ -61,7 +61,7 @@ pub(crate) struct Step<'a> {
     pub(crate) options: Options,
     /// The slug of the only device crate to compile; `None` for all.
     only: Option<&'a str>,
-    /// Where mathematics comes from, if not from `libm`.
+    /// libdevice, if mathematical functions come from it.
     libdevice: Option<PathBuf>,
     pub(crate) environment: &'a Environment,
     pub(crate) package: &'a Package,
@@ -76,7 +76,7 @@ pub(crate) struct Step<'a> {
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) output: Output,
-    /// Files that the device code includes.
+    /// The files that the device code includes.
     pub(crate) included: BTreeSet<PathBuf>,
     /// Why some kernels have no device code.
     pub(crate) refusal: Option<Error>,
@@ -160,8 +160,8 @@ impl Step<'_> {
         if self.libdevice.is_some() { Math::Libdevice } else { Math::Libm }
     }
 
-    /// Removes the PTX of targets and architectures that are no longer built: the PTX files of the folder are those of the
-    /// program.
+    /// Removes the PTX of targets and architectures that are no longer built: the PTX files of the folder
+    /// are those of the program.
     fn remove_stale_ptx(&self, output: &Output) -> Result<(), Error> {
         let is_ptx = |file: &Path| file.extension().is_some_and(|it| it == "ptx");
         cache::retain(&self.folder, |file| !is_ptx(file) || output.ptx.iter().any(|it| it == file))
@@ -194,7 +194,7 @@ impl Step<'_> {
         Ok(compilers)
     }
 
-    /// The folders of packages that are not below the workspace, and what stands for them in PTX.
+    /// The folders of packages outside the workspace, and what stands for them in PTX.
     fn local_folders(&self, plan: &Plan<'_>) -> Vec<(PathBuf, String)> {
         let libraries = self.package.libraries.values().map(|library| &library.folder);
         let named =
@@ -250,7 +250,8 @@ fn targets_directive(folder: &Path) -> String {
     format!("cargo::rustc-env={TARGETS_VARIABLE}={}", folder.display())
 }
 
-/// The step where no device code can be compiled: kernels run on CPU devices, and CUDA launches fail with the reason.
+/// The step where no device code can be compiled: kernels run on CPU devices, and CUDA launches fail with
+/// the reason.
 ///
 /// # Errors
 /// `missing`, if `FERROGRID_DEVICE_RUSTC` names a compiler that cannot be used.

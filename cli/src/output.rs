@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 
 use crate::Failure;
 
-/// Prints `text` and ends the line.
+/// Prints `text` and a line break.
 pub(crate) fn line(text: impl Display) -> Result<(), Failure> {
     match writeln!(anstream::stdout(), "{text}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),

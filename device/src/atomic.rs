@@ -15,7 +15,7 @@
 //! }
 //! let (of_block, of_all) = (DeviceAtomic::<u32, atomic::Block>::new(0), DeviceAtomic::<u32, atomic::System>::new(8));
 //! assert_eq!((ticket(&of_block), ticket(&of_block), ticket(&of_all)), (0, 1, 8));
-//! let of_device: DeviceAtomic<u32> = DeviceAtomic::<u32, atomic::Device>::new(4); // the scope unless told
+//! let of_device: DeviceAtomic<u32> = DeviceAtomic::<u32, atomic::Device>::new(4); // the default scope
 //! assert_eq!(ticket(&of_device), 4);
 //! ```
 

@@ -210,7 +210,7 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         mut value: impl FnMut(A::Place) -> A::Element,
     ) {
         let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
-        // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
+        // Counted from 0, so that LLVM knows the number of rounds if it knows the number of threads.
         let mut first = 0;
         while first < A::LEN {
             let number = first + rank;

@@ -111,7 +111,7 @@ impl<V, const R: usize> Clone for Texture<'_, V, R> {
 
 impl<V, const R: usize> Copy for Texture<'_, V, R> {}
 
-// Without a bound: of a value that no texture gives, only the signature tells.
+// Without a bound: for a type that no texture returns, only the signature should report an error.
 impl<V, const R: usize> Texture<'_, V, R> {
     /// For the code that `#[kernel]` generates.
     ///

@@ -99,7 +99,7 @@ impl Stream {
     ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; that of a kernel that was to write `source`, also if it
-    /// has been reported, until the memory is written anew as a whole; or of the device.
+    /// has been reported, until the memory is written again as a whole; or of the device.
     /// [`Error::OutOfMemory`] of `the host` if that has no room for the elements.
     pub fn download<'a, T: DeviceCopy>(&self, source: impl DeviceInput<'a, T>) -> Result<Vec<T>> {
         let source = source.into_input();
@@ -147,27 +147,6 @@ impl Stream {
     /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
     pub fn zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         DeviceBuffer::allocate(self, len, Contents::Zeroed)
-    }
-
-    /// A new buffer of `len` elements of unknown content (`cuMemAllocFromPoolAsync`).
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// // SAFETY: all of it is written before it is read.
-    /// let mut buffer = unsafe { stream.uninitialised::<u32>(2)? };
-    /// stream.upload_into(&[5, 6], &mut buffer)?;
-    /// assert_eq!(stream.download(&buffer)?, [5, 6]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
-    ///
-    /// # Safety
-    /// Every element must be written (by a kernel, a copy or a fill) before anything reads it.
-    pub unsafe fn uninitialised<T: DeviceCopy>(&self, len: usize) -> Result<DeviceBuffer<T>> {
-        DeviceBuffer::allocate(self, len, Contents::Uninitialised)
     }
 
     /// A new buffer of `len` elements, each `value` (`cuMemsetD8Async`, `D16`, `D32`).

@@ -22,7 +22,6 @@ mod module;
 mod parameter;
 
 pub use crate::error::foreign::ForeignError;
-pub(crate) use argument::ParameterList;
 pub use argument::{ForeignArguments, LaunchArgument};
 pub use function::ForeignFunction;
 pub use global::ForeignGlobal;

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ferrogrid_device::native::Block;
 
-use crate::backend::DeviceBackend;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::image::ModuleImage;
@@ -259,10 +258,8 @@ impl Kernel {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn as_raw(&'static self, device: &Device) -> Result<Option<*mut c_void>> {
-        match device.backend() {
-            DeviceBackend::Cuda(cuda) => Ok(Some(cuda.prepare(self)?.function)),
-            DeviceBackend::Cpu(_) => Ok(None),
-        }
+        let device = device.backend();
+        Ok(device.is_cuda().then(|| device.prepare(self)).transpose()?.map(|loaded| loaded.function))
     }
 
     pub(crate) fn descriptor(&self) -> &KernelDescriptor {

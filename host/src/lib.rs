@@ -146,7 +146,7 @@ pub mod __private {
     pub use crate::launch::order_state::OrderState;
     pub use crate::launch::shared::SharedLayout;
     pub use crate::launch::sized_params::{read_param, sized_addresses, sized_shapes};
-    pub use crate::launch::{Resources, launch, launch_with};
+    pub use crate::launch::{Resources, launch_with};
     pub use crate::memory::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::memory::device_static::DeviceStatic;
     pub use crate::order::access::Access;

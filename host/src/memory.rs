@@ -22,10 +22,9 @@ pub(crate) mod uninit;
 use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::DeviceBackend;
+use crate::backend::Place;
 use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
 use crate::error::graph::GraphError;
@@ -36,7 +35,6 @@ use crate::memory::retired::{drop_quietly, retire};
 use crate::order::writers::Writers;
 use crate::order::{Order, OrderedStream, Use};
 use crate::stream::{Stream, StreamInner};
-use crate::view::pitched::Place;
 
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;
@@ -116,11 +114,8 @@ impl Memory {
             0 => NOTHING,
             _ => stream.allocate(pool, bytes, contents)?,
         };
-        if let (DeviceBackend::Cuda(device), Some(pool)) = (stream.device().backend(), pool)
-            && bytes > 0
-            && pool.is_of_host()
-        {
-            device.managed().fetch_add(1, Ordering::Relaxed);
+        if bytes > 0 && pool.is_some_and(MemoryPool::is_of_host) {
+            stream.device().backend().note_managed();
         }
         Ok(Memory::new(stream, pointer, bytes, Origin::Stream(pool.cloned())))
     }
@@ -134,7 +129,7 @@ impl Memory {
         Ok(Memory::new(stream, pointer, bytes, Origin::Managed))
     }
 
-    /// Memory of somebody else.
+    /// Memory of another library.
     ///
     /// # Safety
     /// `pointer` leads to `bytes` of memory of the stream's device, until `owner` is dropped; what uses
@@ -165,11 +160,10 @@ impl Memory {
     /// `start` leads to `bytes` that nothing else uses as long as this exists. If `device` is a GPU they are page-locked,
     /// and stay so until no device uses them any more.
     pub(crate) unsafe fn of_host(device: &Device, start: *mut u8, bytes: usize) -> Result<Self> {
-        let mapped = match device.backend() {
-            _ if bytes == 0 => Some(NOTHING),
+        let mapped = match bytes {
+            0 => Some(NOTHING),
             // SAFETY: passed on.
-            DeviceBackend::Cuda(cuda) => unsafe { cuda.mapped_address(start)? },
-            DeviceBackend::Cpu(_) => Some(start),
+            _ => unsafe { device.backend().mapped_address(start)? },
         };
         let host = HostMemory { start, is_mapped: mapped.is_some(), owner: None };
         let (pointer, origin) = (mapped.unwrap_or(start), Origin::Host(host));
@@ -201,7 +195,7 @@ impl Memory {
     }
 
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
-        // A recording must hear of each use, and all uses outside a graph are refused.
+        // A recording must be told of each use, and all uses outside a graph are refused.
         let is_guest = stream.recording().is_some() || matches!(origin, Origin::Graph(_));
         let of = if is_guest { Order::of_guest } else { Order::new };
         let order = of(stream.clone());
@@ -354,7 +348,7 @@ impl Memory {
     }
 
     /// As `begin`, for a stream of whatever device, which records nothing.
-    pub(crate) fn begin_anywhere(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+    pub(crate) fn begin_on_any_device(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
         }
@@ -379,16 +373,9 @@ impl Memory {
                 reason: "it cannot map memory of the host (CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)",
             });
         }
-        let reached = match (self.device.backend(), stream.device().backend()) {
-            (own, other) if own == other => true,
-            (DeviceBackend::Cpu(_), DeviceBackend::Cpu(_)) => true,
-            (DeviceBackend::Cuda(_), DeviceBackend::Cuda(_)) if self.bytes == 0 => true,
-            // SAFETY: page-locked as long as this exists.
-            (DeviceBackend::Cuda(_), DeviceBackend::Cuda(other)) => unsafe {
-                other.mapped_address(host.start)? == Some(self.pointer)
-            },
-            _ => false,
-        };
+        let (own, other) = (self.device.backend(), stream.device().backend());
+        // SAFETY: page-locked as long as this exists.
+        let reached = unsafe { own.maps_alike(other, host.start, self.pointer, self.bytes)? };
         if reached { Ok(()) } else { Err(self.mismatch(stream)) }
     }
 
@@ -413,10 +400,8 @@ impl Drop for Memory {
         if self.is_of_graph() && self.device.is_cuda() {
             return;
         }
-        if let DeviceBackend::Cuda(device) = self.device.backend()
-            && self.is_managed()
-        {
-            device.managed().fetch_sub(1, Ordering::Release);
+        if self.is_managed() {
+            self.device.backend().forget_managed();
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up
         // rather than freed under running work.
@@ -424,7 +409,7 @@ impl Drop for Memory {
         let ended = self.order.end(
             |stream| stream.device() == own && stream.backend().is_usable_here(),
             // Of late it was used on streams of other devices only, or of other threads.
-            || heir(own),
+            || fallback_stream(own),
         );
         match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
@@ -448,18 +433,18 @@ impl Drop for Memory {
 }
 
 /// A stream of `device` that frees what was used on none that the calling thread can use. That of a GPU stays.
-fn heir(device: &Device) -> Result<Arc<StreamInner>> {
-    static HEIRS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
-    let heirs = || HEIRS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(heir) = heirs().iter().find(|heir| heir.device() == device) {
-        return Ok(heir.inner().clone());
+fn fallback_stream(device: &Device) -> Result<Arc<StreamInner>> {
+    static FALLBACKS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
+    let fallbacks = || FALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = fallbacks().iter().find(|stream| stream.device() == device) {
+        return Ok(found.inner().clone());
     }
     let stream = device.new_stream()?;
-    let heir = stream.inner().clone();
+    let inner = stream.inner().clone();
     if device.is_cuda() {
-        heirs().push(stream);
+        fallbacks().push(stream);
     }
-    Ok(heir)
+    Ok(inner)
 }
 
 /// Drops `owner` after all that `stream` holds; or, if nothing tells when that is, never.

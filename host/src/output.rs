@@ -24,7 +24,7 @@ pub(crate) struct Output {
     kept: Kept,
 }
 
-/// The bytes that the CPU device keeps if nobody says otherwise.
+/// The bytes that the CPU device keeps by default.
 const DEFAULT_CAPACITY: usize = 64 << 20;
 
 thread_local! {
@@ -92,7 +92,7 @@ impl Output {
             return;
         }
         let Some(_delivering) = Delivering::begin(self) else { return };
-        self.kept.hand_out(|text| self.deliver(text));
+        self.kept.deliver(|text| self.deliver(text));
     }
 
     /// Hands on `text`, by a thread that waits for the device.

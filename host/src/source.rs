@@ -4,12 +4,12 @@
 //! A [`KernelSource`] is compiled for a device and gives a [`SourceModule`], and that a [`SourceKernel`] by its name. What
 //! a build checks by types is checked here at each launch, against what the device compiler says of the kernel's types.
 
-mod argument;
+pub(crate) mod argument;
 mod compiled;
 mod error;
 mod kernel;
 mod module;
-mod slot;
+pub(crate) mod slot;
 mod text;
 
 pub use argument::{SourceArgument, SourceArguments};

@@ -6,7 +6,7 @@ mod kernels;
 mod scenario;
 
 use ferrogrid_host::__private::{
-    ClaimBits, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput, launch,
+    ClaimBits, LaunchInput, LaunchOutput, Resources, Staged, StagedInput, StagedOutput, launch_with,
 };
 #[cfg(target_os = "linux")]
 use ferrogrid_host::DotOptions;
@@ -239,8 +239,22 @@ fn memory_of_a_launch_is_zeroed_each_time(device: &Device) -> Result<()> {
         let grid = Grid::cover(LENGTH);
         // SAFETY: these are the parameters of `SAXPY`, and the accesses of the views and words among them.
         unsafe {
-            launch(&SAXPY_KERNEL, capture, grid, &[one, x0, x1, start, len], &[x.access(), bits.access()])?;
-            launch(&SAXPY_KERNEL, capture, grid, &[one, start, len, y0, y1], &[bits.access(), y.access()])?;
+            launch_with(
+                Resources::default(),
+                &SAXPY_KERNEL,
+                capture,
+                grid,
+                &[one, x0, x1, start, len],
+                &[x.access(), bits.access()],
+            )?;
+            launch_with(
+                Resources::default(),
+                &SAXPY_KERNEL,
+                capture,
+                grid,
+                &[one, start, len, y0, y1],
+                &[bits.access(), y.access()],
+            )?;
         }
         Ok(z.key())
     })?;

@@ -21,7 +21,7 @@ pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
 pub use externs::{ExternFunction, Externs};
 pub use fingerprint::{Fingerprint, fingerprint};
 
-/// What stands in the parentheses of `#[ferrogrid::module(...)]`.
+/// The options in `#[ferrogrid::module(...)]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModuleOptions {
     /// `host_only`: no device code is built; its kernels run on CPU devices only.
@@ -36,7 +36,7 @@ impl ModuleOptions {
     pub fn parse(options: &Punctuated<Meta, Token![,]>) -> Result<Self> {
         let mut parsed = ModuleOptions::default();
         for option in options {
-            // The macro alone needs to know it.
+            // Only the macro uses it.
             if matches!(option, Meta::NameValue(pair) if pair.path.is_ident("crate") && matches!(pair.value, Expr::Path(_)))
             {
                 continue;
@@ -131,7 +131,7 @@ impl Module {
         let readers = Readers::find(items, &constants);
         readers.check(items)?;
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
-        // Those at the top of its body mean the same before it, where both halves have them.
+        // Inner attributes mean the same before the module, where both halves expect them.
         item.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
         Ok(Module { name, fingerprint, kernels, externs, constants, readers, item })
     }

@@ -13,13 +13,13 @@ pub const LIMIT_VARIABLE: &str = "FERROGRID_CACHE_LIMIT";
 /// The limit in MiB unless [`LIMIT_VARIABLE`] says otherwise.
 pub const DEFAULT_LIMIT: u64 = 4096;
 
-/// The folders below the cache's root that are Ferrogrid's; whatever else is there belongs to others.
+/// Ferrogrid's folders in the cache; anything else there is left alone.
 const FOLDERS: [&str; 4] = ["core", "crates", "probes", "programs"];
 
-/// How the folders of set-ups begin, which go by themselves unless a set-up was interrupted.
+/// The prefix of the folders of set-ups, which remove them unless they are interrupted.
 const SETUPS: &str = "setup-";
 
-/// The part of the cache for one compiler and architecture, or for one program that was compiled at run time.
+/// The part of the cache for one compiler and architecture, or for one program compiled at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its folder.
@@ -51,8 +51,8 @@ fn parse_limit(text: &str) -> Result<u64, Error> {
     })
 }
 
-/// What the cache at `root` holds for each compiler and architecture, and for programs compiled at run time, the oldest
-/// first.
+/// What the cache at `root` holds for each compiler and architecture, and for programs compiled at run time,
+/// the oldest first.
 pub fn entries(root: &Path) -> Vec<Entry> {
     let compilers = ["core", "crates"].into_iter().flat_map(|folder| folders(&root.join(folder)));
     let programs = folders(&root.join("programs"));
@@ -62,7 +62,7 @@ pub fn entries(root: &Path) -> Vec<Entry> {
     entries
 }
 
-/// The folders in `folder`; none where it cannot be read, or is a link: what it leads to is another's.
+/// The folders in `folder`; none where it cannot be read or is a link, which may lead anywhere.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     if folder.is_symlink() {
         return Vec::new();
@@ -88,8 +88,8 @@ fn entry(path: PathBuf) -> Entry {
     entry
 }
 
-/// Removes the oldest entries until the cache at `root` is not larger than `limit` bytes, and returns them. Those of
-/// the compiler that `spared` names go last, since the next build needs them again, and its `core` stays.
+/// Removes the oldest entries until the cache at `root` is at most `limit` bytes, and returns them. Those of
+/// the compiler `spared` go last, since the next build needs them, and its `core` stays.
 ///
 /// # Errors
 /// If a folder cannot be removed.
@@ -138,7 +138,7 @@ pub fn clear(root: &Path) -> Result<u64, Error> {
             cache::remove(&folder)?;
         }
     }
-    // Gone if nobody else has anything there.
+    // Fails if there are other files.
     let _ = fs::remove_dir(root);
     Ok(bytes)
 }

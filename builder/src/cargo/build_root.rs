@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use crate::cargo::Environment;
 
-/// Where the root of the workspace is that is being built.
+/// The root of the workspace that is being built.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BuildRoot {
     /// In this folder, the package's own or one above.
     At(PathBuf),
     /// Neither in the package's folder nor in one above.
     Elsewhere,
-    /// The call was in no source of the package, or its path was changed.
+    /// The call was not in a source of the package, or its path was remapped.
     Unknown,
 }
 
@@ -28,18 +28,18 @@ impl BuildRoot {
         own.ancestors().find(is_root).map_or(BuildRoot::Unknown, |root| BuildRoot::At(root.to_owned()))
     }
 
-    /// Whether it can be the workspace with this root: that of the package itself.
+    /// Whether the package's own workspace, with this root, can be the one that is being built.
     pub(crate) fn can_be(&self, workspace_root: &Path, environment: &Environment) -> bool {
         match self {
             BuildRoot::At(root) => is_same(root, workspace_root),
-            // Of a member outside of its root cargo gives the full path, too.
+            // cargo also gives the full path of a member outside of the root.
             BuildRoot::Elsewhere => !environment.manifest_dir.starts_with(workspace_root),
             BuildRoot::Unknown => true,
         }
     }
 }
 
-/// Whether `file` belongs to the package in `own`: there is no other one on the way.
+/// Whether `file` belongs to the package in `own`, and to no package in between.
 fn is_source(own: &Path, file: &Path) -> bool {
     file.is_file() && file.ancestors().skip(1).find(|folder| is_package(folder)) == Some(own)
 }
@@ -56,8 +56,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// A folder with the workspace `outer`, in which there are a member, a package of another workspace, and a helper
-    /// crate of that.
+    /// A folder with the workspace `outer`, in which there are a member, a package of another workspace, and
+    /// a helper crate of that.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for package in ["outer", "outer/member", "outer/vendor/inner", "outer/vendor/inner/helper"] {

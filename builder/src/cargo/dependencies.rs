@@ -23,35 +23,36 @@ pub(crate) use artifacts::Inputs;
 use artifacts::{artifacts, built, library};
 use memory::{Libraries, found_or_made, kept, memory_of, remembered, remove_damaged, tells_of_damage};
 
-/// What a device crate is compiled against.
+/// The crates that device crates are compiled against.
 #[derive(Debug)]
 pub(crate) struct Externs {
-    /// Extern name and rlib of what the device crates of each package see, by the package's id.
+    /// By the package's id: the extern name and the rlib of each crate that its device crates see.
     pub(crate) crates: BTreeMap<String, Vec<(String, PathBuf)>>,
-    /// The folder where they are, with what they depend on.
+    /// The folder with these crates and their dependencies.
     pub(crate) folder: PathBuf,
     /// Changes when any of the rlibs does.
     pub(crate) key: String,
-    /// What they were made of, for cargo to watch.
+    /// The files and variables they were made of, for cargo to watch.
     pub(crate) inputs: Inputs,
 }
 
-/// What the externs of one package, and of the libraries with device code that it uses, are made of.
+/// What to build as externs of one package and of the libraries with device code that it uses.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) package: &'a Package,
     pub(crate) toolchain: &'a Toolchain,
     pub(crate) panic: PanicStrategy,
-    /// Where mathematics comes from, if not from `libm`.
+    /// libdevice, if mathematical functions come from it.
     pub(crate) libdevice: Option<&'a Path>,
-    /// The dependencies that kernels name, by the name that they have in the inner cargo's manifest.
+    /// The dependencies that kernels name, by their names in the inner cargo's manifest.
     pub(crate) named: BTreeMap<String, Dependency>,
-    /// What each package's device crates see, by its id: the extern name, and the name in `named` or the facade's.
+    /// By the package's id: the extern names that its device crates see, each with the name in `named` or
+    /// that of the facade.
     pub(crate) seen: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl<'a> Plan<'a> {
-    /// `names` are those that may be crates in the device crates of each package, by its id.
+    /// `names` are the names that may be crates in the device crates of each package, by its id.
     pub(crate) fn new(
         package: &'a Package,
         toolchain: &'a Toolchain,
@@ -68,7 +69,8 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Adds what the package `id` with these `dependencies` sees. Libraries with device code are compiled apart.
+    /// Adds what the package `id` with these `dependencies` sees. Libraries with device code are compiled on
+    /// their own.
     fn see(
         &mut self,
         id: &str,
@@ -90,7 +92,8 @@ impl<'a> Plan<'a> {
         self.seen.insert(id.to_owned(), seen);
     }
 
-    /// The name of a dependency in the manifest. Cargo knows each by one only, with the features that all ask for.
+    /// The name of a dependency in the manifest. cargo knows each by one name only, with the features that
+    /// all users ask for.
     fn name(&mut self, wanted: &str, dependency: &Dependency) -> String {
         if let Some((name, known)) = self.named.iter_mut().find(|(_, known)| known.id == dependency.id) {
             known.default_features |= dependency.default_features;
@@ -112,15 +115,16 @@ impl<'a> Plan<'a> {
         ferrogrid.chain(self.named.values()).flat_map(|it| self.package.local_folders(it))
     }
 
-    /// The manifests that say how local packages among the externs are compiled: theirs, and those of workspaces above.
+    /// The manifests that decide how local packages among the externs are compiled: their own, and those of
+    /// workspaces above.
     pub(crate) fn manifests(&self) -> BTreeSet<PathBuf> {
         let above = self.local_folders().flat_map(|folder| folder.ancestors());
         let manifests = above.map(|folder| folder.join("Cargo.toml"));
         manifests.filter(|file| file.is_file()).collect()
     }
 
-    /// Builds the externs for `arch`, unless nothing has changed since they were last built, and puts them into `place`.
-    /// There they stay as they are, whatever other builds make of the cache.
+    /// Builds the externs for `arch` unless nothing has changed, and puts them into `place`, where later
+    /// builds of the cache do not change them.
     pub(crate) fn build(
         &self,
         arch: &Arch,
@@ -189,8 +193,8 @@ impl<'a> Plan<'a> {
         Ok(text)
     }
 
-    /// What was resolved for the crates that are built, one package a line. The rest of Cargo.lock does not matter
-    /// here: packages that agree in this share one build, whichever cargo made it.
+    /// The resolved versions of the crates that are built, one package a line. The rest of Cargo.lock does
+    /// not matter: packages that agree in these share one build.
     fn versions(&self) -> String {
         let ferrogrid = self.package.ferrogrid.iter().flatten();
         let all = ferrogrid.chain(self.named.values()).flat_map(|it| self.package.made_of(it));
@@ -198,7 +202,7 @@ impl<'a> Plan<'a> {
         all.iter().map(|id| format!("{id}\n")).collect()
     }
 
-    /// Lets the inner cargo start from what is resolved here; it drops what it does not need.
+    /// Lets the inner cargo start from the versions that are resolved here; it drops what it does not need.
     fn keep_versions(&self, folder: &Path) -> Result<(), Error> {
         let lock_file = folder.join("Cargo.lock");
         let Ok(lock_text) = fs::read_to_string(&self.package.lock) else {
@@ -207,7 +211,7 @@ impl<'a> Plan<'a> {
         if lock_file.is_file() { Ok(()) } else { cache::write(&lock_file, &lock_text) }
     }
 
-    /// Changes when the inner cargo could build something else.
+    /// A hash of all that decides what the inner cargo builds.
     fn inputs_key(&self, manifest: &str, versions: &str, core: &CoreEntry) -> String {
         let mut content = format!("2\n{manifest}\n{versions}\n{}\n", core.sysroot.display());
         if let Some(file) = self.libdevice {
@@ -256,7 +260,7 @@ impl<'a> Plan<'a> {
         let mut crates = Vec::new();
         let facade = built(&artifacts, "", FACADE_NAME)?;
         let own = folder.join("libferrogrid.rlib");
-        // A new file, since builds hold links to the old one.
+        // A new file: builds hold links to the old one.
         cache::remove(&own)?;
         fs::copy(&facade, &own).map_err(Error::io("copy", &facade))?;
         if let Some(file) = self.libdevice {
@@ -266,7 +270,7 @@ impl<'a> Plan<'a> {
         for (name, dependency) in &self.named {
             crates.push((name.clone(), built(&artifacts, &dependency.id, &dependency.package)?));
         }
-        // The facade as cargo names it is that of the package built last; it is kept above.
+        // cargo's own file of the facade belongs to the package that was built last; the copy is above.
         let others = artifacts.iter().filter(|artifact| artifact.package != FACADE_NAME);
         let mut inputs = Inputs::of(&messages);
         inputs.files.remove(&folder.join("lib.rs"));
@@ -298,8 +302,9 @@ codegen-units = 1
 [dependencies]
 ";
 
-/// What `ferrogrid` is on the device: the part of the host's facade that kernels can use, under the same paths, and under
-/// no others: rustc proposes what it finds here to import, and the host's half must compile, too.
+/// The crate `ferrogrid` on the device: the part of the host's facade that kernels can use, under the same
+/// paths and under no others. rustc suggests imports of what it finds here, and the host half must compile
+/// with them, too.
 const FACADE: &str = "\
 #![no_std]
 pub use ferrogrid_device as device;
@@ -330,8 +335,7 @@ fn dependency_line(name: &str, dependency: &Dependency) -> String {
     format!("{name} = {{ {} }}\n", fields.join(", "))
 }
 
-/// The `[patch]` tables that take the packages from where the user's workspace takes them. Those of versions side by
-/// side need names of their own.
+/// The `[patch]` tables of the user's workspace. Versions of a package side by side need names of their own.
 fn patch_tables(patches: &Patches) -> String {
     let mut text = String::new();
     for (source, packages) in patches {

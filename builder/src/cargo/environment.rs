@@ -26,11 +26,11 @@ pub struct Environment {
     pub cubin: Option<String>,
     /// ptxas, if `FERROGRID_PTXAS` names it.
     pub ptxas: Option<PathBuf>,
-    /// What holds for the host's half, as `rustc --print cfg` writes it (`CARGO_CFG_*`); empty if it is not known.
+    /// The `cfg`s of the host half, as `rustc --print cfg` writes them (`CARGO_CFG_*`); empty if unknown.
     pub(crate) host_cfgs: String,
     /// The variables that cargo sets for the package's crates, for `env!` in kernels.
     pub(crate) crate_variables: Vec<(String, String)>,
-    /// The file that called the build step, as rustc was told it; `None` if its path says nothing.
+    /// The file that called the build step, as rustc was told it; `None` if paths are remapped.
     pub(crate) caller: Option<PathBuf>,
 }
 
@@ -43,7 +43,7 @@ impl Environment {
     pub fn from_process() -> Result<Self, Error> {
         let path = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NotABuildScript(name));
         let features = env::var("CARGO_CFG_FEATURE").unwrap_or_default();
-        // Not in the closure below, which has callers of its own.
+        // Not in the closure below, where the caller would be another.
         let caller = Location::caller();
         let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
         Ok(Environment {
@@ -61,7 +61,7 @@ impl Environment {
         })
     }
 
-    /// A package at `manifest_dir` without features, with results in `out_dir`.
+    /// A package at `manifest_dir` without features, whose results go to `out_dir`.
     pub fn new(manifest_dir: impl AsRef<Path>, out_dir: impl AsRef<Path>) -> Self {
         Environment {
             manifest_dir: manifest_dir.as_ref().to_owned(),

@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::options::Arch;
 use crate::toolchain::{DEVICE_TARGET, NO_DEVICE_CODE, Toolchain, process};
 
-/// The codegen flags of every crate that ends in PTX, besides its architecture: no unwinding, and
-/// bitcode in the rlibs so that the last compilation optimises over all of them.
+/// The codegen flags of every crate that ends in PTX, besides its architecture: no unwinding, and bitcode in
+/// the rlibs, so that the last compilation optimises across all of them.
 const DEVICE_FLAGS: [&str; 3] =
     ["-Cpanic=abort", "-Clinker-plugin-lto", "-Zmir-enable-passes=-JumpThreading"];
 
@@ -16,7 +16,7 @@ const DEVICE_FLAGS: [&str; 3] =
 pub(crate) fn build(toolchain: &Toolchain, manifest: &Path, target_dir: &Path) -> Command {
     let mut command = command();
     command.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
-    // A build script in there that compiles kernels would wait for the lock of the build that waits for it.
+    // A build script of a dependency that compiles kernels would wait for this build's lock for ever.
     command.env("FERROGRID_DEVICE_RUSTC", NO_DEVICE_CODE);
     // Empty means none, and wins over the user's cargo configuration.
     command.env("RUSTC_WRAPPER", "").env("RUSTC_WORKSPACE_WRAPPER", "");
@@ -26,8 +26,8 @@ pub(crate) fn build(toolchain: &Toolchain, manifest: &Path, target_dir: &Path) -
     command
 }
 
-/// Sets the flags for device crates; with `--target`, cargo gives them to no proc macro and no
-/// build script.
+/// Sets the flags for device crates. With `--target`, cargo does not give them to proc macros and build
+/// scripts.
 pub(crate) fn device_flags(command: &mut Command, arch: &Arch, extra: &[String]) {
     let mut flags: Vec<String> = DEVICE_FLAGS.map(str::to_owned).to_vec();
     flags.push(format!("-Ctarget-cpu={arch}"));
@@ -35,8 +35,8 @@ pub(crate) fn device_flags(command: &mut Command, arch: &Arch, extra: &[String])
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
 }
 
-/// The cargo that runs us, else the one that `PATH` leads to, of the toolchain that was chosen: a proxy of rustup, as
-/// which this cargo or its `rustc` may be found, would else follow a `rust-toolchain.toml` or the default.
+/// The cargo that runs us, else the one in `PATH`, with the toolchain that was chosen: a rustup proxy would
+/// otherwise follow a `rust-toolchain.toml` or the default.
 pub(crate) fn command() -> Command {
     let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
     let mut command = process::command(&cargo);

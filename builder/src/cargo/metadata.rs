@@ -30,12 +30,12 @@ pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) workspace_root: PathBuf,
-    /// The Cargo.lock with the versions that this build has.
+    /// The Cargo.lock with the versions of this build.
     pub(crate) lock: PathBuf,
     pub(crate) targets: Vec<Target>,
-    /// What its code can name, by the name that it has there.
+    /// Its dependencies, by their names in its code.
     pub(crate) dependencies: BTreeMap<String, Dependency>,
-    /// Those with device code of their own among all that it is built from, by their ids.
+    /// Its dependencies with device code, direct and indirect, by their ids.
     pub(crate) libraries: BTreeMap<String, LibraryPackage>,
     /// The crates that every kernel uses: `ferrogrid-device` and `ferrogrid-macros`.
     pub(crate) ferrogrid: Option<[Dependency; 2]>,
@@ -43,13 +43,13 @@ pub(crate) struct Package {
     pub(crate) archs: Vec<String>,
     /// The rest of `package.metadata.ferrogrid`.
     pub(crate) options: Options,
-    /// The files and folders in which cargo looks for targets: what appears there is a new target.
+    /// The files and folders in which cargo looks for targets: a file that appears there is a new target.
     pub(crate) discovered: Vec<PathBuf>,
-    /// What is taken from elsewhere than it was asked for, among all that kernels may be made of.
+    /// The patches that apply to what kernels may be made of.
     pub(crate) patches: Patches,
-    /// Folders of the path dependencies of each package, itself included, by package id.
+    /// The folders of the path dependencies of each package, itself included, by package id.
     local: BTreeMap<String, BTreeSet<PathBuf>>,
-    /// The ids of all that each package is made of, itself included, by its own id: those that kernels may name.
+    /// The ids of each package that kernels may name and of all its dependencies, by its id.
     made_of: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads what cargo lists; `None` if it is no target that could hold kernels.
+    /// Reads a target; `None` if it cannot have kernels.
     fn read(target: &Value) -> Option<Self> {
         Some(Target {
             kind: TargetKind::parse(&target["kind"])?,
@@ -82,7 +82,7 @@ pub(crate) enum TargetKind {
     Example,
     Test,
     Bench,
-    /// No target of cargo's: a text that a program compiles at run time.
+    /// Not a cargo target: a text that is compiled at run time.
     Program,
 }
 
@@ -112,7 +112,7 @@ impl TargetKind {
     }
 }
 
-/// A dependency as another package can repeat it.
+/// A dependency, in the terms of a Cargo.toml.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dependency {
     /// Its package's name.
@@ -141,14 +141,14 @@ pub(crate) enum Source {
 }
 
 impl Dependency {
-    /// Whether it is what every kernel uses: on the device a facade stands for both.
+    /// Whether it is one of Ferrogrid's crates, for which a facade stands on the device.
     pub(crate) fn is_ferrogrid(&self) -> bool {
         ["ferrogrid", "ferrogrid-macros"].contains(&self.package.as_str())
     }
 }
 
 impl Package {
-    /// Asks cargo, or the memory of its last answer if nothing it depends on has changed.
+    /// Asks cargo, or takes its last answer if nothing that this depends on has changed.
     pub(crate) fn load(environment: &Environment) -> Result<Self, Error> {
         let metadata = query::metadata(environment)?;
         Self::from_metadata(&metadata, environment)
@@ -167,7 +167,8 @@ impl Package {
         let id = text(own, "id")?;
         let members = list(metadata, "workspace_members");
         let workspace_root = PathBuf::from(text(metadata, "workspace_root")?);
-        // With a target folder elsewhere, a package is asked for its own workspace, though another's is being built.
+        // With a target folder outside, a package may be asked about its own workspace while another is
+        // being built.
         let is_own_build = !query::fetched(&environment.manifest_dir)
             && BuildRoot::of(environment).can_be(&workspace_root, environment);
         let is_member = is_own_build && members.iter().any(|member| member.as_str() == Some(id));
@@ -206,7 +207,7 @@ impl Package {
         })
     }
 
-    /// The name that the package has for `ferrogrid`, if it is another one.
+    /// The package's name for `ferrogrid`, if it is another one.
     pub(crate) fn facade_name(&self) -> Option<&str> {
         let mut names = self
             .dependencies
@@ -216,12 +217,12 @@ impl Package {
         names.clone().all(|name| name != "ferrogrid").then(|| names.next()).flatten()
     }
 
-    /// The folders of all path dependencies that `dependency` is made of, its own included.
+    /// The folders of all path dependencies of `dependency`, its own included.
     pub(crate) fn local_folders(&self, dependency: &Dependency) -> impl Iterator<Item = &PathBuf> {
         self.local.get(&dependency.id).into_iter().flatten()
     }
 
-    /// The ids of all packages that `dependency` is made of, its own included: they have version and source in them.
+    /// The ids of `dependency` and of all its dependencies; version and source are part of an id.
     pub(crate) fn made_of(&self, dependency: &Dependency) -> impl Iterator<Item = &String> {
         self.made_of.get(&dependency.id).into_iter().flatten()
     }
@@ -235,12 +236,12 @@ fn own_package<'a>(metadata: &'a Value, manifest: &Path) -> Option<&'a Value> {
     })
 }
 
-/// What cargo compiles of a package.
+/// The targets of a package that cargo compiles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Built {
-    /// A member of the workspace: whatever is asked for.
+    /// All: a member of the workspace.
     All,
-    /// One that is installed: its programs, or examples if it has no other.
+    /// Programs, or examples if there are none: an installed package.
     Programs,
     /// A dependency.
     Library,
@@ -266,8 +267,8 @@ fn targets(package: &Value, features: &[String], built: Built) -> Vec<Target> {
     targets
 }
 
-/// `autotests = false` and the like in Cargo.toml keep a folder from being looked into, and so the
-/// build step from running again after every edit of a file there.
+/// The folders in which cargo looks for targets. `autotests = false` and the like in Cargo.toml switch a
+/// folder off; then the build step does not run again after every edit there.
 fn discovered(folder: &Path) -> Vec<PathBuf> {
     let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     let is_off = |key: &str| {
@@ -285,8 +286,8 @@ fn discovered(folder: &Path) -> Vec<PathBuf> {
     places.into_iter().filter(|(key, _)| !is_off(key)).map(|(_, place)| folder.join(place)).collect()
 }
 
-/// The dependencies with the features that the package asks for, by itself and by its own features. What others
-/// ask for of the same crate does not count: a program beside may want its `std`.
+/// The dependencies, with the features that the package and its own features ask for. Features that others
+/// ask for do not count: a program in the workspace may want the `std` of a crate.
 fn dependencies(package: &Value, active: &[String], graph: &Graph<'_>) -> BTreeMap<String, Dependency> {
     let mut found = BTreeMap::new();
     let id = package["id"].as_str().unwrap_or_default();
@@ -295,7 +296,7 @@ fn dependencies(package: &Value, active: &[String], graph: &Graph<'_>) -> BTreeM
         let declared = list(package, "dependencies").iter().filter(|declared| {
             declared["name"] == resolved["name"] && declared["kind"].as_str() != Some("build")
         });
-        // A package may be declared more than once (for tests as well, for a platform): features add.
+        // A package may be declared several times (also for tests, or for a platform); features add up.
         let mut features = BTreeSet::new();
         let mut default_features = false;
         let mut is_declared = false;
@@ -323,8 +324,8 @@ fn dependencies(package: &Value, active: &[String], graph: &Graph<'_>) -> BTreeM
     found
 }
 
-/// The features of the dependency `called` so that the package's active features switch on: those of
-/// `fast = ["called/simd", "called?/x"]`.
+/// The features of the dependency `called` that the package's active features switch on: those of `fast =
+/// ["called/simd", "called?/x"]`.
 fn passed_on(package: &Value, active: &[String], called: &str) -> Vec<String> {
     let entries = active.iter().flat_map(|feature| strings(&package["features"][feature]));
     let of_dependency = |entry: String| {
@@ -336,7 +337,7 @@ fn passed_on(package: &Value, active: &[String], called: &str) -> Vec<String> {
 
 /// A dependency of a package.
 struct Edge<'a> {
-    /// The name that it has in the package's code.
+    /// Its name in the package's code.
     name: &'a str,
     /// Its id.
     package: &'a str,
@@ -383,7 +384,7 @@ impl<'a> Graph<'a> {
         self.nodes.get(id).into_iter().flatten()
     }
 
-    /// `id` and all that it is built from, which its tests are not.
+    /// `id` and all its dependencies, without those of tests.
     fn closure(&self, id: &'a str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut open = vec![id];
@@ -395,8 +396,8 @@ impl<'a> Graph<'a> {
         found
     }
 
-    /// The crates that every kernel uses, among all that `id` depends on, with the features that they have in
-    /// this build: whoever asked for one, the kernel's text is compiled with it on the host.
+    /// The crates that every kernel uses, among the dependencies of `id`, with their features in this build.
+    /// The host compiles the text of kernels with these features, whoever asked for them.
     fn ferrogrid(&self, id: &'a str) -> Option<[Dependency; 2]> {
         let closure: BTreeSet<&str> = self.edges(id).flat_map(|edge| self.closure(edge.package)).collect();
         let named = |name: &str| {
@@ -422,7 +423,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The ids of `id` and all that it depends on.
+    /// The ids of `id` and of all its dependencies.
     fn made_of(&self, id: &str) -> BTreeSet<String> {
         let known = self.nodes.get_key_value(id);
         known.into_iter().flat_map(|(id, _)| self.closure(id)).map(str::to_owned).collect()
@@ -441,7 +442,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Where a resolved package comes from, in the words of Cargo.toml.
+/// The source of a resolved package, in the terms of Cargo.toml.
 fn source(package: &Value) -> Option<Source> {
     let Some(source) = package["source"].as_str() else {
         let manifest = Path::new(package["manifest_path"].as_str()?);

@@ -12,17 +12,17 @@ use crate::inspect::Assembler;
 use crate::options::Arch;
 use crate::toolchain::cuda_toolkit::CudaTool;
 
-/// The variable that wins over what the package says.
+/// The variable that overrides the package's choice.
 pub(crate) const VARIABLE: &str = "FERROGRID_CUBIN";
 
-/// What assembles the images of a build.
+/// The assembler of a build's images.
 #[derive(Debug)]
 pub(crate) enum Cubins {
-    /// PTX is enough.
+    /// Not asked for.
     Unwanted,
-    /// Wanted, but there is no ptxas.
+    /// Asked for, but ptxas is not installed.
     NoAssembler,
-    /// Into this folder.
+    /// Results go to `folder`.
     Made { assembler: Assembler, folder: PathBuf },
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn asked(environment: &Environment) -> Result<Option<bool>, Error> {
 }
 
 impl Cubins {
-    /// Those of a build in `folder`; `target` is the package's target folder.
+    /// For a build in `folder`; `target` is the package's target folder.
     pub(crate) fn new(wanted: bool, environment: &Environment, folder: &Path, target: &Path) -> Self {
         if !wanted {
             return Cubins::Unwanted;
@@ -54,7 +54,7 @@ impl Cubins {
         Cubins::Made { assembler: Assembler::new(program, folder.clone()), folder }
     }
 
-    /// Adds its machine code to `image`, or why there is none.
+    /// Adds the machine code to `image`, or the reason why there is none.
     pub(crate) fn add_to(&self, image: &mut Image, arch: &Arch) {
         let Cubins::Made { assembler, .. } = self else { return };
         match assembler.assemble(&image.file, arch, None) {
@@ -63,12 +63,12 @@ impl Cubins {
         }
     }
 
-    /// What the user should know: for which images the PTX has to do.
+    /// Warnings about images that the driver has to compile.
     pub(crate) fn warnings<'i>(&self, images: impl Iterator<Item = &'i Image>) -> Vec<String> {
         if let Cubins::NoAssembler = self {
             return vec![format!(
-                "cargo::warning=`cubin` is asked for, but ptxas is not on this machine (FERROGRID_PTXAS names it; \
-                 {}): the driver compiles the PTX at run time",
+                "cargo::warning=`cubin` is set, but ptxas is not installed, so the driver compiles the PTX at run time; \
+                 to get it: {}, or set FERROGRID_PTXAS",
                 CudaTool::Ptxas.advice(None)
             )];
         }
@@ -79,7 +79,7 @@ impl Cubins {
         refused.collect()
     }
 
-    /// Removes what none of `cubins` is.
+    /// Removes files that belong to none of `cubins`.
     pub(crate) fn remove_stale(&self, cubins: &[PathBuf]) -> Result<(), Error> {
         let Cubins::Made { folder, .. } = self else { return Ok(()) };
         let live: BTreeSet<_> = cubins.iter().filter_map(|file| file.file_stem()).collect();

@@ -11,17 +11,17 @@ use serde_json::Value;
 pub(crate) struct Found {
     /// As rustc prints them.
     pub(crate) text: String,
-    /// Those that have a place, and the file that it is in.
+    /// Those with a place, and the file.
     pub(crate) places: Vec<(PathBuf, Diagnostic)>,
 }
 
-/// Reads what rustc prints with `--error-format=json`; relative paths are below `root`, and `hint` gives advice for the
-/// text of an error.
+/// Reads what rustc prints with `--error-format=json`. Relative paths are below `root`; `hint` gives advice
+/// for the text of an error.
 pub(crate) fn read(output: &str, root: &Path, hint: &impl Fn(&str) -> String) -> Found {
     let mut found = Found::default();
     for line in output.lines() {
         let Ok(message) = serde_json::from_str::<Value>(line) else {
-            // rustc's own last words, when it cannot even say them as JSON.
+            // Output of a rustc that fails before it can write JSON.
             found.text.push_str(line);
             found.text.push('\n');
             continue;
@@ -39,7 +39,7 @@ pub(crate) fn read(output: &str, root: &Path, hint: &impl Fn(&str) -> String) ->
     found
 }
 
-/// "aborting due to 2 previous errors", in whose place our own line stands.
+/// "aborting due to 2 previous errors", which our own summary replaces.
 fn is_summary(message: &Value) -> bool {
     message["spans"].as_array().is_some_and(Vec::is_empty)
         && message["message"].as_str().is_some_and(|text| text.starts_with("aborting due to"))
@@ -64,7 +64,7 @@ fn diagnostic(message: &Value, root: &Path, hint: &str) -> Option<(PathBuf, Diag
     Some((root.join(primary["file_name"].as_str()?), Diagnostic { start, end, message: text }))
 }
 
-/// Where the user wrote what a macro made of it.
+/// The user's place of code that a macro made.
 fn users_place(span: &Value) -> &Value {
     let mut place = span;
     while !place["expansion"].is_null() {

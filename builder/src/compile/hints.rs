@@ -23,23 +23,23 @@ const HINTS: &[(&[&str], &str)] = &[
     ),
     (
         &["not defined at compile time"],
-        "kernels see the variables that cargo sets for every crate of the package; what the build script sets, let it set by \
+        "kernels see the variables that cargo sets for every crate of the package; a variable of the build script is set by \
          `ferrogrid_build::Build::new().env(\"NAME\", value).run()`, for both sides",
     ),
     (
         &["behind a `&` reference"],
-        "a kernel only reads what it takes as `&[T]`: an output is a `DisjointSlice<T>`, and what threads change together a \
-         `&[DeviceAtomic<T>]`",
+        "a kernel only reads a `&[T]`: an output is a `DisjointSlice<T>`, and elements that threads change together are \
+         a `&[DeviceAtomic<T>]`",
     ),
     (
         &["E0412", "E0425", "E0432", "E0433", "cannot find macro"],
-        "kernels see annotated modules and no_std crates; the rest of this crate is not there on the device: what kernels call \
-         of it, move into the module",
+        "kernels see annotated modules and no_std crates, not the rest of this crate: what they call must \
+         move into the module",
     ),
     (
         &["`Vec`", "`String`", "`Box`", "macro `vec`", "macro `format`", "`std`"],
-        "there is no std on the device, and nothing allocates: an array holds what a thread has for itself, `Shared<[T; N]>` \
-         what a block has, a `DisjointSlice<T>` what the kernel gives; `core` has the rest of std",
+        "there is no std on the device, and nothing allocates: use an array for values of a thread, `Shared<[T; N]>` for \
+         those of a block, a `DisjointSlice<T>` for results; `core` has the rest of std",
     ),
     (
         &["macro `println`", "macro `print`"],
@@ -51,8 +51,8 @@ const HINTS: &[(&[&str], &str)] = &[
     ),
     (
         &["expected `Index<'_, "],
-        "only threads make an `Index`: `t.index()`, `t.grid_stride(n)`; what a block has for all of its threads goes to a \
-         `DisjointRows` or `DisjointTiles`, a row or tile of which is the block's",
+        "an `Index` comes from a thread: `t.index()`, `t.grid_stride(n)`; results of a whole block go to a `DisjointRows` \
+         or `DisjointTiles`, which gives each block a row or tile",
     ),
 ];
 

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::output::manifest::Outcomes;
 use crate::source::scan::{Scan, Unit};
 
-/// The libraries for one architecture, once they are compiled.
+/// The rlibs of the libraries for one architecture, by number.
 type Rlibs = Vec<OnceLock<Result<Rlib, Error>>>;
 
 /// The numbers of a unit, of a part of it, and of an architecture.
@@ -65,14 +65,14 @@ fn compile_one(
 ) -> Result<Image, Error> {
     let linked = linked(scan, &unit.uses, compiler, rlibs)?;
     let mut image = compiler.image(&unit.device_crates[part], &linked)?;
-    // What is linked later is machine code after that.
+    // The driver assembles what it links with other code.
     if image.ptx.unresolved.is_empty() {
         cubins.add_to(&mut image, compiler.arch);
     }
     Ok(image)
 }
 
-/// The libraries that a device crate `uses`, each compiled by the first that needs it.
+/// The libraries that a device crate `uses`; the first user compiles them.
 fn linked<'a>(
     scan: &'a Scan,
     uses: &'a BTreeMap<String, usize>,

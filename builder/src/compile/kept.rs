@@ -10,22 +10,22 @@ use crate::cache;
 use crate::compile::inputs::Inputs;
 use crate::error::Error;
 
-/// How much is kept, in bytes.
+/// The most bytes that are kept.
 const LIMIT: u64 = 64 << 20;
 
-/// The folder of what is kept.
+/// The folder with the PTX that is kept.
 pub(crate) struct Kept {
     folder: PathBuf,
 }
 
 impl Kept {
-    /// What is kept of a package whose output is in `folder`.
+    /// The kept PTX of a package whose output is in `folder`.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Kept { folder: folder.join("kept") }
     }
 
-    /// What `make` makes of the input that `key` stands for, and of the files and variables that it names; `variables`
-    /// are those of the compiler's process.
+    /// The PTX and the inputs that `make` returns, or those of an earlier build. `key` stands for the known
+    /// input, `variables` are those of the compiler's process.
     ///
     /// # Errors
     /// Those of `make`, or if the folder cannot be written.
@@ -55,7 +55,7 @@ impl Kept {
         self.folder.join(format!("{key}-{}.txt", inputs.key(variables)))
     }
 
-    /// Removes what was not used for the longest time, until the rest is within the limit.
+    /// Removes what was not used for longest, until the rest is within the limit.
     fn forget_oldest(&self) {
         let state = |file: PathBuf| {
             let metadata = file.metadata().ok()?;
@@ -64,7 +64,7 @@ impl Kept {
         let mut files: Vec<_> = cache::entries(&self.folder).filter_map(state).collect();
         files.sort();
         let mut total: u64 = files.iter().map(|(_, length, _)| length).sum();
-        // What was just made stays, however large.
+        // The newest stays, whatever its size.
         files.pop();
         for (_, length, file) in files {
             if total <= LIMIT {

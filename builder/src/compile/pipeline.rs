@@ -18,8 +18,8 @@ use crate::source::device_crate::DeviceCrate;
 use crate::source::module_tree::FoundKernel;
 
 impl Compiler<'_> {
-    /// rustc's PTX after all passes: what rustc has no option for. Warp operations that are not proven get checks, for which
-    /// the passes run a second time.
+    /// rustc's PTX after all passes: what rustc has no option for. Warp operations that are not proven get
+    /// checks, for which the passes run a second time.
     pub(super) fn run_passes(&self, assembly: &Path, device_crate: &DeviceCrate) -> Result<String, Error> {
         let mut wanted = Wanted {
             bounds: device_crate.kernels().map(|it| (it.entry.as_str(), self.bounds(it))).collect(),
@@ -45,9 +45,9 @@ impl Compiler<'_> {
         Ok(format!("// Mathematics: {}\n{text}", self.math))
     }
 
-    /// What `kernel` promises of its launches on this architecture. `max_registers` of the build is for kernels that do not
-    /// bound their registers themselves. Clusters and dependent launches came with the same architecture: older ones
-    /// have no directive for them, and their launches are refused there.
+    /// What `kernel` promises of its launches on this architecture. `max_registers` of the build is for
+    /// kernels that do not bound their registers themselves. Clusters and dependent launches came with the
+    /// same architecture: older ones have no directive for them, and their launches are refused there.
     fn bounds(&self, kernel: &FoundKernel) -> LaunchBounds {
         let mut bounds = kernel.bounds;
         bounds.cluster = bounds.cluster.filter(|_| self.arch.has_clusters());
@@ -128,8 +128,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The characters of a place in a file, from the first to behind the last. A column of 0 stands for the whole line, without
-/// the spaces around it.
+/// The characters of a place in a file, from the first to behind the last. A column of 0 stands for the
+/// whole line, without the spaces around it.
 fn span(file: &Path, (line, column): (usize, usize)) -> ((usize, usize), (usize, usize)) {
     if column > 0 {
         return ((line, column), (line, column + 1));

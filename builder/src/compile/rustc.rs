@@ -32,12 +32,13 @@ impl Compiler<'_> {
         command.args(debug_info(self.options.debug_info == Some(true)));
         command.arg("-Zmir-enable-passes=-JumpThreading");
         if self.options.debug_info == Some(true) && self.arch.number() < 80 {
-            // Debug information has labels in sections, which PTX 7.0 introduced; `sm_80` implies that version.
+            // Debug information has labels in sections, which PTX 7.0 introduced; `sm_80` implies that
+            // version.
             command.arg("-Ctarget-feature=+ptx70");
         }
-        // LLVM unrolls a loop only if counting its iterations beforehand is cheap: four operations by default, too few
-        // for a loop that starts at a thread's index. The result must also be small: 75 instructions by default, too
-        // few for an exponential.
+        // LLVM unrolls a loop only if counting its iterations beforehand is cheap: four operations by
+        // default, too few for a loop that starts at a thread's index. The result must also be small: 75
+        // instructions by default, too few for an exponential.
         command.arg("-Cllvm-args=-scev-cheap-expansion-budget=16");
         command.arg("-Cllvm-args=-unroll-partial-threshold=200");
         let switch = |on| if on { "on" } else { "off" };
@@ -81,7 +82,8 @@ impl Compiler<'_> {
         )
     }
 
-    /// The answers to what libdevice asks its compiler (`__nvvm_reflect`); LLVM answers the rest itself, or with 0.
+    /// The answers to what libdevice asks its compiler (`__nvvm_reflect`); LLVM answers the rest itself, or
+    /// with 0.
     pub(super) fn reflection(&self) -> [String; 2] {
         let arithmetic = self.options.arithmetic;
         let flag = |name, value: bool| format!("-Cllvm-args=-nvvm-reflect-add={name}={}", u8::from(value));
@@ -92,8 +94,9 @@ impl Compiler<'_> {
     }
 }
 
-/// rustc's options for debug information: lines alone, or also variables and types. LLVM's tables of address ranges are left
-/// out: ptxas does not accept their form (a label behind its section, `.b84,255`), and debuggers do without them.
+/// rustc's options for debug information: lines alone, or also variables and types. LLVM's tables of address
+/// ranges are left out: ptxas does not accept their form (a label behind its section, `.b84,255`), and
+/// debuggers do without them.
 fn debug_info(on: bool) -> &'static [&'static str] {
     match on {
         true => &["-Cdebuginfo=2", "-Cllvm-args=-generate-arange-section=false"],

@@ -11,25 +11,25 @@ use crate::error::Error;
 use crate::options::Arch;
 use crate::toolchain::process;
 
-/// What ptxas says that an entry point needs.
+/// The resources of an entry point, as ptxas reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resources {
     /// 32-bit registers of each thread.
     pub registers: u32,
-    /// Bytes of each thread's stack, its own and that of the functions that it calls.
+    /// Bytes of each thread's stack, including the functions that it calls.
     pub stack: u32,
-    /// Bytes that each thread writes because registers do not suffice.
+    /// Bytes that each thread stores because registers do not suffice.
     pub spill_stores: u32,
-    /// Bytes that it reads again.
+    /// Bytes that it loads again.
     pub spill_loads: u32,
-    /// Bytes of shared memory whose size the PTX fixes; those of `Shared` parameters are given by the launch, and
-    /// are not among them.
+    /// Bytes of shared memory whose size the PTX fixes, without those of `Shared` parameters, which the
+    /// launch provides.
     pub static_shared: u32,
     /// Barriers of a block.
     pub barriers: u32,
 }
 
-/// Machine code, and what its entry points need.
+/// Machine code, and the resources of its entry points.
 #[derive(Debug)]
 pub struct Assembled {
     /// The machine code.
@@ -67,7 +67,7 @@ impl Assembler {
             return Ok(Assembled { cubin, resources: resources(&said) });
         }
         cache::create_dir(&self.folder)?;
-        // A name of its own: another process or thread may be assembling the same.
+        // A unique name: another process or thread may be assembling the same.
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let partial = self.folder.join(format!("{key}.partial-{}-{number}", std::process::id()));

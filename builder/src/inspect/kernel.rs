@@ -22,9 +22,9 @@ pub struct CompiledKernel {
     pub module: String,
     /// The name of its entry point in the PTX.
     pub entry: String,
-    /// The cargo target that it was compiled for, such as "example `saxpy`".
+    /// The cargo target that it belongs to, such as "example `saxpy`".
     pub target: String,
-    /// The file that it stands in.
+    /// The file that contains it.
     pub file: PathBuf,
     /// The line of its name and the line on which it ends, counted from 1.
     pub lines: (u32, u32),
@@ -34,7 +34,7 @@ pub struct CompiledKernel {
     pub max_threads: Option<u32>,
     /// Its code, by architecture.
     pub images: Vec<ImageFile>,
-    /// Names the device crate that it is in.
+    /// The slug of its device crate.
     pub(crate) slug: String,
 }
 
@@ -48,7 +48,7 @@ pub struct ImageFile {
 }
 
 impl CompiledKernel {
-    /// Reads what the build step has written of a kernel in `unit`.
+    /// Reads a kernel in `unit` from a record.
     pub(super) fn read(kernel: &Value, unit: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let number = |value: &Value| value.as_u64().and_then(|it| u32::try_from(it).ok());
@@ -76,7 +76,7 @@ impl CompiledKernel {
         format!("{}::<{}>", self.name, self.arguments.join(", "))
     }
 
-    /// Whether a user means it by `name`: its name, with or without arguments and module, or its entry point.
+    /// Whether `name` names it: its name, with or without arguments and module, or its entry point.
     pub fn is_called(&self, name: &str) -> bool {
         let bare = |text: &str| text.replace(char::is_whitespace, "").replace("::<", "<");
         let name = bare(name);
@@ -93,7 +93,8 @@ impl CompiledKernel {
         runs.max_by_key(|image| image.arch.order())
     }
 
-    /// Bytes of shared memory for its `Shared` parameters; a launch adds what its `SharedSlice` parameters need.
+    /// Bytes of shared memory for its `Shared` parameters; a launch adds what its `SharedSlice` parameters
+    /// need.
     ///
     /// # Errors
     /// If the PTX cannot be read.

@@ -15,7 +15,7 @@ use crate::options::{Arch, Options};
 use crate::output::record;
 use crate::step::Build;
 
-/// What a build step has left of itself.
+/// The record of a build step.
 #[derive(Debug)]
 pub struct Record {
     content: Value,
@@ -49,8 +49,8 @@ impl Record {
         &self.kernels
     }
 
-    /// The kernels called `name` (see [`CompiledKernel::is_called`]; `None` for all) in the cargo target `target`
-    /// (kind and name, ("example", "saxpy"); `None` for all).
+    /// The kernels called `name` (see [`CompiledKernel::is_called`]; `None` for all) in the cargo target
+    /// `target` (kind and name, ("example", "saxpy"); `None` for all).
     ///
     /// # Errors
     /// [`Error::NoKernel`] if there are none; it names what there is.
@@ -84,7 +84,7 @@ impl Record {
         })
     }
 
-    /// Where the source files of the program are.
+    /// The source files of the program.
     pub fn sources(&self) -> Sources {
         let folders = list(&self.content, "local_folders").iter();
         Sources::new(
@@ -94,8 +94,8 @@ impl Record {
         )
     }
 
-    /// The kernel compiled for another architecture, with the options of the build; the results go to `folder`,
-    /// and are found there again.
+    /// The kernel compiled for another architecture, with the options of the build. Results are kept in
+    /// `folder`.
     ///
     /// # Errors
     /// As [`Build::try_run`].
@@ -119,7 +119,7 @@ impl Record {
         Build::only(&kernel.slug, options).arch([arch.as_str()]).try_run(&environment)?;
         let made = Record::load(&out_dir)?;
         let same = made.kernels.into_iter().find(|it| it.entry == kernel.entry);
-        // Someone has edited the kernel since the build.
+        // The kernel was edited after the build.
         same.ok_or(Error::NoRecord { folder: out_dir })
     }
 }

@@ -48,14 +48,14 @@ fn listing(text: &str, kernel: &CompiledKernel, sources: &Sources) -> Listing {
             listing.lines.push(attribution.line(line));
         }
     }
-    // What fills the last line of the instruction cache, and a label behind it.
+    // Padding of the last line of the instruction cache, and a label behind it.
     while listing.lines.last().is_some_and(|line| line.text.ends_with("NOP") || line.text.ends_with(':')) {
         listing.lines.pop();
     }
     listing
 }
 
-/// `src/main.rs", line 20`, with more behind it where code was inlined.
+/// `src/main.rs", line 20`, with more text where code was inlined.
 fn file_and_line(text: &str) -> Option<Place> {
     let (file, rest) = text.split_once("\", line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

@@ -21,8 +21,7 @@ pub struct Arch(String);
 const BASELINE: u32 = 75;
 
 impl Arch {
-    /// The architecture that is built when nothing else is asked for: `sm_75`, which every device
-    /// since Turing (2018) can load.
+    /// The default architecture: `sm_75`, which every device since Turing (2018) can load.
     pub fn baseline() -> Self {
         Arch(format!("sm_{BASELINE}"))
     }
@@ -37,8 +36,9 @@ impl Arch {
         self.number() >= 90
     }
 
-    /// Whether a device of this compute capability (major, minor) runs what is compiled for this architecture:
-    /// PTX runs on what is newer, too; with `a` (`sm_90a`) on nothing else, with `f` within its family.
+    /// Whether a device of this compute capability (major, minor) runs code for this architecture. PTX also
+    /// runs on newer devices, with `f` (`sm_100f`) within the family only, and with `a` (`sm_90a`) on no
+    /// other.
     ///
     /// ```
     /// use ferrogrid_build::Arch;
@@ -61,7 +61,7 @@ impl Arch {
         (self.number() / 10, self.number() % 10)
     }
 
-    /// What sorts architectures as their numbers do: `sm_90` before `sm_90a` before `sm_100`.
+    /// A key that sorts architectures by number: `sm_90` before `sm_90a` before `sm_100`.
     pub(crate) fn order(&self) -> (u32, String) {
         (self.number(), self.0.clone())
     }

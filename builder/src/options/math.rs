@@ -9,8 +9,9 @@ use crate::error::Error;
 pub enum Math {
     /// The crate `libm`: plain Rust, the same bits on every machine that builds.
     Libm,
-    /// NVIDIA's libdevice, which nvcc uses: faster, mostly without a stack. It must be installed on the machine that builds:
-    /// a CUDA toolkit has it, and so has the PyPI package `nvidia-nvvm`; [`libdevice::find`](crate::toolchain::libdevice::find) says where it is looked for.
+    /// NVIDIA's libdevice, which nvcc uses: faster, and mostly without a stack. It must be installed on the
+    /// machine that builds, by a CUDA toolkit or by the PyPI package `nvidia-nvvm`;
+    /// [`libdevice::find`](crate::libdevice::find) says where it is looked for.
     Libdevice,
 }
 

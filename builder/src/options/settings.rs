@@ -18,10 +18,10 @@ pub(crate) struct Settings {
     pub(crate) options: Options,
 }
 
-/// The settings that have settings of their own.
+/// The settings that are tables, with their keys.
 const TABLES: [(&str, &[&str]); 1] = [("bundle", &["skip"])];
 
-/// How alike two names are that are probably meant to be the same; 1 is the same.
+/// The likeness from which a name counts as misspelt; 1 is equal.
 const ALIKE: f64 = 0.7;
 
 impl Settings {
@@ -66,13 +66,13 @@ fn check_keys(
     })
 }
 
-/// The name that was probably meant: `max_register` is `max-registers`.
+/// The known name that is most like the written one: `max-registers` for `max_register`.
 pub(crate) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let best = known.iter().copied().max_by(|a, b| likeness(written, a).total_cmp(&likeness(written, b)))?;
     (likeness(written, best) >= ALIKE).then_some(best)
 }
 
-/// Puts the names first that are most like what was written.
+/// Sorts names by their likeness to the written one, most alike first.
 pub(crate) fn sort_by_likeness(written: &str, known: &mut [&str]) {
     known.sort_by(|a, b| likeness(written, b).total_cmp(&likeness(written, a)));
 }
@@ -96,12 +96,12 @@ fn archs(value: &Value) -> Result<Vec<String>, Error> {
     list.iter().map(|name| name.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
 }
 
-/// The architectures that builds in `folder` are for, in ascending order: those of `FERROGRID_ARCH`, else those
-/// that `[package.metadata.ferrogrid]` of each member of the workspace asks for. `sm_75` where nobody asks, and
-/// outside of packages. What a build script says (`Build::arch`) is not known before it runs.
+/// The architectures that builds in `folder` are for, in ascending order: those of `FERROGRID_ARCH`, else
+/// those in `[package.metadata.ferrogrid]` of the workspace's members. It is `sm_75` where nothing is set,
+/// and outside of packages. What a build script chooses (`Build::arch`) is not known before it runs.
 ///
 /// # Errors
-/// For names that are no architectures, settings that do not exist, and a Cargo.toml that cargo cannot read.
+/// For names that are no architectures, unknown settings, and a Cargo.toml that cargo cannot read.
 pub fn architectures(folder: &Path) -> Result<Vec<Arch>, Error> {
     if let Some(list) = variables::text("FERROGRID_ARCH") {
         return Arch::parse_list(&list);
@@ -157,7 +157,7 @@ mod tests {
         ] {
             let text = message(&json!({ (written): true }));
             let expected = format!(
-                "`package.metadata.ferrogrid.{written}` in w/Cargo.toml is no setting of Ferrogrid; did you mean `{meant}`?"
+                "`package.metadata.ferrogrid.{written}` in w/Cargo.toml is not a setting of Ferrogrid; did you mean `{meant}`?"
             );
             assert_eq!(text, expected);
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::options::settings;
 
-/// What all of them begin with.
+/// The prefix of all of them.
 const PREFIX: &str = "FERROGRID_";
 
 /// The variables for users. The table in `docs/src/settings.md` has the same.
@@ -29,7 +29,7 @@ pub const KNOWN: [&str; 16] = [
     "FERROGRID_SOURCES",
 ];
 
-/// How those begin that Ferrogrid sets for itself, and that only its own tests and benches read.
+/// Prefixes of the variables that Ferrogrid sets for itself, or that only its own tests and benches read.
 const INTERNAL: [&str; 12] = [
     "FERROGRID_BENCH_",
     "FERROGRID_CONFORMANCE_",
@@ -71,7 +71,7 @@ pub fn in_force() -> Vec<(&'static str, String)> {
     KNOWN.into_iter().filter_map(set).collect()
 }
 
-/// What is said of each variable that is set and that nobody reads.
+/// A message for each variable with the prefix that is set and unknown.
 pub fn unknown() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut unknown: Vec<String> = names.filter(|name| is_misspelt(name)).collect();
@@ -88,7 +88,7 @@ fn complaint(name: &str) -> String {
         Some(near) => format!("did you mean {near}?"),
         None => format!("there are: {}", KNOWN.join(", ")),
     };
-    format!("{name} is set, but it is no variable of Ferrogrid; {meant}")
+    format!("{name} is set, but it is not a variable of Ferrogrid; {meant}")
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         let text = complaint("FERROGRID_ARHC");
         assert_eq!(
             text,
-            "FERROGRID_ARHC is set, but it is no variable of Ferrogrid; did you mean FERROGRID_ARCH?"
+            "FERROGRID_ARHC is set, but it is not a variable of Ferrogrid; did you mean FERROGRID_ARCH?"
         );
         assert!(complaint("FERROGRID_CPU_THREAD").ends_with("did you mean FERROGRID_CPU_THREADS?"));
         assert!(complaint("FERROGRID_CACHE_LIMITS").ends_with("did you mean FERROGRID_CACHE_LIMIT?"));

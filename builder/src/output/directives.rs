@@ -12,7 +12,7 @@ use crate::output::watch;
 use crate::source::scan::Scan;
 use crate::toolchain::libdevice;
 
-/// When cargo must run the step again, whatever it compiles; and what it shall print.
+/// When cargo must run the step again, whatever is compiled, and what it prints.
 pub(crate) fn directives(
     environment: &Environment,
     package: &Package,
@@ -30,8 +30,8 @@ pub(crate) fn directives(
         files.insert(folder);
     }
     let mut directives: Vec<String> = files.iter().map(|file| rerun_if_changed(file)).collect();
-    // Cargo itself runs the script again for another compiler; its variables would differ between
-    // a shell and an editor, and each would undo the other's work.
+    // cargo runs the script again for another compiler by itself. Its variables differ between a shell and
+    // an editor, so each would undo the other's work.
     let variables =
         ["FERROGRID_ARCH", "FERROGRID_CACHE", "FERROGRID_DEVICE_RUSTC", cubin::VARIABLE, "FERROGRID_PTXAS"];
     let variables = variables.into_iter().chain(libdevice::variables());

@@ -16,11 +16,11 @@ use crate::error::Error;
 use crate::source::module_tree::{FoundModule, ModulePlace, holders};
 use crate::source::scan::{Scan, Unit};
 
-/// What became of the parts of a target: the images of each, by architecture, or why there are none.
+/// The outcome for each part of a target: its images by architecture, or why there are none.
 pub(crate) type Outcomes = Vec<Result<Vec<Image>, Error>>;
 
-/// Writes a file for each target of `package` into `folder`, and removes those of earlier builds. Returns the file of
-/// each unit.
+/// Writes a file for each target of `package` into `folder`, and removes those of earlier builds. Returns
+/// the file of each unit.
 ///
 /// # Errors
 /// If a file cannot be written, or two targets cannot be told apart while they are compiled.
@@ -52,7 +52,7 @@ pub(crate) fn write(
     Ok(files)
 }
 
-/// Says in `folder` that nothing was compiled, and why.
+/// Writes the reason why nothing was compiled into `folder`.
 pub(crate) fn write_reason(reason: &str, folder: &Path) -> Result<(), Error> {
     cache::write(&folder.join(NO_DEVICE_CODE), reason)?;
     cache::retain(folder, |file| file.ends_with(NO_DEVICE_CODE))
@@ -127,8 +127,8 @@ fn module(found: &FoundModule, image: usize, images: &[Image]) -> CompiledModule
     CompiledModule { fingerprint: found.fingerprint, image, entries, ..CompiledModule::default() }
 }
 
-/// Says in the modules from number `first` on, those of a part that was not compiled, why it was not: each error
-/// once, in the module that it stands in, or in the first, for want of another place.
+/// Adds an error to the modules from number `first` on, which belong to a part that was not compiled. Each
+/// diagnostic goes to the module that contains it, else to the first, once.
 fn refuse(modules: &mut [(&FoundModule, CompiledModule)], first: usize, error: &Error) {
     let places = match error {
         Error::Device { places, .. } => places.as_slice(),
@@ -154,15 +154,15 @@ fn refuse(modules: &mut [(&FoundModule, CompiledModule)], first: usize, error: &
     }
 }
 
-/// An error outside of all modules, as one of `module`.
+/// An error outside of all modules, as a diagnostic of `module`.
 fn elsewhere(module: &FoundModule, file: &Path, diagnostic: &Diagnostic) -> Diagnostic {
     let ((line, column), start) = (diagnostic.start, (module.line, 1));
     let message = format!("{}\n  at {}:{line}:{column}", diagnostic.message, file.display());
     Diagnostic { start, end: start, message }
 }
 
-/// Two targets for which cargo sets the same variables: a binary and an example of one name, say. Their modules tell
-/// them apart.
+/// Joins two targets for which cargo sets the same variables, such as a binary and an example of one name.
+/// Their modules tell them apart.
 fn joined(
     mut one: CompiledTarget,
     other: CompiledTarget,

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use crate::cache;
 use crate::error::Error;
 
-/// Makes `folder` one that changes for cargo when one of the `missing` files or folders appears. `false` where
-/// there are no links.
+/// Makes `folder` change, as cargo sees it, when one of the `missing` files or folders appears. `false`
+/// where links are not supported.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -23,7 +23,7 @@ pub(crate) fn for_the_missing(missing: &[PathBuf], folder: &Path) -> Result<bool
         let link = folder.join(number.to_string());
         link_to(target, &link).map_err(Error::io("create", &link))?;
     }
-    // What a build script writes is newer than its own run, which would be out of date at once.
+    // The folder would be newer than the build script's own run, and so out of date at once.
     let opened = File::open(folder).and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH));
     opened.map_err(Error::io("set the time of", folder))?;
     Ok(true)

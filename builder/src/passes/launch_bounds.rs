@@ -6,8 +6,8 @@ use ferrogrid_syntax::LaunchBounds;
 
 use super::Wanted;
 
-/// Puts the directives of each entry point before its body. An entry point that is not there is left for the check of the whole
-/// text.
+/// Puts the directives of each entry point before its body. A missing entry point is reported by the check
+/// of the whole text.
 pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
     let layouts = crate::ptx::layout::read(module.text);
     for (name, bounds) in &wanted.bounds {
@@ -23,8 +23,8 @@ pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut 
     }
 }
 
-/// Waits for the grids before this one, and for their writes. Put in here, no compiler moves loads ahead of it: LLVM does not
-/// see it, and ptxas knows what it is.
+/// Waits for the grids before this one, and for their writes. In the PTX no compiler moves loads ahead of
+/// it: LLVM does not see it, and ptxas knows it.
 const WAIT: &str = "\tgriddepcontrol.wait;\n";
 
 /// Whether an instruction is that wait.

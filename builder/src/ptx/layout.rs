@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-/// How the comments begin.
+/// The beginning of the comments.
 pub(crate) const COMMENT: &str = "// Layout of ";
 
-/// What the PTX says of each entry point. The first number is the bytes of shared memory; then
-/// comes the shape of a block, if it is made of constants.
+/// The numbers that the PTX states for each entry point. The first is the bytes of shared memory; the shape
+/// of a block follows, if it is made of constants.
 pub(crate) fn read(ptx: &str) -> BTreeMap<String, Vec<u64>> {
     let comments = ptx.lines().take_while(|line| line.starts_with("//"));
     let layouts = comments.filter_map(|line| {
@@ -19,14 +19,15 @@ pub(crate) fn read(ptx: &str) -> BTreeMap<String, Vec<u64>> {
     layouts.collect()
 }
 
-/// The threads of a block along each axis, among the numbers of an entry point that makes the shape of constants.
+/// The threads of a block along each axis, among the numbers of an entry point that makes the shape of
+/// constants.
 pub(crate) fn block(numbers: &[u64]) -> Option<[u32; 3]> {
     let sizes: [u64; 3] = numbers.get(1..4)?.try_into().ok()?;
     let [x, y, z] = sizes.map(|size| u32::try_from(size).ok());
     Some([x?, y?, z?])
 }
 
-/// The bytes of shared memory that the PTX says of `entry`; 0 if it says nothing.
+/// The bytes of shared memory that the PTX states for `entry`; 0 if it states nothing.
 pub(crate) fn shared_bytes(ptx: &str, entry: &str) -> u64 {
     read(ptx).get(entry).and_then(|numbers| numbers.first()).copied().unwrap_or(0)
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-/// `text` with everything outside `kept` (sorted, disjoint byte ranges) turned to spaces. Line
-/// breaks and tabs stay; each other character becomes one space, so that columns, which compilers
-/// count in characters, do not move. A part may bring its own text in place of what stood there;
-/// what follows it on the same line moves. Spaces before a line break, and all after the last part,
-/// are left out: an edit of what is not kept then leaves the result as it is, if no line moves.
+/// `text` with everything outside `kept` (sorted, disjoint byte ranges) turned to spaces. Line breaks and
+/// tabs stay. Each other character becomes one space, so that columns, which compilers count in characters,
+/// do not move. A part may have a replacement, after which the rest of the line moves. Spaces before a line
+/// break, and all after the last part, are left out. So an edit outside of `kept` changes nothing if no line
+/// moves.
 pub(crate) fn blank(text: &str, kept: &[Kept]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -33,11 +33,11 @@ pub(crate) fn blank(text: &str, kept: &[Kept]) -> String {
 pub(crate) struct Kept {
     /// Where it is.
     pub(crate) range: Range<usize>,
-    /// What stands there instead, on one line; its line breaks follow.
+    /// What replaces it, on one line; its line breaks follow.
     pub(crate) replacement: Option<String>,
 }
 
-/// Line breaks, and what it takes to be at the same column after the last of them.
+/// Pushes the line breaks of `text`, and spaces up to its last column.
 fn push_blank(out: &mut String, text: &str) {
     let (lines, last) =
         text.rsplit_once('\n').map_or((0, text), |(before, last)| (before.matches('\n').count() + 1, last));

@@ -11,14 +11,14 @@ use syn::{Attribute, Expr, ExprLit, Lit, LitBool, Meta, MetaList, Token};
 pub(crate) struct Cfgs {
     /// `name` or `name="value"`, as `rustc --print cfg` writes them.
     set: BTreeSet<String>,
-    /// Those of the host's half, if they are known.
+    /// The options of the host half, if they are known.
     host: Option<BTreeSet<String>>,
 }
 
-/// For which half of a program something is there.
+/// The half of a program for which something exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// For the host: what is launched there has a device half, whatever the device's own options say.
+    /// For the host: what is launched there has a device half, whatever the device's options say.
     Host,
     /// For the device alone.
     DeviceOnly,
@@ -31,18 +31,18 @@ impl Cfgs {
         Cfgs { set, host: None }
     }
 
-    /// The same with what holds on the host, one option a line; nothing is known of it if there is none.
+    /// The same with the options of the host, one a line; if there are none, they count as unknown.
     pub(crate) fn beside_host(self, text: &str) -> Self {
         let host = Cfgs::from_rustc(text).set;
         Cfgs { host: (!host.is_empty()).then_some(host), ..self }
     }
 
-    /// Those of the half that decides which files there are.
+    /// The options of the half that decides which files there are.
     pub(crate) fn of_host(&self) -> Self {
         Cfgs { set: self.host.clone().unwrap_or_else(|| self.set.clone()), host: None }
     }
 
-    /// Where a module with these attributes is.
+    /// The half for which a module with these attributes exists.
     pub(crate) fn presence(&self, attributes: &[Attribute]) -> Option<Presence> {
         if self.host.is_some() && self.of_host().hold(attributes) {
             return Some(Presence::Host);
@@ -50,8 +50,8 @@ impl Cfgs {
         self.hold(attributes).then_some(Presence::DeviceOnly)
     }
 
-    /// What holds for the device whatever compiles for it: enough to tell whether a package has
-    /// kernels where no rustc can be asked.
+    /// The options of the device, whatever compiles for it: enough to tell whether a package has kernels
+    /// where no rustc can be asked.
     pub(crate) fn nvptx64() -> Self {
         Cfgs::from_rustc(
             "panic=\"abort\"\ntarget_arch=\"nvptx64\"\ntarget_endian=\"little\"\ntarget_os=\"cuda\"\n\
@@ -125,9 +125,9 @@ impl Cfgs {
     }
 }
 
-/// What may stand in the parentheses of `cfg` and its operators.
+/// An argument of `cfg` or of its operators.
 enum Term {
-    /// `true` or `false`, which are no [`Meta`].
+    /// `true` or `false`, which are not a [`Meta`].
     Literal(bool),
     Meta(Box<Meta>),
 }

@@ -19,9 +19,9 @@ use crate::source::module_tree::{Content, FoundKernel, FoundModule, ModuleTree, 
 /// A device crate, ready for rustc.
 #[derive(Debug)]
 pub(crate) struct DeviceCrate {
-    /// Names its files: `lib-foo`, `example-saxpy`, `lib-foo-test`.
+    /// The beginning of the names of its files: `lib-foo`, `example-saxpy`, `lib-foo-test`.
     pub(crate) slug: String,
-    /// For people: `example saxpy`.
+    /// For messages: "example `saxpy`".
     pub(crate) target: String,
     pub(crate) crate_name: String,
     pub(crate) edition: String,
@@ -30,29 +30,31 @@ pub(crate) struct DeviceCrate {
     pub(crate) features: BTreeSet<String>,
     /// `FROM=TO` for `--remap-path-prefix`: mirrored to original.
     pub(crate) remaps: Vec<String>,
-    /// Changes with any of the mirrored text.
+    /// A hash of the mirrored text.
     pub(crate) text_key: String,
-    /// Of a whole crate those of the options that its text mentions, a line each: the code is the same where they are.
+    /// For a whole crate: the options that its text mentions, one a line. Where they are equal, so is the
+    /// code.
     pub(crate) choices: String,
     pub(crate) modules: Vec<FoundModule>,
-    /// The functions of other device code that it declares, each with the files that may have it: also of modules whose
-    /// kernels are in another part, since its own may call what is in them.
+    /// The functions of other device code that it declares, each with the files that may define it. They
+    /// include those of modules whose kernels are in another part: code here may call functions of those
+    /// modules.
     pub(crate) externs: BTreeMap<String, BTreeSet<PathBuf>>,
 }
 
-/// What rustc is told of a device crate besides its text.
+/// The options of rustc for a device crate, besides its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CrateOptions {
     /// `--cfg` options.
     pub(crate) cfgs: Vec<String>,
-    /// Environment variables, the later of one name before the earlier.
+    /// Environment variables; a later one overrides an earlier one of its name.
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) overflow_checks: bool,
     pub(crate) debug_assertions: bool,
 }
 
 impl CrateOptions {
-    /// These with what is `chosen` for a package.
+    /// These options with those that are `chosen` for a package.
     pub(crate) fn with(mut self, chosen: &Options) -> Self {
         self.cfgs.extend(chosen.cfgs.iter().cloned());
         self.variables.extend(chosen.variables.clone());
@@ -61,8 +63,8 @@ impl CrateOptions {
         self
     }
 
-    /// Those that can make a difference to a crate with this text, and the text itself, a line each. Variables of cargo's
-    /// own follow from the package.
+    /// The options that can matter to a crate with this text, and a hash of the text, one a line. cargo's
+    /// own variables follow from the package.
     fn choices(&self, text: &str) -> String {
         let is_mentioned = |cfg: &String| match cfg.split_once('=') {
             Some((_, value)) => text.contains(value),
@@ -79,7 +81,7 @@ impl CrateOptions {
         choices.iter().map(|choice| format!("{choice}\n")).collect()
     }
 
-    /// What holds in the crate, on a device where `device` does.
+    /// The `cfg`s of the crate, on a device with those of `device`.
     pub(crate) fn hold_on(&self, device: &Cfgs) -> Cfgs {
         let debug_assertions = self.debug_assertions.then_some("debug_assertions");
         device.with(self.cfgs.iter().map(String::as_str).chain(debug_assertions))
@@ -92,23 +94,23 @@ impl DeviceCrate {
         self.modules.iter().flat_map(|module| &module.kernels)
     }
 
-    /// The names at the start of paths in its modules: the crates that it may use.
+    /// The names at the start of paths in its modules, which may be crates.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         self.modules.iter().flat_map(|module| &module.names).cloned().collect()
     }
 }
 
-/// What of a module tree a device crate is made of.
+/// The part of a module tree that a device crate is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Portion<'a> {
     /// All of it.
     Whole,
-    /// The kernels of these modules, and what they may call of the others.
+    /// The kernels of these modules, and what they may call in the others.
     Kernels(&'a [usize]),
 }
 
-/// Writes the mirrored files of `tree` below `folder`; files whose text is as before are not
-/// written. `None` if the tree has no annotated module.
+/// Writes the mirrored files of `tree` below `folder`, except those whose text is unchanged. `None` if the
+/// tree has no annotated module.
 pub(crate) fn lay_out(
     target: &Target,
     slug: String,
@@ -140,7 +142,7 @@ pub(crate) fn lay_out(
         cache::write(place, &text)?;
         all.push_str(&format!("{}\n{text}\n", place.display()));
     }
-    // Nobody compares parts.
+    // Parts are not compared.
     let choices = match portion {
         Portion::Whole => options.choices(&text_without_places(tree)),
         Portion::Kernels(_) => String::new(),
@@ -169,7 +171,7 @@ pub(crate) fn lay_out(
     }))
 }
 
-/// All that stays of the files, wherever they are mirrored.
+/// The text that stays of the files, without the paths of the mirror.
 fn text_without_places(tree: &ModuleTree) -> String {
     let nowhere = vec![PathBuf::new(); tree.files.len()];
     tree.files.iter().map(|file| mirrored_text(file, &nowhere, &|_| [].as_slice())).collect()
@@ -197,8 +199,8 @@ fn module_place(module: &FoundModule) -> String {
     format!("{}:{} (mod {})", module.file.display(), module.line, module.name)
 }
 
-/// Where a file goes in the mirror, and how its path reads in messages if that is not its path
-/// below the workspace's root.
+/// The path of a file in the mirror, and a remapping for messages if the file is not below the workspace's
+/// root.
 fn mirrored(file: &Path, workspace_root: &Path, mirror: &Path) -> (PathBuf, Option<String>) {
     if let Ok(relative) = file.strip_prefix(workspace_root) {
         return (mirror.join(relative), None);

@@ -8,8 +8,8 @@ use crate::cache;
 use crate::error::Error;
 use crate::source::module_tree::{ModuleTree, normal};
 
-/// Puts the included files of `tree` into `mirror`, where its files are at `places`. Returns a text that changes with
-/// their content.
+/// Copies the included files of `tree` into `mirror`, where its source files are at `places`. Returns a text
+/// that changes with their content.
 ///
 /// # Errors
 /// If one cannot be read or written, or would lie outside of the mirror.

@@ -41,9 +41,9 @@ use sources::{Parsed, Source};
 /// What a walk found.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleTree {
-    /// The files that hold something to keep; `root` is the first that was entered.
+    /// The files of which something is kept; `root` is the first that was entered.
     pub(crate) files: Vec<SourceFile>,
-    /// The index of the root file, if anything in the tree is kept.
+    /// The index of the root file, if anything is kept.
     pub(crate) root: Option<usize>,
     /// The annotated modules, in order of appearance.
     pub(crate) modules: Vec<FoundModule>,
@@ -53,18 +53,18 @@ pub(crate) struct ModuleTree {
     pub(crate) included: Vec<Included>,
     /// Nightly features that the crate asks for in its root file.
     pub(crate) features: BTreeSet<String>,
-    /// What could not be read, each with its place; the host's compiler says the same.
+    /// What could not be read, with its place; the host's compiler reports it, too.
     pub(crate) unreadable: Vec<String>,
 }
 
-/// A file that is included by a path from the file where that stands.
+/// A file that a source file includes by a path relative to itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Included {
     pub(crate) from: PathBuf,
     pub(crate) path: String,
 }
 
-/// A file, and what of it stays in the device crate.
+/// A source file, and the parts of it that stay in the device crate.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
@@ -80,7 +80,7 @@ pub(crate) struct Part {
     pub(crate) content: Content,
 }
 
-/// What stands in the place of a part.
+/// What replaces a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
     /// The text itself.
@@ -101,31 +101,31 @@ pub(crate) struct FoundModule {
     pub(crate) name: String,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) file: PathBuf,
-    /// That of its name, and the last, counted from 1.
+    /// The line of its name and its last line, counted from 1.
     pub(crate) line: usize,
     pub(crate) last_line: usize,
     /// The kernels whose `cfg`s hold.
     pub(crate) kernels: Vec<FoundKernel>,
     /// Whether something inside depends on `cfg(test)`.
     pub(crate) depends_on_test: bool,
-    /// The names at the start of paths in it: the crates that it may use.
+    /// The names at the start of paths in it, which may be crates.
     pub(crate) names: BTreeSet<String>,
     /// Whether it has variables that kernels of several modules could share.
     pub(crate) has_statics: bool,
     /// The functions of other device code that it declares, and the files that it names for them.
     pub(crate) externs: Vec<String>,
     pub(crate) links: Vec<PathBuf>,
-    /// Its kernels' functions: their names, and where they stand.
+    /// The names and places of its kernels' functions.
     pub(crate) functions: Vec<(String, Range<usize>)>,
-    /// The names of kernels of the crate that it mentions besides their definitions.
+    /// All names that it mentions, except kernels in their own definitions.
     pub(crate) mentions: BTreeSet<String>,
     /// Where it is in the crate.
     pub(crate) place: ModulePlace,
 }
 
 impl ModuleTree {
-    /// The parts of kernels' functions that nothing but their entry points calls: where these are not wanted, the
-    /// functions need not be there.
+    /// For each module, the places of kernels' functions that only their entry points call: where those are
+    /// not wanted, the functions can be left out.
     pub(crate) fn only_entries(&self) -> Vec<Vec<Range<usize>>> {
         let mentioned = |name: &String| self.modules.iter().any(|module| module.mentions.contains(name));
         let of_module = |module: &FoundModule| {
@@ -136,10 +136,10 @@ impl ModuleTree {
     }
 }
 
-/// An instance of a kernel as the PTX must have it.
+/// An instance of a kernel that the PTX must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundKernel {
-    /// As written, `fill`.
+    /// Its name, `fill`.
     pub(crate) name: String,
     /// Its arguments as written, if it is generic: `f32, 8`.
     pub(crate) arguments: Vec<String>,
@@ -149,9 +149,9 @@ pub(crate) struct FoundKernel {
     pub(crate) parameters: (usize, usize),
     /// The rank of its grid.
     pub(crate) rank: usize,
-    /// What it promises of its launches, for its PTX to say.
+    /// Its launch bounds.
     pub(crate) bounds: LaunchBounds,
-    /// How exact it wants floating-point code, where it says so.
+    /// Its arithmetic, where it chooses one.
     pub(crate) arithmetic: Arithmetic,
 }
 
@@ -207,8 +207,8 @@ impl Walker<'_> {
         Ok(Some(self.tree.files.len() - 1))
     }
 
-    /// The items of a file or of an inline module. A module for the device alone gives way to one of that name in
-    /// which the host has kernels: there can be but one.
+    /// The items of a file or of an inline module. Modules of the host come first: one for the device alone
+    /// gives way to one of the same name in which the host has kernels.
     fn items(
         &mut self,
         items: &[Item],
@@ -248,7 +248,7 @@ impl Walker<'_> {
         }
     }
 
-    /// `include!` of a file with items, of which some may be modules of kernels.
+    /// `include!` of a file with items, which may have modules of kernels.
     fn include(&mut self, call: &ItemMacro, path: &Path, parts: &mut Vec<Part>) -> Result<(), Error> {
         let Some(file) = includes::file_of(&call.mac, path) else { return Ok(()) };
         if !file.is_file() {
@@ -316,7 +316,7 @@ impl Walker<'_> {
     }
 
     fn annotated(&mut self, item: &ItemMod, attribute: &Attribute, path: &Path, parts: &mut Vec<Part>) {
-        // What is wrong with a module or its kernels is reported once, by the macro on the host.
+        // Errors of a module or its kernels are reported once, by the macro on the host.
         let Ok(options) = ModuleOptions::from_attribute(attribute) else { return };
         if options.host_only {
             return;
@@ -378,7 +378,7 @@ impl Walker<'_> {
     }
 }
 
-/// Where a call of a macro ends, its semicolon included.
+/// The end of a macro call, its semicolon included.
 fn end_of(call: &ItemMacro) -> usize {
     let group = call.mac.delimiter.span().close();
     call.semi_token.map_or(group, |semi| semi.span).byte_range().end
@@ -388,7 +388,7 @@ fn same(range: Range<usize>) -> Part {
     Part { range, content: Content::Same }
 }
 
-/// Where a module begins, after its attributes.
+/// The start of a module, after its attributes.
 fn start(module: &ItemMod) -> usize {
     let first = match (&module.vis, &module.unsafety) {
         (Visibility::Inherited, Some(token)) => token.span,
@@ -405,7 +405,7 @@ fn declaration(module: &ItemMod) -> String {
     format!("{} mod {};", module.vis.to_token_stream(), module.ident).trim_start().to_owned()
 }
 
-/// The value of `#[path = "..."]`, behind any `cfg_attr` that holds.
+/// The value of `#[path = "..."]`, also behind a `cfg_attr` that holds.
 fn path_attribute(attributes: &[Attribute], cfgs: &Cfgs) -> Option<String> {
     attributes.iter().flat_map(|attribute| cfgs.expand(&attribute.meta)).find_map(|meta| {
         let Meta::NameValue(pair) = meta else { return None };

@@ -22,22 +22,22 @@ pub(crate) use libraries::Library;
 /// The device code of a cargo target, in one of its variants.
 pub(crate) struct Unit {
     pub(crate) kind: TargetKind,
-    /// As rustc calls the crate.
+    /// rustc's name for the crate.
     pub(crate) crate_name: String,
-    /// Whether it is what `cargo test` makes of the target, besides what everybody else makes of it.
+    /// Whether it is the variant for `cargo test` of a target that also has a plain one.
     pub(crate) is_tested: bool,
-    /// Its modules, in parts that are compiled each by itself.
+    /// Its modules, in parts that are compiled on their own.
     pub(crate) device_crates: Vec<DeviceCrate>,
-    /// The numbers of the libraries that it uses, by the names that they have in it.
+    /// The numbers of the libraries that it uses, by their names in it.
     pub(crate) uses: BTreeMap<String, usize>,
 }
 
 #[derive(Default)]
 pub(crate) struct Scan {
     pub(crate) units: Vec<Unit>,
-    /// Those that units use.
+    /// The libraries that units use.
     pub(crate) libraries: Vec<Library>,
-    /// The choices of the package's own library, if it has device code.
+    /// The choices of the package's own library, if that has device code.
     pub(crate) choices: String,
     pub(crate) visited: BTreeSet<PathBuf>,
     pub(crate) warnings: Vec<String>,
@@ -64,7 +64,7 @@ impl Scan {
 }
 
 impl Unit {
-    /// The crates that its modules may use.
+    /// The names in its modules that may be crates.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.device_crates.iter().flat_map(DeviceCrate::names).collect();
         if self.kind == TargetKind::Lib {
@@ -73,7 +73,7 @@ impl Unit {
         names
     }
 
-    /// What the macros can tell of the target while they run for it.
+    /// The class of its target, as the macros see it while they run.
     pub(crate) fn class(&self) -> TargetClass {
         match self.kind {
             TargetKind::Lib => TargetClass::Library,
@@ -83,8 +83,8 @@ impl Unit {
     }
 }
 
-/// How many entry points are compiled at once. An edit compiles all that is in the same part: fewer are faster then,
-/// and slower altogether, since each part reads the libraries anew.
+/// The entry points of a part. An edit compiles all of its part again, so small parts are faster then; but
+/// each part reads the libraries anew.
 const ENTRIES_AT_ONCE: usize = 48;
 
 /// Walks the trees of all targets and lays out their device crates.
@@ -103,7 +103,7 @@ pub(crate) fn scan(
     let (sources, scan, (own, library)) = (Sources::default(), Scan::default(), Default::default());
     let of_package = options.hold_on(device);
     let mut scanner = Scanner { package, options, device: of_package, folder, sources, scan, own, library };
-    // The others may use the library.
+    // The library first: the others may use it.
     let (libraries, others): (Vec<_>, Vec<_>) =
         package.targets.iter().partition(|target| target.kind == TargetKind::Lib);
     for target in libraries.into_iter().chain(others) {
@@ -122,8 +122,8 @@ pub(crate) fn scan(
     Ok(scan)
 }
 
-/// Portions of modules, which are numbers with their entry points: about as large as each other, and of a size for which `all`
-/// are not too many.
+/// Portions of `modules`, which are numbers with their entry points. Portions are about equally large, as
+/// many as `all` entry points need.
 fn divided(modules: &[(usize, usize)], all: usize) -> Vec<Vec<usize>> {
     let mut portions = vec![Vec::new()];
     let mut count = 0;
@@ -141,9 +141,9 @@ fn divided(modules: &[(usize, usize)], all: usize) -> Vec<Vec<usize>> {
 
 struct Scanner<'a> {
     package: &'a Package,
-    /// Those of all device crates of the package.
+    /// The options of all device crates of the package.
     options: CrateOptions,
-    /// What holds in them.
+    /// The `cfg`s in them.
     device: Cfgs,
     folder: PathBuf,
     sources: Sources,
@@ -153,7 +153,7 @@ struct Scanner<'a> {
     library: Option<OwnLibrary>,
 }
 
-/// What matters of the package's library to those that use it.
+/// What users of the package's library must know of it.
 struct OwnLibrary {
     crate_name: String,
     depends_on_test: bool,
@@ -163,7 +163,7 @@ struct OwnLibrary {
 impl Scanner<'_> {
     fn target(&mut self, target: &Target) -> Result<(), Error> {
         let tested = self.walk(target, true)?;
-        // `cargo test` compiles these with `cfg(test)`, and nothing compiles them without.
+        // cargo compiles these with `cfg(test)` only.
         if matches!(target.kind, TargetKind::Test | TargetKind::Bench) {
             return self.unit(target, &tested, false, true);
         }
@@ -196,8 +196,8 @@ impl Scanner<'_> {
         Ok(tree)
     }
 
-    /// Whether a target's device code may be another under `cfg(test)`. What a macro of another crate makes of it,
-    /// nobody sees here.
+    /// Whether a target's device code may differ under `cfg(test)`. What macros of other crates do is not
+    /// visible here.
     fn may_differ(&self, plain: &ModuleTree, tested: &ModuleTree) -> bool {
         let parts = |tree: &ModuleTree| -> Vec<_> {
             tree.files.iter().map(|file| (file.path.clone(), file.parts.clone())).collect()
@@ -242,8 +242,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// The numbers of the modules that are compiled together. All are, if they could share a variable: parts have
-    /// one each. Crates may have some that no text here shows.
+    /// The modules that are compiled together, by number. Modules that may share a variable are: each part
+    /// would have its own. Crates may have variables that no text here shows.
     fn portions(&self, tree: &ModuleTree) -> Vec<Vec<usize>> {
         let entries = |at: usize| tree.modules[at].kernels.len();
         let all: usize = (0..tree.modules.len()).map(entries).sum();
@@ -253,7 +253,7 @@ impl Scanner<'_> {
         if shares {
             return vec![(0..tree.modules.len()).collect()];
         }
-        // What is linked before it can be loaded keeps no other kernels from that, linked or not.
+        // Code that needs linking must not keep other kernels from being loaded, so it is a part of its own.
         let (linked, others): (Vec<usize>, Vec<usize>) =
             (0..tree.modules.len()).partition(|&at| !tree.modules[at].externs.is_empty());
         let sizes: Vec<(usize, usize)> = others.into_iter().map(|at| (at, entries(at))).collect();

@@ -58,8 +58,8 @@ impl Build {
     }
 
     /// What a panic does on the device. This wins over `package.metadata.ferrogrid.panic` in Cargo.toml
-    /// (`"message"` or `"trap"`); if neither is set [`PanicStrategy::Message`], or [`PanicStrategy::Trap`] with a
-    /// compiler whose messages are not known.
+    /// (`"message"` or `"trap"`); if neither is set [`PanicStrategy::Message`], or [`PanicStrategy::Trap`]
+    /// with a compiler whose messages are not known.
     pub fn panic(mut self, strategy: PanicStrategy) -> Self {
         self.options.panic = Some(strategy);
         self
@@ -73,18 +73,18 @@ impl Build {
         self
     }
 
-    /// Whether the PTX says which source line each instruction comes from (nvcc's `-lineinfo`), for profilers,
-    /// and to tell which kernel panicked; on unless switched off here or by
-    /// `package.metadata.ferrogrid.line-info`. It costs nothing at run time.
+    /// Whether the PTX has the source line of each instruction (nvcc's `-lineinfo`), for profilers and to
+    /// tell which kernel panicked. On unless switched off here or by `package.metadata.ferrogrid.line-info`.
+    /// It costs nothing at run time.
     pub fn line_info(mut self, on: bool) -> Self {
         self.options.line_info = Some(on);
         self
     }
 
-    /// Whether the PTX has variables and types for debuggers, cuda-gdb for instance, besides lines; off unless this or
-    /// `package.metadata.ferrogrid.debug-info` says otherwise. Code is optimised as ever, unlike with nvcc's `-G`: a
-    /// variable that is in no register has no value. The PTX is five to fifty times as long, and names folders of this
-    /// machine.
+    /// Whether the PTX has variables and types for debuggers such as cuda-gdb, besides lines; off unless
+    /// this or `package.metadata.ferrogrid.debug-info` says otherwise. Unlike with nvcc's `-G`, the code
+    /// stays optimised, so a variable that is in no register has no value. The PTX becomes five to fifty
+    /// times as long, and names folders of this machine.
     pub fn debug_info(mut self, on: bool) -> Self {
         self.options.debug_info = Some(on);
         self
@@ -146,11 +146,12 @@ impl Build {
         self
     }
 
-    /// Whether the program has machine code (a cubin) beside the PTX for each architecture, made by ptxas here, so that
-    /// the driver compiles nothing when the kernels are first used; off unless this or
-    /// `package.metadata.ferrogrid.cubin` says otherwise, and `FERROGRID_CUBIN=1` or `=0` wins over both. A device
-    /// whose compute capability is exactly that of an architecture loads it, every other the PTX. What was made is
-    /// kept by content. Where ptxas is not found, or refuses, cargo shows a warning, and the PTX does.
+    /// Whether the program has machine code (a cubin) beside the PTX for each architecture, made by ptxas
+    /// during the build, so that the driver compiles nothing at the first use of a kernel. Off unless this
+    /// or `package.metadata.ferrogrid.cubin` says otherwise; `FERROGRID_CUBIN=1` or `=0` overrides both. A
+    /// device whose compute capability is exactly that of an architecture loads it; all others load the PTX.
+    /// Unchanged kernels are not assembled again. Where ptxas is missing or fails, cargo shows a warning,
+    /// and the PTX is used.
     ///
     /// ```no_run
     /// // in `fn main` of build.rs
@@ -161,17 +162,17 @@ impl Build {
         self
     }
 
-    /// Sets a `cfg` for the package's kernels, on the device and natively: `name`, or `name="value"`, as after
-    /// rustc's `--cfg`. The rest of the package sees it, too. Adds to those of
+    /// Sets a `cfg` for the package's kernels, on the device and natively: `name`, or `name="value"`, as
+    /// after rustc's `--cfg`. The rest of the package sees it, too. Adds to those of
     /// `package.metadata.ferrogrid.cfg`. Features of the package need no mention.
     pub fn cfg(mut self, cfg: impl Into<String>) -> Self {
         self.options.cfgs.push(cfg.into());
         self
     }
 
-    /// Sets an environment variable for the package's crates, for `env!` on both sides: in place of the build script's own
-    /// `println!("cargo::rustc-env=NAME=value")`, which this crate cannot see. Adds to those of
-    /// `package.metadata.ferrogrid.env`.
+    /// Sets an environment variable for the package's crates, for `env!` on both sides. It takes the place
+    /// of the build script's own `println!("cargo::rustc-env=NAME=value")`, which this crate cannot see.
+    /// Adds to those of `package.metadata.ferrogrid.env`.
     ///
     /// ```no_run
     /// // in `fn main` of build.rs
@@ -182,26 +183,27 @@ impl Build {
         self
     }
 
-    /// Where mathematical functions of device code come from. This wins over
-    /// `package.metadata.ferrogrid.math` (`"libm"` or `"libdevice"`). If neither is set, it is libdevice where
-    /// that is found and `libm` elsewhere, so that the same program may give other last bits when it is
-    /// built on another machine: the PTX says in its first line which one it has.
+    /// The library of mathematical functions for device code. This overrides
+    /// `package.metadata.ferrogrid.math` (`"libm"` or `"libdevice"`). If neither is set, it is libdevice
+    /// where that is installed, else `libm`. So a program built on another machine may give other last bits;
+    /// the first line of the PTX names the library.
     pub fn math(mut self, math: Math) -> Self {
         self.options.math = Some(math);
         self
     }
 
-    /// Whether `debug_assertions` holds in device code. Unless this or `package.metadata.ferrogrid.debug-assertions`
-    /// says otherwise, it does where it holds in this crate, to which cargo gives the profile of the build; if the
-    /// host's half of a module has it otherwise, the module does not compile and says so.
+    /// Whether `debug_assertions` holds in device code. Unless this or
+    /// `package.metadata.ferrogrid.debug-assertions` says otherwise, it does if it holds in this crate,
+    /// which cargo compiles with the profile of the build. If the host half of a module has another setting,
+    /// the module does not compile and says so.
     pub fn debug_assertions(mut self, on: bool) -> Self {
         self.options.debug_assertions = Some(on);
         self
     }
 
-    /// Runs the step and tells cargo the result. Kernels that do not compile for the device are errors of the modules
-    /// that they are in, which the macros show when the target is compiled; on any other failure this prints the
-    /// reason to standard error and ends the process with status 1.
+    /// Runs the step and prints its directives for cargo. Kernels that do not compile for the device become
+    /// errors of their modules, which the macros report when the target is compiled. On any other failure
+    /// this prints the reason to standard error and ends the process with status 1.
     #[track_caller]
     pub fn run(&self) {
         let result = Environment::from_process().and_then(|environment| self.outcome(&environment));
@@ -214,8 +216,8 @@ impl Build {
         }
     }
 
-    /// Runs the step for a package and returns what was made; prints progress of long steps to
-    /// standard error, and nothing else.
+    /// Runs the step for a package and returns what it made. It prints progress of long steps to standard
+    /// error, and nothing else.
     ///
     /// # Errors
     /// See [`Error`]; a device compile error carries rustc's diagnostics.

@@ -1,8 +1,8 @@
 //! `core` for the device, built once per compiler and architecture and shared by all projects of a user.
 //!
-//! Each entry is a directory `core/<compiler>/<arch>` in the cache: a sysroot (for rustc's
-//! `--sysroot`) and the `cfg`s of the device. An entry appears under its name only when it is
-//! complete, and one process at a time builds it. It lists its files, so that one which was damaged is built again.
+//! Each entry is a directory `core/<compiler>/<arch>` in the cache: a sysroot (for rustc's `--sysroot`) and
+//! the `cfg`s of the device. An entry appears under its name only when it is complete, and one process at a
+//! time builds it. It lists its files, so a damaged entry is noticed and built again.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,22 +14,22 @@ use crate::error::Error;
 use crate::options::Arch;
 use crate::toolchain::{CoreOrigin, DEVICE_TARGET, Toolchain, process};
 
-/// A finished entry.
+/// A complete entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreEntry {
-    /// What rustc gets as `--sysroot` when it compiles for the device.
+    /// The `--sysroot` of rustc for the device.
     pub sysroot: PathBuf,
-    /// What `rustc --print cfg` says for the device: one `cfg` per line.
+    /// The output of `rustc --print cfg` for the device: one `cfg` per line.
     pub cfgs: String,
 }
 
-/// Where the entry for a compiler (by [`Toolchain::key`]) and an architecture is, built or not.
+/// The place of the entry for a compiler (by [`Toolchain::key`]) and an architecture, built or not.
 pub fn location(cache_root: &Path, key: &str, arch: &str) -> PathBuf {
     cache_root.join("core").join(key).join(arch)
 }
 
-/// The entry for `toolchain` and `arch`, built first if need be (about half a minute); `progress`
-/// gets one line before each long step.
+/// The entry for `toolchain` and `arch`, built first if it is missing (about half a minute). `progress` gets
+/// one line before each long step.
 ///
 /// # Errors
 /// If the compiler refuses, or the cache cannot be written.
@@ -49,8 +49,8 @@ pub fn ensure(
     Ok(CoreEntry { sysroot, cfgs })
 }
 
-/// Makes `place` a complete directory with what `build` puts into the directory it is given.
-fn fill(
+/// Makes `place` a complete directory with what `build` puts into the directory that it gets.
+pub(super) fn fill(
     place: &Path,
     progress: &mut dyn FnMut(&str),
     build: impl FnOnce(&Path, &mut dyn FnMut(&str)) -> Result<(), Error>,
@@ -68,7 +68,7 @@ fn fill(
         cache::remove(place)?;
     }
     remove_unfinished(place)?;
-    // A name of our own: what an interrupted build started may still be writing to its place.
+    // A name of our own: an interrupted build may still be writing to its directory.
     let staging = place.with_extension(format!("{UNFINISHED}{}", std::process::id()));
     cache::create_dir(&staging)?;
     build(&staging, progress)?;
@@ -79,13 +79,13 @@ fn fill(
 /// The file of an entry that lists the others.
 const LIST: &str = "files";
 
-/// Whether the entry at `place` has all of its files as they were made.
+/// Whether the entry at `place` has all of its files, unchanged.
 pub(crate) fn is_whole(place: &Path) -> bool {
     let text = fs::read_to_string(place.join(LIST)).unwrap_or_default();
     !text.is_empty() && text.lines().all(|line| is_unchanged(place, line).unwrap_or(false))
 }
 
-/// A line for each file below `place`: length, time and hash of its content, and its name.
+/// A line for each file below `place`: length, time, hash of the content, and name.
 fn list(place: &Path) -> Result<String, Error> {
     let mut lines = Vec::new();
     let mut open = vec![place.to_owned()];
@@ -104,7 +104,7 @@ fn list(place: &Path) -> Result<String, Error> {
     Ok(lines.concat())
 }
 
-/// Whether a file is as a line of the list says. One whose time is another may still be the same: of a copied cache.
+/// Whether a file is as a line of the list says. In a copied cache its time may differ, but not its content.
 fn is_unchanged(place: &Path, line: &str) -> Option<bool> {
     let mut fields = line.splitn(3, ' ');
     let (state, hash, name) = (fields.next()?, fields.next()?, fields.next()?);
@@ -112,16 +112,16 @@ fn is_unchanged(place: &Path, line: &str) -> Option<bool> {
     Some(cache::file_key(&file) == state || fs::read(&file).is_ok_and(|content| cache::key(&content) == hash))
 }
 
-/// How the extension of an unfinished entry begins.
+/// The prefix of the extension of an unfinished entry.
 const UNFINISHED: &str = "partial-";
 
-/// Removes what interrupted builds of `place` have left.
+/// Removes what interrupted builds of `place` left.
 fn remove_unfinished(place: &Path) -> Result<(), Error> {
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return Ok(()) };
     let prefix = format!("{}.{UNFINISHED}", name.to_string_lossy());
     for entry in folder.read_dir().map_err(Error::io("read", folder))?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            // A compiler that outlived its build may still write there; the next build tries again.
+            // A compiler that outlived its build may still write there; then the next build tries again.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -150,8 +150,8 @@ fn build(
     fs::remove_dir_all(&work).map_err(Error::io("remove", &work))
 }
 
-/// Lets cargo build `core` from its sources: without the network if the sources bring their
-/// dependencies along, or cargo has them already.
+/// Lets cargo build `core` from its sources: without the network if the dependencies are vendored, or cargo
+/// has them already.
 fn build_rlibs(toolchain: &Toolchain, library: &Path, arch: &Arch, work: &Path) -> Result<(), Error> {
     cache::write(&work.join("Cargo.toml"), CORE_PACKAGE)?;
     cache::write(&work.join("lib.rs"), "#![no_std]\n")?;

@@ -9,11 +9,11 @@ use std::process::Command;
 use crate::cache;
 use crate::options::variables;
 
-/// The variables that say where a toolkit or a Python environment is.
+/// The variables that name a toolkit or a Python environment.
 pub(crate) const VARIABLES: [&str; 4] = ["CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
 
-/// The folders that can have what a CUDA toolkit has, the most wanted first: toolkits, then packages of the
-/// active Python environment.
+/// The folders that may have the contents of a CUDA toolkit, the preferred first: toolkits, then packages of
+/// the active Python environment.
 pub(crate) fn roots(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let folder = |name| variable(name).map(PathBuf::from);
     let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(folder).collect();
@@ -25,7 +25,7 @@ pub(crate) fn roots(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf>
     roots
 }
 
-/// What the PyPI packages of NVIDIA make of a folder that they are installed into.
+/// The folders of NVIDIA's PyPI packages in a folder that they are installed into.
 fn packages(folder: &Path) -> Vec<PathBuf> {
     children(&folder.join("nvidia"))
 }
@@ -47,10 +47,10 @@ pub enum CudaTool {
 }
 
 impl CudaTool {
-    /// All there are.
+    /// All of them.
     pub const ALL: [CudaTool; 2] = [CudaTool::Ptxas, CudaTool::Nvdisasm];
 
-    /// What its file is called.
+    /// The name of its file.
     pub fn name(self) -> &'static str {
         match self {
             CudaTool::Ptxas => "ptxas",
@@ -74,9 +74,9 @@ impl CudaTool {
         }
     }
 
-    /// Where it is on this machine: what its variable names (and then nowhere else), else in `PATH`, in a CUDA
-    /// toolkit (`CUDA_HOME`, `CUDA_PATH` or a usual folder), in conda's or Python's active environment, or where
-    /// `pip install --target TARGET/cuda` put it, TARGET being the package's target folder.
+    /// Where it is on this machine: what its variable names (and then nowhere else), else in `PATH`, in a
+    /// CUDA toolkit (`CUDA_HOME`, `CUDA_PATH` or a usual folder), in conda's or Python's active environment,
+    /// or where `pip install --target TARGET/cuda` puts it; TARGET is the package's target folder.
     pub fn find(self, target_folder: Option<&Path>) -> Option<PathBuf> {
         self.find_in(variables::value, target_folder)
     }
@@ -92,7 +92,7 @@ impl CudaTool {
         let mut folders: Vec<PathBuf> =
             std::env::split_paths(&variable("PATH").unwrap_or_default()).collect();
         let mut toolkits = roots(&variable);
-        // What `.ci/ptxas` of this repository makes is there as well.
+        // `.ci/ptxas` of this repository installs it there, too.
         for name in ["cuda", "ptxas"] {
             toolkits.extend(target_folder.iter().flat_map(|target| packages(&target.join(name))));
         }
@@ -101,8 +101,8 @@ impl CudaTool {
         folders.into_iter().map(|folder| folder.join(&file)).find(|file| file.is_file())
     }
 
-    /// How to get it, where it is not on this machine: a command that puts it where [`find`](CudaTool::find) looks,
-    /// below the package's target folder (`target` in the current one, if that is not known).
+    /// A command that installs it where [`find`](CudaTool::find) looks: below the package's target folder,
+    /// or `target` in the current folder.
     pub fn advice(self, target_folder: Option<&Path>) -> String {
         let folder = target_folder.unwrap_or(Path::new("target")).join("cuda");
         let here = std::env::current_dir().unwrap_or_default();
@@ -111,7 +111,7 @@ impl CudaTool {
     }
 }
 
-/// The line of a tool's `--version` that has the version; `None` if the program does not run.
+/// The version line of a tool's `--version`; `None` if the program does not run.
 pub fn version(program: &Path) -> Option<String> {
     let output = Command::new(program).arg("--version").output().ok()?;
     if !output.status.success() {

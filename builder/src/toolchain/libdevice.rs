@@ -13,20 +13,20 @@ use crate::toolchain::cuda_toolkit;
 
 const FILE: &str = "libdevice.10.bc";
 
-/// How LLVM bitcode begins.
+/// The first bytes of LLVM bitcode.
 const MAGIC: [u8; 4] = [b'B', b'C', 0xC0, 0xDE];
 
 /// The variable that names the file.
 const NAMED: &str = "FERROGRID_LIBDEVICE";
 
-/// The variables that decide what is found; the build step runs again when one changes.
+/// The variables that decide what is found; cargo runs the build step again when one changes.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     [NAMED].into_iter().chain(cuda_toolkit::VARIABLES)
 }
 
-/// libdevice on this machine: what the variable `FERROGRID_LIBDEVICE` names (the file), else that of the
-/// CUDA toolkit in `CUDA_HOME`, `CUDA_PATH` or a usual folder, else that of the PyPI package `nvidia-nvvm` or
-/// conda's toolkit in the active environment. `None` if there is none.
+/// libdevice on this machine: the file that `FERROGRID_LIBDEVICE` names, else that of the CUDA toolkit in
+/// `CUDA_HOME`, `CUDA_PATH` or a usual folder, else that of the PyPI package `nvidia-nvvm` or of conda's
+/// toolkit in the active environment. `None` if it is not installed.
 ///
 /// # Errors
 /// [`Error::BadLibdevice`] if the variable names something else than LLVM bitcode.
@@ -37,7 +37,7 @@ pub fn find() -> Result<Option<PathBuf>, Error> {
     Ok(places(variables::value).into_iter().find(|place| is_bitcode(place)))
 }
 
-/// What a build takes its mathematics from: `Some` is libdevice.
+/// The file for a build whose choice is `math`; `None` means `libm`.
 pub(crate) fn choose(math: Option<Math>, explicit: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     if math == Some(Math::Libm) {
         return Ok(None);
@@ -62,7 +62,7 @@ fn is_bitcode(file: &Path) -> bool {
     fs::File::open(file).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == MAGIC
 }
 
-/// Where it may be, the most wanted first.
+/// The places where it may be, the preferred first.
 fn places(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let roots = cuda_toolkit::roots(variable);
     let mut places: Vec<PathBuf> = roots.iter().map(|root| root.join("nvvm/libdevice").join(FILE)).collect();
@@ -73,8 +73,9 @@ fn places(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
 
 /// Adds the bitcode to an rlib as one more object of its crate, so that rustc's LTO sees it.
 ///
-/// The name makes it one (`.rcgu.o`), and is short enough to stand in the header. An archive is a sequence of
-/// headers and contents, to which another can be appended; the crates that write archives write all anew.
+/// The name `.rcgu.o` makes it an object of the crate, and is short enough for the header. An archive is a
+/// sequence of headers and contents, to which a member can be appended; crates that write archives would
+/// write all of it anew.
 pub(crate) fn add_to(rlib: &Path, libdevice: &Path) -> Result<(), Error> {
     let bitcode = fs::read(libdevice).map_err(Error::io("read", libdevice))?;
     let size = rlib.metadata().map_err(Error::io("read", rlib))?.len();

@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::toolchain::{CoreOrigin, Toolchain};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the sources of rustc 1.96 and 1.97 say.
+/// Fingerprints of known sources: those of rustc 1.96 and 1.97.
 const KNOWN: [u64; 1] = [0x5b13_6dce_1983_fa40];
 
-/// Whether messages can be read from what `toolchain` compiles: by its sources, or without them by its
+/// Whether messages can be read from code that `toolchain` compiles: by its sources, or without them by its
 /// version.
 pub(crate) fn is_known(toolchain: &Toolchain) -> bool {
     match &toolchain.core {
@@ -26,7 +26,7 @@ fn has_known_sources(library: &Path) -> bool {
     fingerprint(&arguments, &argument).is_some_and(|found| KNOWN.contains(&found))
 }
 
-/// A hash of the parts that the layout follows from, spacing left out.
+/// A hash of the parts that decide the layout, without spacing.
 fn fingerprint(arguments: &str, argument: &str) -> Option<u64> {
     let parts = [
         between(arguments, "// Internal representation:", "impl<'a> Arguments<'a> {")?,

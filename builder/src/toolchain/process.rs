@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use crate::cache;
 use crate::error::Error;
 
-/// Variables that steer a cargo or rustc and do not begin with `CARGO_` or `DEP_`.
+/// Variables that control a cargo or rustc and do not begin with `CARGO_` or `DEP_`.
 const SCRUBBED: [&str; 24] = [
     "CARGO",
     "DEBUG",
@@ -65,8 +65,7 @@ pub(crate) fn command(program: &Path) -> Command {
     command
 }
 
-/// Library search paths without those that cargo adds for the toolchain around us: another rustc
-/// must not load that one's libraries.
+/// Library search paths without those of the toolchain around us: another rustc must not load its libraries.
 fn without_toolchains(paths: &OsStr) -> OsString {
     let foreign = |path: &Path| {
         path.components().any(|part| part.as_os_str() == "rustlib" || part.as_os_str() == "toolchains")
@@ -75,7 +74,7 @@ fn without_toolchains(paths: &OsStr) -> OsString {
     std::env::join_paths(kept).unwrap_or_default()
 }
 
-/// Runs a command to its end and keeps what it prints.
+/// Runs a command and returns its output.
 pub(crate) fn run(command: &mut Command) -> Result<Output, Error> {
     command.output().map_err(|source| Error::Spawn { program: command.get_program().into(), source })
 }
@@ -93,7 +92,7 @@ pub(crate) fn run_checked(what: &str, command: &mut Command) -> Result<String, E
     })
 }
 
-/// The variables that a command's process has, but for those that are no text.
+/// The variables of a command's process, except those that are not text.
 pub(crate) fn variables(command: &Command) -> BTreeMap<String, String> {
     let text = |value: &OsStr| value.to_str().map(str::to_owned);
     let inherited = std::env::vars_os().filter_map(|(name, value)| Some((text(&name)?, text(&value)?)));
@@ -108,7 +107,7 @@ pub(crate) fn variables(command: &Command) -> BTreeMap<String, String> {
     variables
 }
 
-/// Changes when the program at `path` does.
+/// A text that changes with the program at `path`.
 pub(crate) fn identity(path: &Path) -> String {
     format!("{}\n{}", path.display(), cache::file_key(path))
 }

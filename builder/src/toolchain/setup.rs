@@ -13,20 +13,19 @@ use crate::toolchain::{self, MINIMUM_RUSTC, Toolchain, core_cache, process};
 /// The packages of Debian and Ubuntu that bring a rustc and its sources.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
 
-/// How far a set-up is.
+/// The progress of a set-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// A step begins, and the one before it is done.
     Step(&'a str),
-    /// Something was found out; there is nothing to wait for.
+    /// A fact; nothing to wait for.
     Note(&'a str),
-    /// The step failed, and this is all that its program printed. Another way may still lead on.
+    /// The step failed, with the output of its program. Another way may still succeed.
     Failed(&'a str),
 }
 
-/// Makes sure that device code can be compiled for `archs` on this machine: finds or provides a
-/// toolchain and builds `core` for each architecture. `progress` hears of each step; what programs print, only where
-/// they fail.
+/// Makes sure that device code can be compiled for `archs` on this machine: finds or provides a toolchain
+/// and builds `core` for each architecture. `progress` gets each step, and the output of programs that fail.
 ///
 /// # Errors
 /// [`Error::Setup`] with all that was tried, if no toolchain can be provided; else as
@@ -48,7 +47,7 @@ pub fn setup(archs: &[Arch], progress: &mut dyn FnMut(Progress<'_>)) -> Result<T
 /// One way to get a toolchain.
 struct Way {
     name: &'static str,
-    /// Why it cannot even be tried here, if so.
+    /// Why it cannot be tried on this machine.
     barred: Option<String>,
     /// The commands, in order.
     commands: Vec<Vec<String>>,
@@ -73,7 +72,9 @@ fn provide(archs: &[Arch], none: Error, progress: &mut dyn FnMut(Progress<'_>)) 
         }
         match toolchain::find(archs) {
             Ok(toolchain) => return Ok(toolchain),
-            Err(_) => tried.push_str(&format!("  - {}: it ran, but no toolchain qualifies yet\n", way.name)),
+            Err(_) => {
+                tried.push_str(&format!("  - {}: it succeeded, but no toolchain qualifies yet\n", way.name))
+            }
         }
     }
     Err(Error::Setup { tried })
@@ -88,7 +89,7 @@ fn rustup_way() -> Way {
     } else {
         None
     };
-    // A nightly that is there stays the one it is: the user may depend on it.
+    // An installed nightly is not updated: the user may depend on it.
     let command: &[&str] = if barred.is_none() && has_nightly() {
         &["rustup", "component", "add", "rust-src", "--toolchain", "nightly"]
     } else {
@@ -104,16 +105,19 @@ fn has_nightly() -> bool {
     })
 }
 
-/// With `update`, apt's lists are renewed first: they may be missing, or name packages that are gone.
+/// With `update`, apt's package lists are updated first: they may be missing or out of date.
 fn apt_way(update: bool) -> Way {
     let root = is_root();
     let barred = if !in_path("apt-get") {
         Some("this system has no apt-get".to_owned())
     } else if !root && !sudo_without_password() {
-        Some("apt-get needs root, and `sudo` would ask for a password".to_owned())
+        Some("apt-get requires root, and `sudo` would ask for a password".to_owned())
     } else if !update && !packages_known() {
         let (major, minor) = MINIMUM_RUSTC;
-        Some(format!("its lists name no {} of version {major}.{minor} or newer", PACKAGES.join(" and ")))
+        Some(format!(
+            "its package lists have no {} of version {major}.{minor} or newer",
+            PACKAGES.join(" and ")
+        ))
     } else {
         None
     };
@@ -157,7 +161,7 @@ fn run(command: &[String]) -> Result<(), CommandFailure> {
     let (mut reader, writer) = std::io::pipe().map_err(|error| silent(error.to_string()))?;
     let errors = writer.try_clone().map_err(|error| silent(error.to_string()))?;
     let mut child = {
-        // The command keeps the pipe's writing end; it goes with it, or reading would never end.
+        // The command holds the pipe's writing end, which must be dropped, or reading would never end.
         let mut command = process::command(Path::new(program));
         command.args(arguments).stdin(Stdio::null()).stdout(writer).stderr(errors);
         command.spawn().map_err(|error| silent(format!("does not start: {error}")))?

@@ -200,7 +200,7 @@ pub(super) unsafe fn update<T: Number>(place: *mut T, manner: Manner, change: im
     let mut found = unsafe { T::Word::load(place, Manner { order: Ordering::Relaxed, ..manner }) };
     loop {
         let new = change(T::from_word(found)).into_word();
-        // Nothing to write, and nothing to be ordered: the line need not be owned.
+        // Nothing to write or order, so the cache line need not be owned.
         if new == found && matches!(manner.order, Ordering::Relaxed) {
             return T::from_word(found);
         }

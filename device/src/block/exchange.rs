@@ -91,7 +91,7 @@ impl<T: Copy, const B: usize, const N: usize> Places<T, B, N> {
     /// `B` threads.
     #[inline(always)]
     pub(crate) unsafe fn new<const R: usize>(start: *mut T, thread: &Thread<'_, R>) -> Self {
-        // What else is said of `B` and `N`, whoever uses the places.
+        // Evaluates the assertions about `B` and `N` in any case.
         const { assert!(Self::ITEMS > 0) };
         Places { start, rank: thread.thread_rank() }
     }
@@ -140,9 +140,8 @@ impl<T: Copy, const B: usize, const N: usize> Places<T, B, N> {
         for k in 0..N {
             let rank = ranks[k];
             assert!(rank < Self::ITEMS, "an item's rank is {rank}, but the block has {} items", Self::ITEMS);
-            // Volatile stores of several threads to one place are no data race in PTX (relaxed); on the CPU device the
-            // threads of a block take turns.
-            // SAFETY: within the memory; nobody reads, as the caller vouches.
+            // Volatile stores of several threads to one slot are no data race in PTX (relaxed); on the CPU
+            // device the threads of a block take turns.
             unsafe { self.at(rank).write_volatile(items[k]) };
         }
     }

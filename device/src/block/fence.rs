@@ -35,8 +35,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Among the threads of a block [`fence::block`] suffices; what the host or another device reads while the
-//! kernel runs needs [`fence::system`]:
+//! Among the threads of a block [`block`] suffices; what the host or another device reads while the
+//! kernel runs needs [`system`]:
 //!
 //! ```
 //! use ferrogrid_device::atomic::{Block, DeviceAtomic, Ordering::Relaxed, System};

@@ -477,7 +477,7 @@ fn wait(word: &DeviceAtomic<u64>) {
     let mut turns = 0_u32;
     while status(word.load(Ordering::Relaxed)) == EMPTY {
         turns = turns.wrapping_add(1);
-        // Looking is slow: the record is in the host's memory.
+        // Polling is slow: the record is in the host's memory.
         if turns % 1024 == 0 && crate::feedback::panic::is_reported() {
             crate::feedback::panic::give_up();
         }

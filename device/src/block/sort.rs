@@ -334,8 +334,8 @@ impl<const R: usize> Thread<'_, R> {
             }
         };
         let mut keys = keys.map(|key| flipped_if::<K::Bits>(O::DESCENDING, key.into_bits()));
-        // The last pass apart where it ends in another arrangement: chosen in the loop, all addresses of both would be
-        // kept in registers.
+        // The last pass is separate if it ends in another arrangement: with the choice in the loop, the
+        // addresses of both would stay in registers.
         let blocked =
             if STRIPED { (bits.end - 1 - bits.start) / DIGIT * DIGIT + bits.start } else { bits.end };
         let mut begin = bits.start;
@@ -429,7 +429,7 @@ impl<const R: usize> Thread<'_, R> {
                 first += if other < number { total } else { 0 };
                 all += total;
             }
-            // Digits of the upper halves come behind all of the lower ones.
+            // Digits in the upper halves follow all in the lower ones.
             counts.write_segment(segment, first + (all << 16));
             self.sync_threads();
             let mut ranks = before;

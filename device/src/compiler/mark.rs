@@ -30,8 +30,8 @@ macro_rules! marks {
     )* };
 }
 
-// All threads come here together, and have the region in common if there is one; where that is not proven of a warp, there is a check.
-// `place` is the call in the user's code.
+// All threads arrive together, and pass the same region if there is one. An unproven warp operation gets a
+// check. `place` is the call in the user's code.
 marks! {
     /// The lanes that the next warp operation names arrive together.
     of_warp "warp";

@@ -60,8 +60,8 @@ use crate::element::device_copy::DeviceCopy;
 /// ```compile_fail,E0080
 /// let twelve_bytes = ferrogrid_device::Aligned16::new([1.0_f32, 2.0, 3.0]);
 /// ```
-// As an integer, because LLVM moves one as a whole, but takes a copy of an array apart into 8-byte moves;
-// and perhaps uninitialised, because a value may have padding.
+// An integer, because LLVM moves one as a whole, but splits a copy of an array into 8-byte moves; and
+// `MaybeUninit`, because a value may have padding.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Aligned16<T: DeviceCopy> {

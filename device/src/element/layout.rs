@@ -22,7 +22,7 @@ pub const fn of_atomic(value: u64) -> u64 {
 }
 
 const fn text(hash: u64, text: &str) -> u64 {
-    // A byte that is in no text keeps neighbours apart.
+    // A byte that occurs in no text separates neighbours.
     bytes(bytes(hash, text.as_bytes()), &[0xff])
 }
 

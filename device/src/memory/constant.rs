@@ -46,7 +46,7 @@ use core::ops::Deref;
 #[repr(transparent)]
 pub struct Constant<T>(T);
 
-// That `T` is `DeviceCopy`, the module demands, once and at the type.
+// The module checks once, at the type, that `T` is `DeviceCopy`.
 impl<T> Constant<T> {
     /// A constant with this initial value.
     pub const fn new(value: T) -> Self {

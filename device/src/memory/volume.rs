@@ -82,7 +82,7 @@ impl<'a, T> Volume<'a, T> {
     /// The first `width * height * depth` elements as `depth` layers of `height` rows; `None` if there are fewer.
     #[inline(always)]
     pub fn new(elements: &'a [T], width: usize, height: usize, depth: usize) -> Option<Self> {
-        // With a product before the last that wraps, the last might be 0.
+        // If an earlier product wraps, the last might be 0.
         let area = if depth == 0 { 0 } else { width.checked_mul(height)? };
         if area.checked_mul(depth)? > elements.len() {
             return None;
@@ -158,7 +158,7 @@ impl<'a, T> Volume<'a, T> {
     /// The element at `layer`, `row` and `column`; `None` outside.
     #[inline(always)]
     pub fn get(self, layer: usize, row: usize, column: usize) -> Option<&'a T> {
-        // One condition, so that a load under it is a load under a predicate.
+        // A single condition, so that a guarded load is predicated.
         if layer >= self.depth || row >= self.height || column >= self.width {
             return None;
         }

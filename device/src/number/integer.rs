@@ -38,7 +38,8 @@ macro_rules! mul_hi {
                 ((self as $wide * rhs as $wide) >> <$ty>::BITS) as $ty
             }
 
-            // By the intrinsic: else LLVM goes on in the double width with what is made of the result.
+            // An intrinsic: otherwise LLVM continues in the double width with what is computed from the
+            // result.
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
             fn mul_hi(self, rhs: Self) -> Self {

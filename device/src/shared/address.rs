@@ -69,7 +69,7 @@ pub(crate) unsafe fn in_shared(start: *mut u8) -> *mut u8 {
         let is_shared = isspacep_shared(start);
         core::arch::asm!("// {0}", in(reg32) u32::from(is_shared), options(nomem, nostack));
         core::hint::assert_unchecked(is_shared);
-        // So that an `Option` of an element is not asked at run time whether it is null.
+        // Avoids a null check at run time for an `Option` of an element.
         core::hint::assert_unchecked(!start.is_null());
     }
     start

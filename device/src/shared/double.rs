@@ -124,8 +124,7 @@ impl<'b, A: SharedArray, const ID: usize> DoubleShared<'b, A, ID> {
     /// The half that all threads read, and the one that is written.
     #[inline(always)]
     pub fn both(&mut self) -> (&A, &mut Shared<'b, A, ID>) {
-        // By its number, from one start: so LLVM knows that it is in shared memory.
-        // SAFETY: a half of the region that this owns; what was lent before is no longer borrowed.
+        // By index from one start, so that LLVM knows that it is in shared memory.
         self.next = unsafe { Shared::from_raw(self.start.add(self.written)) };
         // SAFETY: as in `current`; the two are different halves.
         let current = unsafe { &*self.start.add(1 - self.written) };

@@ -105,7 +105,7 @@ impl Image {
             (Format::U16, true) => fraction(f32::from(half), 65535.0),
             (Format::I16, true) => fraction(f32::from(half as i16), 32767.0),
             (Format::F16, _) => widened(half),
-            // Of integers the lowest bits count.
+            // Integers use the lowest bits.
             _ => word,
         }
     }
@@ -113,7 +113,7 @@ impl Image {
     /// The weighted mean of the elements around a place: `(1 - a) * T[i] + a * T[i + 1]` along each axis,
     /// where `i + a` is the place less one half, and `a` is counted in 256ths.
     fn linear(&self, scaled: [f64; 3]) -> [u32; 4] {
-        // Along an axis that the texture does not have there is but one element.
+        // Along an axis beyond the texture's rank there is one element.
         let last = self.rank;
         let steps: [i64; 3] = std::array::from_fn(|axis| match axis < last {
             true => ((scaled[axis] - 0.5) * STEPS).round() as i64,

@@ -62,6 +62,6 @@ macro_rules! geometries {
 geometries! {
     sample_1d, "1d", 1, "{x}", [x = 0];
     sample_2d, "2d", 2, "{x}, {y}", [x = 0, y = 1];
-    // The fourth coordinate does not count.
+    // The fourth coordinate is ignored.
     sample_3d, "3d", 3, "{x}, {y}, {z}, {z}", [x = 0, y = 1, z = 2];
 }

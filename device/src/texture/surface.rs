@@ -256,7 +256,7 @@ fn in_range<T, const R: usize>(mut place: [i32; R]) -> [i32; R] {
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn in_bytes<T, const R: usize>(mut place: [i32; R]) -> [i32; R] {
-    // Inside there are no more than an array has, elsewhere no more than `in_range` gives.
+    // Inside, coordinates are below the array's extents; outside, `in_range` limits them.
     place[0] = place[0].wrapping_mul(size_of::<T>() as i32);
     place
 }

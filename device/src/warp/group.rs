@@ -147,7 +147,7 @@ impl<'t, const N: usize> Tile<'t, N> {
     #[inline(always)]
     pub fn binary_partition(&self, predicate: bool) -> CoalescedGroup<'t> {
         let brought_true = source::ballot(self, predicate);
-        // No vote, to which only those would come that brought `false`.
+        // Not by a vote of the threads with `false` only.
         let brought_false = self.mask() & source::existing(self) & !brought_true;
         self.group(if predicate { brought_true } else { brought_false })
     }

@@ -472,7 +472,7 @@ impl<const R: usize> Thread<'_, R> {
         self.sync_threads();
         // SAFETY: all writing ended at the barrier, and elements take any bits.
         let result = read(unsafe { &*region }.places());
-        // Nobody goes on to write the region before all have read.
+        // No thread writes the region again before all have read.
         self.sync_threads();
         result
     }

@@ -42,7 +42,7 @@ impl<const M: usize> Tile<'_, M> {
             "the last tile of the block has fewer threads, and cannot sort"
         );
         let mut items = items;
-        // Runs of `run` items are sorted; two of them, of which the second is looked at from its end, become one.
+        // Runs of `run` items are sorted; two of them, the second in reverse, are merged into one.
         mirrored(&mut items, 1, &is_less);
         if N > 2 {
             mirrored(&mut items, 2, &is_less);

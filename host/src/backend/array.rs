@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
 use super::{DeviceBackend, StreamBackend, cuda};
+use crate::backend::Place;
 use crate::backend::recording::refusal::{allocation, host_memory};
 use crate::error::Result;
 use crate::memory::{Contents, Memory};
 use crate::profile::{self, Work};
 use crate::stream::StreamInner;
-use crate::view::pitched::Place;
 
 /// What an array is like.
 #[derive(Debug, Clone, Copy)]

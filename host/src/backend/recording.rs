@@ -23,16 +23,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use lifetimes::Lifetime;
 pub(crate) use scratch::Scratch;
 
+use crate::backend::Place;
 use crate::backend::{CopiedParams, DeviceBackend, MemoryNodes, Prepared, cpu};
 use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::foreign::ParameterList;
 use crate::kernel::Kernel;
 use crate::launch::grid::LaunchShape;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
-use crate::view::pitched::Place;
 use bound::{Bound, Refused};
 use node::{Address, ConditionalNode, KernelNode, Node, Operation, Repeat};
 use refusal::not_recordable;
@@ -40,13 +39,10 @@ use refusal::not_recordable;
 /// The number of the graph itself among the bodies.
 const GRAPH: u64 = 0;
 
-/// The greatest alignment that CUDA's own types have, for copies of parameters whose types nobody knows.
-const PARAMETER_ALIGNMENT: usize = 16;
-
 /// How deep conditional nodes, and child graphs, are nested at most: to run and to drop them takes stack for each level.
 pub(crate) const MANY_LEVELS: usize = 32;
 
-/// A buffer that nobody has given the graph, but that a node uses.
+/// A buffer that a node uses, but that was not given to the graph.
 pub(crate) enum Adopted {
     Constant(&'static Memory),
     /// A value of the host's, as it was when the node was recorded.
@@ -63,7 +59,7 @@ pub(crate) struct Recorder {
     adopts: bool,
     /// How many conditional nodes there are, in bodies as well.
     conditions: AtomicUsize,
-    /// What nobody has taken yet, in the order of the buffers' numbers: the last ones.
+    /// Adopted buffers that were not taken yet, by buffer number: the last ones.
     adopted: Mutex<Vec<Adopted>>,
     /// Real, for the values of the host's; made for the first of them.
     staging: Mutex<Option<Stream>>,
@@ -507,47 +503,26 @@ impl RecordingStream {
     }
 
     pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
-        match self.recorder.device {
-            DeviceBackend::Cuda(device) => device.prepare(kernel),
-            DeviceBackend::Cpu(_) => Ok(Prepared::default()),
-        }
+        self.recorder.device.prepare(kernel)
     }
 
     /// # Safety
-    /// As for `StreamInner::launch`; memory that `params` lead to stays valid while the graph can run.
+    /// As for `StreamInner::launch`; memory that `params` lead to stays valid while the graph can run; `shapes` are their sizes and
+    /// alignments.
     pub(crate) unsafe fn launch(
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,
         shape: LaunchShape,
         params: &[*const c_void],
+        shapes: &[(usize, usize)],
     ) -> Result<()> {
         if let DeviceBackend::Cpu(device) = self.recorder.device {
             cpu::check_resources(kernel, &shape, device)?;
         }
         let shape = node_shape(shape)?;
         // SAFETY: the caller vouches for the parameters.
-        let params = Arc::new(unsafe { CopiedParams::copy(params, kernel.descriptor().params) });
-        self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
-    }
-
-    /// Records a launch of the foreign function `prepared`; `kernel` is its name and limits.
-    ///
-    /// # Safety
-    /// `list` has the function's parameters; memory that they lead to stays valid while the graph can run.
-    pub(crate) unsafe fn launch_foreign(
-        &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        shape: LaunchShape,
-        list: &ParameterList<'_>,
-    ) -> Result<()> {
-        let shape = node_shape(shape)?;
-        // The driver copies them byte for byte, and asks for no alignment.
-        let shapes: Vec<(usize, usize)> =
-            list.sizes().iter().map(|&size| (size, PARAMETER_ALIGNMENT)).collect();
-        // SAFETY: the list has an address for each size.
-        let params = Arc::new(unsafe { CopiedParams::copy(list.addresses(), &shapes) });
+        let params = Arc::new(unsafe { CopiedParams::copy(params, shapes) });
         self.add(Operation::Kernel(KernelNode { kernel, prepared, shape, params })).map(drop)
     }
 }

@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Place;
 use crate::copy::agree;
 use crate::error::Result;
 use crate::launch::argument::{DeviceInput, DeviceOutput};
 use crate::order::writers::Sources;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
-use crate::view::pitched::Place;
 
 /// A scope in which copies on a stream borrow memory of the host: see [`Stream::scope`].
 ///

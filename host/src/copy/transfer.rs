@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::Place;
 use crate::copy::agree;
 use crate::error::Result;
 use crate::launch::argument::{DeviceInput, DeviceOutput};
@@ -18,7 +19,6 @@ use crate::order::writers::Sources;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
 use crate::stream::completion::Completion;
-use crate::view::pitched::Place;
 
 /// A copy that is under way, and the memory of the host that it uses: made by
 /// [`Stream::upload_async`] and [`Stream::download_async`].

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use crate::backend::DeviceBackend;
-use crate::backend::cuda::{self, CudaDevice};
+use crate::backend::cuda::CudaDevice;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
@@ -52,7 +52,7 @@ impl Context {
     pub unsafe fn from_raw(raw: *mut c_void) -> Result<Context> {
         not_null(raw)?;
         // SAFETY: passed on.
-        let device = unsafe { cuda::device_of_context(raw)? };
+        let device = unsafe { DeviceBackend::cuda_of_context(raw)? };
         Ok(Context { device: Device::from(device), address: raw.expose_provenance() })
     }
 
@@ -99,10 +99,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn as_raw(&self) -> Option<i32> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => Some(device.as_raw()),
-            DeviceBackend::Cpu(_) => None,
-        }
+        self.backend().as_cuda().map(CudaDevice::as_raw)
     }
 
     /// The GPU with the handle `raw` (`CUdevice`), which is compared with those of all GPUs.
@@ -110,19 +107,13 @@ impl Device {
     /// # Errors
     /// [`Error::InvalidDevice`] if no GPU has it; else as [`Device::cuda`].
     pub fn from_raw(raw: i32) -> Result<Device> {
-        let devices = cuda::devices()?;
-        let found = devices.iter().find(|device| device.as_raw() == raw);
-        let unknown = Error::InvalidDevice { ordinal: raw.unsigned_abs() as usize, count: devices.len() };
-        Device::cuda(found.ok_or(unknown)?.ordinal())
+        DeviceBackend::cuda_of_handle(raw).map(Device::from)
     }
 }
 
 /// The GPU, or that `operation` needs one.
 pub(crate) fn gpu(device: &Device, operation: &'static str) -> Result<&'static CudaDevice> {
-    match device.backend() {
-        DeviceBackend::Cuda(cuda) => Ok(cuda),
-        DeviceBackend::Cpu(_) => Err(Error::unsupported(operation, device, NO_HANDLES)),
-    }
+    device.backend().as_cuda().ok_or_else(|| Error::unsupported(operation, device, NO_HANDLES))
 }
 
 const NO_HANDLES: &str = "it has no handles of CUDA's driver";

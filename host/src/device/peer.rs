@@ -3,7 +3,6 @@
 use ferrogrid_device::DeviceCopy;
 
 use crate::backend::recording::refusal::not_recordable;
-use crate::backend::{DeviceBackend, StreamBackend};
 use crate::copy::agree;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -163,9 +162,9 @@ impl PeerCopy<'_> {
         }
         // SAFETY: passed on.
         unsafe {
-            match (target.device().backend(), source.device().backend()) {
-                (DeviceBackend::Cpu(_), DeviceBackend::Cuda(_)) => self.gpu_to_host(stream),
-                (DeviceBackend::Cuda(_), DeviceBackend::Cpu(_)) => self.host_to_gpu(stream),
+            match (target.device().is_cuda(), source.device().is_cuda()) {
+                (false, true) => self.gpu_to_host(stream),
+                (true, false) => self.host_to_gpu(stream),
                 _ => self.enqueue(stream),
             }
         }
@@ -185,16 +184,16 @@ impl PeerCopy<'_> {
             self.target_access().receive(source, stream.inner());
             return Ok(());
         }
-        source.begin_anywhere(stream.inner(), Use::Read)?;
-        target.begin_anywhere(stream.inner(), usage)?;
-        match (stream.inner().backend(), target.device().backend(), source.device().backend()) {
-            (StreamBackend::Cuda(cuda), DeviceBackend::Cuda(target), DeviceBackend::Cuda(source)) => {
-                // SAFETY: passed on; both have been ordered for their use here.
-                let copy = || unsafe { cuda.copy_peer((to, target), (from, source), self.bytes) };
-                profile::observe(stream.inner(), Work::Copy { bytes: self.bytes }, copy)?;
-            }
+        source.begin_on_any_device(stream.inner(), Use::Read)?;
+        target.begin_on_any_device(stream.inner(), usage)?;
+        if stream.device().is_cuda() {
+            let (to, from) = ((to, target.device().backend()), (from, source.device().backend()));
+            // SAFETY: passed on; both have been ordered for their use here.
+            let copy = || unsafe { stream.inner().backend().copy_peer(to, from, self.bytes) };
+            profile::observe(stream.inner(), Work::Copy { bytes: self.bytes }, copy)?;
+        } else {
             // SAFETY: as above; the memory of all CPU devices is that of the host.
-            _ => unsafe { stream.inner().copy(to, from, self.bytes, (target.place(), source.place()))? },
+            unsafe { stream.inner().copy(to, from, self.bytes, (target.place(), source.place()))? };
         }
         self.target_access().receive(source, stream.inner());
         Ok(())

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::backend::DeviceBackend;
 use crate::backend::cuda;
 use crate::device::Device;
 use crate::device::attribute::DeviceAttribute;
@@ -160,10 +159,7 @@ impl Device {
     /// # Errors
     /// If the driver fails.
     pub fn properties(&self) -> Result<DeviceProperties> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.properties(),
-            DeviceBackend::Cpu(device) => device.properties(),
-        }
+        self.backend().properties()
     }
 
     /// One attribute (`cuDeviceGetAttribute`): see [`DeviceAttribute`].
@@ -184,10 +180,7 @@ impl Device {
     /// What the driver says of an attribute that it does not know. On the CPU device
     /// [`Error::Unsupported`](crate::Error::Unsupported) for an attribute that has no meaning there.
     pub fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.attribute(attribute),
-            DeviceBackend::Cpu(device) => device.attribute(attribute),
-        }
+        self.backend().attribute(attribute)
     }
 
     /// The CUDA version (major, minor) that the installed driver supports (`cuDriverGetVersion`).

@@ -1,12 +1,11 @@
 //! A GPU as at the start of the process.
 
-use crate::backend::DeviceBackend;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::retired;
 
 impl Device {
-    /// Destroys the GPU's primary context and makes it anew (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). Returns the
+    /// Destroys the GPU's primary context and creates it again (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). Returns the
     /// device to go on with, which [`Device::cuda`] gives as well from then on.
     ///
     /// All that was made on the device before is gone. Its handles (streams, buffers, events, modules, graphs, pools, and
@@ -54,7 +53,7 @@ impl Device {
     /// - Other devices' work, enqueued before or afterwards, uses nothing that was made on this one before: memory that
     ///   they reach as peers, events that their graphs wait for.
     pub unsafe fn reset(&self) -> Result<Device> {
-        let DeviceBackend::Cuda(device) = self.backend() else {
+        let Some(device) = self.backend().as_cuda() else {
             return Err(Error::unsupported(
                 "a reset",
                 self,

@@ -9,15 +9,16 @@ use super::abi::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDevice};
 use super::element::DlpackElement;
 use super::layout::Gather;
 use super::tensor::DlpackTensor;
+use crate::backend::{Place, Rows};
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::dlpack::DlpackError;
+use crate::launch::argument::read_by_view;
 use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::memory::managed::ManagedBuffer;
 use crate::memory::pinned::PinnedBuffer;
 use crate::stream::Stream;
-use crate::view::pitched::{Place, Rows};
 
 /// A tensor of another library in device memory, to read only: launches and copies take `&buffer`, and views of it.
 ///
@@ -51,6 +52,8 @@ pub struct ReadOnlyBuffer<T: DlpackElement> {
     /// Never given away, nor borrowed mutably.
     buffer: DeviceBuffer<T>,
 }
+
+read_by_view!([] ReadOnlyBuffer<T>, DlpackElement);
 
 impl<T: DlpackElement> Deref for ReadOnlyBuffer<T> {
     type Target = DeviceBuffer<T>;

@@ -1,4 +1,4 @@
-//! Where threads wait in vain, in the words of errors: places in the source, who waits there, what became of
+//! Divergence at barriers and warp operations as errors describe it: places in the source, the threads that wait there, and what became of
 //! the others.
 
 use std::fmt;

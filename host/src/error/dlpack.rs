@@ -13,14 +13,14 @@ use crate::dlpack::abi::{DLDataType, DLDevice, DLPackVersion};
 /// let tensor = DlpackTensor::from_buffer(&stream, stream.zeros::<f32>(6)?)?;
 /// let Err(Error::Dlpack(error)) = tensor.into_buffer::<i32>(&stream) else { panic!() };
 /// assert!(matches!(error, DlpackError::ElementType { .. }));
-/// assert_eq!(error.to_string(), "the tensor has elements of type float32, expected are int32");
+/// assert_eq!(error.to_string(), "the tensor has elements of type float32; expected int32");
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DlpackError {
     /// A tensor has a structure of another version.
-    #[error("the tensor is of DLPack {}.{}, known is 1.x", version.major, version.minor)]
+    #[error("the tensor has version {}.{} of DLPack; expected 1.x", version.major, version.minor)]
     Version {
         /// Its version.
         version: DLPackVersion,
@@ -32,7 +32,7 @@ pub enum DlpackError {
         reason: &'static str,
     },
     /// A tensor has elements of another type.
-    #[error("the tensor has elements of type {}, expected are {}", Type(found), Type(expected))]
+    #[error("the tensor has elements of type {}; expected {}", Type(found), Type(expected))]
     ElementType {
         /// Its type.
         found: DLDataType,

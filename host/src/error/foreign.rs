@@ -27,7 +27,7 @@ pub enum ForeignError {
         reason: Box<str>,
     },
     /// Bytes are not the image that they should be.
-    #[error("this is no {kind}: {reason}")]
+    #[error("invalid {kind}: {reason}")]
     InvalidImage {
         /// What it should be: `PTX`, `cubin`, `fatbin` or `library`.
         kind: &'static str,
@@ -56,7 +56,7 @@ pub enum ForeignError {
     },
     /// Kernels in Rust call functions that they declare as `extern`, and nothing has them.
     #[error(
-        "nothing has {}, which kernels call: name the file that does at the `extern` block, `#[link(file = \"..\")]`, or give it by `Kernel::link_with` before the first launch",
+        "no linked code has {}, which kernels call: name the file that has it at the `extern` block, `#[link(file = \"..\")]`, or give it by `Kernel::link_with` before the first launch",
         Quoted(functions)
     )]
     UnresolvedFunctions {
@@ -179,7 +179,7 @@ pub enum ForeignError {
     SharedMemory {
         /// The kernel's name.
         kernel: &'static str,
-        /// The bytes asked for.
+        /// The bytes requested.
         dynamic: u32,
         /// The bytes that the kernel has anyway.
         fixed: u32,
@@ -188,7 +188,7 @@ pub enum ForeignError {
     },
     /// A cluster has no blocks, or more than can be counted.
     #[error(
-        "kernel `{kernel}`: a cluster of {} x {} x {} blocks cannot be; it has 1 to 16 blocks on most devices",
+        "kernel `{kernel}`: a cluster of {} x {} x {} blocks is not possible; most devices take 1 to 16 blocks",
         cluster[0], cluster[1], cluster[2]
     )]
     ClusterSize {

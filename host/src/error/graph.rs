@@ -85,7 +85,7 @@ pub enum GraphError {
     },
     /// An update lets a kernel use a buffer that another node, which may run at the same time, uses as well.
     #[error(
-        "the update of node {node} lets it use a buffer together with node {other}, and neither comes after the other; record the graph anew"
+        "the update of node {node} lets it use a buffer together with node {other}, and neither comes after the other; record the graph again"
     )]
     Unordered {
         /// The node's number.
@@ -138,7 +138,7 @@ pub enum GraphError {
     )]
     OtherBody,
     /// The file that the driver writes a picture of the graph to could not be made or read.
-    #[error("the picture of the graph goes through the file {path}: {reason}")]
+    #[error("the driver cannot draw the graph into the file {path}: {reason}")]
     Picture {
         /// The file.
         path: Box<str>,

@@ -248,7 +248,7 @@ mod tests {
         assert!(refusal(Image::ptx("a\0b")).contains("byte 1 is 0"));
         assert!(refusal(Image::any(&[0xff, 0xfe])).contains("no text"));
         assert!(refusal(Image::any(&0x4662_43b1_u32.to_le_bytes())).contains("wrapper"));
-        assert!(refusal(Image::fatbin(b"PK..")).starts_with("this is no fatbin: it starts with"));
+        assert!(refusal(Image::fatbin(b"PK..")).starts_with("invalid fatbin: it starts with"));
     }
 
     /// Whether all that the headers of an ELF file name lies in it; numbers as wide as they need to be.

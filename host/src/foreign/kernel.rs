@@ -332,7 +332,7 @@ impl<const R: usize, P: ForeignParameters> ForeignKernel<R, P> {
     /// # Safety
     /// As [`ForeignFunction::typed`].
     pub(super) unsafe fn new(function: ForeignFunction) -> Result<Self> {
-        function.check(&P::sizes())?;
+        function.check(P::sizes().into_iter())?;
         Ok(ForeignKernel { function, parameters: PhantomData })
     }
 }

@@ -8,7 +8,6 @@ use super::image::code_type::CodeType;
 use super::jit::JitOptions;
 use super::linking::linker::Linker;
 use super::module::ForeignModule;
-use crate::backend::DeviceBackend;
 use crate::backend::cuda::LoadedModule;
 use crate::device::Device;
 use crate::error::foreign::ForeignError;
@@ -215,7 +214,7 @@ impl Device {
         image: impl FnOnce() -> Result<Image, ForeignError>,
         options: &JitOptions,
     ) -> Result<ForeignModule> {
-        let DeviceBackend::Cuda(cuda) = self.backend() else {
+        let Some(cuda) = self.backend().as_cuda() else {
             return Err(self.no_foreign_code("cuModuleLoadDataEx"));
         };
         let image = image()?;

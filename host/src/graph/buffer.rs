@@ -12,9 +12,8 @@ use crate::backend::recording::Lifetime;
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::launch::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
+use crate::launch::argument::pass_by_view;
 use crate::memory::Memory;
-use crate::stream::Stream;
 use crate::view::atomic::DeviceAtomicView;
 use crate::view::parts::{Chunks, ChunksMut};
 use crate::view::pointer::{DevicePtr, DevicePtrMut};
@@ -48,6 +47,8 @@ pub struct GraphBuffer<'scope, T, K = GraphKey<T>> {
     /// Of what a node allocates, until it is freed.
     lifetime: Option<Lifetime>,
 }
+
+pass_by_view!(['g, K: Copy,] GraphBuffer<'g, T, K>);
 
 /// Names a buffer of a graph, to look at it, or to use it in an update:
 /// [`ExecutableGraph::view`](crate::ExecutableGraph::view) and
@@ -321,36 +322,6 @@ impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
     /// The buffer's name, which stays valid after the recording.
     pub fn key(&self) -> K {
         self.key
-    }
-}
-
-impl<'a, T: DeviceCopy, K: Copy> LaunchInput<'a, T> for &'a GraphBuffer<'_, T, K> {
-    type Staged = DeviceView<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_input())
-    }
-}
-
-impl<'a, T: DeviceCopy, K: Copy> LaunchOutput<'a, T> for &'a mut GraphBuffer<'_, T, K> {
-    type Staged = DeviceViewMut<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_output())
-    }
-}
-
-impl<'a, T: DeviceCopy, K: Copy> DeviceInput<'a, T> for &'a GraphBuffer<'_, T, K> {
-    fn into_input(self) -> DeviceView<'a, T> {
-        self.view()
-    }
-}
-
-impl<'a, T: DeviceCopy, K: Copy> DeviceOutput<'a, T> for &'a mut GraphBuffer<'_, T, K> {
-    fn into_output(self) -> DeviceViewMut<'a, T> {
-        self.view_mut()
     }
 }
 

@@ -21,7 +21,6 @@ use ferrogrid_device::DeviceCopy;
 use super::buffer::{GraphBuffer, GraphKey, PinnedKey};
 use super::slot::{Slot, Slots};
 use super::{Graph, GraphNode};
-use crate::backend::StreamBackend;
 use crate::backend::recording::node::{Address, HostNode, Operation};
 use crate::backend::recording::refusal::not_recordable;
 use crate::backend::recording::{Recorder, RecordingStream};
@@ -174,7 +173,7 @@ impl<'b> Capture<'_, 'b> {
     fn new(origin: &Stream) -> Result<Self> {
         let device = origin.device();
         let recorder = Recorder::new(device.backend());
-        let stream = Stream::new(device, StreamBackend::Recording(recorder.stream(Vec::new())?));
+        let stream = Stream::new(device, recorder.stream(Vec::new())?);
         let origin = origin.inner().clone();
         Ok(Capture {
             stream,
@@ -442,7 +441,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// of another graph. What `work` had recorded before it failed does nothing then: each of those nodes is an empty one.
     pub fn node(&self, after: &[GraphNode], work: impl FnOnce(&Stream) -> Result<()>) -> Result<GraphNode> {
         let before = self.recorder.count()?;
-        let stream = Stream::new(self.device(), StreamBackend::Recording(self.line(after)?));
+        let stream = Stream::new(self.device(), self.line(after)?);
         work(&stream).inspect_err(|_| self.recorder.empty_from(before))?;
         let line = recording(&stream);
         match line.tail()?[..] {

@@ -1,6 +1,5 @@
 //! What a compiled kernel needs and takes on a device, and the two preferences that it may be given.
 
-use crate::backend::{DeviceBackend, Prepared};
 use crate::device::Device;
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -200,13 +199,5 @@ impl Device {
     /// If the kernel does not load, as at a launch; what the driver says of more than the device has.
     pub fn set_max_dynamic_shared_size_bytes(&self, kernel: &'static Kernel, bytes: u32) -> Result<()> {
         LoadedKernel::of(self, kernel)?.set_max_dynamic_shared(bytes)
-    }
-
-    /// Loads `kernel` for this device, if that has not been done.
-    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.prepare(kernel),
-            DeviceBackend::Cpu(_) => Ok(Prepared::default()),
-        }
     }
 }

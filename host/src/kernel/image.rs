@@ -144,7 +144,7 @@ pub const fn check_params(entries: Entries, entry: &str, params: &[(usize, usize
             .number(params.len())
             .str(" parameters on the host, but ")
             .number(device.len())
-            .str(" on the device: do `cfg`s differ between the two?")
+            .str(" on the device: check for a `cfg` that differs between the two")
             .panic();
     }
     let mut index = 0;

@@ -1,8 +1,7 @@
 //! A kernel on a device, of this program or foreign: what it is asked, and the preferences that it may be given. The
 //! public forms, on [`Device`], [`Kernel`] and [`ForeignFunction`](crate::ForeignFunction), all end here.
 
-use crate::backend::cuda::CudaDevice;
-use crate::backend::{DeviceBackend, Prepared};
+use crate::backend::Prepared;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -17,13 +16,10 @@ pub(crate) struct LoadedKernel<'a> {
     prepared: Prepared,
 }
 
-/// The most blocks of a cluster on the CPU device: what `#[kernel(cluster = ...)]` takes.
-const CPU_CLUSTER: u64 = 16;
-
 impl<'a> LoadedKernel<'a> {
     /// `kernel`, loaded if it was not.
     pub(crate) fn of(device: &'a Device, kernel: &'static Kernel) -> Result<Self> {
-        Ok(LoadedKernel { device, kernel, prepared: device.prepare(kernel)? })
+        Ok(LoadedKernel { device, kernel, prepared: device.backend().prepare(kernel)? })
     }
 
     /// A kernel that was loaded by other means.
@@ -36,45 +32,21 @@ impl<'a> LoadedKernel<'a> {
         let max_threads = self.kernel.max_threads().unwrap_or(most).min(most);
         // Shared memory of fixed size in Rust kernels is passed by the launch.
         let fixed = u32::try_from(self.kernel.shared_size_bytes()).unwrap_or(u32::MAX);
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => {
-                let mut attributes =
-                    device.function_attributes(self.prepared.function.cast(), max_threads)?;
-                attributes.shared_size_bytes = attributes.shared_size_bytes.saturating_add(fixed);
-                Ok(attributes)
-            }
-            DeviceBackend::Cpu(device) => Ok(KernelAttributes {
-                num_regs: 0,
-                shared_size_bytes: fixed,
-                local_size_bytes: 0,
-                const_size_bytes: 0,
-                max_threads_per_block: max_threads,
-                max_dynamic_shared_size_bytes: device.properties()?.shared_memory_per_block_optin,
-                preferred_shared_memory_carveout: None,
-                ptx_version: None,
-                binary_version: None,
-            }),
-        }
+        let mut attributes = self.device.backend().function_attributes(self.prepared, max_threads)?;
+        attributes.shared_size_bytes = attributes.shared_size_bytes.saturating_add(fixed);
+        Ok(attributes)
     }
 
     pub(crate) fn set_cache_config(self, config: CacheConfig) -> Result<()> {
-        self.on_gpu(|device| device.set_cache_config(self.prepared.function.cast(), config))
+        self.device.backend().set_cache_config(self.prepared, config)
     }
 
     pub(crate) fn set_carveout(self, percent: Option<u32>) -> Result<()> {
-        self.on_gpu(|device| device.set_carveout(self.prepared.function.cast(), percent))
+        self.device.backend().set_carveout(self.prepared, percent)
     }
 
     pub(crate) fn set_max_dynamic_shared(self, bytes: u32) -> Result<()> {
-        self.on_gpu(|device| device.set_max_dynamic_shared(self.prepared.function.cast(), bytes))
-    }
-
-    /// Preferences mean nothing to the CPU device.
-    fn on_gpu(self, set: impl FnOnce(&'static CudaDevice) -> Result<()>) -> Result<()> {
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => set(device),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        self.device.backend().set_max_dynamic_shared(self.prepared, bytes)
     }
 
     pub(crate) fn occupancy(self, threads: u32, dynamic_shared: usize) -> Result<Occupancy> {
@@ -87,13 +59,11 @@ impl<'a> LoadedKernel<'a> {
     }
 
     pub(crate) fn max_active_blocks(self, threads: u32, dynamic_shared: usize) -> Result<u32> {
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => {
-                // The driver knows nothing of the `Shared` parameters, which the launch passes.
-                let shared = dynamic_shared.saturating_add(self.kernel.shared_size_bytes());
-                device.max_active_blocks(self.prepared.function.cast(), threads, shared)
-            }
-            DeviceBackend::Cpu(_) => Ok(self.occupancy(threads, dynamic_shared)?.active_blocks),
+        // The driver knows nothing of the `Shared` parameters, which the launch passes.
+        let shared = dynamic_shared.saturating_add(self.kernel.shared_size_bytes());
+        match self.device.backend().max_active_blocks(self.prepared, threads, shared)? {
+            Some(blocks) => Ok(blocks),
+            None => Ok(self.occupancy(threads, dynamic_shared)?.active_blocks),
         }
     }
 
@@ -115,18 +85,15 @@ impl<'a> LoadedKernel<'a> {
     }
 
     pub(crate) fn available_dynamic_shared(self, blocks: u32, threads: u32) -> Result<usize> {
-        let fixed = self.kernel.shared_size_bytes();
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => {
-                let bytes =
-                    device.available_dynamic_shared(self.prepared.function.cast(), blocks, threads)?;
-                Ok(bytes.saturating_sub(fixed))
-            }
-            DeviceBackend::Cpu(_) if blocks == 0 || self.max_active_blocks(threads, 0)? < blocks => {
-                Err(self.no_block_fits())
-            }
-            DeviceBackend::Cpu(device) => Ok(device.shared_memory_per_block().saturating_sub(fixed)),
-        }
+        let available =
+            match self.device.backend().available_dynamic_shared(self.prepared, blocks, threads)? {
+                Some(bytes) => bytes,
+                None if blocks == 0 || self.max_active_blocks(threads, 0)? < blocks => {
+                    return Err(self.no_block_fits());
+                }
+                None => self.device.shared_memory_per_block(),
+            };
+        Ok(available.saturating_sub(self.kernel.shared_size_bytes()))
     }
 
     pub(crate) fn max_active_clusters(
@@ -136,46 +103,18 @@ impl<'a> LoadedKernel<'a> {
         dynamic_shared: u32,
     ) -> Result<u32> {
         let shared = self.all_shared(dynamic_shared);
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => {
-                device.max_active_clusters(self.prepared.function.cast(), cluster, block, shared)
-            }
-            DeviceBackend::Cpu(device) => {
-                let shared = usize::try_from(shared).unwrap_or(usize::MAX);
-                let most = u64::from(self.device.limits().max_threads_per_block);
-                let fits = (1..=CPU_CLUSTER).contains(&size_of_shape(cluster))
-                    && (1..=most).contains(&size_of_shape(block))
-                    && shared <= device.shared_memory_per_block();
-                Ok(if fits { self.device.properties()?.multiprocessor_count } else { 0 })
-            }
-        }
+        self.device.backend().max_active_clusters(self.prepared, cluster, block, shared)
     }
 
     /// Lets a launch have clusters of that size, if the device may take them.
     pub(crate) fn allow_cluster(self, cluster: [u32; 3]) -> Result<()> {
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => {
-                device.allow_clusters(self.prepared.function.cast(), self.kernel, cluster)
-            }
-            DeviceBackend::Cpu(_) if size_of_shape(cluster) <= CPU_CLUSTER => Ok(()),
-            DeviceBackend::Cpu(_) => Err(Error::ClusterTooLarge {
-                kernel: self.kernel.name(),
-                device: self.device.to_string().into(),
-                cluster,
-                limit: CPU_CLUSTER as u32,
-            }),
-        }
+        self.device.backend().allow_cluster(self.prepared, self.kernel, cluster)
     }
 
     pub(crate) fn max_potential_cluster_size(self, block: [u32; 3], dynamic_shared: u32) -> Result<u32> {
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => {
-                let (grid, shared) =
-                    (self.kernel.cluster().unwrap_or([1; 3]), self.all_shared(dynamic_shared));
-                device.max_potential_cluster_size(self.prepared.function.cast(), grid, block, shared)
-            }
-            DeviceBackend::Cpu(_) => Ok(CPU_CLUSTER as u32),
-        }
+        let cluster = self.kernel.cluster().unwrap_or([1; 3]);
+        let shared = self.all_shared(dynamic_shared);
+        self.device.backend().max_potential_cluster_size(self.prepared, cluster, block, shared)
     }
 
     /// The bytes that a launch passes for `Shared` and `SharedSlice` parameters together.
@@ -187,8 +126,4 @@ impl<'a> LoadedKernel<'a> {
     fn no_block_fits(self) -> Error {
         Error::NoBlockFits { kernel: self.kernel.name(), device: self.device.to_string().into() }
     }
-}
-
-fn size_of_shape(shape: [u32; 3]) -> u64 {
-    shape.iter().copied().map(u64::from).product()
 }

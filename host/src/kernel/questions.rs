@@ -1,7 +1,6 @@
 //! The questions to a kernel of this program, and its preferences, asked of the kernel itself. The same questions to a
 //! [`Device`], with the kernel as an argument, have the same answers.
 
-use crate::backend::DeviceBackend;
 use crate::device::Device;
 use crate::error::Result;
 use crate::foreign::CodeType;
@@ -47,10 +46,7 @@ impl Kernel {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn code_type(&'static self, device: &Device) -> Result<Option<CodeType>> {
-        match device.backend() {
-            DeviceBackend::Cuda(cuda) => cuda.code_type(self).map(Some),
-            DeviceBackend::Cpu(_) => Ok(None),
-        }
+        device.backend().code_type(self)
     }
 
     /// Unloads the device code of this kernel from `device` before the process ends (`cuModuleUnload`), once all work on
@@ -84,11 +80,8 @@ impl Kernel {
     /// - No graph with kernels or constants of it is launched afterwards, and no handle of it
     ///   ([`Kernel::as_raw`]) is used.
     pub unsafe fn unload(&'static self, device: &Device) -> Result<()> {
-        match device.backend() {
-            // SAFETY: passed on.
-            DeviceBackend::Cuda(cuda) => unsafe { cuda.unload(self.descriptor().image) },
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        // SAFETY: passed on.
+        unsafe { device.backend().unload(self.descriptor().image) }
     }
 
     /// As [`Device::attributes`].

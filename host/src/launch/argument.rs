@@ -2,13 +2,8 @@
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
 use crate::memory::buffer::DeviceBuffer;
-use crate::memory::growable::GrowableBuffer;
-use crate::memory::ipc::IpcBuffer;
-use crate::memory::managed::ManagedBuffer;
-use crate::memory::pinned::{PinnedBuffer, PinnedSlice};
 use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::view::{DeviceView, DeviceViewMut};
@@ -239,58 +234,114 @@ impl<T, const R: usize> StagedOutput<T, R> for DeviceViewMut<'_, T, R> {
     }
 }
 
-/// Memory that launches and copies take as `&buffer`, by its `view`.
-macro_rules! read_by_view {
-    ($( [$($life:lifetime)?] $buffer:ty, $element:ident ),* $(,)?) => { $(
-        impl<'a, $($life,)? T: $element> LaunchInput<'a, T> for &'a $buffer {
-            type Staged = DeviceView<'a, T>;
+/// Lets `&memory` stand for elements that kernels of other compilers, and those from text, read.
+macro_rules! read_by_other_kernels {
+    ([$($generics:tt)*] $memory:ty, $element:path) => {
+        impl<'a, $($generics)* T: $element> $crate::LaunchArgument for &'a $memory {
+            type Held = $crate::foreign::argument::PointerTo<$crate::DeviceView<'a, T>>;
 
-            #[inline]
-            fn stage(self, _: &Stream) -> Result<Self::Staged> {
-                Ok(self.into_input())
+            fn hold(self, _: &$crate::Stream) -> $crate::Result<Self::Held> {
+                Ok($crate::foreign::argument::PointerTo::input::<T>(self.view()))
             }
         }
 
-        impl<'a, $($life,)? T: $element> DeviceInput<'a, T> for &'a $buffer {
-            fn into_input(self) -> DeviceView<'a, T> {
+        #[cfg(feature = "jit")]
+        impl<'a, $($generics)* T: $element + bytemuck::NoUninit> $crate::SourceArgument<'a> for &'a $memory {
+            type Held = $crate::source::argument::Elements<$crate::DeviceView<'a, T>>;
+
+            fn hold(
+                self,
+                _: &$crate::Stream,
+                slots: &mut $crate::source::slot::Slots,
+            ) -> $crate::Result<Self::Held> {
+                $crate::source::argument::Elements::read::<T, 1>(self.view(), slots.next())
+            }
+        }
+    };
+}
+
+/// Lets `&mut memory` stand for elements that kernels of other compilers, and those from text, write.
+macro_rules! written_by_other_kernels {
+    ([$($generics:tt)*] $memory:ty) => {
+        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy> $crate::LaunchArgument for &'a mut $memory {
+            type Held = $crate::foreign::argument::PointerTo<$crate::DeviceViewMut<'a, T>>;
+
+            fn hold(self, _: &$crate::Stream) -> $crate::Result<Self::Held> {
+                Ok($crate::foreign::argument::PointerTo::output::<T, 1>(self.view_mut()))
+            }
+        }
+
+        #[cfg(feature = "jit")]
+        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy + bytemuck::Pod> $crate::SourceArgument<'a>
+            for &'a mut $memory
+        {
+            type Held = $crate::source::argument::Elements<$crate::DeviceViewMut<'a, T>>;
+
+            fn hold(
+                self,
+                _: &$crate::Stream,
+                slots: &mut $crate::source::slot::Slots,
+            ) -> $crate::Result<Self::Held> {
+                $crate::source::argument::Elements::written::<T, 1>(self.view_mut(), slots.next())
+            }
+        }
+    };
+}
+
+/// Lets `&memory` stand for elements to read: of kernels in Rust, foreign ones and those from text, and in copies. The
+/// memory has a method `view`; each kind of memory calls the macro in its own file.
+macro_rules! read_by_view {
+    ([$($generics:tt)*] $memory:ty, $element:path) => {
+        impl<'a, $($generics)* T: $element> $crate::LaunchInput<'a, T> for &'a $memory {
+            type Staged = $crate::DeviceView<'a, T>;
+
+            #[inline]
+            fn stage(self, _: &$crate::Stream) -> $crate::Result<Self::Staged> {
+                Ok(self.view())
+            }
+        }
+
+        impl<'a, $($generics)* T: $element> $crate::DeviceInput<'a, T> for &'a $memory {
+            fn into_input(self) -> $crate::DeviceView<'a, T> {
                 self.view()
             }
         }
-    )* };
+
+        $crate::launch::argument::read_by_other_kernels!([$($generics)*] $memory, $element);
+    };
 }
 
-read_by_view!([] ReadOnlyBuffer<T>, DlpackElement);
+/// The same, and `&mut memory` for elements to write. The memory has a method `view_mut`, too.
+macro_rules! pass_by_view {
+    ([$($generics:tt)*] $memory:ty) => {
+        $crate::launch::argument::read_by_view!([$($generics)*] $memory, ferrogrid_device::DeviceCopy);
 
-/// Memory that launches and copies take as `&buffer` and `&mut buffer`, by its `view` and `view_mut`. (What the compiler says
-/// of a `DeviceBuffer` in the wrong place is better without a macro.)
-macro_rules! by_view {
-    ($( [$($life:lifetime)?] $buffer:ty ),* $(,)?) => { $(
-        read_by_view!([$($life)?] $buffer, DeviceCopy);
-
-        impl<'a, $($life,)? T: DeviceCopy> LaunchOutput<'a, T> for &'a mut $buffer {
-            type Staged = DeviceViewMut<'a, T>;
+        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy> $crate::LaunchOutput<'a, T>
+            for &'a mut $memory
+        {
+            type Staged = $crate::DeviceViewMut<'a, T>;
 
             #[inline]
-            fn stage(self, _: &Stream) -> Result<Self::Staged> {
-                Ok(self.into_output())
+            fn stage(self, _: &$crate::Stream) -> $crate::Result<Self::Staged> {
+                Ok(self.view_mut())
             }
         }
 
-        impl<'a, $($life,)? T: DeviceCopy> DeviceOutput<'a, T> for &'a mut $buffer {
-            fn into_output(self) -> DeviceViewMut<'a, T> {
+        impl<'a, $($generics)* T: ferrogrid_device::DeviceCopy> $crate::DeviceOutput<'a, T>
+            for &'a mut $memory
+        {
+            fn into_output(self) -> $crate::DeviceViewMut<'a, T> {
                 self.view_mut()
             }
         }
-    )* };
+
+        $crate::launch::argument::written_by_other_kernels!([$($generics)*] $memory);
+    };
 }
 
-by_view!(
-    [] ManagedBuffer<T>,
-    [] IpcBuffer<T>,
-    [] GrowableBuffer<T>,
-    [] PinnedBuffer<T>,
-    ['b] PinnedSlice<'b, T>,
-);
+pub(crate) use {pass_by_view, read_by_other_kernels, read_by_view, written_by_other_kernels};
+
+// Those of the usual buffer are written out, because rustc shows them where an argument does not fit.
 
 impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a DeviceBuffer<T> {
     type Staged = DeviceView<'a, T>;
@@ -300,6 +351,30 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T> for &'a DeviceBuffer<T> {
         Ok(self.into_input())
     }
 }
+
+impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut DeviceBuffer<T> {
+    type Staged = DeviceViewMut<'a, T>;
+
+    #[inline]
+    fn stage(self, _: &Stream) -> Result<Self::Staged> {
+        Ok(self.into_output())
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a DeviceBuffer<T> {
+    fn into_input(self) -> DeviceView<'a, T> {
+        self.view()
+    }
+}
+
+impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut DeviceBuffer<T> {
+    fn into_output(self) -> DeviceViewMut<'a, T> {
+        self.view_mut()
+    }
+}
+
+read_by_other_kernels!([] DeviceBuffer<T>, DeviceCopy);
+written_by_other_kernels!([] DeviceBuffer<T>);
 
 impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for DeviceView<'a, T, R> {
     type Staged = DeviceView<'a, T, R>;
@@ -337,27 +412,12 @@ impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T> for &'a DeviceViewMut
     }
 }
 
-impl<'a, T: DeviceCopy> LaunchOutput<'a, T> for &'a mut DeviceBuffer<T> {
-    type Staged = DeviceViewMut<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_output())
-    }
-}
-
 impl<'a, T: DeviceCopy, const R: usize> LaunchOutput<'a, T, R> for DeviceViewMut<'a, T, R> {
     type Staged = DeviceViewMut<'a, T, R>;
 
     #[inline]
     fn stage(self, _: &Stream) -> Result<Self::Staged> {
         Ok(self.into_output())
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceInput<'a, T> for &'a DeviceBuffer<T> {
-    fn into_input(self) -> DeviceView<'a, T> {
-        self.view()
     }
 }
 
@@ -370,12 +430,6 @@ impl<'a, T: DeviceCopy> DeviceInput<'a, T> for DeviceView<'a, T> {
 impl<'a, T: DeviceCopy, const R: usize> DeviceInput<'a, T> for &'a DeviceViewMut<'_, T, R> {
     fn into_input(self) -> DeviceView<'a, T> {
         self.view()
-    }
-}
-
-impl<'a, T: DeviceCopy> DeviceOutput<'a, T> for &'a mut DeviceBuffer<T> {
-    fn into_output(self) -> DeviceViewMut<'a, T> {
-        self.view_mut()
     }
 }
 

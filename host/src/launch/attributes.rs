@@ -36,12 +36,12 @@ impl LaunchAttributes {
     /// Whether a launch has none.
     #[inline]
     pub(crate) fn are_none(&self) -> bool {
-        !self.cooperative && self.are_but_cooperative()
+        !self.cooperative && self.are_default_but_cooperative()
     }
 
-    /// Whether a launch has none, but perhaps that it is cooperative.
+    /// Whether a launch has no attributes, except that it may be cooperative.
     #[inline]
-    pub(crate) fn are_but_cooperative(&self) -> bool {
+    pub(crate) fn are_default_but_cooperative(&self) -> bool {
         self.cluster == [1; 3]
             && self.priority.is_none()
             && self.memory_sync_domain.is_none()

@@ -65,7 +65,7 @@ impl LaunchEvent {
             let reason = "it is of another device, or of a recording";
             return Err(refuse(reason));
         }
-        if let Some(reason) = event.not_at_launches() {
+        if let Some(reason) = event.launch_event_refusal() {
             return Err(refuse(reason));
         }
         Ok(event)

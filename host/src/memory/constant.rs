@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 
 use ferrogrid_device::{Constant, DeviceCopy};
 
+use crate::backend::Place;
 use crate::copy::agree;
 use crate::error::Result;
 use crate::kernel::image::ModuleImage;
@@ -19,7 +20,6 @@ use crate::order::Use;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
 use crate::view::DeviceView;
-use crate::view::pitched::Place;
 
 pub(crate) use enqueueing::Enqueueing;
 pub use memory::ConstantMemory;

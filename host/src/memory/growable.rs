@@ -10,6 +10,7 @@ use ferrogrid_device::DeviceCopy;
 use crate::backend::VirtualMemory;
 use crate::error::{Error, Result};
 use crate::launch::argument::DeviceInput;
+use crate::launch::argument::pass_by_view;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
 use crate::stream::Stream;
@@ -53,6 +54,8 @@ pub struct GrowableBuffer<T: DeviceCopy> {
     capacity: usize,
     max_len: usize,
 }
+
+pass_by_view!([] GrowableBuffer<T>);
 
 impl Stream {
     /// An empty buffer that can grow to `max_len` elements. Only addresses are reserved.

@@ -9,9 +9,10 @@ use std::ops::Deref;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::{DeviceBackend, SharedMemory, cuda};
+use crate::backend::{EventBackend, SharedMemory};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::launch::argument::pass_by_view;
 use crate::memory::buffer::{DeviceBuffer, refuse_recording};
 use crate::stream::Stream;
 use crate::stream::event::Event;
@@ -55,6 +56,8 @@ pub struct IpcBuffer<T: DeviceCopy> {
     buffer: DeviceBuffer<T>,
     handle: IpcMemoryHandle,
 }
+
+pass_by_view!([] IpcBuffer<T>);
 
 impl Stream {
     /// A new buffer of `len` elements whose bytes are all 0, that other processes can open (`cuMemAlloc`,
@@ -201,13 +204,8 @@ impl Device {
     /// [`Error::Unsupported`] on the CPU device; or what the driver says: a process cannot open what it has
     /// made itself.
     pub fn ipc_open_event(&self, handle: &IpcEventHandle) -> Result<Event> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => {
-                let event = cuda::CudaEvent::ipc_open(device, handle.origin())?;
-                Ok(Event::of_cuda(self.clone(), event))
-            }
-            DeviceBackend::Cpu(_) => Err(no_events(self)),
-        }
+        let backend = EventBackend::ipc_open(self.backend(), handle.origin())?;
+        Ok(Event::new(self.clone(), backend.ok_or_else(|| no_events(self))?))
     }
 }
 

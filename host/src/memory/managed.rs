@@ -6,9 +6,8 @@ use std::ops::Deref;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::recording::refusal::not_recordable;
-use crate::backend::{DeviceBackend, StreamBackend};
 use crate::error::Result;
+use crate::launch::argument::pass_by_view;
 use crate::memory::Contents;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;
@@ -67,6 +66,8 @@ pub struct ManagedBuffer<T: DeviceCopy> {
     buffer: DeviceBuffer<T>,
 }
 
+pass_by_view!([] ManagedBuffer<T>);
+
 /// Where managed memory is to be.
 ///
 /// ```
@@ -90,7 +91,7 @@ pub enum Location {
     Device,
 }
 
-/// What the driver is told of how managed memory will be used (`CUmem_advise`). Results do not depend on
+/// Advice about how managed memory will be used (`CUmem_advise`). Results do not depend on
 /// it.
 ///
 /// ```
@@ -191,17 +192,14 @@ impl Stream {
         let bytes = data.byte_len();
         let _announcing = Announcing::on(self.inner());
         data.memory().begin(self.inner(), Use::Read)?;
-        match self.inner().backend() {
-            StreamBackend::Cuda(stream) if bytes > 0 => {
-                let start = data.memory().pointer();
-                // SAFETY: live managed memory, which is freed after this.
-                profile::observe(self.inner(), Work::Prefetch { bytes }, || unsafe {
-                    stream.prefetch(start, bytes, to == Location::Host)
-                })
-            }
-            StreamBackend::Recording(_) => Err(not_recordable("a prefetch", "CUDA has no such node")),
-            _ => Ok(()),
+        let backend = self.inner().backend();
+        if !backend.has_prefetches()? || bytes == 0 {
+            return Ok(());
         }
+        let start = data.memory().pointer();
+        // SAFETY: live managed memory, which is freed after this.
+        let prefetch = || unsafe { backend.prefetch(start, bytes, to == Location::Host) };
+        profile::observe(self.inner(), Work::Prefetch { bytes }, prefetch)
     }
 }
 
@@ -211,9 +209,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// # Errors
     /// `Error::Unsupported` if the host may not use it while the device works.
     pub(crate) fn of(buffer: DeviceBuffer<T>) -> Result<Self> {
-        if let DeviceBackend::Cuda(device) = buffer.device().backend() {
-            device.check_managed()?;
-        }
+        buffer.device().backend().check_managed()?;
         Ok(ManagedBuffer { buffer })
     }
 
@@ -225,7 +221,7 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// The elements for the host to read, once all work that writes them has run.
     ///
     /// # Errors
-    /// The failure of a kernel that was to write the memory, until it is written anew on a stream; or a failure of the
+    /// The failure of a kernel that was to write the memory, until it is written again on a stream; or a failure of the
     /// device.
     pub fn read(&self) -> Result<&[T]> {
         self.memory().wait_on_host(Use::Read)?;
@@ -256,15 +252,13 @@ impl<T: DeviceCopy> ManagedBuffer<T> {
     /// # Errors
     /// If the device fails.
     pub fn advise(&self, advice: Advice) -> Result<()> {
-        match self.device().backend() {
-            DeviceBackend::Cuda(device) if self.byte_len() > 0 => {
-                let (advice, location) = advice.parts();
-                let start = self.memory().pointer();
-                // SAFETY: live managed memory.
-                unsafe { device.advise(start, self.byte_len(), advice, location == Location::Host) }
-            }
-            _ => Ok(()),
+        if self.byte_len() == 0 {
+            return Ok(());
         }
+        let ((advice, location), start) = (advice.parts(), self.memory().pointer());
+        let is_host = location == Location::Host;
+        // SAFETY: live managed memory.
+        unsafe { self.device().backend().advise(start, self.byte_len(), advice, is_host) }
     }
 
     /// All elements, to write by a device.

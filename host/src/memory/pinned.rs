@@ -10,12 +10,12 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::{DeviceBackend, cpu};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::launch::argument::pass_by_view;
 use crate::memory::mapped::Mapped;
 use crate::memory::retired;
-use crate::memory::{ALIGNMENT, Contents, Memory};
+use crate::memory::{ALIGNMENT, Memory};
 use crate::stream::StreamInner;
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -75,7 +75,7 @@ use crate::view::{DeviceView, DeviceViewMut};
 ///
 /// # Panics
 /// The slice panics if a kernel that was to write the memory has failed, or the device has; [`PinnedBuffer::read`] and
-/// [`PinnedBuffer::write`] give the error instead. The memory is good again when it is written anew as a whole on a
+/// [`PinnedBuffer::write`] give the error instead. The memory is good again when it is written again as a whole on a
 /// stream. A function of [`Stream::launch_host_func`](crate::Stream::launch_host_func) must not wait for its own stream, so it must not use
 /// the slice of a buffer that work there uses.
 ///
@@ -131,6 +131,8 @@ pub struct PinnedBuffer<T: DeviceCopy> {
     pages: Option<Pages<T>>,
 }
 
+pass_by_view!([] PinnedBuffer<T>);
+
 /// Borrowed memory that is page-locked, in [`Device::with_pinned`]: a slice that launches and copies on a device also
 /// take as `&slice`, `&mut slice` or a view, as they take a [`PinnedBuffer`].
 ///
@@ -154,6 +156,8 @@ pub struct PinnedSlice<'a, T: DeviceCopy> {
     device: &'a Device,
     borrow: PhantomData<&'a mut [T]>,
 }
+
+pass_by_view!(['b,] PinnedSlice<'b, T>);
 
 /// Page-locked memory, and where it is from.
 struct Pages<T: DeviceCopy> {
@@ -279,7 +283,7 @@ impl Device {
         let bytes = size_of_val(data.as_slice());
         if bytes > 0 {
             // SAFETY: a `Vec` that nobody touches keeps its memory; `unlock` comes before it is dropped.
-            unsafe { lock_pages(self, data.as_ptr().cast_mut().cast(), bytes)? };
+            unsafe { self.backend().lock_pages(data.as_ptr().cast_mut().cast(), bytes)? };
         }
         let mut data = ManuallyDrop::new(data);
         let origin = Origin::Registered { capacity: data.capacity() };
@@ -326,14 +330,14 @@ impl<'a, T: DeviceCopy> PinnedSlice<'a, T> {
             (NonNull::from(&mut *memory).cast::<T>(), memory.len(), size_of_val(memory));
         if bytes > 0 {
             // SAFETY: the memory is borrowed as long as the slice, which only `with_pinned` owns, and drops.
-            unsafe { lock_pages(device, start.as_ptr().cast(), bytes)? };
+            unsafe { device.backend().lock_pages(start.as_ptr().cast(), bytes)? };
         }
         // SAFETY: as above; `drop` ends the lock when no device uses it.
         let mapped = unsafe { Mapped::new(device, start, len) };
         let mapped = mapped.inspect_err(|_| {
             if bytes > 0 {
                 // SAFETY: it has been locked just now.
-                unsafe { unlock_pages(device, start.as_ptr().cast()) };
+                unsafe { device.backend().unlock_pages(start.as_ptr().cast()) };
             }
         })?;
         Ok(PinnedSlice { mapped, device, borrow: PhantomData })
@@ -350,7 +354,7 @@ impl<T: DeviceCopy> Drop for PinnedSlice<'_, T> {
         self.mapped.settle();
         if self.mapped.memory().bytes() > 0 {
             // SAFETY: it is locked; no device uses it any more, and copies that do have ended with the borrows in `work`.
-            unsafe { unlock_pages(self.device, self.mapped.start().as_ptr().cast()) };
+            unsafe { self.device.backend().unlock_pages(self.mapped.start().as_ptr().cast()) };
         }
     }
 }
@@ -363,11 +367,7 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
             .checked_mul(size_of::<T>())
             .filter(|bytes| isize::try_from(*bytes).is_ok())
             .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })?;
-        let pointer = match (bytes, device.backend()) {
-            (0, _) => std::ptr::null_mut(),
-            (_, DeviceBackend::Cuda(cuda)) => cuda.host_allocate(bytes, write_combined)?,
-            (_, DeviceBackend::Cpu(cpu)) => cpu::allocate(cpu, bytes, Contents::Uninitialised)?,
-        };
+        let pointer = device.backend().allocate_host(bytes, write_combined)?;
         let (start, origin) = match NonNull::new(pointer.cast::<T>()) {
             Some(start) => (start, Origin::Allocated),
             None => (NonNull::dangling(), Origin::Empty),
@@ -445,10 +445,9 @@ impl<T: DeviceCopy> PinnedBuffer<T> {
         }
         let elements = self.mapped.write()?;
         let (start, bytes) = (elements.as_mut_ptr().cast(), size_of_val(elements));
-        if let DeviceBackend::Cuda(cuda) = device.backend()
-            && bytes > 0
+        if bytes > 0
             // SAFETY: it is page-locked.
-            && unsafe { cuda.mapped_address(start)? } != Some(start)
+            && unsafe { device.backend().mapped_address(start)? } != Some(start)
         {
             return Err(Error::Unsupported {
                 operation: "page-locked memory as a part of a graph",
@@ -487,7 +486,7 @@ impl<T: DeviceCopy> Pages<T> {
         let start = self.start.as_ptr();
         if self.len * size_of::<T>() > 0 {
             // SAFETY: it is locked, and passed on.
-            unsafe { unlock_pages(&self.device, start.cast()) };
+            unsafe { self.device.backend().unlock_pages(start.cast()) };
         }
         // SAFETY: these are the parts of the `Vec` that was registered.
         unsafe { Vec::from_raw_parts(start, self.len, capacity) }
@@ -497,34 +496,14 @@ impl<T: DeviceCopy> Pages<T> {
 impl<T: DeviceCopy> Drop for Pages<T> {
     fn drop(&mut self) {
         let (start, bytes) = (self.start.as_ptr().cast(), self.len * size_of::<T>());
-        match (self.origin, self.device.backend()) {
-            (Origin::Empty | Origin::Foreign, _) => {}
-            // SAFETY: allocated there, and nothing uses it: copies own the buffer, and work in place is waited for.
-            (Origin::Allocated, DeviceBackend::Cuda(device)) => unsafe { device.host_free(start) },
-            // SAFETY: as above, with that size.
-            (Origin::Allocated, DeviceBackend::Cpu(_)) => unsafe { cpu::free(start, bytes) },
+        match self.origin {
+            Origin::Empty | Origin::Foreign => {}
+            // SAFETY: allocated there with that size, and nothing uses it: copies own the buffer, and work in place is
+            // waited for.
+            Origin::Allocated => unsafe { self.device.backend().free_host(start, bytes) },
             // SAFETY: as above; nobody has the pages any more.
-            (Origin::Registered { .. }, _) => drop(unsafe { self.unregister() }),
+            Origin::Registered { .. } => drop(unsafe { self.unregister() }),
         }
-    }
-}
-
-/// # Safety
-/// The memory (not 0 bytes) stays where it is until `unlock_pages`.
-unsafe fn lock_pages(device: &Device, start: *mut u8, bytes: usize) -> Result<()> {
-    match device.backend() {
-        // SAFETY: passed on.
-        DeviceBackend::Cuda(device) => unsafe { device.host_register(start, bytes) },
-        DeviceBackend::Cpu(_) => Ok(()),
-    }
-}
-
-/// # Safety
-/// The memory is locked, and no copy uses it.
-unsafe fn unlock_pages(device: &Device, start: *mut u8) {
-    if let DeviceBackend::Cuda(device) = device.backend() {
-        // SAFETY: passed on. A failure means that the driver is gone, and its locks with it.
-        let _ = unsafe { device.host_unregister(start) };
     }
 }
 
@@ -536,7 +515,7 @@ macro_rules! in_turn {
             /// with an error instead of a panic.
             ///
             /// # Errors
-            /// The failure of a kernel that was to write the memory, until it is written anew on a stream; or a failure of
+            /// The failure of a kernel that was to write the memory, until it is written again on a stream; or a failure of
             /// the device.
             pub fn read(&self) -> Result<&[T]> {
                 self.mapped.read()

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use bytemuck::{NoUninit, Zeroable};
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::DeviceBackend;
 use crate::backend::cuda::{CudaDevice, OwnPool, RawPool};
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
@@ -150,12 +149,12 @@ impl Device {
     /// # Errors
     /// [`Error::Unsupported`] on a GPU without pools, or without such; or a failure of the device.
     pub fn new_memory_pool(&self, options: PoolOptions) -> Result<MemoryPool> {
-        let own = match self.backend() {
-            DeviceBackend::Cuda(device) => Some(Arc::new(OwnPool::new(device, &options)?)),
-            DeviceBackend::Cpu(_) if options.shareable => {
+        let own = match self.backend().as_cuda() {
+            Some(device) => Some(Arc::new(OwnPool::new(device, &options)?)),
+            None if options.shareable => {
                 return Err(Error::unsupported("a shareable pool", self, "its memory is the host's"));
             }
-            DeviceBackend::Cpu(_) => None,
+            None => None,
         };
         let account = Account::of_pool(self, options.max_size);
         Ok(MemoryPool {
@@ -314,7 +313,7 @@ impl MemoryPool {
         Ok(PoolStatistics { used, used_high, reserved: used, reserved_high: used_high })
     }
 
-    /// Lets the highest figures start anew from what there is now (`cuMemPoolSetAttribute`).
+    /// Lets the highest figures start again from the current figures (`cuMemPoolSetAttribute`).
     ///
     /// # Errors
     /// If the device fails.
@@ -346,10 +345,7 @@ impl MemoryPool {
 
     /// The GPU, if it has pools.
     fn pools(&self) -> Option<&'static CudaDevice> {
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) if device.has_pools() => Some(device),
-            _ => None,
-        }
+        self.device.backend().as_cuda().filter(|device| device.has_pools())
     }
 
     /// The driver's handle (`CUmemoryPool`), for other libraries: for `cuMemAllocFromPoolAsync`, for example. `None` on

@@ -1,4 +1,4 @@
-//! Device memory of unknown content: buffers that do not begin with values of ours.
+//! Uninitialised device memory: buffers of `MaybeUninit` elements.
 
 use std::mem::MaybeUninit;
 

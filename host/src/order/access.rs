@@ -1,4 +1,4 @@
-//! One use of one allocation, in one word: what a launch is told of each buffer.
+//! One use of one allocation, in one word: what a launch gets for each buffer.
 
 use std::fmt;
 use std::marker::PhantomData;

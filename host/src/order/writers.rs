@@ -1,8 +1,8 @@
-//! Which work wrote what memory holds, so that nobody takes for a result what a failed kernel has left there.
+//! Which work wrote what memory holds, so that what a failed kernel left there is not taken for a result.
 //!
 //! Each launch on the CPU device has an [`Outcome`], and memory names those of the launches that wrote it. A copy
 //! hands them on, and a launch that reads what failed work wrote fails with it. Whoever reads memory on the host asks
-//! them when the work has run. What is written anew by the host forgets them, and so does memory that a launch is given
+//! them when the work has run. Memory that the host writes again forgets them, and so does memory that a launch is given
 //! as a whole: if its thread knows of the failure, and so does not mean to work on with what is there.
 //!
 //! On a GPU an outcome is that of all launches of a stream between two waits that may panic (`cuda/stream/watch.rs`). Memory

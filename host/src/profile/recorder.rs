@@ -103,7 +103,7 @@ impl Recorder {
         // While events are waited for, others may still be at the end of a call.
         while let Some(pending) = collected.pending.pop_front() {
             drop(collected);
-            let happened = pending.marks.1.wait_unheard();
+            let happened = pending.marks.1.wait_unreported();
             collected = self.lock();
             collected.read(pending, happened);
         }
@@ -224,7 +224,7 @@ fn clocks(device: &Device) -> Result<(Instant, EventBackend)> {
     for _ in 0..5 {
         let before = Instant::now();
         let event = stream.inner().mark()?;
-        event.wait_unheard()?;
+        event.wait_unreported()?;
         let span = before.elapsed();
         if let Some(at) = event.host_time() {
             return Ok((at, event));

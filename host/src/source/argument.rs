@@ -12,9 +12,6 @@ use crate::error::Result;
 use crate::foreign::argument::for_each_tuple;
 use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
 use crate::launch::host_slice::{In, InOut, Out, Shaped};
-use crate::memory::buffer::DeviceBuffer;
-use crate::memory::managed::ManagedBuffer;
-use crate::memory::pinned::{PinnedBuffer, PinnedSlice};
 use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::view::atomic::DeviceAtomicView;
@@ -119,7 +116,7 @@ pub struct Elements<S> {
 }
 
 impl<S: Staged> Elements<S> {
-    fn read<T: DeviceCopy + NoUninit, const R: usize>(staged: S, slot: Slot) -> Result<Self>
+    pub(crate) fn read<T: DeviceCopy + NoUninit, const R: usize>(staged: S, slot: Slot) -> Result<Self>
     where
         S: StagedInput<T, R>,
     {
@@ -129,7 +126,7 @@ impl<S: Staged> Elements<S> {
         Ok(Elements { start, slot, lengths, staged })
     }
 
-    fn written<T: DeviceCopy + Pod, const R: usize>(mut staged: S, slot: Slot) -> Result<Self>
+    pub(crate) fn written<T: DeviceCopy + Pod, const R: usize>(mut staged: S, slot: Slot) -> Result<Self>
     where
         S: StagedOutput<T, R>,
     {
@@ -180,10 +177,6 @@ macro_rules! written {
 }
 
 read! {
-    [T: DeviceCopy + NoUninit] &'a DeviceBuffer<T>, 1;
-    [T: DeviceCopy + NoUninit] &'a ManagedBuffer<T>, 1;
-    [T: DeviceCopy + NoUninit] &'a PinnedBuffer<T>, 1;
-    ['b, T: DeviceCopy + NoUninit] &'a PinnedSlice<'b, T>, 1;
     [T: DeviceCopy + NoUninit] DeviceView<'a, T, 1>, 1;
     [T: DeviceCopy + NoUninit] DeviceView<'a, T, 2>, 2;
     [T: DeviceCopy + NoUninit] In<'a, T>, 1;
@@ -193,10 +186,6 @@ read! {
 }
 
 written! {
-    [T: DeviceCopy + Pod] &'a mut DeviceBuffer<T>, 1;
-    [T: DeviceCopy + Pod] &'a mut ManagedBuffer<T>, 1;
-    [T: DeviceCopy + Pod] &'a mut PinnedBuffer<T>, 1;
-    ['b, T: DeviceCopy + Pod] &'a mut PinnedSlice<'b, T>, 1;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 1>, 1;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 2>, 2;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 3>, 3;

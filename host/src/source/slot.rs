@@ -55,7 +55,7 @@ impl Slots {
     }
 
     /// The next parameter that takes an argument. There is one: arguments have been counted.
-    pub(super) fn next(&mut self) -> Slot {
+    pub(crate) fn next(&mut self) -> Slot {
         let parameters = &self.entry.described.parameters;
         while parameters[self.next].travels == Travels::Nowhere {
             self.next += 1;

@@ -5,8 +5,6 @@ use std::hash::{Hash, Hasher};
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::recording::refusal::not_recordable;
-use crate::backend::{DeviceBackend, StreamBackend};
 use crate::device::Device;
 use crate::device::attribute::DeviceAttribute;
 use crate::error::{Error, Result};
@@ -139,14 +137,7 @@ impl Stream {
     /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording; or a failure of the driver.
     pub fn set_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
         self.device().check_access_policy_window(window)?;
-        match self.inner().backend() {
-            StreamBackend::Cuda(stream) => stream.set_access_policy_window(window),
-            StreamBackend::Cpu(_) => Ok(()),
-            StreamBackend::Recording(_) => Err(not_recordable(
-                "a stream's access policy window",
-                "nodes have those of their launches: `Grid::with_access_policy_window`",
-            )),
-        }
+        self.inner().backend().set_access_policy_window(window)
     }
 
     /// Puts all launches here from now on into that domain (`cuStreamSetAttribute`,
@@ -167,14 +158,7 @@ impl Stream {
     /// # Errors
     /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording; or a failure of the driver.
     pub fn set_memory_sync_domain(&self, domain: MemorySyncDomain) -> Result<()> {
-        match self.inner().backend() {
-            StreamBackend::Cuda(stream) => stream.set_memory_sync_domain(domain),
-            StreamBackend::Cpu(_) => Ok(()),
-            StreamBackend::Recording(_) => Err(not_recordable(
-                "a stream's memory-synchronisation domain",
-                "nodes have those of their launches: `Grid::with_memory_sync_domain`",
-            )),
-        }
+        self.inner().backend().set_memory_sync_domain(domain)
     }
 }
 
@@ -201,10 +185,7 @@ impl Device {
     /// # Errors
     /// What the driver says of more than there is.
     pub fn set_persisting_l2_cache_size(&self, bytes: usize) -> Result<()> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.set_persisting_l2_cache_size(bytes),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        self.backend().set_persisting_l2_cache_size(bytes)
     }
 
     /// Lets nothing persist in the second-level cache that does so now (`cuCtxResetPersistingL2Cache`). Nothing happens on the CPU.
@@ -212,10 +193,7 @@ impl Device {
     /// # Errors
     /// If the driver fails.
     pub fn reset_persisting_l2_cache(&self) -> Result<()> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.reset_persisting_l2_cache(),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        self.backend().reset_persisting_l2_cache()
     }
 
     /// Whether the device takes such a window. To the CPU it means nothing.

@@ -87,7 +87,7 @@ impl Completion<'_> {
     pub(crate) fn finish(&self) -> Result<()> {
         match &self.stream {
             Some(stream) => stream.finish(self.event.get(), self.ended.as_ref()),
-            // No waiting: the event may have been recorded anew since it was awaited.
+            // No waiting: the event may have been recorded again since it was awaited.
             None => {
                 self.deliver_output();
                 self.is_complete().map(|_| ())

@@ -205,7 +205,7 @@ impl Stream {
         let event = match self.inner().recording() {
             None => self.device().new_event(options)?,
             Some(recording) => {
-                let backend = Arc::new(EventBackend::Recorded(RecordedEvent::new(recording)));
+                let backend = Arc::new(RecordedEvent::new(recording).into());
                 Event { device: self.device().clone(), backend }
             }
         };
@@ -306,13 +306,7 @@ impl Event {
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Duration> {
         self.synchronize()?;
         earlier.synchronize()?;
-        match (&*self.backend, &*earlier.backend) {
-            (EventBackend::Cuda(end), EventBackend::Cuda(start)) => end.elapsed_since(start),
-            (EventBackend::Cpu(end), EventBackend::Cpu(start)) if self.device == earlier.device => {
-                end.elapsed_since(start)
-            }
-            _ => Err(Error::EventTime { reason: "they are of different devices" }),
-        }
+        self.backend.elapsed_since(&earlier.backend, self.device == earlier.device)
     }
 
     /// The device of the streams that may record it.
@@ -346,28 +340,23 @@ impl Event {
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Event> {
         let (cuda, raw) = (gpu(device, "Event::from_raw")?, not_null(raw)?);
         // SAFETY: passed on.
-        Ok(Event::of_cuda(device.clone(), unsafe { CudaEvent::foreign(cuda, raw) }))
+        let backend = unsafe { EventBackend::foreign(cuda, raw) };
+        Ok(Event::new(device.clone(), backend))
     }
 
     /// The driver's handle (`CUevent`), for other libraries; valid while this event is. `None` on the CPU
     /// device.
     pub fn as_raw(&self) -> Option<*mut c_void> {
-        match &*self.backend {
-            EventBackend::Cuda(event) => Some(event.as_raw()),
-            EventBackend::Cpu(_) | EventBackend::Recorded(_) => None,
-        }
+        self.cuda().map(CudaEvent::as_raw)
     }
 
     /// The event of a GPU, if it is one.
     pub(crate) fn cuda(&self) -> Option<&CudaEvent> {
-        match &*self.backend {
-            EventBackend::Cuda(event) => Some(event),
-            EventBackend::Cpu(_) | EventBackend::Recorded(_) => None,
-        }
+        self.backend.as_cuda()
     }
 
-    pub(crate) fn of_cuda(device: Device, event: CudaEvent) -> Self {
-        Event { device, backend: Arc::new(EventBackend::Cuda(event)) }
+    pub(crate) fn new(device: Device, backend: EventBackend) -> Self {
+        Event { device, backend: Arc::new(backend) }
     }
 
     pub(crate) fn backend(&self) -> &EventBackend {

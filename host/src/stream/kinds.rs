@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::backend::{DeviceBackend, StreamIdentity};
+use crate::backend::StreamIdentity;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::stream::Stream;
@@ -65,10 +65,7 @@ impl Device {
     /// # Errors
     /// If the device cannot be opened.
     pub fn stream_priority_range(&self) -> Result<(i32, i32)> {
-        match self.backend() {
-            DeviceBackend::Cuda(device) => device.priority_range(),
-            DeviceBackend::Cpu(_) => Ok((0, 0)),
-        }
+        self.backend().priority_range()
     }
 
     /// The legacy default stream (`CU_STREAM_LEGACY`, "stream 0"), to work together with code that uses

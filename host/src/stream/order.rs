@@ -1,6 +1,5 @@
 //! Order between streams, on request: waiting, forking, joining.
 
-use crate::backend::StreamBackend;
 use crate::backend::recording::refusal::other_stream;
 use crate::error::Result;
 use crate::order::OrderedStream;
@@ -56,7 +55,7 @@ impl Stream {
     /// As [`Device::new_stream`](crate::Device::new_stream).
     pub fn fork(&self) -> Result<Stream> {
         if let Some(recording) = self.inner().recording() {
-            return Ok(Stream::new(self.device(), StreamBackend::Recording(recording.fork()?)));
+            return Ok(Stream::new(self.device(), recording.fork()?));
         }
         let fork = self.device().new_stream()?;
         fork.wait_stream(self)?;

@@ -1,4 +1,4 @@
-//! A thread, as what is bound to it knows it.
+//! The identity of a thread, for what is bound to it.
 
 use std::cell::Cell;
 use std::thread::{self, ThreadId};

@@ -2,8 +2,6 @@
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::backend::StreamBackend;
-use crate::backend::recording::refusal::not_recordable;
 use crate::error::Result;
 use crate::stream::Stream;
 use crate::view::pointer::{DevicePtr, DevicePtrMut};
@@ -126,13 +124,8 @@ impl Stream {
     /// operations.
     pub unsafe fn write_value<V: StreamValue>(&self, target: DevicePtrMut<V>, value: V) -> Result<()> {
         let (address, is_wide) = (target.as_raw().cast::<u8>(), size_of::<V>() == 8);
-        match self.inner().backend() {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.write_value(address, value.into(), is_wide) },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.write_value(address, value.into(), is_wide) },
-            StreamBackend::Recording(_) => Err(no_node("to write a value")),
-        }
+        // SAFETY: passed on.
+        unsafe { self.inner().backend().write_value(address, value.into(), is_wide) }
     }
 
     /// Holds later work here until `condition` holds of a number (`cuStreamWaitValue32`, `cuStreamWaitValue64`): until a
@@ -158,19 +151,9 @@ impl Stream {
         condition: WaitValue<V>,
     ) -> Result<()> {
         let (address, condition) = (source.as_raw().cast::<u8>(), ValueCondition::new(condition));
-        match self.inner().backend() {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.wait_value(address, condition) },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.wait_value(address, condition) },
-            StreamBackend::Recording(_) => Err(no_node("to wait for a value")),
-        }
+        // SAFETY: passed on.
+        unsafe { self.inner().backend().wait_value(address, condition) }
     }
-}
-
-#[cold]
-fn no_node(operation: &'static str) -> crate::error::Error {
-    not_recordable(operation, "launches of a graph are ordered by its buffers and by event nodes")
 }
 
 #[cfg(test)]

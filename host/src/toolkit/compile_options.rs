@@ -1,4 +1,4 @@
-//! What NVRTC is told of a program, each option with a type.
+//! The options of NVRTC, each with a type.
 
 use std::fmt;
 

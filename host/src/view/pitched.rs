@@ -8,6 +8,7 @@ use std::ops::RangeBounds;
 use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
+use crate::backend::{Place, Rows};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::memory::buffer::DeviceBuffer;
@@ -16,23 +17,6 @@ use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::stream::announcing::Announcing;
 use crate::view::{DeviceView, DeviceViewMut, resolve};
-
-/// A copy of rows, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rows {
-    pub(crate) width: usize,
-    pub(crate) height: usize,
-    /// From the start of a row to that of the next.
-    pub(crate) source_pitch: usize,
-    pub(crate) target_pitch: usize,
-}
-
-/// Where memory is, as the device sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    Host,
-    Device,
-}
 
 /// Rows start at multiples of so many bytes in a [`PitchedBuffer`].
 const ROW_ALIGNMENT: usize = 256;

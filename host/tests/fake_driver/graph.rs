@@ -1,5 +1,5 @@
-//! Graphs of the fake driver: an instance keeps a copy of each node's work, and a launch puts that off on
-//! a stream, node by node. It must not know how work runs.
+//! Graphs of the fake driver: an instance keeps a copy of each node's work, and a launch puts that off on a
+//! stream, node by node.
 //!
 //! SAFETY: as in `libcuda.rs`.
 

@@ -7,7 +7,7 @@ use syn::{Data, DeriveInput, Error, Result, Type};
 
 use super::{Options, Representation, members};
 
-/// The impls, with what proves them; or the reason why there can be none.
+/// The impls with their proofs, or the error.
 pub(crate) fn atomic_form(input: &DeriveInput) -> Result<TokenStream> {
     let form = &input.ident;
     let refused = |message: &str| Err(Error::new(form.span(), message));

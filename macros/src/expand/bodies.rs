@@ -9,7 +9,7 @@ use syn::{Block, Ident, ImplItem, Item, Signature, parse_quote};
 
 use super::{constants, externs};
 
-/// The name under which a kernel's body stands in the module.
+/// The name of a kernel's body in the module.
 pub(super) fn body_name(kernel: &Kernel) -> Ident {
     let name = kernel.name().to_string();
     format_ident!("__ferrogrid_body_{}", name.trim_start_matches("r#"), span = kernel.name().span())
@@ -28,7 +28,7 @@ pub(super) fn aliases(module: &Module) -> TokenStream {
     }
 }
 
-/// The module's items as they stand on the host: kernels as bodies, the rest as written.
+/// The module's items on the host: kernels as bodies, the rest as written.
 pub(super) fn items(module: &Module) -> TokenStream {
     let names: Vec<String> = module.kernels.iter().map(|kernel| kernel.name().to_string()).collect();
     module.parts().map(|part| on_host(module, &part, &names)).collect()
@@ -69,13 +69,13 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     quote! {
         #[doc(hidden)]
         #[inline]
-        // A kernel takes what a launch gives: by value, and as many as it likes.
+        // A kernel's parameters are those of its launch: by value, and any number of them.
         #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
         #function
     }
 }
 
-/// Lets the kernel names that occur in `block` mean the bodies, unless a parameter has the name.
+/// Makes kernel names in `block` mean the bodies, unless a parameter has the name.
 fn name_bodies(signature: &Signature, block: &mut Block, kernels: &[String]) {
     let (tokens, parameters) = (block.to_token_stream(), signature.inputs.to_token_stream());
     let is_called = |name: &&String| mention(&tokens, name).is_some() && mention(&parameters, name).is_none();

@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{FnArg, ItemForeignMod, Safety};
 
-/// The block without what is said to Ferrogrid alone. What is wrong with one is reported where the module is read.
+/// The block without Ferrogrid's attributes. Errors in it are reported where the module is read.
 pub(super) fn on_device(block: &ItemForeignMod) -> TokenStream {
     match Externs::parse(block) {
         Ok(Some(externs)) => externs.item.into_token_stream(),
@@ -14,7 +14,7 @@ pub(super) fn on_device(block: &ItemForeignMod) -> TokenStream {
     }
 }
 
-/// A function for each.
+/// A function for each declaration.
 pub(super) fn on_host(block: &ItemForeignMod) -> TokenStream {
     let Ok(Some(externs)) = Externs::parse(block) else { return block.into_token_stream() };
     let cfgs: Vec<_> =

@@ -13,7 +13,7 @@ pub(super) fn static_name(kernel: &Kernel, instance: &Instance) -> Ident {
     format_ident!("__FERROGRID_KERNEL_{}{}", kernel.bare_name(), instance.suffix())
 }
 
-/// The trait under its name in the module; the companion module of the kernel calls it `Instance`.
+/// The name of the trait in the module; the companion module of the kernel calls it `Instance`.
 pub(super) fn instance_trait(kernel: &Kernel) -> Ident {
     format_ident!("__FerrogridInstance_{}", kernel.bare_name())
 }
@@ -31,13 +31,13 @@ fn implementor(kernel: &Kernel) -> (Option<&Ident>, Vec<&GenericParam>) {
     (first, others.collect())
 }
 
-/// `T: Instance<U, N>`: that the instance is there, for the trait at `path`.
+/// The bound `T: Instance<U, N>`, for the trait at `path`.
 pub(super) fn holds(kernel: &Kernel, path: &TokenStream) -> TokenStream {
     let (implementor, arguments) = implementation(kernel, path);
     quote!(#implementor: #arguments)
 }
 
-/// `T: Instance<U, N>`, for people; `path` comes before the trait.
+/// `T: Instance<U, N>` as text; `path` comes before the trait.
 fn bound_as_written(kernel: &Kernel, path: &str) -> String {
     let (first, _) = implementor(kernel);
     let others: Vec<String> =
@@ -46,7 +46,7 @@ fn bound_as_written(kernel: &Kernel, path: &str) -> String {
     format!("{}: {path}Instance{arguments}", first.map_or_else(|| "()".to_owned(), ToString::to_string))
 }
 
-/// What implements the trait at `path` for the parameters of the kernel, and the trait with its arguments.
+/// The type that implements the trait at `path`, and the trait with its arguments.
 fn implementation(kernel: &Kernel, path: &TokenStream) -> (TokenStream, TokenStream) {
     let (first, others) = implementor(kernel);
     let implementor = first.map_or_else(|| quote!(()), |first| quote!(#first));
@@ -64,7 +64,7 @@ pub(super) fn instance(kernel: &Kernel, path: &TokenStream) -> TokenStream {
     quote!(<#implementor as #named>::kernel())
 }
 
-/// For a generic kernel: the trait that holds for its instances, and says which they are where it does not hold.
+/// For a generic kernel: the trait that its instances implement, and that lists them in errors.
 pub(super) fn instances(kernel: &Kernel) -> TokenStream {
     if !kernel.is_generic() {
         return TokenStream::new();
@@ -158,7 +158,7 @@ fn bounds_of_first(kernel: &Kernel) -> TokenStream {
     quote!(#(#bounds)+*)
 }
 
-/// The instance that a launch with the kernel's generic parameters means.
+/// The instance for the kernel's generic parameters.
 pub(super) fn chosen(kernel: &Kernel) -> TokenStream {
     if !kernel.is_generic() {
         let static_name = static_name(kernel, &kernel.instances[0]);
@@ -167,7 +167,7 @@ pub(super) fn chosen(kernel: &Kernel) -> TokenStream {
     instance(kernel, &instance_trait(kernel).into_token_stream())
 }
 
-/// The kernel's own `where` predicates, and that it has the instance.
+/// The kernel's own `where` predicates, and the bound that the instance exists.
 pub(super) fn launch_bounds(kernel: &Kernel) -> TokenStream {
     if !kernel.is_generic() {
         return TokenStream::new();

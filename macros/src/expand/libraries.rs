@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::code::Code;
 
-/// What others can compare, and the comparisons with the libraries that the module uses.
+/// The choices that users of the module can compare, and the comparisons with the libraries that it uses.
 pub(super) fn of(module: &Module, code: &Code) -> TokenStream {
     let (choices, used): (_, &[UsedLibrary]) = match code {
         Code::Compiled { module, choices, .. } if !choices.is_empty() => {

@@ -3,7 +3,7 @@
 use syn::parse::ParseStream;
 use syn::{Error, Ident, LitBool, Result, Token};
 
-/// How exact floating-point code is, where somebody has said it; what nobody has said is exact.
+/// How exact floating-point code is. `None` is not chosen, which means exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Arithmetic {
     /// Subnormal `f32`s count as zero, as operands and as results (nvcc's `-ftz=true`).
@@ -22,7 +22,7 @@ impl Arithmetic {
         Arithmetic { ftz: Some(on), approx_div: Some(on), approx_sqrt: Some(on), contract: Some(on) }
     }
 
-    /// What is said here, and where nothing is said, what `general` says.
+    /// These choices, and those of `general` where nothing is chosen.
     pub fn or(self, general: Arithmetic) -> Self {
         Arithmetic {
             ftz: self.ftz.or(general.ftz),
@@ -44,7 +44,7 @@ impl Arithmetic {
     }
 }
 
-/// The options of one kernel while they are read: `fast_math` leaves alone what is said by name.
+/// The options of a kernel while they are read. Options by name override `fast_math`.
 #[derive(Default)]
 pub(crate) struct ArithmeticOptions {
     named: Arithmetic,
@@ -63,7 +63,7 @@ impl ArithmeticOptions {
             on = input.parse::<LitBool>()?.value;
         }
         if field.replace(on).is_some() {
-            return Err(Error::new(name.span(), format!("`{option}` is said twice")));
+            return Err(Error::new(name.span(), format!("`{option}` is given twice")));
         }
         Ok(true)
     }

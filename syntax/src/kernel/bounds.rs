@@ -6,13 +6,13 @@ use syn::parse::ParseStream;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprArray, ExprLit, Ident, Lit, Result, Token, parse_quote};
 
-/// What ptxas takes for `.maxnreg`; it raises anything less and ignores anything more.
+/// The range of `.maxnreg`: ptxas raises smaller numbers and ignores larger ones.
 const REGISTERS: (u32, u32) = (24, 255);
 
 /// The most threads that a block can have on any device.
 const MAX_THREADS: u32 = 1024;
 
-/// The most blocks that a cluster can have on any device; 8 are possible on all that have clusters.
+/// The most blocks of a cluster on any device; all devices with clusters support 8.
 const MAX_CLUSTER: u32 = 16;
 
 /// What a kernel promises of its launches.
@@ -25,21 +25,21 @@ pub struct LaunchBounds {
     pub block_of_constants: bool,
     /// `max_threads = n`: no block has more threads.
     pub max_threads: Option<u32>,
-    /// `min_blocks = n`: so many blocks shall fit on a multiprocessor at once.
+    /// `min_blocks = n`: at least `n` blocks fit on a multiprocessor at once.
     pub min_blocks: Option<u32>,
     /// `max_registers = n`: no thread has more registers.
     pub max_registers: Option<u32>,
-    /// `cluster = [x, y]`: so many blocks along each axis make a cluster, x first, 1 above the rank.
+    /// `cluster = [x, y]`: the blocks of a cluster along each axis, x first, 1 above the rank.
     pub cluster: Option<[u32; 3]>,
-    /// `cluster`, without a shape: the launch says how many blocks make one.
+    /// `cluster`, without a shape: each launch chooses it.
     pub cluster_at_launch: bool,
     /// `cooperative`: all blocks are resident at the same time, so that they can wait for each other.
     pub cooperative: bool,
-    /// `dependent_launch`: launches may begin before the work before them has ended, and wait for that end at once.
+    /// `dependent_launch`: launches may begin before the work before them has ended; they wait for that end first.
     pub dependent_launch: bool,
     /// Whether it has a `BlockOrder`: its blocks are numbered in the order in which they start.
     pub in_order: bool,
-    /// `wide`: slices may have 2^32 elements or more, which no others have.
+    /// `wide`: slices may have 2^32 elements or more.
     pub wide: bool,
 }
 
@@ -54,8 +54,8 @@ impl LaunchBounds {
         self.block.is_some() || self.block_of_constants
     }
 
-    /// Reads the option `name`, up to the comma, if it is one of these. Into `constants` goes the shape of a block that is
-    /// made of such.
+    /// Reads the option `name`, up to the comma, if it is one of these. `constants` gets the shape of a block that is made
+    /// of constants.
     pub(crate) fn take(
         &mut self,
         name: &Ident,
@@ -73,7 +73,7 @@ impl LaunchBounds {
         };
         if let Some(flag) = flag {
             if std::mem::replace(flag, true) {
-                return Err(Error::new(name.span(), format!("`{option}` is said twice")));
+                return Err(Error::new(name.span(), format!("`{option}` is given twice")));
             }
             return Ok(true);
         }
@@ -99,21 +99,18 @@ impl LaunchBounds {
             _ => self.min_blocks.replace(number(&value, (1, 64))?).is_some(),
         };
         if again {
-            return Err(Error::new(name.span(), format!("`{option}` is said twice")));
+            return Err(Error::new(name.span(), format!("`{option}` is given twice")));
         }
         Ok(true)
     }
 
-    /// Checks that the options agree; `span` is where they stand.
+    /// Checks that the options agree; `span` is their place.
     pub(crate) fn check(&self, span: Span) -> Result<()> {
         if self.has_block() && self.max_threads.is_some() {
-            return Err(Error::new(
-                span,
-                "`block` says the number of threads exactly: leave out `max_threads`",
-            ));
+            return Err(Error::new(span, "`block` fixes the number of threads: leave out `max_threads`"));
         }
         if self.cluster_at_launch && self.cluster.is_some() {
-            return Err(Error::new(span, "`cluster` is said twice"));
+            return Err(Error::new(span, "`cluster` is given twice"));
         }
         if self.cooperative && self.has_clusters() {
             let message = "a kernel waits for its cluster or for the whole grid, not for both: leave out `cluster` or `cooperative`";
@@ -128,7 +125,8 @@ impl LaunchBounds {
             return Err(Error::new(span, message));
         }
         if self.min_blocks.is_some() && !self.has_block() && self.max_threads.is_none() {
-            let message = "`min_blocks` needs the size of a block: add `max_threads = n` or `block = [...]`";
+            let message =
+                "`min_blocks` requires the size of a block: add `max_threads = n` or `block = [...]`";
             return Err(Error::new(span, message));
         }
         Ok(())
@@ -194,7 +192,7 @@ fn is_literal(size: &Expr) -> bool {
 /// A literal from `least` to `most`.
 fn number(value: &Expr, (least, most): (u32, u32)) -> Result<u32> {
     let Expr::Lit(ExprLit { lit: Lit::Int(literal), .. }) = value else {
-        return Err(Error::new(value.span(), "write a number: it is needed before constants are evaluated"));
+        return Err(Error::new(value.span(), "expected a number: it is used before constants are evaluated"));
     };
     match literal.base10_parse()? {
         number if (least..=most).contains(&number) => Ok(number),

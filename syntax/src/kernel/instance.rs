@@ -6,7 +6,7 @@ use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
 use syn::{Error, Expr, GenericParam, Generics, Ident, Result, Token, Type, bracketed};
 
-/// What is given for one generic parameter.
+/// The argument for a generic parameter.
 #[derive(Clone)]
 pub enum Argument {
     /// For a type parameter.
@@ -28,14 +28,14 @@ pub enum Argument {
 }
 
 impl Argument {
-    /// The parameter that it is given for.
+    /// Its parameter.
     pub fn parameter(&self) -> &Ident {
         match self {
             Argument::Type { parameter, .. } | Argument::Const { parameter, .. } => parameter,
         }
     }
 
-    /// What is given, as written.
+    /// The type or value, as written.
     pub fn value(&self) -> String {
         let tokens = match self {
             Argument::Type { ty, .. } => ty.to_token_stream(),
@@ -53,7 +53,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// What tells it from other instances in names: `_f32_8`; empty without arguments.
+    /// Its suffix in names: `_f32_8`; empty without arguments.
     pub fn suffix(&self) -> String {
         let mut suffix = String::new();
         for argument in &self.arguments {

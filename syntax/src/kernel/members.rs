@@ -34,7 +34,7 @@ impl Members {
         Ok(Members { members: tuple.elems.iter().map(member).collect::<Result<_>>()? })
     }
 
-    /// The types that are no tuples, from left to right.
+    /// The types that are not tuples, from left to right.
     pub fn values(&self) -> Vec<&Type> {
         let values = self.members.iter().flat_map(|member| match member {
             Member::Value(ty) => vec![&**ty],

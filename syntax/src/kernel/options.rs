@@ -10,7 +10,7 @@ use super::bounds::LaunchBounds;
 use super::instance::{Instance, Lists};
 use super::same_shape::SameShape;
 
-/// What a kernel's attribute says.
+/// The options of a kernel.
 pub(crate) struct KernelOptions {
     pub(crate) bounds: LaunchBounds,
     /// The shape of a block, if it is made of constants.
@@ -86,7 +86,10 @@ mod tests {
         let refused = |attribute| parse(&attribute, &Generics::default()).err().unwrap().to_string();
         let of_rank_1 = refused(parse_quote!(#[kernel(block = TILE)]));
         assert_eq!(of_rank_1, "the kernel's grid has rank 2, but the block has 1 dimensions");
-        assert_eq!(refused(parse_quote!(#[kernel(block = [A, B], block = [8, 8])])), "`block` is said twice");
+        assert_eq!(
+            refused(parse_quote!(#[kernel(block = [A, B], block = [8, 8])])),
+            "`block` is given twice"
+        );
     }
 
     #[test]
@@ -142,7 +145,7 @@ mod tests {
         assert!(!wide(parse_quote!(#[kernel(block = [8, 8])])).unwrap());
         assert!(wide(parse_quote!(#[kernel(wide, block = [8, 8])])).unwrap());
         let error = wide(parse_quote!(#[kernel(wide, wide)])).unwrap_err();
-        assert_eq!(error.to_string(), "`wide` is said twice");
+        assert_eq!(error.to_string(), "`wide` is given twice");
     }
 
     /// The first and the last number that each option takes, and those beside them.
@@ -193,9 +196,9 @@ mod tests {
             (parse_quote!(#[kernel(T = [f32], block = [64, 32])]), "2048 threads"),
             (parse_quote!(#[kernel(T = [f32], block = [0, 1])]), "0 is not between"),
             (parse_quote!(#[kernel(T = [f32], max_threads = 1025)]), "1025 is not between"),
-            (parse_quote!(#[kernel(T = [f32], max_threads = N)]), "write a number"),
-            (parse_quote!(#[kernel(T = [f32], min_blocks = 2)]), "needs the size of a block"),
-            (parse_quote!(#[kernel(T = [f32], max_threads = 64, max_threads = 64)]), "said twice"),
+            (parse_quote!(#[kernel(T = [f32], max_threads = N)]), "expected a number"),
+            (parse_quote!(#[kernel(T = [f32], min_blocks = 2)]), "requires the size of a block"),
+            (parse_quote!(#[kernel(T = [f32], max_threads = 64, max_threads = 64)]), "given twice"),
             (parse_quote!(#[kernel(T = [f32], max_registers = 23)]), "23 is not between 24 and 255"),
             (parse_quote!(#[kernel(T = [f32], max_registers = 256)]), "256 is not between 24 and 255"),
             (
@@ -208,8 +211,8 @@ mod tests {
             (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cooperative)]), "not for both"),
             (parse_quote!(#[kernel(T = [f32], cluster, cooperative)]), "not for both"),
             (parse_quote!(#[kernel(T = [f32], dependent_launch, cooperative)]), "begin together"),
-            (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cluster)]), "`cluster` is said twice"),
-            (parse_quote!(#[kernel(T = [f32], ftz, ftz = true)]), "`ftz` is said twice"),
+            (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cluster)]), "`cluster` is given twice"),
+            (parse_quote!(#[kernel(T = [f32], ftz, ftz = true)]), "`ftz` is given twice"),
             (parse_quote!(#[kernel(T = [f32], contract = 1)]), "expected boolean literal"),
             (parse_quote!(#[kernel]), "list them, `#[kernel(T = [...])]`"),
             (parse_quote!(#[kernel(T = [])]), "at least one instance"),

@@ -17,7 +17,7 @@ pub struct Parameter {
     pub ty: Type,
     /// Whether it is declared `mut`.
     pub mutable: bool,
-    /// What it is, and so how it travels.
+    /// Its kind, which decides how it is passed.
     pub kind: ParameterKind,
 }
 
@@ -52,18 +52,18 @@ impl Division {
     }
 }
 
-/// How a parameter travels to the device.
+/// The kind of a parameter: how it is passed to the device.
 pub enum ParameterKind {
-    /// `Thread<R>`: passed by nobody; the thread's own place in a grid of `rank`.
+    /// `Thread<R>`: not passed; the thread's own place in a grid of `rank`.
     Thread {
         /// 1, 2 or 3.
         rank: usize,
     },
-    /// Anything passed by value, but a tuple.
+    /// A value that is not a tuple.
     Scalar,
-    /// `(A, B)`: by value, each member by itself, since every compiler lays tuples out as it likes.
+    /// `(A, B)`: by value, each member separately, since the layout of tuples is not defined.
     Tuple {
-        /// What it is made of.
+        /// Its members.
         members: Members,
     },
     /// `&[T]`, in rank 2 `Plane<T>`, in rank 3 `Volume<T>`: read-only elements.
@@ -89,14 +89,14 @@ pub enum ParameterKind {
         /// 1, 2 or 3.
         rank: usize,
     },
-    /// `Surface<T, R>`: such an array, each element of which belongs to one thread.
+    /// `Surface<T, R>`: such an array whose elements each belong to one thread.
     Surface {
         /// The element type `T`.
         element: Type,
         /// 1, 2 or 3.
         rank: usize,
     },
-    /// `BlockOrder<T>`: passed by nobody; memory that the launch makes, by which blocks wait for earlier ones.
+    /// `BlockOrder<T>`: not an argument; memory of the launch through which blocks wait for earlier ones.
     Order {
         /// The type `T` of the values that blocks publish.
         element: Type,
@@ -106,7 +106,7 @@ pub enum ParameterKind {
         /// The array type, `[T; N]` or the like.
         array: Type,
     },
-    /// `SharedSlice<T>`: the same with a length that the launch gives.
+    /// `SharedSlice<T>`: the same with a length that the launch chooses.
     SharedSlice {
         /// The element type `T`.
         element: Type,
@@ -126,16 +126,16 @@ impl ParameterKind {
         matches!(self, ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. })
     }
 
-    /// How many parameters the entry point has for this one, if what is passed by value has bytes.
+    /// The parameters of the entry point for this one, if values have bytes.
     pub fn flattened(&self) -> usize {
         match self {
             ParameterKind::Thread { .. } | ParameterKind::Shared { .. } => 0,
             ParameterKind::Scalar | ParameterKind::Pointer { .. } | ParameterKind::Order { .. } => 1,
             ParameterKind::Tuple { members } => members.values().len(),
             ParameterKind::SharedSlice { .. } => 2,
-            // The claims are one more.
+            // One more for the claims.
             ParameterKind::Output { rank, division: Division::Claimed, .. } => 2 + rank,
-            // How the CPU device reads it is one more.
+            // One more for how the CPU device reads it.
             ParameterKind::Texture { rank, .. } => 2 + rank,
             ParameterKind::Input { rank, .. }
             | ParameterKind::Output { rank, .. }
@@ -145,7 +145,7 @@ impl ParameterKind {
 }
 
 impl Parameter {
-    /// The types of what it passes by value.
+    /// The types that it passes by value.
     pub fn values(&self) -> Vec<&Type> {
         match &self.kind {
             ParameterKind::Scalar => vec![&self.ty],
@@ -260,7 +260,7 @@ fn path_kind(path: &syn::TypePath) -> Result<ParameterKind> {
         let element = only_argument(last, "the type of what blocks publish: `BlockOrder<u32>`")?;
         return Ok(ParameterKind::Order { element });
     }
-    // A type of the user's own of that name has no element type.
+    // A type of the user with that name has no element type.
     for (name, rank) in [("Plane", 2), ("Volume", 3)] {
         if last.ident == name
             && let Some(element) = element_argument(&last.arguments)
@@ -334,7 +334,7 @@ fn rank_argument(arguments: &PathArguments, position: usize) -> Result<Option<Ra
     Err(Error::new(argument.span(), "the rank must be written as a literal: 1, 2 or 3"))
 }
 
-/// The only type argument of a parameter; of shared memory the macro says which region it is.
+/// The only type argument of a parameter; the macro adds the number of a region of shared memory.
 fn only_argument(segment: &PathSegment, needs: &str) -> Result<Type> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
         return Err(Error::new(segment.span(), format!("`{}` needs {needs}", segment.ident)));

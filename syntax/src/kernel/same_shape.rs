@@ -12,7 +12,7 @@ pub(crate) struct SameShape {
     groups: Vec<(Ident, Vec<Ident>)>,
 }
 
-/// Which parameters have their shape from which.
+/// The groups of parameters with the same shape.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Shapes {
     /// The first of each group, and the others.
@@ -20,7 +20,7 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// The parameter whose shape parameter `position` has, too: itself if it is in no group.
+    /// The first parameter of the group of parameter `position`; itself if it is in no group.
     pub fn leader(&self, position: usize) -> usize {
         let group = self.groups.iter().find(|(_, others)| others.contains(&position));
         group.map_or(position, |(first, _)| *first)

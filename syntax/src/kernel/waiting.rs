@@ -1,4 +1,5 @@
-//! Which kernels might wait for other threads, as far as their text tells: the others run as plain loops on the CPU device.
+//! Whether threads of a kernel might wait for others, as far as the text tells: other kernels run as plain loops on the CPU
+//! device.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -6,8 +7,8 @@ use syn::{Ident, ItemFn};
 
 use super::parameter::{Parameter, ParameterKind};
 
-/// Whether a thread of the kernel might wait for others: it has shared memory or an order of blocks, or its `Thread` is used
-/// for anything but to ask where it is.
+/// Whether a thread of the kernel might wait for others: the kernel has shared memory or a `BlockOrder`, or uses its `Thread`
+/// for more than its index and the like.
 pub(crate) fn may_wait(function: &ItemFn, parameters: &[Parameter]) -> bool {
     if parameters.iter().any(|it| it.kind.is_shared() || matches!(it.kind, ParameterKind::Order { .. })) {
         return true;
@@ -26,7 +27,7 @@ fn used_otherwise(tokens: TokenStream, thread: &Ident) -> bool {
     })
 }
 
-/// Whether `.index` or the like comes next: a method that only asks where the thread is, and so never waits.
+/// Whether `.index` or the like comes next: a method that never waits.
 fn asks_where(next: &[TokenTree]) -> bool {
     const NAMES: &[&str] = &[
         "index",

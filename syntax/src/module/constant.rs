@@ -19,20 +19,20 @@ pub struct Constant {
     pub is_variable: bool,
     /// Its name.
     pub name: Ident,
-    /// Who may set it.
+    /// Its visibility.
     pub visibility: Visibility,
     /// All attributes but `#[constant]` and `#[device]`.
     pub attributes: Vec<Attribute>,
     /// Its declared type, `Constant<T>`; that of a variable.
     pub ty: Type,
-    /// The type `T` of its value; of a variable its own type.
+    /// The type `T` of its value; for a variable the declared type.
     pub value: Type,
-    /// What it holds at first, of the declared type.
+    /// Its initial value, of the declared type.
     pub initial: Expr,
 }
 
 impl Constant {
-    /// Takes `item` apart if it carries `#[constant]` or `#[device]`.
+    /// Reads `item` if it has the attribute `#[constant]` or `#[device]`.
     ///
     /// # Errors
     /// For every declaration that cannot be a constant, with the span of the part at fault.
@@ -107,10 +107,10 @@ impl Constant {
     }
 }
 
-/// How the names of constants begin in PTX.
+/// The prefix of constants in PTX.
 pub const SYMBOL_PREFIX: &str = "__ferrogrid_constant_";
 
-/// How the names of variables begin in PTX.
+/// The prefix of variables in PTX.
 const VARIABLE_PREFIX: &str = "__ferrogrid_static_";
 
 /// Whether `attribute` says that the host reaches a static: `#[constant]`, `#[device]`, or a path that ends in one of them.
@@ -138,8 +138,8 @@ fn value_type(ty: &Type) -> Option<Type> {
     }
 }
 
-/// Which functions of a module read constants, by the names that their texts mention. A launch keeps order for
-/// the constants that its kernel may read, so nothing that code outside of the module can call may read any.
+/// The functions of a module that read constants, by the names that their texts mention. A launch orders the constants that
+/// its kernel may read, so nothing that code outside of the module can call may read one.
 pub(crate) struct Readers {
     /// Names of the functions that read constants, kernels among them, and for each which constants.
     readers: Vec<(String, Vec<usize>)>,
@@ -168,7 +168,7 @@ impl Readers {
         found
     }
 
-    /// The constants that code may read which has this text.
+    /// The constants that code with this text may read.
     fn read_by(&self, text: &TokenStream) -> Vec<usize> {
         let called = self.readers.iter().filter(|(name, _)| mention(text, name).is_some());
         let named = (0..self.constants.len()).filter(|it| mention(text, &self.constants[*it]).is_some());
@@ -184,7 +184,7 @@ impl Readers {
         self.readers.iter().find(|(reader, _)| *reader == name).map_or(&[], |(_, constants)| constants)
     }
 
-    /// Checks that nothing else reads them.
+    /// Checks that nothing else reads constants.
     ///
     /// # Errors
     /// For an item that code outside of the module can reach, and that reads a constant, at its mention.
@@ -200,7 +200,7 @@ impl Readers {
                     if let Some(span) = implementation(function).filter(|_| reads) {
                         return Err(Error::new(
                             span,
-                            "others can call what is implemented here: move it out of the function, which reads memory of devices",
+                            "code outside of the module can call this `impl`: move it out of the function, which reads memory of devices",
                         ));
                     }
                     continue;

@@ -12,7 +12,7 @@ pub struct Externs {
     pub files: Vec<LitStr>,
     /// The functions.
     pub functions: Vec<ExternFunction>,
-    /// The block without what is said to Ferrogrid alone.
+    /// The block without Ferrogrid's attributes.
     pub item: ItemForeignMod,
 }
 
@@ -20,18 +20,18 @@ pub struct Externs {
 pub struct ExternFunction {
     /// Its name in the code that is linked.
     pub symbol: String,
-    /// What the CPU device calls in its place, `#[native(path)]`.
+    /// The function that the CPU device calls instead, `#[native(path)]`.
     pub native: Option<Path>,
     /// As declared.
     pub item: ForeignItemFn,
 }
 
 impl Externs {
-    /// Reads a block; `None` if it is none of these: of another ABI, of intrinsics of LLVM, or for one half alone, which a
-    /// `cfg` of `target_arch` says.
+    /// Reads a block. `None` for a block of another ABI or of LLVM intrinsics, and for one with a `cfg` of `target_arch`,
+    /// which is for one half alone.
     ///
     /// # Errors
-    /// For what is no function, has arguments without number, or attributes that mean nothing.
+    /// For items that are not functions, for variadic functions, and for malformed attributes.
     pub fn parse(block: &ItemForeignMod) -> Result<Option<Self>> {
         let is_c = block.abi.name.as_ref().is_none_or(|name| name.value() == "C");
         if !is_c || block.attrs.iter().any(is_for_one_half) {
@@ -78,7 +78,7 @@ fn take(attributes: &mut Vec<Attribute>, name: &str) -> Result<Option<Attribute>
     };
     match &attributes[at].meta {
         Meta::List(_) => Ok(Some(attributes.remove(at))),
-        other => Err(Error::new_spanned(other, format!("`{name}` needs something in parentheses"))),
+        other => Err(Error::new_spanned(other, format!("`{name}` requires an argument in parentheses"))),
     }
 }
 
@@ -95,14 +95,14 @@ fn file(input: syn::parse::ParseStream<'_>) -> Result<LitStr> {
     }
 }
 
-/// The name that `#[link_name = "..."]` gives, else its own.
+/// The name in `#[link_name = "..."]`, else its own.
 fn symbol(function: &ForeignItemFn) -> Result<String> {
     let own = || function.sig.ident.to_string().trim_start_matches("r#").to_owned();
     let named = function.attrs.iter().find(|attribute| attribute.path().is_ident("link_name"));
     match named.map(|attribute| &attribute.meta) {
         Some(Meta::NameValue(pair)) => match &pair.value {
             Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) => Ok(name.value()),
-            other => Err(Error::new_spanned(other, "a name in quotes is expected")),
+            other => Err(Error::new_spanned(other, "expected a name in quotes")),
         },
         _ => Ok(own()),
     }

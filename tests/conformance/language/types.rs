@@ -116,7 +116,7 @@ fn options_are_elements_fields_and_values(device: &Device) -> Outcome {
     let x = stream.upload(&numbers)?;
     let before = |i: u32| Found {
         pair: Some((9, 9.0)),
-        complex: (i % 2 == 0).then_some(Complex { re: 7.0, im: 7.0 }),
+        complex: i.is_multiple_of(2).then_some(Complex { re: 7.0, im: 7.0 }),
         above: Some(true),
     };
     for limit in [None, Some(-1.0)] {

@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::toolchain::DEVICE_TARGET;
 
 impl Inputs {
-    /// From cargo's messages: the dep-info of each crate, build scripts and proc macros included, and what build
-    /// scripts told cargo to watch. Relative paths are the facade's own, which the build step writes itself.
+    /// From cargo's messages: the dep-info of each crate, build scripts and proc macros included, and what
+    /// build scripts told cargo to watch. Relative paths belong to the facade, which the build step writes.
     pub(super) fn of(messages: &str) -> Self {
         let mut inputs = Inputs::default();
         for message in read(messages) {
@@ -24,7 +24,7 @@ impl Inputs {
                 }
                 Some("build-script-executed") => {
                     let out = Path::new(message["out_dir"].as_str().unwrap_or_default());
-                    // Of other packages than local ones nothing changes but the version.
+                    // Of packages that are not local only the version changes.
                     let package = message["package_id"].as_str().and_then(manifest_folder);
                     let Some(package) = package else { continue };
                     let told = fs::read_to_string(out.with_file_name("output")).unwrap_or_default();
@@ -37,7 +37,7 @@ impl Inputs {
         inputs
     }
 
-    /// What is watched of a crate's dep-info: cargo's own variables follow from the rest.
+    /// Adds what to watch of a crate's dep-info; cargo's own variables follow from the rest.
     fn add(&mut self, dep_info: &str) {
         let read = Inputs::from_dep_info(dep_info);
         let is_other = |name: &String| !name.starts_with("CARGO") && name != "OUT_DIR";
@@ -71,7 +71,7 @@ fn dep_info(file: &Path) -> Option<String> {
     if file.file_name()? != "build-script-build" {
         return beside(stem.strip_prefix("lib").unwrap_or(stem));
     }
-    // cargo names it without the hash that its dep-info has.
+    // cargo reports it without the hash that its dep-info has.
     let texts = cache::entries(file.parent()?).filter(|it| it.extension().is_some_and(|it| it == "d"));
     Some(texts.filter_map(|it| fs::read_to_string(it).ok()).collect())
 }
@@ -112,8 +112,8 @@ pub(super) fn package_name(id: &str) -> String {
     url.split('?').next().unwrap_or(url).rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// What rustc links for the package `id`, called `package`: its rlib for the device (it may be built for the host too),
-/// or the library of a proc macro. A patch may have given it another id.
+/// What rustc links for the package `id`, called `package`: the library of a proc macro, or the rlib for the
+/// device, since it may also be built for the host. A patch may have given it another id.
 pub(super) fn built(artifacts: &[Artifact], id: &str, package: &str) -> Result<PathBuf, Error> {
     let called_so = || artifacts.iter().rev().filter(|artifact| artifact.package == package);
     let found = called_so().filter(|artifact| artifact.id == id).find_map(library);

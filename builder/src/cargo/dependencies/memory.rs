@@ -9,27 +9,27 @@ use super::artifacts::Inputs;
 use crate::cache::{self, Lock};
 use crate::error::Error;
 
-/// What the inner cargo has built.
+/// The libraries that the inner cargo has built.
 #[derive(Debug, Default)]
 pub(super) struct Libraries {
     /// Extern name and library of what device crates are linked against.
     pub(super) crates: Vec<(String, PathBuf)>,
-    /// All that rustc may read for that: a build that was ended half-way may have left out any of them.
+    /// All other libraries that rustc may read: an interrupted build may have left out any of them.
     pub(super) beneath: Vec<PathBuf>,
-    /// What they were made of.
+    /// The files and variables they were made of.
     pub(super) inputs: Inputs,
 }
 
-/// What a stamp says.
+/// The content of a stamp.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) libraries: Libraries,
     pub(super) key: String,
 }
 
-/// The text of a stamp: the inputs that are known beforehand; a line for each library, without a name for those beneath
-/// the crates; and one for each source and variable. A source that was written after `begun` may have been read
-/// before: the next build looks again.
+/// The text of a stamp: the inputs that are known beforehand, then a line for each library (without a name
+/// for dependencies), source and variable. A source written after `begun` may have been read before that, so
+/// the next build looks again.
 pub(super) fn memory_of(inputs: &str, libraries: &Libraries, begun: SystemTime) -> String {
     let mut text = format!("{inputs}\n");
     let mut line = |fields: [&str; 4]| text.push_str(&format!("{}\n", fields.join("\t")));
@@ -76,7 +76,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The externs as last built, if they were built from the same inputs and all files are still the same.
+/// The externs of the last build, if they were built from the same inputs and all files are unchanged.
 pub(super) fn remembered(stamp: &Path, inputs: &str) -> Option<Memory> {
     let text = fs::read_to_string(stamp).ok()?;
     let mut lines = text.lines();
@@ -102,7 +102,8 @@ pub(super) fn remembered(stamp: &Path, inputs: &str) -> Option<Memory> {
     Some(Memory { libraries, key })
 }
 
-/// Removes what is no longer as it was built from the same inputs: cargo goes by times, and would take it for new.
+/// Removes libraries that have changed since they were built from the same inputs: cargo goes by times, and
+/// would take them for fresh.
 pub(super) fn remove_damaged(stamp: &Path, inputs: &str) -> Result<(), Error> {
     let text = fs::read_to_string(stamp).unwrap_or_default();
     let mut lines = text.lines();
@@ -116,7 +117,7 @@ pub(super) fn remove_damaged(stamp: &Path, inputs: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether cargo or rustc failed by what they found in the cache, not by the sources.
+/// Whether cargo or rustc failed because of damage in the cache, not because of the sources.
 pub(super) fn tells_of_damage(diagnostics: &str) -> bool {
     let signs = [
         "can't find crate for `core`",
@@ -129,8 +130,8 @@ pub(super) fn tells_of_damage(diagnostics: &str) -> bool {
 }
 
 impl Memory {
-    /// Puts all of the files into `place`, unless they are there: by links, which cost nothing and last when cargo replaces
-    /// the files, or as copies where there are no links.
+    /// Puts all files into `place`, unless they are there. Hard links cost nothing and last when cargo
+    /// replaces the files; where there are none, files are copied.
     pub(super) fn keep(&self, place: &Path) -> Result<(), Error> {
         let named = self.libraries.crates.iter().map(|(_, file)| file);
         let files: Vec<&PathBuf> = named.chain(&self.libraries.beneath).collect();
@@ -144,7 +145,7 @@ impl Memory {
         cache::create_dir(place)?;
         for file in files {
             let to = kept(file, place);
-            // A crate may be both named and beneath another.
+            // A crate may be both named and a dependency of another.
             if !to.is_file() && fs::hard_link(file, &to).is_err() {
                 fs::copy(file, &to).map_err(Error::io("copy", file))?;
             }
@@ -158,8 +159,8 @@ pub(super) fn kept(file: &Path, place: &Path) -> PathBuf {
     place.join(file.file_name().unwrap_or_default())
 }
 
-/// What `find` finds, made first if there is nothing, and a lock that keeps all others from making it anew. Making
-/// it excludes those who hold it, so nobody holds it for longer than it takes to link the files.
+/// What `find` finds, made first if there is nothing, and a shared lock that keeps others from making it
+/// anew. Making it needs the exclusive lock, so a shared one is only held while files are linked.
 pub(super) fn found_or_made<T>(
     lock: &Path,
     find: impl Fn() -> Option<T>,
@@ -172,7 +173,8 @@ pub(super) fn found_or_made<T>(
         }
         drop(reading);
         let _writing = Lock::exclusive(lock, || {})?;
-        // Another build may have made it meanwhile; and may make it differently before it is held, above.
+        // Another build may have made it meanwhile, or may make it differently before the shared lock is
+        // taken.
         if find().is_none() {
             make()?;
             find()

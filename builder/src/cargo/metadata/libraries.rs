@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::options::settings::Settings;
 
-/// A package whose library has device code, as far as compiling that takes.
+/// A package whose library has device code, as far as that is needed to compile it.
 #[derive(Debug)]
 pub(crate) struct LibraryPackage {
     /// The folder of its Cargo.toml.
@@ -20,25 +20,25 @@ pub(crate) struct LibraryPackage {
     pub(crate) version: String,
     /// The features that are on in this build.
     pub(crate) features: Vec<String>,
-    /// `package.metadata.ferrogrid`, unread: it concerns only those who use the library. What its build script chooses, it
-    /// alone sees.
+    /// `package.metadata.ferrogrid`, not read yet: an error in it concerns only users of the library.
+    /// Choices of its build script are not known here.
     settings: Value,
-    /// The variables that cargo sets for its crates, but for `OUT_DIR`.
+    /// The variables that cargo sets for its crates, without `OUT_DIR`.
     pub(crate) variables: Vec<(String, String)>,
-    /// What its code can name, by the name that it has there.
+    /// Its dependencies, by their names in its code.
     pub(crate) dependencies: BTreeMap<String, Dependency>,
 }
 
 impl LibraryPackage {
-    /// The file that describes it.
+    /// Its Cargo.toml.
     pub(crate) fn manifest(&self) -> PathBuf {
         self.folder.join("Cargo.toml")
     }
 
-    /// What its Cargo.toml chooses.
+    /// The options in its Cargo.toml.
     ///
     /// # Errors
-    /// If a setting means nothing.
+    /// For an unknown setting, or a value that is not allowed.
     pub(crate) fn options(&self) -> Result<Options, Error> {
         Ok(Settings::read(&self.settings, &self.manifest())?.options)
     }
@@ -55,7 +55,7 @@ pub(super) fn has_device_code(package: &Value) -> bool {
         && (depends("ferrogrid") || depends("ferrogrid-macros"))
 }
 
-/// Those among all that `id` is built from and tested with, by their ids.
+/// The libraries with device code among all dependencies of `id`, those of tests included, by their ids.
 pub(super) fn libraries(graph: &Graph<'_>, id: &str) -> Result<BTreeMap<String, LibraryPackage>, Error> {
     let mut libraries = BTreeMap::new();
     for found in graph.edges(id).flat_map(|edge| graph.closure(edge.package)).filter(|found| *found != id) {

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::{Dependency, Graph, is_crates_io, list};
 
-/// For each source, by its key in `[patch]`, the packages that were taken in its place.
+/// By the key of a source in `[patch]`: the packages that replace its packages.
 pub(crate) type Patches = BTreeMap<String, Vec<Dependency>>;
 
-/// The patches of what the packages `ids` depend on that the workspace's `manifest` declares. Those of a configuration
-/// file the inner cargo finds itself, and refuses to be told of twice.
+/// The patches in the workspace's `manifest` that apply to dependencies of the packages `ids`. The inner
+/// cargo finds those of a configuration file itself, and refuses them twice.
 pub(super) fn patches<'a>(
     graph: &Graph<'a>,
     ids: impl IntoIterator<Item = &'a str>,
@@ -36,7 +36,7 @@ pub(super) fn patches<'a>(
     found
 }
 
-/// The source that `package` declares for what was resolved to another one.
+/// The source that `package` declares for a dependency that was resolved to another one.
 fn wanted(package: &Value, resolved: &Value) -> Option<String> {
     let declared = list(package, "dependencies").iter().filter(|it| it["name"] == resolved["name"]);
     let sources: Vec<&str> = declared.map(|it| it["source"].as_str()).collect::<Option<_>>()?;

@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 use super::{Dependency, Package, Source, Target, TargetKind};
 use crate::options::{Options, variables};
 
-/// The environment variable that names a checkout of Ferrogrid: its `device` and `macros` are what programs use.
+/// The environment variable that names a checkout of Ferrogrid, whose `device` and `macros` programs then
+/// use.
 const SOURCES_VARIABLE: &str = "FERROGRID_SOURCES";
 
-/// Where Ferrogrid's crates for devices are: in folders beside each other, or in the registry.
+/// The source of Ferrogrid's crates for devices.
 enum Ferrogrid {
     Checkout(PathBuf),
     Registry,
 }
 
 impl Ferrogrid {
-    /// The checkout that the variable names; else the one that this crate was compiled in, if it is still there.
+    /// The checkout that the variable names, else the one that this crate was compiled in, if it still
+    /// exists.
     fn find() -> Self {
         let named = variables::path(SOURCES_VARIABLE);
         let own = || Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned);
@@ -24,7 +26,7 @@ impl Ferrogrid {
         named.or_else(|| own().filter(has_device)).map_or(Ferrogrid::Registry, Ferrogrid::Checkout)
     }
 
-    /// One of its crates, which is in this folder of a checkout.
+    /// One of its crates, with its folder in a checkout.
     fn dependency(&self, package: &str, folder: &str, features: &[String]) -> Dependency {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let (id, source) = match self {
@@ -42,7 +44,8 @@ impl Ferrogrid {
 }
 
 impl Package {
-    /// The package of the program in the file `source`, which is in `folder`; `features` are those of `ferrogrid-device`.
+    /// The package of the program in the file `source`, which is in `folder`; `features` are those of
+    /// `ferrogrid-device`.
     pub(crate) fn of_program(folder: &Path, source: &Path, features: &[String], options: Options) -> Self {
         let ferrogrid = Ferrogrid::find();
         let device = ferrogrid.dependency("ferrogrid-device", "device", features);
@@ -82,7 +85,7 @@ impl Package {
     }
 }
 
-/// The dependency that programs call `ferrogrid`: on a device, the facade, wherever that comes from.
+/// The dependency that programs call `ferrogrid`; on a device it is the facade.
 fn facade(id: &str) -> Dependency {
     Dependency {
         package: "ferrogrid".to_owned(),

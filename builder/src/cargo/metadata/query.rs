@@ -15,8 +15,8 @@ use crate::cargo::inner_cargo;
 use crate::error::Error;
 use crate::toolchain::process;
 
-/// The metadata, reduced to what is used: from the memory in `OUT_DIR` while it is fresh (cargo
-/// takes a tenth of a second), else from cargo.
+/// The metadata, reduced to what is used: from the file in `OUT_DIR` while that is fresh (cargo takes a
+/// tenth of a second), else from cargo.
 pub(super) fn metadata(environment: &Environment) -> Result<Value, Error> {
     let memory = environment.out_dir.join("ferrogrid/metadata.json");
     if let Ok(text) = cache::read(&memory)
@@ -34,18 +34,18 @@ pub(super) fn metadata(environment: &Environment) -> Result<Value, Error> {
     Ok(metadata)
 }
 
-/// What cargo says, and how it came to it.
+/// cargo's answer.
 struct Answer {
     metadata: Value,
     /// The Cargo.lock with the versions.
     lock: PathBuf,
-    /// Whether no workspace is being built in which the package is a dependency, though it was fetched: by
-    /// `cargo install`, or by a build that writes elsewhere.
+    /// Whether a fetched package is built on its own, not as a dependency: by `cargo install`, or by a build
+    /// with another target folder.
     is_installed: bool,
 }
 
-/// The answer for the workspace whose build this is: where the package itself says, unless it is a
-/// dependency in another workspace's build; then the versions of that one count.
+/// The answer for the workspace that is being built: the package's own, unless it is a dependency in the
+/// build of another workspace, whose versions then count.
 fn ask_for_build(environment: &Environment) -> Result<Answer, Error> {
     let own = environment.manifest_dir.join("Cargo.toml");
     let is_fetched = fetched(&environment.manifest_dir);
@@ -72,21 +72,22 @@ fn ask_for_build(environment: &Environment) -> Result<Answer, Error> {
     Ok(Answer { is_installed: true, ..answer })
 }
 
-/// Whether the build is that of the workspace which the package says that it is in.
+/// Whether the package's own workspace is being built.
 fn is_of_own_workspace(root: &BuildRoot, environment: &Environment) -> bool {
     let own = &environment.manifest_dir;
     if *root == BuildRoot::At(own.clone()) {
         return true;
     }
-    // Nothing is resolved for this answer, so that nothing is written.
+    // This resolves nothing, so nothing is written.
     let Ok(metadata) = members(&own.join("Cargo.toml")) else { return false };
     let path = |field: &str| Path::new(metadata[field].as_str().unwrap_or_default());
     let in_its_target = || environment.out_dir.starts_with(path("target_directory"));
     root.can_be(path("workspace_root"), environment) && (matches!(root, BuildRoot::At(_)) || in_its_target())
 }
 
-/// The workspaces that may be the one that is being built: the one that the build script's path says; else those
-/// above `OUT_DIR`, where its target folder is in the usual place, and above the folder that cargo was called in.
+/// The workspaces that may be the one that is being built: the one that the build script's path tells; else
+/// those above `OUT_DIR`, where the target folder is in its usual place, and above the folder in which cargo
+/// was called.
 fn outer_workspaces(root: &BuildRoot, out_dir: &Path) -> Vec<PathBuf> {
     if let BuildRoot::At(root) = root {
         return vec![root.clone()];
@@ -100,12 +101,12 @@ fn outer_workspaces(root: &BuildRoot, out_dir: &Path) -> Vec<PathBuf> {
     roots
 }
 
-/// Whether cargo has fetched the package: into its own folders, or into one of vendored sources.
+/// Whether cargo has fetched the package into its own folders, or the package is vendored.
 pub(super) fn fetched(folder: &Path) -> bool {
     folder.join(".cargo-checksum.json").is_file() || is_in_cargo_home(folder)
 }
 
-/// Whether a file or folder is among those that cargo has fetched, and which nobody edits.
+/// Whether a file or folder is in a folder of fetched packages, where nothing is edited.
 pub(crate) fn is_in_cargo_home(file: &Path) -> bool {
     let is_below = |place: PathBuf| {
         file.starts_with(&place) || place.canonicalize().is_ok_and(|place| file.starts_with(place))
@@ -118,19 +119,19 @@ pub(super) fn cargo_home() -> Option<PathBuf> {
     home.or_else(|| dirs::home_dir().map(|home| home.join(".cargo")))
 }
 
-/// What cargo is asked: what a manifest resolves to.
+/// A question to cargo: what a manifest resolves to.
 struct Question<'a> {
     manifest: PathBuf,
     features: &'a [String],
     environment: &'a Environment,
 }
 
-/// Where the versions come from.
+/// The source of the versions.
 #[derive(Clone, Copy)]
 enum Versions {
     /// Cargo.lock as it is.
     Locked,
-    /// Cargo.lock where it has them, without writing into the workspace.
+    /// Cargo.lock where it has them; nothing is written into the workspace.
     Seeded,
     /// The newest, as `cargo install` takes them without `--locked`.
     Newest,
@@ -142,8 +143,8 @@ impl<'a> Question<'a> {
         Question { manifest, features: &environment.features, environment }
     }
 
-    /// Without the network first, since the build around us has just resolved and fetched what it needs. The
-    /// workspace stays as it is: its sources may be read-only, or another's.
+    /// Without the network first, since the build around us has just fetched what it needs. Nothing is
+    /// written into the workspace: its sources may be read-only.
     fn answer(&self) -> Result<Answer, Error> {
         let offline = ["--offline"].as_slice();
         let newest = || self.ask(Versions::Newest, offline);
@@ -157,7 +158,7 @@ impl<'a> Question<'a> {
         agreed.or_else(|_| self.ask(Versions::Seeded, &[]))
     }
 
-    /// The same for a package that was fetched to be installed: what only its tests need may not have been.
+    /// The same for a package that was fetched to be installed; dependencies of its tests may be missing.
     fn answer_as_installed(&self) -> Result<Answer, Error> {
         let offline = [Versions::Locked, Versions::Seeded, Versions::Newest];
         for versions in offline {
@@ -170,8 +171,8 @@ impl<'a> Question<'a> {
         self.ask_as_dependency(&["--offline"]).or_else(|_| self.answer())
     }
 
-    /// The package as the only dependency of another, since cargo looks for no tests there: by its version, which gives
-    /// it the source that cargo knows it by, or by its folder.
+    /// Asks about a package that has this one as its only dependency, since cargo then ignores its tests.
+    /// The dependency is given by version, which means the source that cargo knows, or by folder.
     fn ask_as_dependency(&self, extra: &[&str]) -> Result<Answer, Error> {
         let own = &self.environment.manifest_dir;
         let (package, version) = identity_of(own)?;
@@ -192,8 +193,8 @@ impl<'a> Question<'a> {
         }))
     }
 
-    /// The same for the source as it stands in Cargo.toml. A package without a library can be a dependency as a program
-    /// only, which stable cargos take if they are asked.
+    /// The same for one form of the dependency. A package without a library can only be an artifact
+    /// dependency, which stable cargos accept with an unstable flag.
     fn ask_for_dependent(
         &self,
         package: &str,
@@ -227,7 +228,8 @@ impl<'a> Question<'a> {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         command.args(["metadata", "--format-version", "1", "--color=never"]).args(extra);
-        // What only other platforms need may never have been fetched. Outside of a build, it is for this machine.
+        // Dependencies of other platforms may never have been fetched. Outside of a build the platform is
+        // this machine's.
         let platform = std::env::var_os("TARGET").unwrap_or_else(|| "host-tuple".into());
         command.arg("--filter-platform").arg(platform);
         if !self.features.is_empty() {
@@ -252,7 +254,7 @@ impl<'a> Question<'a> {
         Ok(Answer { metadata, lock, is_installed: false })
     }
 
-    /// Lets cargo keep its Cargo.lock in `OUT_DIR`, stable cargos included.
+    /// Lets cargo, also a stable one, keep its Cargo.lock in `OUT_DIR`.
     fn lock_elsewhere(&self, versions: Versions, command: &mut Command) -> Result<PathBuf, Error> {
         let lock = self.environment.out_dir.join("ferrogrid/Cargo.lock");
         cache::remove(&lock)?;
@@ -268,8 +270,8 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Name and version of the package in `folder`. cargo says them to build scripts, and vendored packages may be the
-/// roots of workspaces whose members are not there.
+/// Name and version of the package in `folder`. cargo tells build scripts; vendored packages may be roots of
+/// workspaces whose members are missing.
 fn identity_of(folder: &Path) -> Result<(String, String), Error> {
     let is_running =
         std::env::var_os("CARGO_MANIFEST_DIR").is_some_and(|running| running == folder.as_os_str());
@@ -282,7 +284,7 @@ fn identity_of(folder: &Path) -> Result<(String, String), Error> {
     Ok((field("name")?, field("version")?))
 }
 
-/// Whether the answer has the very `ferrogrid-build` that runs here, if it has one: else the build around us took other
+/// Whether the answer has the `ferrogrid-build` that runs here, or none: otherwise this build uses other
 /// versions.
 fn is_in_use(metadata: &Value) -> bool {
     let mut steps =
@@ -291,7 +293,7 @@ fn is_in_use(metadata: &Value) -> bool {
         || steps.any(|step| step["version"] == env!("CARGO_PKG_VERSION") && has_sources(step))
 }
 
-/// Whether its sources are those that this crate was compiled from, unless these have gone meanwhile.
+/// Whether its sources are those that this crate was compiled from, unless these are gone.
 fn has_sources(step: &Value) -> bool {
     let compiled = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let Ok(compiled) = compiled.canonicalize() else { return true };
@@ -307,7 +309,7 @@ pub(crate) fn members(manifest: &Path) -> Result<Value, Error> {
     serde_json::from_str(&text).map_err(|error| Error::Metadata(error.to_string()))
 }
 
-/// Leaves out what is not used: most of what cargo says is about packages that kernels never see.
+/// The metadata without what is not used: most of it is about packages that kernels never see.
 fn reduce(metadata: &Value, own: &Path) -> Value {
     let own = super::own_package(metadata, own).map(|package| &package["id"]);
     let pick = |value: &Value, fields: &[&str]| {
@@ -323,7 +325,7 @@ fn reduce(metadata: &Value, own: &Path) -> Value {
                 fields.extend(FIELDS.map(|(field, _)| field));
                 return Value::Object(pick(package, &fields));
             }
-            // Enough to see which of them are patched.
+            // Enough to see which are patched.
             let declared = list(package, "dependencies").iter().filter(|it| it["kind"].is_null());
             let declared = declared.map(|it| Value::Object(pick(it, &["name", "source"])));
             let mut picked = pick(package, &fields);
@@ -360,10 +362,10 @@ fn manifests(metadata: &Value) -> BTreeSet<PathBuf> {
     manifests
 }
 
-/// Changes when cargo could answer otherwise: with the content of manifests, the features, and the
-/// files from which cargo infers targets.
+/// A hash of all that cargo's answer depends on: the content of manifests, the features, and the files from
+/// which cargo infers targets.
 fn stamp(environment: &Environment, manifests: &BTreeSet<PathBuf>) -> String {
-    // A target folder may have been copied from another checkout.
+    // A target folder may be a copy of another checkout's.
     let own = environment.manifest_dir.display();
     let caller = environment.caller.as_deref().unwrap_or(Path::new(""));
     let mut content = format!("7\n{own}\n{}\n{}\n", caller.display(), environment.features.join(","));

@@ -7,8 +7,8 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprLit, ExprMacro, Lit, LitStr, Macro, Token};
 
-/// The file that an `include!` in the file `path` names: by a literal, or by `concat!` of literals and of `env!` of what
-/// cargo sets for a package.
+/// The file that an `include!` in the file `path` names: by a literal, or by `concat!` of literals and of
+/// `env!` of what cargo sets for a package.
 pub(super) fn file_of(call: &Macro, path: &Path) -> Option<PathBuf> {
     if !call.path.is_ident("include") {
         return None;

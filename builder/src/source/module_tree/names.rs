@@ -10,12 +10,12 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{Item, ItemFn, ItemMod};
 
-/// What the tokens of a module say.
+/// What the tokens of a module mention.
 #[derive(Default)]
 pub(super) struct Names {
     /// The tokens of each item.
     pub(super) tokens: Vec<TokenStream>,
-    /// Whether `cfg(test)` stands somewhere.
+    /// Whether they mention `cfg(test)`.
     pub(super) cfg_test: bool,
     /// Every name that begins a path or is imported.
     pub(super) path_starts: BTreeSet<String>,
@@ -23,11 +23,11 @@ pub(super) struct Names {
     pub(super) has_statics: bool,
     /// Name and place of each kernel's function.
     pub(super) functions: Vec<(String, Range<usize>)>,
-    /// All names, but those that kernels have in their own functions alone.
+    /// All names, except kernels in their own functions.
     pub(super) mentions: BTreeSet<String>,
 }
 
-/// Reads what stands between the braces of `module`.
+/// Reads the content of `module`.
 pub(super) fn of(module: &ItemMod) -> Names {
     let mut names = Names::default();
     for item in module.content.iter().flat_map(|(_, items)| items) {
@@ -52,7 +52,7 @@ pub(super) fn of(module: &ItemMod) -> Names {
     names
 }
 
-/// Where a function begins, with its attributes.
+/// The start of a function, with its attributes.
 fn start(function: &ItemFn) -> usize {
     let span = function.attrs.first().map_or_else(|| function.vis.span(), |first| first.pound_token.span);
     let signature = function.sig.span().byte_range().start;

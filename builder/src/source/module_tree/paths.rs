@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use syn::Ident;
 
-/// A place in the module tree, as far as it decides where the files of its child modules are.
+/// A place in the module tree: what decides where the files of its child modules are.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     /// The folder of the file.
@@ -47,7 +47,7 @@ impl Place {
         file.is_file().then_some((file, Place { folder, children, inline: false }))
     }
 
-    /// Where the file of `mod name;` would be looked for first.
+    /// The first path at which the file of `mod name;` is looked for.
     pub(super) fn expected(&self, name: &Ident, redirect: Option<&str>) -> PathBuf {
         match redirect {
             Some(path) => normal(&self.redirect_base().join(path)),
@@ -55,7 +55,7 @@ impl Place {
         }
     }
 
-    /// What a `#[path]` is relative to.
+    /// The folder that a `#[path]` is relative to.
     fn redirect_base(&self) -> &Path {
         if self.inline { &self.children } else { &self.folder }
     }

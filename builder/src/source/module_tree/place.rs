@@ -1,9 +1,9 @@
-//! Where an annotated module is in its crate, and which modules can name one another's parents: the images of a
-//! target are embedded once, beside a module that the others can reach.
+//! Where an annotated module is in its crate, and which modules can name one another's parents: the images
+//! of a target are embedded once, beside a module that the others can reach.
 
 use syn::{Attribute, ItemMod, Visibility};
 
-/// A module on the way to an annotated one.
+/// A module that contains an annotated one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     name: String,
@@ -12,7 +12,7 @@ pub(super) struct Segment {
     is_public: bool,
 }
 
-/// From where a module can be named.
+/// The modules that can name a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Crate,
@@ -28,7 +28,7 @@ pub(crate) struct ModulePlace {
     name: String,
     /// Whether other crates can name it.
     is_public: bool,
-    /// Whether a `cfg` decides if it is there: what the others rely on is there in any case.
+    /// Whether it depends on a `cfg`; others rely only on modules that always exist.
     conditional: bool,
 }
 
@@ -66,7 +66,7 @@ impl ModulePlace {
         std::iter::once("crate").chain(names).collect::<Vec<_>>().join("::")
     }
 
-    /// Its path in another crate that calls this one so; `None` if that cannot always name it.
+    /// Its path in another crate that calls this one `called`; `None` if that crate cannot always name it.
     pub(crate) fn path_from(&self, called: &str) -> Option<String> {
         let names = self.parents.iter().map(|segment| &segment.name).chain([&self.name]);
         let path = names.fold(format!("::{called}"), |path, name| format!("{path}::{name}"));
@@ -89,7 +89,7 @@ impl ModulePlace {
     }
 }
 
-/// For each of `places` the number of the one beside which its images are embedded: as few as can be.
+/// For each of `places` the number of the place where its images are embedded: as few as possible.
 pub(crate) fn holders(places: &[&ModulePlace]) -> Vec<usize> {
     let mut by_depth: Vec<usize> = (0..places.len()).collect();
     by_depth.sort_by_key(|&at| places[at].parents.len());

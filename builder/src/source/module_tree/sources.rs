@@ -25,13 +25,13 @@ impl std::fmt::Debug for Source {
     }
 }
 
-/// What a file is to the walk.
+/// A file as the walk sees it.
 pub(super) enum Parsed {
     /// Its syntax tree.
     File(syn::File),
     /// No module is declared in it.
     NoModules,
-    /// Why it has no syntax tree, with its place.
+    /// The reason why it has no syntax tree, with its place.
     Unreadable(String),
 }
 
@@ -68,8 +68,8 @@ fn parse(path: &Path, bytes: Vec<u8>) -> Source {
     Source { text, parsed }
 }
 
-/// The text without a byte order mark, and with spaces in place of a `#!` line: neither is Rust,
-/// and both would shift what the parser says about places.
+/// The text without a byte order mark, and with spaces in place of a `#!` line: neither is Rust, and both
+/// would shift the places that the parser reports.
 fn without_preamble(mut text: String) -> String {
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());

@@ -17,27 +17,27 @@ pub(crate) struct Library {
     /// The id of its package.
     pub(crate) package: String,
     pub(crate) device_crate: DeviceCrate,
-    /// The numbers of the libraries that it uses itself, by the names that they have in it. All come before it.
+    /// The numbers of the libraries that it uses, by their names in it. All come before it.
     pub(crate) uses: BTreeMap<String, usize>,
 }
 
 impl Library {
-    /// What a crate that calls it so can compare with its host half: each module that it can name.
+    /// What a crate that calls it `name` can compare with the host half: the modules that it can name.
     pub(crate) fn used_as(&self, name: &str) -> impl Iterator<Item = UsedLibrary> {
         let modules = self.device_crate.modules.iter().filter_map(move |module| module.place.path_from(name));
         modules.map(|module| UsedLibrary { module, choices: self.device_crate.choices.clone() })
     }
 }
 
-/// Lays out libraries when somebody names them.
+/// Lays out libraries when they are first named.
 pub(super) struct Libraries<'a> {
     package: &'a Package,
-    /// What holds on the device in all packages.
+    /// The `cfg`s of the device in all packages.
     device: &'a Cfgs,
-    /// What holds for a library whose Cargo.toml does not say otherwise.
+    /// The options of a library, unless its Cargo.toml says otherwise.
     general: CrateOptions,
     folder: &'a Path,
-    /// The package's own, until it is used, and its name.
+    /// The package's own library until it is used, and its name.
     own: Option<DeviceCrate>,
     own_name: Option<String>,
     pub(super) found: Vec<Library>,
@@ -57,7 +57,7 @@ impl<'a> Libraries<'a> {
         Libraries { package, device, general, folder, own, own_name, found, visited }
     }
 
-    /// The numbers of those among `names` that are libraries for a crate of the package `user`, by name.
+    /// The numbers of the libraries among `names` for a crate of the package `user`, by name.
     pub(super) fn named(
         &mut self,
         user: &str,
@@ -73,7 +73,7 @@ impl<'a> Libraries<'a> {
         Ok(numbers)
     }
 
-    /// The id of the package whose library a package calls so.
+    /// The id of the package whose library the package `user` calls `name`.
     fn id(&self, user: &str, name: &str) -> Option<String> {
         let dependencies = match self.package.libraries.get(user) {
             Some(library) => &library.dependencies,

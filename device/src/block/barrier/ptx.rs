@@ -49,9 +49,9 @@ unsafe fn wait_for_grid<const R: usize>(thread: &Thread<'_, R>) {
         let mut turns = 0_u32;
         while (before ^ counter.load(Ordering::Acquire)) & HALF == 0 {
             turns = turns.wrapping_add(1);
-            // Looking is slow: the record is in the host's memory.
+            // Polling is slow: the record is in the host's memory.
             if turns % 1024 == 0 && is_reported() {
-                // A thread that has panicked does not come. The counter is left as if nobody had.
+                // A thread that has panicked never arrives. This restores the counter.
                 counter.fetch_sub(missing, Ordering::AcqRel);
                 give_up();
             }

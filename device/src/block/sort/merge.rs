@@ -324,7 +324,7 @@ fn merge<K: Copy, const N: usize>(
     let [start, middle, end] = runs.ends;
     let taken = runs.taken_of_first(&read, &is_less);
     let (mut first, mut second) = (start + taken, middle + (runs.first.min(end) - start - taken));
-    // What is not there is not compared either.
+    // Missing items are not compared.
     let at = |place: u32, end: u32, other: K| if place < end { read(place) } else { other };
     let (mut head, mut second_head) = (at(first, middle, keys[0]), at(second, end, keys[0]));
     let mut taken = [0; N];

@@ -94,7 +94,7 @@ fn send_with<S: Sink>(message: Arguments, sink: &mut S, send_place: impl Fn(Plac
     for at in 0..count {
         // SAFETY: the template names an argument of this number, so the list has as many.
         let [value, formatter] = unsafe { *message.arguments.add(at) };
-        // A count has no value; which word then holds it is told by the other, which is 0.
+        // A count has no value; the other word is 0 and tells which one holds it.
         if value == 0 || formatter == 0 {
             sink.word(0);
             sink.word(((value | formatter) & 0xffff) as u64);

@@ -53,7 +53,8 @@ impl Ring {
         if fits(position + bytes) {
             return Some(Piece { ring: self, capacity, position, length, written: 0 });
         }
-        // Others took the room meanwhile. Pieces are counted before bytes, which the host reads first.
+        // Other threads took the space meanwhile. Pieces are counted before bytes, which the host reads
+        // first.
         self.lose_piece();
         fence();
         // SAFETY: a counter of the header.
@@ -111,7 +112,7 @@ impl Piece {
 
 impl Sink for Piece {
     fn word(&mut self, word: u64) {
-        // Another thread may meanwhile have changed what a text's length is read from.
+        // Another thread may have changed the length of a text meanwhile.
         if self.written < self.length {
             // SAFETY: inside the piece.
             unsafe { self.at(self.position + ENTRY_BYTES + self.written).write_volatile(word) };

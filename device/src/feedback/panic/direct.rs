@@ -63,7 +63,7 @@ extern "C" fn __ferrogrid_panic_lanes(
     line: u32,
     column: u32,
 ) -> ! {
-    // A lane is missing, too, if it panics: that says more, and is given the time to be written.
+    // A lane that has panicked is missing, too. Its own report says more, so it gets time to write it.
     for _ in 0..100 {
         if is_reported() {
             break;

@@ -5,33 +5,34 @@ use super::ptx as source;
 use super::width;
 use crate::element::device_copy::DeviceCopy;
 
-/// In which order lines leave L2 when there is no more room (PTX `primary_priority`).
+/// The order in which L2 evicts cache lines (PTX `primary_priority`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrimaryPriority {
-    /// They stay while there are others to go: for what is read again and again (CUDA's `cudaAccessPropertyPersisting`).
+    /// Evicted last: for data that is read repeatedly (CUDA's `cudaAccessPropertyPersisting`).
     EvictLast,
-    /// As without a policy; takes back what an earlier policy said of a line (CUDA's `cudaAccessPropertyNormal`).
+    /// As without a policy; resets the priority that an earlier policy gave to a line (CUDA's
+    /// `cudaAccessPropertyNormal`).
     EvictNormal,
-    /// They go first: for what is read or written once (CUDA's `cudaAccessPropertyStreaming`).
+    /// Evicted first: for data that is read or written once (CUDA's `cudaAccessPropertyStreaming`).
     EvictFirst,
     /// What was said of a line stays.
     EvictUnchanged,
 }
 
-/// The same, for the accesses that a policy's fraction or range leaves (PTX `secondary_priority`).
+/// The priority of accesses outside a policy's fraction or range (PTX `secondary_priority`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondaryPriority {
     /// What was said of a line stays.
     EvictUnchanged,
-    /// They go first.
+    /// Evicted first.
     EvictFirst,
 }
 
-/// What becomes of the lines that loads and stores bring into L2 (PTX `createpolicy`; `cuda::access_property`,
-/// `cuda::annotated_ptr`): made once by each thread, and given to [`load_cache_hint`] and [`store_cache_hint`].
+/// An L2 eviction policy (PTX `createpolicy`; `cuda::access_property`, `cuda::annotated_ptr`). Each thread
+/// creates it once, and passes it to [`load_cache_hint`] and [`store_cache_hint`].
 ///
-/// A policy changes no value. It has no effect on the CPU device, and in code built for architectures before `sm_87`, whose
-/// PTX lacks it.
+/// A policy changes no value. It has no effect on the CPU device, and in code for architectures before
+/// `sm_87`, whose PTX lacks it.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -63,7 +64,7 @@ pub enum SecondaryPriority {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct L2Policy {
-    /// Made by `createpolicy`: no other bits are a policy.
+    /// Created by `createpolicy`; other bits are invalid.
     #[cfg_attr(
         not(all(target_arch = "nvptx64", any(target_feature = "sm_87", target_feature = "ptx74"))),
         expect(dead_code, reason = "nothing looks at policies there")
@@ -72,9 +73,9 @@ pub struct L2Policy {
 }
 
 impl L2Policy {
-    /// `primary` for a `fraction` of the lines, above 0 and up to 1, and `secondary` for the others (PTX
-    /// `createpolicy.fractional`, `cuda::access_property(property, fraction)`). Which lines these are depends on their
-    /// addresses.
+    /// A policy with priority `primary` for a `fraction` of the lines, above 0 and up to 1, and `secondary`
+    /// for the others (PTX `createpolicy.fractional`, `cuda::access_property(property, fraction)`). The
+    /// address of a line decides which part it belongs to.
     ///
     /// # Panics
     /// If `fraction` is not within these bounds.
@@ -88,9 +89,10 @@ impl L2Policy {
         source::fractional(primary, fraction, secondary)
     }
 
-    /// `primary` for the first `primary_len` elements of `window`, and `secondary` for its others (PTX
-    /// `createpolicy.range`, `cuda::access_property(pointer, primary_bytes, bytes, ..)`); accesses elsewhere are as without
-    /// a policy. Of more than 4 GiB the first count; more elements than there are is all of them.
+    /// A policy with priority `primary` for the first `primary_len` elements of `window`, and `secondary` for
+    /// its others (PTX `createpolicy.range`, `cuda::access_property(pointer, primary_bytes, bytes, ..)`).
+    /// Accesses outside the window are as without a policy. Only the first 4 GiB of a window count; a
+    /// `primary_len` above its length means all of it.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

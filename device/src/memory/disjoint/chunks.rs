@@ -119,7 +119,7 @@ impl<'a, T, const N: usize> DisjointChunks<'a, T, N> {
     pub fn fill_with(&mut self, thread: &Thread<'_, 1>, mut value: impl FnMut(usize) -> T) {
         let (first, inside) = self.chunk(thread);
         let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
-        // Counted from 0 to `N`, so that LLVM knows the number of rounds where it knows that of the threads.
+        // Counted from 0 to `N`, so that LLVM knows the number of rounds if it knows the number of threads.
         let mut round = 0;
         while round < N {
             let number = round + rank;

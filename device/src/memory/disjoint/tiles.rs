@@ -127,7 +127,7 @@ impl<'a, T, const W: usize, const H: usize, const MW: usize, const MH: usize>
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw_parts(start: *mut T, shape: [usize; 2]) -> Self {
-        // What is said of micro-tiles, whoever uses them.
+        // Evaluates the assertions about micro-tiles in any case.
         const { assert!(Self::MICRO[0] > 0 || W == 0) };
         const { assert!(W > 0 && H > 0 && W <= 1 << 16 && H <= 1 << 16, "a tile has 1 to 65536 rows and columns") };
         DisjointTiles { start, shape, is_narrow: false, borrowed: PhantomData }
@@ -187,7 +187,7 @@ impl<'a, T, const W: usize, const H: usize, const MW: usize, const MH: usize>
             return;
         }
         let stride = thread.block_threads() as usize;
-        // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
+        // Counted from 0, so that LLVM knows the number of rounds if it knows the number of threads.
         let mut first = 0;
         while first < W * H {
             let place = thread.place_in_rows::<W>(first);

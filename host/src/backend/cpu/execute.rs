@@ -62,7 +62,7 @@ impl Launch {
     /// thread: the same for any number of threads. Blocks after it may have run or not.
     ///
     /// # Safety
-    /// As for [`launch`](crate::launch::launch), with the memory that the parameters lead to free for
+    /// As for [`launch`](crate::launch::launch_with), with the memory that the parameters lead to free for
     /// this launch to use.
     pub(super) unsafe fn run(&self, device: &CpuDevice) -> Result<()> {
         // SAFETY: passed on.

@@ -15,6 +15,7 @@ use super::execute::spin;
 use super::execute::{Launch, check_resources};
 use super::graph::{self, Failures, Marks, Step};
 use super::memory;
+use crate::backend::Rows;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
@@ -26,7 +27,6 @@ use crate::memory::account::Account;
 use crate::order::writers::Flow;
 use crate::stream::own_thread::OwnThread;
 use crate::stream::value::ValueCondition;
-use crate::view::pitched::Rows;
 use event::{CpuEvent, CpuMark};
 use legacy::Role;
 
@@ -181,7 +181,7 @@ impl CpuStream {
         ordered.map(|()| failed)
     }
 
-    /// The first of the stream's first failures that nobody has been told of.
+    /// The first of the stream's first failures that was not reported.
     fn report(&self, failed: u64) -> Result<()> {
         self.queue.failure.take_until(failed).map_or(Ok(()), Err)
     }
@@ -354,7 +354,7 @@ impl Queue {
         if self.is_started() { Ok(self.record()?.wait()) } else { Ok(0) }
     }
 
-    /// The failures that nobody has been told of.
+    /// The unreported failures.
     pub(super) fn failures(&self) -> Vec<Arc<Fault>> {
         self.failure.pending()
     }

@@ -21,8 +21,8 @@ use super::graph::condition::Setters;
 use super::memory::pool::{self, RawPool};
 use super::memory::virtual_memory::{Ranges, Reserved};
 use super::module::Module;
-use super::stream::CudaStream;
 use super::stream::watch::Watches;
+use super::stream::{CudaStream, NON_BLOCKING};
 use crate::device::MemoryInfo;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::launch::grid::Limits;
@@ -54,14 +54,14 @@ pub(crate) struct CudaDevice {
     /// Addresses that buffers of it may grow into.
     ranges: Ranges,
     modules: Mutex<HashMap<u128, Module>>,
-    /// Events without timing that nobody uses now.
+    /// Events without timing that are not in use.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
     /// Keeps waits from launches of graphs on all streams that were not made here.
     waits_of_others: RwLock<()>,
-    /// Streams for callbacks that nobody uses now.
+    /// Streams for callbacks that are not in use.
     spare_watchers: Mutex<Vec<Handle<CUstream>>>,
     /// Does what is left to do on foreign streams that may be gone.
-    stand_in: OnceLock<Result<CudaStream>>,
+    fallback_stream: OnceLock<Result<CudaStream>>,
     watches: Watches,
     peers: Peers,
     condition_setters: OnceLock<Result<Setters>>,
@@ -157,7 +157,7 @@ impl CudaDevice {
             spare_events: Mutex::new(Vec::new()),
             waits_of_others: RwLock::new(()),
             spare_watchers: Mutex::new(Vec::new()),
-            stand_in: OnceLock::new(),
+            fallback_stream: OnceLock::new(),
             watches: Watches::new(),
             peers: Peers::none(),
             condition_setters: OnceLock::new(),
@@ -330,7 +330,7 @@ impl CudaDevice {
         Ok(self.enlist(CudaStream::per_thread(self, self.context()?)?))
     }
 
-    /// The stream of somebody else with the handle `raw`.
+    /// A stream of another library with the handle `raw`.
     ///
     /// # Safety
     /// It is one, and stays live until `close` has been called.
@@ -358,7 +358,7 @@ impl CudaDevice {
 
     fn enlist(&self, stream: CudaStream) -> CudaStream {
         self.watches.add(stream.watch());
-        self.watches.settle_gone();
+        self.watches.settle_closed_streams();
         stream
     }
 
@@ -387,7 +387,7 @@ impl CudaDevice {
             watch.recent().clear();
         }
         let told = Watches::tell(&watches);
-        self.watches.settle_gone();
+        self.watches.settle_closed_streams();
         told.map_or(Ok(()), Err)
     }
 
@@ -415,7 +415,7 @@ impl CudaDevice {
     }
 
     pub(crate) fn deliver_output(&self) {
-        // A context that cannot be bound is told of by the call that needs it.
+        // A context that cannot be bound is reported by the call that needs it.
         let _ = self.show_output();
     }
 
@@ -491,14 +491,14 @@ impl CudaDevice {
         }
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
-        let code = unsafe { self.driver.stream_create(&mut raw, 1, 0) };
+        let code = unsafe { self.driver.stream_create(&mut raw, NON_BLOCKING, 0) };
         self.check(code, "cuStreamCreateWithPriority", &self.to_string())?;
         Ok(raw)
     }
 
-    pub(super) fn stand_in(&'static self) -> Result<&'static CudaStream> {
+    pub(super) fn fallback_stream(&'static self) -> Result<&'static CudaStream> {
         let new = || CudaStream::new(self, self.context()?, StreamOptions::new());
-        self.stand_in.get_or_init(new).as_ref().map_err(Error::clone)
+        self.fallback_stream.get_or_init(new).as_ref().map_err(Error::clone)
     }
 }
 

@@ -67,12 +67,12 @@ impl Code {
     }
 }
 
-/// `always`: what every driver has that is new enough. `perhaps`: what only some features call, from the version
+/// `required`: what every driver has that is new enough. `optional`: what only some features call, from the version
 /// of CUDA on that is named; where it is missing, that is an error at the call.
 macro_rules! driver_calls {
     (
-        always { $( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )* }
-        perhaps { $( $late:ident = $late_symbol:ident ( $($late_argument:ident : $late_ty:ty),* ) since $since:tt; )* }
+        required { $( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )* }
+        optional { $( $late:ident = $late_symbol:ident ( $($late_argument:ident : $late_ty:ty),* ) since $since:tt; )* }
     ) => {
         /// The functions of the driver.
         pub(super) struct Driver {
@@ -124,7 +124,7 @@ macro_rules! driver_calls {
 }
 
 driver_calls! {
-  always {
+  required {
     init = cuInit(flags: c_uint);
     device_count = cuDeviceGetCount(count: *mut c_int);
     device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
@@ -228,7 +228,7 @@ driver_calls! {
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
   }
-  perhaps {
+  optional {
     function_param = cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) since (12, 4);
     module_function_count = cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule) since (12, 4);
     module_functions = cuModuleEnumerateFunctions(functions: *mut CUfunction, count: c_uint, module: CUmodule) since (12, 4);

@@ -9,7 +9,7 @@ mod panic;
 mod print;
 mod suspects;
 
-use std::ffi::{CString, c_uint, c_void};
+use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -22,19 +22,17 @@ pub(crate) use self::lent::Lent;
 use self::panic::PanicRecord;
 use self::print::PrintBuffer;
 use super::device::CudaDevice;
+use super::memory::pinned::PORTABLE_AND_MAPPED;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::kernel::Kernel;
 use crate::output::Output;
 
-/// `CU_MEMHOSTALLOC_PORTABLE` and `CU_MEMHOSTALLOC_DEVICEMAP`.
-const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
-
-/// The bytes of the print buffer if nobody says otherwise: as many as CUDA's printf has.
+/// The bytes of the print buffer by default: as many as CUDA's printf has.
 const DEFAULT_CAPACITY: usize = 1 << 20;
 
 /// The feedback of one device.
 pub(super) struct Feedback {
-    /// Those that nobody has been lent.
+    /// The free ones.
     records: Mutex<Vec<PanicRecord>>,
     buffer: OnceLock<Result<PrintBuffer>>,
     /// The bytes that the print buffer gets when it is made.

@@ -28,13 +28,13 @@ use crate::backend::host_fn;
 use crate::backend::recording::node::{
     Address, Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
+use crate::backend::{Place, Rows};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
 use crate::order::writers::Effect;
 use crate::stream::event::Event;
-use crate::view::pitched::{Place, Rows};
 use condition::{ConditionalParams, SetterArguments};
 use memory::{MemoryNode, MemoryNodes, OwnGraph};
 
@@ -99,7 +99,7 @@ impl CudaGraph {
         })
     }
 
-    /// The instance of somebody else, without nodes of ours.
+    /// An instance of another library, whose nodes are not known.
     ///
     /// # Safety
     /// It is one of `device`, and stays so as long as this.
@@ -125,7 +125,7 @@ impl CudaGraph {
         self.template.as_ref().map(|template| template.raw().cast())
     }
 
-    /// Node number `index`, which only instances of ours have.
+    /// Node number `index`, which only instances of this crate have.
     fn node(&self, index: usize) -> CUgraphNode {
         self.template.as_ref().map_or(null_mut(), |template| template.nodes[index].0)
     }

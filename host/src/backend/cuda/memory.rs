@@ -18,19 +18,19 @@ use std::ffi::c_uint;
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::Ordering;
 
-use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemorytype};
+use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemAttach_flags, CUmemorytype};
 
 use super::device::address;
 use super::driver::Code;
 use super::stream::CudaStream;
 use super::stream::per_thread::PER_THREAD;
+use crate::backend::{Place, Rows};
 use crate::error::Result;
 use crate::memory::Contents;
-use crate::view::pitched::{Place, Rows};
 use pool::RawPool;
 
-/// `CU_MEM_ATTACH_GLOBAL`: any stream of any device may use it.
-const ATTACH_GLOBAL: c_uint = 1;
+/// Any stream of any device may use it.
+const ATTACH_GLOBAL: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as c_uint;
 
 impl CudaStream {
     /// `bytes` (not 0) of fresh memory, in the order of this stream: from `pool`, or from that of the device.

@@ -4,9 +4,9 @@ use super::RecordingStream;
 use crate::backend::array::{ArrayShape, Side};
 use crate::backend::recording::node::{Address, ArrayCopy, Fill, Operation};
 use crate::backend::recording::refusal::host_memory;
+use crate::backend::{Place, Rows};
 use crate::error::Result;
 use crate::error::graph::GraphError;
-use crate::view::pitched::{Place, Rows};
 
 /// The most words in the value of a fill: each becomes a node.
 const MANY_WORDS: usize = 16;
@@ -78,10 +78,10 @@ impl RecordingStream {
 
 #[cfg(test)]
 mod tests {
+    use crate::backend::Place;
     use crate::backend::recording::Recorder;
     use crate::device::Device;
     use crate::memory::Memory;
-    use crate::view::pitched::Place;
 
     /// The handle of an array may be any number: as an address it would lie just before the memory of the host.
     #[test]

@@ -83,7 +83,7 @@ impl State {
         Some(self.add_with(line, Operation::Free { allocation }, vec![(buffer, Use::Write)]))
     }
 
-    /// Frees what nobody has freed, after what uses it and nothing else.
+    /// Frees what no node has freed, after the last node that uses it.
     pub(super) fn free_rest(&mut self) {
         for buffer in self.allocated.iter().map(|allocated| allocated.buffer).collect::<Vec<_>>() {
             let line = self.new_line(Vec::new());

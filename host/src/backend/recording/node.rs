@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::array::{ArrayShape, Side};
 use crate::backend::{CopiedParams, Failure, Prepared};
+use crate::backend::{Place, Rows};
 use crate::kernel::Kernel;
 use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
 use crate::order::Use;
 use crate::stream::event::Event;
-use crate::view::pitched::{Place, Rows};
 
 /// One node: an operation, and the numbers of the nodes before it, which are all less than its own.
 #[derive(Clone)]

@@ -118,7 +118,7 @@ mod tests {
         let whole = archive(&[("one.o/", b"12345678"), ("two.o/", b"12")]);
         for len in (MAGIC.len() + 1..whole.len()).filter(|len| *len != MAGIC.len() + HEADER + 8) {
             let error = Archive::parse(&whole[..len]).unwrap_err().to_string();
-            assert!(error.starts_with("this is no library: its member at byte"), "{len} bytes: {error}");
+            assert!(error.starts_with("invalid library: its member at byte"), "{len} bytes: {error}");
         }
         assert!(Archive::parse(b"\x7fELF").unwrap_err().to_string().contains("does not start as one"));
     }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::backend::DeviceBackend;
 use crate::backend::cuda::CudaLinker;
 use crate::device::Device;
 use crate::error::Result;
@@ -87,10 +86,8 @@ impl Linker {
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) on the CPU, or what the driver says.
     pub fn new(device: &Device, options: &JitOptions) -> Result<Self> {
-        match device.backend() {
-            DeviceBackend::Cuda(cuda) => Ok(Linker { cuda: CudaLinker::new(cuda, options)? }),
-            DeviceBackend::Cpu(_) => Err(device.no_foreign_code("cuLinkCreate")),
-        }
+        let cuda = device.backend().as_cuda().ok_or_else(|| device.no_foreign_code("cuLinkCreate"))?;
+        Ok(Linker { cuda: CudaLinker::new(cuda, options)? })
     }
 
     /// Adds PTX text; `name` is for the linker's messages (`cuLinkAddData`).

@@ -5,7 +5,6 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::{Capture, recording};
-use crate::backend::StreamBackend;
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::node::Operation;
 use crate::backend::recording::node::Repeat;
@@ -157,7 +156,7 @@ fn conditional(
     work: impl FnOnce(&GraphBody) -> Result<()>,
 ) -> Result<GraphNode> {
     let (index, ()) = outer.conditional(repeat, condition.of(graph)?, |line| {
-        let stream = Stream::new(device, StreamBackend::Recording(line));
+        let stream = Stream::new(device, line);
         let body = GraphBody { stream, graph };
         work(&body)?;
         // A body without nodes is none to the driver.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Capture, recording};
-use crate::backend::EventBackend;
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::node::Operation;
 use crate::backend::recording::refusal::not_recordable;
@@ -103,7 +102,7 @@ impl Capture<'_, '_> {
         event: &Arc<Event>,
         operation: fn(Arc<Event>) -> Operation,
     ) -> Result<GraphNode> {
-        if let EventBackend::Recorded(_) = event.backend() {
+        if event.backend().is_recorded() {
             return Err(not_recordable(
                 "an event node of a recorded event",
                 "it never happens outside the graph",

@@ -1,6 +1,5 @@
 //! The memory that a device keeps for what nodes of graphs allocate.
 
-use crate::backend::DeviceBackend;
 use crate::device::Device;
 use crate::error::Result;
 use crate::memory::account::Account;
@@ -45,28 +44,23 @@ impl GraphMemory {
     /// # Errors
     /// If the device fails.
     pub fn statistics(&self) -> Result<PoolStatistics> {
-        let [reserved, reserved_high, used, used_high] = match self.device.backend() {
-            DeviceBackend::Cuda(device) => device.graph_memory()?,
-            DeviceBackend::Cpu(_) => {
-                let account = Account::of_graphs(&self.device);
-                [account.used(), account.high(), account.used(), account.high()]
-            }
-        };
+        let figures = self.device.backend().graph_memory()?;
+        let [reserved, reserved_high, used, used_high] = figures.unwrap_or_else(|| {
+            let account = Account::of_graphs(&self.device);
+            [account.used(), account.high(), account.used(), account.high()]
+        });
         Ok(PoolStatistics { used, used_high, reserved, reserved_high })
     }
 
-    /// Lets the highest figures start anew from what there is now (`cuDeviceSetGraphMemAttribute`).
+    /// Lets the highest figures start again from the current figures (`cuDeviceSetGraphMemAttribute`).
     ///
     /// # Errors
     /// If the device fails.
     pub fn reset_statistics(&self) -> Result<()> {
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => device.reset_graph_memory(),
-            DeviceBackend::Cpu(_) => {
-                Account::of_graphs(&self.device).reset_high();
-                Ok(())
-            }
+        if !self.device.backend().reset_graph_memory()? {
+            Account::of_graphs(&self.device).reset_high();
         }
+        Ok(())
     }
 
     /// Gives back to the driver what no graph that runs uses (`cuDeviceGraphMemTrim`); the next launch of a graph takes it
@@ -75,9 +69,6 @@ impl GraphMemory {
     /// # Errors
     /// If the device fails.
     pub fn trim(&self) -> Result<()> {
-        match self.device.backend() {
-            DeviceBackend::Cuda(device) => device.trim_graph_memory(),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        self.device.backend().trim_graph_memory()
     }
 }

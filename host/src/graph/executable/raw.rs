@@ -4,7 +4,6 @@ use std::ffi::c_void;
 
 use super::{ExecutableGraph, Replay};
 use crate::backend::GraphBackend;
-use crate::backend::cuda::CudaGraph;
 use crate::backend::recording::Recorder;
 use crate::device::Device;
 use crate::device::context::{gpu, not_null};
@@ -44,7 +43,7 @@ impl ExecutableGraph<'static> {
     pub unsafe fn from_raw(device: &Device, raw: *mut c_void) -> Result<Self> {
         let (cuda, raw) = (gpu(device, "ExecutableGraph::from_raw")?, not_null(raw)?);
         // SAFETY: passed on.
-        let backend = GraphBackend::Cuda(unsafe { CudaGraph::foreign(cuda, raw)? });
+        let backend = unsafe { GraphBackend::foreign(cuda, raw)? };
         let id = Recorder::new(device.backend()).id();
         Ok(ExecutableGraph { id, slots: Slots::default(), replay: Replay::new(device, Vec::new(), backend) })
     }

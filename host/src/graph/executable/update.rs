@@ -8,7 +8,6 @@ use std::ops::Deref;
 use ferrogrid_device::DeviceCopy;
 
 use super::ExecutableGraph;
-use crate::backend::StreamBackend;
 use crate::backend::recording::Recorder;
 use crate::backend::recording::node::{KernelNode, Node, Operation};
 use crate::error::graph::GraphError;
@@ -149,7 +148,7 @@ impl<'b> ExecutableGraph<'b> {
         for slot in self.slots.iter() {
             recorder.admit(slot.memory(), slot.may_write())?;
         }
-        let stream = Stream::new(self.device(), StreamBackend::Recording(recorder.stream(Vec::new())?));
+        let stream = Stream::new(self.device(), recorder.stream(Vec::new())?);
         let (slots, taken) = (&self.slots, RefCell::default());
         work(&GraphUpdate { stream, graph: self.id, slots, taken, scope: PhantomData })?;
         Ok(recorder.finish().0)

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::backend::GraphBackend;
+use crate::backend::Rows;
 use crate::backend::recording::node::{ArrayCopy, Fill, KernelNode, Node, Operation};
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::view::pitched::Rows;
 
-/// What [`Graph::to_dot_with`] tells of each node (`CUgraphDebugDot_flags`).
+/// What [`Graph::to_dot_with`] prints of each node (`CUgraphDebugDot_flags`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

@@ -103,22 +103,19 @@ impl ConstantMemory {
     fn place(&self, device: &Device) -> Result<(Memory, Option<ModuleLease>)> {
         // Of its own: one of a recording runs nothing.
         let stream = device.new_stream()?;
-        match device.backend() {
-            DeviceBackend::Cuda(cuda) => {
-                let (start, lease) = cuda.constant(self.image, self.name, self.symbol, self.bytes)?;
-                // SAFETY: the variable has that many bytes, of this device, while the module is loaded; whoever unloads
-                // it vouches that nobody uses this any more. No kernel of this process has used it so far, since
-                // launches come here first.
-                let memory = unsafe { Memory::foreign(stream.inner(), start, self.bytes, Box::new(())) };
-                Ok((memory, Some(lease)))
-            }
-            DeviceBackend::Cpu(_) => {
-                let memory = Memory::allocate(stream.inner(), None, self.bytes, Contents::Uninitialised)?;
-                // SAFETY: the value in the source has that many bytes, and the memory has just been allocated.
-                unsafe { stream.inner().initialise_from_host(memory.pointer(), self.initial, self.bytes)? };
-                Ok((memory, None))
-            }
+        if let Some((start, lease)) =
+            device.backend().variable(self.image, self.name, self.symbol, self.bytes)?
+        {
+            // SAFETY: the variable has that many bytes, of this device, while the module is loaded; whoever unloads
+            // it vouches that nobody uses this any more. No kernel of this process has used it so far, since
+            // launches come here first.
+            let memory = unsafe { Memory::foreign(stream.inner(), start, self.bytes, Box::new(())) };
+            return Ok((memory, Some(lease)));
         }
+        let memory = Memory::allocate(stream.inner(), None, self.bytes, Contents::Uninitialised)?;
+        // SAFETY: the value in the source has that many bytes, and the memory has just been allocated.
+        unsafe { stream.inner().initialise_from_host(memory.pointer(), self.initial, self.bytes)? };
+        Ok((memory, None))
     }
 
     /// Where the CPU device has it whose kernel runs on this thread.

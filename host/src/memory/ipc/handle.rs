@@ -5,7 +5,7 @@ use std::fmt;
 /// The bytes of the driver's handles.
 const CUDA_HANDLE: usize = 64;
 
-/// What was asked of memory or events of several processes in vain.
+/// What can go wrong with memory and events of several processes.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -24,7 +24,9 @@ pub enum IpcError {
     #[error("a buffer of 0 bytes cannot be shared with other processes")]
     Empty,
     /// Bytes are no handle.
-    #[error("{length} bytes that start with {start:02x?} are no {expected}: they must come from `to_bytes`")]
+    #[error(
+        "{length} bytes that start with {start:02x?} are not {expected}; expected what `to_bytes` returns"
+    )]
     NoHandle {
         /// How many bytes there are.
         length: usize,
@@ -63,7 +65,7 @@ pub enum IpcError {
     },
     /// A buffer was to be shared by a pool that it is not of, or that is not shareable.
     #[error(
-        "the buffer is of no shareable pool that this is: make the pool with `PoolOptions::new().shareable()`, and the buffer from it"
+        "the buffer is not from this pool, or the pool cannot be shared: make the pool with `PoolOptions::new().shareable()`, and the buffer from it"
     )]
     OtherPool,
     /// An event cannot be shared.
@@ -199,7 +201,7 @@ impl IpcMemoryHandle {
             };
             Some(IpcMemoryHandle { origin, bytes: length })
         };
-        parse().ok_or_else(|| no_handle(bytes, "handle of a buffer"))
+        parse().ok_or_else(|| no_handle(bytes, "the handle of a buffer"))
     }
 }
 
@@ -230,7 +232,7 @@ impl IpcEventHandle {
     /// [`IpcError::NoHandle`] for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, IpcError> {
         let handle = bytes.strip_prefix(CUDA_EVENT).and_then(|rest| rest.try_into().ok());
-        handle.map(IpcEventHandle::new).ok_or_else(|| no_handle(bytes, "handle of an event"))
+        handle.map(IpcEventHandle::new).ok_or_else(|| no_handle(bytes, "the handle of an event"))
     }
 }
 

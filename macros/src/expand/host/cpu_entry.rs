@@ -3,6 +3,7 @@
 use ferrogrid_syntax::{Division, Kernel, ParameterKind};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use syn::Index;
 
 use super::cpu_entry_name;
 use super::launch::{claims, is_claimed};
@@ -19,7 +20,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     let extent = extent_type(kernel);
     let mut reads = Vec::new();
     let mut orders = Vec::new();
-    // As the body takes them, which the entry point may have in another order.
+    // In the order of the body, which may differ from that of the entry point.
     let mut arguments = vec![None; kernel.parameters.len()];
     for (number, parameter) in kernel.entry_parameters() {
         let local = format_ident!("__p{number}");
@@ -52,7 +53,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                 let ty = &parameter.ty;
                 let value = read(quote!(#ty));
                 reads.push(quote!(let #local: #ty = #value;));
-                // Not by move: a type that is not `Copy` is reported once, where it stands.
+                // Not by move: a type that is not `Copy` is reported once, at its place.
                 arguments[number] = Some(quote!(::core::ptr::from_ref(&#local).read()));
             }
             ParameterKind::Tuple { members } => {
@@ -134,13 +135,14 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     }
 }
 
-/// `value`, an argument of the body, lent while the block runs.
+/// An argument of the body, lent while the block runs.
 fn lent(value: &TokenStream) -> TokenStream {
     quote!(__loan.lend(#value))
 }
 
-/// Whether a block that ends at `__ends` lies inside of all that its threads may index by their own place: outputs
-/// with an element for each thread, and inputs of the grid's rank. `None` for kernels that have neither.
+/// A condition: a block that ends at `__ends` lies inside of all that its threads may index by their own
+/// place, which are outputs with an element for each thread, and inputs of the grid's rank. `None` for
+/// kernels that have neither.
 fn inside(kernel: &Kernel) -> Option<TokenStream> {
     let conditions = kernel.parameters.iter().enumerate().flat_map(|(number, parameter)| {
         let local = format_ident!("__p{number}");
@@ -148,7 +150,7 @@ fn inside(kernel: &Kernel) -> Option<TokenStream> {
             ParameterKind::Input { rank, .. } if *rank == kernel.rank => {
                 let names = if *rank == 1 { &["len"][..] } else { &["width", "height", "depth"][..*rank] };
                 let within = |(axis, name): (usize, &&str)| {
-                    let extent = format_ident!("{name}");
+                    let (axis, extent) = (Index::from(axis), format_ident!("{name}"));
                     quote!(__ends[#axis] <= #local.#extent())
                 };
                 names.iter().enumerate().map(within).collect()

@@ -72,7 +72,7 @@ impl Budget {
         Some(Permits { budget: self, count })
     }
 
-    /// Whether somebody waits, so that stacks that are not in use should be dropped.
+    /// Whether a launch waits, so that unused stacks should be dropped.
     pub(crate) fn is_wanted(&self) -> bool {
         let state = self.lock();
         state.next != state.serving

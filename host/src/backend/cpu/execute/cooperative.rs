@@ -127,7 +127,7 @@ impl Meeting {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all workers have told of their blocks; whether these are to go on.
+    /// Waits until all workers have reported their blocks; whether these are to go on.
     fn decide(&self, launch: &Launch) -> bool {
         if self.barrier.wait().is_leader() {
             self.phase().decide(launch, self.reach);

@@ -25,7 +25,7 @@ struct Reached {
     at: Instant,
     /// How many failures there had been.
     failed: u64,
-    /// Those of them that nobody had been told of.
+    /// The unreported ones among them.
     faults: Vec<Arc<Fault>>,
 }
 
@@ -92,7 +92,7 @@ impl CpuEvent {
             return Err(Error::EventTime { reason: "timing is off for one of them" });
         }
         let mark = self.mark().ok_or(Error::EventTime { reason: "one of them has not been recorded" })?;
-        let reached = mark.reached().ok_or(Error::EventTime { reason: "one of them was recorded anew" })?;
+        let reached = mark.reached().ok_or(Error::EventTime { reason: "one of them was recorded again" })?;
         Ok(reached.at)
     }
 
@@ -123,7 +123,7 @@ impl CpuMark {
         self.0.wait().failed
     }
 
-    /// Waits for the mark; tells the failures that its stream had had by then, and that nobody had been told of.
+    /// Waits for the mark; the failures that its stream had not reported by then.
     pub(crate) fn faults(&self) -> Vec<Arc<Fault>> {
         self.0.wait().faults
     }

@@ -1,4 +1,4 @@
-//! A GPU after its context is gone: the primary context is destroyed and made anew, for a new [`CudaDevice`]. The old
+//! A GPU after its context is gone: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
 //! one, to which all handles of before refer, refuses every call from then on.
 
 use std::ptr;

@@ -23,7 +23,7 @@ struct Progress {
     start: u64,
     /// The bytes of all pieces read so far.
     read: u64,
-    /// The lost pieces that have been told of.
+    /// The lost pieces that were reported.
     lost: u64,
 }
 

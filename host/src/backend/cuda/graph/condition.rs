@@ -2,7 +2,7 @@
 //! condition.
 //!
 //! On the device a condition is set by `cudaGraphSetConditional`. No library defines it: the driver itself does,
-//! when it compiles PTX that declares it. So a condition is read from memory by a kernel of ours, and kernels of
+//! when it compiles PTX that declares it. So a condition is read from memory by a kernel of this crate, and kernels of
 //! users need not know of it.
 //!
 //! A thread that panics does not get to the place where it would end the loop that it is in. So a loop ends, too,

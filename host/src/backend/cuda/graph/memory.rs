@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_uint;
 use std::ptr::{from_mut, null, null_mut, with_exposed_provenance_mut};
 
-use cudarc::driver::sys::{CUdeviceptr, CUgraph, CUgraphNode};
+use cudarc::driver::sys::{CUdeviceptr, CUgraph, CUgraphMem_attribute as Attribute, CUgraphNode};
 
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver::Code;
@@ -18,8 +18,12 @@ use crate::backend::recording::node::{Address, Node, Operation};
 use crate::error::{Error, Result};
 use crate::memory::pool::options::PoolKind;
 
-/// `CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT`, `_HIGH`, `CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT`, `_HIGH`.
-const STATISTICS: [c_uint; 4] = [2, 3, 0, 1];
+const STATISTICS: [c_uint; 4] = [
+    Attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT as c_uint,
+    Attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH as c_uint,
+    Attribute::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT as c_uint,
+    Attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH as c_uint,
+];
 
 /// The driver's `CUDA_MEM_ALLOC_NODE_PARAMS`.
 #[repr(C)]
@@ -144,7 +148,7 @@ impl CudaDevice {
         Ok(values)
     }
 
-    /// Lets the highest figures start anew.
+    /// Sets the highest figures back to the current ones.
     pub(crate) fn reset_graph_memory(&self) -> Result<()> {
         for attribute in [STATISTICS[1], STATISTICS[3]] {
             let mut value = 0_u64;

@@ -6,25 +6,19 @@ use std::ptr::{null, null_mut};
 use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys::{
-    CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUarray,
+    CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER, CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_ARRAY3D_SURFACE_LDST, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUarray,
     CUarray_format, CUcontext, CUfilter_mode, CUmemorytype, CUresourcetype, CUsurfObject, CUtexObject,
 };
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
 use super::memory_type;
+use crate::backend::Place;
 use crate::backend::array::{ArrayShape, Side, TextureObject};
 use crate::backend::cuda::device::{CudaDevice, Handle, address, bind};
 use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::stream::CudaStream;
 use crate::error::Result;
-use crate::view::pitched::Place;
-
-/// `CUDA_ARRAY3D_SURFACE_LDST`: kernels may write it.
-const SURFACE: c_uint = 2;
-/// `CU_TRSF_READ_AS_INTEGER`: integers are read as they are.
-const READ_AS_INTEGER: c_uint = 1;
-/// `CU_TRSF_NORMALIZED_COORDINATES`.
-const NORMALIZED_COORDINATES: c_uint = 2;
 
 /// A CUDA array. Whoever drops the last of its owners does so when no work uses it any more.
 pub(crate) struct CudaArray {
@@ -54,7 +48,7 @@ impl CudaArray {
             Depth: along(2),
             Format: format(shape.format),
             NumChannels: shape.channels as c_uint,
-            Flags: if shape.has_surface { SURFACE } else { 0 },
+            Flags: if shape.has_surface { CUDA_ARRAY3D_SURFACE_LDST } else { 0 },
         };
         let mut raw = null_mut();
         // SAFETY: both are valid for the call, and the context is bound.
@@ -77,8 +71,8 @@ impl CudaArray {
             return Ok(as_parameter(*raw));
         }
         self.device.bind()?;
-        let integers = if object.gives_integers { READ_AS_INTEGER } else { 0 };
-        let coordinates = if object.has_normalized_coordinates { NORMALIZED_COORDINATES } else { 0 };
+        let integers = if object.gives_integers { CU_TRSF_READ_AS_INTEGER } else { 0 };
+        let coordinates = if object.has_normalized_coordinates { CU_TRSF_NORMALIZED_COORDINATES } else { 0 };
         let description = CUDA_TEXTURE_DESC {
             addressMode: object.addresses.map(address_mode),
             filterMode: filter_mode(object.filter),

@@ -3,6 +3,8 @@
 use std::ffi::c_uint;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
+use cudarc::driver::sys::CUipcMem_flags;
+
 use crate::backend::cuda::device::{CudaDevice, address};
 use crate::backend::cuda::driver::Code;
 use crate::backend::cuda::stream::event::CudaEvent;
@@ -13,11 +15,11 @@ use crate::error::Result;
 #[derive(Clone, Copy)]
 pub(crate) struct IpcHandle(pub(crate) [u8; 64]);
 
-/// The driver shares what was allocated together: whole blocks of this size are nobody else's.
+/// The driver shares what was allocated together: whole blocks of this size are shared with nothing else.
 const GRANULARITY: usize = 2 << 20;
 
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag, which must be given.
-const LAZY_ENABLE_PEER_ACCESS: c_uint = 1;
+/// The only flag, which must be given.
+const LAZY_ENABLE_PEER_ACCESS: c_uint = CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as c_uint;
 
 /// Memory that was allocated here for other processes, or opened here.
 pub(crate) struct IpcMemory {

@@ -1,4 +1,4 @@
-//! What a CUDA device says of managed memory, and is told of it.
+//! Managed memory on CUDA devices: whether the host may use it at any time, and advice about its use.
 
 use std::ffi::{c_int, c_uint};
 

@@ -8,7 +8,7 @@ use crate::backend::cuda::device::{CudaDevice, devices};
 use crate::error::Result;
 use crate::memory::pool::options::{PoolKind, PoolOptions};
 
-/// A pool that is destroyed when nobody has it any more. Each buffer in it does.
+/// A pool that is destroyed with its last owner. Each buffer in it is one.
 pub(crate) struct OwnPool {
     pub(crate) device: &'static CudaDevice,
     pub(crate) handle: RawPool,

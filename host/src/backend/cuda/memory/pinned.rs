@@ -4,23 +4,23 @@ use std::ffi::{c_uint, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::Ordering;
 
-use cudarc::driver::sys::CUdevice_attribute;
+use cudarc::driver::sys::{
+    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED, CUdevice_attribute,
+};
 
 use crate::backend::cuda::device::{CudaDevice, attribute_of};
 use crate::backend::cuda::driver::Code;
 use crate::error::{Error, Result};
 
-/// `CU_MEMHOSTALLOC_PORTABLE` and `_DEVICEMAP`, which for registered memory are the same: page-locked for all contexts, and
-/// mapped for devices. If one cannot map it, only `mapped_address` says so.
-const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
-/// `CU_MEMHOSTALLOC_WRITECOMBINED`.
-const WRITE_COMBINED: c_uint = 4;
+/// Page-locked for all contexts, and mapped for devices; for registered memory the numbers are the same. If a device cannot
+/// map it, only `mapped_address` says so.
+pub(crate) const PORTABLE_AND_MAPPED: c_uint = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
 
 impl CudaDevice {
     /// `bytes` (not 0) of page-locked memory.
     pub(crate) fn host_allocate(&self, bytes: usize, write_combined: bool) -> Result<*mut u8> {
         self.bind()?;
-        let flags = PORTABLE_AND_MAPPED | if write_combined { WRITE_COMBINED } else { 0 };
+        let flags = PORTABLE_AND_MAPPED | if write_combined { CU_MEMHOSTALLOC_WRITECOMBINED } else { 0 };
         let mut pointer: *mut c_void = null_mut();
         // SAFETY: `pointer` is valid for the call, and the context is bound.
         let code = unsafe { self.driver().host_allocate(&mut pointer, bytes, flags) };

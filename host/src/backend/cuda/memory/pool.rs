@@ -1,8 +1,10 @@
 //! The memory pool of a CUDA device: where stream-ordered allocations come from. Ours, not the device's
-//! default pool, so that its settings are nobody else's.
+//! default pool, so that no other library shares its settings.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{from_mut, null_mut};
+
+use cudarc::driver::sys::{CUdevice_attribute, CUmemPool_attribute as Attribute};
 
 use crate::backend::cuda::device::{CudaDevice, Handle};
 use crate::backend::cuda::driver;
@@ -12,7 +14,7 @@ use crate::memory::pool::options::{PoolKind, PoolOptions};
 /// The driver's `CUmemoryPool`.
 pub(crate) type PoolHandle = *mut c_void;
 
-/// A pool, of this crate or of somebody else.
+/// A pool, of this crate or of another library.
 #[derive(Clone, Copy)]
 pub(crate) struct RawPool(Handle<PoolHandle>);
 
@@ -77,14 +79,20 @@ impl PoolAccess {
     }
 }
 
-/// `CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES`, `_ALLOW_OPPORTUNISTIC`, `_ALLOW_INTERNAL_DEPENDENCIES`.
-const REUSE: [c_uint; 3] = [1, 2, 3];
+const REUSE: [c_uint; 3] = [
+    Attribute::CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES as c_uint,
+];
 
-/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
-const RELEASE_THRESHOLD: c_uint = 4;
+const RELEASE_THRESHOLD: c_uint = Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD as c_uint;
 
-/// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`, `_HIGH`, `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`, `_HIGH`.
-const STATISTICS: [c_uint; 4] = [5, 6, 7, 8];
+const STATISTICS: [c_uint; 4] = [
+    Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH as c_uint,
+];
 
 /// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
 pub(crate) const FILE_DESCRIPTOR: c_uint = 1;
@@ -105,8 +113,7 @@ pub(crate) fn create(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Re
 /// `CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED`, and `_HOST_MEMORY_POOLS_SUPPORTED`.
 const HOST_NUMA_POOLS: c_uint = 142;
 const HOST_POOLS: c_uint = 144;
-/// `CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES`.
-const HANDLE_TYPES: c_uint = 119;
+const HANDLE_TYPES: c_uint = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES as c_uint;
 
 /// Whether `device` can have such a pool.
 pub(crate) fn check(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<()> {
@@ -196,7 +203,7 @@ pub(crate) fn statistics(device: &CudaDevice, pool: RawPool) -> Result<[u64; 4]>
     Ok(values)
 }
 
-/// Lets the highest figures start anew.
+/// Sets the highest figures back to the current ones.
 pub(crate) fn reset_statistics(device: &CudaDevice, pool: RawPool) -> Result<()> {
     // The driver takes 0 only, and means the current value.
     set(device, pool, STATISTICS[1], 0)?;

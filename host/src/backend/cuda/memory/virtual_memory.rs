@@ -4,15 +4,14 @@ use std::ffi::c_uint;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use cudarc::driver::sys::CUdevice_attribute;
+use cudarc::driver::sys::{CUdevice_attribute, CUmemAllocationGranularity_flags};
 
 use super::pool::PoolAccess;
 use crate::backend::cuda::device::{CudaDevice, address, attribute_of, devices};
 use crate::backend::cuda::driver::Code;
 use crate::error::{Error, Result};
 
-/// `CU_MEM_ALLOC_GRANULARITY_RECOMMENDED`.
-const RECOMMENDED: c_uint = 1;
+const RECOMMENDED: c_uint = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED as c_uint;
 
 /// The driver's `CUmemAllocationProp`.
 #[repr(C)]

@@ -55,7 +55,7 @@ impl LoadedModule {
         Ok((LoadedModule { device, raw: Handle(module) }, log))
     }
 
-    /// The module of somebody else.
+    /// A module of another library.
     ///
     /// # Safety
     /// It is one of `device`'s primary context, and stays loaded as long as this or anything that came from it is used.
@@ -127,7 +127,7 @@ impl LoadedModule {
 }
 
 impl LoadedFunction {
-    /// The function of somebody else.
+    /// A function of another library.
     ///
     /// # Safety
     /// It is one of `device`'s primary context, and its module stays loaded as long as this is used.

@@ -3,7 +3,9 @@
 use std::ffi::{c_int, c_uint};
 use std::ptr::null_mut;
 
-use cudarc::driver::sys::{CUfunction, CUfunction_attribute as FunctionAttribute, CUlaunchConfig};
+use cudarc::driver::sys::{
+    CUfunction, CUfunction_attribute as FunctionAttribute, CUlaunchConfig, CUshared_carveout,
+};
 
 use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::driver::Code;
@@ -13,8 +15,7 @@ use crate::error::{Error, Result};
 use crate::kernel::attributes::{CacheConfig, KernelAttributes};
 use crate::kernel::{Kernel, Loaded};
 
-/// `CU_SHAREDMEM_CARVEOUT_DEFAULT`.
-const DEFAULT_CARVEOUT: c_int = -1;
+const DEFAULT_CARVEOUT: c_int = CUshared_carveout::CU_SHAREDMEM_CARVEOUT_DEFAULT as c_int;
 
 /// The most blocks of a cluster that every device with clusters takes.
 const PORTABLE_CLUSTER: u32 = 8;

@@ -3,14 +3,13 @@
 use std::ffi::{c_uint, c_void};
 use std::ptr::{from_ref, null_mut};
 
-use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue};
+use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue, CUlimit};
 
 use super::CudaStream;
 use super::event::CudaEvent;
 use crate::backend::EventBackend;
 use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::driver::Code;
-use crate::backend::cuda::module::foreign::LoadedFunction;
 use crate::backend::cuda::module::function;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -18,7 +17,7 @@ use crate::launch::attributes::{LaunchAttributes, MemorySyncDomain};
 use crate::launch::grid::LaunchShape;
 use crate::stream::access_policy::{AccessPolicyWindow, AccessProperty};
 
-/// As many as a launch of ours can have.
+/// The most attributes that a launch of this crate has.
 const MOST: usize = 7;
 
 /// `CUlaunchAttributeID`; cudarc's enumeration is that of one version of CUDA.
@@ -146,26 +145,6 @@ impl AttributeList {
 }
 
 impl CudaStream {
-    /// Enqueues a foreign function; `kernel` is its name for errors.
-    ///
-    /// # Safety
-    /// `function` is of this stream's device; `params` has the address of a value for each of its
-    /// parameters, of its size; the memory that they lead to is ordered here for what the function does.
-    pub(crate) unsafe fn launch_function(
-        &self,
-        function: LoadedFunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        params: &[*const c_void],
-    ) -> Result<()> {
-        if shape.attributes.are_none() {
-            // SAFETY: passed on.
-            return unsafe { self.launch(function.as_raw(), kernel, shape, params) };
-        }
-        // SAFETY: passed on.
-        unsafe { self.launch_with_attributes(function.as_raw().cast(), kernel, shape, params) }
-    }
-
     /// Enqueues a function with attributes (`cuLaunchKernelEx`).
     ///
     /// # Safety
@@ -240,8 +219,7 @@ fn gone(kernel: &'static Kernel) -> Error {
     Error::LaunchEvent { kernel: kernel.name(), reason: "it was dropped before the launch" }
 }
 
-/// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.
-const PERSISTING_L2_CACHE_SIZE: c_uint = 6;
+const PERSISTING_L2_CACHE_SIZE: c_uint = CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE as c_uint;
 
 impl CudaDevice {
     pub(crate) fn set_persisting_l2_cache_size(&self, bytes: usize) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cudarc::driver::sys::{CUevent, CUstream};
+use cudarc::driver::sys::{CUevent, CUevent_flags, CUstream};
 
 use super::callback;
 use crate::backend::cuda::device::{CudaDevice, Handle};
@@ -16,13 +16,13 @@ use crate::backend::signal::Signal;
 use crate::error::{Error, Result};
 use crate::stream::event::EventOptions;
 
-/// `CU_EVENT_DISABLE_TIMING`: cheaper, for order only.
-pub(crate) const UNTIMED: u32 = 2;
-/// `CU_EVENT_BLOCKING_SYNC`: a thread that waits sleeps.
-const BLOCKING_SYNC: u32 = 1;
+/// Cheaper, for order only.
+pub(crate) const UNTIMED: u32 = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+/// A thread that waits sleeps.
+const BLOCKING_SYNC: u32 = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
 
-/// `CU_EVENT_INTERPROCESS`: other processes may open it; it must be untimed.
-const INTERPROCESS: u32 = 4;
+/// Other processes may open it; it must be untimed.
+const INTERPROCESS: u32 = CUevent_flags::CU_EVENT_INTERPROCESS as u32;
 
 /// Why launches cannot record an event.
 pub(crate) const TIMED: &str = "it has timing; make it with `EventOptions::without_timing`";
@@ -71,7 +71,7 @@ impl CudaEvent {
         CudaEvent { device, raw: Handle(raw), timing: false, interprocess: false, recorded, owned: true }
     }
 
-    /// The event of somebody else. Of its flags, and whether it was recorded, only the driver knows.
+    /// An event of another library. Of its flags, and whether it was recorded, only the driver knows.
     ///
     /// # Safety
     /// It is one of `device`, and stays so as long as this handle.
@@ -84,8 +84,8 @@ impl CudaEvent {
         self.device.ordinal()
     }
 
-    /// Why launches cannot record it; of the events of others the driver knows.
-    pub(crate) fn not_at_launches(&self) -> Option<&'static str> {
+    /// Why launches cannot record it; only the driver knows that of events of other libraries.
+    pub(crate) fn launch_event_refusal(&self) -> Option<&'static str> {
         match self {
             CudaEvent { owned: false, .. } => None,
             CudaEvent { timing: true, .. } => Some(TIMED),
@@ -129,12 +129,12 @@ impl CudaEvent {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.wait_unheard()?;
+        self.wait_unreported()?;
         self.device.show_output()
     }
 
     /// Waits, and leaves what kernels have to say to the next who asks.
-    pub(crate) fn wait_unheard(&self) -> Result<()> {
+    pub(crate) fn wait_unreported(&self) -> Result<()> {
         // SAFETY: the event is live.
         let code =
             self.device.call_unbound(|| unsafe { self.device.driver().event_synchronize(self.raw()) })?;

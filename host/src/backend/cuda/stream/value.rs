@@ -1,5 +1,7 @@
 //! Numbers that streams write and wait for, by the driver.
 
+use cudarc::driver::sys::CUstreamWriteValue_flags;
+
 use super::CudaStream;
 use crate::backend::cuda::device::address;
 use crate::backend::cuda::driver::Code;
@@ -10,8 +12,8 @@ use crate::stream::value::ValueCondition;
 const INVALID_VALUE: Code = Code(1);
 const NOT_SUPPORTED: Code = Code(801);
 
-/// `CU_STREAM_WRITE_VALUE_DEFAULT`: after a memory barrier.
-const AFTER_BARRIER: u32 = 0;
+/// After a memory barrier.
+const AFTER_BARRIER: u32 = CUstreamWriteValue_flags::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
 
 impl CudaStream {
     /// # Safety

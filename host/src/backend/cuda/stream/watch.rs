@@ -1,6 +1,6 @@
 //! Which work of a stream has panicked. The launches of a stream that may panic, from one wait for the stream to the
-//! next, are an interval with one outcome. They are given a failure record that nobody else has, so a panic that is found
-//! there is theirs, and nobody else's; the memory that an interval wrote names it (`crate::order::writers`).
+//! next, are an interval with one outcome. They get a failure record of their own, so a panic that is found
+//! there is theirs alone; the memory that an interval wrote names it (`crate::order::writers`).
 //!
 //! An interval has ended well if a wait for its stream has come to its end, and there is no panic in its record then.
 //! Launches that other threads enqueue meanwhile are no part of it: those under way are counted, and the interval
@@ -25,7 +25,7 @@ use crate::kernel::Kernel;
 use crate::launch::grid::LaunchShape;
 use crate::order::writers::{Effect, Outcome, are_named, name};
 
-/// The most streams that are gone and whose failures nobody was told of that a device remembers.
+/// The most streams that are gone and whose unreported failures a device remembers.
 const KEPT: usize = 64;
 
 /// The parameters of a launch that need no allocation to be put before the record's address.
@@ -81,14 +81,14 @@ impl Records {
         }
     }
 
-    /// Gives back what is nobody else's. The work has run, and its outcome is settled.
+    /// Gives back the records that were lent to it. The work has run, and its outcome is settled.
     fn release(&self) {
         lock(&self.lent).clear();
     }
 }
 
 impl Drop for Records {
-    /// Work that nobody has waited for may still write to what it was lent.
+    /// Work that was not waited for may still write to what it was lent.
     fn drop(&mut self) {
         let lent = self.lent.get_mut().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(lent).into_iter().for_each(std::mem::forget);
@@ -173,7 +173,7 @@ impl Watch {
         }
     }
 
-    /// As `inherit`, of all that the stream of `earlier` holds, which nobody was told of.
+    /// As `inherit`, of all that the stream of `earlier` holds unreported.
     pub(crate) fn join(&self, earlier: &Watch) {
         earlier.failure.pending().iter().for_each(|fault| self.failure.note_shared(fault));
         let intervals = earlier.intervals.open().clone();
@@ -217,7 +217,7 @@ impl Watch {
         inherited.retain(|source| !source.is_settled());
     }
 
-    /// Whether there is work that nobody has waited for.
+    /// Whether there is work that was not waited for.
     fn is_open(&self) -> bool {
         !self.intervals.open().is_empty()
     }
@@ -249,7 +249,7 @@ impl CudaStream {
     pub(crate) fn finish(&self, event: &CudaEvent, ended: &EndedIntervals) -> Result<()> {
         event.synchronize()?;
         self.watch().settle(ended)?;
-        self.report_but(&self.watch().faults_after(ended))
+        self.report_except(&self.watch().faults_after(ended))
     }
 
     /// As `run_after`; what has failed there has failed here, too.
@@ -357,18 +357,18 @@ impl Watches {
 
     /// Finds out how the work of streams has ended that are gone, and whose work has run; forgets those of which
     /// everything has been told.
-    pub(crate) fn settle_gone(&self) {
+    pub(crate) fn settle_closed_streams(&self) {
         lock(&self.gone).retain(|Gone { watch, has_run }| {
             if watch.is_open() && has_run() {
                 // A device that cannot be asked says so to those who wait.
                 let _asked = watch.settle(&watch.end(true));
             }
-            watch.failure.forget_told_by_device();
+            watch.failure.forget_reported_by_device();
             watch.is_open() || !watch.failure.pending().is_empty()
         });
     }
 
-    /// Tells of a failure that no synchronisation of the device has told of.
+    /// Reports a failure that no synchronisation of the device has reported.
     pub(crate) fn tell(watches: &[Arc<Watch>]) -> Option<Error> {
         watches
             .iter()

@@ -40,7 +40,7 @@ pub(super) fn compare(block: &BlockExecutor) {
     forget(block);
 }
 
-/// Begins anew.
+/// Forgets what was said: a new round begins.
 pub(super) fn forget(block: &BlockExecutor) {
     let mut said = block.agreements.0.borrow_mut();
     if !said.is_empty() {

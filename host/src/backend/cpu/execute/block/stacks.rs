@@ -14,7 +14,7 @@ const LARGE_BYTES: usize = 2 * 1024 * 1024;
 /// The stacks of the process.
 static BUDGET: LazyLock<Budget> = LazyLock::new(|| Budget::new(MAX_STACKS));
 
-/// Whether somebody waits for stacks, so that idle executors should not keep any.
+/// Whether a launch waits for stacks, so that idle executors should not keep any.
 pub(crate) fn are_wanted() -> bool {
     BUDGET.is_wanted()
 }
