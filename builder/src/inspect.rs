@@ -2,6 +2,14 @@
 //! need. It works from the record that the build left in its `OUT_DIR`. It needs no GPU, and uses NVIDIA's
 //! assembler and disassembler where they are installed.
 //!
+//! | file | holds |
+//! |---|---|
+//! | `record.rs` | the record of a build, and builds for other architectures |
+//! | `kernel.rs` | a compiled kernel |
+//! | `assembler.rs` | ptxas, and the resources that it reports |
+//! | `listing.rs`, `sass.rs` | PTX and machine code beside the source |
+//! | `sources.rs` | the source files that line tables name |
+//!
 //! ```no_run
 //! use ferrogrid_build::inspect::{Record, Sources};
 //! # fn main() -> Result<(), ferrogrid_build::Error> {

@@ -70,7 +70,7 @@ fn the_tests_that_the_book_names_are_there() {
     }
 }
 
-/// The text of all sources below.
+/// The text of all sources below, with the names of the files: a test of `tests/ui` is named by its file.
 fn read_all(folder: &Path, text: &mut String) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -78,6 +78,7 @@ fn read_all(folder: &Path, text: &mut String) {
             read_all(&path, text);
         } else if path.extension().is_some_and(|it| it == "rs") {
             text.push_str(&fs::read_to_string(&path).unwrap());
+            text.push_str(&format!("{:?}\n", path.file_stem().unwrap()));
         }
     }
 }

@@ -45,7 +45,12 @@ pub(crate) fn of_device_types() -> TokenStream {
     let manifest =
         std::env::var_os("CARGO_MANIFEST_DIR").map(|folder| std::path::Path::new(&folder).join("Cargo.toml"));
     let text = manifest.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
-    if !is_device() && has_device_crate_alone(&text) {
+    named_by(&text, is_device())
+}
+
+/// The crate of a package with this manifest.
+fn named_by(manifest: &str, is_device: bool) -> TokenStream {
+    if !is_device && has_device_crate_alone(manifest) {
         quote!(::ferrogrid_device)
     } else {
         quote!(::ferrogrid)
@@ -145,7 +150,7 @@ mod tests {
             "&'static::fg::A,*const::fg::B"
         );
         assert_eq!(replaced("impl<T> ::ferrogrid::A for T"), "impl<T>::fg::AforT");
-        for same in ["x::ferrogrid::a", "ferrogrid::a", "::ferrogrid_device::a"] {
+        for same in ["x::ferrogrid::a", "ferrogrid::a", "::ferrogrid_device::a", "x:&ferrogrid::A"] {
             assert_eq!(replaced(same), same);
         }
     }
@@ -170,5 +175,14 @@ mod tests {
         {
             assert!(!has_device_crate_alone(not), "{not}");
         }
+    }
+
+    #[test]
+    fn a_crate_of_types_names_the_device_crate_but_not_on_a_device() {
+        let alone = "[dependencies]\nferrogrid-device = \"0.1\"";
+        let named = |manifest, is_device| named_by(manifest, is_device).to_string().replace(' ', "");
+        assert_eq!(named(alone, false), "::ferrogrid_device");
+        assert_eq!([named(alone, true), named("", false)], ["::ferrogrid", "::ferrogrid"]);
+        assert!(!is_device(), "that is for the build step to say");
     }
 }

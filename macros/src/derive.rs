@@ -8,6 +8,8 @@
 
 mod facts;
 mod form;
+#[cfg(test)]
+mod tests;
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};

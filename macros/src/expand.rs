@@ -23,6 +23,8 @@ mod layout;
 mod libraries;
 mod refused;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 use code::{Code, Variants};
 use ferrogrid_syntax::{Kernel, Module, ModuleOptions};

@@ -22,6 +22,14 @@
 //!
 //! Barriers without a mark are analysed, too, except in inline assembly, for which its author is responsible. So are warp
 //! operations ([`unproven_lanes`]); their marks, of the level `warp`, only give their place in the source.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `program.rs` | all functions of a program, and their calls |
+//! | `function.rs` | the analysis of one function, with `lanes.rs` for the lanes of a warp |
+//! | `function/divergences.rs` | barriers that threads may not reach together, and why |
+//! | `value.rs`, `bits.rs` | how a value differs between threads, and in which bits |
+//! | `region.rs` | the blocks between a branch and the point where its paths meet |
 
 mod bits;
 mod function;

@@ -3,7 +3,7 @@
 use ferrogrid_ptx::uniformity::{Shape, unproven_lanes};
 use ferrogrid_ptx::{Item, Module};
 
-const REGISTERS: &str = ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %rd<30>;";
+const REGISTERS: &str = ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<30>; .reg .b64 %rd<30>;";
 const SHUFFLE: &str = "shfl.sync.bfly.b32 %r9, %r20, 1, 31, -1;";
 /// Blocks of a row of threads, of any length.
 const ROW: Shape = [None, Some(1), Some(1)];
@@ -44,6 +44,7 @@ fn decided_by_value(value: &str) -> String {
 fn what_the_lanes_of_a_warp_have_in_common_decides_for_all_of_them() {
     for value in [
         "mov.b32 %r1, %r20;",
+        "mov.u32 %r2, %ctaid.x; shl.b32 %r3, %r2, 5; or.b32 %r4, %r3, %r21; shr.u32 %r1, %r4, 5;",
         "shr.u32 %r1, %r21, 5;",
         "shr.s32 %r1, %r21, 6;",
         "bfe.u32 %r1, %r21, 5, 3;",
@@ -77,6 +78,12 @@ fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
         "mov.b32 %r1, %r21;",
         "mov.u32 %r1, %laneid;",
         "mul.hi.u32 %r1, %r21, %r20;",
+        "mul.hi.u32 %r2, %r21, 4; and.b32 %r1, %r2, 3;",
+        "mad.hi.s32 %r2, %r21, 4, 0; and.b32 %r1, %r2, 3;",
+        "mad.lo.sat.s32 %r2, %r21, 4, 0; and.b32 %r1, %r2, 3;",
+        "or.b32 %r1, %r21, %r10;",
+        "shl.b32 %r2, %r21, 27; cvt.s64.s32 %rd1, %r2; shr.u64 %rd2, %rd1, 32; cvt.u32.u64 %r1, %rd2;",
+        "cvt.sat.u16.u32 %rs1, %r21; cvt.u32.u16 %r2, %rs1; shr.u32 %r1, %r2, 5;",
         "shr.u32 %r1, %r21, 4;",
         "shr.u32 %r1, %r21, %r20;",
         "bfe.u32 %r1, %r21, 4, 3;",
@@ -102,6 +109,7 @@ fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
         "ld.global.b32 %r1, [%rd20];",
         "atom.global.add.u32 %r1, [%rd20], 1;",
         "mov.u32 %r1, %clock;",
+        "mov.u32 %r2, %lanemask_lt; and.b32 %r1, %r2, 7;",
     ] {
         assert!(!is_proven(&decided_by_value(value), ROW), "{value}");
     }
@@ -241,6 +249,10 @@ fn masks_are_the_same_in_the_lanes_that_they_name() {
     assert!(!is_proven(&either(warps, "shl.b32 %r3, %r21, %r5;"), ROW));
     assert!(is_proven("bar.warp.sync %r20;", ROW), "of all lanes alike");
     assert!(!is_proven("bar.warp.sync %r21;", ROW));
+    assert!(
+        is_proven("shr.u32 %r1, %r21, 5; bar.warp.sync %r1;", ROW),
+        "of each warp another, and of its lanes alike"
+    );
     assert!(!is_proven("match.any.sync.b32 %r1, %r21, -1; bar.warp.sync %r1;", ROW));
 }
 

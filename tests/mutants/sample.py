@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs a sample of cargo-mutants' mutants of the code that runs natively, and says which the tests notice.
 
-    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--results FILE.csv] [--again FILE.csv] [--clone NAME] [--stages N]
+    tests/mutants/sample.py [--count 30] [--seed N] [--area NAME] [--since COMMIT] [--results FILE.csv] [--again FILE.csv]
+                            [--clone NAME] [--stages N]
 
 The sample is the same for the same seed and source. It is spread over the areas below by their weights; each mutant goes
 through the stages of its area until one notices it. `--again` runs the mutants of an earlier result that were missed,
-by their names without line numbers. Needs `cargo install cargo-mutants --locked`; changes a clone in target/mutants, never
+by their names without line numbers; `--since` draws from the lines that are new since a commit. Needs `cargo install cargo-mutants --locked`; changes a clone in target/mutants, never
 this checkout, whose uncommitted changes it takes along. Ends with 1 where a mutant is missed that
 tests/mutants/equivalent.csv does not explain.
 """
@@ -26,7 +27,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from together import VARIABLE, compile_all, weavable
-from tree import BUILD_LIMIT, HERE, ROOT, changed, noticed, outcome, parsed, record, renewed_clone, use_target_of
+from tree import BUILD_LIMIT, HERE, ROOT, changed, noticed, outcome, output, parsed, record, renewed_clone, use_target_of
 
 HOST = "-p ferrogrid-host"
 LIB = f"{HOST} --lib"
@@ -66,9 +67,10 @@ AREAS = [
     ("builder", 20, ["builder/src/*"],
      [BUILD, "-p ferrogrid-build --test step", "-p ferrogrid-build --test settings --test inside --test panics --test stale"]),
     ("syntax", 10, ["syntax/src/*"],
-     ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros"], ["-p ferrogrid --test ui"]),
-    ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros"], [*NATIVE, "-p ferrogrid --test ui"]),
-    ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --tests", BUILD, "-p ferrogrid-build --test barriers"]),
+     ["-p ferrogrid-syntax --lib", BUILD, "-p ferrogrid-macros-tests"], ["-p ferrogrid --test ui"]),
+    ("macros", 8, ["macros/src/*"], ["-p ferrogrid-macros-tests"], [*NATIVE, "-p ferrogrid --test ui"]),
+    ("ptx/uniformity", 4, ["ptx/src/uniformity*"], ["-p ferrogrid-ptx --lib --test lanes --test uniformity", "-p ferrogrid-ptx --tests", BUILD,
+      "-p ferrogrid-build --test barriers --test lanes"]),
     ("ptx", 8, ["ptx/src/*"], ["-p ferrogrid-ptx --tests", BUILD]),
     ("device", 16, ["device/src/*"], ["-p ferrogrid-device --features half --lib", *NATIVE, "-p ferrogrid-device --features half --doc"]),
 ]
@@ -108,6 +110,16 @@ def mutants(clone):
     command = ["cargo", "mutants", "--config", ROOT / ".cargo/mutants.toml", "--list", "--json", "--workspace"]
     listed = json.loads(subprocess.run(command, cwd=clone, check=True, capture_output=True).stdout)
     return [mutant for mutant in listed if not is_left_out(clone, mutant)]
+
+
+def is_since(commit, mutant, cache={}):
+    """Whether it begins in a line that this checkout has and the commit has not."""
+    file = mutant["file"]
+    if file not in cache:
+        changes = output("git", "diff", "--unified=0", "--find-renames", commit, "--", file)
+        added = re.findall(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", changes, re.MULTILINE)
+        cache[file] = {line for first, count in added for line in range(int(first), int(first) + int(count or 1))}
+    return mutant["span"]["start"]["line"] in cache[file]
 
 
 def sample(all_mutants, count, seed, only):
@@ -211,6 +223,7 @@ def main():
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--area", help="areas that begin with this")
+    parser.add_argument("--since", metavar="COMMIT", help="only code that is new since this commit")
     parser.add_argument("--results", type=Path, help="where each outcome is added; what is there already is not run again")
     parser.add_argument("--again", type=Path, help="a result whose missed mutants are run, instead of a sample")
     parser.add_argument("--stages", type=int, help="only the first so many of each area; what they miss is not judged")
@@ -223,7 +236,8 @@ def main():
         missed = {plain(row["mutant"]) for row in csv.DictReader(arguments.again.open()) if row["outcome"] == "missed"}
         chosen = [mutant for mutant in mutants(clone) if plain(mutant["name"]) in missed]
     else:
-        chosen = sample(mutants(clone), arguments.count, arguments.seed, arguments.area)
+        all_mutants = [it for it in mutants(clone) if not arguments.since or is_since(arguments.since, it)]
+        chosen = sample(all_mutants, arguments.count, arguments.seed, arguments.area)
     if arguments.results and arguments.results.exists():
         known = {row["mutant"] for row in csv.DictReader(arguments.results.open())}
         chosen = [mutant for mutant in chosen if mutant["name"] not in known]

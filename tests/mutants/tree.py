@@ -69,8 +69,13 @@ def noticed(clone, arguments, limit, variables):
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         said.seek(0)
-        names = re.findall(r"^    (\S.*)$", said.read().rpartition("\nfailures:\n")[2], re.MULTILINE)
-        return names[0] if names else f"status {process.returncode}"
+        return failed(said.read(), process.returncode)
+
+
+def failed(said, status):
+    """The first test that failed, by what a program of tests has said."""
+    names = re.findall(r"^    (\S.*)$", said.rpartition("\nfailures:\n")[2], re.MULTILINE)
+    return names[0] if names else f"status {status}"
 
 
 def parsed(stage):

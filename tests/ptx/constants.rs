@@ -1,6 +1,6 @@
 //! Facts about constant memory: declared once, with its initial bytes, and read from there.
 
-use super::{code, count};
+use super::{code, count, images};
 
 #[ferrogrid::module]
 mod kernels {
@@ -54,7 +54,7 @@ fn a_static_of_the_device_is_changed_in_global_memory() {
     for (architecture, lines) in code(kernel) {
         assert_eq!(count(&lines, "atom.relaxed.gpu.global.add.u32"), 1, "{architecture}: {lines:#?}");
         assert_eq!(count(&lines, "atom."), 1, "{architecture}: {lines:#?}");
-        let ptx = kernel.ptx_for(architecture).unwrap();
+        let (_, ptx) = images(kernel).into_iter().find(|image| image.0 == architecture).unwrap();
         let variable = ptx.lines().find(|line| line.contains("__ferrogrid_static_FOUND_")).unwrap();
         assert!(variable.starts_with(".visible .global .align 4 "), "{architecture}: {variable}");
         assert!(variable.ends_with("{1, 0, 0, 0, 2, 0, 0, 0, 3};"), "{architecture}: {variable}");
@@ -86,8 +86,7 @@ fn loads(lines: &[&str], opcode: &str) -> usize {
 #[test]
 fn constants_are_declared_once_with_their_first_bytes() {
     let kernel = kernels::filter::kernel();
-    for architecture in kernel.architectures() {
-        let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+    for (architecture, ptx) in images(kernel) {
         let declaration = |name: &str| {
             let mut lines = ptx.lines().filter(|line| {
                 line.contains(&format!("__ferrogrid_constant_{name}_"))

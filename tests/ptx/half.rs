@@ -160,6 +160,34 @@ fn what_does_nothing_in_a_fused_operation_is_one_minus_one_and_minus_zero() {
     }
 }
 
+/// What a fused operation by a constant multiplies, and what it adds.
+fn fused<'l>(lines: &[&'l str], constant: i32) -> [&'l str; 2] {
+    let end = format!(", {constant};");
+    let moved =
+        lines.iter().find(|line| line.starts_with("mov.b") && line.ends_with(&end)).expect("a constant");
+    let register = moved.split_whitespace().nth(1).expect("a register").trim_end_matches(',');
+    let operands = |line: &&'l str| {
+        let operands: Vec<&str> =
+            line.strip_prefix("fma.rn.bf16")?.trim_end_matches(';').split(", ").collect();
+        (operands.get(2) == Some(&register)).then(|| [operands[1], operands[3]])
+    };
+    lines.iter().find_map(operands).expect("a fused operation")
+}
+
+/// `x + a` is `x * 1 + a`, and `x - a` is `a * -1 + x`.
+#[test]
+fn a_difference_takes_the_second_number_from_the_first() {
+    let (singles, pairs) = (code(kernels::brain::kernel()), code(kernels::brain_pairs::kernel()));
+    let of_singles = singles.into_iter().map(|it| (it, [0x3F80, -0x4080]));
+    let of_pairs = pairs.into_iter().map(|it| (it, [0x3F80_3F80, 0xBF80_BF80_u32.cast_signed()]));
+    for ((architecture, lines), [one, minus_one]) in of_singles.chain(of_pairs) {
+        if (80..90).contains(&number(architecture)) {
+            let ([x, a], [second, first]) = (fused(&lines, one), fused(&lines, minus_one));
+            assert_eq!([first, second], [x, a], "{architecture}: {lines:#?}");
+        }
+    }
+}
+
 #[test]
 fn pairs_are_computed_at_once() {
     for (architecture, lines) in code(kernels::pairs::kernel()) {

@@ -8,6 +8,7 @@ mod constants;
 mod groups;
 mod half;
 mod in_order;
+mod lanes;
 mod math;
 mod merges;
 mod operations;
@@ -17,6 +18,8 @@ mod sorts;
 mod speed;
 mod textures;
 mod writes;
+
+use std::sync::LazyLock;
 
 use ferrogrid::__private::Kernel;
 
@@ -107,16 +110,35 @@ fn all() -> [&'static Kernel; 4] {
 
 /// The instructions of `kernel` for each architecture, without directives and comments.
 fn code(kernel: &Kernel) -> Vec<(&'static str, Vec<&'static str>)> {
-    let architectures = kernel.architectures();
-    assert!(!architectures.is_empty());
-    let of = |architecture| {
-        let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+    let of = |(architecture, ptx): (_, &'static str)| {
         let start = ptx.find(&format!(".entry {}(", kernel.entry())).expect("the entry is in the PTX");
         let body = &ptx[start..];
         let end = body.find("\n}").expect("the entry ends");
         (architecture, body[..end].lines().map(str::trim).collect())
     };
-    architectures.into_iter().map(of).collect()
+    images(kernel).into_iter().map(of).collect()
+}
+
+/// Architecture and PTX of each image that a kernel is in: as embedded, or those of the folder that `FERROGRID_TEST_PTX` names, where
+/// tests/mutants/gpu.py has other PTX of the same kernels.
+fn images(kernel: &Kernel) -> Vec<(&'static str, &'static str)> {
+    static OTHERS: LazyLock<Option<Vec<(&str, &str)>>> = LazyLock::new(|| {
+        let files = std::fs::read_dir(std::env::var_os("FERROGRID_TEST_PTX")?).expect("a folder");
+        let images = files.map(|file| file.expect("a file").path()).filter_map(|file| {
+            let name = file.file_name()?.to_str()?;
+            let architecture = name.strip_prefix("test-ptx.")?.strip_suffix(".ptx")?.to_owned();
+            Some((&*architecture.leak(), &*std::fs::read_to_string(&file).expect("PTX").leak()))
+        });
+        Some(images.collect())
+    });
+    let embedded =
+        |architecture| (architecture, kernel.ptx_for(architecture).expect("named architectures are there"));
+    let images = match &*OTHERS {
+        Some(images) => images.clone(),
+        None => kernel.architectures().into_iter().map(embedded).collect(),
+    };
+    assert!(!images.is_empty());
+    images
 }
 
 fn count(lines: &[&str], opcode: &str) -> usize {
@@ -177,7 +199,7 @@ fn no_kernel_here_needs_a_stack() {
 
 #[test]
 fn lines_of_the_source_are_in_the_code() {
-    let ptx = kernels::saxpy::kernel().ptx().expect("compiled");
+    let (_, ptx) = images(kernels::saxpy::kernel())[0];
     assert!(ptx.lines().any(|line| line.trim().starts_with(".file") && line.contains("tests/ptx/main.rs")));
     assert!(ptx.contains(".loc"));
 }

@@ -2,7 +2,7 @@
 
 use ferrogrid::MathLibrary;
 
-use super::{code, count};
+use super::{code, count, images};
 
 #[ferrogrid::module]
 mod kernels {
@@ -223,8 +223,7 @@ fn no_function_is_left_to_be_linked() {
         kernels::with_stack::kernel(),
         kernels::with_stack_double::kernel(),
     ] {
-        for architecture in kernel.architectures() {
-            let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+        for (architecture, ptx) in images(kernel) {
             assert!(!ptx.contains(".extern .func"), "{architecture}");
         }
     }
@@ -234,7 +233,7 @@ fn no_function_is_left_to_be_linked() {
 #[test]
 fn a_kernel_says_which_library_its_mathematics_is() {
     let kernel = kernels::with_stack::kernel();
-    let ptx = kernel.ptx().expect("compiled");
+    let (_, ptx) = images(kernel)[0];
     let has_lines_of_libm = ptx.lines().any(|line| line.contains(".file") && line.contains("libm-"));
     match kernel.math_library() {
         Some(MathLibrary::Libm) => assert!(has_lines_of_libm, "no line of libm"),

@@ -4,7 +4,7 @@
 
 use ferrogrid::__private::Kernel;
 
-use super::{code, count};
+use super::{code, count, images};
 
 #[ferrogrid::module]
 pub(super) mod kernels {
@@ -146,8 +146,7 @@ fn functions(ptx: &str) -> impl Iterator<Item = Vec<&str>> {
 /// The functions with an instruction, for each architecture.
 fn functions_with(kernel: &'static Kernel, instruction: &str) -> Vec<(&'static str, Vec<&'static str>)> {
     let mut found = Vec::new();
-    for architecture in kernel.architectures() {
-        let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+    for (architecture, ptx) in images(kernel) {
         let having = |lines: &Vec<&str>| lines.iter().any(|line| line.contains(instruction));
         let before = found.len();
         found.extend(functions(ptx).filter(having).map(|lines| (architecture, lines)));
@@ -271,8 +270,7 @@ fn sixteen_bytes_are_stored_in_the_order_in_which_they_were_loaded() {
 #[test]
 fn shared_memory_is_aligned_to_sixteen_bytes() {
     let kernel = kernels::staged::kernel();
-    for architecture in kernel.architectures() {
-        let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+    for (architecture, ptx) in images(kernel) {
         assert!(ptx.contains(".extern .shared .align 16 .b8 ferrogrid_shared[]"), "{architecture}");
     }
 }

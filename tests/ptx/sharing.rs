@@ -1,6 +1,6 @@
 //! Facts about atomic operations, grid-stride loops and 16-byte elements.
 
-use super::{code, count};
+use super::{code, count, images};
 
 #[ferrogrid::module]
 mod kernels {
@@ -191,8 +191,7 @@ fn reports_to_the_host_are_exchanged_in_the_scope_of_the_device() {
     ]
     .map(|kernel| kernel.entry());
     let kernel = kernels::reports::kernel();
-    for architecture in kernel.architectures() {
-        let ptx = kernel.ptx_for(architecture).expect("named architectures are there");
+    for (architecture, ptx) in images(kernel) {
         let atomics = |part: &str, scope: &str| {
             part.lines().filter(|line| line.contains("atom.") && line.contains(scope)).count()
         };

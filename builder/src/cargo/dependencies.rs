@@ -1,5 +1,10 @@
 //! The crates that device code links: a facade called `ferrogrid`, and the no_std dependencies that annotated
 //! modules name. An inner cargo builds them in the cache, where packages share them.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `artifacts.rs` | what the inner cargo has built, and from what |
+//! | `memory.rs` | stamps, so that nothing runs while all is unchanged |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

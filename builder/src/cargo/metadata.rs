@@ -1,5 +1,12 @@
 //! What `cargo metadata` says about the package that is being built: its targets, its dependencies, and where
 //! Ferrogrid's own crates are.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `query.rs` | asks cargo, and remembers the answer |
+//! | `libraries.rs` | dependencies with device code |
+//! | `patches.rs` | the `[patch]` tables that apply |
+//! | `program.rs` | the package of a program that is given as text |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -341,6 +341,59 @@ mod tests {
         assert!(text.contains("\t@%p2 bra \t$ferrogrid_lanes_0;\n\tactivemask"), "{text}");
     }
 
+    /// What the statements of [`EXISTING`] leave of a mask of all lanes, for a thread of a block.
+    fn existing(thread: [u32; 3], block: [u32; 3]) -> u32 {
+        let mut registers = BTreeMap::from([("%ferrogrid_lane0", u32::MAX)]);
+        let special = |name: &str, axes: [u32; 3]| {
+            ["x", "y", "z"].iter().position(|axis| name.ends_with(&format!(".{axis}"))).map(|axis| axes[axis])
+        };
+        for line in EXISTING.lines().filter(|line| line.ends_with(';') && !line.contains(".reg")) {
+            let (opcode, operands) = line.trim_end_matches(';').trim().split_once(" \t").unwrap();
+            let operands: Vec<&str> = operands.split(", ").collect();
+            let value = |at: usize| match operands[at] {
+                name if name.starts_with("%tid") => special(name, thread).unwrap(),
+                name if name.starts_with("%ntid") => special(name, block).unwrap(),
+                name if name.starts_with('%') => registers[name],
+                number => number.parse::<i32>().unwrap().cast_unsigned(),
+            };
+            let result = match opcode {
+                "mov.u32" | "mov.b32" => value(1),
+                "add.s32" => value(1).wrapping_add(value(2)),
+                "sub.s32" => value(1).wrapping_sub(value(2)),
+                "mul.lo.s32" => value(1).wrapping_mul(value(2)),
+                "and.b32" => value(1) & value(2),
+                // By 32 and more it leaves nothing.
+                "shl.b32" => value(1).checked_shl(value(2)).unwrap_or(0),
+                other => panic!("{other}"),
+            };
+            registers.insert(operands[0], result);
+        }
+        registers["%ferrogrid_lane0"]
+    }
+
+    #[test]
+    fn lanes_that_a_block_lacks_are_not_missed() {
+        for block in [
+            [1, 1, 1],
+            [31, 1, 1],
+            [32, 1, 1],
+            [33, 1, 1],
+            [5, 7, 1],
+            [3, 5, 7],
+            [1024, 1, 1],
+            [1, 1, 40],
+            [7, 1, 11],
+        ] {
+            let [width, height, depth] = block;
+            let threads = width * height * depth;
+            for rank in 0..threads {
+                let thread = [rank % width, rank / width % height, rank / width / height];
+                let lanes = (threads - rank / 32 * 32).min(32);
+                assert_eq!(existing(thread, block), u32::MAX >> (32 - lanes), "{thread:?} of {block:?}");
+            }
+        }
+    }
+
     #[test]
     fn without_panics_it_traps() {
         let text = checked(&program("bar.warp.sync \t-1;").replace(DEVICE, ""));

@@ -1,5 +1,10 @@
 //! `cargo ferrogrid inspect`: what the compiler made of a kernel, or a table of all kernels. The facts come
 //! from `ferrogrid_build::inspect` and from the occupancy rules of `ferrogrid_host`.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `occupancy.rs` | the occupancy by architecture |
+//! | `text.rs`, `json.rs` | the two forms of the output |
 
 mod json;
 mod occupancy;

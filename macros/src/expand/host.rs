@@ -1,6 +1,12 @@
 //! The host half: for each kernel a typed launch function, a static that describes the kernel, the function
 //! by which the CPU device runs a block of it, and a companion module. The two halves agree on entry names
 //! and flattened parameters.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `launch.rs` | the launch function |
+//! | `cpu_entry.rs` | the function that runs a block on the CPU device |
+//! | `companion.rs` | the companion module |
 
 mod companion;
 mod cpu_entry;

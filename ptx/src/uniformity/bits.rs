@@ -1,6 +1,9 @@
 //! The bits of a value that may differ between the lanes of a warp: `rank / 32` has none, since a warp has
 //! 32 consecutive ranks, the first a multiple of 32.
 
+#[cfg(test)]
+mod tests;
+
 use super::Shape;
 use crate::{Instruction, Operand};
 

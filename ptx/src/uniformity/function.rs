@@ -1,13 +1,17 @@
 //! How the values of one function differ between threads, and where threads may part.
 
+mod divergences;
 mod lanes;
+mod liveness;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+
+use liveness::Liveness;
 
 use super::bits::{self, Bits};
 use super::region::Ways;
 use super::value::{Makes, Space, Term, Value, is_place, makes, special};
-use super::{Divergence, Level, Shape, mark};
+use super::{Level, Shape};
 use crate::{
     Body, ControlFlow, Function, Instruction, Operand, Register, Registers, Statement, StatementKind,
 };
@@ -65,6 +69,7 @@ pub(super) struct Analysis<'b, 't> {
     stores_of: HashMap<(usize, usize), Vec<usize>>,
     /// The registers whose values had the register as a term.
     made_of: Vec<Vec<Register>>,
+    liveness: Liveness,
 }
 
 impl<'b, 't> Analysis<'b, 't> {
@@ -111,6 +116,7 @@ impl<'b, 't> Analysis<'b, 't> {
             call_of: HashMap::new(),
             stores_of: HashMap::new(),
             made_of: vec![Vec::new(); count],
+            liveness: Liveness::default(),
         };
         analysis.find_arguments();
         analysis.find_fixed();
@@ -339,15 +345,21 @@ impl<'b, 't> Analysis<'b, 't> {
             let level = self.level_of_definitions(register).max(self.level_of(known));
             return self.make_term(register, level);
         }
-        if let Value::Sum(terms) = &found {
-            for (term, _) in terms {
-                if let Term::Register(term) = term {
-                    self.made_of[term.0].push(register);
-                }
-            }
+        let terms: Vec<Register> = found.registers().collect();
+        if terms.iter().any(|&term| self.outlasts(register, term)) {
+            let level = self.level_of_definitions(register);
+            return self.make_term(register, level);
         }
+        terms.iter().for_each(|term| self.made_of[term.0].push(register));
         self.values[register.0] = found;
         true
+    }
+
+    /// Whether a register's value may be read when a term of it has another value already.
+    fn outlasts(&mut self, register: Register, term: Register) -> bool {
+        let Analysis { registers, body, ways, liveness, .. } = self;
+        let mut definitions = registers.definitions(term).iter();
+        definitions.any(|&at| liveness.outlasts(register, at, body, registers, &ways.flow))
     }
 
     /// The register differs so, in a way of its own.
@@ -379,26 +391,36 @@ impl<'b, 't> Analysis<'b, 't> {
             }
             _ => return None,
         };
-        let sources = instruction.operands[1..].iter().zip(factors).filter(|(_, factor)| **factor != 0);
-        Some(sources.fold(Value::same(), |sum, (source, factor)| {
-            sum.combined(1, &self.value_of(at, source), *factor)
-        }))
+        let mut sources = instruction.operands[1..].iter().zip(factors).filter(|(_, factor)| **factor != 0);
+        sources.try_fold(Value::same(), |sum, (source, factor)| {
+            Some(sum.combined(1, &self.value_of(at, source)?, *factor))
+        })
     }
 
-    fn value_of(&self, at: usize, operand: &Operand<'t>) -> Value<'t> {
-        match operand {
-            Operand::Offset(two) => self.value_of(at, &two[0]),
-            Operand::Generic(inner) => self.value_of(at, inner),
+    /// What an operand is, as a sum; `None` of what has no value that lasts: a clock, or an element of a vector.
+    fn value_of(&self, at: usize, operand: &Operand<'t>) -> Option<Value<'t>> {
+        Some(match operand {
+            Operand::Offset(two) => self.value_of(at, &two[0])?,
+            Operand::Generic(inner) => self.value_of(at, inner)?,
             Operand::Name(name) => match self.registers.named(at, name) {
                 Some(register) if self.registers.definitions(register).is_empty() => Value::same(),
                 Some(register) => self.values[register.0].clone(),
-                None if special(name).is_some_and(|level| level > Level::Grid) => {
-                    Value::term(Term::Special(name))
-                }
-                None => Value::same(),
+                None => match special(name) {
+                    Some(Level::Grid) => Value::same(),
+                    Some(_) if is_place(name) => Value::term(Term::Special(name)),
+                    Some(_) => return None,
+                    None if self.is_element(at, name) => return None,
+                    None => Value::same(),
+                },
             },
             _ => Value::same(),
-        }
+        })
+    }
+
+    /// Whether a name that is no register's is an element's of a vector register.
+    fn is_element(&self, at: usize, name: &str) -> bool {
+        let vector = name.rsplit_once('.').map(|(vector, _)| vector);
+        vector.is_some_and(|vector| self.registers.named(at, vector).is_some())
     }
 
     fn level_of(&self, value: &Value<'_>) -> Level {
@@ -451,6 +473,7 @@ impl<'b, 't> Analysis<'b, 't> {
             Makes::Exchanged => Level::Thread,
             Makes::Equality => {
                 let [a, b] = [1, 2].map(|operand| self.value_of(at, &instruction.operands[operand]));
+                let (Some(a), Some(b)) = (a, b) else { return of_uses };
                 let of_condition =
                     instruction.predicate.map_or(Level::Grid, |it| self.level_of_name(at, it.register));
                 self.level_of(&a.combined(1, &b, -1)).max(of_condition)
@@ -513,84 +536,6 @@ impl<'b, 't> Analysis<'b, 't> {
             (name == returned.name()).then(level)
         });
         stores.max().unwrap_or_default()
-    }
-
-    /// The barriers that some threads may not reach, and those that all reach with different operands, in the function `item`.
-    pub(super) fn divergences(&self, item: usize) -> Vec<Divergence> {
-        let mut found = Vec::new();
-        for (at, statement) in self.body.statements.iter().enumerate() {
-            let Some(needs) = needed(statement, self.needs, self.summaries) else { continue };
-            let block = self.ways.flow.block_of(at);
-            let condition = statement.instruction().and_then(|it| it.predicate);
-            let decides = match condition.filter(|it| self.level_of_name(at, it.register) > needs) {
-                Some(_) => Some(at),
-                None if self.apart[block] > needs => self.branch_around(block, needs),
-                None => None,
-            };
-            let brought = statement.instruction().and_then(|it| {
-                // Behind the place in the source; or last, and the same in those that it names.
-                let region = || it.operands.get(4).filter(|_| mark(it).is_some());
-                let mask = || it.operands.last().filter(|it| !self.names_a_tile(at, it));
-                if needs == Level::Warp && it.callee().is_none() { mask() } else { region() }
-            });
-            let differs = brought.is_some_and(|it| self.level_of_operand(at, it) > needs);
-            if decides.is_some() || differs {
-                let because = self.because(decides.unwrap_or(at), needs);
-                found.push(Divergence { item, barrier: at, needs, branch: decides, differs, because });
-            }
-        }
-        found
-    }
-
-    /// The branch by which a block is not reached together by those that need to.
-    fn branch_around(&self, block: usize, needs: Level) -> Option<usize> {
-        (0..self.body.statements.len()).find(|&at| {
-            let Some(instruction) = self.body.statements[at].instruction() else { return false };
-            self.decides(at, instruction)
-                && self.level_of_branch(at, instruction) > needs
-                && self.ways.between(self.ways.flow.block_of(at)).contains(&block)
-        })
-    }
-
-    /// The statements from the condition of a branch back to where it differs more than is needed, by the shortest way.
-    fn because(&self, branch: usize, needs: Level) -> Vec<usize> {
-        let mut came_from: HashMap<usize, usize> = HashMap::new();
-        let mut open = VecDeque::from([branch]);
-        while let Some(at) = open.pop_front() {
-            if at != branch && self.is_source(at, needs) {
-                let way = std::iter::successors(Some(at), |at| came_from.get(at).copied());
-                let mut way: Vec<usize> = way.take_while(|&at| at != branch).collect();
-                way.reverse();
-                return way;
-            }
-            for &register in self.registers.used_by(at) {
-                if self.level_of_register(register) <= needs {
-                    continue;
-                }
-                let definitions = self.registers.definitions(register).iter().copied();
-                for next in definitions.chain(self.parted_by[register.0]) {
-                    if next != branch && !came_from.contains_key(&next) {
-                        came_from.insert(next, at);
-                        open.push_back(next);
-                    }
-                }
-            }
-        }
-        Vec::new()
-    }
-
-    /// Whether what a statement makes differs so by itself, and not only by what it reads.
-    fn is_source(&self, at: usize, needs: Level) -> bool {
-        let Some(instruction) = self.body.statements[at].instruction() else { return false };
-        if self.registers.defined_by(at).is_empty() {
-            return false;
-        }
-        let by_itself = self.special[at]
-            .iter()
-            .any(|name| self.level_of_special(name).is_some_and(|level| level > needs));
-        let of_registers = self.registers.used_by(at).iter().map(|it| self.level_of_register(*it));
-        by_itself
-            || self.level_of_definition(at, instruction) > of_registers.max().unwrap_or_default().max(needs)
     }
 }
 

@@ -188,5 +188,24 @@ mod tests {
         assert_eq!(output, "__ends[0usize]<=__p2.1[0usize]&&__ends[1usize]<=__p2.1[1usize]");
         assert_eq!(inside_of(quote!(t: Thread<1>, x: &[f32])).unwrap(), "__ends[0]<=__p1.len()");
         assert_eq!(inside_of(quote!(t: Thread<1>, x: Plane<f32>, s: f32)), None);
+        assert_eq!(
+            inside_of(quote!(t: Thread<2>, x: Surface<f32, 2>)).unwrap(),
+            "__ends[0usize]<=__p1.1[0usize]asusize&&__ends[1usize]<=__p1.1[1usize]asusize"
+        );
+        let deep = inside_of(quote!(t: Thread<3>, x: Volume<f32>)).unwrap();
+        assert_eq!(
+            deep,
+            "__ends[0usize]<=__p1.width()&&__ends[1usize]<=__p1.height()&&__ends[2usize]<=__p1.depth()"
+        );
+        for other in [
+            quote!(t: Thread<1>, x: Volume<f32>),
+            quote!(t: Thread<3>, x: Plane<f32>),
+            quote!(t: Thread<2>, x: &[f32]),
+            quote!(t: Thread<1>, x: DisjointRows<f32>),
+            quote!(t: Thread<1>, x: DisjointSlice<f32, 2>),
+            quote!(t: Thread<1>, x: Surface<f32, 2>),
+        ] {
+            assert_eq!(inside_of(other), None);
+        }
     }
 }
