@@ -2,7 +2,7 @@
 
 python3 benches/compare.py RUST_PROGRAM CUBIN OUTPUT
 
-Writes OUTPUT.json and OUTPUT.csv. It must not know what is measured: the program prints one JSON line per
+Writes OUTPUT.json and OUTPUT.csv. The program prints one JSON line per
 figure. The bars are those of the design.
 """
 

@@ -1,6 +1,5 @@
-//! Kernels that memory bounds and kernels that arithmetic bounds, on every device: `cargo ferrogrid bench kernels`. What a
-//! bench of your own looks like; results are checked elsewhere, in the examples and the conformance suite. It must not know
-//! how times are taken.
+//! Memory-bound and compute-bound kernels on every device: `cargo ferrogrid bench kernels`. A model for your
+//! own benches; the examples and the conformance suite check results.
 
 use ferrogrid::prelude::*;
 

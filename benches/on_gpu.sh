@@ -1,14 +1,14 @@
 #!/bin/sh
 # What is run on a GPU machine without Rust: the bundled tests and examples, the same tests under compute-sanitizer, the
 # comparisons with CUDA C++, and the CPU device's benches. Before: `cargo ferrogrid bundle`. Then there:
-#   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers stress kernels runtime math cpu;
-# none is all of these. `soak` is half an hour of random work with failures on all devices at once, or FERROGRID_SOAK_SECONDS.
+#   sh benches/on_gpu.sh BUNDLE OUTPUT_FOLDER [PART..]     parts: tests sanitizers memcheck_examples stress kernels
+#   runtime math cpu; none is all of these. `soak` is half an hour of random work with failures on all devices at once, or FERROGRID_SOAK_SECONDS.
 # One part more is about the driver alone: lost_waits
 set -u
 bundle=$(realpath "$1")
 out=$(realpath -m "$2")
 shift 2
-parts=${*:-tests sanitizers stress kernels runtime math cpu}
+parts=${*:-tests sanitizers memcheck_examples stress kernels runtime math cpu}
 status=0
 mkdir -p "$out/logs"
 chmod +x "$bundle"/tests/* "$bundle"/examples/* "$bundle"/benches/*
@@ -32,7 +32,7 @@ refused="impossible_page_locked_memory_is_refused more_memory_than_there_is_is_a
     a_suggested_block_fills_the_device_and_runs cuda_cpp_templates_are_found_by_their_expressions \
     occupancy_by_the_rules_is_that_of_the_driver modules_of_the_driver_are_launched \
     a_launch_asks_for_clusters_that_the_kernel_takes a_buffer_that_cannot_grow_keeps_its_elements \
-    memory_in_which_there_can_be_no_number_is_named"
+    memory_in_which_there_can_be_no_number_is_named more_memory_than_there_is_cannot_be_allocated"
 
 # Other processes are left out: one traps on purpose. racecheck at times loses track of launches that several threads make
 # at once ("Internal Sanitizer Error"), and hangs: it does without those cases. Under a sanitizer the driver takes half a
@@ -96,6 +96,9 @@ sanitizers() {
         *) sanitize_cases "$tool" ;;
         esac
     done
+}
+
+memcheck_examples() {
     for example in "$bundle"/examples/*; do
         name_of_example=$(basename "$example")
         case $name_of_example in

@@ -3,7 +3,7 @@ came out with the machine.
 
 python3 benches/runtime.py RUST_PROGRAM LIBRARY OUTPUT
 
-Writes OUTPUT.json and OUTPUT.csv. It must not know what is measured: the program prints one JSON line per figure.
+Writes OUTPUT.json and OUTPUT.csv. The program prints one JSON line per figure.
 The bars are those of the design; a figure without one is there to be compared.
 """
 

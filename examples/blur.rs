@@ -1,10 +1,10 @@
 //! 1.9 blur: every pixel becomes a weighted mean of the 3 x 3 around it.
 //!
-//! Shows: a stencil: threads that read what belongs to their neighbours. That is safe because input and
-//! output are two buffers: passing one as both does not compile. And constant memory: the weights, which the host
+//! Shows: a stencil, whose threads read their neighbours' elements. That is safe because input and output are
+//! two buffers: passing one as both does not compile. And constant memory: the weights, which the host
 //! changes halfway.
-//! Look at: the pictures, target/gallery/sharp.png and target/gallery/blurred.png, and the edges, where the
-//! nearest pixel stands in for those outside.
+//! Look at: the pictures, target/gallery/sharp.png and target/gallery/blurred.png, and their edges, where the
+//! nearest pixel replaces those outside.
 //!
 //! `cargo ferrogrid run blur`
 
@@ -18,7 +18,7 @@ use ferrogrid::prelude::*;
 mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// What each of the 3 x 3 pixels counts: all the same, until the host says otherwise.
+    /// The weights of the 3 x 3 pixels: equal, until the host sets others.
     #[constant]
     pub static WEIGHTS: Constant<[[u32; 3]; 3]> = Constant::new([[1; 3]; 3]);
 

@@ -2,8 +2,8 @@
 //!
 //! Shows: a kernel whose blocks wait for each other (`#[kernel(cooperative)]`, `t.sync_grid()`), and numbers
 //! that other blocks read (`DeviceAtomic`).
-//! Look at: one launch for all steps, beside one launch for each. All blocks must have a place on the device
-//! at the same time: a launch of more is an error, not a hang.
+//! Look at: one launch for all steps, compared with one launch for each. All blocks must be resident on the
+//! device at the same time: a launch of more is an error, not a hang.
 //!
 //! `cargo ferrogrid run cooperative`
 
@@ -14,7 +14,7 @@ mod kernels {
     use ferrogrid::device::atomic::Ordering::Relaxed;
     use ferrogrid::device::prelude::*;
 
-    /// What place i holds after one step: half of it stays, a quarter comes from each side.
+    /// The value of element i after one step: half of it stays, a quarter comes from each side.
     fn step(from: &[DeviceAtomic<f32>], i: usize) -> f32 {
         let n = from.len();
         let at = |i: usize| from[i % n].load(Relaxed);

@@ -1,8 +1,8 @@
-//! 5.3 driver_calls: calls of CUDA's driver, by the crate cudarc, beside launches of Ferrogrid.
+//! 5.3 driver_calls: calls of CUDA's driver by the crate cudarc, combined with launches of Ferrogrid.
 //!
-//! Shows: a context, streams and kernels that go out by `as_raw`; memory, an event and a graph of other code that come
-//! in by `from_raw`. Look at: what comes in is an ordinary buffer, event or graph from there on, and safe to use; each
-//! `unsafe` says what the other code has to keep to.
+//! Shows: a context, streams and kernels that are passed out by `as_raw`; memory, an event and a graph of
+//! other code that are taken in by `from_raw`. Look at: from there on they are an ordinary buffer, event or
+//! graph, and safe to use; each `unsafe` names what the other code must guarantee.
 //!
 //! The CPU device has no driver: there this says so, and ends.
 //!

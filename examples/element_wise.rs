@@ -2,8 +2,8 @@
 //!
 //! Shows: several inputs, a struct of results (`#[derive(DeviceCopy)]`), and branches that differ between
 //! threads.
-//! Look at: the struct is one element of a buffer, the same on both sides. The derive refuses what may not
-//! travel to a device, such as references.
+//! Look at: the struct is one element of a buffer, the same on both sides. The derive refuses fields that
+//! cannot be copied to a device, such as references.
 //!
 //! `cargo ferrogrid run element_wise`
 
@@ -13,13 +13,13 @@ use ferrogrid::prelude::*;
 mod kernels {
     use ferrogrid::device::prelude::*;
 
-    /// The real solutions of an equation; the first `count` of `x` count, the smaller first.
+    /// The real solutions of an equation; the first `count` of `x` are valid, in ascending order.
     #[derive(Clone, Copy, DeviceCopy, Debug)]
     #[repr(C)]
     pub struct Roots {
         /// The solutions; NaN beyond the first `count`.
         pub x: [f64; 2],
-        /// How many there are.
+        /// The number of solutions.
         pub count: u64,
     }
 

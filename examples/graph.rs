@@ -5,7 +5,7 @@
 //! Look at: the time per step. A launch costs the host some microseconds; a graph pays that once for all
 //! its nodes, which counts where kernels are short.
 //!
-//! `cargo ferrogrid run graph [ELEMENTS]` (2^12 unless told)
+//! `cargo ferrogrid run graph [ELEMENTS]` (2^12 by default)
 
 use std::time::Instant;
 

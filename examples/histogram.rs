@@ -1,13 +1,12 @@
 //! 2.6 histogram: how often each byte occurs, with atomic counters.
 //!
-//! Shows: numbers that all threads change (`&[DeviceAtomic<u32>]`, `buffer.as_atomic()`), and a
-//! grid-stride loop, by which a grid that just fills the device walks over any number of bytes, 16 of
-//! them at a time (`Aligned16`).
-//! Look at: the throughput for random bytes, and for bytes that are all the same, where all threads
-//! want the same counter.
+//! Shows: atomics that all threads change (`&[DeviceAtomic<u32>]`, `buffer.as_atomic()`), and a grid-stride
+//! loop, by which a grid that just fills the device covers any number of bytes, 16 of them at a time
+//! (`Aligned16`).
+//! Look at: the throughput for random bytes, and for equal bytes, where all threads change the same counter.
 //!
-//! `cargo ferrogrid run histogram [BYTES]` (unless told, 2^26 on a GPU, 2^20 on the CPU; rounded up to
-//! a multiple of 16)
+//! `cargo ferrogrid run histogram [BYTES]` (by default 2^26 on a GPU, 2^20 on the CPU; rounded up to a
+//! multiple of 16)
 
 use ferrogrid::prelude::*;
 

@@ -1,8 +1,8 @@
-//! 4.4 host_memory: four ways for data to be where both sides reach it.
+//! 4.4 host_memory: four kinds of memory that both sides can reach.
 //!
-//! Shows: ordinary memory, page-locked memory, a `Vec` that is page-locked where it is, and managed memory.
-//! Look at: the types: a copy in the background takes page-locked memory and gives it back with `wait`, so
-//! nobody can touch it in between; the slice that managed memory gives to the host keeps kernels away.
+//! Shows: ordinary memory, page-locked memory, a `Vec` that is page-locked in place, and managed memory.
+//! Look at: the types. A background copy takes page-locked memory and returns it by `wait`, so nothing can
+//! touch it in between; while the host holds a slice of managed memory, kernels cannot use it.
 //!
 //! `cargo ferrogrid run host_memory`
 
@@ -23,7 +23,7 @@ mod kernels {
     }
 }
 
-/// There and back: what the kernel makes of `data`.
+/// Uploads `data`, runs the kernel, and downloads the result.
 type Way = fn(&Stream, Vec<u32>) -> ferrogrid::Result<Vec<u32>>;
 
 fn ordinary(stream: &Stream, mut data: Vec<u32>) -> ferrogrid::Result<Vec<u32>> {

@@ -1,8 +1,8 @@
-//! 5.1 linking: PTX from two compilers, linked and loaded at run time, with a kernel's types stated once.
+//! 5.1 linking: PTX from two compilers, linked and loaded at run time, with a kernel's types asserted once.
 //!
 //! Shows: the driver's linker, a module that Rust did not compile, a typed launch of its kernel, and one of
-//! its variables. Look at: the one `unsafe` line says what the kernel takes; every launch after it is checked
-//! by rustc. The linker's log is in its error: the first link lacks a function.
+//! its variables. Look at: one `unsafe` line asserts the kernel's types; rustc checks every launch after it.
+//! The linker's log is in its error: the first link lacks a function.
 //!
 //! PTX runs on GPUs only; on the CPU device this says so, and ends.
 //!

@@ -1,4 +1,4 @@
-//! 5.2 pitfalls: the four classic mistakes of CUDA programs, and what becomes of them here.
+//! 5.2 pitfalls: the four classic mistakes of CUDA programs, and their results here.
 //!
 //! Shows: leaks (memory is freed after its last use, on every way out), missing synchronisation (results
 //! come only by calls that wait), wrong dimensions (typed errors with value and limit), and resources handled

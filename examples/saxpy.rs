@@ -5,7 +5,7 @@
 //! Look at: the bandwidth. The kernel moves 12 bytes per element and computes almost nothing, so on
 //! a GPU it should come close to the memory's speed.
 //!
-//! `cargo ferrogrid run saxpy [ELEMENTS]` (unless told, 2^26 on a GPU, 2^19 on the CPU)
+//! `cargo ferrogrid run saxpy [ELEMENTS]` (by default 2^26 on a GPU, 2^19 on the CPU)
 
 use ferrogrid::prelude::*;
 

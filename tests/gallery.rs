@@ -1,5 +1,5 @@
-//! The examples as a reader and a user meet them: each tells its place in the learning order, stays short,
-//! and passes on the CPU device. `cargo test --workspace` builds them before.
+//! The examples: each has its number in the learning order, stays short, and passes on the CPU device. `cargo
+//! test --workspace` builds them before.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

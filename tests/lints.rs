@@ -1,5 +1,5 @@
-//! What the macros expand to is as quiet as a user's own code: the strictest lints are denied here, and `unsafe` forbidden,
-//! and kernels of all kinds compile under them. `cargo clippy` judges, and rustc.
+//! The macros' expansions cause no lints: the strictest lints are denied here and `unsafe` is forbidden, and
+//! kernels of all kinds compile. `cargo clippy` and rustc judge.
 
 #![forbid(unsafe_code)]
 #![deny(

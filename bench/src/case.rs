@@ -1,5 +1,4 @@
-//! What a bench is written with: the device at hand, cases, and the launches of a case. It must not know how times are
-//! taken.
+//! What a bench is written with: the device, cases, and the launches of a case.
 
 use std::cell::RefCell;
 
@@ -17,7 +16,7 @@ pub struct Bench {
     quick: bool,
     no_sweep: bool,
     filter: Option<String>,
-    /// What has been measured; in a cell, for cases and what they work on borrow the bench together.
+    /// The measured cases; in a cell, since cases and their data borrow the bench together.
     cases: RefCell<Vec<CaseReport>>,
 }
 
@@ -32,7 +31,7 @@ impl Bench {
         }
     }
 
-    /// The stream that everything runs on.
+    /// The stream of all cases.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -42,8 +41,8 @@ impl Bench {
         self.stream.device()
     }
 
-    /// `on_gpu` or `on_cpu`, whichever this device is: a GPU wants more work. Where cases are only tried, a 64th part,
-    /// at least 1.
+    /// The size for this device: `on_gpu` on a GPU, which requires more work, else `on_cpu`. Where cases are
+    /// only tried, a 64th of it, at least 1.
     pub fn size(&self, on_gpu: usize, on_cpu: usize) -> usize {
         let size = if self.device().is_cuda() { on_gpu } else { on_cpu };
         if self.quick { (size / 64).max(1) } else { size }
@@ -59,7 +58,7 @@ impl Bench {
     }
 }
 
-/// Something to measure.
+/// A case to measure.
 #[derive(Debug)]
 #[must_use = "a case is measured by `run`"]
 pub struct Case<'b> {
@@ -71,27 +70,28 @@ pub struct Case<'b> {
 }
 
 impl Case<'_> {
-    /// How many bytes a run has to read from and write to the device's memory at least: what the bandwidth is counted by.
+    /// The bytes that a run must read from and write to the device's memory at least; the bandwidth is
+    /// computed from them.
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes as u64;
         self
     }
 
-    /// How many floating-point operations a run does; a fused multiply-add counts as two.
+    /// The floating-point operations of a run; a fused multiply-add counts as two.
     pub fn flops(mut self, flops: usize) -> Self {
         self.flops = flops as u64;
         self
     }
 
-    /// Measures it with blocks of each of these sizes as well: [`Launch::cover`] takes them, and
-    /// [`Launch::threads`] tells them. A size that the device does not have is left out.
+    /// Measures the case with each of these block sizes as well: [`Launch::cover`] uses them, and
+    /// [`Launch::threads`] returns them. Sizes that the device does not support are left out.
     pub fn sweep(mut self, threads: &[u32]) -> Self {
         self.blocks = threads.to_vec();
         self
     }
 
-    /// Runs `work` and measures it: once to warm up, then in several samples of as many calls as take the device long
-    /// enough for its clock. `work` enqueues, and does not wait.
+    /// Runs `work` and measures it: once to warm up, then in several samples, each of as many calls as the
+    /// device's clock needs. `work` enqueues, and does not wait.
     ///
     /// # Errors
     /// The first error of `work` or of the device.
@@ -128,17 +128,17 @@ pub struct Launch<'s> {
 }
 
 impl Launch<'_> {
-    /// Where to launch.
+    /// The stream to launch on.
     pub fn stream(&self) -> &Stream {
         self.stream
     }
 
-    /// The threads of a block that a sweep is at; `None` where the launch may choose.
+    /// The block size of the sweep; `None` outside of one.
     pub fn threads(&self) -> Option<u32> {
         self.threads
     }
 
-    /// `Grid::cover(n)`, with blocks of the size that a sweep is at.
+    /// `Grid::cover(n)`, with the block size of the sweep.
     pub fn cover(&self, n: usize) -> Grid<1> {
         match self.threads {
             Some(threads) => Grid::cover(n).with_block(threads),

@@ -1,5 +1,5 @@
-//! Benches of kernels: each case on every device, timed by the device's own clock, with other sizes of blocks if asked
-//! for, and beside what the device can do at most. The result is a table, JSON and plots.
+//! Benches of kernels: each case on every device, timed by the device's own clock. Cases can be swept over
+//! block sizes, and are compared with what the device can do at most. The result is a table, JSON and plots.
 //!
 //! A bench is a target of the package without cargo's harness:
 //!
@@ -43,7 +43,7 @@
 //!
 //! `cargo ferrogrid bench` builds and runs the benches of a package; `cargo bench` runs them, too. A program that cargo has
 //! built runs without cargo: `./kernels --bench --json results.json --plots plots`. Without `--bench`, as `cargo test
-//! --benches` calls it, each case runs once, to see that it works. This room must not know what the kernels do.
+//! --benches` calls it, each case runs once, to see that it works.
 
 #![deny(missing_docs)]
 
@@ -66,15 +66,15 @@ pub use report::{CaseReport, DeviceReport, Report, Roof, RunReport};
 
 use options::Options;
 
-/// What the benches of a program return.
+/// The result of the benches of a program.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Stands in every program that has this harness, so that tools know it from other benches.
+/// The mark of programs with this harness, by which tools recognise them.
 #[used]
 static MARK: [u8; 36] = *b"ferrogrid-bench harness, interface 1";
 
-/// Runs `cases` on every device that the command line wants, as it says; prints a table, and writes JSON and plots if
-/// asked to. `name` is that of the bench. Fails if a case fails; the other devices have their turn all the same.
+/// Runs `cases` on every device that the command line selects, prints a table, and writes JSON and plots if asked to.
+/// `name` is the name of the bench. Fails if a case fails; the other devices are measured all the same.
 pub fn main(name: &str, cases: impl Fn(&Bench) -> Outcome) -> ExitCode {
     match run(name, cases, std::env::args_os().skip(1)) {
         Ok(true) => ExitCode::SUCCESS,
@@ -86,7 +86,7 @@ pub fn main(name: &str, cases: impl Fn(&Bench) -> Outcome) -> ExitCode {
     }
 }
 
-/// The same with the arguments of a command line; whether all cases ran.
+/// The same with the arguments of a command line; returns whether all cases ran.
 fn run(
     name: &str,
     cases: impl Fn(&Bench) -> Outcome,
@@ -112,7 +112,7 @@ fn run(
     Ok(report.devices.iter().all(|device| device.failure.is_none()))
 }
 
-/// Runs the cases on each device, and prints what came out as soon as it is known.
+/// Runs the cases on each device, and prints the results of each as soon as they are known.
 fn measure(name: &str, cases: &dyn Fn(&Bench) -> Outcome, options: &Options) -> Outcome<Report> {
     let mut report = Report { bench: name.to_owned(), quick: options.quick, devices: Vec::new() };
     for device in options.devices(Device::all())? {
@@ -139,7 +139,7 @@ fn on_device(device: &Device, cases: &dyn Fn(&Bench) -> Outcome, options: &Optio
         report.failure =
             Some(format!("no case has `{}` in its name", options.filter.clone().unwrap_or_default()));
     }
-    // The mark is in the program only if something looks at it.
+    // The mark is only in the program if something uses it.
     std::hint::black_box(&MARK);
     Ok(report)
 }

@@ -1,21 +1,21 @@
-//! How long work takes on a device, by its own clock (events). It must not know what the work is.
+//! How long work takes on a device, by the device's own clock (events).
 
 use std::time::Duration;
 
 use ferrogrid::{Result, Stream};
 
-/// How much is done for a figure.
+/// How long to measure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// How long the launches of one sample take together.
+    /// The time of the launches of one sample.
     sample: Duration,
-    /// How long all samples take together, more or less.
+    /// The approximate time of all samples.
     total: Duration,
     samples: (usize, usize),
 }
 
 impl Effort {
-    /// On a GPU, or on the CPU, whose times vary more; `quick` does everything once.
+    /// For a GPU, or for the CPU, whose times vary more; `quick` does everything once.
     pub(crate) fn new(quick: bool, is_gpu: bool) -> Self {
         if quick {
             return Effort { sample: Duration::ZERO, total: Duration::ZERO, samples: (1, 1) };
@@ -28,7 +28,7 @@ impl Effort {
 /// Times per launch, of several samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
-    /// The middle one, in seconds.
+    /// The median, in seconds.
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
@@ -59,7 +59,7 @@ pub(crate) fn sample(
     Ok(Sample { median: times[samples / 2], min: times[0], max: times[samples - 1], samples, launches })
 }
 
-/// Seconds for each of so many launches in a row.
+/// The seconds of a launch, as the mean of `launches` in a row.
 fn time(stream: &Stream, launches: u32, work: &mut impl FnMut() -> Result<()>) -> Result<f64> {
     let start = stream.record()?;
     for _ in 0..launches {

@@ -1,4 +1,4 @@
-//! The command line of a bench. It must not know what is measured.
+//! The command line of a bench.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,19 +11,19 @@ use crate::Outcome;
 pub(crate) const HELP: &str = "\
 Usage: BENCH [OPTIONS] [CASE]
 
-  CASE             only the cases with this in their name
+  CASE             only cases whose name contains this
   --bench          measure; without it, each case runs once, to see that it works
   --device DEVICE  cpu, cuda or cuda:N; all devices unless given
-  --no-sweep       no other sizes of blocks than the usual
+  --no-sweep       measure the default block size only
   --json FILE      write the results as JSON
   --plots FOLDER   write a roofline of each device, and a plot of each sweep, as SVG
   --quiet          print no table";
 
-/// What a bench is told.
+/// The arguments of a bench.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) help: bool,
-    /// Each case once, not measured.
+    /// Whether each case runs once, without measuring.
     pub(crate) quick: bool,
     pub(crate) no_sweep: bool,
     pub(crate) quiet: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the arguments behind the program's name.
+    /// Reads the arguments after the program's name.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Outcome<Self> {
         let mut options = Options { quick: true, ..Options::default() };
         let mut parser = lexopt::Parser::from_args(arguments);
@@ -48,7 +48,7 @@ impl Options {
                 Long("json") => options.json = Some(parser.value()?.into()),
                 Long("plots") => options.plots = Some(parser.value()?.into()),
                 Long("help") | Short('h') => options.help = true,
-                // What `cargo test` says to all that it runs.
+                // Arguments that `cargo test` gives to all programs.
                 Long("test" | "nocapture" | "show-output" | "exact") => {}
                 Long("test-threads" | "color" | "format") => drop(parser.value()?),
                 Value(name) => options.filter = Some(name.string()?),
@@ -58,7 +58,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Those of all devices that are wanted.
+    /// The selected ones of all devices.
     pub(crate) fn devices(&self, all: Vec<Device>) -> Outcome<Vec<Device>> {
         let Some(wanted) = &self.device else { return Ok(all) };
         let ordinal = match wanted.as_str() {
@@ -66,7 +66,7 @@ impl Options {
             "cuda" => Some(0),
             other => {
                 Some(other.strip_prefix("cuda:").and_then(|number| number.parse().ok()).ok_or_else(|| {
-                    format!("`--device {other}` means nothing: it is `cpu`, `cuda` or `cuda:N`")
+                    format!("`--device {other}` is not a device; expected `cpu`, `cuda` or `cuda:N`")
                 })?)
             }
         };

@@ -1,5 +1,4 @@
-//! Plots of a report, as SVG: a roofline for each device, and a curve for each sweep over sizes of blocks. It must not know
-//! how anything was measured.
+//! Plots of a report, as SVG: a roofline for each device, and a curve for each sweep over block sizes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use crate::table::with_prefix;
 
 const SIZE: (u32, u32) = (900, 540);
 
-/// Writes all plots of `report` into `folder`; the files.
+/// Writes all plots of `report` into `folder`, and returns the files.
 pub(crate) fn all(report: &Report, folder: &Path) -> Outcome<Vec<PathBuf>> {
     fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let mut files = Vec::new();
@@ -37,7 +36,7 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect()
 }
 
-/// Operations per second over operations per byte, each case beneath the two roofs; both axes logarithmic.
+/// Operations per second over operations per byte, on logarithmic axes: each case under the roofs.
 fn roofline(device: &DeviceReport, file: &Path) -> Outcome {
     let points: Vec<(f64, f64, &str)> = device
         .cases
@@ -86,7 +85,7 @@ fn roofline_title(device: &DeviceReport) -> String {
     format!("Roofline, {}: {}B/s, {}FLOP/s", device.name, with_prefix(bytes), with_prefix(flops))
 }
 
-/// The time of a launch over the threads of a block.
+/// The time of a launch over the block size.
 fn sweep(device: &DeviceReport, case: &CaseReport, file: &Path) -> Outcome {
     let mut points: Vec<(f64, f64)> =
         case.runs.iter().filter_map(|run| Some((f64::from(run.threads?), run.seconds()))).collect();

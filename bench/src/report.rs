@@ -1,5 +1,4 @@
-//! What was measured, and its form as JSON, which keeps its meaning while `schema` is 1. It must not know how anything was
-//! measured.
+//! The results of a bench, and their form as JSON. Fields keep their meaning while `schema` is 1.
 
 use ferrogrid::Device;
 use serde_json::{Value, json};
@@ -7,18 +6,18 @@ use serde_json::{Value, json};
 use crate::Outcome;
 use crate::measure::Sample;
 
-/// All that a bench has measured.
+/// The results of a bench.
 #[derive(Debug)]
 pub struct Report {
-    /// Its name.
+    /// The name of the bench.
     pub bench: String,
-    /// Whether each case was run only once, so that its times mean little.
+    /// Whether each case ran only once, so its times mean little.
     pub quick: bool,
     /// By device.
     pub devices: Vec<DeviceReport>,
 }
 
-/// What was measured on a device.
+/// The results on a device.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DeviceReport {
@@ -30,13 +29,13 @@ pub struct DeviceReport {
     pub compute_capability: Option<(u32, u32)>,
     /// Multiprocessors, or the threads that the CPU device runs blocks on.
     pub multiprocessors: u32,
-    /// The bytes per second that its memory bus moves at its peak, if the driver tells.
+    /// The peak bytes per second of its memory bus, if the driver reports it.
     pub peak_memory_bandwidth: Option<u64>,
-    /// What it can do at most.
+    /// What the device can do at most.
     pub roof: Roof,
-    /// What was measured, in order.
+    /// The cases, in order.
     pub cases: Vec<CaseReport>,
-    /// Why it ended before its time, if so.
+    /// Why the cases ended early, if they did.
     pub failure: Option<String>,
 }
 
@@ -49,32 +48,31 @@ pub struct Roof {
     pub flops_per_second: f64,
 }
 
-/// A case, with all sizes of blocks.
+/// A case, with all block sizes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CaseReport {
     /// Its name.
     pub name: String,
-    /// Bytes that a launch moves at least; 0 if not told.
+    /// Bytes that a launch moves at least; 0 if unknown.
     pub bytes: u64,
-    /// Floating-point operations of a launch; 0 if not told.
+    /// Floating-point operations of a launch; 0 if unknown.
     pub flops: u64,
-    /// First with the usual blocks, then with those of a sweep.
+    /// The run with the default block size, then those of a sweep.
     pub runs: Vec<RunReport>,
 }
 
-/// A case with one size of blocks.
+/// A case with one block size.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RunReport {
-    /// Threads of a block; `None` for the usual.
+    /// Threads of a block; `None` for the default.
     pub threads: Option<u32>,
     pub(crate) sample: Sample,
 }
 
 impl Roof {
-    /// What a kernel can do at most that does `flops` operations and moves `bytes` bytes: the seconds that it takes at
-    /// least. `None` if it does neither.
+    /// The least seconds of a kernel that does `flops` operations and moves `bytes` bytes. `None` if both are 0.
     pub fn least_seconds(&self, bytes: u64, flops: u64) -> Option<f64> {
         let seconds = (bytes as f64 / self.bytes_per_second).max(flops as f64 / self.flops_per_second);
         (seconds > 0.0).then_some(seconds)
@@ -89,22 +87,22 @@ impl RunReport {
 }
 
 impl CaseReport {
-    /// The run that took least time.
+    /// The fastest run.
     pub fn fastest(&self) -> Option<&RunReport> {
         self.runs.iter().min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
     }
 
-    /// Operations for each byte that is moved; `None` unless both were told.
+    /// Operations per byte moved; `None` unless both are known.
     pub fn intensity(&self) -> Option<f64> {
         (self.bytes > 0 && self.flops > 0).then(|| self.flops as f64 / self.bytes as f64)
     }
 
-    /// Bytes per second of a run; `None` if the bytes were not told.
+    /// Bytes per second of a run; `None` if the bytes are unknown.
     pub fn bandwidth(&self, run: &RunReport) -> Option<f64> {
         (self.bytes > 0).then(|| self.bytes as f64 / run.seconds())
     }
 
-    /// Operations per second of a run; `None` if the operations were not told.
+    /// Operations per second of a run; `None` if the operations are unknown.
     pub fn flop_rate(&self, run: &RunReport) -> Option<f64> {
         (self.flops > 0).then(|| self.flops as f64 / run.seconds())
     }
@@ -125,7 +123,7 @@ impl DeviceReport {
         })
     }
 
-    /// What part of the least time that the device needs a run takes; 1 is the roof.
+    /// The fraction of the roof that a run reaches; 1 is the roof.
     pub fn of_roof(&self, case: &CaseReport, run: &RunReport) -> Option<f64> {
         Some(self.roof.least_seconds(case.bytes, case.flops)? / run.seconds())
     }

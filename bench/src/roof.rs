@@ -1,6 +1,6 @@
-//! What a device can do at most, measured: bytes per second by a copy of 16 bytes per thread, and `f32` operations per second
-//! by multiply-adds that wait for nothing. Kernels cannot be expected to do more, though other instructions may
-//! (tensor cores; on the CPU, code that the compiler makes better use of). It must not know other kernels.
+//! The roof of a device, measured: bytes per second of a copy with 16 bytes per thread, and `f32` operations
+//! per second of independent multiply-adds. Other instructions may do more: tensor cores on a GPU, and on the
+//! CPU code that vectorises better.
 
 use ferrogrid::{DeviceBuffer, Grid, Stream};
 
@@ -20,12 +20,12 @@ mod kernels {
         }
     }
 
-    /// One multiplication and one addition. On the CPU a fused one may be a call of a function.
+    /// One multiplication and one addition. On the CPU a fused one may be a function call.
     fn step(x: f32, a: f32) -> f32 {
         if cfg!(target_arch = "nvptx64") { x.mul_add(a, 0.5) } else { x * a + 0.5 }
     }
 
-    /// Eight numbers for each thread that do not depend on each other, so that none is waited for.
+    /// Eight independent numbers for each thread, so that no operation waits for another.
     #[kernel]
     pub fn multiply_add(t: Thread<1>, steps: u32, a: f32, mut y: DisjointSlice<f32>) {
         let i = t.index();
@@ -33,7 +33,7 @@ mod kernels {
         let first = i.get() as f32;
         let mut x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(|x: f32| first + x);
         for _ in 0..steps {
-            // Four at a time, so that the loop itself costs nothing.
+            // Four at a time, so that the loop costs little.
             for _ in 0..4 {
                 x = x.map(|x| step(x, a));
             }
@@ -42,10 +42,10 @@ mod kernels {
     }
 }
 
-/// Operations of a thread of `multiply_add` for each step.
+/// Operations of a thread of `multiply_add` per step.
 const OPERATIONS: f64 = 2.0 * 8.0 * 4.0;
 
-/// Measures both.
+/// Measures both roofs.
 pub(crate) fn measure(stream: &Stream, quick: bool) -> Outcome<Roof> {
     let device = stream.device();
     let effort = Effort::new(quick, device.is_cuda());
@@ -54,7 +54,7 @@ pub(crate) fn measure(stream: &Stream, quick: bool) -> Outcome<Roof> {
     let wanted = match (device.is_cuda(), cfg!(debug_assertions)) {
         (true, _) => 1 << 26,
         (false, false) => 1 << 23,
-        // Where kernels are not optimised, there is no roof to be found; only not to be waited for.
+        // Without optimisation the roof means nothing; this only has to be fast.
         (false, true) => 1 << 16,
     };
     let elements = if quick { 1 << 12 } else { wanted.min(free / 64).max(4) & !3 };

@@ -1,10 +1,10 @@
-//! The results of a device as a table for people. It must not know how anything was measured.
+//! The results of a device as a table of text.
 
 use std::fmt::Write as _;
 
 use crate::report::{CaseReport, DeviceReport, RunReport};
 
-/// The table of a device; where cases were only tried, their names.
+/// The table of a device, or the names of the cases if they were only tried.
 pub(crate) fn of_device(device: &DeviceReport, quick: bool) -> String {
     if quick {
         let names: Vec<&str> = device.cases.iter().map(|case| case.name.as_str()).collect();
@@ -32,7 +32,7 @@ pub(crate) fn of_device(device: &DeviceReport, quick: bool) -> String {
 
 fn row(device: &DeviceReport, case: &CaseReport, run: &RunReport, width: usize) -> String {
     let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), with_prefix);
-    // One size is no choice.
+    // Only a sweep has a fastest run.
     let is_best = case.runs.len() > 1 && case.fastest().is_some_and(|fastest| fastest.threads == run.threads);
     format!(
         "{:<width$}  {:>7}  {:>8}s  {:>8}s  {:>9}  {:>9}  {:>7}{}\n",

@@ -1,4 +1,4 @@
-//! A bench from outside, on the CPU device: what it writes, and the shape of its JSON. It must not know how fast anything is.
+//! Runs a bench on the CPU device: what it writes, and the shape of its JSON.
 
 #[path = "../../cli/tests/shape/mod.rs"]
 mod shape;

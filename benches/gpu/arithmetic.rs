@@ -1,5 +1,4 @@
-//! Kernels that arithmetic bounds: n-body, Black-Scholes, the Mandelbrot set, random numbers. It must not
-//! know how times are taken.
+//! Compute-bound kernels: n-body, Black-Scholes, the Mandelbrot set, random numbers.
 
 use ferrogrid::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Two kernels that do the same work, in turns on one stream: first each alone on a poisoned output that
-//! is checked, then timed. It must not know what the work is.
+//! Two kernels with the same work, alternating on one stream: first each alone on a poisoned output that is
+//! checked, then timed.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Products of matrices: one thread for each element, plain and with tiles in shared memory. It must not
-//! know how times are taken.
+//! Matrix products: one thread for each element, without and with tiles in shared memory.
 
 use ferrogrid::prelude::*;
 

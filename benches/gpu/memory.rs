@@ -1,5 +1,4 @@
-//! Kernels that memory bounds: saxpy, copies of 16 bytes, the 5-point stencil, the padded transpose. It
-//! must not know how times are taken.
+//! Memory-bound kernels: saxpy, copies of 16 bytes, the 5-point stencil, the padded transpose.
 
 use ferrogrid::prelude::*;
 

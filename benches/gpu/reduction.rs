@@ -1,5 +1,4 @@
-//! Many elements into few: sums by block and by warp, the histogram, softmax. It must not know how times
-//! are taken.
+//! Reductions: sums by block and by warp, the histogram, softmax.
 
 use ferrogrid::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Sorts of blocks. It must not know how times are taken.
+//! Sorts of blocks.
 
 use ferrogrid::prelude::*;
 

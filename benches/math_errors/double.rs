@@ -1,4 +1,4 @@
-//! Functions of `f64`: random numbers, judged here (`judge`). It must not know how devices compute, nor the judge.
+//! Functions of `f64`: random arguments, compared with the reference (`judge`).
 
 use ferrogrid::prelude::*;
 use rayon::prelude::*;

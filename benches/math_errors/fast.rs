@@ -1,4 +1,4 @@
-//! The approximations of the hardware, as parts of their documented bounds. It must not know the bounds.
+//! The hardware's approximations, as parts of their documented bounds.
 
 use ferrogrid::prelude::*;
 

@@ -1,5 +1,6 @@
-//! The judge of functions of `f64`: those of the crate `pxfm`, which computes in double-double arithmetic and rounds once,
-//! but for special numbers that it gets wrong. `check_judge.py` compares it with mpmath. It must not know who is judged.
+//! The reference for functions of `f64`: those of the crate `pxfm`, which computes in double-double
+//! arithmetic and rounds once, except for special numbers that it gets wrong. `check_judge.py` compares it
+//! with mpmath.
 
 pub type One = fn(f64) -> f64;
 pub type Two = fn(f64, f64) -> f64;

@@ -1,5 +1,5 @@
-//! Every function on a device, and the errors of those of `f32`, which are found there: each library's against
-//! the other's `f64`, so that nobody is its own judge. It must not know what is done with them.
+//! Every function on a device, and the errors of those of `f32`, which are found there: each library's
+//! against the other's `f64`, so that nobody is its own judge.
 
 #[ferrogrid::module]
 pub mod functions {

@@ -8,9 +8,8 @@
 //! ```
 //!
 //! `--device cpu` and `--device cuda` choose one; `--step N` takes each N-th `f32` instead of all. With
-//! `FERROGRID_MATH_ERRORS_LIMIT` no function gets more arguments than that, whatever is asked for: a test of the command line.
-//! It must not know how the functions are computed, but for which library they are from. It ends with 1 if a documented
-//! bound does not hold.
+//! `FERROGRID_MATH_ERRORS_LIMIT` no function gets more arguments than that, whatever is asked for: a test of
+//! the command line. It ends with 1 if a documented bound does not hold.
 
 /// Launches the instance of a kernel that is for one function.
 macro_rules! for_function {

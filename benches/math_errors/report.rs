@@ -1,4 +1,4 @@
-//! What was measured, as CSV and as a table. It must not know how it was.
+//! The results, as CSV and as a table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

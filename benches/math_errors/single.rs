@@ -1,4 +1,4 @@
-//! Functions of `f32`: all numbers, or each so many-th of them, judged on the device itself. It must not know how.
+//! Functions of `f32`: all arguments or every n-th, compared on the device itself.
 
 use ferrogrid::prelude::*;
 

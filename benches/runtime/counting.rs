@@ -1,4 +1,4 @@
-//! The allocator of this program: the system's, and a count of the calls. It must not know who calls.
+//! The allocator of this program: the system's, with a count of calls.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Kernels that are next to nothing, or a known amount of arithmetic. It must not know how times are taken.
+//! Kernels that do next to nothing, or a known amount of arithmetic.
 
 #[ferrogrid::module]
 pub mod device {

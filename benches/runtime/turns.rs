@@ -1,4 +1,4 @@
-//! Two sides in turns, and what comes out as a line of JSON. It must not know what the sides do.
+//! Runs two sides alternately, and prints a line of JSON.
 
 use crate::Outcome;
 

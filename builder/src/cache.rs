@@ -1,5 +1,7 @@
-//! Where things are kept: the user's cache directory, files written whole or not at all, and locks
-//! between processes. It must not know what is kept.
+//! The user's cache directory, files that are written whole or not at all, and locks between processes.
+//! `cache/size.rs` keeps the cache below a limit.
+
+pub mod size;
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -9,21 +11,20 @@ use std::time::SystemTime;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::environment::Environment;
+use crate::cargo::Environment;
 use crate::error::Error;
+use crate::options::variables;
 
-/// The directory for all that is shared between projects: `FERROGRID_CACHE` if set, else
-/// `ferrogrid` in the user's cache directory (`XDG_CACHE_HOME` or `~/.cache` on Linux), else in the
-/// system's temporary directory. It may be deleted at any time; it is filled again when needed.
+/// The directory of all that projects share: `FERROGRID_CACHE` if set, else `ferrogrid` in the user's cache
+/// directory (`XDG_CACHE_HOME` or `~/.cache` on Linux), else in the system's temporary directory. It may be
+/// deleted at any time; builds fill it again.
 pub fn root() -> PathBuf {
-    if let Some(root) = std::env::var_os("FERROGRID_CACHE").filter(|root| !root.is_empty()) {
-        return PathBuf::from(root);
-    }
-    dirs::cache_dir().unwrap_or_else(std::env::temp_dir).join("ferrogrid")
+    let default = || dirs::cache_dir().unwrap_or_else(std::env::temp_dir).join("ferrogrid");
+    variables::path("FERROGRID_CACHE").unwrap_or_else(default)
 }
 
-/// Where a build keeps what it shares with others: in the user's cache, or in its own `OUT_DIR` where that cannot be
-/// written (a read-only home, a container without one, files of another user).
+/// Where a build keeps what it shares with others: the user's cache, or its own `OUT_DIR` where that is not
+/// writable (a read-only home, a container without one, files of another user).
 #[derive(Debug)]
 pub(crate) struct Caches {
     shared: PathBuf,
@@ -41,7 +42,7 @@ impl Caches {
         Caches { shared, own, refusal: Mutex::default() }
     }
 
-    /// What `make` makes in the folder that it is given, or finds there.
+    /// The result of `make` in the shared folder, or in the build's own if the shared one cannot be used.
     pub(crate) fn keep<T>(&self, mut make: impl FnMut(&Path) -> Result<T, Error>) -> Result<T, Error> {
         let refusal = match make(&self.shared) {
             Err(error @ Error::Io { .. }) if error.is_below(&self.shared) => error,
@@ -52,13 +53,13 @@ impl Caches {
         Ok(made)
     }
 
-    /// What cargo shows if the shared cache was of no use.
+    /// The warning if the shared cache could not be used.
     pub(crate) fn warning(&self) -> Option<String> {
         let refusal = self.refusal.lock().unwrap_or_else(|it| it.into_inner());
         let reason = refusal.as_ref()?.to_string();
         Some(format!(
-            "cargo::warning=Ferrogrid's cache in {} is not usable, so this package builds `core` and device crates for \
-             itself, some 30 s once: {reason}; FERROGRID_CACHE names another folder",
+            "cargo::warning=Ferrogrid's cache in {} cannot be used, so this package builds `core` and device crates for \
+             itself, about 30 s once: {reason}; set FERROGRID_CACHE to another folder",
             self.shared.display()
         ))
     }
@@ -69,8 +70,8 @@ pub(crate) fn key(content: &[u8]) -> String {
     format!("{:032x}", xxh3_128(content))[..16].to_owned()
 }
 
-/// Identifies this program, and so the code of this crate in it: another one may make something else of the
-/// same sources.
+/// Identifies this program, and so the code of this crate in it: another version may make something else of
+/// the same sources.
 pub(crate) fn program_key() -> &'static str {
     static KEY: OnceLock<String> = OnceLock::new();
     KEY.get_or_init(|| {
@@ -106,6 +107,16 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
         _ => Ok(()),
     }
+}
+
+/// The files and folders in `folder`; none where it cannot be read.
+pub(crate) fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Removes what is in `folder`, except for what `is_kept` holds.
+pub(crate) fn retain(folder: &Path, is_kept: impl Fn(&Path) -> bool) -> Result<(), Error> {
+    entries(folder).filter(|it| !is_kept(it)).try_for_each(|it| remove(&it))
 }
 
 /// Reads a text file.
@@ -240,6 +251,17 @@ mod tests {
             read(&dir.path().join("elsewhere")).map(drop)
         });
         assert!(failed.is_err() && tried == 1 && caches.warning().is_none(), "{tried}");
+    }
+
+    #[test]
+    fn what_is_not_kept_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        retain(folder.path(), |file| file.ends_with("b")).unwrap();
+        assert_eq!(entries(folder.path()).collect::<Vec<_>>(), [folder.path().join("b")]);
+        retain(&folder.path().join("none"), |_| false).unwrap();
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! What can go wrong in the build step, in words for the person who reads them. It must not know
-//! how the steps work.
+//! The errors of the build step, of the discovery of a toolchain, and of the set-up.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,7 +33,7 @@ pub enum Error {
     /// A file or directory could not be used.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried: "read", "write", ...
+        /// The action: "read", "write", ...
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -66,31 +65,31 @@ pub enum Error {
     #[error("cannot read the package's metadata: {0}")]
     Metadata(String),
 
-    /// A setting in Cargo.toml has a value that means nothing.
+    /// A setting in Cargo.toml has a value that is not allowed.
     #[error("`package.metadata.ferrogrid.{key}` in Cargo.toml is {value}; expected {expected}")]
     Setting {
         /// The setting's name.
         key: &'static str,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
     },
 
-    /// An environment variable of Ferrogrid's has a value that means nothing.
+    /// An environment variable of Ferrogrid's has a value that is not allowed.
     #[error("the environment variable `{name}` is `{value}`; expected {expected}")]
     Variable {
         /// Its name.
         name: &'static str,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
     },
 
     /// A setting in Cargo.toml that does not exist.
     #[error(
-        "`package.metadata.ferrogrid.{key}` in {manifest} is no setting of Ferrogrid; {hint}",
+        "`package.metadata.ferrogrid.{key}` in {manifest} is not a setting of Ferrogrid; {hint}",
         manifest = manifest.display(),
         hint = match near {
             Some(near) => format!("did you mean `{near}`?"),
@@ -102,9 +101,9 @@ pub enum Error {
         manifest: PathBuf,
         /// What was written.
         key: String,
-        /// A setting of nearly that name.
+        /// The known setting that is most like it.
         near: Option<&'static str>,
-        /// All there are at that place.
+        /// All settings at that place.
         known: Vec<&'static str>,
     },
 
@@ -132,7 +131,7 @@ pub enum Error {
 
     /// A kernel includes a file outside of the workspace by a relative path.
     #[error(
-        "{from} includes {path:?} in a module of kernels, a file outside of the workspace: name it from the package's \
+        "{from} includes {path:?} in a module of kernels, which is outside of the workspace: name it from the package's \
          folder, `concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/..\")`",
         from = from.display()
     )]
@@ -143,7 +142,7 @@ pub enum Error {
         path: String,
     },
 
-    /// A program that was given as text is no Rust, or its kernels cannot be any.
+    /// A program given as text is not Rust, or its kernels cannot be kernels.
     #[error("{problems}", problems = problems.iter().map(|(line, column, problem)| format!(
         "error: {problem}\n  --> {name}:{line}:{column}"
     )).collect::<Vec<_>>().join("\n"))]
@@ -154,15 +153,15 @@ pub enum Error {
         problems: Vec<(usize, usize, String)>,
     },
 
-    /// A program that must be safe has unsafe code, or reads files in which there may be some.
+    /// A program that must be safe has unsafe code, or includes files, which may have some.
     #[error(
-        "{name} {finding}: that such code is sound, nobody can check at run time; who knows that it is says so by an \
+        "{name} {finding}, which nothing can check at run time; if you know that the code is sound, compile it by an \
          `unsafe` call"
     )]
     UnsafeProgram {
         /// The program's name.
         name: String,
-        /// What it has, and where.
+        /// The unsafe code or the file, and where.
         finding: String,
     },
 
@@ -192,7 +191,7 @@ pub enum Error {
         diagnostics: String,
     },
 
-    /// Two targets that cargo's variables do not tell apart have the same annotated module.
+    /// Two targets with the same cargo variables have the same annotated module.
     #[error(
         "{first} and {second} both have the kernels of module `{module}`, and cargo does not say which of the two is being \
          compiled: give one of them another name"
@@ -213,19 +212,19 @@ pub enum Error {
         problem: String,
     },
 
-    /// libdevice was asked for and is not installed.
+    /// libdevice is required and not installed.
     #[error(
-        "the mathematics of kernels shall come from libdevice, which is not on this machine\n{places}\
-         it comes with a CUDA toolkit, and with a package from PyPI: `pip install nvidia-nvvm`; if it is elsewhere, \
+        "`math` is `\"libdevice\"`, which is not installed on this machine\n{places}\
+         a CUDA toolkit has it, and so has a package from PyPI: `pip install nvidia-nvvm`; if it is in another place, \
          set FERROGRID_LIBDEVICE to the file libdevice.10.bc",
         places = places.iter().map(|place| format!("  not there: {}\n", place.display())).collect::<String>()
     )]
     NoLibdevice {
-        /// Where it could have been.
+        /// The places that were searched.
         places: Vec<PathBuf>,
     },
 
-    /// What was named as libdevice is something else.
+    /// The file named as libdevice is not LLVM bitcode.
     #[error(
         "{file} is not a file of LLVM bitcode: FERROGRID_LIBDEVICE names the file libdevice.10.bc",
         file = file.display()
@@ -235,7 +234,7 @@ pub enum Error {
         file: PathBuf,
     },
 
-    /// Nothing says what a build has made.
+    /// A build has left no record of its kernels.
     #[error(
         "the build left no record of its kernels in {folder}: its build script does not call ferrogrid_build::compile(), \
          or a ferrogrid-build of another version; with the same version, build again",
@@ -263,15 +262,15 @@ pub enum Error {
     NoKernel {
         /// The name that was asked for.
         wanted: Option<String>,
-        /// Where it was looked for: a package or a cargo target.
+        /// The package or cargo target that was searched.
         place: String,
-        /// A kernel of nearly that name.
+        /// The kernel whose name is most like it.
         near: Option<String>,
-        /// All kernels there, those first whose names are most like the one that was asked for.
+        /// All kernels there, most alike first.
         known: Vec<String>,
     },
 
-    /// The PTX is not what the source promises.
+    /// The PTX does not match the source.
     #[error("the PTX of {target} for {arch} is not as expected: {problem}\n  file: {file}", file = file.display())]
     Ptx {
         /// The cargo target.
@@ -293,7 +292,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of a library, for each target that uses it.
+    /// The error of a library, as that of a target that uses it.
     pub(crate) fn for_others(&self) -> Error {
         match self {
             Error::Device { target, arch, diagnostics, hint, places } => Error::Device {
@@ -307,7 +306,13 @@ impl Error {
         }
     }
 
-    /// Whether it is about a file or directory in `folder`, or about the folders above it.
+    /// PTX that is not what the source promises.
+    pub(crate) fn ptx(target: &str, arch: impl ToString, file: &Path, problem: impl ToString) -> Error {
+        let (target, file) = (target.to_owned(), file.to_owned());
+        Error::Ptx { target, arch: arch.to_string(), problem: problem.to_string(), file }
+    }
+
+    /// Whether it is about a file or directory in `folder`, or about a folder above it.
     pub(crate) fn is_below(&self, folder: &Path) -> bool {
         matches!(self, Error::Io { path, .. } if path.starts_with(folder) || folder.starts_with(path))
     }

@@ -1,7 +1,14 @@
-//! Looks at what a build has made of kernels: their PTX and machine code beside the lines of the source that it
-//! comes from, and what they need of a multiprocessor. It works from what the build left in its `OUT_DIR`, so it
-//! shows what the program has; a GPU is not needed, and NVIDIA's assembler and disassembler are used where they are
-//! found. It must not know how anything is printed, nor what devices hold.
+//! What a build has made of kernels: PTX and machine code beside the source, and the resources that kernels
+//! need. It works from the record that the build left in its `OUT_DIR`. It needs no GPU, and uses NVIDIA's
+//! assembler and disassembler where they are installed.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `record.rs` | the record of a build, and builds for other architectures |
+//! | `kernel.rs` | a compiled kernel |
+//! | `assembler.rs` | ptxas, and the resources that it reports |
+//! | `listing.rs`, `sass.rs` | PTX and machine code beside the source |
+//! | `sources.rs` | the source files that line tables name |
 //!
 //! ```no_run
 //! use ferrogrid_build::inspect::{Record, Sources};

@@ -1,6 +1,6 @@
-//! The build step of Ferrogrid, called from a crate's `build.rs`: finds the annotated modules of the
-//! crate, compiles them to PTX with rustc, checks the PTX and hands it to the macros through a
-//! manifest. It knows nothing of the run time: no driver, no device, no launch.
+//! The build step of Ferrogrid, called from a crate's `build.rs`. It finds the annotated modules of the
+//! crate, compiles them to PTX with rustc, proves and checks the PTX, and passes it to the macros in a file
+//! for each target.
 //!
 //! ```no_run
 //! // in `fn main` of build.rs
@@ -12,55 +12,26 @@
 
 #![deny(missing_docs)]
 
-mod arch;
-mod blank;
-mod build_root;
 pub mod cache;
-pub mod cache_size;
-mod cfg;
+mod cargo;
 mod compile;
-pub mod core_cache;
-mod cubin;
-pub mod cuda_toolkit;
-mod dependencies;
-mod device_crate;
-mod diagnostics;
-mod directives;
-mod environment;
 mod error;
-mod included;
-mod inner;
-mod inner_cargo;
-mod inputs;
 pub mod inspect;
-mod kept;
-mod layout;
-pub mod libdevice;
-mod manifest;
-mod math;
-mod message_layout;
-mod metadata;
-mod module_tree;
 mod options;
-mod panic_strategy;
+mod output;
 mod passes;
 mod program;
 mod proof;
 pub mod ptx;
-mod record;
-mod scan;
-mod settings;
-pub mod setup;
+mod source;
 mod step;
 pub mod toolchain;
-pub mod variables;
-mod watch;
 
-pub use arch::Arch;
-pub use environment::Environment;
+pub use cache::size as cache_size;
+pub use cargo::Environment;
 pub use error::Error;
-pub use math::Math;
-pub use panic_strategy::PanicStrategy;
+pub use options::settings::{architectures, manifest_keys};
+pub use options::{Arch, Math, PanicStrategy, variables};
 pub use program::{CompiledProgram, Facts, Program, ProgramKernel, ProgramParameter, Travels};
-pub use settings::{architectures, manifest_keys};
 pub use step::{Build, CompiledModule, Output, compile};
+pub use toolchain::{core_cache, cuda_toolkit, libdevice, setup};

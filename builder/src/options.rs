@@ -1,5 +1,16 @@
-//! What a build can choose besides its architectures, as Cargo.toml says it and as the build script says
-//! it: what is not chosen stays open here. It must not know what the choices do.
+//! The options of a build, from Cargo.toml and from the build script; `None` where nothing was chosen.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `settings.rs` | `[package.metadata.ferrogrid]` as a whole: its keys and architectures |
+//! | `variables.rs` | the environment variables that Ferrogrid reads |
+//! | `arch.rs`, `math.rs`, `panic_strategy.rs` | the types of single options |
+
+mod arch;
+mod math;
+mod panic_strategy;
+pub(crate) mod settings;
+pub mod variables;
 
 use std::collections::BTreeMap;
 
@@ -7,10 +18,12 @@ use ferrogrid_syntax::Arithmetic;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::math::Math;
-use crate::panic_strategy::PanicStrategy;
 
-/// The choices of one place.
+pub use arch::Arch;
+pub use math::Math;
+pub use panic_strategy::PanicStrategy;
+
+/// The choices of Cargo.toml, of a build script, or of both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) panic: Option<PanicStrategy>,
@@ -25,7 +38,7 @@ pub(crate) struct Options {
     pub(crate) math: Option<Math>,
     /// `name` or `name="value"`.
     pub(crate) cfgs: Vec<String>,
-    /// Whether `debug_assertions` holds, as it does in the host's half.
+    /// Whether `debug_assertions` holds; it must agree with the host half.
     pub(crate) debug_assertions: Option<bool>,
     /// Environment variables for `env!`.
     pub(crate) variables: BTreeMap<String, String>,
@@ -78,7 +91,7 @@ impl Options {
         })
     }
 
-    /// The table that [`from_metadata`](Options::from_metadata) reads as these choices.
+    /// The table that [`from_metadata`](Options::from_metadata) reads back.
     pub(crate) fn to_metadata(&self) -> Value {
         json!({
             "panic": self.panic.map(PanicStrategy::name),
@@ -98,7 +111,7 @@ impl Options {
         })
     }
 
-    /// These choices, and where nothing is chosen, those of `general`; `cfg`s and variables add up.
+    /// These choices, and those of `general` where nothing is chosen; `cfg`s and variables add up.
     pub(crate) fn or(self, general: Options) -> Self {
         let mut cfgs = self.cfgs;
         cfgs.extend(general.cfgs.into_iter().filter(|cfg| !cfgs.contains(cfg)).collect::<Vec<_>>());
@@ -119,7 +132,7 @@ impl Options {
         }
     }
 
-    /// Checks what the types do not.
+    /// Checks the ranges and forms of values.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if let Some(count) = self.max_registers
             && !(24..=255).contains(&count)
@@ -138,7 +151,7 @@ impl Options {
     }
 }
 
-/// ptxas raises anything less and ignores anything more.
+/// ptxas raises smaller numbers and ignores larger ones.
 const REGISTERS: &str = "a number from 24 to 255";
 
 fn wrong(key: &'static str, value: &Value, expected: &'static str) -> Error {
@@ -184,7 +197,7 @@ const VARIABLES: &str = "a table of names and texts of one line, such as { NAME 
 
 const CFG: &str = "a name or `name=\"value\"`, as after rustc's `--cfg`";
 
-/// What cargo takes as a `cfg` and what `#[cfg(...)]` can ask for.
+/// Checks that cargo accepts a `cfg` and that `#[cfg(...)]` can ask for it.
 fn check_cfg(cfg: &str) -> Result<(), Error> {
     let is_name = |name: &str| syn::parse_str::<syn::Ident>(name).is_ok();
     let is_right = match cfg.split_once('=') {

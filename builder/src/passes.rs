@@ -1,7 +1,21 @@
 //! Rewrites of the compiler's PTX: what rustc has no option for, as an ordered list of passes.
 //!
-//! A pass reads a [`Module`] and notes its changes; those of several passes are made at once, unless one needs the text as
-//! another leaves it.
+//! A pass reads a [`Module`] and notes its changes. The changes of several passes are made at once, unless
+//! one needs the text that another leaves.
+//!
+//! | file | pass |
+//! |---|---|
+//! | `constants.rs` | declares constants in constant memory |
+//! | `layouts.rs` | turns what the device half says of layouts into comments |
+//! | `lanes.rs` | checks the lanes of warp operations that are not proven |
+//! | `panics.rs`, `formatters.rs` | panics and messages whose arguments the host formats |
+//! | `symbols.rs`, `record.rs` | the variables and the parameter through which device code and host talk |
+//! | `peephole.rs`, `peephole/` | fewer machine instructions of the same meaning |
+//! | `core_atomics.rs` | the ordering of core's atomic operations |
+//! | `launch_bounds.rs` | what kernels promise of their launches, as directives |
+//! | `arithmetic.rs` | `ftz`, `approx_div` and the like, as modifiers |
+//! | `lines.rs` | the line table: paths that are the same on every machine |
+//! | `in_order.rs` | numbers for blocks in the order in which they start |
 
 mod arithmetic;
 pub(crate) mod constants;
@@ -24,72 +38,60 @@ use ferrogrid_ptx::{Edits, Module, ParseError};
 use ferrogrid_syntax::{Arithmetic, LaunchBounds};
 use lanes::Unproven;
 
-/// What a build wants of its PTX.
+/// The choices of a build that passes read.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted<'a> {
-    /// Name and promises of each entry point.
+    /// The name and the launch bounds of each entry point.
     pub(crate) bounds: Vec<(&'a str, LaunchBounds)>,
-    /// How exact the program is to be.
+    /// The arithmetic of the program.
     pub(crate) arithmetic: Arithmetic,
-    /// The operations of warps that are to be checked.
+    /// The warp operations to check.
     pub(crate) unproven: Unproven,
-    /// The user's files, as the line table names them in the end.
+    /// The user's files, by their names in the final line table.
     pub(crate) own_files: HashSet<String>,
-    /// Name of each entry point, and how exact it is to be.
+    /// The name and the arithmetic of each entry point.
     pub(crate) arithmetic_of_kernels: Vec<(&'a str, Arithmetic)>,
-    /// Whether it keeps its line table.
+    /// Whether the line table stays.
     pub(crate) lines: bool,
     /// Folders, and what stands for them in the line table.
-    pub(crate) folders: Vec<(PathBuf, String)>,
+    pub(crate) folders: &'a [(PathBuf, String)],
 }
+
+/// Notes the changes of a pass.
+type Rewrite = for<'t> fn(&Module<'t>, &Wanted<'_>, &mut Edits<'t>);
 
 /// A rewrite.
 struct Pass {
     name: &'static str,
     /// The passes whose result it reads.
     after: &'static [&'static str],
-    rewrite: for<'t> fn(&Module<'t>, &Wanted<'_>, &mut Edits<'t>),
+    rewrite: Rewrite,
+}
+
+const fn pass(name: &'static str, after: &'static [&'static str], rewrite: Rewrite) -> Pass {
+    Pass { name, after, rewrite }
 }
 
 /// The passes in their order. Each says in its module what it does and why.
 const PASSES: [Pass; 13] = [
-    Pass { name: "constants", after: &[], rewrite: |module, _, edits| constants::place(module, edits) },
-    Pass { name: "layouts", after: &[], rewrite: |module, _, edits| layouts::take(module, edits) },
+    pass("constants", &[], |module, _, edits| constants::place(module, edits)),
+    pass("layouts", &[], |module, _, edits| layouts::take(module, edits)),
     // A check calls a function of the device crate, which nothing else reaches.
-    Pass { name: "lanes", after: &[], rewrite: lanes::check },
-    Pass { name: "panics", after: &[], rewrite: |module, _, edits| panics::redirect(module, edits) },
-    // What core's panicking functions reach is needed no more.
-    Pass {
-        name: "formatters",
-        after: &["lanes", "panics"],
-        rewrite: |module, _, edits| formatters::describe(module, edits),
-    },
-    // Only what is left is looked at, here and below: it is a fraction of the text.
-    Pass {
-        name: "symbols",
-        after: &["formatters"],
-        rewrite: |module, _, edits| symbols::define(module, edits),
-    },
-    Pass {
-        name: "record",
-        after: &["formatters"],
-        rewrite: |module, _, edits| record::hand_on(module, edits),
-    },
-    Pass {
-        name: "peephole",
-        after: &["formatters"],
-        rewrite: |module, _, edits| peephole::rewrite(module, edits),
-    },
-    Pass {
-        name: "core atomics",
-        after: &["formatters"],
-        rewrite: |module, _, edits| core_atomics::order(module, edits),
-    },
-    Pass { name: "launch bounds", after: &["formatters", "layouts"], rewrite: launch_bounds::declare },
-    Pass { name: "arithmetic", after: &["formatters"], rewrite: arithmetic::apply },
-    Pass { name: "lines", after: &["formatters"], rewrite: lines::rewrite },
-    // The number stands behind the wait for other grids; and no other pass may replace what reads the index.
-    Pass { name: "in order", after: &["launch bounds", "peephole"], rewrite: in_order::number },
+    pass("lanes", &[], lanes::check),
+    pass("panics", &[], |module, _, edits| panics::redirect(module, edits)),
+    // What only core's panicking functions reach is no longer needed.
+    pass("formatters", &["lanes", "panics"], |module, _, edits| formatters::describe(module, edits)),
+    // These and the following read only what is left: a fraction of the text.
+    pass("symbols", &["formatters"], |module, _, edits| symbols::define(module, edits)),
+    pass("record", &["formatters"], |module, _, edits| record::hand_on(module, edits)),
+    pass("peephole", &["formatters"], |module, _, edits| peephole::rewrite(module, edits)),
+    pass("core atomics", &["formatters"], |module, _, edits| core_atomics::order(module, edits)),
+    pass("launch bounds", &["formatters", "layouts"], launch_bounds::declare),
+    pass("arithmetic", &["formatters"], arithmetic::apply),
+    pass("lines", &["formatters"], lines::rewrite),
+    // The block's number comes after the wait for other grids, and no other pass may replace what reads the
+    // index.
+    pass("in order", &["launch bounds", "peephole"], in_order::number),
 ];
 
 /// The compiler's text after all passes.
@@ -106,7 +108,7 @@ pub(crate) fn run(assembly: &str, wanted: &Wanted<'_>) -> Result<String, ParseEr
     Ok(text)
 }
 
-/// How many passes at the beginning of `passes` need nothing of each other.
+/// How many of the first passes can share a reading of the text.
 fn independent(passes: &[Pass]) -> usize {
     let needs_earlier =
         |at: &usize| passes[..*at].iter().any(|earlier| passes[*at].after.contains(&earlier.name));

@@ -1,18 +1,22 @@
-//! Programs that are given as text at run time, without a package: compiled by the build step, and described for a launch
-//! that knows the kernels by what this finds of them alone. It must not know who launches them.
+//! Programs that are given as text at run time, without a package: compiled by the build step, and described
+//! for launches.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `text.rs` | the text of a program, and its annotated modules |
+//! | `kernels.rs` | what a launch must know of each kernel |
 
 mod kernels;
 mod text;
 
 use std::path::PathBuf;
 
-use crate::arch::Arch;
 use crate::cache::{self, Lock};
-use crate::environment::Environment;
+use crate::cargo::Environment;
+use crate::cargo::metadata::Package;
 use crate::error::Error;
-use crate::layout;
-use crate::metadata::Package;
-use crate::ptx::Ptx;
+use crate::options::{Arch, variables};
+use crate::ptx::{Ptx, layout};
 use crate::step::Build;
 use crate::toolchain;
 
@@ -34,7 +38,7 @@ use text::Text;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The name of its file in messages.
+    /// The file name in messages.
     pub name: String,
     /// The text.
     pub text: String,
@@ -47,7 +51,7 @@ pub struct Program {
 /// What was made of a [`Program`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledProgram {
-    /// Another one for other code, or for kernels of other signatures.
+    /// Differs between programs with other code, or with kernels of other signatures.
     pub id: u128,
     /// The architecture that it was compiled for.
     pub arch: Arch,
@@ -65,7 +69,7 @@ impl Program {
         Program { name: name.into(), text: text.into(), allows_unsafe: false, features: Vec::new() }
     }
 
-    /// Its folder in the cache: another one for another text, and for other options.
+    /// Its folder in the cache, by its text and the options.
     fn folder(&self, build: &Build, arch: &Arch) -> PathBuf {
         let key =
             cache::key(format!("{self:?}\n{build:?}\n{arch}\n{}", env!("CARGO_PKG_VERSION")).as_bytes());
@@ -74,12 +78,12 @@ impl Program {
 }
 
 impl Build {
-    /// Compiles a program for `arch`. What was made of the same text with the same options is found again in the cache
-    /// ([`cache::root`]), also by other processes.
+    /// Compiles a program for `arch`. The result for the same text and options is kept in the cache
+    /// ([`cache::root`]), also for other processes.
     ///
     /// # Errors
-    /// [`Error::NoToolchain`], with what to do; [`Error::Syntax`] and [`Error::Device`] with lines of the text;
-    /// [`Error::UnsafeProgram`]; [`Error::NoKernel`] if there is none.
+    /// [`Error::NoToolchain`], with what to do; [`Error::Syntax`] and [`Error::Device`] with lines of the
+    /// text; [`Error::UnsafeProgram`]; [`Error::NoKernel`] if there is none.
     pub fn compile_program(&self, program: &Program, arch: &Arch) -> Result<CompiledProgram, Error> {
         let text = Text::read(program)?;
         toolchain::find(std::slice::from_ref(arch))?;
@@ -89,8 +93,7 @@ impl Build {
         let source = folder.join(&text.file);
         cache::write(&source, &text.whole)?;
         let mut environment = Environment::new(&folder, folder.join("out"));
-        environment.libdevice =
-            std::env::var_os("FERROGRID_LIBDEVICE").filter(|it| !it.is_empty()).map(PathBuf::from);
+        environment.libdevice = variables::path("FERROGRID_LIBDEVICE");
         let package = Package::of_program(&folder, &source, &program.features, Default::default());
         let build = self.clone().arch([arch.as_str()]).cubin(false);
         let outcome = build.outcome_of(&package, &environment)?;
@@ -103,12 +106,7 @@ impl Build {
         }
         let [file] = outcome.output.ptx.as_slice() else { return Err(no_kernel(program)) };
         let ptx = cache::read(file)?;
-        let wrong = |problem: String| Error::Ptx {
-            target: program.name.clone(),
-            arch: arch.to_string(),
-            problem,
-            file: file.clone(),
-        };
+        let wrong = |problem: String| Error::ptx(&program.name, arch, file, problem);
         let (parsed, layouts) = (Ptx::parse(&ptx).map_err(wrong)?, layout::read(&ptx));
         let kernels = kernels::describe(&text.modules, &parsed, &layouts).map_err(wrong)?;
         if kernels.is_empty() {
@@ -126,8 +124,8 @@ fn no_kernel(program: &Program) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda_toolkit::CudaTool;
     use crate::inspect::Assembler;
+    use crate::toolchain::cuda_toolkit::CudaTool;
 
     const SCALE: &str = "\
 //! Scales.
@@ -177,13 +175,12 @@ pub fn pairs(t: Thread<1>, x: &[f32], p: &[Pair], n: &[DeviceAtomic<u32>], s: Sh
         assert_eq!(facts, Facts { size: None, layout: f32_facts.layout });
         let Travels::Input { facts: pair, rank: 1 } = travels[2] else { panic!("{travels:?}") };
         assert_eq!(pair.size, Some((8, 4)));
-        let atomic = Facts { size: Some((4, 4)), layout: 0 };
+        let Travels::Input { facts: atomic, rank: 1 } = travels[3] else { panic!("{travels:?}") };
+        assert_eq!(atomic.size, Some((4, 4)));
+        assert_ne!(atomic.layout, f32_facts.layout, "a buffer of numbers is no atomic view");
         assert_eq!((travels[0], travels[5]), (Travels::Nowhere, Travels::Nowhere));
         assert_eq!(travels[1], Travels::Input { facts: f32_facts, rank: 1 });
-        assert_eq!(
-            (travels[3], travels[4]),
-            (Travels::Input { facts: atomic, rank: 1 }, Travels::SharedSlice { size: 4 })
-        );
+        assert_eq!(travels[4], Travels::SharedSlice { size: 4 });
         assert_eq!(travels[6], Travels::Output { facts: f32_facts, rank: 2, rows: true });
         assert_eq!((travels[7], pairs.shared_bytes, pairs.wide), (Travels::Otherwise, 32, true));
         assert_eq!((pairs.parameters[2].ty.as_str(), &pairs.same_shape), ("& [Pair]", &vec![(1, vec![2])]));

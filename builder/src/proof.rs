@@ -1,4 +1,12 @@
-//! What is proven of the compiled code before it is embedded: on what will run, whatever the source looks like.
+//! The proofs on the compiled code, made before it is embedded: on what will run, whatever the source looks
+//! like.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `barriers.rs` | all threads that a barrier waits for reach it together |
+//! | `pointers.rs` | no warp or block operation stands behind a pointer |
+//! | `marks.rs` | the marks by which device code says what is to be proven |
+//! | `place.rs` | where in the user's source a statement comes from |
 
 mod barriers;
 pub(crate) mod marks;
@@ -21,9 +29,9 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
-/// What is wrong with the program of which `module` is the final text, but for its marks. The launches of the entry points
-/// `cooperative` are; `own_files` are the user's, as the line table names them, by
-/// what stands for `folders`.
+/// The refusals of a program whose final text, with its marks, is `module`. `cooperative` are the entry
+/// points with cooperative launches. `own_files` are the user's files by their names in the line table,
+/// where names stand for `folders`.
 pub(crate) fn check(
     module: &Module<'_>,
     cooperative: &HashSet<&str>,

@@ -1,5 +1,6 @@
-//! What the build checks of a PTX text: version, target, entry points with the size and alignment of each parameter, and functions
-//! that are declared but not there.
+//! What the build checks of a PTX text: version, target, entry points with the size and alignment of each
+//! parameter, and functions that are declared but not defined. `ptx/layout.rs` reads the layouts that it
+//! states.
 //!
 //! ```
 //! let text = ".version 6.3\n.target sm_75\n.visible .entry k(\n\t.param .f32 k_param_0\n)\n{\n\tret;\n}\n";
@@ -8,6 +9,8 @@
 //! assert_eq!(ptx.entries[0].params[0].size, 4);
 //! # Ok::<(), String>(())
 //! ```
+
+pub(crate) mod layout;
 
 use ferrogrid_ptx::{Declaration, Function, Linkage, Module};
 
@@ -22,7 +25,7 @@ pub struct Ptx {
     pub target: String,
     /// The entry points, in order.
     pub entries: Vec<Entry>,
-    /// Functions from outside that the text calls, besides those of the device's own run time.
+    /// External functions that the text calls, except those of the device's run time.
     pub unresolved: Vec<String>,
 }
 
@@ -44,7 +47,7 @@ pub struct Param {
     pub align: usize,
 }
 
-/// What the driver provides to every program.
+/// The functions that the driver provides to every program.
 const RUN_TIME: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 impl Ptx {
@@ -69,8 +72,8 @@ impl Ptx {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// Checks that each expected entry point is there with a number of parameters between the least and the most,
-    /// and that nothing is called that is not there.
+    /// Checks that each expected entry point exists with a number of parameters in the range, and that every
+    /// function that is called exists.
     ///
     /// # Errors
     /// Says what is missing or different.
@@ -129,7 +132,7 @@ impl Param {
     }
 }
 
-/// The functions that are declared as another's, besides those of the device's own run time.
+/// The external functions, except those of the device's run time.
 fn unresolved(module: &Module<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for function in module.functions().filter(|it| it.linkage == Linkage::Extern && it.body.is_none()) {

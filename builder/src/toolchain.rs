@@ -1,26 +1,39 @@
-//! Finds a rustc that can compile device code, and remembers why each other one cannot. It must not
-//! know what is compiled, nor install anything.
+//! Finds a rustc that can compile device code, and remembers why the others cannot.
 //!
-//! A rustc qualifies if it is new enough and if `core` for `nvptx64-nvidia-cuda` is at hand: the
-//! sources of its standard library, a prebuilt `core` in its sysroot, or one in our cache. The
-//! candidates, in order:
+//! A rustc qualifies if it is new enough and `core` for `nvptx64-nvidia-cuda` is available: as sources of
+//! its standard library, prebuilt in its sysroot, or in our cache. The candidates, in order:
 //!
 //! 1. `FERROGRID_DEVICE_RUSTC`, if set: then no other is tried;
 //! 2. the active toolchain: the `RUSTC` or the cargo that runs us, or what `PATH` leads to;
 //! 3. the other installed rustup toolchains (none is ever installed by looking);
 //! 4. the distribution's `/usr/bin/rustc`.
 //!
-//! Stable compilers qualify too: inner compilers run with `RUSTC_BOOTSTRAP=1`.
+//! Stable compilers qualify, too: inner compilers run with `RUSTC_BOOTSTRAP=1`.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `candidates.rs`, `probe.rs`, `report.rs` | the search: where a rustc may be, what it says, why it is rejected |
+//! | `setup.rs` | provides a toolchain where there is none |
+//! | `core_cache.rs` | `core` for the device, built once |
+//! | `message_layout.rs` | whether messages of a compiler can be read |
+//! | `cuda_toolkit.rs`, `libdevice.rs` | NVIDIA's programs and files |
+//! | `process.rs` | inner compilers and cargos with a clean environment |
 
 mod candidates;
+pub mod core_cache;
+pub mod cuda_toolkit;
+pub mod libdevice;
+pub(crate) mod message_layout;
 mod probe;
+pub(crate) mod process;
 mod report;
+pub mod setup;
 
 use std::path::{Path, PathBuf};
 
-use crate::arch::Arch;
 use crate::cache;
 use crate::error::Error;
+use crate::options::Arch;
 use candidates::Search;
 
 pub use report::{BY_HAND, Rejection};
@@ -70,22 +83,22 @@ pub enum CoreOrigin {
     Sources(PathBuf),
     /// The sysroot has it, as after `rustup target add nvptx64-nvidia-cuda`.
     Prebuilt,
-    /// The cache has it for every architecture asked for; the sources are gone.
+    /// The cache has it for every architecture that is needed; the sources are gone.
     Cached,
 }
 
-/// One rustc that was looked at.
+/// A rustc that was considered.
 #[derive(Debug)]
 pub struct Candidate {
     /// How it was found.
     pub origin: Origin,
     /// Where it is, or would be.
     pub rustc: PathBuf,
-    /// What it can do, or why it cannot be used.
+    /// The toolchain, or why it cannot be used.
     pub verdict: Result<Toolchain, Rejection>,
 }
 
-/// All that was looked at, in order.
+/// All candidates, in order.
 #[derive(Debug)]
 pub struct Discovery {
     /// The candidates, best first.
@@ -104,23 +117,23 @@ impl Discovery {
         }
     }
 
-    /// The same by reference, for reports.
+    /// The same by reference, without an error.
     pub fn best(&self) -> Option<&Toolchain> {
         self.candidates.iter().find_map(|candidate| candidate.verdict.as_ref().ok())
     }
 }
 
-/// The value of `FERROGRID_DEVICE_RUSTC` for builds without device code, whatever toolchains there are.
+/// The value of `FERROGRID_DEVICE_RUSTC` for builds without device code, even where a toolchain exists.
 pub(crate) const NO_DEVICE_CODE: &str = "none";
 
-/// Looks at every candidate: for reports such as `cargo ferrogrid doctor`.
+/// Judges every candidate, for reports such as `cargo ferrogrid doctor`.
 pub fn discover(archs: &[Arch]) -> Discovery {
     let root = cache::root();
     let search = Search::from_process();
     Discovery { candidates: search.list().map(|candidate| judge(candidate, &root, archs)).collect() }
 }
 
-/// The first rustc that qualifies for `archs`; looks no further.
+/// The first rustc that qualifies for `archs`.
 ///
 /// # Errors
 /// [`Error::NoToolchain`], with the reason of each rejection and what to do.
@@ -175,8 +188,7 @@ fn core_origin(probe: &probe::Probe, root: &Path, archs: &[Arch]) -> Result<Core
         return Ok(CoreOrigin::Sources(library));
     }
     let key = probe.key();
-    let cached =
-        |arch: &Arch| crate::core_cache::is_whole(&crate::core_cache::location(root, &key, arch.as_str()));
+    let cached = |arch: &Arch| core_cache::is_whole(&core_cache::location(root, &key, arch.as_str()));
     if !archs.is_empty() && archs.iter().all(cached) {
         return Ok(CoreOrigin::Cached);
     }
@@ -184,8 +196,9 @@ fn core_origin(probe: &probe::Probe, root: &Path, archs: &[Arch]) -> Result<Core
 }
 
 fn has_core(libraries: &Path) -> bool {
-    let Ok(entries) = libraries.read_dir() else { return false };
-    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libcore-"))
+    let is_core =
+        |file: PathBuf| file.file_name().is_some_and(|it| it.to_string_lossy().starts_with("libcore-"));
+    cache::entries(libraries).any(is_core)
 }
 
 #[cfg(test)]

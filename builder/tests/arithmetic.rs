@@ -1,5 +1,5 @@
-//! What the options of the build step and of kernels make of the same source, by facts of the PTX: arithmetic,
-//! registers, source lines, `cfg`s. It must not need the host half.
+//! Options of builds and kernels, by facts of the PTX of the same source: arithmetic, registers, source
+//! lines, `cfg`s.
 
 mod single;
 

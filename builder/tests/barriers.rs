@@ -1,5 +1,5 @@
-//! What all threads must come to together: a corpus of kernels that must be refused and of such that must be accepted, with the
-//! device toolchain of this machine.
+//! The proof of barriers, on a corpus of kernels that must be refused and kernels that must be accepted. It
+//! uses the device toolchain of this machine.
 
 mod single;
 
@@ -16,7 +16,7 @@ macro_rules! program {
 }
 
 const REFUSED: &str = program!(refused: kinds sources ways hiding operations);
-const ACCEPTED: &str = program!(accepted: kinds sources ways hiding operations ports);
+const ACCEPTED: &str = program!(accepted: kinds sources ways hiding operations block_ports numeric_ports);
 
 /// How many kernels a program has.
 fn kernels(program: &str) -> usize {

@@ -1,6 +1,6 @@
-//! Machine code beside the PTX: whose it is, when ptxas runs, and what happens where it is not or refuses. With a program
-//! that stands for ptxas and counts its runs, and with the real one where this machine has it. It must not need the host
-//! half.
+//! Machine code beside the PTX: which PTX it belongs to, when ptxas runs, and what happens where ptxas is
+//! missing or refuses. A program that counts its runs stands in for ptxas; the real one is used where this
+//! machine has it.
 #![cfg(unix)]
 
 use std::fs;
@@ -148,7 +148,7 @@ fn without_ptxas_a_warning_says_how_to_get_it_and_the_ptx_does() {
     let output = package.built();
     assert_eq!((output.ptx.len(), output.cubins.len()), (1, 0));
     let [warning] = warnings(&output)[..] else { panic!("{:?}", output.directives) };
-    for part in ["ptxas is not on this machine", "FERROGRID_PTXAS", "pip install", "nvidia-cuda-nvcc"] {
+    for part in ["ptxas is not installed", "FERROGRID_PTXAS", "pip install", "nvidia-cuda-nvcc"] {
         assert!(warning.contains(part), "{part:?} is missing in {warning}");
     }
 }

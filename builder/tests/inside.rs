@@ -1,5 +1,5 @@
-//! What stands in kernels and on the way to them: variables by `env!`, files by relative paths, and modules behind
-//! `cfg`s of the host or in files that are included. As a build script has it: cargo's variables are set.
+//! What kernels and the way to them may contain: variables by `env!`, files by relative paths, modules behind
+//! `cfg`s of the host or in included files. cargo's variables are set as for a build script.
 
 mod package;
 

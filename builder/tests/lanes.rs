@@ -1,5 +1,5 @@
-//! Operations of warps: where all lanes come to them together no check is left, elsewhere one with the user's line; with the device
-//! toolchain of this machine.
+//! Warp operations: where all lanes reach them together no check is left, elsewhere there is one with the
+//! user's line. It uses the device toolchain of this machine.
 
 mod single;
 

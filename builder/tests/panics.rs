@@ -1,5 +1,5 @@
-//! What panics in device code become, by the options of the build step, with the device toolchain of this
-//! machine. It must not need the host half: what a GPU makes of it is tested elsewhere.
+//! What panics in device code become, by the options of the build step. It uses the device toolchain of this
+//! machine.
 
 mod single;
 

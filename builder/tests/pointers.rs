@@ -1,4 +1,5 @@
-//! Code that kernels call through pointers, with the device toolchain of this machine: what threads do together is refused there.
+//! Code that kernels call through pointers: warp and block operations are refused there. It uses the device
+//! toolchain of this machine.
 
 mod single;
 

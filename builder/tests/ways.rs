@@ -410,7 +410,7 @@ fn without_a_usable_cache_a_package_builds_for_itself() {
         command.env_remove("FERROGRID_CACHE").env_remove("XDG_CACHE_HOME");
         let text = succeed(command.env(variable, folder.path(value)));
         assert!(
-            text.contains(&format!("{cache} is not usable")) && text.contains("FERROGRID_CACHE"),
+            text.contains(&format!("{cache} cannot be used")) && text.contains("FERROGRID_CACHE"),
             "{text}"
         );
         let ptx = ptx_of("homeless");

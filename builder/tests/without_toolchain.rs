@@ -1,5 +1,5 @@
-//! What the build step does where nothing can compile for the device. Alone in its process, as the
-//! environment says that there is no toolchain.
+//! The build step where nothing can compile for the device. It is alone in its process, since the environment
+//! says that there is no toolchain.
 
 use std::fs;
 use std::path::Path;

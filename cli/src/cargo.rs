@@ -1,5 +1,5 @@
-//! Calls to cargo: the targets of packages, and builds whose executables are wanted. Which packages a verb is
-//! about, `selection.rs` says.
+//! Calls to cargo: the packages of a workspace, their targets, and builds that report their executables.
+//! `selection.rs` says which packages a verb is about.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// A command that runs the cargo that runs us, or the one on the path.
+/// The cargo that runs us, or the one in `PATH`.
 pub(crate) fn command() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs cargo with `arguments`, its output going where ours goes.
+/// Runs cargo with `arguments`; its output goes where ours goes.
 pub(crate) fn pass_through<S: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = S>,
 ) -> Result<ExitCode, Failure> {
     run(command().args(arguments))
 }
 
-/// Runs a command, its output going where ours goes.
+/// Runs a command; its output goes where ours goes.
 pub(crate) fn run(command: &mut Command) -> Result<ExitCode, Failure> {
     let status = command.status().map_err(|error| cannot_start(command, &error))?;
     Ok(exit_code(status))
@@ -39,7 +39,7 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// A package of the workspace at hand.
+/// A package of the current workspace.
 #[derive(Clone)]
 pub(crate) struct Package {
     /// Its `Cargo.toml`.
@@ -59,7 +59,7 @@ impl Package {
         self.metadata["name"].as_str().unwrap_or_default()
     }
 
-    /// Where cargo writes what it builds.
+    /// cargo's target folder.
     pub(crate) fn target_folder(&self) -> Option<&Path> {
         self.target_folder.as_deref()
     }
@@ -86,8 +86,8 @@ impl Package {
         !self.sources("custom-build").is_empty()
     }
 
-    /// Its targets of `kind` (`example`, `test`, `bench`, `bin`): their names, and their first source files.
-    /// Examples that are libraries (`crate-type = ["cdylib"]`) are left out: nobody can run them.
+    /// Its targets of `kind` (`example`, `test`, `bench`, `bin`), with their root source files. Examples
+    /// that are libraries (`crate-type = ["cdylib"]`) are left out, since they cannot be run.
     pub(crate) fn sources(&self, kind: &str) -> Vec<(String, PathBuf)> {
         let targets = self.metadata["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_program = |target: &Value| kind != "example" || target["crate_types"][0] == "bin";
@@ -96,7 +96,7 @@ impl Package {
         of_kind.filter_map(|it| Some((text(it, "name")?, text(it, "src_path")?.into()))).collect()
     }
 
-    /// What cargo is told so that it builds the target of that kind (`example`, `bin`) and name: the features that it needs.
+    /// cargo's options for the features that a target of that kind (`example`, `bin`) and name requires.
     pub(crate) fn needed_features(&self, kind: &str, name: &str) -> Vec<String> {
         let targets = self.metadata["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_it = |target: &&Value| target_kind(target) == Some(kind) && target["name"] == name;
@@ -105,8 +105,8 @@ impl Package {
         features.flat_map(|feature| ["--features".to_owned(), feature.to_owned()]).collect()
     }
 
-    /// For a package that has neither library nor programs one of its other targets, kind and name: `cargo check` builds
-    /// nothing there unless a target is named, not even the build script.
+    /// Kind and name of a target of a package that has neither a library nor programs: there `cargo check`
+    /// builds nothing, not even the build script, unless a target is named.
     fn only_target(&self) -> Option<(&'static str, String)> {
         if self.library().is_some() || !self.sources("bin").is_empty() {
             return None;
@@ -132,8 +132,8 @@ fn target_kind(target: &Value) -> Option<&str> {
     target["kind"].get(0).and_then(Value::as_str)
 }
 
-/// The `Cargo.toml` of the package or virtual workspace that we are in, and what cargo says of its workspace;
-/// what cargo has to say against it goes to `errors`.
+/// The `Cargo.toml` of the current package or virtual workspace, and the packages of its workspace. cargo's
+/// errors go to `errors`.
 pub(crate) fn workspace(errors: impl Fn() -> Stdio) -> Result<(PathBuf, Vec<Package>), Failure> {
     let ask = |command: &mut Command| -> Result<String, Failure> {
         let output = command.stderr(errors()).output().map_err(|error| cannot_start(command, &error))?;
@@ -165,7 +165,7 @@ fn members(all: &Value) -> Vec<Package> {
     members
 }
 
-/// An executable that a build made.
+/// An executable of a build.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Executable {
     /// `test`, `example`, `bench`, `bin` or `lib` (a library's unit tests).
@@ -176,7 +176,7 @@ pub(crate) struct Executable {
     pub(crate) path: PathBuf,
 }
 
-/// Runs cargo with `arguments` and returns the executables it made or found fresh.
+/// Runs a build and returns its executables, also those that were up to date.
 pub(crate) fn build(command: &mut Command) -> Result<Vec<Executable>, Failure> {
     command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = command.output().map_err(|error| cannot_start(command, &error))?;
@@ -186,7 +186,7 @@ pub(crate) fn build(command: &mut Command) -> Result<Vec<Executable>, Failure> {
     Ok(executables(&String::from_utf8(output.stdout)?))
 }
 
-/// Checks the package, which runs its build script, and returns the script's `OUT_DIR`; `features` are the
+/// Checks the package, which runs its build script, and returns the script's `OUT_DIR`. `features` are the
 /// options that choose the package's features.
 pub(crate) fn out_dir(package: &Package, features: &[String]) -> Result<PathBuf, Failure> {
     let mut command = command();

@@ -1,5 +1,5 @@
 //! What an example says of itself in the first line of its source, `//! 1.2 name: what it shows`, and the
-//! learning order that follows. It must not know how examples are built or run.
+//! learning order that follows.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::cargo::Package;
 pub(crate) struct Example {
     /// The target's name.
     pub(crate) name: String,
-    /// The package that it is of.
+    /// Its package.
     pub(crate) package: String,
     /// Its place in the learning order, `1.2`; empty if it has none.
     pub(crate) number: String,
@@ -51,7 +51,7 @@ impl Example {
         Example { number: number.to_owned(), summary, package: package.to_owned(), name }
     }
 
-    /// What the order goes by: 1.9 comes before 1.10, and a number before none.
+    /// The key of the order: 1.9 comes before 1.10, and a number before none.
     fn place(&self) -> (bool, Vec<u32>, String) {
         let parts = self.number.split('.').filter_map(|part| part.parse().ok()).collect();
         (self.number.is_empty(), parts, self.name.clone())

@@ -1,17 +1,16 @@
-//! What a diagnosis finds, and how it is said: a line each for people, JSON for programs. It must not know how
-//! anything is found.
+//! The findings of `doctor`, and their forms: a line each for people, JSON for programs.
 
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
-/// How something is.
+/// The state of something that was examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It is there, and works.
+    /// It exists and works.
     Ok,
-    /// It is not there, and not needed.
+    /// It is missing, and not required.
     Note,
     /// It is missing or wrong, and something does not work without it.
     Wrong,
@@ -35,11 +34,11 @@ impl Status {
     }
 }
 
-/// One thing that was looked at.
+/// Something that was examined.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) status: Status,
-    /// What was looked at; the same on every machine.
+    /// What was examined; the same on every machine.
     pub(crate) subject: &'static str,
     /// What was found.
     pub(crate) finding: String,
@@ -72,7 +71,7 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let style = self.status.style();
-        // Its text may have several lines: they stand below each other.
+        // Further lines of the text are indented.
         let indent = format!("\n{:25}", "");
         let finding = self.finding.trim_end().replace('\n', &indent);
         write!(f, "{style}{:<5}{style:#}  {:<16}  {finding}", self.status.name(), self.subject)?;
@@ -88,7 +87,7 @@ pub(crate) fn is_well(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| finding.status != Status::Wrong)
 }
 
-/// All findings, in a form that keeps its meaning while `schema` is 1.
+/// All findings as JSON. Fields keep their meaning while `schema` is 1.
 pub(crate) fn report(findings: &[Finding]) -> Value {
     let one = |finding: &Finding| {
         json!({

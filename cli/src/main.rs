@@ -1,5 +1,5 @@
-//! `cargo ferrogrid <verb>`: what a user types. It reads the command line, calls `builder` and
-//! `host`, starts cargo, and prints; it must not know how kernels are compiled or launched.
+//! `cargo ferrogrid <verb>`: reads the command line and calls the verb. The verbs call the builder and the
+//! host crate, start cargo, and print.
 
 mod cargo;
 mod example;
@@ -23,13 +23,13 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Make a package with a kernel, that builds, runs and tests at once.
+    /// Make a package with a kernel that builds, runs and passes its tests at once.
     New(verb::new::Options),
-    /// Provide what kernels are compiled with: a device toolchain, `core` and Ferrogrid's crates for it. Asks nothing.
+    /// Provide what kernels are compiled with: a device toolchain, `core` and Ferrogrid's crates for it. It asks nothing.
     Setup,
-    /// Say what is there and what is missing: toolchains, driver, GPUs, ptxas, libdevice; and what to do.
+    /// Show what is installed and what is missing: toolchains, driver, GPUs, ptxas, libdevice; and what to do.
     Doctor(verb::doctor::Options),
-    /// Run an example of this package, optimised; or show or run all of them. Does the set-up first.
+    /// Run an example of this package, optimised; or list or run all of them. Does the set-up first.
     Run(verb::run::Options),
     /// Run the tests of this workspace. Does the set-up first.
     Test(verb::test::Options),
@@ -38,15 +38,15 @@ enum Verb {
     Inspect(verb::inspect::Options),
     /// Run the benches of this package on every device: tables, JSON and plots. Does the set-up first.
     Bench(verb::bench::Options),
-    /// Pack tests, examples and benches to run on a GPU machine that has no Rust.
+    /// Pack tests, examples and benches to run on a GPU machine without Rust.
     Bundle(verb::bundle::Options),
-    /// Empty the cache of crates for the device, which all builds of this user share.
+    /// Empty the cache of crates for the device, which all builds of a user share.
     Clean(verb::clean::Options),
-    /// Print what a shell completes this command by.
+    /// Print the completion script for a shell.
     Completions(verb::completions::Options),
 }
 
-/// What goes wrong in a verb: a text for the user.
+/// The error of a verb: a text for the user.
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {

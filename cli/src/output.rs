@@ -1,12 +1,12 @@
-//! What goes to standard output: in colour where that is a terminal which shows it, and without complaint
-//! where nobody reads on (`| head`). It must not know what is said.
+//! Standard output: in colour where a terminal shows it, and without an error where the reader has gone (`|
+//! head`).
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
 use crate::Failure;
 
-/// Prints `text` and ends the line.
+/// Prints `text` and a line break.
 pub(crate) fn line(text: impl Display) -> Result<(), Failure> {
     match writeln!(anstream::stdout(), "{text}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),

@@ -1,18 +1,18 @@
-//! What is shown of steps that take a while: a line for each, with the time that it takes, as it passes and in the
-//! end. It goes to standard error, and is the same on a terminal and in a log.
+//! Progress of steps that take a while: a line for each, with the time it takes. It goes to standard error,
+//! the same on a terminal and in a log.
 
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often a step that still runs says so.
+/// The interval at which a running step prints its time.
 const TICK: Duration = Duration::from_secs(5);
 
-/// The steps of a set-up. The line of the last one ends when this goes.
+/// The steps of a set-up. Dropping this ends the line of the last one.
 pub(crate) struct Steps<W: Write + Clone + Send + 'static> {
     output: W,
-    /// Before each line.
+    /// The text before each line.
     title: &'static str,
     tick: Duration,
     running: Option<Running>,
@@ -29,7 +29,7 @@ impl<W: Write + Clone + Send + 'static> Steps<W> {
         Steps { output, title, tick: TICK, running: None }
     }
 
-    /// Ends the step before, and begins one.
+    /// Ends the step before, and begins another.
     pub(crate) fn step(&mut self, text: &str) {
         self.end("");
         let (title, start) = (self.title, Instant::now());
@@ -44,13 +44,13 @@ impl<W: Write + Clone + Send + 'static> Steps<W> {
         self.running = Some(Running { start, stop, ticker });
     }
 
-    /// A line about something that takes no time.
+    /// Prints a line about something that takes no time.
     pub(crate) fn note(&mut self, text: &str) {
         self.end("");
         write(&mut self.output, &format!("{}: {text}\n", self.title));
     }
 
-    /// The step failed; `printed` is what its program had to say.
+    /// Ends the step as failed; `printed` is the output of its program.
     pub(crate) fn failed(&mut self, printed: &str) {
         self.end("failed after ");
         let lines = printed.trim_end().lines().map(|line| format!("    {line}\n"));
@@ -60,7 +60,7 @@ impl<W: Write + Clone + Send + 'static> Steps<W> {
     fn end(&mut self, outcome: &str) {
         let Some(running) = self.running.take() else { return };
         drop(running.stop);
-        // It only writes, and what cannot be written is left out.
+        // The ticker only writes, and ignores errors.
         let _ = running.ticker.join();
         write(&mut self.output, &format!(" {outcome}{}\n", seconds(running.start.elapsed())));
     }
@@ -80,12 +80,12 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-/// That nobody reads on is no reason to stop.
+/// A reader that has gone is no reason to stop.
 fn write(output: &mut impl Write, text: &str) {
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
-/// Standard error, which any number may write to.
+/// Standard error, for any number of writers.
 #[derive(Clone)]
 pub(crate) struct Stderr;
 

@@ -7,28 +7,29 @@ use std::process::Stdio;
 use crate::Failure;
 use crate::cargo::{self, Package};
 
-/// Where a package has its targets, or packages with them.
+/// The folders in which a package has targets, or packages with targets.
 const TARGET_FOLDERS: [&str; 3] = ["examples", "tests", "benches"];
 
 /// The option that names a package.
 #[derive(clap::Args)]
 pub(crate) struct Selection {
-    /// The package of the workspace that is meant [default: the one in this folder].
+    /// The package of the workspace [default: the one in this folder].
     #[arg(short, long, value_name = "NAME")]
     package: Option<String>,
 }
 
 impl Selection {
-    /// The packages that are meant.
+    /// The selected packages.
     ///
     /// # Errors
-    /// If this is no folder of a package or workspace, and for names of no member.
+    /// Outside of a package or workspace, and for the name of no member.
     pub(crate) fn packages(&self) -> Result<Vec<Package>, Failure> {
         self.of(&Members::current()?)
     }
 
-    /// The same, with the members in folders `examples`, `tests` and `benches` of these packages: a package may have such
-    /// targets in packages of their own, which spares who depends on it the compilation of their kernels.
+    /// The same, with the members in the folders `examples`, `tests` and `benches` of these packages. A
+    /// package may have such targets in packages of their own, so that its users need not compile their
+    /// kernels.
     ///
     /// # Errors
     /// As for [`packages`](Selection::packages).
@@ -37,8 +38,9 @@ impl Selection {
         Ok(members.family(&self.of(&members)?))
     }
 
-    /// The one package that is meant: the package at hand, if it has what the verb needs, which `has` says and `what`
-    /// names; else the only one of its family, or of a virtual workspace, that has it.
+    /// The package for a verb that works on one: the selected package if `has` holds for it; else the only
+    /// one of its family, or of a virtual workspace, for which it does. `what` names what the package must
+    /// have.
     ///
     /// # Errors
     /// As for [`packages`](Selection::packages), and if none or several members have it.
@@ -81,9 +83,9 @@ impl Selection {
     }
 }
 
-/// The members of the workspace at hand; a package without a workspace is one of its own.
+/// The members of the current workspace; a package without a workspace is its only member.
 pub(crate) struct Members {
-    /// The `Cargo.toml` of the package or virtual workspace that we are in.
+    /// The `Cargo.toml` of the current package or virtual workspace.
     manifest: PathBuf,
     all: Vec<Package>,
 }
@@ -97,13 +99,13 @@ impl Members {
         Ok(Members { manifest, all })
     }
 
-    /// The same where there need not be any.
+    /// The members, or `None` outside of a package.
     pub(crate) fn find() -> Option<Self> {
         let (manifest, all) = cargo::workspace(Stdio::null).ok()?;
         Some(Members { manifest, all })
     }
 
-    /// The package whose folder, or a folder below it, we are in; else all.
+    /// The package in whose folder we are; else all.
     pub(crate) fn at_hand(&self) -> Vec<Package> {
         let here = |member: &&Package| is_same(&member.manifest, &self.manifest);
         self.all.iter().find(here).map_or_else(|| self.all.clone(), |package| vec![package.clone()])

@@ -1,4 +1,4 @@
-//! The verbs, one file each. This file must hold nothing else.
+//! The verbs, one file each.
 
 pub(crate) mod bench;
 pub(crate) mod bundle;

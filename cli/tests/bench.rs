@@ -1,5 +1,5 @@
-//! `cargo ferrogrid bench` from outside, on a package of programs that stand in for benches: which are run, what they are
-//! told, and what becomes of their results. It must not know how `ferrogrid-bench` measures; that has tests of its own.
+//! `cargo ferrogrid bench` from outside, on a package of programs that stand in for benches: which are run,
+//! with which arguments, and what becomes of their results.
 
 use std::fs;
 use std::path::Path;

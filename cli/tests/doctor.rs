@@ -1,5 +1,4 @@
-//! `cargo ferrogrid doctor` from outside: what it says of packages, and the shape of its JSON. It must not know
-//! what this machine has.
+//! `cargo ferrogrid doctor` from outside: what it says of packages, and the shape of its JSON.
 
 mod shape;
 

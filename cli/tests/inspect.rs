@@ -1,5 +1,5 @@
-//! `cargo ferrogrid inspect` from outside, on a package with kernels: what is shown of the user's own lines, and the shape
-//! of its JSON. NVIDIA's programs are scripts here that print what the real ones do; so nothing needs to be installed.
+//! `cargo ferrogrid inspect` from outside, on a package with kernels: what it shows of the user's own lines,
+//! and the shape of its JSON. Scripts that print what NVIDIA's programs print stand in for them.
 
 mod shape;
 
@@ -225,7 +225,7 @@ fn of_kernels_of_the_same_name_that_of_the_program_is_meant() {
     let output = package.inspect(true, &["saxpy"]);
     let (text, note) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(text.starts_with("kernels::saxpy, bin `app`, for sm_75\n"), "{text}");
-    assert!(note.contains("others have that name, too: --example one, --example two"), "{note}");
+    assert!(note.contains("other targets have kernels of that name: --example one, --example two"), "{note}");
     let text = package.text(true, &["saxpy", "--example", "two"]);
     assert!(text.starts_with("kernels::saxpy, example `two`, for sm_75\n"), "{text}");
 }
@@ -291,7 +291,7 @@ fn without_nvidias_programs_there_is_ptx_and_what_to_install_for_more() {
     let advice = format!("pip install --target {} nvidia-cuda-nvcc", folder.display());
     assert!(text.contains(&advice), "{text}");
     let message = package.failure(false, &["saxpy", "--sass"]);
-    assert!(message.contains("machine code needs ptxas and nvdisasm"), "{message}");
+    assert!(message.contains("machine code requires ptxas and nvdisasm"), "{message}");
     assert!(
         message.contains("nvidia-cuda-nvcc\n") && message.ends_with("nvidia-cuda-nvdisasm\n"),
         "{message}"

@@ -1,5 +1,4 @@
-//! `cargo ferrogrid run --list` and `--all`, from outside, on a package of plain programs. It must not know
-//! the examples of this repository.
+//! `cargo ferrogrid run --list` and `--all`, from outside, on a package of plain programs.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,10 @@
-//! Memory that all threads of a launch may change at once: atomic numbers, with scopes and orderings
-//! as in PTX. It must not know how the memory was allocated, nor how a kernel got it.
+//! Atomic numbers: memory that all threads of a launch may change at once, with PTX's scopes and memory
+//! orderings.
 //!
-//! Functions are written for any [`Scope`], and the type of a number says which one it has:
+//! [`DeviceAtomic`] is here; the other files hold its scopes (`scope`), the types that it takes (`value`),
+//! structs of atomics (`form`), and the operations themselves (`ptx` for GPUs, `native` for the CPU device).
+//!
+//! A function is generic over the [`Scope`]; the type of each atomic fixes it:
 //!
 //! ```
 //! use ferrogrid_device::atomic::{self, DeviceAtomic, Ordering, Scope};
@@ -12,7 +15,7 @@
 //! }
 //! let (of_block, of_all) = (DeviceAtomic::<u32, atomic::Block>::new(0), DeviceAtomic::<u32, atomic::System>::new(8));
 //! assert_eq!((ticket(&of_block), ticket(&of_block), ticket(&of_all)), (0, 1, 8));
-//! let of_device: DeviceAtomic<u32> = DeviceAtomic::<u32, atomic::Device>::new(4); // the scope unless told
+//! let of_device: DeviceAtomic<u32> = DeviceAtomic::<u32, atomic::Device>::new(4); // the default scope
 //! assert_eq!(ticket(&of_device), 4);
 //! ```
 
@@ -35,26 +38,24 @@ pub use form::AtomicForm;
 pub use scope::{Block, Device, Scope, System};
 pub use value::{AtomicInteger, AtomicValue};
 
-use crate::device_copy::SliceElement;
-use crate::layout::of_atomic;
+use crate::element::device_copy::SliceElement;
+use crate::element::layout::of_atomic;
 use value::{Manner, Word};
 
-/// A number in device memory that threads change without excluding each other.
+/// A number in device memory that threads change atomically.
 ///
 /// `T` is `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, or one of the pairs `F16x2` and `Bf16x2` of
-/// `ferrogrid::device::half`; the scope `S` says among which threads the
-/// operations are atomic: those of a [`Block`], of the [`Device`] (unless told), or of the whole
-/// [`System`]. A kernel takes `&[DeviceAtomic<u32>]`, for which the launch gives
-/// `buffer.as_atomic()`.
+/// `ferrogrid::device::half`. The scope `S` says among which threads the operations are atomic: those of a
+/// [`Block`], of the [`Device`] (the default), or of the whole [`System`]. A kernel takes
+/// `&[DeviceAtomic<u32>]`; the launch passes `buffer.as_atomic()`.
 ///
-/// The operations are those of [`core::sync::atomic`], and so are the orderings. On the device they
-/// are the PTX instructions `ld`, `st` and `atom` with `.relaxed`, `.acquire`, `.release` or
-/// `.acq_rel`, and with `.cta`, `.gpu` or `.sys`; `SeqCst` puts a `fence.sc` before them. (The types of
-/// `core::sync::atomic` themselves cannot be used there: LLVM 22 drops the ordering and the scope of
-/// their read-modify-write operations on `nvptx64`.)
+/// Operations and orderings are those of [`core::sync::atomic`]. On the device they are the PTX instructions
+/// `ld`, `st` and `atom` with `.relaxed`, `.acquire`, `.release` or `.acq_rel`, and with `.cta`, `.gpu` or
+/// `.sys`; `SeqCst` adds a `fence.sc` before them. (The types of `core::sync::atomic` themselves would not
+/// do: on `nvptx64` LLVM 22 drops the ordering and scope of their read-modify-write operations.)
 ///
-/// A thread must not wait in a loop for another thread to change a value: threads of a block may run
-/// one after the other, as they do on the CPU device, and blocks too.
+/// A thread must not spin until another thread changes a value: threads of a block, and blocks, may run one
+/// after the other, as they do on the CPU device.
 ///
 /// ```
 /// use ferrogrid_device::atomic::{DeviceAtomic, Ordering};
@@ -66,7 +67,7 @@ use value::{Manner, Word};
 /// assert_eq!(counts[0].load(Ordering::Relaxed), 3);
 /// ```
 ///
-/// Bits, and what has no operation of its own, by a loop:
+/// Bit operations, and a loop for an operation that `DeviceAtomic` lacks:
 ///
 /// ```
 /// use ferrogrid_device::atomic::{DeviceAtomic, Ordering::Relaxed};
@@ -93,7 +94,7 @@ use value::{Manner, Word};
 /// assert_eq!(x.into_inner(), 7);
 /// ```
 ///
-/// A block counts in its shared memory, where atomicity among its own threads suffices:
+/// A block counts in its shared memory, for which block scope suffices:
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -144,7 +145,7 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
         DeviceAtomic { value: UnsafeCell::new(value), scope: PhantomData }
     }
 
-    /// The value, which no other thread can be changing.
+    /// The value; no other thread can be changing it.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -184,9 +185,8 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
         T::from_word(unsafe { T::Word::swap(self.word(), value.into_word(), Self::manner(order)) })
     }
 
-    /// Writes `new` if the value is `current`; returns the previous value, as `Ok` if `new` was
-    /// written (PTX `atom.cas`). Floats are compared bit by bit: a NaN equals itself, and `0.0` is
-    /// not `-0.0`.
+    /// Writes `new` if the value is `current`, and returns the previous value: as `Ok` if `new` was written
+    /// (PTX `atom.cas`). Floats are compared bit by bit: a NaN equals itself, and `0.0` differs from `-0.0`.
     ///
     /// ```
     /// use ferrogrid_device::atomic::{DeviceAtomic, Ordering};
@@ -212,8 +212,8 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
         if found == expected { Ok(value) } else { Err(value) }
     }
 
-    /// As [`DeviceAtomic::compare_exchange`], but allowed to fail although the value is `current`, so
-    /// to be used in a loop. On the devices of today it never does.
+    /// As [`DeviceAtomic::compare_exchange`], but may fail although the value is `current`, so use it in a
+    /// loop. On current devices it never does.
     ///
     /// # Errors
     /// With the value found, if `new` was not written.
@@ -231,12 +231,12 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
         self.compare_exchange(current, new, success, failure)
     }
 
-    /// Adds `value`, wrapping around, and returns the previous value (PTX `atom.add`, or `red.add`
-    /// where the result is not used: ptxas sees to that).
+    /// Adds `value`, wrapping around, and returns the previous value (PTX `atom.add`; ptxas uses `red.add`
+    /// where the result is not used).
     ///
-    /// Sums of floats depend on the order of the additions, which differs from run to run. On a GPU
-    /// the addition of `f32` takes subnormal numbers as zero. Of a pair of halves each is added atomically
-    /// (PTX `atom.add.noftz.f16x2`; `.bf16x2` from `sm_90` on, before that a loop around `atom.cas`), but a GPU
+    /// Sums of floats depend on the order of the additions, which differs from run to run. On a GPU the
+    /// addition of `f32` flushes subnormal numbers to zero. Each half of a pair is added atomically (PTX
+    /// `atom.add.noftz.f16x2`; `.bf16x2` from `sm_90` on, before that a loop around `atom.cas`), but a GPU
     /// may change one before the other.
     ///
     /// ```
@@ -259,16 +259,16 @@ impl<T: AtomicValue, S: Scope> DeviceAtomic<T, S> {
         self.fetch_add(value.negated(), order)
     }
 
-    /// Writes the lesser of the value and `value`, and returns the previous one (PTX `atom.min`; for
-    /// floats a loop around `atom.cas`). Of a number and a NaN it takes the number.
+    /// Writes the smaller of the value and `value`, and returns the previous one (PTX `atom.min`; for floats
+    /// a loop around `atom.cas`). A number wins over NaN.
     #[inline(always)]
     pub fn fetch_min(&self, value: T, order: Ordering) -> T {
         // SAFETY: the place is this number's.
         unsafe { T::fetch_min(self.value.get(), value, Self::manner(order)) }
     }
 
-    /// Writes the greater of the value and `value`, and returns the previous one (PTX `atom.max`; for
-    /// floats a loop around `atom.cas`). Of a number and a NaN it takes the number.
+    /// Writes the larger of the value and `value`, and returns the previous one (PTX `atom.max`; for floats a
+    /// loop around `atom.cas`). A number wins over NaN.
     ///
     /// ```
     /// use ferrogrid_device::atomic::{DeviceAtomic, Ordering};

@@ -1,9 +1,26 @@
-//! What kernels may use: who a thread is, what it may write, and which types may travel to a device.
-//! On `nvptx64` these are a few instructions each; elsewhere the same API runs natively, for the CPU
-//! device (only mathematics takes std there). This crate allocates nothing and must not know the host
-//! runtime.
+//! What kernels use: thread indices, memory that they may write, shared memory, warps, atomics and
+//! mathematics.
 //!
-//! Programs reach it as `ferrogrid::device`; a module of kernels imports the [`prelude`]:
+//! The crate is compiled twice. For `nvptx64` most items are a few instructions each; natively the same API
+//! runs on the CPU device. It allocates nothing and does not depend on the host runtime.
+//!
+//! | folder | holds |
+//! |---|---|
+//! | `thread/` | a thread's position, indices, strided loops, values uniform in a block |
+//! | `element/` | types that host and device exchange |
+//! | `memory/` | global and constant memory: outputs, planes, statics, cache hints |
+//! | `shared/` | shared memory and its phases |
+//! | `block/`, `warp/` | what threads do together: barriers, clusters, fences, sorts, shuffles, reductions |
+//! | `atomic/` | atomic numbers |
+//! | `number/` | mathematics, half precision, integer instructions, random numbers |
+//! | `texture/` | textures and surfaces |
+//! | `feedback/` | panics and printed text |
+//! | `native/` | blocks that run on a CPU thread |
+//! | `compiler/` | what only the device's compiler sees |
+//!
+//! What differs between the two compilations stands in files `native.rs` and `ptx.rs` beside each other.
+//!
+//! Programs reach the crate as `ferrogrid::device`; a module of kernels imports the [`prelude`]:
 //!
 //! ```
 //! use ferrogrid::prelude::*;
@@ -33,7 +50,7 @@
 //! | CUDA C++ | here |
 //! |---|---|
 //! | `threadIdx`, `blockIdx`, `blockDim`, `gridDim` | [`Thread::thread_idx`] and so on; [`Thread::index`] is the place in the grid |
-//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointChunks`], [`DisjointTiles`], [`DisjointRows`], [`DisjointWarps`]: to each thread its own |
+//! | `T*` that a kernel writes | [`DisjointSlice`], [`DisjointChunks`], [`DisjointTiles`], [`DisjointRows`], [`DisjointWarps`]: each thread writes its own elements |
 //! | `T*` that a kernel writes anywhere | [`ScatterSlice`]: each element once |
 //! | `const T*` | `&[T]`; rows of equal length are a [`Plane`], layers of rows a [`Volume`], elements of 16 bytes (`float4`) an [`Aligned16`] |
 //! | `cudaTextureObject_t`, `tex2D()`; `cudaSurfaceObject_t`, `surf2Dwrite()` | [`Texture`]; [`Surface`] |
@@ -61,87 +78,63 @@
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch))]
 #![cfg_attr(all(target_arch = "nvptx64", feature = "half"), feature(f16))]
 
-mod aligned;
-mod at;
 pub mod atomic;
-mod barrier;
-pub mod cache;
-mod cluster;
-#[doc(hidden)]
-pub mod constant;
-mod dependents;
-mod device_copy;
-mod disjoint;
-mod exchange;
-#[doc(hidden)]
-pub mod failure;
-#[cfg(feature = "half")]
-pub mod half;
-mod index;
-mod indexing;
-pub mod integer;
-mod layout;
+mod block;
 #[cfg(target_arch = "nvptx64")]
-mod mark;
-pub mod math;
-#[cfg(target_arch = "nvptx64")]
-mod memcmp;
-#[doc(hidden)]
-pub mod message;
+mod compiler;
+mod element;
+mod feedback;
+mod memory;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod native;
-#[doc(hidden)]
-mod option;
-pub mod order;
-pub mod output;
-#[cfg(target_arch = "nvptx64")]
-mod panic;
-mod plane;
-pub mod random;
+mod number;
 pub mod shared;
-pub mod sort;
-pub mod statics;
-mod stride;
-pub mod surface;
 mod texture;
 mod thread;
-mod uniform;
-mod volume;
 pub mod warp;
 
-pub use aligned::Aligned16;
-pub use at::At;
 pub use atomic::DeviceAtomic;
-pub use barrier::fence;
-pub use bytemuck;
 #[doc(hidden)]
-pub use cluster::leave_cluster;
-pub use cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
-pub use constant::Constant;
-pub use device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
-pub use disjoint::{
+pub use block::cluster::leave_cluster;
+pub use block::cluster::{ClusterElement, ClusterPublished, ClusterPublishedSlice};
+pub use block::exchange::ExchangeScratch;
+pub use block::order::{BlockOrder, EarlierBlocks, Seen};
+pub use block::sort::{MergeSortScratch, SortScratch};
+pub use block::{fence, order, sort};
+pub use bytemuck;
+pub use element::aligned::Aligned16;
+pub use element::device_copy::{DeviceCopy, SliceElement, assert_device_copy, assert_slice_element};
+pub use feedback::output;
+#[doc(hidden)]
+pub use feedback::{failure, message};
+pub use ferrogrid_macros::{AtomicForm, DeviceCopy, SharedElement};
+pub use memory::at::At;
+#[doc(hidden)]
+pub use memory::constant;
+pub use memory::constant::Constant;
+pub use memory::disjoint::{
     ChunkIter, DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, RowIter,
     ScatterSlice, TileIter,
 };
-pub use exchange::ExchangeScratch;
-pub use ferrogrid_macros::{AtomicForm, DeviceCopy, SharedElement};
-pub use index::Index;
-pub use order::{BlockOrder, EarlierBlocks, Seen};
-pub use plane::Plane;
+pub use memory::plane::Plane;
+pub use memory::volume::Volume;
+pub use memory::{cache, statics};
+#[cfg(feature = "half")]
+pub use number::half;
+pub use number::{integer, math, random};
 pub use shared::{ClaimScratch, Double, Padded, Scratch, Shared, SharedElement, SharedSlice};
-pub use sort::{MergeSortScratch, SortScratch};
-pub use stride::{BlockStride, GridStride};
-pub use surface::Surface;
 #[doc(hidden)]
 #[cfg(not(target_arch = "nvptx64"))]
 pub use texture::Reading;
-pub use texture::{AddressMode, FilterMode, ReadAs, Texel, Texture, TextureElement};
+pub use texture::surface::Surface;
+pub use texture::{AddressMode, FilterMode, ReadAs, Texel, Texture, TextureElement, surface};
 #[doc(hidden)]
 pub use texture::{Format, assert_texel, assert_texture_element};
 pub use thread::Thread;
 #[doc(hidden)]
 pub use thread::block as __block;
-pub use volume::Volume;
+pub use thread::index::Index;
+pub use thread::stride::{BlockStride, GridStride};
 pub use warp::{Tile, Warp};
 
 /// What the derives name.
@@ -150,9 +143,9 @@ pub mod __derive {
     pub use bytemuck::{NoUninit, Pod, Zeroable};
 
     pub use crate::atomic::{AtomicField, AtomicForm};
-    pub use crate::cluster::ClusterElement;
-    pub use crate::device_copy::{DeviceCopy, SliceElement};
-    pub use crate::layout::{NoPadding, Padding, Variants, WithZero, of_atomic, of_type};
+    pub use crate::block::cluster::ClusterElement;
+    pub use crate::element::device_copy::{DeviceCopy, SliceElement};
+    pub use crate::element::layout::{NoPadding, Padding, Variants, WithZero, of_atomic, of_type};
     pub use crate::shared::{AnyBits, SharedElement};
     pub use crate::warp::Exchange;
     pub use crate::warp::packed::Packed;

@@ -1,5 +1,8 @@
-//! Native execution: one block of a launch, run on a CPU thread. Used by the CPU device and by the
-//! code that the macros generate. It must not know how blocks are scheduled, nor how threads wait.
+//! Native execution: runs one block of a launch on a CPU thread, for the CPU device and the code that the
+//! macros generate.
+//!
+//! `executor` is the trait by which the CPU device schedules threads that wait, `wait` has the operations at
+//! which they wait, and `loan` what a launch lends to a kernel's body.
 
 mod executor;
 mod loan;
@@ -46,15 +49,15 @@ pub struct Block<'a> {
     /// Blocks in a cluster along each axis.
     pub(crate) cluster_dim: [u32; 3],
     unwound: Cell<[u32; 3]>,
-    /// Lets threads wait, and has the shared memory; `None` outside a device.
+    /// Lets threads wait, and owns the shared memory; `None` outside a device.
     executor: Option<&'a dyn Executor>,
     /// Whether the threads that run now may wait.
     waiting: Cell<bool>,
-    /// What the first thread broadcasts.
+    /// The value that the first thread broadcasts.
     pub(crate) first: Cell<[u32; 4]>,
 }
 
-/// Notes the running thread when its kernel unwinds; costs nothing when it does not.
+/// Records the running thread when its kernel unwinds; costs nothing otherwise.
 struct NoteOnUnwind<'a> {
     block: &'a Block<'a>,
     thread_idx: [u32; 3],
@@ -68,7 +71,7 @@ impl Drop for NoteOnUnwind<'_> {
 
 impl<'a> Block<'a> {
     /// The block at `block_idx` in a grid of `grid_dim` blocks of `block_dim` threads, x first. Its threads
-    /// cannot wait for each other, and it has no shared memory: [`Block::with_executor`] has both.
+    /// cannot wait for each other, and it has no shared memory; see [`Block::with_executor`].
     pub fn new(block_idx: [u32; 3], block_dim: [u32; 3], grid_dim: [u32; 3]) -> Self {
         Block {
             block_idx,
@@ -82,7 +85,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The same, whose threads wait and share memory by means of `executor`; [`Executor`] has an example.
+    /// The same, with threads that wait and share memory through `executor`; [`Executor`] has an example.
     pub fn with_executor(
         block_idx: [u32; 3],
         block_dim: [u32; 3],
@@ -98,22 +101,22 @@ impl<'a> Block<'a> {
         Block { cluster_dim, ..self }
     }
 
-    /// Runs `body` once for each thread of the block, one after the other, x fastest. For bodies that
-    /// never wait: a barrier or warp operation panics here.
+    /// Runs `body` once for each thread of the block, one after the other, x fastest. For bodies that never
+    /// wait: a barrier or warp operation panics.
     ///
     /// # Safety
-    /// A [`Thread`] vouches that its index is unique in its launch. So this block must be one of a
-    /// launch of rank `R` (dimensions above `R` have size 1; fewer than 2^32 threads along each axis), run once in it, and every
-    /// [`DisjointSlice`](crate::DisjointSlice) that `body` reaches must belong to that launch.
+    /// A [`Thread`] guarantees that its index is unique in its launch. So this block must belong to a launch
+    /// of rank `R` (dimensions above `R` have size 1; fewer than 2^32 threads along each axis) and run once
+    /// in it. Every [`DisjointSlice`](crate::DisjointSlice) that `body` reaches must belong to that launch.
     #[inline(always)]
     pub unsafe fn for_each_thread<const R: usize>(&self, mut body: impl FnMut(Thread<'_, R>)) {
         self.each::<R, false>(self.coordinates([0; 3]), &mut body);
     }
 
-    /// [`Block::for_each_thread`] with a loop of its own for blocks that lie inside of all that their threads
-    /// index by their own place: `inside` is told where the block ends along each axis (the largest index that
-    /// one of its threads has, and 1). In that loop the compiler knows such indices to be in bounds, and can run
-    /// several threads at a time.
+    /// [`Block::for_each_thread`] with a separate loop for blocks all of whose threads are in bounds.
+    /// `inside` is called with the end of the block along each axis (one more than the largest index of its
+    /// threads). In that loop the compiler knows such indices to be in bounds, and can vectorise over
+    /// threads.
     ///
     /// # Safety
     /// As for [`Block::for_each_thread`].
@@ -131,9 +134,9 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Runs `body` for each thread. `first` is a copy: what the kernel writes might, to the compiler, be this
-    /// block, which it would read anew for each thread. `INSIDE` makes two functions of it, which the compiler
-    /// would otherwise call once, wherever the block lies.
+    /// Runs `body` for each thread. `first` is a copy, because the compiler must assume that the kernel may
+    /// write to this block, and would reload it for each thread. `INSIDE` makes two functions, which the
+    /// compiler would otherwise merge into one.
     #[inline(always)]
     fn each<const R: usize, const INSIDE: bool>(
         &self,
@@ -154,12 +157,12 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Runs `body` once for each thread of the block, where threads may wait for each other: at
-    /// barriers, and in operations of a warp. Threads take turns on this CPU thread, and give up their
-    /// turn only where they wait.
+    /// Runs `body` once for each thread of the block, where threads may wait for each other at barriers and
+    /// in warp operations. Threads take turns on this CPU thread, and give up their turn only where they
+    /// wait.
     ///
-    /// If a thread fails, or threads wait for something that cannot come, the others are unwound, this
-    /// returns, and the executor knows the reason.
+    /// If a thread fails, or threads wait for something that cannot happen, the others are unwound and this
+    /// returns; the executor records the reason.
     ///
     /// # Safety
     /// As for [`Block::for_each_thread`].
@@ -178,7 +181,7 @@ impl<'a> Block<'a> {
         self.waiting.set(false);
     }
 
-    /// Tells the executor which thread runs, where the loop over threads need not be fast.
+    /// Tells the executor which thread runs, in builds where the loop over threads need not be fast.
     #[inline(always)]
     fn begins(&self, thread_idx: [u32; 3]) {
         if cfg!(debug_assertions)
@@ -197,21 +200,21 @@ impl<'a> Block<'a> {
         Coordinates { thread_idx, block_idx, block_dim, grid_dim, ends: core::array::from_fn(end) }
     }
 
-    /// The number of the thread at `thread_idx` in its block, x fastest. Its warp is this divided by 32,
-    /// its lane the remainder.
+    /// The rank in its block of the thread at `thread_idx`, x fastest. Divided by 32 it is the warp, the
+    /// remainder is the lane.
     #[inline(always)]
     fn number(&self, [x, y, z]: [u32; 3]) -> u32 {
         let [width, height, _] = self.block_dim;
         x + width * (y + height * z)
     }
 
-    /// The place in the block of the thread whose kernel unwound; meaningful only after an unwind
-    /// out of [`Block::for_each_thread`].
+    /// The index in the block of the thread whose kernel unwound; meaningful only after an unwind out of
+    /// [`Block::for_each_thread`].
     pub fn last_thread(&self) -> [u32; 3] {
         self.unwound.get()
     }
 
-    /// The block's place in the grid, x first.
+    /// The block's index in the grid, x first.
     pub fn block_idx(&self) -> [u32; 3] {
         self.block_idx
     }

@@ -1,7 +1,12 @@
-//! Shared memory: what the threads of a block exchange. A region is written or read, never both: while
-//! it is written each thread reaches only what is its own; a barrier turns it into one that all threads
-//! read; another barrier turns it back. Who owns a region is in its type, so that a program that would
-//! race does not compile. It must not know how large all regions of a kernel are together.
+//! Shared memory: what the threads of a block exchange.
+//!
+//! A region is written or read, never both. While it is written, each thread reaches only its own elements. A
+//! barrier turns it into one that all threads read; the next barrier turns it back. The type says which phase
+//! a region is in, so a program with a race does not compile.
+//!
+//! [`Shared`] is here. `array` has the shapes of regions and `element` what they may hold; `slice` is a
+//! region whose length the launch gives, `double` two halves that alternate, and `claim` elements that
+//! threads claim. `phase` has the changes of phase, `address` the layout of all regions of a kernel.
 
 mod address;
 mod array;
@@ -28,15 +33,16 @@ pub use slice::{PublishedSlice, SharedSlice, SharedSliceIter};
 
 use crate::thread::Thread;
 
-/// An array in the shared memory of a block (CUDA's `__shared__`), while each thread writes what is its own.
+/// An array in the shared memory of a block (CUDA's `__shared__`) in its write phase: each thread writes its
+/// own elements.
 ///
-/// A kernel takes it as a parameter, `tile: Shared<[[f32; 16]; 16]>`; the launch passes nothing for it.
-/// `A` is an array of one, two or three dimensions, or a [`Padded`] one. Element number `i`, in memory
-/// order without padding, belongs to thread number `i % threads` of the block.
-/// Its content is not defined at first: any bits, or, on the CPU device, a pattern that is easily seen.
+/// A kernel takes it as a parameter, `tile: Shared<[[f32; 16]; 16]>`; the launch passes nothing for it. `A`
+/// is an array of one, two or three dimensions, or a [`Padded`] one. Element `i`, in memory order without
+/// padding, belongs to thread `i % threads` of the block. Its initial content is arbitrary bits; the CPU
+/// device writes a recognisable pattern.
 ///
-/// [`Thread::publish`] makes it readable by all. `ID` tells the regions of a kernel apart; a function that
-/// takes a region is generic over it.
+/// [`Thread::publish`] makes it readable by all threads. `ID` tells the regions of a kernel apart; a function
+/// that takes a region is generic over it.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -70,7 +76,7 @@ pub struct Shared<'b, A: SharedArray, const ID: usize = 0> {
     pub(crate) block: PhantomData<&'b mut A>,
 }
 
-/// An array in the shared memory of a block, while all threads read it; see [`Shared`].
+/// An array in the shared memory of a block in its read phase: all threads read it; see [`Shared`].
 ///
 /// It dereferences to the array. [`Thread::reclaim`] makes it writable again.
 ///
@@ -114,16 +120,16 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
     ///
     /// # Safety
     /// For `'b`, `start` must be valid for reads and writes of an `A` in the shared memory of the calling
-    /// thread's block, the same for all threads of the block, and nothing else may reach it but the one
-    /// region with this `ID` that each of them makes.
+    /// thread's block, and the same for all threads of the block. Nothing else may reach it except the one
+    /// region with this `ID` that each of them creates.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn from_raw(start: *mut A) -> Self {
         Shared { start, block: PhantomData }
     }
 
-    /// The first of the thread's own elements, and for an array with no more elements than the block has
-    /// threads the only one; `None` if the array has fewer.
+    /// The first of the thread's own elements, which is the only one if the array has at most as many
+    /// elements as the block has threads; `None` if the array has fewer.
     #[inline(always)]
     pub fn get_mut<const R: usize>(&mut self, thread: &Thread<'_, R>) -> Option<&mut A::Element> {
         let number = thread.thread_rank() as usize;
@@ -135,7 +141,7 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         Some(unsafe { &mut *A::element(self.start, A::own_place(thread, 0)) })
     }
 
-    /// The thread's own elements with their places.
+    /// The thread's own elements with their indices.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -169,8 +175,8 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         }
     }
 
-    /// Writes `value(place)` to every element, each by the thread that owns it; the threads of a block do
-    /// it together, each its part.
+    /// Writes `value(index)` to every element, each by the thread that owns it. All threads of the block call
+    /// it, each for its own part.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -204,7 +210,7 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         mut value: impl FnMut(A::Place) -> A::Element,
     ) {
         let (rank, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
-        // Counted from 0, so that LLVM knows the number of rounds where it knows that of the threads.
+        // Counted from 0, so that LLVM knows the number of rounds if it knows the number of threads.
         let mut first = 0;
         while first < A::LEN {
             let number = first + rank;
@@ -219,7 +225,7 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
         }
     }
 
-    /// The region's address, for what the phases cannot express.
+    /// The region's address, for accesses that the phases cannot express.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -256,8 +262,8 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, A, ID> {
 }
 
 impl<'b, A: SharedArray, const ID: usize> Published<'b, A, ID> {
-    /// The same memory as an array of another type from the next [`Thread::reclaim`] on, with undefined
-    /// content. It must not be larger: that is checked at compile time.
+    /// Reuses the memory as an array of another type from the next [`Thread::reclaim`] on, with undefined
+    /// content. A larger type is a compile error.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -312,7 +318,7 @@ impl<A: SharedArray, const ID: usize> Deref for Published<'_, A, ID> {
     }
 }
 
-/// The elements of a [`Shared`] that are a thread's own, with their places.
+/// A thread's own elements of a [`Shared`], with their indices.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

@@ -1,5 +1,5 @@
-//! Textures: arrays that a kernel reads through the hardware which filters, addresses and converts. It must
-//! not know how the host makes them.
+//! Textures: arrays that a kernel reads through the hardware that filters, addresses and converts. `element`
+//! has the formats of arrays, `reading` the sampler's modes, and `surface` arrays that a kernel writes.
 
 mod element;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -7,6 +7,7 @@ mod native;
 #[cfg(target_arch = "nvptx64")]
 mod ptx;
 mod reading;
+pub mod surface;
 
 use core::marker::PhantomData;
 
@@ -20,16 +21,16 @@ pub use reading::{AddressMode, FilterMode};
 
 /// A texture of rank `R` (1, 2 or 3) that a kernel reads as values `V` (`cudaTextureObject_t`).
 ///
-/// At the launch it is `array.texture(&sampler)?` of a `TextureArray<T, R>`. How it is read, the signature
-/// and the sampler say: `V` is the elements' own type, or `f32` for `f16` and for integers of 8 and 16 bits,
-/// which then are numbers up to 1; the sampler has filter, address mode and coordinates.
+/// At the launch it is `array.texture(&sampler)?` of a `TextureArray<T, R>`. `V` is the elements' own type,
+/// or `f32` for `f16` and for 8- and 16-bit integers, which are then normalised to at most 1. The sampler has
+/// the filter, address modes and coordinates.
 ///
-/// [`sample`](Texture::sample) takes coordinates of floating point, by the rules of the sampler (`tex1D`, `tex2D`, `tex3D`). The
-/// middle of element `i` is `i + 0.5`, with normalized coordinates `(i + 0.5) / width`: there every filter gives the element
-/// itself.
+/// [`sample`](Texture::sample) takes floating-point coordinates, by the rules of the sampler (`tex1D`,
+/// `tex2D`, `tex3D`). The centre of element `i` is `i + 0.5`, or `(i + 0.5) / width` in normalised
+/// coordinates; there every filter returns the element itself.
 ///
-/// On the CPU device the arithmetic is that of the CUDA programming guide; see [`FilterMode`] for what GPUs
-/// may do otherwise.
+/// On the CPU device the arithmetic is that of the CUDA programming guide; [`FilterMode`] says where GPUs may
+/// differ.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -58,7 +59,7 @@ pub use reading::{AddressMode, FilterMode};
 /// # Ok(()) }
 /// ```
 ///
-/// Elements by number, in their middles, of a texture of rank 1 with two channels:
+/// Elements by index, at their centres, of a texture of rank 1 with two channels:
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -110,13 +111,13 @@ impl<V, const R: usize> Clone for Texture<'_, V, R> {
 
 impl<V, const R: usize> Copy for Texture<'_, V, R> {}
 
-// Without a bound: of a value that no texture gives, only the signature tells.
+// Without a bound: for a type that no texture returns, only the signature should report an error.
 impl<V, const R: usize> Texture<'_, V, R> {
     /// For the code that `#[kernel]` generates.
     ///
     /// # Safety
-    /// For as long as `'a`, `handle` is a texture object of rank `R` and these extents, none of them 0, whose
-    /// values are of the class of `V`; or natively the first of so many elements, which can be read as `V` as
+    /// During `'a`, `handle` is a texture object of rank `R` with these extents, none of them 0, whose values
+    /// are of the class of `V`. Natively it points to that many elements, which can be read as `V` as
     /// `reading` says. Nobody writes them.
     #[doc(hidden)]
     #[inline(always)]
@@ -152,7 +153,7 @@ macro_rules! of_rank {
 
             #[doc = concat!("The value at these coordinates, by the rules of the sampler (CUDA's `", $function, "`, PTX `tex`).")]
             ///
-            /// Whatever the coordinates are, there is a value; of one that is not a number it is any.
+            /// Every coordinate gives a value; NaN gives an arbitrary one.
             #[inline(always)]
             pub fn sample(self, $($axis: f32),*) -> V {
                 #[cfg(target_arch = "nvptx64")]

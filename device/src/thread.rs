@@ -1,19 +1,26 @@
-//! Who a thread is: its place in its block and in the grid. On the device these are special
-//! registers; natively, values that the CPU device passes in. It must not know what a thread does.
+//! [`Thread`]: a thread's position in its block and in the grid. On the device these are special registers;
+//! natively the CPU device passes them in. `index` has the index that proves ownership, `stride` grid- and
+//! block-stride loops, `uniform` values that a block agrees on, and `dependents` programmatic dependent
+//! launch.
+
+mod dependents;
+pub(crate) mod index;
+pub(crate) mod stride;
+mod uniform;
 
 use core::hint::assert_unchecked;
 use core::marker::PhantomData;
 
-use crate::index::Index;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::native::Block;
+use crate::thread::index::Index;
 
 /// One thread of a launch whose grid has rank `R` (1, 2 or 3).
 ///
-/// Every kernel takes one; the launch provides it. Arrays that it returns have x, the fastest
-/// dimension, first.
+/// Every kernel takes one as its first parameter, and the launch provides it. Arrays that its methods return
+/// begin with x, the fastest dimension.
 ///
-/// The lifetime ends with the thread, so that none outlives its launch; kernels write `Thread<1>`.
+/// The lifetime keeps a thread from outliving its launch; kernels write `Thread<1>`.
 ///
 /// ```
 /// use ferrogrid_device::prelude::*;
@@ -30,7 +37,7 @@ use crate::native::Block;
 /// # assert_eq!(found[2], [1, 2, 6]);
 /// ```
 ///
-/// How large the launch is:
+/// The size of the launch:
 ///
 /// ```
 /// use ferrogrid_device::prelude::*;
@@ -57,11 +64,11 @@ pub struct Thread<'t, const R: usize> {
     coordinates: Coordinates,
     #[cfg(not(target_arch = "nvptx64"))]
     pub(crate) block: &'t Block<'t>,
-    /// A thread stays where it is: neither `Send` nor `Sync`.
+    /// Neither `Send` nor `Sync`.
     stays: PhantomData<(&'t (), *mut ())>,
 }
 
-/// Where a natively executed thread is.
+/// The position of a natively executed thread.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy)]
 pub(crate) struct Coordinates {
@@ -69,13 +76,13 @@ pub(crate) struct Coordinates {
     pub(crate) block_idx: [u32; 3],
     pub(crate) block_dim: [u32; 3],
     pub(crate) grid_dim: [u32; 3],
-    /// Where the block ends in the grid: above each thread's index along each axis.
+    /// The end of the block in the grid: above the index of each of its threads, along each axis.
     pub(crate) ends: [usize; 3],
 }
 
 impl<const R: usize> Thread<'_, R> {
-    /// The thread's place in the whole grid, which no other thread of this launch has (CUDA's
-    /// `blockIdx.x * blockDim.x + threadIdx.x`, and so along each axis).
+    /// The thread's index in the grid, which no other thread of the launch has (CUDA's `blockIdx.x *
+    /// blockDim.x + threadIdx.x`, and likewise along the other axes).
     #[inline(always)]
     pub fn index(&self) -> Index<'_, R> {
         let position = self.grid_rank().map(|place| place as usize);
@@ -84,8 +91,8 @@ impl<const R: usize> Thread<'_, R> {
         Index::new(position)
     }
 
-    /// The thread's place in the whole grid. In 32 bits, and known not to wrap: that spares kernels every second
-    /// instruction for what they make of it.
+    /// The thread's index in the grid, in 32 bits and known not to wrap. That saves kernels every second
+    /// instruction of what they compute from it.
     #[inline(always)]
     pub(crate) fn grid_rank(&self) -> [u32; R] {
         let (thread, block, dim) = (self.thread_idx(), self.block_idx(), self.block_dim());
@@ -95,7 +102,7 @@ impl<const R: usize> Thread<'_, R> {
         })
     }
 
-    /// How many threads the grid has along each axis.
+    /// The number of threads in the grid along each axis.
     #[inline(always)]
     pub(crate) fn grid_threads(&self) -> [u32; R] {
         let (blocks, threads) = (self.grid_dim(), self.block_dim());
@@ -103,13 +110,13 @@ impl<const R: usize> Thread<'_, R> {
         core::array::from_fn(|axis| unsafe { blocks[axis].unchecked_mul(threads[axis]) })
     }
 
-    /// The thread's place in its block (CUDA's `threadIdx`, PTX `%tid`).
+    /// The thread's index in its block (CUDA's `threadIdx`, PTX `%tid`).
     #[inline(always)]
     pub fn thread_idx(&self) -> [u32; R] {
         first(registers::thread_idx(self))
     }
 
-    /// The block's place in the grid (CUDA's `blockIdx`, PTX `%ctaid`).
+    /// The block's index in the grid (CUDA's `blockIdx`, PTX `%ctaid`).
     #[inline(always)]
     pub fn block_idx(&self) -> [u32; R] {
         first(registers::block_idx(self))
@@ -121,7 +128,7 @@ impl<const R: usize> Thread<'_, R> {
         first(registers::block_dim(self))
     }
 
-    /// The thread's number in its block, x fastest (cooperative groups' `thread_rank()`).
+    /// The thread's rank in its block, x fastest (cooperative groups' `thread_rank()`).
     ///
     /// ```
     /// use ferrogrid_device::prelude::*;
@@ -146,7 +153,7 @@ impl<const R: usize> Thread<'_, R> {
         }
     }
 
-    /// How many threads the block has (cooperative groups' `num_threads()`).
+    /// The number of threads in the block (cooperative groups' `num_threads()`).
     #[inline(always)]
     pub fn block_threads(&self) -> u32 {
         let [width, height, depth] = registers::block_dim(self);
@@ -157,8 +164,9 @@ impl<const R: usize> Thread<'_, R> {
         }
     }
 
-    /// Row and column of element `first + rank` in rows of `W`, where `first` is a multiple of the number of threads in
-    /// the block. With rows as wide as the block, that is the thread's own place: what LLVM does not find out.
+    /// Row and column of element `first + rank` in rows of `W`; `first` is a multiple of the number of
+    /// threads in the block. With rows as wide as the block these are the thread's own indices, which LLVM
+    /// does not find out by itself.
     #[inline(always)]
     pub(crate) fn place_in_rows<const W: usize>(&self, first: usize) -> [usize; 2] {
         let ([x, y, _], [width, _, _]) = (registers::thread_idx(self), registers::block_dim(self));
@@ -169,22 +177,22 @@ impl<const R: usize> Thread<'_, R> {
         [number / W, number % W]
     }
 
-    /// How many blocks the grid has, and whether this is its first. (A grid that can wait as a whole has
-    /// fewer than 2^31 blocks.)
+    /// The number of blocks in the grid, and whether this is the first. (A cooperative grid has fewer than
+    /// 2^31 blocks.)
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     pub(crate) fn blocks(&self) -> (u32, bool) {
         (registers::grid_dim(self).iter().product(), registers::block_idx(self) == [0; 3])
     }
 
-    /// Blocks in the grid (CUDA's `gridDim`, PTX `%nctaid`).
+    /// The number of blocks in the grid (CUDA's `gridDim`, PTX `%nctaid`).
     #[inline(always)]
     pub fn grid_dim(&self) -> [u32; R] {
         first(registers::grid_dim(self))
     }
 }
 
-/// The shape of a block that a kernel makes of constants, for the code that `#[kernel]` generates.
+/// The block shape that a kernel computes from constants, for the code that `#[kernel]` generates.
 #[doc(hidden)]
 #[track_caller]
 pub const fn block(sizes: [i128; 3]) -> [u32; 3] {
@@ -214,15 +222,15 @@ impl<const R: usize> Thread<'_, R> {
     /// The thread that is running.
     ///
     /// # Safety
-    /// The launch must have rank `R`: every dimension above `R` has size 1. Along no axis has it 2^32 threads or
-    /// more.
+    /// The launch has rank `R`: every dimension above `R` has size 1. It has fewer than 2^32 threads along
+    /// each axis.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn current() -> Self {
         Thread { stays: PhantomData }
     }
 
-    /// The thread that is running, in a block of this shape, x first: the compiler makes use of it.
+    /// The thread that is running, in a block of this shape, x first. The compiler optimises for the shape.
     ///
     /// # Safety
     /// As for `current`, and the launch has blocks of this shape.
@@ -250,7 +258,7 @@ impl<'t, const R: usize> Thread<'t, R> {
         Thread { coordinates, block, stays: PhantomData }
     }
 
-    /// Lets the compiler know that `position`, the thread's index, is below the end of its block.
+    /// Tells the compiler that `position`, the thread's index, is below the end of its block.
     #[inline(always)]
     fn assume_inside(&self, position: &[usize; R]) {
         let ends = self.coordinates.ends;
@@ -264,7 +272,7 @@ impl<'t, const R: usize> Thread<'t, R> {
         }
     }
 
-    /// The thread's place in its block, in all dimensions.
+    /// The thread's index in its block, in all dimensions.
     #[inline(always)]
     pub(crate) fn place(&self) -> [u32; 3] {
         self.coordinates.thread_idx
@@ -303,7 +311,7 @@ mod registers {
     }
 }
 
-/// The same, from the values that the CPU device passed in.
+/// The same values, passed in by the CPU device.
 #[cfg(not(target_arch = "nvptx64"))]
 mod registers {
     use super::Thread;

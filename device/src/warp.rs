@@ -1,6 +1,7 @@
-//! Operations of a warp: 32 threads of a block that run together exchange values without memory. Tiles
-//! of 16, 8, 4, 2 or 1 threads do the same among themselves. It must not know how lanes wait for each
-//! other.
+//! Warp operations: the 32 threads of a warp, or tiles of 16, 8, 4, 2 or 1 of them, exchange values without
+//! memory. `shuffle` moves values, `reduce` has reductions and scans, `exchange` and `sort` rearrange items,
+//! `group` has groups of lanes found at run time, and `packed` the bytes of a value that travels; `ptx` and
+//! `native` execute them.
 
 mod exchange;
 mod group;
@@ -26,7 +27,7 @@ pub(crate) use shuffle::{value as value_of, words as words_of};
 
 use crate::thread::Thread;
 
-/// The 32 threads of a block that run together; the last warp of a block may have fewer.
+/// The 32 threads of a block that form a warp; the last warp of a block may have fewer.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -60,16 +61,17 @@ pub type Warp<'t> = Tile<'t, 32>;
 /// `N` neighbouring threads of a warp, `N` = 1, 2, 4, 8, 16, 32 (cooperative groups'
 /// `thread_block_tile`): [`Thread::warp`] for 32, [`Tile::tile`] for fewer.
 ///
-/// The operations are for all threads of the tile together. The build step proves that they come together, on the compiled code;
-/// then an operation is its instruction and nothing else. It knows what the threads of a warp have in common: parameters,
-/// `t.thread_rank() / 32`, comparisons of ranks with multiples of 32, votes, [`Tile::broadcast`]; in grids of rank 2 and 3 where
-/// the shape of the block is known (`#[kernel(block = [32, 8])]`).
+/// All threads of the tile must call an operation together. Where the build step can prove that on the
+/// compiled code, an operation is its instruction and nothing else. It knows what the threads of a warp have
+/// in common: parameters, `t.thread_rank() / 32`, comparisons of ranks with multiples of 32, votes and
+/// [`Tile::broadcast`]. In grids of rank 2 and 3 the block shape must be fixed for that (`#[kernel(block =
+/// [32, 8])]`).
 ///
 /// # Panics
-/// What is not proven is checked where it runs: on a GPU the kernel panics at the call if a thread of the tile is not there
-/// (`Error::KernelPanic`), the CPU device reports `Error::WarpDivergence`. The check takes the threads that are there at that moment
-/// (PTX `activemask`): five instructions, and some twenty more in a block's last warp if that is not known to be whole. A thread
-/// that has returned is missing, too.
+/// What is not proven is checked at run time. If a thread of the tile is missing at the call, the kernel
+/// panics on a GPU (`Error::KernelPanic`), and the CPU device reports `Error::WarpDivergence`. The check
+/// compares with the threads that are active (PTX `activemask`). It takes five instructions, and some twenty
+/// more in a block's last warp if that may be partial. A thread that has returned is missing, too.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -99,20 +101,20 @@ pub type Warp<'t> = Tile<'t, 32>;
 pub struct Tile<'t, const N: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     lanes: native::Lanes<'t>,
-    /// A place in a warp stays with its thread.
+    /// Neither `Send` nor `Sync`: a lane belongs to its thread.
     stays: PhantomData<(&'t (), *mut ())>,
 }
 
-/// Lanes of one warp that do something together.
+/// Lanes of one warp that take part in an operation.
 trait Members {
-    /// Their bits in a warp's mask, the calling thread's among them.
+    /// Their bits in the warp's mask, including the calling thread's.
     fn mask(&self) -> u32;
 
     /// The calling thread as a lane.
     #[cfg(not(target_arch = "nvptx64"))]
     fn lanes(&self) -> native::Lanes<'_>;
 
-    /// What all of them bring, combined in the order of lanes.
+    /// The values of all of them, combined in lane order.
     fn combined<T: Exchange>(&self, value: T, operation: impl Fn(T, T) -> T) -> T;
 }
 
@@ -136,8 +138,8 @@ impl<const N: usize> Members for Tile<'_, N> {
 }
 
 impl<const R: usize> Thread<'_, R> {
-    /// The warp of the thread (cooperative groups' `tiled_partition<32>(this_thread_block())`). Threads are put into
-    /// warps by [`Thread::thread_rank`], 32 in a row: see [`Warp`] and [`Tile`].
+    /// The warp of the thread (cooperative groups' `tiled_partition<32>(this_thread_block())`). 32 threads
+    /// with consecutive [ranks](Thread::thread_rank) form a warp; see [`Warp`] and [`Tile`].
     #[inline(always)]
     pub fn warp(&self) -> Warp<'_> {
         Tile {
@@ -149,7 +151,7 @@ impl<const R: usize> Thread<'_, R> {
 }
 
 impl<'t, const N: usize> Tile<'t, N> {
-    /// How many threads a tile has.
+    /// The number of threads in a tile.
     pub const SIZE: u32 = {
         assert!(N.is_power_of_two() && N <= 32, "a tile has 1, 2, 4, 8, 16 or 32 threads");
         N as u32
@@ -166,19 +168,19 @@ impl<'t, const N: usize> Tile<'t, N> {
         }
     }
 
-    /// The thread's place in the warp, 0 to 31 (PTX `%laneid`).
+    /// The thread's lane in the warp, 0 to 31 (PTX `%laneid`).
     #[inline(always)]
     pub fn lane(&self) -> u32 {
         source::lane(self)
     }
 
-    /// The thread's place in the tile, from 0 (cooperative groups' `thread_rank()`).
+    /// The thread's rank in the tile, from 0 (cooperative groups' `thread_rank()`).
     #[inline(always)]
     pub fn rank(&self) -> u32 {
         self.lane() % Self::SIZE
     }
 
-    /// The lanes of the tile as bits of a warp's mask.
+    /// The lanes of the tile as a warp mask.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -208,17 +210,17 @@ impl<'t, const N: usize> Tile<'t, N> {
         all << (self.lane() & !(Self::SIZE - 1) & 31)
     }
 
-    /// The lanes of the tile that take part in the call, as bits of a warp's mask, lane 0 lowest
-    /// (CUDA's `__activemask()`, PTX `activemask`). Which they are when control flow differs between
-    /// threads is up to the compiler and the device.
+    /// The lanes of the tile that are active at the call, as a warp mask with lane 0 lowest (CUDA's
+    /// `__activemask()`, PTX `activemask`). Where threads diverge, compiler and device decide which lanes are
+    /// active.
     #[track_caller]
     #[inline(always)]
     pub fn active_mask(&self) -> u32 {
         source::active_mask(self) & self.mask()
     }
 
-    /// Waits for all threads of the tile; what they wrote before is visible to all of them afterwards
-    /// (CUDA's `__syncwarp()`, PTX `bar.warp.sync`).
+    /// Waits for all threads of the tile (CUDA's `__syncwarp()`, PTX `bar.warp.sync`). Afterwards all of them
+    /// see what they wrote before.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -252,7 +254,7 @@ impl<'t, const N: usize> Tile<'t, N> {
         source::sync(self);
     }
 
-    /// Which threads of the tile bring `true`: one bit each, the tile's first thread lowest (CUDA's
+    /// Which threads of the tile pass `true`: one bit each, the tile's first thread lowest (CUDA's
     /// `__ballot_sync()`, PTX `vote.sync.ballot`).
     ///
     /// ```
@@ -285,7 +287,7 @@ impl<'t, const N: usize> Tile<'t, N> {
         self.seen_from_first(source::ballot(self, predicate))
     }
 
-    /// Whether all threads of the tile bring `true` (CUDA's `__all_sync()`, PTX `vote.sync.all`).
+    /// Whether all threads of the tile pass `true` (CUDA's `__all_sync()`, PTX `vote.sync.all`).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -318,16 +320,16 @@ impl<'t, const N: usize> Tile<'t, N> {
         source::all(self, predicate)
     }
 
-    /// Whether any thread of the tile brings `true` (CUDA's `__any_sync()`, PTX `vote.sync.any`): as [`Tile::all`].
+    /// Whether any thread of the tile passes `true` (CUDA's `__any_sync()`, PTX `vote.sync.any`); used like
+    /// [`Tile::all`].
     #[track_caller]
     #[inline(always)]
     pub fn any(&self, predicate: bool) -> bool {
         source::any(self, predicate)
     }
 
-    /// Which threads of the tile bring the same bits as this one: one bit each, the tile's first thread
-    /// lowest (CUDA's `__match_any_sync()`, PTX `match.any.sync`). Values of 32 or 64 bits take one
-    /// instruction.
+    /// Which threads of the tile pass the same bits as this one: one bit each, the tile's first thread lowest
+    /// (CUDA's `__match_any_sync()`, PTX `match.any.sync`). Values of 32 or 64 bits take one instruction.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -358,7 +360,7 @@ impl<'t, const N: usize> Tile<'t, N> {
         self.seen_from_first(source::match_any(self, shuffle::words(value)))
     }
 
-    /// Whether all threads of the tile bring the same bits (CUDA's `__match_all_sync()`).
+    /// Whether all threads of the tile pass the same bits (CUDA's `__match_all_sync()`).
     #[track_caller]
     #[inline(always)]
     pub fn match_all<T: Exchange>(&self, value: T) -> bool {
@@ -397,7 +399,7 @@ impl<'t, const N: usize> Tile<'t, N> {
         self.rank() == 0
     }
 
-    /// How many threads of the tile exist: in the last warp of a block some may be missing.
+    /// The number of threads of the tile that exist: in the last warp of a block some may be missing.
     #[track_caller]
     #[inline(always)]
     fn present(&self) -> u32 {
@@ -408,7 +410,7 @@ impl<'t, const N: usize> Tile<'t, N> {
         source::members(self).count_ones()
     }
 
-    /// A warp's mask as seen from the tile's first thread.
+    /// A warp mask, shifted so that the tile's first thread is bit 0.
     #[inline(always)]
     fn seen_from_first(&self, mask: u32) -> u32 {
         (mask & self.mask()) >> (self.lane() & !(Self::SIZE - 1) & 31)

@@ -1,6 +1,5 @@
-//! The speed of the CPU device itself: what a launch costs, what a barrier or a warp exchange costs, what
-//! a thread costs that never waits, and saxpy beside a rayon loop over the same arithmetic.
-//! It must not measure the kernel language.
+//! The speed of the CPU device itself: what a launch costs, what a barrier or a warp exchange costs, what a
+//! thread costs that never waits, and saxpy beside a rayon loop over the same arithmetic.
 //!
 //! `cargo bench -p ferrogrid-host --bench cpu`; results are in `benches/results`. Unix only, for the
 //! processor's time; figures of one core are in that, the others in time on the clock.

@@ -1,5 +1,5 @@
 //! The memory that the CPU device takes beside the buffers, for a large grid whose threads wait: its peak
-//! must not depend on the number of blocks. It must not measure time. Linux only: it asks `/proc`.
+//! must not depend on the number of blocks. Linux only: it asks `/proc`.
 //!
 //! `cargo bench -p ferrogrid-host --bench cpu_memory`
 

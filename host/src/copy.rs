@@ -1,15 +1,20 @@
-//! Copies between host and device, within a device, and fills: the part of [`Stream`] that moves
-//! data. It must not know how a backend moves it.
+//! Copies between host and device, within a device, and fills: the methods of [`Stream`] that move data.
+//!
+//! `scope` copies borrowed host memory in the background until a scope ends; `transfer` owns the host memory
+//! of one background copy.
+
+pub(crate) mod scope;
+pub(crate) mod transfer;
 
 use bytemuck::{NoUninit, Zeroable};
 use ferrogrid_device::DeviceCopy;
 
-use crate::argument::{DeviceInput, DeviceOutput};
-use crate::buffer::DeviceBuffer;
 use crate::error::{Error, Result};
-use crate::graph::Announcing;
+use crate::launch::argument::{DeviceInput, DeviceOutput};
 use crate::memory::Contents;
+use crate::memory::buffer::DeviceBuffer;
 use crate::stream::Stream;
+use crate::stream::announcing::Announcing;
 use crate::view::DeviceView;
 
 impl Stream {
@@ -94,7 +99,7 @@ impl Stream {
     ///
     /// # Errors
     /// A failure of the work before, as [`Stream::synchronize`]; that of a kernel that was to write `source`, also if it
-    /// has been reported, until the memory is written anew as a whole; or of the device.
+    /// has been reported, until the memory is written again as a whole; or of the device.
     /// [`Error::OutOfMemory`] of `the host` if that has no room for the elements.
     pub fn download<'a, T: DeviceCopy>(&self, source: impl DeviceInput<'a, T>) -> Result<Vec<T>> {
         let source = source.into_input();
@@ -142,27 +147,6 @@ impl Stream {
     /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
     pub fn zeros<T: DeviceCopy + Zeroable>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         DeviceBuffer::allocate(self, len, Contents::Zeroed)
-    }
-
-    /// A new buffer of `len` elements of unknown content (`cuMemAllocFromPoolAsync`).
-    ///
-    /// ```
-    /// # fn main() -> ferrogrid_host::Result<()> {
-    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
-    /// // SAFETY: all of it is written before it is read.
-    /// let mut buffer = unsafe { stream.uninitialised::<u32>(2)? };
-    /// stream.upload_into(&[5, 6], &mut buffer)?;
-    /// assert_eq!(stream.download(&buffer)?, [5, 6]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::SizeOverflow`], [`Error::OutOfMemory`], or a failure of the device.
-    ///
-    /// # Safety
-    /// Every element must be written (by a kernel, a copy or a fill) before anything reads it.
-    pub unsafe fn uninitialised<T: DeviceCopy>(&self, len: usize) -> Result<DeviceBuffer<T>> {
-        DeviceBuffer::allocate(self, len, Contents::Uninitialised)
     }
 
     /// A new buffer of `len` elements, each `value` (`cuMemsetD8Async`, `D16`, `D32`).

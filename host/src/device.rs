@@ -1,19 +1,30 @@
-//! Devices: which there are, what they are, what they take. It must not know how work runs on them.
+//! Devices. This file has [`Device`]: which there are, and what each allocates and limits.
+//!
+//! `properties` and `attribute` describe a device, `cpu_options` configures a virtual one. `context` is the
+//! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
+//! start, and `nvml` its temperature, power and clocks.
+
+pub(crate) mod attribute;
+pub(crate) mod context;
+pub(crate) mod cpu_options;
+#[cfg(feature = "nvml")]
+pub(crate) mod nvml;
+pub(crate) mod peer;
+pub(crate) mod properties;
+pub(crate) mod reset;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::DeviceBackend;
-use crate::backend::cpu::CpuDevice;
-use crate::backend::cuda::{self, CudaDevice};
-use crate::cpu_options::CpuOptions;
+use crate::backend::cuda::CudaDevice;
+use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
-use crate::grid::Limits;
-use crate::output::Sink;
+use crate::launch::grid::Limits;
+use crate::memory::retired;
 use crate::profile::{self, Work};
-use crate::retired;
 use crate::stream::Stream;
-use crate::stream_options::StreamOptions;
+use crate::stream::options::StreamOptions;
 
 /// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.
 ///
@@ -138,10 +149,7 @@ impl Device {
     /// [`Error::NoDriver`], [`Error::DriverTooOld`], [`Error::NoDevice`], [`Error::InvalidDevice`],
     /// or what the driver says when it cannot open the device.
     pub fn cuda(ordinal: usize) -> Result<Device> {
-        let devices = cuda::devices()?;
-        let device = *devices.get(ordinal).ok_or(Error::InvalidDevice { ordinal, count: devices.len() })?;
-        device.context()?;
-        Ok(Self::from(device))
+        DeviceBackend::cuda(ordinal).map(Self::from)
     }
 
     /// The CPU as a device: kernels run natively, blocks in parallel over as many threads as the
@@ -162,7 +170,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn cpu() -> Device {
-        Device { backend: DeviceBackend::Cpu(CpuDevice::get()) }
+        Self::from(DeviceBackend::cpu())
     }
 
     /// A further CPU device, with its own worker threads and limits, for tests: of several devices in one
@@ -184,7 +192,7 @@ impl Device {
     /// [`Error::CpuOption`] for a value that no device can have, [`Error::Environment`] if
     /// `FERROGRID_CPU_THREADS` counts and means nothing.
     pub fn cpu_with(options: CpuOptions) -> Result<Device> {
-        Ok(Device { backend: DeviceBackend::Cpu(CpuDevice::with_options(&options)?) })
+        DeviceBackend::cpu_with(&options).map(Self::from)
     }
 
     /// All devices: the CUDA GPUs in the driver's order (`cuDeviceGetCount`), then the CPU. GPUs are not opened by
@@ -198,8 +206,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn all() -> Vec<Device> {
-        let cuda = cuda::devices().unwrap_or_default().into_iter().map(Self::from);
-        cuda.chain([Self::cpu()]).collect()
+        DeviceBackend::all_cuda().map(Self::from).chain([Self::cpu()]).collect()
     }
 
     /// How many CUDA GPUs there are (`cuDeviceGetCount`): 0 also where there is no driver that can be used, as
@@ -212,7 +219,7 @@ impl Device {
     /// ```
     #[doc(alias = "get_num_devices")]
     pub fn count() -> usize {
-        cuda::devices().map_or(0, |devices| devices.len())
+        DeviceBackend::all_cuda().count()
     }
 
     fn named(choice: &str) -> Result<Device> {
@@ -231,24 +238,17 @@ impl Device {
     }
 
     fn first_cuda() -> Option<Device> {
-        let devices = cuda::devices().unwrap_or_default();
-        devices.into_iter().find(|device| device.context().is_ok()).map(Self::from)
+        DeviceBackend::all_cuda().find(|device| device.works()).map(Self::from)
     }
 
     /// The device's name, as its maker calls it (`cuDeviceGetName`).
     pub fn name(&self) -> &str {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => device.name(),
-            DeviceBackend::Cpu(device) => device.name(),
-        }
+        self.backend.name()
     }
 
     /// What it is.
     pub fn kind(&self) -> DeviceKind {
-        match &self.backend {
-            DeviceBackend::Cuda(_) => DeviceKind::Cuda,
-            DeviceBackend::Cpu(_) => DeviceKind::Cpu,
-        }
+        if self.backend.is_cuda() { DeviceKind::Cuda } else { DeviceKind::Cpu }
     }
 
     /// Whether it is a CUDA GPU.
@@ -258,19 +258,13 @@ impl Device {
 
     /// Its number among the CUDA GPUs, as [`Device::cuda`] takes it. `None` for the CPU.
     pub fn ordinal(&self) -> Option<usize> {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => Some(device.ordinal()),
-            DeviceBackend::Cpu(_) => None,
-        }
+        self.backend.ordinal()
     }
 
     /// The CUDA compute capability (major, minor): (9, 0) for an H200 (`CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`,
     /// `_MINOR`). `None` for the CPU.
     pub fn compute_capability(&self) -> Option<(u32, u32)> {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => Some(device.capability()),
-            DeviceBackend::Cpu(_) => None,
-        }
+        self.backend.compute_capability()
     }
 
     /// The architecture that code for it is compiled for, `sm_90` of an H200, as `FERROGRID_ARCH` and nvcc take it.
@@ -299,19 +293,13 @@ impl Device {
     /// ```
     #[inline]
     pub fn limits(&self) -> &Limits {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => device.limits(),
-            DeviceBackend::Cpu(_) => &Limits::CUDA,
-        }
+        self.backend.limits()
     }
 
     /// The most bytes of shared memory that a block can have (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
     #[inline]
     pub fn shared_memory_per_block(&self) -> usize {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => device.shared_memory_per_block(),
-            DeviceBackend::Cpu(device) => device.shared_memory_per_block(),
-        }
+        self.backend.shared_memory_per_block()
     }
 
     /// Its memory, free and in all (`cuMemGetInfo`); `None` where the system does not tell.
@@ -328,10 +316,7 @@ impl Device {
     /// # Errors
     /// If the driver fails.
     pub fn memory_info(&self) -> Result<Option<MemoryInfo>> {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => device.memory_info().map(Some),
-            DeviceBackend::Cpu(device) => Ok(device.memory_info()),
-        }
+        self.backend.memory_info()
     }
 
     /// Gives memory that freed buffers have left in the device's pool back to the driver, but for
@@ -351,10 +336,7 @@ impl Device {
     /// # Errors
     /// If the device has failed.
     pub fn trim_memory(&self, keep: usize) -> Result<()> {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => device.trim_memory(keep),
-            DeviceBackend::Cpu(_) => Ok(()),
-        }
+        self.backend.trim_memory(keep)
     }
 
     /// A new stream: a queue of work that runs in order, and in parallel to other streams
@@ -394,10 +376,7 @@ impl Device {
     /// If a kernel has failed that this has not reported before. A live stream still reports its failure
     /// itself; those of streams that were dropped are reported here, one at each call.
     pub fn synchronize(&self) -> Result<()> {
-        let synchronized = profile::observe_host(self, Work::Synchronize, || match &self.backend {
-            DeviceBackend::Cuda(device) => device.synchronize(),
-            DeviceBackend::Cpu(device) => device.synchronize(),
-        });
+        let synchronized = profile::observe_host(self, Work::Synchronize, || self.backend.synchronize());
         retired::collect();
         synchronized
     }
@@ -422,7 +401,7 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn set_output(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
-        self.set_output_sink(Some(Arc::new(sink)));
+        self.backend.set_output_sink(Some(Arc::new(sink)));
     }
 
     /// Lets what kernels of this device print go to standard output again.
@@ -453,25 +432,15 @@ impl Device {
     /// # Ok(()) }
     /// ```
     pub fn clear_output(&self) {
-        self.set_output_sink(None);
-    }
-
-    fn set_output_sink(&self, sink: Option<Sink>) {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => device.set_output(sink),
-            DeviceBackend::Cpu(device) => device.output().set(sink),
-        }
+        self.backend.set_output_sink(None);
     }
 
     /// Hands on what kernels have printed, by a thread that has waited or asked for their work.
     pub(crate) fn deliver_output(&self) {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => device.deliver_output(),
-            DeviceBackend::Cpu(device) => device.output().deliver_kept(),
-        }
+        self.backend.deliver_output();
     }
 
-    /// Sets how many bytes of printed text the device keeps until somebody waits for it, rounded up to a power of two:
+    /// Sets how many bytes of printed text the device keeps until a thread waits for it, rounded up to a power of two:
     /// if it is not set, 1 MiB on a GPU and 64 MiB on the CPU device. What does not fit is lost, and counted.
     ///
     /// ```
@@ -491,13 +460,7 @@ impl Device {
         if !(LEAST..=MOST).contains(&bytes) {
             return Err(Error::OutputCapacity { bytes, least: LEAST, most: MOST });
         }
-        match &self.backend {
-            DeviceBackend::Cuda(device) => device.set_output_capacity(bytes.next_power_of_two()),
-            DeviceBackend::Cpu(device) => {
-                device.output().set_capacity(bytes.next_power_of_two());
-                Ok(())
-            }
-        }
+        self.backend.set_output_capacity(bytes.next_power_of_two())
     }
 
     pub(crate) fn backend(&self) -> DeviceBackend {
@@ -505,19 +468,22 @@ impl Device {
     }
 }
 
+impl From<DeviceBackend> for Device {
+    fn from(backend: DeviceBackend) -> Self {
+        Device { backend }
+    }
+}
+
 impl From<&'static CudaDevice> for Device {
     fn from(device: &'static CudaDevice) -> Self {
-        Device { backend: DeviceBackend::Cuda(device) }
+        Device { backend: device.into() }
     }
 }
 
 impl fmt::Display for Device {
     /// `CUDA device 0 (NVIDIA H200)` or `the CPU device (its name)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.backend {
-            DeviceBackend::Cuda(device) => write!(f, "{device}"),
-            DeviceBackend::Cpu(device) => write!(f, "{device}"),
-        }
+        self.backend.fmt(f)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Tensors shared with other libraries without a copy, by the DLPack protocol: NumPy, PyTorch, CuPy, JAX.
-//! It must not know those libraries, only the structures that they agree on ([`abi`]).
+//! Tensors shared with other libraries without a copy, by the DLPack protocol: NumPy, PyTorch, CuPy, JAX. The
+//! structures that all agree on are in [`abi`].
 //!
 //! A [`DlpackTensor`] owns a tensor of either side. A buffer becomes one with [`DlpackTensor::from_buffer`],
 //! and goes out with [`DlpackTensor::into_raw`]; what comes in by [`DlpackTensor::from_raw`] becomes a buffer
@@ -11,6 +11,7 @@
 //! | page-locked, of the host | [`from_pinned`](DlpackTensor::from_pinned) | [`into_pinned`](DlpackTensor::into_pinned) |
 //! | managed | [`from_managed`](DlpackTensor::from_managed) | [`into_managed`](DlpackTensor::into_managed) |
 //! | read-only | [`from_shared`](DlpackTensor::from_shared), [`with_read_only`](DlpackTensor::with_read_only) | [`into_read_only_buffer`](DlpackTensor::into_read_only_buffer) |
+//! | in the order of a stream | [`from_buffer_async`](DlpackTensor::from_buffer_async), [`from_shared_async`](DlpackTensor::from_shared_async) | [`from_raw_async`](DlpackTensor::from_raw_async) |
 //! | with strides, or elsewhere | [`with_layout`](DlpackTensor::with_layout) | [`copy_to_buffer`](DlpackTensor::copy_to_buffer) |
 //!
 //! ```
@@ -33,14 +34,14 @@
 
 pub mod abi;
 mod element;
-mod error;
 mod export;
 mod incoming;
 mod layout;
 mod outgoing;
+mod ready;
 mod tensor;
 
+pub use crate::error::dlpack::DlpackError;
 pub use element::DlpackElement;
-pub use error::DlpackError;
 pub use incoming::ReadOnlyBuffer;
 pub use tensor::DlpackTensor;

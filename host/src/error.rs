@@ -1,10 +1,17 @@
-//! What can go wrong on the host side, each with the names, values and limits at fault. It must not
-//! know how an error came about beyond what it stores.
+//! What can go wrong on the host side. This file has [`Error`], each variant with the names, values and
+//! limits at fault.
+//!
+//! `axis`, `launched` and `divergence` are parts of errors that users can read; `graph`, `foreign` and
+//! `dlpack` are the errors of those modules; `display` formats parts for messages.
 
 use std::panic::Location;
 
 mod axis;
 mod display;
+pub(crate) mod divergence;
+pub(crate) mod dlpack;
+pub(crate) mod foreign;
+pub(crate) mod graph;
 mod launched;
 #[cfg(test)]
 mod tests;
@@ -13,11 +20,11 @@ pub use axis::Axis;
 pub use launched::{LaunchSites, LaunchedKernel};
 
 use crate::device::Device;
-use crate::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
 use crate::dlpack::DlpackError;
+use crate::error::divergence::{Divergence, LaneFault, SourcePlace, WaitingThreads};
+use crate::error::graph::GraphError;
 use crate::foreign::ForeignError;
-use crate::graph::GraphError;
-use crate::ipc::IpcError;
+use crate::memory::ipc::IpcError;
 use display::{ClustersOf, Extents, Free, LaunchedSince, List, On, OneThread, Place, Shape};
 
 /// The result of every fallible function of this crate.
@@ -77,7 +84,7 @@ pub enum Error {
     NoDevice,
     /// The installed driver is older than this crate needs.
     #[error(
-        "the CUDA driver is too old: it supports CUDA {}.{}, needed is {}.{} or newer (driver 525 or newer)",
+        "the CUDA driver is too old: it supports CUDA {}.{}, this crate requires {}.{} or newer (driver 525 or newer)",
         found.0, found.1, needed.0, needed.1
     )]
     DriverTooOld {
@@ -118,7 +125,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A CPU device was asked for that cannot be made.
-    #[error("a CPU device cannot have {value} as `{option}`: expected are {expected}")]
+    #[error("a CPU device cannot have {value} as `{option}`; expected {expected}")]
     CpuOption {
         /// The function of `CpuOptions` that was given the value.
         option: &'static str,
@@ -299,7 +306,7 @@ pub enum Error {
     /// Threads of a block bring different values to `Thread::assume_uniform`, or different regions of shared memory to one
     /// barrier (CPU device; on a GPU such a kernel hangs or computes nonsense).
     #[error(
-        "kernel `{kernel}`{launched}, block {}, thread {}: what it brings to {place} is not what other threads of the block bring: `assume_uniform` takes the same value of all of them, and a barrier the same regions of shared memory",
+        "kernel `{kernel}`{launched}, block {}, thread {}: it passes something else to {place} than other threads of the block: `assume_uniform` requires the same value of all threads, a barrier the same regions of shared memory",
         Place(block),
         Place(thread)
     )]
@@ -369,13 +376,13 @@ pub enum Error {
         limit: u64,
     },
     /// A block asks for more shared memory than the device has for one.
-    #[error("kernel `{kernel}` needs {bytes} bytes of shared memory for a block, {device} has {limit}")]
+    #[error("kernel `{kernel}` needs {bytes} bytes of shared memory for a block, but {device} has {limit}")]
     SharedMemoryTooLarge {
         /// The kernel's name.
         kernel: &'static str,
         /// The device.
         device: Box<str>,
-        /// The bytes asked for.
+        /// The bytes requested.
         bytes: usize,
         /// The most that a block can have.
         limit: usize,
@@ -403,9 +410,9 @@ pub enum Error {
         capacity: usize,
     },
     /// The buffer for printed text cannot have that size.
-    #[error("an output buffer of {bytes} bytes is not possible: it may have {least} to {most}")]
+    #[error("an output buffer cannot have {bytes} bytes; expected {least} to {most}")]
     OutputCapacity {
-        /// The bytes asked for.
+        /// The bytes requested.
         bytes: usize,
         /// The fewest.
         least: usize,
@@ -413,11 +420,11 @@ pub enum Error {
         most: usize,
     },
     /// There is not enough memory on the device.
-    #[error("{device} is out of memory: {requested} bytes asked for{}", Free(free, total))]
+    #[error("{device} is out of memory: {requested} bytes requested{}", Free(free, total))]
     OutOfMemory {
         /// The device.
         device: Box<str>,
-        /// The bytes asked for.
+        /// The bytes requested.
         requested: u64,
         /// The bytes free, where the device tells.
         free: Option<u64>,
@@ -426,12 +433,12 @@ pub enum Error {
     },
     /// An allocation would go over the limit that was set for the device's memory pool.
     #[error(
-        "{device}: {requested} bytes asked for, but {used} of at most {limit} are in use (`MemoryPool::set_limit`)"
+        "{device}: {requested} bytes requested, but {used} of at most {limit} are in use (`MemoryPool::set_limit`)"
     )]
     MemoryLimit {
         /// The device.
         device: Box<str>,
-        /// The bytes asked for.
+        /// The bytes requested.
         requested: u64,
         /// The bytes in use.
         used: u64,
@@ -447,7 +454,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// A view was to be taken apart in parts of no elements.
-    #[error("a view cannot be taken apart in parts of 0 elements")]
+    #[error("a view cannot be split into chunks of 0 elements")]
     ZeroChunk,
     /// A view cannot be one of elements of another type.
     #[error("{length} elements of type `{from}` cannot be viewed as `{to}`: {reason}")]
@@ -532,7 +539,7 @@ pub enum Error {
         attribute: &'static str,
     },
     /// A texture cannot be read by such a sampler.
-    #[error("a texture cannot be read so: {reason}")]
+    #[error("a texture cannot be read with this sampler: {reason}")]
     TextureSampler {
         /// Why not, and what to do.
         reason: &'static str,
@@ -552,7 +559,7 @@ pub enum Error {
     },
     /// A length does not divide into groups.
     #[error(
-        "{length} elements cannot be viewed in groups of {group}: {} would be left over; take a slice that ends before them",
+        "{length} elements cannot be viewed in groups of {group}: {} would be left over; take a slice without them",
         length % group
     )]
     UnevenGroups {
@@ -633,7 +640,7 @@ pub enum Error {
     },
     /// Slices have different shapes of which the kernel says that they have the same.
     #[error(
-        "kernel `{kernel}`: `{}` has {} elements and `{}` {}: the kernel asks for the same shape, `same_shape({}, {})`",
+        "kernel `{kernel}`: `{}` has {} elements and `{}` {}: the kernel requires the same shape, `same_shape({}, {})`",
         .arguments[0], Extents(&.shapes[0]), .arguments[1], Extents(&.shapes[1]), .arguments[0], .arguments[1]
     )]
     ShapesDiffer {
@@ -856,7 +863,7 @@ pub enum Error {
     },
     /// A `#[constant]` has another size on the device than on the host.
     #[error(
-        "constant `{constant}` has {bytes} bytes on the host, but {found} on the device: do `cfg`s differ between the two?"
+        "constant `{constant}` has {bytes} bytes on the host, but {found} on the device: check for a `cfg` that differs between the two"
     )]
     ConstantSize {
         /// The constant's name.
@@ -909,7 +916,7 @@ pub enum Error {
         device: Box<str>,
     },
     /// The part of an access policy window that is to be hits is no part of it.
-    #[error("the hit ratio of an access policy window is {ratio}: it lies between 0 and 1")]
+    #[error("the hit ratio of an access policy window is {ratio}; expected 0 to 1")]
     HitRatio {
         /// The ratio asked for.
         ratio: Box<str>,
@@ -949,7 +956,7 @@ pub enum Error {
         device: Box<str>,
     },
     /// No block of a kernel fits on a multiprocessor of the device.
-    #[error("kernel `{kernel}`: no block with these needs fits on a multiprocessor of {device}")]
+    #[error("kernel `{kernel}`: no block with these resources fits on a multiprocessor of {device}")]
     NoBlockFits {
         /// The kernel's name.
         kernel: &'static str,
@@ -974,7 +981,7 @@ pub enum Error {
     Dlpack(#[from] DlpackError),
     /// NVIDIA's management library is absent, or failed.
     #[cfg(feature = "nvml")]
-    #[error("NVML cannot tell: {reason}; it comes with the NVIDIA driver (libnvidia-ml.so.1)")]
+    #[error("NVML failed: {reason}; it comes with the NVIDIA driver (libnvidia-ml.so.1)")]
     Nvml {
         /// What it said.
         reason: Box<str>,
@@ -999,7 +1006,7 @@ pub enum Error {
     },
     /// A handle is from before a [reset](crate::Device::reset) of its device: what it stood for is gone.
     #[error(
-        "{device} has been reset: take it from what `Device::reset` or `Device::cuda` gives, and make anew what was of it"
+        "{device} has been reset: use the device that `Device::reset` or `Device::cuda` returns, and create its streams and buffers again"
     )]
     DeviceReset {
         /// The device.
@@ -1026,7 +1033,7 @@ pub enum Error {
         max_len: usize,
     },
     /// Two events cannot be compared in time.
-    #[error("no time lies between these events: {reason}")]
+    #[error("the time between these events is not known: {reason}")]
     EventTime {
         /// Why not.
         reason: &'static str,

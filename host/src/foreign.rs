@@ -1,43 +1,38 @@
-//! Code that this program did not compile: PTX, cubins and fatbins from CUDA C++ or elsewhere, linked,
-//! loaded on a GPU, and launched. It must not know how Rust kernels are compiled or loaded.
+//! Code that this program did not compile: PTX, cubins and fatbins from CUDA C++ and other compilers, loaded
+//! on a GPU and launched.
+//!
+//! `image` recognises and checks bytes, `linking` links them, `jit` has the driver's compiler options, `load`
+//! loads. `module` is what was loaded, with its kernels (`function`, and `kernel` with stated types), their
+//! parameters (`parameter`, `argument`) and variables (`global`).
 //!
 //! A [`ForeignModule`] is loaded by [`Device`](crate::Device) and gives a [`ForeignFunction`] by its name.
 //! Its parameters are known by count and size only, so a launch with arguments of any types is `unsafe`;
 //! their count and sizes are checked. Stated once, the types make it a [`ForeignKernel`], which is safe to
 //! launch.
 
-mod archive;
 pub(crate) mod argument;
-mod attributes;
-mod code_type;
-mod error;
 mod function;
 mod global;
 mod image;
 mod jit;
 mod kernel;
-mod link_input;
-mod linker;
 mod linking;
 mod load;
 mod module;
 mod parameter;
-mod ptx;
-mod questions;
 
-pub(crate) use argument::ParameterList;
+pub use crate::error::foreign::ForeignError;
 pub use argument::{ForeignArguments, LaunchArgument};
-pub use code_type::CodeType;
-pub use error::ForeignError;
 pub use function::ForeignFunction;
 pub use global::ForeignGlobal;
+pub use image::code_type::CodeType;
 pub use jit::{JitCacheMode, JitOptions};
 pub use kernel::{
     Array, ArrayMut, ForeignKernel, ForeignParameter, ForeignParameters, Slice, SliceMut, TypedArgument,
     TypedArguments,
 };
-pub use link_input::LinkInput;
-pub use linker::{LinkedImage, Linker};
+pub use linking::input::LinkInput;
+pub use linking::linker::{LinkedImage, Linker};
 pub use module::ForeignModule;
 pub use parameter::Parameter;
 

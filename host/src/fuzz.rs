@@ -1,4 +1,4 @@
-//! Damage for parsers of what comes from elsewhere: a deterministic mutator, and a watch over what a parser takes.
+//! Fuzzing of parsers of foreign data: a deterministic mutator, and limits on the time and memory that a parser takes.
 //!
 //! Each parser has a test `fuzz_*` beside it. They take 20 000 inputs each; with `FERROGRID_FUZZ=ci` a million, or as many
 //! as fit into 20 seconds; with `FERROGRID_FUZZ=full` a million. An input that a parser does not survive is printed with its

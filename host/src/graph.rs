@@ -1,49 +1,34 @@
-//! Graphs: work that is recorded once, by ordinary launches, and then launched as a whole as often as
-//! wanted. It must not know how a backend runs a graph.
+//! Graphs: work that is recorded once, by ordinary launches, and launched as a whole as often as wanted.
+//!
+//! `capture` records for the user, `backend::recording` keeps the nodes and their order, `buffer` and `slot`
+//! the memory that they use. `executable` launches and updates a graph, `picture` draws it.
 //!
 //! A recording has streams of its own, which run nothing; the driver's stream capture is not used. So
 //! what cannot be recorded is refused before the driver sees it, and no real stream is ever left in a
 //! broken state.
 
-mod allocation;
-mod announcing;
-mod bound;
 mod buffer;
 mod capture;
-mod child;
-mod condition;
-mod dot;
-mod error;
-mod event_node;
 mod executable;
-mod memory;
-mod node;
 mod picture;
-mod raw;
-mod recorder;
-mod refusal;
 mod slot;
-mod update;
 
 use std::fmt;
 
-pub use allocation::AllocationKey;
-pub(crate) use announcing::Announcing;
+pub use crate::error::graph::GraphError;
 pub use buffer::{GraphBuffer, GraphKey, PinnedKey};
 pub use capture::Capture;
-pub use condition::GraphBody;
-pub use dot::DotOptions;
-pub use error::GraphError;
+pub use capture::allocation::AllocationKey;
+pub use capture::array::GraphArray;
+pub use capture::condition::GraphBody;
+pub use capture::staged::{GraphIn, GraphOut};
 pub use executable::ExecutableGraph;
-pub use memory::GraphMemory;
-pub(crate) use node::{
-    Address, Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
-};
-pub(crate) use recorder::{RecordedEvent, RecordingStream};
-pub(crate) use refusal::{allocation, host_memory, not_recordable, other_stream, waiting};
-pub use update::GraphUpdate;
+pub use executable::memory::GraphMemory;
+pub use executable::update::GraphUpdate;
+pub use picture::dot::DotOptions;
 
 use crate::backend::MemoryNodes;
+use crate::backend::recording::node::{Address, Node};
 use crate::device::Device;
 use crate::error::Result;
 use slot::Slots;

@@ -1,5 +1,16 @@
 //! A kernel as a static of the program: its descriptor, and where each device keeps it once loaded.
-//! It must not know how it is loaded or launched.
+//!
+//! `image` is the embedded code that it comes from, `math_library` and `extern_function` what that code was
+//! linked with. `loaded` is a kernel on a device, ours or foreign; `attributes`, `questions` and `occupancy`
+//! are what can be asked of it.
+
+pub(crate) mod attributes;
+pub(crate) mod extern_function;
+pub(crate) mod image;
+pub(crate) mod loaded;
+pub(crate) mod math_library;
+pub(crate) mod occupancy;
+pub(crate) mod questions;
 
 use std::ffi::c_void;
 use std::fmt;
@@ -8,12 +19,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ferrogrid_device::native::Block;
 
-use crate::backend::DeviceBackend;
-use crate::constant::ConstantMemory;
 use crate::device::Device;
 use crate::error::Result;
-use crate::image::ModuleImage;
-use crate::math_library::MathLibrary;
+use crate::kernel::image::ModuleImage;
+use crate::kernel::math_library::MathLibrary;
+use crate::memory::constant::ConstantMemory;
 
 /// Runs one block of a kernel natively; `params` holds the address of each flattened parameter.
 #[doc(hidden)]
@@ -248,10 +258,8 @@ impl Kernel {
     /// # Errors
     /// If the kernel does not load, as at a launch.
     pub fn as_raw(&'static self, device: &Device) -> Result<Option<*mut c_void>> {
-        match device.backend() {
-            DeviceBackend::Cuda(cuda) => Ok(Some(cuda.prepare(self)?.function)),
-            DeviceBackend::Cpu(_) => Ok(None),
-        }
+        let device = device.backend();
+        Ok(device.is_cuda().then(|| device.prepare(self)).transpose()?.map(|loaded| loaded.function))
     }
 
     pub(crate) fn descriptor(&self) -> &KernelDescriptor {

@@ -1,48 +1,38 @@
-//! The launch of a kernel: check the shape, order the memory, enqueue. It must not know how a
-//! backend runs it.
+//! The launch of a kernel. This file has the steps: check the shape, order the memory, enqueue.
+//!
+//! `grid` is the shape and its limits; `attributes` and `event` are what a launch asks for beyond it.
+//! `argument` says what may stand for a parameter, `host_slice` what host slices may. `shared` lays out
+//! shared memory, and `extent` checks lengths. `block_output`, `claim_bits`, `order_state` and `sized_params`
+//! serve single kinds of parameter.
+
+pub(crate) mod argument;
+pub(crate) mod attributes;
+pub(crate) mod block_output;
+pub(crate) mod claim_bits;
+pub(crate) mod event;
+pub(crate) mod extent;
+pub(crate) mod grid;
+pub(crate) mod host_slice;
+pub(crate) mod order_state;
+pub(crate) mod shared;
+pub(crate) mod sized_params;
+pub(crate) mod zeros;
 
 use std::ffi::c_void;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::access::Access;
 use crate::backend::Prepared;
-use crate::constant;
 use crate::device::Device;
 use crate::error::{Axis, Error, Result};
-use crate::graph::Announcing;
-use crate::grid::{Grid, LaunchShape};
 use crate::kernel::Kernel;
-use crate::launch_attributes::LaunchAttributes;
-use crate::loaded_kernel::LoadedKernel;
+use crate::kernel::loaded::LoadedKernel;
+use crate::launch::attributes::LaunchAttributes;
+use crate::launch::grid::{Grid, LaunchShape};
+use crate::memory::constant;
+use crate::order::access::Access;
+use crate::stream::announcing::Announcing;
 use crate::stream::{Stream, StreamInner};
-
-/// Enqueues `kernel` on `stream` (`cuLaunchKernel`). `params` has the address of each flattened
-/// parameter, read before this returns; `accesses` names the memory they lead to.
-///
-/// # Errors
-/// For a shape over the device's limits, memory of another device, device code that does not load,
-/// and a driver that refuses. Failures of the kernel itself come at the next synchronisation.
-///
-/// # Safety
-/// - `R` is the kernel's rank.
-/// - `params` has as many addresses as the descriptor has parameters, each of a value of the size and
-///   alignment stated there, of the type that the kernel takes.
-/// - `accesses` has the access of every view among the parameters, and those views are borrowed
-///   until this returns. What raw pointers lead to is the caller's business, until the kernel has run.
-#[doc(hidden)]
-#[inline]
-#[track_caller]
-pub unsafe fn launch<const R: usize>(
-    kernel: &'static Kernel,
-    stream: &Stream,
-    grid: Grid<R>,
-    params: &[*const c_void],
-    accesses: &[Access<'_>],
-) -> Result<()> {
-    // SAFETY: passed on.
-    unsafe { launch_with(Resources::default(), kernel, stream, grid, params, accesses) }
-}
 
 /// What each block of a launch needs beyond threads.
 #[doc(hidden)]
@@ -54,16 +44,23 @@ pub struct Resources {
     pub cooperative: bool,
 }
 
-/// [`launch`] with `resources` for each block. Errors of the kernel name the caller's place as that of the launch.
+/// Enqueues `kernel` on `stream` (`cuLaunchKernel`), with `resources` for each block. `params` has the address of each
+/// flattened parameter, read before this returns; `accesses` names the memory they lead to. Errors of the kernel name the
+/// caller's place as that of the launch.
 ///
 /// A launch finds little of what it reads and runs in the processor's first cache, after the driver's last one. So what
-/// all launches need is in few places, and what few need is elsewhere.
+/// all launches need is in few places, and what few need is in others.
 ///
 /// # Errors
-/// As for [`launch`].
+/// For a shape over the device's limits, memory of another device, device code that does not load,
+/// and a driver that refuses. Failures of the kernel itself come at the next synchronisation.
 ///
 /// # Safety
-/// As for [`launch`]; and `resources` are what the kernel relies on.
+/// - `R` is the kernel's rank, and `resources` are what it relies on.
+/// - `params` has as many addresses as the descriptor has parameters, each of a value of the size and
+///   alignment stated there, of the type that the kernel takes.
+/// - `accesses` has the access of every view among the parameters, and those views are borrowed
+///   until this returns. What raw pointers lead to is the caller's business, until the kernel has run.
 #[doc(hidden)]
 #[inline]
 #[track_caller]
@@ -106,7 +103,7 @@ unsafe fn enqueue(
         check_shared_memory(kernel, stream, shape)?;
     }
     let prepared = stream.prepare(kernel)?;
-    if !shape.attributes.are_but_cooperative() {
+    if !shape.attributes.are_default_but_cooperative() {
         check_attributes(stream.device(), kernel, prepared, shape)?;
     }
     if !kernel.descriptor().constants.is_empty() {
@@ -152,7 +149,9 @@ unsafe fn enqueue_with_constants(
         access.begin(stream)?;
     }
     // SAFETY: passed on; the memory has been ordered, on this device.
-    unsafe { stream.launch_slow(prepared, kernel, *shape, params, accesses) }
+    unsafe {
+        stream.launch_slow(prepared, kernel, *shape, (params, kernel.descriptor().params), accesses.iter())
+    }
 }
 
 #[cold]

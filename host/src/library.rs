@@ -1,5 +1,5 @@
-//! Dynamic libraries: opened by the first name that works, for the rest of the process, or why none does.
-//! It must not know what is in them.
+//! Dynamic libraries: opened once per process, by the first of several names that works, or with the reason
+//! why none does.
 
 use std::error::Error;
 use std::ffi::OsStr;

@@ -1,23 +1,40 @@
-//! One allocation of device memory: where it is, whose it is, and when it may be freed. It must not
-//! know the type of its elements.
+//! Device and host memory. This file has [`Memory`], one allocation: where it is, whose it is, and when it
+//! may be freed.
+//!
+//! Owners of elements: `buffer` (device memory), `growable` (a reserved range), `managed`, `pinned`
+//! (page-locked) and `mapped` (zero-copy), `ipc` (shared between processes); `uninit` makes buffers without
+//! initial values. `constant` and `device_static` are variables of modules. `pool` allocates, `account`
+//! counts and limits bytes, `retired` keeps what pending work still uses.
+
+pub(crate) mod account;
+pub(crate) mod buffer;
+pub(crate) mod constant;
+pub(crate) mod device_static;
+pub(crate) mod growable;
+pub(crate) mod ipc;
+pub(crate) mod managed;
+pub(crate) mod mapped;
+pub(crate) mod pinned;
+pub(crate) mod pool;
+pub(crate) mod retired;
+pub(crate) mod uninit;
 
 use std::fmt;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use std::mem::offset_of;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::DeviceBackend;
+use crate::backend::Place;
+use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
+use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
-use crate::graph::{GraphError, not_recordable};
-use crate::memory_pool::MemoryPool;
+use crate::memory::pool::MemoryPool;
+use crate::memory::pool::options::PoolKind;
+use crate::memory::retired::{drop_quietly, retire};
+use crate::order::writers::Writers;
 use crate::order::{Order, OrderedStream, Use};
-use crate::pitched::Place;
-use crate::pool_options::PoolKind;
-use crate::retired::{drop_quietly, retire};
 use crate::stream::{Stream, StreamInner};
-use crate::writers::Writers;
 
 /// The alignment of every allocation in bytes, on every device.
 pub(crate) const ALIGNMENT: usize = 256;
@@ -58,6 +75,8 @@ enum Origin {
     Managed,
     /// Somebody else's; the owner is dropped when nothing uses the memory any more.
     Foreign(Option<Box<dyn Send>>),
+    /// A CUDA array; the pointer is a handle, not an address. The owner is dropped as that of foreign memory.
+    Array(Option<Box<dyn Send>>),
     /// Page-locked memory of the host.
     Host(HostMemory),
     /// Page-locked memory that a graph has, under one address for the host and the device; its owner is dropped as that of
@@ -95,11 +114,8 @@ impl Memory {
             0 => NOTHING,
             _ => stream.allocate(pool, bytes, contents)?,
         };
-        if let (DeviceBackend::Cuda(device), Some(pool)) = (stream.device().backend(), pool)
-            && bytes > 0
-            && pool.is_of_host()
-        {
-            device.managed().fetch_add(1, Ordering::Relaxed);
+        if bytes > 0 && pool.is_some_and(MemoryPool::is_of_host) {
+            stream.device().backend().note_managed();
         }
         Ok(Memory::new(stream, pointer, bytes, Origin::Stream(pool.cloned())))
     }
@@ -113,7 +129,7 @@ impl Memory {
         Ok(Memory::new(stream, pointer, bytes, Origin::Managed))
     }
 
-    /// Memory of somebody else.
+    /// Memory of another library.
     ///
     /// # Safety
     /// `pointer` leads to `bytes` of memory of the stream's device, until `owner` is dropped; what uses
@@ -128,17 +144,26 @@ impl Memory {
         Memory::new(stream, pointer, bytes, Origin::Foreign(Some(owner)))
     }
 
+    /// A CUDA array by its handle, which is not null. `owner` keeps it, and nothing uses it yet.
+    pub(crate) fn array(
+        stream: &Arc<StreamInner>,
+        handle: *mut u8,
+        bytes: usize,
+        owner: Box<dyn Send>,
+    ) -> Self {
+        Memory::new(stream, handle, bytes, Origin::Array(Some(owner)))
+    }
+
     /// Memory of the host that no device uses yet.
     ///
     /// # Safety
     /// `start` leads to `bytes` that nothing else uses as long as this exists. If `device` is a GPU they are page-locked,
     /// and stay so until no device uses them any more.
     pub(crate) unsafe fn of_host(device: &Device, start: *mut u8, bytes: usize) -> Result<Self> {
-        let mapped = match device.backend() {
-            _ if bytes == 0 => Some(NOTHING),
+        let mapped = match bytes {
+            0 => Some(NOTHING),
             // SAFETY: passed on.
-            DeviceBackend::Cuda(cuda) => unsafe { cuda.mapped_address(start)? },
-            DeviceBackend::Cpu(_) => Some(start),
+            _ => unsafe { device.backend().mapped_address(start)? },
         };
         let host = HostMemory { start, is_mapped: mapped.is_some(), owner: None };
         let (pointer, origin) = (mapped.unwrap_or(start), Origin::Host(host));
@@ -170,7 +195,7 @@ impl Memory {
     }
 
     fn new(stream: &Arc<StreamInner>, pointer: *mut u8, bytes: usize, origin: Origin) -> Self {
-        // A recording must hear of each use, and all uses outside a graph are refused.
+        // A recording must be told of each use, and all uses outside a graph are refused.
         let is_guest = stream.recording().is_some() || matches!(origin, Origin::Graph(_));
         let of = if is_guest { Order::of_guest } else { Order::new };
         let order = of(stream.clone());
@@ -264,6 +289,11 @@ impl Memory {
         &self.device
     }
 
+    /// The bytes after `pointer` that have addresses: 0 for an array.
+    pub(crate) fn addressed_bytes(&self) -> usize {
+        if matches!(self.origin, Origin::Array(_)) { 0 } else { self.bytes }
+    }
+
     /// Where it is. Managed memory moves, and counts as the device's.
     pub(crate) fn place(&self) -> Place {
         match &self.origin {
@@ -318,7 +348,7 @@ impl Memory {
     }
 
     /// As `begin`, for a stream of whatever device, which records nothing.
-    pub(crate) fn begin_anywhere(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+    pub(crate) fn begin_on_any_device(&self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
         }
@@ -343,16 +373,9 @@ impl Memory {
                 reason: "it cannot map memory of the host (CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)",
             });
         }
-        let reached = match (self.device.backend(), stream.device().backend()) {
-            (own, other) if own == other => true,
-            (DeviceBackend::Cpu(_), DeviceBackend::Cpu(_)) => true,
-            (DeviceBackend::Cuda(_), DeviceBackend::Cuda(_)) if self.bytes == 0 => true,
-            // SAFETY: page-locked as long as this exists.
-            (DeviceBackend::Cuda(_), DeviceBackend::Cuda(other)) => unsafe {
-                other.mapped_address(host.start)? == Some(self.pointer)
-            },
-            _ => false,
-        };
+        let (own, other) = (self.device.backend(), stream.device().backend());
+        // SAFETY: page-locked as long as this exists.
+        let reached = unsafe { own.maps_alike(other, host.start, self.pointer, self.bytes)? };
         if reached { Ok(()) } else { Err(self.mismatch(stream)) }
     }
 
@@ -377,10 +400,8 @@ impl Drop for Memory {
         if self.is_of_graph() && self.device.is_cuda() {
             return;
         }
-        if let DeviceBackend::Cuda(device) = self.device.backend()
-            && self.is_managed()
-        {
-            device.managed().fetch_sub(1, Ordering::Release);
+        if self.is_managed() {
+            self.device.backend().forget_managed();
         }
         // If the device is so broken that streams cannot wait for each other, the memory is given up
         // rather than freed under running work.
@@ -388,7 +409,7 @@ impl Drop for Memory {
         let ended = self.order.end(
             |stream| stream.device() == own && stream.backend().is_usable_here(),
             // Of late it was used on streams of other devices only, or of other threads.
-            || heir(own),
+            || fallback_stream(own),
         );
         match (&mut self.origin, ended) {
             // SAFETY: `pointer` is from `allocate` on this device, this is the only free of it, and
@@ -400,6 +421,7 @@ impl Drop for Memory {
             (Origin::Managed, Ok(stream)) => unsafe { stream.free_managed(self.pointer, self.bytes) },
             (
                 Origin::Foreign(owner)
+                | Origin::Array(owner)
                 | Origin::Pinned(owner)
                 | Origin::Graph(owner)
                 | Origin::Host(HostMemory { owner, .. }),
@@ -411,18 +433,18 @@ impl Drop for Memory {
 }
 
 /// A stream of `device` that frees what was used on none that the calling thread can use. That of a GPU stays.
-fn heir(device: &Device) -> Result<Arc<StreamInner>> {
-    static HEIRS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
-    let heirs = || HEIRS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(heir) = heirs().iter().find(|heir| heir.device() == device) {
-        return Ok(heir.inner().clone());
+fn fallback_stream(device: &Device) -> Result<Arc<StreamInner>> {
+    static FALLBACKS: Mutex<Vec<Stream>> = Mutex::new(Vec::new());
+    let fallbacks = || FALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = fallbacks().iter().find(|stream| stream.device() == device) {
+        return Ok(found.inner().clone());
     }
     let stream = device.new_stream()?;
-    let heir = stream.inner().clone();
+    let inner = stream.inner().clone();
     if device.is_cuda() {
-        heirs().push(stream);
+        fallbacks().push(stream);
     }
-    Ok(heir)
+    Ok(inner)
 }
 
 /// Drops `owner` after all that `stream` holds; or, if nothing tells when that is, never.

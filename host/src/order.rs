@@ -1,6 +1,4 @@
-//! The order of work on one allocation across streams, kept without the user asking. It must not
-//! know which backend runs: all it asks of a stream is to start later work after what another
-//! stream holds so far.
+//! The order of work on one allocation across streams, kept without the user asking.
 //!
 //! # The rule
 //!
@@ -36,7 +34,9 @@
 //!
 //! Pointers taken with `as_device_ptr` are outside all this; that is what their `unsafe` says.
 
+pub(crate) mod access;
 mod record;
+pub(crate) mod writers;
 
 pub(crate) use record::{Order, OrderedStream, Use};
 

@@ -1,7 +1,10 @@
-//! Text that kernels print: kept by its device until a thread waits, and then handed, on that thread, to standard output
-//! or to a function that the user sets.
+//! Text that kernels print: kept by its device until a thread waits, and then written by that thread to
+//! standard output or passed to a function that the user sets.
+//!
+//! `kept` is the queue, `message` formats what device code sends.
 
 mod kept;
+pub(crate) mod message;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -21,7 +24,7 @@ pub(crate) struct Output {
     kept: Kept,
 }
 
-/// The bytes that the CPU device keeps if nobody says otherwise.
+/// The bytes that the CPU device keeps by default.
 const DEFAULT_CAPACITY: usize = 64 << 20;
 
 thread_local! {
@@ -89,7 +92,7 @@ impl Output {
             return;
         }
         let Some(_delivering) = Delivering::begin(self) else { return };
-        self.kept.hand_out(|text| self.deliver(text));
+        self.kept.deliver(|text| self.deliver(text));
     }
 
     /// Hands on `text`, by a thread that waits for the device.

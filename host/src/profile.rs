@@ -1,6 +1,6 @@
 //! Where the time goes: a [`Timeline`] of what a device does, with its own times, for Perfetto and
 //! chrome://tracing; and, with the cargo features `tracing` and `nvtx`, spans and ranges around what the host
-//! asks of a device. It must not know how a backend works: it puts events around what a stream is given.
+//! asks of a device.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

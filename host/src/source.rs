@@ -1,15 +1,15 @@
-//! Kernels in Rust that are compiled while the program runs: from text to a module with checked launches, by the same
-//! build step that compiles a package's kernels. It must not know how a launch reaches a device.
+//! Kernels in Rust that are compiled while the program runs: from text to a module with checked launches, by
+//! the build step that compiles a package's kernels.
 //!
 //! A [`KernelSource`] is compiled for a device and gives a [`SourceModule`], and that a [`SourceKernel`] by its name. What
 //! a build checks by types is checked here at each launch, against what the device compiler says of the kernel's types.
 
-mod argument;
+pub(crate) mod argument;
 mod compiled;
 mod error;
 mod kernel;
 mod module;
-mod slot;
+pub(crate) mod slot;
 mod text;
 
 pub use argument::{SourceArgument, SourceArguments};

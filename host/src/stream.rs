@@ -1,27 +1,46 @@
-//! Streams: queues of work on a device, each in order. It must not know how a backend runs the work.
+//! Streams: queues of work on a device, each in order. This file has [`Stream`].
+//!
+//! `kinds` makes the other streams (default, with `options`, of other libraries). `event` and `timing` mark
+//! and measure points in a stream's work, `completion` awaits them, and `order` makes streams wait for each
+//! other. `value` writes and awaits numbers in memory, `host_fn` calls host functions, `access_policy` sets
+//! what the L2 cache keeps. `own_thread` identifies a thread; `announcing` guards the uses of a call that a
+//! recording may refuse.
+
+pub(crate) mod access_policy;
+pub(crate) mod announcing;
+pub(crate) mod completion;
+pub(crate) mod event;
+pub(crate) mod host_fn;
+pub(crate) mod kinds;
+pub(crate) mod options;
+pub(crate) mod order;
+pub(crate) mod own_thread;
+pub(crate) mod timing;
+pub(crate) mod value;
 
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::access::Access;
-use crate::account::Account;
-use crate::backend::{EndedIntervals, EventBackend, Prepared, StreamBackend, cpu};
+use crate::backend::recording::RecordingStream;
+use crate::backend::recording::refusal::host_memory;
+use crate::backend::{EndedIntervals, EventBackend, Prepared, StreamBackend};
+use crate::backend::{Place, Rows};
 use crate::device::Device;
 use crate::error::Result;
-use crate::event::EventOptions;
-use crate::graph::{Announcing, RecordingStream, allocation, host_memory, waiting};
-use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
-use crate::launch_event::LaunchEvent;
+use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
-use crate::memory_pool::MemoryPool;
+use crate::memory::account::Account;
+use crate::memory::pool::MemoryPool;
+use crate::memory::retired;
 use crate::order::OrderedStream;
-use crate::pitched::{Place, Rows};
+use crate::order::access::Access;
+use crate::order::writers::Effect;
 use crate::profile::{self, Work};
-use crate::retired;
-use crate::writers::{Effect, Flow};
+use crate::stream::announcing::Announcing;
+use crate::stream::event::EventOptions;
 
 /// A queue of work on one device. Work on one stream runs in the order in which it was given; work
 /// on different streams may run at the same time, except where it uses the same buffer.
@@ -66,10 +85,11 @@ pub(crate) struct StreamInner {
 }
 
 impl Stream {
-    pub(crate) fn new(device: &Device, backend: StreamBackend) -> Self {
+    pub(crate) fn new(device: &Device, backend: impl Into<StreamBackend>) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (device, account, closed) = (device.clone(), Account::of(device), AtomicBool::new(false));
+        let backend = backend.into();
         Stream { inner: Arc::new(StreamInner { id, device, backend, account, closed }) }
     }
 
@@ -103,11 +123,8 @@ impl Stream {
     /// work are errors for all. On a GPU a panic counts as that of all launches of the stream since it was last waited for
     /// whose kernels have a way to panic.
     pub fn synchronize(&self) -> Result<()> {
-        let result = profile::observe_host(self.device(), Work::Synchronize, || match &self.inner.backend {
-            StreamBackend::Cuda(stream) => stream.synchronize(),
-            StreamBackend::Cpu(stream) => stream.synchronize(),
-            StreamBackend::Recording(_) => Err(waiting("to synchronise")),
-        });
+        let backend = &self.inner.backend;
+        let result = profile::observe_host(self.device(), Work::Synchronize, || backend.synchronize());
         retired::collect();
         result
     }
@@ -165,10 +182,7 @@ impl StreamInner {
     /// The recording that this stream adds to, if it runs nothing.
     #[inline]
     pub(crate) fn recording(&self) -> Option<&RecordingStream> {
-        match &self.backend {
-            StreamBackend::Recording(stream) => Some(stream),
-            _ => None,
-        }
+        self.backend.recording()
     }
 
     /// Which stream of the process it is.
@@ -190,25 +204,15 @@ impl StreamInner {
         Ok(event)
     }
 
-    /// Waits for all work enqueued so far, and tells nobody of what has failed.
+    /// Waits for all work enqueued so far, without reporting failures.
     pub(crate) fn drain(&self) -> Result<()> {
-        match &self.backend {
-            StreamBackend::Cuda(stream) => stream.drain(),
-            StreamBackend::Cpu(stream) => stream.drain(),
-            StreamBackend::Recording(_) => Err(waiting("to synchronise")),
-        }
+        self.backend.drain()
     }
 
     /// Waits for `event`, recorded here, and reports what had failed by then, as a synchronisation does. What fails
     /// later is left to those who wait for it. `ended` is what `StreamBackend::end_interval` gave before.
     pub(crate) fn finish(&self, event: &EventBackend, ended: Option<&EndedIntervals>) -> Result<()> {
-        match (&self.backend, event, ended) {
-            (StreamBackend::Cpu(stream), EventBackend::Cpu(event), _) => stream.finish(event),
-            (StreamBackend::Cuda(stream), EventBackend::Cuda(event), Some(ended)) => {
-                stream.finish(event, ended)
-            }
-            (_, event, _) => event.synchronize(),
-        }
+        self.backend.finish(event, ended)
     }
 
     /// From `pool`, or from that of the device.
@@ -221,13 +225,11 @@ impl StreamInner {
         let account = self.account_of(pool);
         account.take(bytes, &self.device)?;
         let own = pool.and_then(MemoryPool::raw);
-        let allocated = match &self.backend {
-            StreamBackend::Cuda(stream) if contents == Contents::Zeroed => {
-                profile::observe(self, Work::Fill { bytes }, || stream.allocate(own, bytes, contents))
-            }
-            StreamBackend::Cuda(stream) => stream.allocate(own, bytes, contents),
-            StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
-            StreamBackend::Recording(_) => Err(allocation()),
+        let allocate = || self.backend.allocate(own, bytes, contents);
+        let allocated = if contents == Contents::Zeroed && self.backend.enqueues_zeroing() {
+            profile::observe(self, Work::Fill { bytes }, allocate)
+        } else {
+            allocate()
         };
         allocated.inspect_err(|_| account.give_back(bytes))
     }
@@ -238,11 +240,7 @@ impl StreamInner {
 
     pub(crate) fn allocate_managed(&self, bytes: usize, contents: Contents) -> Result<*mut u8> {
         self.account.take(bytes, &self.device)?;
-        let allocated = match &self.backend {
-            StreamBackend::Cuda(stream) => stream.allocate_managed(bytes, contents),
-            StreamBackend::Cpu(stream) => stream.allocate(bytes, contents),
-            StreamBackend::Recording(_) => Err(allocation()),
-        };
+        let allocated = self.backend.allocate_managed(bytes, contents);
         allocated.inspect_err(|_| self.account.give_back(bytes))
     }
 
@@ -251,17 +249,8 @@ impl StreamInner {
     /// # Safety
     /// As for `free`, with memory from `allocate_managed`.
     pub(crate) unsafe fn free_managed(&self, pointer: *mut u8, bytes: usize) {
-        match &self.backend {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe {
-                stream.free_waiting(pointer);
-                self.account.give_back(bytes);
-            },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes, &self.account) },
-            // It has allocated nothing.
-            StreamBackend::Recording(_) => {}
-        }
+        // SAFETY: passed on.
+        unsafe { self.backend.free_managed(pointer, bytes, &self.account) }
     }
 
     /// Frees in stream order.
@@ -270,18 +259,8 @@ impl StreamInner {
     /// `pointer` is from `allocate` of `bytes` in `pool` on this device, is freed once, and work enqueued here
     /// runs after all work that uses it.
     pub(crate) unsafe fn free(&self, pool: Option<&MemoryPool>, pointer: *mut u8, bytes: usize) {
-        match &self.backend {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe {
-                // At once: the pool gives it to whoever allocates next here, without waiting.
-                self.account_of(pool).give_back(bytes);
-                stream.free(pointer);
-            },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.free(pointer, bytes, self.account_of(pool)) },
-            // It has allocated nothing.
-            StreamBackend::Recording(_) => {}
-        }
+        // SAFETY: passed on.
+        unsafe { self.backend.free(pointer, bytes, self.account_of(pool)) }
     }
 
     /// As `copy_from_host`, into memory that nothing has used yet.
@@ -294,16 +273,9 @@ impl StreamInner {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        let work = Work::Upload { bytes };
-        match &self.backend {
-            // SAFETY: passed on; what was allocated here is ordered here.
-            StreamBackend::Cuda(_) => unsafe { self.copy_from_host(target, source, bytes) },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(_) => profile::observe_host(&self.device, work, || unsafe {
-                cpu::initialise_from_host(target, source, bytes)
-            }),
-            StreamBackend::Recording(_) => Err(host_memory("an upload")),
-        }
+        // SAFETY: passed on; the wait outlasts the use of `source`.
+        let copy = || unsafe { self.backend.initialise_from_host(target, source, bytes) };
+        self.observe_host_copy(Work::Upload { bytes }, copy, StreamBackend::drain)
     }
 
     /// Copies from host memory, which is not used after this returns.
@@ -316,21 +288,10 @@ impl StreamInner {
         source: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        let work = Work::Upload { bytes };
-        match &self.backend {
-            StreamBackend::Cuda(stream) => {
-                // SAFETY: passed on; the wait below outlasts the use of `source`. Pageable memory may be read after
-                // the call returns: the driver stages it, or the GPU reads it in place.
-                let copied = profile::observe(self, work, || unsafe { stream.copy(target, source, bytes) });
-                copied?;
-                profile::observe_host(&self.device, Work::Synchronize, || stream.drain())
-            }
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => profile::observe_host(&self.device, work, || unsafe {
-                stream.copy_from_host(target, source, bytes)
-            }),
-            StreamBackend::Recording(_) => Err(host_memory("an upload")),
-        }
+        // SAFETY: passed on; the wait outlasts the use of `source`. Pageable memory may be read after the call returns:
+        // the driver stages it, or the GPU reads it in place.
+        let copy = || unsafe { self.backend.copy_from_host(target, source, bytes) };
+        self.observe_host_copy(Work::Upload { bytes }, copy, StreamBackend::drain)
     }
 
     /// Enqueues a copy of rows.
@@ -345,13 +306,9 @@ impl StreamInner {
         rows: Rows,
         places: (Place, Place),
     ) -> Result<()> {
-        profile::observe(self, work_of(rows.width * rows.height, places), || match &self.backend {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.copy_rows(target, source, rows, places) },
-            // SAFETY: passed on: this device's memory is that of the host.
-            StreamBackend::Cpu(stream) => unsafe { stream.copy_rows(target, source, rows) },
-            StreamBackend::Recording(stream) => stream.copy_rows(target, source, rows, places),
-        })
+        // SAFETY: passed on.
+        let copy = || unsafe { self.backend.copy_rows(target, source, rows, places) };
+        profile::observe(self, work_of(rows.width * rows.height, places), copy)
     }
 
     /// Copies to host memory, which is filled when this returns `Ok`, and not used after it returns.
@@ -359,20 +316,26 @@ impl StreamInner {
     /// # Safety
     /// `target` is `bytes` of host memory, `source` as many of this device, ordered for reading here.
     pub(crate) unsafe fn copy_to_host(&self, target: *mut u8, source: *const u8, bytes: usize) -> Result<()> {
-        let work = Work::Download { bytes };
-        match &self.backend {
-            StreamBackend::Cuda(stream) => {
-                // SAFETY: passed on; the wait below outlasts the use of `target`.
-                let copied = profile::observe(self, work, || unsafe { stream.copy(target, source, bytes) });
-                copied?;
-                profile::observe_host(&self.device, Work::Synchronize, || stream.synchronize())
-            }
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => profile::observe_host(&self.device, work, || unsafe {
-                stream.copy_to_host(target, source, bytes)
-            }),
-            StreamBackend::Recording(_) => Err(host_memory("a download")),
+        // SAFETY: passed on; the wait outlasts the use of `target`.
+        let copy = || unsafe { self.backend.copy_to_host(target, source, bytes) };
+        self.observe_host_copy(Work::Download { bytes }, copy, StreamBackend::synchronize)
+    }
+
+    /// Makes a copy from or to memory of the host, and waits for it.
+    fn observe_host_copy(
+        &self,
+        work: Work,
+        copy: impl FnOnce() -> Result<()>,
+        wait: fn(&StreamBackend) -> Result<()>,
+    ) -> Result<()> {
+        if self.recording().is_some() {
+            return copy(); // It is refused.
         }
+        if !self.backend.enqueues_host_copies() {
+            return profile::observe_host(&self.device, work, copy);
+        }
+        profile::observe(self, work, copy)?;
+        profile::observe_host(&self.device, Work::Synchronize, || wait(&self.backend))
     }
 
     /// Enqueues a copy.
@@ -387,18 +350,9 @@ impl StreamInner {
         bytes: usize,
         places: (Place, Place),
     ) -> Result<()> {
-        profile::observe(self, work_of(bytes, places), || match &self.backend {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe {
-                match places {
-                    (Place::Host, Place::Host) => stream.copy_on_host(target, source, bytes),
-                    _ => stream.copy(target, source, bytes),
-                }
-            },
-            // SAFETY: passed on: this device's memory is that of the host.
-            StreamBackend::Cpu(stream) => unsafe { stream.copy(target, source, bytes) },
-            StreamBackend::Recording(stream) => stream.copy(target, source, bytes),
-        })
+        // SAFETY: passed on.
+        let copy = || unsafe { self.backend.copy(target, source, bytes, places) };
+        profile::observe(self, work_of(bytes, places), copy)
     }
 
     /// # Errors
@@ -414,29 +368,20 @@ impl StreamInner {
     /// and is ordered here for writing.
     pub(crate) unsafe fn fill(&self, target: *mut u8, pattern: &[u8], count: usize) -> Result<()> {
         let bytes = pattern.len() * count;
-        profile::observe(self, Work::Fill { bytes }, || match &self.backend {
-            // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe { stream.fill(target, pattern, count) },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe { stream.fill(target, pattern, count) },
-            StreamBackend::Recording(stream) => stream.fill(target, pattern, count),
-        })
+        // SAFETY: passed on.
+        profile::observe(self, Work::Fill { bytes }, || unsafe { self.backend.fill(target, pattern, count) })
     }
 
     /// Loads `kernel` for this device, if that has not been done.
     #[inline]
     pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
-        match &self.backend {
-            StreamBackend::Cuda(stream) => stream.prepare(kernel),
-            StreamBackend::Cpu(_) => Ok(Prepared::default()),
-            StreamBackend::Recording(stream) => stream.prepare(kernel),
-        }
+        self.backend.prepare(kernel)
     }
 
     /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
     ///
     /// # Safety
-    /// As [`launch`](crate::launch::launch), with memory ordered, the shape within the limits, and
+    /// As [`launch`](crate::launch::launch_with), with memory ordered, the shape within the limits, and
     /// `prepared` from `prepare` of this kernel here.
     #[inline]
     pub(crate) unsafe fn launch(
@@ -448,8 +393,8 @@ impl StreamInner {
         accesses: &[Access<'_>],
         names_writers: bool,
     ) -> Result<()> {
-        match &self.backend {
-            StreamBackend::Cuda(stream) if !profile::is_observed() => {
+        match self.backend.driver_stream() {
+            Some(stream) if !profile::is_observed() => {
                 if names_writers {
                     let effects = accesses.iter().map(Access::effect);
                     // SAFETY: passed on.
@@ -458,8 +403,11 @@ impl StreamInner {
                 // SAFETY: passed on.
                 unsafe { stream.launch(prepared.function, kernel, shape, params) }
             }
-            // SAFETY: passed on.
-            _ => unsafe { self.launch_slow(prepared, kernel, *shape, params, accesses) },
+            _ => {
+                let params = (params, kernel.descriptor().params);
+                // SAFETY: passed on.
+                unsafe { self.launch_slow(prepared, kernel, *shape, params, accesses.iter()) }
+            }
         }
     }
 
@@ -467,7 +415,7 @@ impl StreamInner {
     fn effects<'a>(
         &'a self,
         kernel: &'static Kernel,
-        accesses: &'a [Access<'a>],
+        accesses: impl Iterator<Item = &'a Access<'a>> + Clone,
     ) -> impl Iterator<Item = Effect<'a>> + Clone {
         // They have been made ready for the launch.
         let constants = kernel.descriptor().constants.iter();
@@ -475,36 +423,27 @@ impl StreamInner {
             let resident = constant.resident(&self.device).ok()?;
             Some((resident.writers(), constant.used_by_launches(), false))
         });
-        accesses.iter().map(Access::effect).chain(read)
+        accesses.map(Access::effect).chain(read)
     }
 
-    /// As `launch`, whoever observes it, and whatever runs it.
+    /// The slow path of `launch`: profiled, recorded, foreign or on the CPU. `shapes` are size and alignment of each of `params`.
     ///
     /// # Safety
     /// As for `launch`.
     #[inline(never)]
-    pub(crate) unsafe fn launch_slow(
-        &self,
+    pub(crate) unsafe fn launch_slow<'a>(
+        &'a self,
         prepared: Prepared,
         kernel: &'static Kernel,
         shape: LaunchShape,
-        params: &[*const c_void],
-        accesses: &[Access<'_>],
+        (params, shapes): (&[*const c_void], &[(usize, usize)]),
+        accesses: impl Iterator<Item = &'a Access<'a>> + Clone,
     ) -> Result<()> {
         let _announcing = Announcing::on(self);
-        profile::observe(self, Work::Kernel { kernel, shape }, || match &self.backend {
+        profile::observe(self, Work::Kernel { kernel, shape }, || {
+            let effects = self.effects(kernel, accesses);
             // SAFETY: passed on.
-            StreamBackend::Cuda(stream) => unsafe {
-                stream.launch_watched(prepared, kernel, &shape, params, self.effects(kernel, accesses))
-            },
-            // SAFETY: passed on.
-            StreamBackend::Cpu(stream) => unsafe {
-                stream.launch(kernel, shape, params, Flow::of(self.effects(kernel, accesses)))?;
-                let event = shape.attributes.completion_event.and_then(LaunchEvent::find);
-                event.map_or(Ok(()), |event| self.backend.record(&event))
-            },
-            // SAFETY: passed on.
-            StreamBackend::Recording(stream) => unsafe { stream.launch(prepared, kernel, shape, params) },
+            unsafe { self.backend.launch(prepared, kernel, shape, (params, shapes), effects) }
         })
     }
 }

@@ -1,6 +1,5 @@
-//! Where the parts that several threads go through take their locks and atomics from: std here, loom in
-//! `host/tests/loom`, which includes those parts by path and tries all orders of their steps. It must not
-//! know the parts.
+//! Locks and atomics of the parts that `host/tests/loom` checks: std's here, loom's there, where those parts
+//! are included by path.
 
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};
 pub(crate) use std::thread;

@@ -1,5 +1,5 @@
-//! Libraries of the CUDA toolkit that are used if they are installed, and never needed: found at run time,
-//! with an error that says where to get one. It must not know what they do.
+//! Libraries of the CUDA toolkit that are used if they are installed: found at run time, with an error that
+//! says where to get one. `nvrtc` (with `compile_options`), `nvvm` and `nvjitlink` have one each.
 
 mod compile_options;
 mod nvjitlink;

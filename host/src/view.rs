@@ -1,5 +1,13 @@
-//! Borrowed parts of device buffers: what a launch reads and writes. It must not know how a launch
-//! happens.
+//! Borrowed parts of device memory. This file has the contiguous ones, [`DeviceView`] and [`DeviceViewMut`].
+//!
+//! `parts` splits and casts views; `aligned` and `atomic` change what an element is; `pitched` has rows with
+//! a stride, and their buffers; `pointer` has raw device addresses.
+
+pub(crate) mod aligned;
+pub(crate) mod atomic;
+pub(crate) mod parts;
+pub(crate) mod pitched;
+pub(crate) mod pointer;
 
 use std::ffi::c_void;
 use std::fmt;
@@ -9,13 +17,13 @@ use std::ptr::{NonNull, from_ref};
 
 use ferrogrid_device::DeviceCopy;
 
-use crate::access::Access;
-use crate::atomic_view::DeviceAtomicView;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::order::Use;
-use crate::pointer::{DevicePtr, DevicePtrMut};
+use crate::order::access::Access;
+use crate::view::atomic::DeviceAtomicView;
+use crate::view::pointer::{DevicePtr, DevicePtrMut};
 
 /// Elements of a device buffer, to read: what `&[T]` is to a `Vec<T>`. In rank 2 they are `height` rows of
 /// `width` elements, one after the other.

@@ -1,5 +1,5 @@
-//! What the CPU device does, from upload to result: values, order, errors, limits. It must not need
-//! a GPU or a driver.
+//! What the CPU device does, from upload to result: values, order, errors, limits. No GPU or driver is
+//! needed.
 
 mod kernels;
 mod model;

@@ -1,5 +1,5 @@
 //! What threads of a block may expect of barriers and shared memory on the CPU device, and what becomes of
-//! those that wait in vain. It must not need the kernel language.
+//! those that wait in vain.
 
 mod waiting;
 

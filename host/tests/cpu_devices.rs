@@ -1,5 +1,5 @@
 //! CPU devices with limits of their own: several in one process, little memory, little shared memory, any
-//! number of workers. It must not need the kernel language.
+//! number of workers.
 
 mod waiting;
 
@@ -138,10 +138,10 @@ fn options_that_no_device_can_have_are_named() {
     let text = |options| Device::cpu_with(options).unwrap_err().to_string();
     assert_eq!(
         text(CpuOptions::new().workers(0)),
-        "a CPU device cannot have 0 as `workers`: expected are 1 to 65535 threads"
+        "a CPU device cannot have 0 as `workers`; expected 1 to 65535 threads"
     );
     assert_eq!(
         text(CpuOptions::new().shared_memory_per_block(232_449)),
-        "a CPU device cannot have 232449 as `shared_memory_per_block`: expected are at most 232448 bytes"
+        "a CPU device cannot have 232449 as `shared_memory_per_block`; expected at most 232448 bytes"
     );
 }

@@ -1,5 +1,5 @@
 //! What blocks of a cooperative launch may expect of the grid's barrier on the CPU device, and what becomes
-//! of those that wait in vain. It must not need the kernel language.
+//! of those that wait in vain.
 
 mod waiting;
 

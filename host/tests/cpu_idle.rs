@@ -1,5 +1,4 @@
-//! An idle CPU device uses no processor. Alone in its process, whose processor time it reads. It must not need the
-//! kernel language.
+//! An idle CPU device uses no processor. Alone in its process, whose processor time it reads.
 
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! What becomes of a kernel that uses up its stack on the CPU device. It must not need the kernel language.
+//! What becomes of a kernel that uses up its stack on the CPU device.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 

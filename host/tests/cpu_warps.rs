@@ -1,5 +1,5 @@
 //! What lanes of a warp may expect of exchanges on the CPU device, and what becomes of those that others do
-//! not come to. It must not need the kernel language.
+//! not come to.
 
 mod waiting;
 

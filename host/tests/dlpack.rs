@@ -1,5 +1,5 @@
-//! DLPack: tensors that leave and arrive with their types, shapes and ownership, checked by a consumer written
-//! here against the structures alone, and by NumPy where Python has it. It must not know the code behind.
+//! DLPack: tensors that leave and arrive with their types, shapes and ownership, checked by a consumer
+//! written here against the structures alone, and by NumPy where Python has it.
 
 use std::ffi::c_void;
 use std::process::Command;
@@ -156,7 +156,7 @@ fn a_tensor_that_is_not_wanted_is_deleted() {
         (*raw).version.major = 2;
         DlpackTensor::from_raw(raw).unwrap_err()
     };
-    assert_eq!(error.to_string(), "the tensor is of DLPack 2.1, known is 1.x");
+    assert_eq!(error.to_string(), "the tensor has version 2.1 of DLPack; expected 1.x");
     assert_eq!(foreign.deletions(), 2);
 }
 
@@ -188,7 +188,7 @@ fn tensors_that_cannot_be_buffers_are_refused_and_deleted() {
     assert!(matches!(refusal(&[24], &[-1], none), DlpackError::NotContiguous { .. }));
     assert_eq!(refusal(&[24], &[], |tensor| tensor.flags = abi::READ_ONLY), DlpackError::ReadOnly);
     let error = refusal(&[24], &[], |tensor| tensor.dl_tensor.dtype.code = abi::FLOAT);
-    assert_eq!(error.to_string(), "the tensor has elements of type float32, expected are int32");
+    assert_eq!(error.to_string(), "the tensor has elements of type float32; expected int32");
     let lanes = refusal(&[6], &[], |tensor| tensor.dl_tensor.dtype.lanes = 4);
     assert!(lanes.to_string().contains("int32x4"), "{lanes}");
     let elsewhere = refusal(&[24], &[], |tensor| tensor.dl_tensor.device.device_type = abi::CUDA);

@@ -5,10 +5,14 @@ mod kernels;
 #[cfg(target_os = "linux")]
 mod scenario;
 
+use ferrogrid_host::__private::{
+    ClaimBits, LaunchInput, LaunchOutput, Resources, Staged, StagedInput, StagedOutput, launch_with,
+};
 #[cfg(target_os = "linux")]
 use ferrogrid_host::DotOptions;
 use ferrogrid_host::{Device, Error, Graph, GraphError, GraphKey, GraphNode, Grid, Result, Stream};
-use kernels::saxpy;
+use kernels::{SAXPY_KERNEL, saxpy};
+use std::ptr::from_ref;
 
 const LENGTH: usize = 1000;
 
@@ -54,6 +58,15 @@ fn a_refused_launch_leaves_no_trace(device: &Device) -> Result<()> {
         capture.node(&[], |other| other.fill_into(2.0, &mut x))
     })?;
     assert_eq!(graph.dependencies(last)?, [], "the fill of `z` does not read `x`");
+    // Nor does the copy that was made for it.
+    let host = device.pinned_zeros::<f32>(LENGTH)?;
+    let (graph, ()) = stream.capture(|capture| {
+        let refused = staged_saxpy(capture, 2.0, capture.keep_pinned(host)?.as_in(), &mut unknown);
+        assert_eq!(refused, Err(Error::Graph(GraphError::UnknownBuffer)));
+        Ok(())
+    })?;
+    let picture = graph.to_svg();
+    assert!(graph.len() == 1 && picture.contains("0: empty"), "{picture}");
     Ok(())
 }
 
@@ -163,14 +176,95 @@ fn an_update_uses_what_is_allocated_then(device: &Device) -> Result<()> {
     Ok(())
 }
 
-const CASES: [fn(&Device) -> Result<()>; 6] = [
+const CASES: [fn(&Device) -> Result<()>; 8] = [
     kernels_are_replayed,
     a_refused_launch_leaves_no_trace,
     arguments_of_a_kernel_can_be_changed,
     an_update_that_is_no_such_launch_is_refused,
     an_update_that_would_race_is_refused,
     an_update_uses_what_is_allocated_then,
+    page_locked_memory_is_copied_for_a_kernel,
+    memory_of_a_launch_is_zeroed_each_time,
 ];
+
+/// As launch functions do it: what is of the host is brought to the device, and back.
+fn staged_saxpy<'a>(
+    stream: &Stream,
+    a: f32,
+    x: impl LaunchInput<'a, f32>,
+    y: impl LaunchOutput<'a, f32>,
+) -> Result<()> {
+    let (x, mut y) = (x.stage(stream)?, y.stage(stream)?);
+    saxpy(stream, Grid::cover(LENGTH), a, x.input(), y.output())?;
+    x.finish(stream)?;
+    y.finish(stream)
+}
+
+fn page_locked_memory_is_copied_for_a_kernel(device: &Device) -> Result<()> {
+    let streams = [device.new_stream()?, device.new_stream()?];
+    let pinned = || device.pinned_zeros::<f32>(LENGTH);
+    let (x, sum, once) = (pinned()?, pinned()?, pinned()?);
+    let (graph, (x, sum, once)) = streams[0].capture(|capture| {
+        let (x, mut sum, mut once) =
+            (capture.keep_pinned(x)?, capture.keep_pinned(sum)?, capture.keep_pinned(once)?);
+        staged_saxpy(capture, 2.0, x.as_in(), sum.as_in_out())?;
+        staged_saxpy(capture, 3.0, x.as_in(), once.as_out())?;
+        Ok((x.key(), sum.key(), once.key()))
+    })?;
+    assert_eq!(graph.len(), 8, "two copies, a kernel and a copy; a copy, zeros, a kernel and a copy");
+    let mut graph = graph.instantiate()?;
+    let mut expected = 0.0;
+    for round in 1..=6_u16 {
+        graph.pinned_mut(x)?.fill(f32::from(round));
+        graph.launch(&streams[usize::from(round) % 2])?;
+        expected += 2.0 * f32::from(round);
+        assert_eq!(graph.pinned(sum)?, [expected; LENGTH]);
+        assert_eq!(graph.pinned(once)?, [3.0 * f32::from(round); LENGTH]);
+    }
+    Ok(())
+}
+
+/// What a kernel with a `ScatterSlice` or a `BlockOrder` gets beside its arguments.
+fn memory_of_a_launch_is_zeroed_each_time(device: &Device) -> Result<()> {
+    let streams = [device.new_stream()?, device.new_stream()?];
+    let (x, z) = (streams[0].fill(1.0_f32, LENGTH)?, streams[0].zeros::<f32>(LENGTH)?);
+    let mut elements = streams[0].zeros::<f32>(32 * LENGTH)?;
+    let (graph, z) = streams[0].capture(|capture| {
+        let (x, mut z) = (capture.keep(x)?, capture.keep(z)?);
+        // A word for 32 elements, which the kernels take for numbers: `bits += x`, `z += bits`.
+        let bits = ClaimBits::new(&elements.view_mut(), capture)?;
+        let (one, x, y) = (1.0_f32, x.view(), z.view_mut());
+        let (start, len) = (bits.param(), from_ref(&LENGTH).cast());
+        let ([x0, x1], [y0, y1], one) = (x.params(), y.params(), from_ref(&one).cast());
+        let grid = Grid::cover(LENGTH);
+        // SAFETY: these are the parameters of `SAXPY`, and the accesses of the views and words among them.
+        unsafe {
+            launch_with(
+                Resources::default(),
+                &SAXPY_KERNEL,
+                capture,
+                grid,
+                &[one, x0, x1, start, len],
+                &[x.access(), bits.access()],
+            )?;
+            launch_with(
+                Resources::default(),
+                &SAXPY_KERNEL,
+                capture,
+                grid,
+                &[one, start, len, y0, y1],
+                &[bits.access(), y.access()],
+            )?;
+        }
+        Ok(z.key())
+    })?;
+    let mut graph = graph.instantiate()?;
+    for round in 1..=6_u16 {
+        graph.launch(&streams[usize::from(round) % 2])?;
+        assert_eq!(streams[0].download(graph.view(z)?)?, [f32::from(round); LENGTH]);
+    }
+    Ok(())
+}
 
 #[test]
 fn graphs_of_kernels_work_on_the_cpu() {

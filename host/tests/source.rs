@@ -6,8 +6,9 @@ mod scenario;
 
 use ferrogrid_host::__private::device::DeviceCopy;
 use ferrogrid_host::{
-    CompiledSource, Device, Error, Grid, In, InOut, KernelSource, Out, Result, SourceError, SourceKernel,
-    SourceModule,
+    CompiledSource, Device, DeviceBuffer, DeviceInput, DeviceOutput, Error, Grid, GrowableBuffer, In, InOut,
+    IpcBuffer, KernelSource, LaunchArgument, LaunchInput, LaunchOutput, ManagedBuffer, Out, PinnedBuffer,
+    PinnedSlice, Result, SourceArgument, SourceError, SourceKernel, SourceModule,
 };
 use scenario::{Scenario, count, run, run_requested};
 
@@ -25,6 +26,26 @@ const SCENARIOS: &[Scenario] = &[
 #[ignore = "the other tests run it, in a process with a fake driver"]
 fn scenario() {
     run_requested(SCENARIOS);
+}
+
+/// The types alone: the test is that this compiles.
+#[test]
+fn kernels_of_all_sources_take_the_same_kinds_of_memory() {
+    fn read<'a, A: LaunchInput<'a, f32> + DeviceInput<'a, f32> + LaunchArgument + SourceArgument<'a>>() {}
+    fn written<'a, A: LaunchOutput<'a, f32> + DeviceOutput<'a, f32> + LaunchArgument + SourceArgument<'a>>() {
+    }
+    read::<&DeviceBuffer<f32>>();
+    written::<&mut DeviceBuffer<f32>>();
+    read::<&ManagedBuffer<f32>>();
+    written::<&mut ManagedBuffer<f32>>();
+    read::<&IpcBuffer<f32>>();
+    written::<&mut IpcBuffer<f32>>();
+    read::<&GrowableBuffer<f32>>();
+    written::<&mut GrowableBuffer<f32>>();
+    read::<&PinnedBuffer<f32>>();
+    written::<&mut PinnedBuffer<f32>>();
+    read::<&PinnedSlice<'_, f32>>();
+    written::<&mut PinnedSlice<'_, f32>>();
 }
 
 /// `wide`, since the fake driver's `saxpy` takes lengths of 64 bits.

@@ -1,5 +1,5 @@
 //! NVRTC and nvJitLink: what is said when they are absent, and what they make of programs when they are
-//! there. They need no GPU. It must not load what they make: that is for the conformance suite.
+//! there. They need no GPU. Loading what they make is for the conformance suite.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! By which name the user's code knows the crate `ferrogrid`: expansions name it `::ferrogrid`, and where a package
-//! calls it otherwise, that is replaced.
+//! The name by which the user's code knows the crate `ferrogrid`. Expansions name it `::ferrogrid`; where a
+//! package has another name for it, that is put in.
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::quote;
@@ -9,7 +9,7 @@ use syn::{Expr, Meta, Path, Token};
 /// The name that the build step found in Cargo.toml.
 const VARIABLE: &str = "FERROGRID_CRATE";
 
-/// What `crate = path` among the options says.
+/// The path in `crate = path` among the options.
 pub(crate) fn option(options: &Punctuated<Meta, Token![,]>) -> Option<TokenStream> {
     options.iter().find_map(|option| {
         let Meta::NameValue(pair) = option else { return None };
@@ -18,15 +18,15 @@ pub(crate) fn option(options: &Punctuated<Meta, Token![,]>) -> Option<TokenStrea
     })
 }
 
-/// A path as it means the same in every module: `fg` is `::fg`, `crate::gpu` stays.
+/// The path in a form that means the same in every module: `fg` is `::fg`, `crate::gpu` stays.
 pub(crate) fn from_root(path: &Path) -> TokenStream {
     let first = path.segments.first().map(|segment| segment.ident.to_string()).unwrap_or_default();
     let is_relative = ["crate", "self", "super"].contains(&first.as_str());
     if path.leading_colon.is_some() || is_relative { quote!(#path) } else { quote!(::#path) }
 }
 
-/// The crate's name where nothing says it: on the device there is always `ferrogrid`; else it is what the build step
-/// says.
+/// The crate's name where no option gives it: on the device `ferrogrid`, else the name that the build step
+/// found.
 pub(crate) fn default() -> Option<TokenStream> {
     if is_device() {
         return None;
@@ -36,7 +36,8 @@ pub(crate) fn default() -> Option<TokenStream> {
     Some(from_root(&path))
 }
 
-/// The same for code that needs no more than `ferrogrid-device`, as a `no_std` crate of types has it alone.
+/// The same for code that requires only `ferrogrid-device`, which a `no_std` crate of types may depend on
+/// alone.
 pub(crate) fn of_device_types() -> TokenStream {
     if let Some(path) = default() {
         return path;
@@ -60,8 +61,8 @@ fn is_device() -> bool {
     std::env::var("FERROGRID_EXPAND").is_ok_and(|half| half.starts_with("device"))
 }
 
-/// Whether a manifest declares `ferrogrid-device`, and `ferrogrid` not. This is no reader of TOML: where a manifest says it
-/// in another way, `#[device_copy(crate = ..)]` says which crate it is.
+/// Whether a manifest declares `ferrogrid-device` but not `ferrogrid`. This does not parse TOML: for other
+/// notations there is `#[device_copy(crate = ..)]`.
 fn has_device_crate_alone(manifest: &str) -> bool {
     let declares = |name: &str| {
         manifest.lines().map(str::trim).any(|line| {
@@ -81,7 +82,7 @@ pub(crate) fn replace(tokens: TokenStream, root: &TokenStream) -> TokenStream {
     let mut at = 0;
     while at < trees.len() {
         if let Some(name) = begins_path(&trees, at) {
-            // Errors point to where the name stood.
+            // Errors point to the place of the name.
             let span = name.span();
             out.extend(root.clone().into_iter().map(|mut tree| {
                 tree.set_span(span);
@@ -103,12 +104,12 @@ pub(crate) fn replace(tokens: TokenStream, root: &TokenStream) -> TokenStream {
     out
 }
 
-/// The name, if `::ferrogrid` stands at `at` and no path goes on there.
+/// The name, if `::ferrogrid` is at `at` and does not continue a path.
 fn begins_path(trees: &[TokenTree], at: usize) -> Option<&TokenTree> {
     let colon = |at: usize| matches!(trees.get(at), Some(TokenTree::Punct(it)) if it.as_char() == ':');
     let name =
         trees.get(at + 2).filter(|tree| matches!(tree, TokenTree::Ident(name) if name == "ferrogrid"))?;
-    // After `>` it begins, too, as in `impl<T> ::ferrogrid::Trait`: `<T>::ferrogrid` names nothing.
+    // A path also begins after `>`, as in `impl<T> ::ferrogrid::Trait`: `<T>::ferrogrid` names nothing.
     let tree = |back: usize| at.checked_sub(back).map(|at| &trees[at]);
     let is_lifetime = matches!(tree(2), Some(TokenTree::Punct(it)) if it.as_char() == '\'');
     let goes_on = match tree(1) {
@@ -118,7 +119,7 @@ fn begins_path(trees: &[TokenTree], at: usize) -> Option<&TokenTree> {
     (colon(at) && colon(at + 1) && !goes_on).then_some(name)
 }
 
-/// Words after which a path may begin.
+/// Keywords after which a path may begin.
 fn is_keyword(word: &str) -> bool {
     [
         "as", "break", "const", "dyn", "else", "for", "if", "impl", "in", "match", "mut", "return", "static",

@@ -1,4 +1,10 @@
-//! `#[derive(DeviceCopy)]`: checks that a type's layout is defined and its parts may travel.
+//! `#[derive(DeviceCopy)]`: checks that a type's layout is defined and that its fields may be copied to a
+//! device.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `facts.rs` | further traits, where they hold for all fields |
+//! | `form.rs` | `#[derive(AtomicForm)]` |
 
 mod facts;
 mod form;
@@ -14,7 +20,7 @@ use crate::crate_path;
 
 pub(crate) use form::atomic_form;
 
-/// The impl, or the reason why there can be none.
+/// The impl, or the error.
 pub(crate) fn device_copy(input: &DeriveInput) -> Result<TokenStream> {
     let representation = Representation::of(input)?;
     match &input.data {
@@ -64,11 +70,11 @@ pub(crate) fn shared_element(input: &DeriveInput) -> Result<TokenStream> {
     Ok(facts::shared(input, &data.fields, &Options::of(input)?.root, None))
 }
 
-/// What `#[device_copy(..)]` says.
+/// The options of `#[device_copy(..)]`.
 struct Options {
-    /// The crate with the traits: as `crate = path` says, else as the package has it.
+    /// The crate with the traits: that of `crate = path`, else the package's name for it.
     root: TokenStream,
-    /// Whether the fields keep an invariant, so that not any bits are a value.
+    /// Whether the fields have an invariant, so that not all bits are a value.
     has_invariant: bool,
 }
 
@@ -114,8 +120,8 @@ fn bounded(generics: &Generics, bound: &TokenStream) -> Generics {
     generics
 }
 
-/// The number of the type's layout: fields in their order, with the numbers of their types. Variants count as fields,
-/// too.
+/// The hash of the type's layout: of its fields in order, with the hashes of their types. Variants count as
+/// fields.
 fn layout(input: &DeriveInput, root: &TokenStream) -> TokenStream {
     let name = input.ident.to_string();
     let entries: Vec<TokenStream> = match &input.data {

@@ -1,4 +1,12 @@
-//! Expansion of a module: reads it, then makes the half that was asked for.
+//! Expansion of a module: reads it, and writes the half that was asked for.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `host.rs`, `host/` | the host half: launch functions, descriptors, companions, bodies for the CPU device |
+//! | `device.rs` | the device half: entry points |
+//! | `code.rs`, `refused.rs` | what the build step left for the target: device code, or errors |
+//! | `bodies.rs`, `instances.rs`, `grid.rs`, `abort.rs`, `libraries.rs` | parts of the host half |
+//! | `block.rs`, `constants.rs`, `externs.rs`, `generic.rs`, `layout.rs`, `shared.rs` | what both halves have |
 
 mod abort;
 mod block;
@@ -32,7 +40,7 @@ enum Half {
 }
 
 impl Half {
-    /// As the build step says; without it, the host's.
+    /// The half that the build step asks for; without it, the host half.
     fn wanted() -> Self {
         match std::env::var("FERROGRID_EXPAND").as_deref() {
             Ok("device") => Half::Device { entries: true },
@@ -52,7 +60,7 @@ pub(crate) fn module(options: &Punctuated<Meta, Token![,]>, item: ItemMod) -> Re
     })
 }
 
-/// The host's half, once for each variant of the target that differs from the others.
+/// The host half, once for each variant of the target.
 fn on_host(module: &Module, options: ModuleOptions) -> Result<TokenStream> {
     if options.host_only {
         return Ok(host::module(module, &Code::HostOnly, None));
@@ -64,7 +72,7 @@ fn on_host(module: &Module, options: ModuleOptions) -> Result<TokenStream> {
     Ok(quote!(#plain #tested))
 }
 
-/// The host's half with this device code, where `cfg` holds.
+/// The host half with this device code, where `cfg` holds.
 fn variant(module: &Module, code: &Code, cfg: Option<&Attribute>) -> Result<TokenStream> {
     let Code::Refused(diagnostics) = code else { return Ok(host::module(module, code, cfg)) };
     let errors = refused::errors(&module.item, diagnostics);
@@ -73,14 +81,14 @@ fn variant(module: &Module, code: &Code, cfg: Option<&Attribute>) -> Result<Toke
     Ok(quote!(#half #(#conditions)* const _: () = { #errors };))
 }
 
-/// The `cfg`s that hold for all that is made of a module.
+/// The `cfg`s of a module, which hold for all that is made of it.
 fn conditions<'m>(module: &'m Module, cfg: Option<&'m Attribute>) -> impl Iterator<Item = &'m Attribute> {
     let own = module.item.attrs.iter().filter(|it| it.path().is_ident("cfg"));
     cfg.into_iter().chain(own)
 }
 
-/// The type in which a length or an extent comes to the kernel: 32 bits wide, which makes indices of them 32
-/// bits wide, unless it is `wide`.
+/// The type of lengths and extents in the entry point: 32 bits, which makes indices 32 bits wide, unless the
+/// kernel is `wide`.
 fn extent_type(kernel: &Kernel) -> TokenStream {
     if kernel.bounds.wide { quote!(usize) } else { quote!(u32) }
 }

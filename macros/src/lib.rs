@@ -1,6 +1,5 @@
-//! The attribute macros. `#[module]` turns a module of kernels into launch functions (host half) or
-//! into PTX entry points (device half); the grammar is `ferrogrid-syntax`'s. This crate must not
-//! know paths or toolchains: which half to make, it is told by `FERROGRID_EXPAND`.
+//! The attribute macros. `#[module]` turns a module of kernels into launch functions (host half) or into PTX
+//! entry points (device half); `FERROGRID_EXPAND` says which. The grammar is that of `ferrogrid-syntax`.
 
 #![deny(missing_docs)]
 
@@ -256,11 +255,7 @@ pub fn module(options: TokenStream, item: TokenStream) -> TokenStream {
 /// proves on the compiled code that all threads which a barrier waits for come to it, and refuses the program where it cannot.
 #[proc_macro_attribute]
 pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
-    let message = "`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`";
-    let error = syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error();
-    let mut output = TokenStream::from(error);
-    output.extend(item);
-    output
+    misplaced("`#[kernel]` stands on functions directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
 /// Puts a value into the constant memory of devices: a `static` of a `#[ferrogrid::module]`, declared as
@@ -296,11 +291,7 @@ pub fn kernel(_options: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn constant(_options: TokenStream, item: TokenStream) -> TokenStream {
-    let message = "`#[constant]` stands on statics directly inside a module marked `#[ferrogrid::module]`";
-    let error = syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error();
-    let mut output = TokenStream::from(error);
-    output.extend(item);
-    output
+    misplaced("`#[constant]` stands on statics directly inside a module marked `#[ferrogrid::module]`", item)
 }
 
 /// Derives `DeviceCopy` for a `#[repr(C)]` or `#[repr(transparent)]` struct whose fields are all
@@ -447,9 +438,11 @@ pub fn atomic_form(input: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_attribute]
 pub fn device(_options: TokenStream, item: TokenStream) -> TokenStream {
-    let message = "`#[device]` stands on statics directly inside a module marked `#[ferrogrid::module]`";
+    misplaced("`#[device]` stands on statics directly inside a module marked `#[ferrogrid::module]`", item)
+}
+
+/// `item` with the error `message`: an attribute outside of the module that would have taken it.
+fn misplaced(message: &str, item: TokenStream) -> TokenStream {
     let error = syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error();
-    let mut output = TokenStream::from(error);
-    output.extend(item);
-    output
+    [error.into(), item].into_iter().collect()
 }

@@ -31,10 +31,9 @@ impl<'t> Calls<'t> {
             }
         }
         let mentioned = module.items.iter().map(|item| mentioned(item, &definitions)).collect();
-        let by_address = module.items.iter().map(|item| match item {
-            Item::Function(function) => function.instructions().any(calls_by_address),
-            _ => false,
-        });
+        let calls =
+            |item: &Item<'_>| item.function().is_some_and(|it| it.instructions().any(calls_by_address));
+        let by_address = module.items.iter().map(calls);
         Calls { by_address: by_address.collect(), definitions, mentioned }
     }
 
@@ -48,13 +47,40 @@ impl<'t> Calls<'t> {
         &self.mentioned[item]
     }
 
+    /// The names of functions and variables of the module that any item refers to.
+    pub fn mentioned(&self) -> impl Iterator<Item = &'t str> {
+        self.mentioned.iter().flatten().copied()
+    }
+
+    /// Whether any item calls a function whose address is in a register.
+    pub fn any_calls_by_address(&self) -> bool {
+        self.by_address.contains(&true)
+    }
+
+    /// The functions of `module` whose addresses are taken, as items.
+    pub fn behind_pointers(&self, module: &Module<'_>) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        for (at, item) in module.items.iter().enumerate() {
+            let names: Vec<&str> = match item {
+                Item::Function(function) => {
+                    let others = function.instructions().filter(|instruction| instruction.callee().is_none());
+                    others.flat_map(Instruction::uses).collect()
+                }
+                _ => self.mentioned[at].clone(),
+            };
+            let items = names.into_iter().filter_map(|name| self.definition(name));
+            found.extend(items.filter(|&item| module.items[item].function().is_some()));
+        }
+        found
+    }
+
     /// Whether an item calls a function whose address is in a register.
     pub fn calls_by_address(&self, item: usize) -> bool {
         self.by_address[item]
     }
 
-    /// The items that `roots` can reach by calls or through addresses, without going through names that `except` is true of; the
-    /// roots are among them.
+    /// The items that `roots` can reach by calls or through addresses, the roots included, but not through
+    /// names for which `except` holds.
     pub fn reachable(
         &self,
         roots: impl IntoIterator<Item = usize>,
@@ -72,7 +98,8 @@ impl<'t> Calls<'t> {
     }
 }
 
-/// Whether a call is one of a function whose address is in a register: it says which functions that may be.
+/// Whether a call is of a function by an address in a register; such a call lists the functions that it may
+/// reach.
 fn calls_by_address(instruction: &Instruction<'_>) -> bool {
     instruction.callee().is_some_and(|callee| callee.starts_with('%'))
 }

@@ -1,11 +1,11 @@
-//! The control flow of a function: its blocks of straight code, and which of them dominate which.
+//! The control flow of a function: its basic blocks, and which of them dominate which.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::{Body, Instruction, Operand, Statement, StatementKind};
 
-/// A block of straight code: it is entered at its first statement and left behind its last.
+/// A basic block: it is entered at its first statement and left after its last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// Its statements.
@@ -27,7 +27,7 @@ pub struct ControlFlow {
 }
 
 impl ControlFlow {
-    /// The blocks of `body`. Calls of which `never_returns` is true end their path, as `trap` and `exit` do.
+    /// The blocks of `body`. Calls for which `never_returns` holds end their path, as `trap` and `exit` do.
     pub fn of(body: &Body<'_>, never_returns: impl Fn(&Instruction<'_>) -> bool) -> Self {
         let statements = &body.statements;
         let labels = Labels::of(statements);
@@ -80,17 +80,17 @@ impl ControlFlow {
         self.block_of[statement]
     }
 
-    /// Which block immediately dominates each: the last that every way from the entry to it goes through. `None` for the entry and
-    /// for blocks that cannot be reached.
+    /// The immediate dominator of each block: the last block on every path from the entry to it. `None` for
+    /// the entry and for unreachable blocks.
     pub fn dominators(&self) -> Vec<Option<usize>> {
         let successors = |block: usize| self.blocks[block].successors.as_slice();
         let predecessors = |block: usize| self.blocks[block].predecessors.as_slice();
         immediate_dominators(self.blocks.len(), 0, successors, predecessors)
     }
 
-    /// Which block immediately post-dominates each: the first that every way from it to a return goes through. `None` where there is
-    /// none before the return itself, and for blocks from which no way returns. Ways that end otherwise, in a `trap`, an
-    /// `exit` or an endless loop, do not count.
+    /// The immediate post-dominator of each block: the first block on every path from it to a return. `None`
+    /// where there is none before the return itself, and for blocks from which no path returns. Paths that
+    /// end otherwise, in a `trap`, an `exit` or an endless loop, do not count.
     pub fn post_dominators(&self) -> Vec<Option<usize>> {
         let count = self.blocks.len();
         // The graph backwards, with a block for the return itself.

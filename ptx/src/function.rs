@@ -1,4 +1,4 @@
-//! Functions and entry points: their signatures, promises and statements.
+//! Functions and entry points: their signatures, directives and statements.
 
 use crate::scanner::Scanner;
 use crate::{Declaration, Instruction, Linkage, ParseError};

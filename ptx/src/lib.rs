@@ -1,8 +1,8 @@
-//! PTX, read once into types: a module's functions, instructions, registers and line table; and questions about them: what an
-//! instruction reads and writes, control flow with dominators, and calls.
+//! PTX, read once into types: a module's functions, instructions, registers and line table. It answers
+//! questions about them: what an instruction reads and writes, control flow with dominators, and calls.
 //!
-//! A [`Module`] borrows the text that it was read from, and all parts of it are slices of that text. [`Edits`] change the text by
-//! such parts, and leave everything else, comments too, as it was.
+//! A [`Module`] borrows the text that it was read from, and all of its parts are slices of that text.
+//! [`Edits`] change the text by such parts and leave the rest as it was, comments included.
 //!
 //! ```
 //! use ferrogrid_ptx::{Edits, Module};

@@ -100,9 +100,7 @@ impl<'t> Module<'t> {
 
     /// All functions and entry points, declared and defined, in order.
     pub fn functions(&self) -> impl Iterator<Item = &Function<'t>> {
-        self.items
-            .iter()
-            .filter_map(|item| if let Item::Function(function) = item { Some(function) } else { None })
+        self.items.iter().filter_map(Item::function)
     }
 
     /// The entry points.
@@ -143,6 +141,11 @@ impl<'t> Module<'t> {
 }
 
 impl<'t> Item<'t> {
+    /// The function or entry point, if it is one.
+    pub fn function(&self) -> Option<&Function<'t>> {
+        if let Item::Function(function) = self { Some(function) } else { None }
+    }
+
     /// Its text, from the first token to the last.
     pub fn text(&self) -> &'t str {
         match self {

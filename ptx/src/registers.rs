@@ -1,5 +1,5 @@
-//! The registers of a function, each with the statements that define and that use it. Names are resolved in their scopes: two blocks
-//! of inline assembly that each declare `%t` have two registers.
+//! The registers of a function, each with the statements that define and use it. Names are resolved in their
+//! scopes: two blocks of inline assembly that each declare `%t` have two registers.
 
 use std::collections::HashMap;
 

@@ -1,22 +1,35 @@
-//! Which threads agree on the way through a program: whether all that a barrier waits for reach it together.
+//! Which threads agree on the path through a program: whether all that a barrier waits for reach it together.
 //!
-//! A value is known by how it may differ between threads: not at all in a grid, in a cluster, in a block or in a warp, or between any
-//! two threads ([`Level`]). Of a warp it is known which bits differ: none of `rank / 32`. Sources of difference are thread and block indices, loads that others may write between, atomic operations,
-//! exchanges within a warp, and clocks. Parameters of kernels, constants, read-only loads (`ld.global.nc`) and loads of shared
-//! memory at an address that is the same are the same, too: shared memory that others write at the same time is a race, which
-//! safe code does not have.
+//! A value is known by how it may differ between threads: not at all in a grid, a cluster, a block or a warp, or between
+//! any two threads ([`Level`]). Within a warp it is known which bits differ: none of `rank / 32`. Sources of difference
+//! are thread and block indices, loads of memory that others may write meanwhile, atomic operations, exchanges within a
+//! warp, and clocks. Parameters of kernels, constants and read-only loads (`ld.global.nc`) are the same in all threads,
+//! and so are loads of shared memory at one address: a write at the same time would be a race, which safe code does
+//! not have.
 //!
-//! Where a branch depends on a value that differs, threads may take both of its ways, up to the block in which these meet
-//! again; ways that only end in a panic do not count. What stands between is not reached by all together, and what is assigned
-//! there differs afterwards. Additions are followed by their terms, so that `pointer == end` is the same in all threads if both
-//! are so much from where the thread began.
+//! Where a branch depends on a value that differs, threads may take either path, up to the block in which the paths meet
+//! again; paths that only end in a panic do not count. Not all threads reach what is between, and what is assigned there
+//! differs afterwards. Additions are followed by their terms, so `pointer == end` is the same in all threads if both have
+//! the same distance from where the thread began.
 //!
 //! Functions are analysed once for all their calls, with the worst arguments of any.
 //!
-//! Code says what is to be proven of it by marks, which no assembler knows: all threads come to
-//! `ferrogrid.together.LEVEL file, length, line, column` together, and have its fifth operand in common, if there is one; of `ferrogrid.assumed.block a, b` is known that `a` is the same in all threads of a block. Barriers
-//! are looked at without a mark, too, but for those in inline assembly, for which its author vouches; and so are operations of warps
-//! ([`unproven_lanes`]), whose marks, of the level `warp`, only say where in the source they stand.
+//! Marks, which no assembler accepts, say what is to be proven:
+//!
+//! - `ferrogrid.together.LEVEL file, length, line, column`: all threads of the level reach it together. A fifth operand is
+//!   the same in all of them.
+//! - `ferrogrid.assumed.block a, b`: `a` is known to be the same in all threads of a block.
+//!
+//! Barriers without a mark are analysed, too, except in inline assembly, for which its author is responsible. So are warp
+//! operations ([`unproven_lanes`]); their marks, of the level `warp`, only give their place in the source.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `program.rs` | all functions of a program, and their calls |
+//! | `function.rs` | the analysis of one function, with `lanes.rs` for the lanes of a warp |
+//! | `function/divergences.rs` | barriers that threads may not reach together, and why |
+//! | `value.rs`, `bits.rs` | how a value differs between threads, and in which bits |
+//! | `region.rs` | the blocks between a branch and the point where its paths meet |
 
 mod bits;
 mod function;
@@ -28,7 +41,7 @@ use crate::{Instruction, Statement};
 
 pub use program::{divergences, unproven_lanes};
 
-/// Among which threads a value is the same, from all to none.
+/// The threads among which a value is the same, from all to none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     /// It is the same in all threads of the grid.
@@ -44,7 +57,7 @@ pub enum Level {
     Thread,
 }
 
-/// How many threads the blocks of a kernel's launches have along each axis, x first; `None` where that is not known.
+/// The threads along each axis of a kernel's blocks, x first; `None` where unknown.
 pub type Shape = [Option<u32>; 3];
 
 /// A barrier that some of the threads it waits for may not reach.
@@ -54,18 +67,19 @@ pub struct Divergence {
     pub item: usize,
     /// The barrier, or the call of a function with one, as a statement of the function.
     pub barrier: usize,
-    /// Among which threads the way to it must be the same.
+    /// The threads among which the path to it must be the same.
     pub needs: Level,
-    /// The branch that decides; `None` if all come.
+    /// The branch that decides; `None` if all threads come.
     pub branch: Option<usize>,
-    /// Whether they bring regions that differ; or masks, of operations of warps.
+    /// Whether the regions of shared memory differ between threads; of warp operations, the masks.
     pub differs: bool,
-    /// From the branch's condition, or the operand, to where a difference comes from: the statements that give the values.
+    /// The statements that give the values, from the branch's condition or the operand back to the source of
+    /// the difference.
     pub because: Vec<usize>,
 }
 
-/// Among which threads the way to a statement must be the same, if they come there together: a mark, or a barrier of a block or a
-/// cluster.
+/// The threads among which the path to a statement must be the same: for a mark, or a barrier of a block or
+/// a cluster.
 fn needs(statement: &Statement<'_>) -> Option<Level> {
     let instruction = statement.instruction()?;
     if let Some(level) = mark(instruction) {
@@ -80,7 +94,7 @@ fn needs(statement: &Statement<'_>) -> Option<Level> {
     }
 }
 
-/// Whether a statement is an operation of a warp that waits for the lanes of its mask; but in inline assembly.
+/// Whether a statement is a warp operation that waits for the lanes of its mask, outside of inline assembly.
 pub fn waits_for_lanes(statement: &Statement<'_>) -> bool {
     let waits = |it: &Instruction<'_>| match it.operation() {
         "shfl" | "vote" | "match" | "redux" => it.has("sync"),
@@ -90,8 +104,8 @@ pub fn waits_for_lanes(statement: &Statement<'_>) -> bool {
     !statement.in_asm && statement.instruction().is_some_and(waits)
 }
 
-/// Among which threads the way to a mark, and its region, must be the same; `None` for that of a warp, which says where an operation
-/// stands.
+/// The threads among which the path to a mark, and its region, must be the same. `None` for the mark of a
+/// warp operation, which only gives its place.
 fn mark(instruction: &Instruction<'_>) -> Option<Level> {
     match instruction.opcode.strip_prefix("ferrogrid.together.")? {
         "warp" => None,

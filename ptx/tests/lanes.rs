@@ -249,7 +249,10 @@ fn masks_are_the_same_in_the_lanes_that_they_name() {
     assert!(!is_proven(&either(warps, "shl.b32 %r3, %r21, %r5;"), ROW));
     assert!(is_proven("bar.warp.sync %r20;", ROW), "of all lanes alike");
     assert!(!is_proven("bar.warp.sync %r21;", ROW));
-    assert!(is_proven("shr.u32 %r1, %r21, 5; bar.warp.sync %r1;", ROW), "of each warp another, and of its lanes alike");
+    assert!(
+        is_proven("shr.u32 %r1, %r21, 5; bar.warp.sync %r1;", ROW),
+        "of each warp another, and of its lanes alike"
+    );
     assert!(!is_proven("match.any.sync.b32 %r1, %r21, -1; bar.warp.sync %r1;", ROW));
 }
 

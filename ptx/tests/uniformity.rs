@@ -36,6 +36,14 @@ fn what_is_not_one_value_is_not_taken_for_one() {
         "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, %r21; @%p2 bra $B; mov.b32 %r1, 5; $B: setp.gt.u32 %p1, %r1, 7;",
         "cvt.u64.u32 %rd1, %r21; mov.b64 {%r1, %r2}, %rd1; setp.ne.s32 %p1, %r1, %r2;",
         "mov.b64 %rd1, {%r20, %r21}; setp.gt.u64 %p1, %rd1, 7;",
+        "mov.b32 %r5, %r20; $B: mov.b32 %r1, %r5; add.s32 %r5, %r5, %r21; setp.lt.u32 %p2, %r20, 9; @%p2 bra $B; setp.ne.s32 %p1, %r1, %r5;",
+        "mov.b32 %r5, %r20; mov.b32 %r1, %r5; add.s32 %r5, %r5, %r21; setp.ne.s32 %p1, %r1, %r5;",
+        // The same clock twice.
+        "mov.u32 %r1, %clock; mov.u32 %r2, %clock; setp.ne.s32 %p1, %r1, %r2;",
+        // An element that is read before another is loaded into the same register.
+        "$B: ld.global.b32 %r5, [%rd20]; setp.ne.s32 %p1, %r1, %r5; mov.b32 %r1, %r5; setp.lt.u32 %p2, %r20, 9; @%p2 bra $B;",
+        ".reg .v2 .b32 v; ld.global.v2.b32 {v.x, v.y}, [%rd20]; setp.ne.s32 %p1, v.x, v.y;",
+        ".reg .v2 .b32 v; ld.global.v2.b32 {v.x, v.y}, [%rd20]; setp.ne.s32 %p1, v.x, 3;",
         "mov.b64 %rd1, {%r21, %r20}; mov.b64 %rd2, {%r20, %r21}; setp.ne.s64 %p1, %rd1, %rd2;",
     ] {
         assert!(is_refused(&decided_by(source)), "{source}");

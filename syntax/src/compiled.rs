@@ -1,17 +1,17 @@
-//! What the build step tells the macros of a cargo target's device code, and its form as a text file. The builder
-//! writes it, the macros read it when they expand a module, so both use this one type.
+//! The file that the build step writes for the macros: the device code of a cargo target. Builder and macros
+//! share this type.
 
 use std::path::{Path, PathBuf};
 
-use crate::fingerprint::Fingerprint;
+use crate::module::Fingerprint;
 
 /// The variable that names the folder in which the build step leaves a file for each target.
 pub const TARGETS_VARIABLE: &str = "FERROGRID_TARGETS";
 
-/// The file in that folder that says why nothing could be compiled, where that is so.
+/// The file in that folder with the reason, if nothing could be compiled.
 pub const NO_DEVICE_CODE: &str = "no-device-code.txt";
 
-/// How the choice begins that stands for the text of a library.
+/// The prefix of the choice that stands for the text of a library.
 pub const TEXT_CHOICE: &str = "text";
 
 /// The device code of one cargo target, in one variant of it.
@@ -19,9 +19,9 @@ pub const TEXT_CHOICE: &str = "text";
 pub struct CompiledTarget {
     /// Whether its device code was compiled with `debug_assertions`.
     pub debug_assertions: bool,
-    /// For a library: the choices that its device code depends on, for others that compile it for their kernels.
+    /// For a library: the choices that its device code depends on, which users of the library compare.
     pub choices: String,
-    /// Its images; each module's kernels are in one of them.
+    /// Its images; the kernels of a module are in one of them.
     pub images: Vec<CompiledImage>,
     /// Its annotated modules.
     pub modules: Vec<CompiledModule>,
@@ -30,11 +30,11 @@ pub struct CompiledTarget {
 /// The same kernels for each architecture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompiledImage {
-    /// Differs between images whose code differs.
+    /// A hash of the code.
     pub id: u128,
     /// The code for each architecture.
     pub codes: Vec<ArchCode>,
-    /// Files with device code that it is linked with when it is loaded.
+    /// Files with device code to link it with when it is loaded.
     pub links: Vec<PathBuf>,
 }
 
@@ -60,20 +60,20 @@ pub struct CompiledModule {
     pub image: usize,
     /// Whether the images of the target are embedded beside this module.
     pub holds_images: bool,
-    /// The module, `crate::a::b`, beside whose item the images are embedded.
+    /// The path of the module beside which the images are embedded, `crate::a::b`.
     pub holder: String,
     /// The other packages' libraries that it uses.
     pub libraries: Vec<UsedLibrary>,
     /// Its entry points.
     pub entries: Vec<CompiledEntry>,
-    /// What the device compiler refused in it; if any module has some, the images are incomplete.
+    /// The device compiler's errors in it; if any module has some, the images are incomplete.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// A library with device code of another package, as it was compiled for the kernels of this one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsedLibrary {
-    /// A module of it that everybody can name, `::a::kernels`.
+    /// A public module of it, `::a::kernels`.
     pub module: String,
     /// The choices that it was compiled with.
     pub choices: String,
@@ -86,11 +86,11 @@ pub struct CompiledEntry {
     pub name: String,
     /// Size and alignment of each parameter.
     pub params: Vec<(u64, u64)>,
-    /// What the device half knows of the layouts behind them; see the macros' `layout`.
+    /// The device half's numbers for layouts; see the macros' `layout`.
     pub layout: Vec<u64>,
 }
 
-/// An error of the device compiler's, at a place in the file of its module.
+/// An error of the device compiler, with its place in the file of the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagnostic {
     /// Line and column, counted from 1, of the first character.

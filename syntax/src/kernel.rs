@@ -1,5 +1,23 @@
-//! One `#[kernel]` function: its signature, checked as far as its text allows. It must not know
-//! how it is expanded or compiled.
+//! One `#[kernel]` function: its signature, checked as far as its text allows.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `parameter.rs`, `members.rs` | the parameters: how each reaches the device; the members of tuples |
+//! | `options.rs` | the attribute `#[kernel(...)]`, whose options the next four read |
+//! | `bounds.rs` | launch bounds: `block`, `max_threads`, `cluster` and the like |
+//! | `arithmetic.rs` | `fast_math`, `ftz` and the like |
+//! | `same_shape.rs` | `same_shape(x, y)` |
+//! | `instance.rs` | the instances of a generic kernel |
+//! | `waiting.rs` | whether a thread might wait for others |
+
+mod arithmetic;
+mod bounds;
+mod instance;
+mod members;
+mod options;
+mod parameter;
+mod same_shape;
+mod waiting;
 
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -8,14 +26,16 @@ use syn::{
     Signature, Type, Visibility, parse_quote,
 };
 
-use crate::arithmetic::Arithmetic;
-use crate::bounds::LaunchBounds;
-use crate::fingerprint::Fingerprint;
-use crate::instance::Instance;
-use crate::options::KernelOptions;
-use crate::parameter::{Parameter, ParameterKind};
-use crate::same_shape::Shapes;
-use crate::waiting::may_wait;
+use crate::module::Fingerprint;
+use options::KernelOptions;
+use waiting::may_wait;
+
+pub use arithmetic::Arithmetic;
+pub use bounds::LaunchBounds;
+pub use instance::{Argument, Instance};
+pub use members::Members;
+pub use parameter::{Division, Parameter, ParameterKind};
+pub use same_shape::Shapes;
 
 /// A kernel as written, with its parameters read.
 pub struct Kernel {
@@ -25,17 +45,17 @@ pub struct Kernel {
     pub parameters: Vec<Parameter>,
     /// The rank of the grid: that of the `Thread` parameter.
     pub rank: usize,
-    /// What its attribute promises of its launches.
+    /// Its launch bounds.
     pub bounds: LaunchBounds,
     /// The shape of a block, x first, 1 above the rank, if its attribute makes it of constants.
     pub block: Option<[Expr; 3]>,
-    /// How exact its attribute wants floating-point code on a device.
+    /// Its choice of arithmetic.
     pub arithmetic: Arithmetic,
-    /// Which of its slices have the same shape at every launch.
+    /// The groups of slices with the same shape.
     pub shapes: Shapes,
-    /// What is compiled: every listed combination of generic arguments, or a single instance without.
+    /// What is compiled: every listed combination of generic arguments, or a single instance without arguments.
     pub instances: Vec<Instance>,
-    /// Whether a thread of it might wait for others, as far as its text tells.
+    /// Whether a thread might wait for others, as far as the text tells.
     pub may_wait: bool,
 }
 
@@ -95,6 +115,15 @@ impl Kernel {
         self.name().to_string().trim_start_matches("r#").to_owned()
     }
 
+    /// Its name with the arguments of an instance: `saxpy`, `fill::<f32, 8>`.
+    pub fn path(&self, instance: &Instance) -> String {
+        if instance.arguments.is_empty() {
+            return self.bare_name();
+        }
+        let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
+        format!("{}::<{}>", self.bare_name(), values.join(", "))
+    }
+
     /// The function that the entry points call, under the name `name`.
     pub fn body(&self, name: &Ident) -> ItemFn {
         let mut function = self.function.clone();
@@ -114,16 +143,16 @@ impl Kernel {
         !self.function.sig.generics.params.is_empty()
     }
 
-    /// The parameters in the order in which the entry point has theirs, each with its place in the signature: that of a
-    /// `BlockOrder` comes first, where the build step finds it.
+    /// The parameters in the order of the entry point, each with its place in the signature. That of a `BlockOrder` comes
+    /// first, where the build step expects it.
     pub fn entry_parameters(&self) -> impl Iterator<Item = (usize, &Parameter)> {
         let all = || self.parameters.iter().enumerate();
         let is_order = |it: &Parameter| matches!(it.kind, ParameterKind::Order { .. });
         all().filter(move |(_, it)| is_order(it)).chain(all().filter(move |(_, it)| !is_order(it)))
     }
 
-    /// How many parameters the entry point has: the least and the most, since values of types without bytes
-    /// (only the compiler knows which these are) are left out.
+    /// The least and the most parameters that the entry point may have: values of types without bytes are left out, and only
+    /// the compiler knows these types.
     pub fn flattened(&self) -> (usize, usize) {
         let most = self.parameters.iter().map(|parameter| parameter.kind.flattened()).sum();
         let values: usize = self.parameters.iter().map(|parameter| parameter.values().len()).sum();
@@ -189,7 +218,7 @@ fn check_signature(function: &ItemFn) -> Result<()> {
     Ok(())
 }
 
-/// The first lifetime with a name among the parameters, `'static` for instance.
+/// The first named lifetime among the parameters, such as `'static`.
 fn named_lifetime(signature: &Signature) -> Option<Lifetime> {
     struct Named(Option<Lifetime>);
     impl<'ast> Visit<'ast> for Named {
@@ -204,8 +233,8 @@ fn named_lifetime(signature: &Signature) -> Option<Lifetime> {
     named.0
 }
 
-/// Gives each region of shared memory a type of its own, `Shared<[T; N], 0>`, `Shared<[T; N], 1>`, so
-/// that no thread can exchange one for the other.
+/// Gives each region of shared memory a type of its own, `Shared<[T; N], 0>`, `Shared<[T; N], 1>`, so that they cannot be
+/// exchanged.
 fn number_regions(function: &mut ItemFn, parameters: &[Parameter]) {
     let regions = function.sig.inputs.iter_mut().zip(parameters).filter(|(_, it)| it.kind.is_shared());
     for (number, (argument, _)) in regions.enumerate() {
@@ -218,7 +247,8 @@ fn number_regions(function: &mut ItemFn, parameters: &[Parameter]) {
     }
 }
 
-/// Dependent launches read no textures: ptxas moves `tex` ahead of `griddepcontrol.wait`, and so ahead of the end of the work before.
+/// Refuses textures in dependent launches: ptxas moves `tex` ahead of `griddepcontrol.wait`, and so ahead of the end of the
+/// work before.
 fn refuse_textures(parameters: &[Parameter]) -> Result<()> {
     match parameters.iter().find(|it| matches!(it.kind, ParameterKind::Texture { .. })) {
         None => Ok(()),
@@ -246,8 +276,8 @@ fn rank_of(function: &ItemFn, parameters: &[Parameter]) -> Result<usize> {
     })
 }
 
-/// Whether blocks are numbered in the order in which they start, so that they may wait for earlier ones. Nothing else may make
-/// them wait for each other: two waits, crosswise, would last for ever.
+/// Whether blocks are numbered in the order in which they start, so that they may wait for earlier ones. Other waits between
+/// blocks are refused, since two crossing waits would deadlock.
 fn has_order(parameters: &[Parameter], rank: usize, bounds: &LaunchBounds) -> Result<bool> {
     let mut orders = parameters.iter().filter(|it| matches!(it.kind, ParameterKind::Order { .. }));
     let Some(order) = orders.next() else { return Ok(false) };

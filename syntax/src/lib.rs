@@ -1,33 +1,18 @@
-//! The grammar of a `#[ferrogrid::module]`: what a kernel's signature may say, and the fingerprint
-//! that ties a compiled module to its source. Shared by the macros (which expand a module) and the
-//! build step (which compiles it), so that both read the same thing. It knows nothing of paths,
-//! toolchains, or the run time.
+//! The grammar of a `#[ferrogrid::module]`: what a kernel's signature may say, and the fingerprint that ties
+//! a compiled module to its source. The macros, which expand a module, and the build step, which compiles it,
+//! share it, so both read the same.
 
 #![deny(missing_docs)]
 
-mod arithmetic;
-mod bounds;
 pub mod compiled;
-mod constant;
-mod externs;
-mod fingerprint;
-mod instance;
 mod kernel;
-mod members;
 mod module;
-mod options;
-mod parameter;
-mod same_shape;
-mod waiting;
 
-pub use arithmetic::Arithmetic;
-pub use bounds::LaunchBounds;
-pub use constant::{Constant, SYMBOL_PREFIX as CONSTANT_PREFIX, is_placed_attribute};
-pub use externs::{ExternFunction, Externs};
-pub use fingerprint::{Fingerprint, fingerprint};
-pub use instance::{Argument, Instance};
-pub use kernel::{Kernel, is_kernel_attribute};
-pub use members::Members;
-pub use module::{Module, ModuleOptions, Part, is_module_attribute};
-pub use parameter::{Division, Parameter, ParameterKind};
-pub use same_shape::Shapes;
+pub use kernel::{
+    Argument, Arithmetic, Division, Instance, Kernel, LaunchBounds, Members, Parameter, ParameterKind,
+    Shapes, is_kernel_attribute,
+};
+pub use module::{
+    Constant, ExternFunction, Externs, Fingerprint, Module, ModuleOptions, Part,
+    SYMBOL_PREFIX as CONSTANT_PREFIX, fingerprint, is_module_attribute, is_placed_attribute, mention,
+};

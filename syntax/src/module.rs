@@ -1,16 +1,27 @@
-//! An annotated module: its options, its items and its kernels. It must not know where the module
-//! stands in the crate.
+//! An annotated module: its options, its items and its kernels.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `constant.rs` | `#[constant]` and `#[device]` statics, and which functions may read them |
+//! | `externs.rs` | functions of other device code: `unsafe extern "C"` blocks |
+//! | `fingerprint.rs` | the hash of a module's tokens, the same from the compiler and from the file |
+
+mod constant;
+mod externs;
+mod fingerprint;
 
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{AttrStyle, Attribute, Error, Expr, Ident, Item, ItemMod, Meta, Result, Token};
 
-use crate::constant::{Constant, Readers};
-use crate::externs::Externs;
-use crate::fingerprint::{Fingerprint, fingerprint};
 use crate::kernel::{Kernel, is_kernel_attribute};
+use constant::Readers;
 
-/// What stands in the parentheses of `#[ferrogrid::module(...)]`.
+pub use constant::{Constant, SYMBOL_PREFIX, is_placed_attribute, mention};
+pub use externs::{ExternFunction, Externs};
+pub use fingerprint::{Fingerprint, fingerprint};
+
+/// The options in `#[ferrogrid::module(...)]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModuleOptions {
     /// `host_only`: no device code is built; its kernels run on CPU devices only.
@@ -25,7 +36,7 @@ impl ModuleOptions {
     pub fn parse(options: &Punctuated<Meta, Token![,]>) -> Result<Self> {
         let mut parsed = ModuleOptions::default();
         for option in options {
-            // The macro alone needs to know it.
+            // Only the macro uses it.
             if matches!(option, Meta::NameValue(pair) if pair.path.is_ident("crate") && matches!(pair.value, Expr::Path(_)))
             {
                 continue;
@@ -120,7 +131,7 @@ impl Module {
         let readers = Readers::find(items, &constants);
         readers.check(items)?;
         let (name, fingerprint) = (item.ident.clone(), content_fingerprint(&item));
-        // Those at the top of its body mean the same before it, where both halves have them.
+        // Inner attributes mean the same before the module, where both halves expect them.
         item.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
         Ok(Module { name, fingerprint, kernels, externs, constants, readers, item })
     }

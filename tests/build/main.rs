@@ -1,6 +1,5 @@
-//! What a user meets who builds a crate of their own, outside this workspace: it builds and runs,
-//! edits are seen, mistakes are explained. The crate is tests/build/outside. It must not know the
-//! inside of the build step.
+//! Builds a user's crate outside this workspace: it builds and runs, edits are noticed, mistakes are
+//! explained. The crate is tests/build/outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};

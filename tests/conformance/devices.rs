@@ -1,4 +1,4 @@
-//! The devices under test and what the suite calls them. It must not know cases.
+//! The devices under test, and their labels.
 
 use std::sync::OnceLock;
 

@@ -1,75 +1,21 @@
-//! The conformance suite: every behaviour of kernels and of the host runtime, stated once as a
-//! function over a device, and run on the CPU device and on each GPU that is present. It must not
-//! know backends: a case asks the device what it is only where CUDA and CPU differ by design.
+//! The conformance suite: every behaviour of kernels and of the host runtime, stated once as a function over
+//! a device, and run on the CPU device and on each GPU that is present.
+//! A case asks which backend runs only where GPUs and the CPU device differ by design.
 
-mod atomic_kernels;
-mod atomics;
-mod barrier_function_kernels;
-mod barrier_functions;
-mod block_kernels;
-mod blocks;
-mod cache_kernels;
-mod caches;
-mod cluster_kernels;
-mod clusters;
-mod constant_kernels;
-mod constants;
-mod dependent_kernels;
-mod dependents;
+mod block;
 mod devices;
-mod failure_kernels;
-mod failures;
-mod fault_kernels;
-mod faults;
-mod graphs;
-mod group_kernels;
-mod groups;
-mod half;
-mod handles;
-mod host_slices;
-mod ipc;
-mod kernels;
+mod failure;
+mod foreign;
+mod graph;
 mod language;
-mod launching;
-mod loading;
-mod loop_kernels;
-mod loops;
-mod math;
+mod launch;
 mod memory;
-mod merge_kernels;
-mod merges;
-mod order_kernels;
-mod ordering;
-mod orders;
-mod outcome_kernels;
-mod outcomes;
+mod number;
 mod own_process;
-mod properties;
-mod property_kernels;
-mod random;
-mod random_kernels;
 mod runtime;
-mod rust_semantics;
-mod rust_semantics_kernels;
-mod several_devices;
-mod sort_kernels;
-mod sorts;
-mod static_kernels;
-mod statics;
-mod stress;
-mod stress_kernels;
-mod stride_kernels;
-mod strides;
 mod table;
-mod texture_kernels;
-mod textures;
-mod timelines;
-mod type_kernels;
-mod types;
+mod texture;
 mod workers;
-mod write_kernels;
-mod writes;
-mod zero_copy;
 
 use ferrogrid::Device;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -93,46 +39,50 @@ fn main() -> std::process::ExitCode {
         arguments.test_threads.get_or_insert(1);
     }
     let cases = [
-        language::CASES,
-        launching::CASES,
-        loading::CASES,
-        math::CASES,
-        memory::CASES,
-        merges::CASES,
-        ordering::CASES,
-        orders::CASES,
-        rust_semantics::CASES,
+        block::barrier_functions::CASES,
+        block::blocks::CASES,
+        block::clusters::CASES,
+        block::groups::CASES,
+        block::merges::CASES,
+        block::orders::CASES,
+        block::sorts::CASES,
+        failure::failures::CASES,
+        failure::faults::CASES,
+        failure::outcomes::CASES,
+        foreign::compiling::CASES,
+        foreign::handles::CASES,
+        foreign::loading::CASES,
+        graph::graphs::CASES,
+        graph::loops::CASES,
+        language::properties::CASES,
+        language::rust_semantics::CASES,
+        language::signatures::CASES,
+        language::types::CASES,
+        launch::dependents::CASES,
+        launch::ipc::CASES,
+        launch::launching::CASES,
+        launch::ordering::CASES,
+        launch::queries::CASES,
+        launch::several_devices::CASES,
+        launch::stress::CASES,
+        launch::timelines::CASES,
+        memory::atomics::CASES,
+        memory::buffers::CASES,
+        memory::caches::CASES,
+        memory::constants::CASES,
+        memory::host_slices::CASES,
+        memory::statics::CASES,
+        memory::strides::CASES,
+        memory::writes::CASES,
+        memory::zero_copy::CASES,
+        number::half::CASES,
+        number::math::CASES,
+        number::random::CASES,
+        texture::arrays::CASES,
+        texture::sampling::CASES,
+        texture::surfaces::CASES,
         own_process::CASES,
-        several_devices::CASES,
-        sorts::CASES,
-        statics::CASES,
-        atomics::CASES,
-        failures::CASES,
-        graphs::CASES,
-        groups::CASES,
-        loops::CASES,
-        outcomes::CASES,
-        half::CASES,
-        handles::CASES,
-        ipc::CASES,
-        host_slices::CASES,
-        stress::CASES,
-        strides::CASES,
-        textures::CASES,
-        timelines::CASES,
-        barrier_functions::CASES,
-        types::CASES,
-        blocks::CASES,
-        caches::CASES,
-        clusters::CASES,
-        dependents::CASES,
-        constants::CASES,
-        random::CASES,
-        faults::CASES,
-        properties::CASES,
         workers::CASES,
-        writes::CASES,
-        zero_copy::CASES,
         &runtime::CASES.concat(),
         &runtime::LIVE_CASES.concat(),
     ]

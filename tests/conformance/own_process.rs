@@ -1,5 +1,5 @@
-//! Cases that may leave a device's context unusable, or make another, so each runs in a process of its own. It must
-//! not know how the others run.
+//! Cases that run in a process of their own, because they may leave a device's context unusable or create
+//! another.
 
 use std::process::{Command, ExitCode};
 use std::ptr::null_mut;
@@ -7,15 +7,17 @@ use std::ptr::null_mut;
 use cudarc::driver::sys;
 use ferrogrid::prelude::*;
 
-use super::constant_kernels::constants;
-use super::devices::{self, label};
-use super::failure_kernels::panics;
-use super::kernels::{elementwise, ranks};
-use super::table::{self, Verdict, not_for_this_device};
-use super::{
-    Case, Outcome, clusters, expect, expect_error, failures, ipc, loops, names, outcomes, runtime,
-    several_devices, stress, strides, zero_copy,
-};
+use crate::block::clusters;
+use crate::devices::{self, label};
+use crate::failure::failure_kernels::panics;
+use crate::failure::{failures, outcomes};
+use crate::graph::loops;
+use crate::language::kernels::{elementwise, ranks};
+use crate::launch::{ipc, several_devices, stress};
+use crate::memory::constant_kernels::constants;
+use crate::memory::{strides, zero_copy};
+use crate::table::{self, Verdict, not_for_this_device};
+use crate::{Case, Outcome, expect, expect_error, names, runtime};
 
 pub(crate) const CASES: &[Case] = &[
     ("reading_where_nothing_is", |device| match device.is_cuda() {

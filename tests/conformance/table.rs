@@ -1,12 +1,12 @@
-//! What ran where: one line for each case, one column for each device. It must not know what cases do.
+//! The table of what ran where: one line for each case, one column for each device.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use super::Outcome;
-use super::runtime::HoldsAStream;
+use crate::Outcome;
+use crate::runtime::HoldsAStream;
 
 /// What became of a case on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,12 +1,11 @@
-//! The whole suite again with other numbers of worker threads, each in a process of its own. It must not
-//! know what the cases are.
+//! Repeats the whole suite with other numbers of worker threads, each in a process of its own.
 
 use std::process::Command;
 
 use ferrogrid::prelude::*;
 
-use super::table::not_for_this_device;
-use super::{Case, Outcome};
+use crate::table::not_for_this_device;
+use crate::{Case, Outcome};
 
 const NAME: &str = "the_suite_holds_with_1_2_and_16_workers";
 

@@ -1,5 +1,6 @@
-//! Kernels that call functions of other device code: their native counterparts on the CPU device, and the code itself,
-//! linked, on each GPU that is present. Linkers that need no GPU are tried where they are installed.
+//! Kernels that call functions of other device code: their native counterparts on the CPU device, and the
+//! linked code itself on each GPU that is present. Linkers that need no GPU are tested where they are
+//! installed.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{CodeType, ForeignError, LinkInput, NvJitLink};

@@ -1,5 +1,5 @@
-//! Facts about kernels whose threads work together: shared memory is named as such, every barrier is
-//! there once, no bounds check stays in an inner loop, and warp operations are single instructions.
+//! Facts about shared memory, barriers and warps: shared memory is addressed as such, every barrier occurs
+//! once, inner loops have no bounds checks, and warp operations are single instructions.
 
 use super::{code, count};
 

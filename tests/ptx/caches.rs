@@ -1,5 +1,4 @@
-//! Facts about cache operators: each is one instruction, for global memory, of the element's width. It must not know
-//! how the code is embedded.
+//! Facts about cache operators: each is one instruction, for global memory, of the element's width.
 
 use ferrogrid::device::Aligned16;
 

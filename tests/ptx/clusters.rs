@@ -1,5 +1,5 @@
-//! Facts about kernels with clusters and of dependent launches, for architectures that have them; for others, that the
-//! kernels are there and say nothing of either. It must not know how the code is embedded.
+//! Facts about clusters and dependent launches, for architectures that have them; for others the kernels
+//! contain neither.
 
 use super::{code, count};
 

@@ -1,5 +1,4 @@
-//! Facts about constant memory: declared there once, with its first bytes, and read from there. It must not know
-//! how the code is embedded.
+//! Facts about constant memory: declared once, with its initial bytes, and read from there.
 
 use super::{code, count, images};
 

@@ -1,4 +1,4 @@
-//! Facts about groups that are found at run time: their operations are single instructions with the group's mask.
+//! Facts about groups formed at run time: their operations are single instructions with the group's mask.
 
 use super::{code, count};
 

@@ -1,5 +1,4 @@
-//! Which instructions 16-bit numbers become, for every architecture that the program is compiled for. It must not
-//! know what they compute.
+//! The instructions of 16-bit numbers, for every architecture that the program is compiled for.
 
 use super::{code, count};
 

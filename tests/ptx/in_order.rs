@@ -1,4 +1,4 @@
-//! Facts about kernels whose blocks wait for earlier ones: where the number of a block comes from, and how values are handed over.
+//! Facts about blocks in order: where the number of a block comes from, and how values are published.
 
 use super::{code, count};
 

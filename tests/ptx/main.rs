@@ -1,6 +1,5 @@
-//! Facts about the code that the device compiler makes, for every architecture it was made for:
-//! address spaces, read-only loads, no stack. Facts, not snapshots: a newer compiler may change the
-//! rest. It must not know how the code is embedded.
+//! Facts about compiled kernels, for each architecture: address spaces, read-only loads, no stack. They are
+//! facts, not snapshots: a newer compiler may change everything else.
 
 mod blocks;
 mod caches;

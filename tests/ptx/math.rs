@@ -1,5 +1,4 @@
-//! Which instructions mathematical functions and integer operations become, and which of them need
-//! a stack. It must not know what they compute.
+//! The instructions of mathematical functions and integer operations, and which of them need a stack.
 
 use ferrogrid::MathLibrary;
 

@@ -1,4 +1,4 @@
-//! Facts about sorts by comparison: items stay in registers and in shared memory, and barriers are as few as is said.
+//! Facts about merge sorts: items stay in registers and in shared memory, with as few barriers as documented.
 
 use ferrogrid::__private::Kernel;
 

@@ -1,5 +1,5 @@
-//! Each warp operation, fence and atomic operation is the instruction that its documentation names. It must
-//! not know what the instructions do: that is for the cases of the conformance suite.
+//! Each warp operation, fence and atomic operation is the instruction that its documentation names. The
+//! conformance suite checks their results.
 
 use ferrogrid::__private::Kernel;
 

@@ -1,5 +1,6 @@
-//! Facts about what GPUs alone execute, where the order of instructions and each constant counts: orderings, tiles of a warp, the
-//! barrier of the grid, and reports to the host. What is computed is for the conformance suite, on a GPU.
+//! Facts about code that only GPUs execute, where the order of instructions and each constant matters: memory
+//! orderings, tiles of a warp, the grid barrier, and reports to the host. The conformance suite checks
+//! results on a GPU.
 
 use ferrogrid::__private::Kernel;
 

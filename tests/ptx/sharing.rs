@@ -1,5 +1,4 @@
-//! Facts about atomic operations, grid-stride loops and 16-byte elements. It must not know how the code
-//! is embedded.
+//! Facts about atomic operations, grid-stride loops and 16-byte elements.
 
 use super::{code, count, images};
 

@@ -1,5 +1,5 @@
-//! Facts about sorts and exchanges: items stay in registers and in shared memory, and barriers are as few as is said. It
-//! must not know how the code is embedded.
+//! Facts about sorts and exchanges: items stay in registers and in shared memory, with as few barriers as
+//! documented.
 
 use ferrogrid::__private::Kernel;
 

@@ -1,5 +1,5 @@
-//! Facts on which the speed of kernels rests: indices of 32 bits, no bounds check in a loop, loops that are
-//! unrolled, the instructions that the benches against CUDA C++ have shown to matter. It must not know times.
+//! Facts that kernels' speed depends on: 32-bit indices, no bounds checks in loops, unrolled loops, and the
+//! instructions that mattered in the benches against CUDA C++.
 
 use super::{code, count};
 

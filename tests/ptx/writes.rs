@@ -1,4 +1,5 @@
-//! Facts about writes anywhere: values stay in registers, and halves that take turns are known to be in shared memory.
+//! Facts about writes at computed indices: values stay in registers, and double buffers are addressed as
+//! shared memory.
 
 use super::{code, count};
 

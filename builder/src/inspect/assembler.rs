@@ -1,5 +1,4 @@
-//! Runs ptxas on PTX and reads what it says that kernels need. What it said once is remembered. It must not know
-//! how many blocks fit on a multiprocessor.
+//! Runs ptxas on PTX, and reads what kernels need from what it prints. Results are kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,30 +6,30 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::arch::Arch;
 use crate::cache;
 use crate::error::Error;
-use crate::inner;
+use crate::options::Arch;
+use crate::toolchain::process;
 
-/// What ptxas says that an entry point needs.
+/// The resources of an entry point, as ptxas reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resources {
     /// 32-bit registers of each thread.
     pub registers: u32,
-    /// Bytes of each thread's stack, its own and that of the functions that it calls.
+    /// Bytes of each thread's stack, including the functions that it calls.
     pub stack: u32,
-    /// Bytes that each thread writes because registers do not suffice.
+    /// Bytes that each thread stores because registers do not suffice.
     pub spill_stores: u32,
-    /// Bytes that it reads again.
+    /// Bytes that it loads again.
     pub spill_loads: u32,
-    /// Bytes of shared memory whose size the PTX fixes; those of `Shared` parameters are given by the launch, and
-    /// are not among them.
+    /// Bytes of shared memory whose size the PTX fixes, without those of `Shared` parameters, which the
+    /// launch provides.
     pub static_shared: u32,
     /// Barriers of a block.
     pub barriers: u32,
 }
 
-/// Machine code, and what its entry points need.
+/// Machine code, and the resources of its entry points.
 #[derive(Debug)]
 pub struct Assembled {
     /// The machine code.
@@ -58,7 +57,7 @@ impl Assembler {
     /// [`Error::Program`] with what ptxas said, for instance that it does not know the architecture.
     pub fn assemble(&self, file: &Path, arch: &Arch, entry: Option<&str>) -> Result<Assembled, Error> {
         let text = cache::read(file)?;
-        let identity = inner::identity(&self.program);
+        let identity = process::identity(&self.program);
         let key = cache::key(format!("{identity}\n{arch}\n{entry:?}\n{text}").as_bytes());
         let (cubin, said) =
             (self.folder.join(format!("{key}.cubin")), self.folder.join(format!("{key}.txt")));
@@ -68,19 +67,19 @@ impl Assembler {
             return Ok(Assembled { cubin, resources: resources(&said) });
         }
         cache::create_dir(&self.folder)?;
-        // A name of its own: another process or thread may be assembling the same.
+        // A unique name: another process or thread may be assembling the same.
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let partial = self.folder.join(format!("{key}.partial-{}-{number}", std::process::id()));
         let mut command = Command::new(&self.program);
         command.args(["-v", "-lineinfo", &format!("-arch={arch}")]);
         command.args(entry.iter().flat_map(|entry| ["-e", entry])).arg(file).arg("-o").arg(&partial);
-        let output = inner::run(&mut command)?;
+        let output = process::run(&mut command)?;
         let text = [output.stdout.as_slice(), &output.stderr].map(String::from_utf8_lossy).concat();
         if !output.status.success() {
             return Err(Error::Program {
                 what: format!("ptxas for {arch}"),
-                command: inner::command_line(&command),
+                command: process::command_line(&command),
                 output: text.trim_end().to_owned(),
             });
         }

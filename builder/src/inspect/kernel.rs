@@ -1,13 +1,15 @@
-//! A compiled kernel: where it stands in the source, and where its code is. It must not know how code is read.
+//! A compiled kernel: its place in the source, and the files with its code.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::{Listing, Sources};
-use crate::arch::Arch;
+use crate::cache;
+use crate::cargo::metadata::{list, strings};
 use crate::error::Error;
-use crate::{cache, layout};
+use crate::options::Arch;
+use crate::ptx::layout;
 
 /// An entry point of the program: a kernel, or an instance of a generic one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,9 +22,9 @@ pub struct CompiledKernel {
     pub module: String,
     /// The name of its entry point in the PTX.
     pub entry: String,
-    /// The cargo target that it was compiled for, such as "example `saxpy`".
+    /// The cargo target that it belongs to, such as "example `saxpy`".
     pub target: String,
-    /// The file that it stands in.
+    /// The file that contains it.
     pub file: PathBuf,
     /// The line of its name and the line on which it ends, counted from 1.
     pub lines: (u32, u32),
@@ -32,7 +34,7 @@ pub struct CompiledKernel {
     pub max_threads: Option<u32>,
     /// Its code, by architecture.
     pub images: Vec<ImageFile>,
-    /// Names the device crate that it is in.
+    /// The slug of its device crate.
     pub(crate) slug: String,
 }
 
@@ -46,23 +48,22 @@ pub struct ImageFile {
 }
 
 impl CompiledKernel {
-    /// Reads what the build step has written of a kernel in `unit`.
+    /// Reads a kernel in `unit` from a record.
     pub(super) fn read(kernel: &Value, unit: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let number = |value: &Value| value.as_u64().and_then(|it| u32::try_from(it).ok());
-        let block: Option<Vec<u32>> =
-            kernel["block"].as_array().map(|axes| axes.iter().filter_map(number).collect());
+        let block: Vec<u32> = list(kernel, "block").iter().filter_map(number).collect();
         Some(CompiledKernel {
             name: text(&kernel["name"])?,
-            arguments: kernel["arguments"].as_array()?.iter().filter_map(text).collect(),
+            arguments: strings(&kernel["arguments"]),
             module: text(&kernel["module"])?,
             entry: text(&kernel["entry"])?,
             target: text(&unit["target"])?,
             file: text(&kernel["file"])?.into(),
             lines: (number(&kernel["first_line"])?, number(&kernel["last_line"])?),
-            block: block.and_then(|axes| axes.try_into().ok()),
+            block: block.try_into().ok(),
             max_threads: number(&kernel["max_threads"]),
-            images: unit["images"].as_array()?.iter().filter_map(ImageFile::read).collect(),
+            images: list(unit, "images").iter().filter_map(ImageFile::read).collect(),
             slug: text(&unit["slug"])?,
         })
     }
@@ -75,7 +76,7 @@ impl CompiledKernel {
         format!("{}::<{}>", self.name, self.arguments.join(", "))
     }
 
-    /// Whether a user means it by `name`: its name, with or without arguments and module, or its entry point.
+    /// Whether `name` names it: its name, with or without arguments and module, or its entry point.
     pub fn is_called(&self, name: &str) -> bool {
         let bare = |text: &str| text.replace(char::is_whitespace, "").replace("::<", "<");
         let name = bare(name);
@@ -92,7 +93,8 @@ impl CompiledKernel {
         runs.max_by_key(|image| image.arch.order())
     }
 
-    /// Bytes of shared memory for its `Shared` parameters; a launch adds what its `SharedSlice` parameters need.
+    /// Bytes of shared memory for its `Shared` parameters; a launch adds what its `SharedSlice` parameters
+    /// need.
     ///
     /// # Errors
     /// If the PTX cannot be read.
@@ -105,11 +107,9 @@ impl CompiledKernel {
     /// # Errors
     /// If the PTX cannot be read, or has no such entry point.
     pub fn ptx_listing(&self, image: &ImageFile, sources: &Sources) -> Result<Listing, Error> {
-        Listing::of_ptx(&cache::read(&image.file)?, self, sources).ok_or_else(|| Error::Ptx {
-            target: self.target.clone(),
-            arch: image.arch.to_string(),
-            problem: format!("it has no entry point `{}`", self.entry),
-            file: image.file.clone(),
+        Listing::of_ptx(&cache::read(&image.file)?, self, sources).ok_or_else(|| {
+            let problem = format!("it has no entry point `{}`", self.entry);
+            Error::ptx(&self.target, &image.arch, &image.file, problem)
         })
     }
 }

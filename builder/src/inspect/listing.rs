@@ -1,5 +1,5 @@
-//! Code beside the source: each instruction of an entry point with the user's line that it comes from, and with
-//! the line of a library that was inlined there. It must not know how it is shown.
+//! Code beside the source: each instruction of an entry point with the user's line that it comes from, and
+//! with the line of a library that was inlined there.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ pub struct Listing {
 /// A line of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The text, without what surrounds it.
+    /// The text, trimmed.
     pub text: String,
-    /// The line of the user's source that it comes from; `None` before the first that is known.
+    /// The user's line that it comes from; `None` before the first known one.
     pub source: Option<Place>,
-    /// The line of a library, inlined into the user's, if it comes from one.
+    /// The line of a library that was inlined into the user's line, if any.
     pub inlined: Option<Place>,
 }
 
-/// Gives each line of code the places that it comes from. Line tables of this depth name only the innermost
-/// function, so an instruction from a library belongs to the user's line that was named last.
+/// Gives each line of code its places. The line tables name only the innermost function, so an instruction
+/// from a library belongs to the user's line before it.
 pub(super) struct Attribution<'a> {
     sources: &'a Sources,
     kernel: &'a CompiledKernel,
@@ -41,7 +41,7 @@ impl<'a> Attribution<'a> {
         Attribution { sources, kernel, kernel_file, source: None, inlined: None }
     }
 
-    /// What follows comes from there.
+    /// The place of the lines that follow.
     pub(super) fn at(&mut self, place: Place) {
         // Line 0 is code without a place.
         if place.line == 0 {
@@ -55,7 +55,8 @@ impl<'a> Attribution<'a> {
         self.source = Some(self.in_kernel(place));
     }
 
-    /// Entry points are made by `#[module]`: what has its line is the kernel's beginning.
+    /// The place, or the kernel's first line for code of the attribute `#[module]`, which makes entry
+    /// points.
     fn in_kernel(&self, place: Place) -> Place {
         let is_attribute = |text: String| text.trim_start().starts_with("#[") && text.contains("module");
         if place.file == self.kernel_file && self.sources.line(&place).is_some_and(is_attribute) {
@@ -80,7 +81,7 @@ impl Listing {
         let mut end = 0;
         for statement in &body.statements {
             let start = statement.text.as_ptr() as usize - body.text.as_ptr() as usize;
-            // What stands on one line, such as inline assembly, is shown on one.
+            // Statements on one line, such as inline assembly, are shown on one.
             let is_new_line = body.text[end..start].contains('\n');
             end = start + statement.text.len();
             if let StatementKind::Location(place) = statement.kind {
@@ -99,7 +100,7 @@ impl Listing {
     }
 }
 
-/// Neither a declaration of registers, nor a label that only debuggers need.
+/// Whether a statement is shown: not declarations of registers, nor labels that only debuggers need.
 fn is_code(statement: &Statement<'_>) -> bool {
     match &statement.kind {
         StatementKind::Declaration(declaration) => declaration.space != ".reg",

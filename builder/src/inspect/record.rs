@@ -1,20 +1,21 @@
-//! Reads what a build step has left of itself (`crate::record`), and compiles for other architectures as that step
-//! would. It must not know what the code looks like.
+//! Reads the record of a build step (`crate::output::record`), and compiles its kernels for other
+//! architectures.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::{CompiledKernel, Sources};
-use crate::arch::Arch;
-use crate::environment::Environment;
+use crate::cache;
+use crate::cargo::Environment;
+use crate::cargo::metadata::{list, strings};
 use crate::error::Error;
-use crate::options::Options;
-use crate::settings::{nearest, sort_by_likeness};
+use crate::options::settings::{nearest, sort_by_likeness};
+use crate::options::{Arch, Options};
+use crate::output::record;
 use crate::step::Build;
-use crate::{cache, record};
 
-/// What a build step has left of itself.
+/// The record of a build step.
 #[derive(Debug)]
 pub struct Record {
     content: Value,
@@ -33,12 +34,8 @@ impl Record {
         if content["schema"].as_u64() != Some(record::SCHEMA) {
             return Err(missing());
         }
-        let mut kernels = Vec::new();
-        for unit in list(&content["units"]) {
-            kernels.extend(
-                list(&unit["kernels"]).iter().filter_map(|kernel| CompiledKernel::read(kernel, unit)),
-            );
-        }
+        let of_unit = |unit| list(unit, "kernels").iter().filter_map(|it| CompiledKernel::read(it, unit));
+        let kernels = list(&content, "units").iter().flat_map(of_unit).collect();
         Ok(Record { content, kernels })
     }
 
@@ -52,8 +49,8 @@ impl Record {
         &self.kernels
     }
 
-    /// The kernels called `name` (see [`CompiledKernel::is_called`]; `None` for all) in the cargo target `target`
-    /// (kind and name, ("example", "saxpy"); `None` for all).
+    /// The kernels called `name` (see [`CompiledKernel::is_called`]; `None` for all) in the cargo target
+    /// `target` (kind and name, ("example", "saxpy"); `None` for all).
     ///
     /// # Errors
     /// [`Error::NoKernel`] if there are none; it names what there is.
@@ -87,10 +84,9 @@ impl Record {
         })
     }
 
-    /// Where the source files of the program are.
+    /// The source files of the program.
     pub fn sources(&self) -> Sources {
-        let path = |value: &Value| value.as_str().map(PathBuf::from);
-        let folders = list(&self.content["local_folders"]).iter();
+        let folders = list(&self.content, "local_folders").iter();
         Sources::new(
             path(&self.content["workspace_root"]).unwrap_or_default(),
             folders.filter_map(|pair| Some((path(&pair[0])?, pair[1].as_str()?.to_owned()))).collect(),
@@ -98,8 +94,8 @@ impl Record {
         )
     }
 
-    /// The kernel compiled for another architecture, with the options of the build; the results go to `folder`,
-    /// and are found there again.
+    /// The kernel compiled for another architecture, with the options of the build. Results are kept in
+    /// `folder`.
     ///
     /// # Errors
     /// As [`Build::try_run`].
@@ -109,34 +105,25 @@ impl Record {
         arch: &Arch,
         folder: &Path,
     ) -> Result<CompiledKernel, Error> {
-        let texts = |value: &Value| {
-            list(value).iter().filter_map(|it| it.as_str().map(str::to_owned)).collect::<Vec<_>>()
-        };
-        let path = |value: &Value| value.as_str().map(PathBuf::from);
         let out_dir = folder.join(format!("{}.{arch}", kernel.slug));
+        let crate_variables = self.content["crate_variables"].clone();
         let environment = Environment {
-            cubin: None,
-            ptxas: None,
-            manifest_dir: path(&self.content["manifest_dir"]).unwrap_or_default(),
-            out_dir: out_dir.clone(),
-            features: texts(&self.content["features"]),
-            cfgs: texts(&self.content["cfgs"]),
+            features: strings(&self.content["features"]),
+            cfgs: strings(&self.content["cfgs"]),
             libdevice: path(&self.content["libdevice"]),
-            arch: None,
             host_cfgs: self.content["host_cfgs"].as_str().unwrap_or_default().to_owned(),
-            crate_variables: serde_json::from_value(self.content["crate_variables"].clone())
-                .unwrap_or_default(),
-            caller: None,
+            crate_variables: serde_json::from_value(crate_variables).unwrap_or_default(),
+            ..Environment::new(path(&self.content["manifest_dir"]).unwrap_or_default(), &out_dir)
         };
         let options = Options::from_metadata(&self.content["options"])?;
         Build::only(&kernel.slug, options).arch([arch.as_str()]).try_run(&environment)?;
         let made = Record::load(&out_dir)?;
         let same = made.kernels.into_iter().find(|it| it.entry == kernel.entry);
-        // Someone has edited the kernel since the build.
+        // The kernel was edited after the build.
         same.ok_or(Error::NoRecord { folder: out_dir })
     }
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
+fn path(value: &Value) -> Option<PathBuf> {
+    value.as_str().map(PathBuf::from)
 }

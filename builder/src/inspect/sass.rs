@@ -1,5 +1,4 @@
-//! Machine code as text, beside the source: what nvdisasm prints of one entry point. It must not know how the
-//! machine code was made.
+//! Machine code as text, beside the source: what nvdisasm prints of one entry point.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +7,7 @@ use super::listing::Attribution;
 use super::{CompiledKernel, Listing, Place, Sources};
 use crate::cache;
 use crate::error::Error;
-use crate::inner;
+use crate::toolchain::process;
 
 /// The machine code of `kernel` in `cubin`, by the nvdisasm at `program`; remembered beside the cubin.
 ///
@@ -21,11 +20,11 @@ pub fn disassemble(
     sources: &Sources,
 ) -> Result<Listing, Error> {
     let remembered =
-        cubin.with_extension(format!("{}.sass", cache::key(inner::identity(program).as_bytes())));
+        cubin.with_extension(format!("{}.sass", cache::key(process::identity(program).as_bytes())));
     let text = match std::fs::read_to_string(&remembered) {
         Ok(text) => text,
         Err(_) => {
-            let text = inner::run_checked("nvdisasm", Command::new(program).args(["-g", "-c"]).arg(cubin))?;
+            let text = process::run_checked("nvdisasm", Command::new(program).args(["-g", "-c"]).arg(cubin))?;
             cache::write(&remembered, &text)?;
             text
         }
@@ -49,14 +48,14 @@ fn listing(text: &str, kernel: &CompiledKernel, sources: &Sources) -> Listing {
             listing.lines.push(attribution.line(line));
         }
     }
-    // What fills the last line of the instruction cache, and a label behind it.
+    // Padding of the last line of the instruction cache, and a label behind it.
     while listing.lines.last().is_some_and(|line| line.text.ends_with("NOP") || line.text.ends_with(':')) {
         listing.lines.pop();
     }
     listing
 }
 
-/// `src/main.rs", line 20`, with more behind it where code was inlined.
+/// `src/main.rs", line 20`, with more text where code was inlined.
 fn file_and_line(text: &str) -> Option<Place> {
     let (file, rest) = text.split_once("\", line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

@@ -1,4 +1,4 @@
-//! The source files that line tables name: which are the user's own, and their lines. It must not know code.
+//! The source files that line tables name: which are the user's own, and their lines.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Place {
     pub line: u32,
 }
 
-/// Where the source files of a program are; reads each once.
+/// The source files of a program, each read once.
 #[derive(Debug)]
 pub struct Sources {
     workspace_root: PathBuf,
@@ -34,20 +34,20 @@ impl Sources {
         Sources { workspace_root, folders, device_crate, read: RefCell::default() }
     }
 
-    /// Whether a file belongs to the user: it is on this machine, and neither Rust's, nor Ferrogrid's, nor a
-    /// registry's.
+    /// Whether a file belongs to the user: it exists on this machine, and is not part of Rust, of Ferrogrid
+    /// or of a registry.
     pub fn is_own(&self, file: &str) -> bool {
         self.own_path(file).is_some()
     }
 
-    /// The text of a line of the user's own; `None` if it is none, or no longer there.
+    /// The text of a line of the user's; `None` if it is not the user's, or no longer exists.
     pub fn line(&self, place: &Place) -> Option<String> {
         let lines = self.lines(&place.file)?;
         let at = usize::try_from(place.line).ok()?.checked_sub(1)?;
         lines.get(at).cloned()
     }
 
-    /// How the PTX names a file.
+    /// The name of a file in the PTX.
     pub(super) fn name_of(&self, file: &Path) -> String {
         file.strip_prefix(&self.workspace_root).unwrap_or(file).display().to_string()
     }

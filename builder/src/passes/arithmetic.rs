@@ -1,6 +1,5 @@
-//! Makes the `f32` arithmetic of a PTX text as inexact as a build or a kernel allows, by the modifiers of
-//! its instructions: rustc's back end has no option for most of it, and none for a single kernel. It must
-//! not know who allowed what, nor where the text came from.
+//! The `f32` arithmetic that a build or a kernel allows to be inexact, by the modifiers of instructions:
+//! rustc has no option for most of it, and none for a single kernel.
 //!
 //! The table of `.ftz` is that of the PTX ISA, as nvcc applies it. Instructions written with `asm!` are left
 //! as they are written, except that `.ftz` is for the whole program.
@@ -10,8 +9,8 @@ use ferrogrid_syntax::Arithmetic;
 
 use super::Wanted;
 
-/// Applies what the build wants to all functions, and to each entry point what it says itself, where it says something. Functions
-/// that a kernel calls, rather than contains, follow the build.
+/// Applies the build's choice to all functions, and an entry point's own choice to it. Functions that a
+/// kernel calls, rather than contains, follow the build.
 pub(super) fn apply<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
     for function in module.functions() {
         let is_own = |(entry, _): &&(&str, Arithmetic)| function.is_entry && *entry == function.name;
@@ -89,7 +88,8 @@ fn takes_ftz(operation: &str, modifiers: &[&str]) -> bool {
     }
 }
 
-/// Conversions between `f32`, `f64` and integers, but for those from integers, which are never subnormal.
+/// Whether `.ftz` changes a conversion: between `f32`, `f64` and integers, except from integers, which are
+/// never subnormal.
 fn converts_with_ftz(to: &str, from: &str) -> bool {
     let is_integer = to.strip_prefix(['s', 'u']).is_some_and(|bits| bits.parse::<u32>().is_ok());
     match from {

@@ -1,5 +1,5 @@
-//! Constant memory: rustc puts variables into global memory, so those that are constants of a module are declared
-//! in constant memory here, with the bytes that rustc gave them.
+//! Constant memory: rustc puts variables into global memory. Those that are constants of a module are
+//! declared in constant memory here, with the bytes that rustc gave them.
 
 use ferrogrid_ptx::{Declaration, Edits, Linkage, Module};
 use ferrogrid_syntax::CONSTANT_PREFIX;

@@ -1,8 +1,8 @@
-//! Gives the atomic operations of `core::sync::atomic` the ordering that they promise. LLVM's NVPTX back end (22)
-//! writes `atomicrmw` as a bare `atom.global.add`, relaxed, whatever was asked for; loads, stores, fences and
-//! compare-and-exchange it writes with their ordering. What was asked for cannot be told from the PTX, so a bare
-//! one gets the strongest: a `fence.sc` before, and `.acq_rel`, for the whole system. `DeviceAtomic` names the ordering itself and
-//! stays as it is, and so does inline assembly.
+//! The ordering of the atomic operations of `core::sync::atomic`. LLVM's NVPTX back end (22) writes
+//! `atomicrmw` as a bare `atom.global.add`, which is relaxed, whatever the source asks for. Loads, stores,
+//! fences and compare-and-exchange have their ordering. The PTX does not tell what was asked for, so a bare
+//! operation gets the strongest ordering: a `fence.sc` before it, and `.acq_rel`, for the whole system.
+//! `DeviceAtomic` and inline assembly name their ordering and stay as they are.
 
 use ferrogrid_ptx::{Edits, Instruction, Module};
 

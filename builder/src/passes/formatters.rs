@@ -1,15 +1,16 @@
-//! Puts descriptions of types in the place of formatting functions' addresses, where messages carry them as arguments, and takes
-//! away the functions that are not reached without them: the host formats, so that messages cost kernels next to nothing.
+//! Replaces the addresses of formatting functions, which messages have as arguments, by descriptions of
+//! types. Functions that are then unreachable are removed. The host formats, so messages cost kernels next to
+//! nothing.
 //!
-//! A description is what `ferrogrid_device::message::Description` says: how to come to the value, how
-//! many bytes it has, which trait formats it, and the type's name. In a program whose kernels themselves call through pointers,
+//! A description is a `ferrogrid_device::message::Description`: how to reach the value, its size in bytes,
+//! the trait that formats it, and the type's name. In a program whose kernels call through pointers,
 //! formatting functions stay, and messages come without their arguments.
 
 use std::collections::BTreeMap;
 
 use ferrogrid_ptx::{Calls, Edits, Item, Linkage, Module, Operand};
 
-/// Takes away what no entry point reaches, and puts descriptions in the place of formatting functions.
+/// Removes what no entry point reaches, and puts descriptions in the place of formatting functions.
 pub(super) fn describe<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let calls = Calls::of(module);
     let formatters = find(module);
@@ -34,7 +35,7 @@ pub(super) fn describe<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     edits.insert_before(module.after_header(), definitions);
 }
 
-/// What the driver or the host comes to: entry points, and what other modules see of variables.
+/// Whether the driver or the host reaches an item: entry points, and variables that other modules see.
 fn is_root(item: &Item<'_>) -> bool {
     match item {
         Item::Function(function) => function.is_entry,
@@ -56,7 +57,8 @@ fn find<'t>(module: &Module<'t>) -> BTreeMap<&'t str, usize> {
     names.into_iter().enumerate().map(|(number, name)| (name, number)).collect()
 }
 
-/// Puts descriptions in the place of formatting functions in what moves addresses and in the values of variables.
+/// Puts descriptions in the place of formatting functions in what moves addresses and in the values of
+/// variables.
 fn replace<'t>(
     item: &Item<'t>,
     formatters: &BTreeMap<&'t str, usize>,
@@ -105,7 +107,7 @@ fn implementation(symbol: &str) -> Option<(String, String)> {
     Some((ty.to_owned(), of_trait.to_owned()))
 }
 
-/// How the device comes from the address in an argument to the value.
+/// How the device gets from the address in an argument to the value.
 #[derive(Clone, Copy)]
 enum Shape {
     /// It cannot: the host shows the type's name.
@@ -161,7 +163,7 @@ fn value<'a>(ty: &'a str, of_trait: &str) -> (Shape, u8, u8, &'a str) {
     }
 }
 
-/// Of an array of scalars, `[f32; 4]`, if it is not too long to be a value.
+/// The bytes of an array of scalars, `[f32; 4]`, if it is short enough to be a value.
 fn array_bytes(name: &str) -> Option<u8> {
     let (element, length) = name.strip_prefix('[')?.strip_suffix(']')?.rsplit_once("; ")?;
     scalar_bytes(element)?.checked_mul(length.trim_end_matches("usize").parse().ok()?)

@@ -1,28 +1,31 @@
-//! Numbers the blocks of kernels with a `BlockOrder` in the order in which they start: what reads `%ctaid.x` gets that number.
+//! Numbers the blocks of kernels with a `BlockOrder` in the order in which they start: what reads `%ctaid.x`
+//! gets that number.
 //!
-//! It is taken here, not in the source: LLVM takes the index of a block for a constant, and reads it wherever it likes, also ahead
-//! of what would take the number. Put in front of all, no compiler moves it.
+//! The number is taken here, not in the source: LLVM treats the index of a block as a constant and may read
+//! it anywhere, even before the number is taken. In the PTX no compiler moves it.
 
 use std::collections::BTreeSet;
 
-use ferrogrid_ptx::{Calls, Edits, Function, Item, Module};
+use ferrogrid_ptx::{Calls, Edits, Function, Module};
 
 use super::launch_bounds::before_first_instruction;
 use super::{Wanted, launch_bounds};
 
-/// What is replaced.
+/// The special register that is replaced.
 const INDEX: &str = "%ctaid.x";
 /// The register with the number.
 const REGISTER: &str = "%ferrogrid_block";
-/// The shared memory from which functions have it: of a block in order its number, of others its index.
+/// The shared variable from which functions read it: the number in a block of a kernel with an order, else
+/// the block's index.
 const VARIABLE: &str = "ferrogrid_block";
 
-/// Takes the number first of all, and puts it in the place of the index, also in the functions that the kernels call. In the reports
-/// of panics the index stays, which is that of the grid.
+/// Takes the number before all else and replaces the index by it, also in functions that the kernels call.
+/// Reports of panics keep the index, which is that of the grid.
 pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
     let in_order: BTreeSet<&str> =
         wanted.bounds.iter().filter(|(_, bounds)| bounds.in_order).map(|(name, _)| *name).collect();
-    let entries = || module.items.iter().enumerate().filter_map(|(at, item)| Some((at, entry(item)?)));
+    let functions = || module.items.iter().enumerate().filter_map(|(at, item)| Some((at, item.function()?)));
+    let entries = || functions().filter(|(_, function)| function.is_entry);
     let roots = entries().filter(|(_, entry)| in_order.contains(entry.name)).map(|(at, _)| at);
     let roots: Vec<usize> = roots.collect();
     if roots.is_empty() {
@@ -33,11 +36,9 @@ pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut E
         calls.reachable(roots.iter().copied(), |name| name.starts_with("__ferrogrid_panic_"))
     };
     let readers: BTreeSet<usize> =
-        reached(&roots).into_iter().filter(|&at| reads(&module.items[at])).collect();
-    for &at in &readers {
-        if let Item::Function(function) = &module.items[at] {
-            replace(function, &load(), edits);
-        }
+        reached(&roots).into_iter().filter(|&at| module.items[at].function().is_some_and(reads)).collect();
+    for (_, function) in functions().filter(|(at, _)| readers.contains(at)) {
+        replace(function, &load(), edits);
     }
     for (at, entry) in entries() {
         if in_order.contains(entry.name) {
@@ -50,18 +51,12 @@ pub(super) fn number<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut E
     edits.insert_before(first, format!(".shared .align 4 .b32 {VARIABLE};\n"));
 }
 
-/// An entry point.
-fn entry<'m, 't>(item: &'m Item<'t>) -> Option<&'m Function<'t>> {
-    if let Item::Function(function) = item { Some(function).filter(|it| it.is_entry) } else { None }
-}
-
-/// Whether an item is a function, but no entry point, that reads the index.
-fn reads(item: &Item<'_>) -> bool {
-    let Item::Function(function) = item else { return false };
+/// Whether a function, not an entry point, reads the index.
+fn reads(function: &Function<'_>) -> bool {
     !function.is_entry && function.instructions().any(|it| it.uses().contains(&INDEX))
 }
 
-/// Puts the register, which `first` gives its value, in the place of the index.
+/// Replaces the index by the register, whose value the lines `first` set.
 fn replace<'t>(function: &Function<'t>, first: &str, edits: &mut Edits<'t>) {
     begin(function, &format!("\t.reg .b32 \t{REGISTER};\n{first}"), edits);
     for statement in function.statements() {
@@ -72,14 +67,15 @@ fn replace<'t>(function: &Function<'t>, first: &str, edits: &mut Edits<'t>) {
     }
 }
 
-/// Puts `lines` before the first instruction, but for the wait for other grids.
+/// Puts `lines` before the first instruction, or after the wait for other grids.
 fn begin<'t>(function: &Function<'t>, lines: &str, edits: &mut Edits<'t>) {
     let Some(body) = &function.body else { return };
     let wait = body.statements.iter().find(|it| it.instruction().is_some_and(launch_bounds::waits_for_grids));
     edits.insert_line_after(wait.map_or_else(|| before_first_instruction(body), |it| it.text), lines);
 }
 
-/// One thread takes the next number, from the first parameter; all threads of the block have it then.
+/// One thread takes the next number, from the state in the first parameter; then all threads of the block
+/// have it.
 fn take(entry: &Function<'_>) -> String {
     let state = entry.parameters().first().and_then(|it| it.names.first()).map_or("", |it| it.name);
     format!(
@@ -99,7 +95,7 @@ fn load() -> String {
     format!("\tld.shared.b32 \t{REGISTER}, [{VARIABLE}];\n")
 }
 
-/// One thread of the block says its index, which all threads of the block have then.
+/// One thread of the block publishes the block's index for the functions that read it.
 const TELL: &str = "\t{\n\t.reg .pred \t%first;\n\t.reg .b32 \t%thread, %other, %index;\n\
     \tmov.u32 \t%thread, %tid.x;\n\
     \tmov.u32 \t%other, %tid.y;\n\

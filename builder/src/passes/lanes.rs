@@ -1,29 +1,32 @@
-//! Puts a check before each operation of a warp of which it is not proven that the lanes which its mask names come to it together,
-//! with the same mask: where lanes are missing, the thread panics at the user's line. PTX leaves undefined what such an operation
-//! does.
+//! Checks before warp operations for which it is not proven that the lanes of their mask reach them together,
+//! with the same mask. Where lanes are missing, the thread panics at the user's line; in PTX the result is
+//! undefined.
 //!
-//! Lanes count as there if they take part in `activemask` just before. Where masks may differ between lanes, those of them that
-//! have another are missing, too. Of a block's last warp those lanes are not waited for that the block does not have.
+//! Lanes count as present if they are in the `activemask` just before. Where masks may differ between lanes,
+//! lanes with another mask count as missing, too. Lanes that a block's last warp does not have are not
+//! waited for.
 
 use std::collections::BTreeMap;
 
 use ferrogrid_ptx::uniformity::{Shape, unproven_lanes, waits_for_lanes};
 use ferrogrid_ptx::{
-    Body, ControlFlow, Edits, Function, Instruction, Item, Module, Operand, ParseError, Predicate,
+    Body, ControlFlow, Edits, Function, Instruction, Module, Operand, ParseError, Predicate,
 };
 
 use super::Wanted;
 use crate::proof::marks;
 use crate::proof::place::Places;
 
-/// What the check calls: mask, missing lanes; address and length of the file's name, line, column.
+/// The function that the check calls with mask, missing lanes, address and length of the file's name, line,
+/// and column.
 const PANIC: &str = "__ferrogrid_panic_lanes";
 
-/// Of each function with operations to check: their numbers among its operations of warps, each with whether masks may differ; and
-/// whether all warps that run it have 32 lanes.
+/// The operations to check, by function: their numbers among the function's warp operations, each with
+/// whether masks may differ; and whether all warps that run the function have 32 lanes.
 pub(crate) type Unproven = BTreeMap<String, (Vec<(usize, bool)>, bool)>;
 
-/// What is to be checked of a program whose final text this is, but for its marks. `ranks` are those of the entry points' grids.
+/// The operations to check in a program whose final text, with marks, is `text`. `ranks` are those of the
+/// entry points' grids.
 pub(crate) fn unproven(text: &str, ranks: &BTreeMap<&str, usize>) -> Result<Unproven, ParseError> {
     let module = Module::parse(text)?;
     let shape =
@@ -47,7 +50,7 @@ pub(super) fn check<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Ed
     if wanted.unproven.is_empty() {
         return;
     }
-    let places = Places::new(module, &wanted.own_files, &wanted.folders);
+    let places = Places::new(module, &wanted.own_files, wanted.folders);
     let panic = module.functions().find(|function| function.name == PANIC && function.body.is_some());
     let mut checks = Checks { panics: panic.is_some(), ..Checks::default() };
     for (_, function) in functions(module) {
@@ -72,19 +75,17 @@ pub(super) fn check<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Ed
 }
 
 fn functions<'m, 't>(module: &'m Module<'t>) -> impl Iterator<Item = (usize, &'m Function<'t>)> {
-    module.items.iter().enumerate().filter_map(|(at, item)| match item {
-        Item::Function(function) if function.body.is_some() => Some((at, function)),
-        _ => None,
-    })
+    let functions = module.items.iter().enumerate().filter_map(|(at, item)| Some((at, item.function()?)));
+    functions.filter(|(_, function)| function.body.is_some())
 }
 
-/// The operations of warps in a function, as statements of it.
+/// The warp operations of a function, as numbers of its statements.
 fn operations(function: &Function<'_>) -> Vec<usize> {
     let statements = function.statements().iter().enumerate();
     statements.filter(|(_, statement)| waits_for_lanes(statement)).map(|(at, _)| at).collect()
 }
 
-/// How many threads the blocks of an entry point have.
+/// The shape of the blocks of an entry point, as far as it is known.
 fn shape(entry: &Function<'_>, rank: Option<usize>) -> Shape {
     let required = entry.directive(".reqntid").map_or(&[][..], |directive| &directive.values);
     std::array::from_fn(|axis| match required.get(axis) {
@@ -99,7 +100,7 @@ fn is_whole(shape: Shape) -> bool {
     threads.is_some_and(|threads| threads.is_multiple_of(32))
 }
 
-/// Of operations with one mask in one basic block, the first: lanes that come to it come to the others.
+/// The first of the operations with the same mask in a basic block: lanes that reach it reach the others.
 fn first_of_their_blocks(
     body: &Body<'_>,
     flow: &ControlFlow,
@@ -131,7 +132,8 @@ fn defines_mask(body: &Body<'_>, at: usize, operation: usize) -> bool {
     body.statements[at].instruction().is_some_and(|it| it.definitions().iter().any(|it| names.contains(it)))
 }
 
-/// The mark of an operation: the last on every way to it. LLVM makes one of two that begin the arms of a branch.
+/// The mark of an operation: the last one on every path to it. LLVM merges the marks of two arms of a branch
+/// that begin with one.
 fn mark_before(body: &Body<'_>, flow: &ControlFlow, statement: usize) -> Option<usize> {
     let (dominators, own) = (flow.dominators(), flow.block_of(statement));
     let is_mark = |at: &usize| body.statements[*at].instruction().is_some_and(marks::is_of_warp);
@@ -143,10 +145,10 @@ fn mark_before(body: &Body<'_>, flow: &ControlFlow, statement: usize) -> Option<
     })
 }
 
-/// The texts of checks.
+/// Writes the checks.
 #[derive(Default)]
 struct Checks {
-    /// Whether there is the function that they call; else they trap.
+    /// Whether the function exists that they call; else they trap.
     panics: bool,
     /// The names of files, each with its number.
     files: BTreeMap<String, usize>,
@@ -154,8 +156,8 @@ struct Checks {
 }
 
 impl Checks {
-    /// That of an operation at a place, whose mask differs between lanes or not; blocks of `is_whole` have no warps of fewer than 32
-    /// lanes.
+    /// The check of an operation at a place. `differs` says whether the mask may differ between lanes,
+    /// `is_whole` that all warps of its blocks have 32 lanes.
     fn text(
         &mut self,
         operation: &Instruction<'_>,
@@ -187,7 +189,7 @@ impl Checks {
         text + &format!("\ttrap;\n{end}:\n\t}}\n\t")
     }
 
-    /// What tells the host of the missing lanes.
+    /// The call that reports the missing lanes.
     fn panic(&mut self, mask: &str, (file, (line, column)): (String, (usize, usize))) -> String {
         if !self.panics {
             return String::new();
@@ -217,10 +219,11 @@ impl Checks {
     }
 }
 
-/// How the names of the variables begin that are names of files.
+/// The prefix of the variables with names of files.
 const FILE: &str = "__ferrogrid_lanes_file_";
 
-/// Leaves the lanes out that the block does not have: those from its number of threads on, counted from the warp's first.
+/// Leaves out the lanes that the block does not have: those from its number of threads on, counted from the
+/// warp's first.
 const EXISTING: &str = "\t\
     mov.u32 	%ferrogrid_lane1, %tid.z;
 	mov.u32 	%ferrogrid_lane2, %ntid.y;

@@ -1,19 +1,19 @@
-//! Writes what kernels promise of their launches into PTX, as performance-tuning directives of their
-//! entry points: rustc has no attribute for them.
+//! What kernels promise of their launches, as performance-tuning directives of their entry points: rustc has
+//! no attribute for them.
 
 use ferrogrid_ptx::{Body, Edits, Instruction, Module, StatementKind};
 use ferrogrid_syntax::LaunchBounds;
 
 use super::Wanted;
 
-/// Puts the directives of each entry point before its body. An entry point that is not there is left for the check of the whole
-/// text.
+/// Puts the directives of each entry point before its body. A missing entry point is reported by the check
+/// of the whole text.
 pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
-    let layouts = crate::layout::read(module.text);
+    let layouts = crate::ptx::layout::read(module.text);
     for (name, bounds) in &wanted.bounds {
         let mut bounds = *bounds;
         if bounds.block_of_constants {
-            bounds.block = layouts.get(*name).and_then(|numbers| crate::layout::block(numbers));
+            bounds.block = layouts.get(*name).and_then(|numbers| crate::ptx::layout::block(numbers));
         }
         let Some(body) = module.entry(name).and_then(|entry| entry.body.as_ref()) else { continue };
         edits.insert_before(body.text, directives(bounds));
@@ -23,8 +23,8 @@ pub(super) fn declare<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut 
     }
 }
 
-/// Waits for the grids before this one, and for their writes. Put in here, no compiler moves loads ahead of it: LLVM does not
-/// see it, and ptxas knows what it is.
+/// Waits for the grids before this one, and for their writes. In the PTX no compiler moves loads ahead of
+/// it: LLVM does not see it, and ptxas knows it.
 const WAIT: &str = "\tgriddepcontrol.wait;\n";
 
 /// Whether an instruction is that wait.

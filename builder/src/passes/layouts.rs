@@ -1,19 +1,17 @@
-//! Takes what the device half says of its layouts out of the program: the variables in which it says so become comments before the
-//! PTX ([`crate::layout`]), known wherever the PTX is read, and no cost on a device.
+//! Turns the variables in which the device half describes its layouts into comments before the PTX
+//! ([`crate::ptx::layout`]). They are known wherever the PTX is read, and cost nothing on a device.
 
 use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
 
-use crate::layout::COMMENT;
+use crate::ptx::layout::COMMENT;
 
-/// How the names of the variables begin; the entry point follows.
+/// The prefix of the variables; the name of the entry point follows.
 const VARIABLE: &str = "__ferrogrid_layout_";
 
-/// Writes the comments and takes the variables away. Those that code refers to stay: LLVM lets a constant of a kernel, such as a
-/// number in a message, be a variable that has its value.
+/// Writes the comments and removes the variables. Those that code refers to stay: LLVM may use one for an
+/// equal constant of a kernel, such as a number in a message.
 pub(super) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
-    let calls = Calls::of(module);
-    let referred_to: Vec<&str> =
-        (0..module.items.len()).flat_map(|item| calls.mentioned_by(item)).copied().collect();
+    let referred_to: Vec<&str> = Calls::of(module).mentioned().collect();
     let mut comments = String::new();
     for variable in module.variables().filter(|it| it.linkage == Linkage::Visible && it.space == ".global") {
         let Some(entry) = variable.name().strip_prefix(VARIABLE) else { continue };
@@ -27,8 +25,8 @@ pub(super) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     edits.insert_before(&module.text[..0], comments);
 }
 
-/// Of `.b8 NAME[16] = {0, 4}`, bytes of numbers, lowest first and without zeros at the end; or of `.u64 NAME[2] = {1024, 4}`, the
-/// numbers. Without a value all are 0.
+/// The numbers of a variable: of `.b8 NAME[16] = {0, 4}` bytes of numbers, lowest first, with zeros at the
+/// end left out; of `.u64 NAME[2] = {1024, 4}` the numbers. Without a value all are 0.
 fn numbers(variable: &ferrogrid_ptx::Declaration<'_>) -> Option<Vec<u64>> {
     let declared = variable.names.first()?;
     let value = declared.initializer.unwrap_or_default();
@@ -46,7 +44,7 @@ fn numbers(variable: &ferrogrid_ptx::Declaration<'_>) -> Option<Vec<u64>> {
 mod tests {
     use super::super::tests::after;
     use super::*;
-    use crate::layout::{read, shared_bytes};
+    use crate::ptx::layout::{read, shared_bytes};
 
     #[test]
     fn variables_become_comments() {

@@ -1,5 +1,5 @@
-//! The line table: its paths are made the same on every machine, or it is taken out. The compiler is not told to leave it away,
-//! because the crates that kernels use have it in any case, and are shared with builds that want it.
+//! The line table: its paths become the same on every machine, or it is removed. The compiler is not told to
+//! omit it: builds with and without it share the crates that kernels use.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use ferrogrid_ptx::{Edits, Module, StatementKind};
 
 use super::Wanted;
 
-/// Takes the line table out, or makes its paths readable.
+/// Removes the line table, or makes its paths readable.
 pub(super) fn rewrite<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut Edits<'t>) {
     if wanted.lines {
-        module.files().for_each(|file| edits.replace(file.path, remapped(file.path, &wanted.folders)));
+        module.files().for_each(|file| edits.replace(file.path, remapped(file.path, wanted.folders)));
         return;
     }
     module.files().for_each(|file| edits.remove_lines(file.text));
@@ -20,8 +20,8 @@ pub(super) fn rewrite<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut 
     }
 }
 
-/// A folder in `folders` at the beginning of a path is replaced by what stands beside it, and of a path in cargo's registry only
-/// the part after the registry stays.
+/// A path with the name for one of `folders` in place of that folder. Of a path in cargo's registry only the
+/// part below the registry stays.
 pub(crate) fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
     for (folder, name) in folders {
         if let Ok(rest) = Path::new(path).strip_prefix(folder) {
@@ -33,7 +33,7 @@ pub(crate) fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
     after.and_then(|rest| rest.split_once('/')).map_or(path, |(_, rest)| rest).to_owned()
 }
 
-/// The file that `folders` make a path of: the opposite of [`remapped`]. One without a name of its own is what remains.
+/// The file of a path that [`remapped`] has made with these `folders`.
 pub(crate) fn source_file(path: &str, folders: &[(PathBuf, String)]) -> PathBuf {
     let longest =
         folders.iter().filter(|(_, name)| path.starts_with(name.as_str())).max_by_key(|(_, name)| name.len());
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn paths_of_files_are_made_readable() {
         let folders = vec![("/w/out/source".into(), String::new()), ("/rustc/abc".into(), "/r/".to_owned())];
-        let wanted = Wanted { lines: true, folders, ..Wanted::default() };
+        let wanted = Wanted { lines: true, folders: &folders, ..Wanted::default() };
         let expected = TEXT
             .replace("/w/out/source/src/main.rs", "src/main.rs")
             .replace("/rustc/abc/library", "/r/library")

@@ -1,7 +1,8 @@
-//! Leads calls of core's panicking functions to functions of `ferrogrid-device` that take the same arguments and send a
-//! message's template and the bytes of its arguments to the host, which formats. `core::fmt` calls through pointers, and ptxas
-//! gives a kernel that may reach such a call the registers and the stack of every function behind a pointer: 255 registers as
-//! soon as floating-point numbers are formatted anywhere in the module.
+//! Redirects calls of core's panicking functions to functions of `ferrogrid-device` with the same arguments.
+//! Those send a message's template and the bytes of its arguments to the host, which formats. `core::fmt`
+//! calls through pointers, and ptxas gives a kernel that may reach such a call the registers and the stack of
+//! every function behind a pointer: 255 registers once floating-point numbers are formatted anywhere in the
+//! module.
 //!
 //! A call that does not look as expected stays: it works too, but its message is lost.
 
@@ -19,11 +20,11 @@ const PANICS: [(&str, &str); 4] = [
 
 const FORMATTED: &str = "core::panicking::panic_fmt";
 
-/// What is called for `panic_fmt` where the message is a constant: its second argument is then twice the
-/// length plus one, else an address.
+/// The function that replaces `panic_fmt` where the message is a constant: the second argument is then twice
+/// the length plus one, else an address.
 const CONSTANT: &str = "__ferrogrid_panic_constant";
 
-/// Redirects the calls, and declares the functions that they lead to before.
+/// Redirects the calls, and declares the functions that they now call.
 pub(super) fn redirect<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let mut declarations = BTreeMap::new();
     for function in module.functions() {
@@ -58,7 +59,7 @@ fn second_argument(instruction: &Instruction<'_>) -> Option<u64> {
     is_second.then(|| instruction.operands[1].number().unwrap_or(0))
 }
 
-/// What a call calls, and what it is to call.
+/// The callee of a call, and what replaces it.
 fn redirected<'t>(instruction: &Instruction<'t>, has_constant: bool) -> Option<(&'t str, &'static str)> {
     let callee = instruction.callee().filter(|callee| callee.contains("4core"))?;
     // As LLVM writes it: all of these functions take three words, and return nothing.
@@ -68,8 +69,8 @@ fn redirected<'t>(instruction: &Instruction<'t>, has_constant: bool) -> Option<(
     Some((callee, if from == FORMATTED && has_constant { CONSTANT } else { to }))
 }
 
-/// The declaration of a function that the text defines, with its `.noreturn` (PTX 6.4 and later), without
-/// which ptxas would take them for two functions.
+/// The declaration of a function that the text defines, with its `.noreturn` (PTX 6.4 and later). Without
+/// that ptxas would see two functions.
 fn declaration(module: &Module<'_>, name: &str) -> Option<String> {
     let is_defined = |function: &&Function<'_>| function.name == name && function.body.is_some();
     module.functions().find(is_defined).map(|function| format!("{};\n", function.head()))

@@ -1,13 +1,13 @@
-//! Rewrites PTX into fewer machine instructions of the same meaning, where LLVM's back end, which selects
-//! instructions one block at a time, has lost what it knew.
+//! Rewrites PTX into fewer machine instructions of the same meaning. LLVM's back end selects instructions
+//! one basic block at a time, and loses what it knew of other blocks.
 //!
 //! - A 64-bit shift, product or comparison of numbers that fit into 32 bits becomes `mul.wide.u32`,
-//!   `mad.wide.u32` or a comparison of 32 bits. ptxas takes one instruction for these and two to four else; it does
-//!   not find out by itself.
-//! - A loop of one block from a constant to a constant compares 32 bits at its end, so that its count has no upper half
-//!   to be kept and added to.
-//! - An address that was made generic only to be made shared or global again stays what it was, and a generic
-//!   access to the block's shared memory becomes a shared one.
+//!   `mad.wide.u32` or a comparison of 32 bits. ptxas takes one instruction for these, and two to four for the others;
+//!   it does not see that the numbers fit.
+//! - A loop of one basic block from a constant to a constant compares 32 bits at its end, so its counter needs no upper
+//!   half.
+//! - An address that is converted to generic and back stays what it was. A generic access to the block's shared memory
+//!   becomes a shared one.
 
 mod counters;
 mod narrow;
@@ -17,7 +17,7 @@ mod values;
 use ferrogrid_ptx::{Edits, Module};
 use values::Values;
 
-/// Makes those changes in the body of each function.
+/// Makes these changes in the body of each function.
 pub(super) fn rewrite<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     for body in module.functions().filter_map(|function| function.body.as_ref()) {
         let mut values = Values::of(body, edits);

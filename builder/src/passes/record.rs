@@ -1,27 +1,26 @@
-//! Gives kernels and functions that may panic one more parameter: the address of the launch's failure record, under the
-//! name by which device code reads it. So a panic is known to be that of its launch, and costs nothing where there is none:
-//! an entry point's parameters are at hand, and it reads this one only on the way to a panic.
+//! Gives kernels and functions that may panic one more parameter: the address of the launch's failure record.
+//! Device code reads it by its name. So a panic is known to be that of its launch. An entry point reads the
+//! parameter only on the way to a panic, so it costs nothing where there is none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ferrogrid_ptx::{
-    Calls, Edits, Function, Instruction, Item, Module, Operand, Parameters, Statement, StatementKind,
+    Calls, Edits, Function, Instruction, Module, Operand, Parameters, Statement, StatementKind,
 };
 
 /// `ferrogrid_device::failure::RECORD_PARAMETER`.
 pub(crate) const RECORD: &str = "__ferrogrid_record";
 
-/// Gives that parameter to all functions that read it, that call one which has it, and that may be called by
-/// address; and to the calls of these.
+/// Adds the parameter to all functions that read it, that call a function which has it, or that may be
+/// called by address; and to their calls.
 pub(super) fn hand_on<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let taking = taking(module);
-    let names: BTreeSet<&str> =
-        taking.iter().filter_map(|&at| function(&module.items[at])).map(|it| it.name).collect();
+    let functions = || taking.iter().filter_map(|&at| module.items[at].function());
+    let names: BTreeSet<&str> = functions().map(|function| function.name).collect();
     for function in module.functions().filter(|function| names.contains(function.name)) {
         add_parameter(function, edits);
     }
-    for &item in &taking {
-        let Some(function) = function(&module.items[item]) else { continue };
+    for function in functions() {
         let mut calls = 0;
         for statement in function.statements() {
             match &statement.kind {
@@ -41,11 +40,7 @@ pub(super) fn hand_on<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     }
 }
 
-fn function<'m, 't>(item: &'m Item<'t>) -> Option<&'m Function<'t>> {
-    if let Item::Function(function) = item { Some(function) } else { None }
-}
-
-/// Whether a call is of a function that has the parameter: one of `names`, or any behind an address.
+/// Whether a call passes the parameter on: to one of `names`, or to any function by address.
 fn hands_on(instruction: &Instruction<'_>, names: &BTreeSet<&str>) -> bool {
     instruction.callee().is_some_and(|callee| is_address(callee) || names.contains(callee))
 }
@@ -55,27 +50,16 @@ fn is_address(callee: &str) -> bool {
     callee.starts_with('%')
 }
 
-/// The functions and entry points that get the parameter, as items of the module.
+/// The functions and entry points that get the parameter, as numbers of items.
 fn taking(module: &Module<'_>) -> BTreeSet<usize> {
     let calls = Calls::of(module);
-    let are_called_by_address = (0..module.items.len()).any(|item| calls.calls_by_address(item));
-    let is_function = |item: &usize| function(&module.items[*item]).is_some();
-    let mut callers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut open = Vec::new();
+    if calls.any_calls_by_address() {
+        open.extend(calls.behind_pointers(module));
+    }
+    let mut callers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, item) in module.items.iter().enumerate() {
-        let Some(function) = function(item) else {
-            if are_called_by_address {
-                open.extend(
-                    calls
-                        .mentioned_by(at)
-                        .iter()
-                        .filter_map(|name| calls.definition(name))
-                        .filter(is_function),
-                );
-            }
-            continue;
-        };
-        for instruction in function.instructions() {
+        for instruction in item.function().into_iter().flat_map(Function::instructions) {
             match instruction.callee() {
                 Some(callee) if is_address(callee) => open.push(at),
                 Some(callee) => {
@@ -84,17 +68,8 @@ fn taking(module: &Module<'_>) -> BTreeSet<usize> {
                         .into_iter()
                         .for_each(|it| callers.entry(it).or_default().push(at));
                 }
-                None => {
-                    let names = instruction.uses();
-                    if names.contains(&RECORD) {
-                        open.push(at);
-                    }
-                    if are_called_by_address {
-                        open.extend(
-                            names.iter().filter_map(|name| calls.definition(name)).filter(is_function),
-                        );
-                    }
-                }
+                None if instruction.uses().contains(&RECORD) => open.push(at),
+                None => {}
             }
         }
     }
@@ -126,7 +101,8 @@ fn with_item(list: Option<&Parameters<'_>>, item: &str) -> String {
     format!("{},{item}{}", &list[..end], &list[end..])
 }
 
-/// Gives a call the parameter of its caller as its last argument. `number` is that of the call in its function.
+/// Passes the caller's parameter as the last argument of a call; `number` is that of the call in its
+/// function.
 fn add_argument<'t>(statement: &Statement<'t>, call: &Instruction<'t>, number: usize, edits: &mut Edits<'t>) {
     let argument = format!("ferrogrid_record_{number}");
     let mut call = call.clone();

@@ -1,21 +1,20 @@
-//! Defines the variables through which the host reaches device code, which the code only declares: so
-//! they are there where something uses them, and nowhere else.
+//! Defines the variables through which the host reaches device code, which the code only declares. Only those
+//! that something uses are defined.
 
 use std::collections::HashSet;
 
 use ferrogrid_ptx::{Calls, Edits, Linkage, Module};
 
-/// The variables, and the value of each before the host sets it; `None` is 1 or 0: whether messages carry descriptions
-/// ([`super::formatters`]).
+/// The variables, and the value of each before the host sets it. `None` is 1 or 0: whether messages carry
+/// descriptions ([`super::formatters`]).
 const VARIABLES: [(&str, Option<u64>); 2] =
     [("__ferrogrid_output", Some(0)), ("__ferrogrid_formatters", None)];
 
-/// Defines those variables whose names the text still uses, and takes the others away.
+/// Defines the variables that the text uses, and removes the others.
 pub(super) fn define<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let calls = Calls::of(module);
-    let used: HashSet<&str> =
-        (0..module.items.len()).flat_map(|item| calls.mentioned_by(item)).copied().collect();
-    let describes = !(0..module.items.len()).any(|item| calls.calls_by_address(item));
+    let used: HashSet<&str> = calls.mentioned().collect();
+    let describes = !calls.any_calls_by_address();
     for variable in module.variables().filter(|it| it.linkage == Linkage::Extern && it.space == ".global") {
         let Some((name, value)) = VARIABLES.iter().find(|(name, _)| *name == variable.name()) else {
             continue;

@@ -1,9 +1,9 @@
-//! What a launch must know of each kernel of a program: from its signature how its parameters travel, and from the PTX the
-//! compiler's own facts of their types, by which a launch knows whether its arguments are the kernel's.
+//! What a launch must know of each kernel of a program. The signature says how parameters are passed; the PTX
+//! has the device compiler's sizes and layouts of their types, with which a launch compares its arguments.
 
 use std::collections::BTreeMap;
 
-use ferrogrid_syntax::{Argument, Division, Instance, Kernel, Module, Parameter, ParameterKind};
+use ferrogrid_syntax::{Division, Kernel, Module, Parameter, ParameterKind};
 use quote::ToTokens;
 
 use crate::ptx::Ptx;
@@ -23,15 +23,15 @@ pub struct ProgramKernel {
     pub block: Option<[u32; 3]>,
     /// The most threads of a block, if that is bounded.
     pub max_threads: Option<u32>,
-    /// The shape of its clusters, if it has any.
+    /// The shape of its clusters, if any.
     pub cluster: Option<[u32; 3]>,
-    /// Whether its launches choose that shape.
+    /// Whether each launch chooses that shape.
     pub cluster_at_launch: bool,
     /// Whether a launch of it may begin before the one before it has ended.
     pub dependent_launch: bool,
     /// Whether all blocks are resident at the same time.
     pub cooperative: bool,
-    /// Whether lengths have 64 bits; else 32.
+    /// Whether lengths have 64 bits instead of 32.
     pub wide: bool,
     /// Whether it is an `unsafe fn`.
     pub is_unsafe: bool,
@@ -41,7 +41,7 @@ pub struct ProgramKernel {
     pub sizes: Vec<(usize, usize)>,
     /// The parameters as written.
     pub parameters: Vec<ProgramParameter>,
-    /// Parameters with the same shape: the first of each group, and the others.
+    /// Groups of parameters with the same shape: the first of each, and the others.
     pub same_shape: Vec<(usize, Vec<usize>)>,
 }
 
@@ -60,23 +60,23 @@ pub struct ProgramParameter {
     pub name: String,
     /// Its type.
     pub ty: String,
-    /// How it travels.
+    /// How it is passed.
     pub travels: Travels,
 }
 
-/// What the device compiler says of a type.
+/// The device compiler's size and layout of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// Size and alignment in bytes; `None` of what is passed by value, whose size is that of the parameter.
+    /// Size and alignment in bytes; `None` for a value, whose size is that of the parameter.
     pub size: Option<(u64, u64)>,
-    /// `DeviceCopy::LAYOUT` or `SliceElement::LAYOUT`: 0 if that is not known.
+    /// `DeviceCopy::LAYOUT` or `SliceElement::LAYOUT`; 0 if unknown.
     pub layout: u64,
 }
 
-/// How a parameter travels.
+/// How a parameter is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Travels {
-    /// Not at all: a thread's own place, and shared memory of static size.
+    /// Not at all: the thread's own place, and shared memory of static size.
     Nowhere,
     /// As an offset and a length in shared memory, of elements of this many bytes.
     SharedSlice {
@@ -95,7 +95,7 @@ pub enum Travels {
         /// 1 or 2.
         rank: usize,
     },
-    /// The same to write, with elements that belong to threads, or rows that belong to blocks.
+    /// The same for writing, with elements that belong to threads, or rows that belong to blocks.
     Output {
         /// The element type.
         facts: Facts,
@@ -104,14 +104,14 @@ pub enum Travels {
         /// Whether rows belong to blocks.
         rows: bool,
     },
-    /// In a way that only a launch function can pass: tuples, tiles, pointers.
+    /// As only a launch function can pass it: tuples, tiles, pointers.
     Otherwise,
 }
 
 /// The kernels of the modules that are in the PTX.
 ///
 /// # Errors
-/// If the PTX says less of a kernel than its signature needs.
+/// If the PTX states fewer numbers for a kernel than its signature requires.
 pub(super) fn describe(
     modules: &[(String, Module)],
     ptx: &Ptx,
@@ -122,14 +122,14 @@ pub(super) fn describe(
         for kernel in &module.kernels {
             for instance in &kernel.instances {
                 let entry = kernel.entry(instance, module.fingerprint);
-                // One that no `cfg` holds for is not there.
+                // Its `cfg` does not hold.
                 let Some(compiled) = ptx.entry(&entry) else { continue };
                 let numbers = layouts.get(&entry).map_or(&[][..], Vec::as_slice);
                 let sizes = compiled.params.iter().map(|param| (param.size, param.align)).collect();
                 let described = describe_one(kernel, numbers);
                 let mut described =
                     described.ok_or_else(|| format!("it does not say the layouts of `{entry}`"))?;
-                described.name = format!("{path}::{}", name(kernel, instance));
+                described.name = format!("{path}::{}", kernel.path(instance));
                 found.push(ProgramKernel { entry, sizes, ..described });
             }
         }
@@ -137,17 +137,8 @@ pub(super) fn describe(
     Ok(found)
 }
 
-/// `scale`, or `scale::<f32, 4>`.
-fn name(kernel: &Kernel, instance: &Instance) -> String {
-    if instance.arguments.is_empty() {
-        return kernel.bare_name();
-    }
-    let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
-    format!("{}::<{}>", kernel.bare_name(), values.join(", "))
-}
-
-/// `None` if there are too few numbers. They are in the order in which the macros write them: the bytes of shared memory,
-/// then the shape of a block, if it is made of constants, then those of each parameter, then those of constants.
+/// `None` if there are too few numbers. The macros write them in this order: the bytes of shared memory; the
+/// shape of a block, if it is made of constants; those of each parameter; those of constants.
 fn describe_one(kernel: &Kernel, numbers: &[u64]) -> Option<ProgramKernel> {
     let mut numbers = numbers.iter().copied();
     let shared_bytes = numbers.next()?;

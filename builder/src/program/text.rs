@@ -1,4 +1,4 @@
-//! The text of a program: its annotated modules, read; or itself as the content of one.
+//! The text of a program: its annotated modules, or the whole text as the content of one.
 
 use ferrogrid_syntax::{Module, ModuleOptions, is_module_attribute};
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
@@ -7,12 +7,13 @@ use syn::Item;
 use super::Program;
 use crate::error::Error;
 
-/// What stands before and after a text that has no annotated module. The end begins a line: the text may end in a comment.
-/// The prelude is last, since attributes and documentation of the module itself may be at the text's top.
+/// The text before and after a program without an annotated module. The end begins a new line, since the
+/// program may end in a comment. The prelude comes last, since the program may begin with attributes and
+/// documentation of the module.
 const BEFORE: &str = "#[ferrogrid::module] pub mod program { ";
 const AFTER: &str = "\n#[allow(unused_imports)] use ferrogrid::device::prelude::*; }\n";
 
-/// A program's text as rustc gets it.
+/// A program's text as rustc compiles it.
 pub(super) struct Text {
     /// The name of its file.
     pub(super) file: String,
@@ -31,7 +32,7 @@ impl Text {
         };
         let tokens: TokenStream = program.text.parse().map_err(|error: proc_macro2::LexError| {
             wrong(
-                &syn::Error::new(error.span(), "the text is no Rust: a quote or bracket is open, or none"),
+                &syn::Error::new(error.span(), "the text is not Rust: a quote or bracket has no counterpart"),
                 0,
             )
         })?;
@@ -56,14 +57,15 @@ impl Text {
     }
 }
 
-/// Line and column of an error, counted from 1; the first line is `shift` columns longer than the user's.
+/// Line, column and message of an error, counted from 1; `shift` is what the first line is longer than the
+/// user's.
 fn problem(error: &syn::Error, shift: usize) -> (usize, usize, String) {
     let LineColumn { line, column } = error.span().start();
     let column = if line == 1 { column.saturating_sub(shift) } else { column };
     (line, column + 1, error.to_string())
 }
 
-/// Where the first `unsafe` is, whatever it is part of: a macro may make code of any token.
+/// The place of the first `unsafe`, whatever it is part of: a macro may make code of any token.
 fn unsafe_token(tokens: TokenStream) -> Option<LineColumn> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Ident(ident) if ident == "unsafe" => Some(ident.span().start()),
@@ -86,7 +88,7 @@ fn has_module(items: &[Item]) -> bool {
 }
 
 fn collect(items: Vec<Item>, path: &str, found: &mut Vec<(String, Module)>) -> syn::Result<()> {
-    const FILES: &str = "a program is one text: what other files have, put into it";
+    const FILES: &str = "a program is a single text: move the contents of other files into it";
     for item in items {
         let mut item = match item {
             Item::Mod(item) if item.content.is_none() => return Err(syn::Error::new_spanned(item, FILES)),
@@ -113,7 +115,7 @@ fn collect(items: Vec<Item>, path: &str, found: &mut Vec<(String, Module)>) -> s
     Ok(())
 }
 
-/// A name that rustc takes for a file and, without its end, for a crate.
+/// A file name that rustc accepts, and without its extension as the name of a crate.
 fn file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let stem = last.strip_suffix(".rs").unwrap_or(last);

@@ -1,20 +1,20 @@
-//! All threads that a barrier waits for reach it together.
+//! Proves that all threads which a barrier waits for reach it together.
 //!
-//! The analysis is [`ferrogrid_ptx::uniformity`]; here its findings become sentences about the user's source.
+//! The analysis is [`ferrogrid_ptx::uniformity`]. Here its findings become messages about the user's source.
 
 use std::collections::HashSet;
 
 use ferrogrid_ptx::uniformity::{Divergence, Level, divergences};
-use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
+use ferrogrid_ptx::{Calls, Function, Instruction, Module};
 
 use super::place::Places;
 use super::{Refusal, marks};
 
-/// The places that threads must come to together, and may not.
+/// The barriers that some of their threads may miss.
 pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = Vec::new();
     for divergence in divergences(module) {
-        let Item::Function(function) = &module.items[divergence.item] else { continue };
+        let Some(function) = module.items[divergence.item].function() else { continue };
         // Its mark has been looked at.
         if marks::is_marked(function, divergence.barrier) {
             continue;
@@ -27,14 +27,15 @@ pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal
     refusals
 }
 
-/// The barriers of the grid that entry points reach which are not `cooperative`: their blocks need not be there at the same time.
+/// The grid's barriers in entry points that are not `cooperative`: their blocks need not be resident at the
+/// same time.
 pub(super) fn of_the_grid(
     module: &Module<'_>,
     cooperative: &HashSet<&str>,
     places: &Places<'_, '_>,
 ) -> Vec<Refusal> {
     let waits = |item: usize| {
-        let Item::Function(function) = &module.items[item] else { return None };
+        let function = module.items[item].function()?;
         let mut statements = function.statements().iter();
         let at = statements.position(|it| it.instruction().is_some_and(waits_for_grid))?;
         Some((function, at))
@@ -43,10 +44,8 @@ pub(super) fn of_the_grid(
         return Vec::new();
     }
     let calls = Calls::of(module);
-    let entries = module.items.iter().enumerate().filter_map(|(at, item)| match item {
-        Item::Function(function) if function.is_entry && !cooperative.contains(function.name) => Some(at),
-        _ => None,
-    });
+    let is_one = |function: &Function<'_>| function.is_entry && !cooperative.contains(function.name);
+    let entries = (0..module.items.len()).filter(|&item| module.items[item].function().is_some_and(is_one));
     let refusals = entries.filter_map(|entry| {
         let (function, at) = calls.reachable([entry], |_| false).into_iter().find_map(waits)?;
         let (file, place) = places.of(function, at).unwrap_or_default();
@@ -95,7 +94,7 @@ fn refusal(function: &Function<'_>, divergence: &Divergence, places: &Places<'_,
     Refusal { file, place, message }
 }
 
-/// The function, unless it is a kernel, whose line says enough.
+/// The name of the function, unless it is a kernel, whose line is enough.
 fn in_function(function: &Function<'_>) -> String {
     if function.is_entry {
         return String::new();
@@ -103,7 +102,7 @@ fn in_function(function: &Function<'_>) -> String {
     format!(", in `{:#}`", rustc_demangle::demangle(function.name))
 }
 
-/// What a value that differs comes from, in the user's words.
+/// The source of a value that differs between threads, for the message.
 fn origin(instruction: &Instruction<'_>) -> String {
     let special = instruction.uses().into_iter().find(|name| name.starts_with('%') && name.contains('.'));
     let special = special.or_else(|| instruction.uses().into_iter().find(|name| name.starts_with('%')));

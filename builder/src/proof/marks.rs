@@ -1,5 +1,5 @@
-//! The marks by which device code says what is to be proven of it (`device/src/mark.rs`): where in the source they stand, by the
-//! location that they carry; and what goes with them when all is proven.
+//! The marks by which device code says what is to be proven of it (`device/src/compiler/mark.rs`): their places in the
+//! source, and their removal when all is proven.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ pub(crate) fn is_of_warp(instruction: &Instruction<'_>) -> bool {
     instruction.opcode == "ferrogrid.together.warp"
 }
 
-/// Whether a statement is a barrier behind its mark, to which no other way leads; that of a cluster is two instructions.
+/// Whether a statement is a barrier right behind its mark, with no other path to it; a cluster's barrier is
+/// two instructions.
 pub(super) fn is_marked(function: &Function<'_>, statement: usize) -> bool {
     let statements = function.statements();
     if statements[statement].instruction().is_none_or(|barrier| barrier.predicate.is_some()) {
@@ -34,7 +35,7 @@ pub(super) fn is_marked(function: &Function<'_>, statement: usize) -> bool {
     false
 }
 
-/// Whether a way leads to a label; the others are of the line table.
+/// Whether code branches to a label; other labels belong to the line table.
 fn is_target(function: &Function<'_>, label: &str) -> bool {
     function.statements().iter().any(|statement| match &statement.kind {
         StatementKind::Instruction(it) => it.uses().contains(&label),
@@ -43,7 +44,7 @@ fn is_target(function: &Function<'_>, label: &str) -> bool {
     })
 }
 
-/// File, line and column of a mark: the call that the user wrote.
+/// The file, line and column of a mark: those of the user's call.
 pub(crate) fn place(
     module: &Module<'_>,
     function: &Function<'_>,
@@ -64,7 +65,7 @@ pub(crate) fn place(
     Some((String::from_utf8(bytes).ok()?, (number(line)?, number(column)?)))
 }
 
-/// The number or the symbol that an operand always has.
+/// The constant value of an operand: a number or a symbol.
 fn constant<'t>(
     body: &Body<'t>,
     registers: &Registers<'t>,
@@ -85,7 +86,7 @@ fn constant<'t>(
     }
 }
 
-/// Notes the removal of all marks, and of what only they use. What was assumed becomes a move.
+/// Removes all marks, and what only they use. An assumption becomes a move.
 pub(crate) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let (mut freed, mut kept) = (BTreeSet::new(), BTreeSet::new());
     for item in &module.items {
@@ -111,7 +112,7 @@ pub(crate) fn take<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     }
 }
 
-/// The same in one body: the statements that go.
+/// The same in one body; returns the removed statements.
 fn take_of<'t>(body: &Body<'t>, edits: &mut Edits<'t>) -> BTreeSet<usize> {
     let is_at =
         |at: usize, test: fn(&Instruction<'_>) -> bool| body.statements[at].instruction().is_some_and(test);

@@ -1,4 +1,5 @@
-//! Where in the user's source a statement comes from: by the place that a mark carries, else by the line table.
+//! Where in the user's source a statement comes from: by the place that a mark carries, else by the line
+//! table.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -18,7 +19,7 @@ pub(crate) struct Places<'m, 't> {
 }
 
 impl<'m, 't> Places<'m, 't> {
-    /// `own` are the user's files, as the final line table names them: by names that stand for `folders`.
+    /// `own` are the user's files by their names in the final line table, where names stand for `folders`.
     pub(crate) fn new(
         module: &'m Module<'t>,
         own: &HashSet<String>,
@@ -30,8 +31,9 @@ impl<'m, 't> Places<'m, 't> {
         Places { module, folders, files, own }
     }
 
-    /// File, line and column of a statement of a function. Without a mark's place it is the last of the user's before it; code of
-    /// libraries is inlined there. A column of 0 is the whole line. Functions of libraries have places of their own.
+    /// File, line and column of a statement: of its mark, else of the user's last line before it, into which
+    /// library code is inlined. Functions of libraries have their own places. A column of 0 is the whole
+    /// line.
     pub(crate) fn of(&self, function: &Function<'_>, statement: usize) -> Option<(String, (usize, usize))> {
         if let Some((file, place)) = marks::place(self.module, function, statement) {
             return Some((remapped(&file, self.folders), place));
@@ -45,8 +47,8 @@ impl<'m, 't> Places<'m, 't> {
         Some((self.files[&place.file].clone(), (number(place.line), number(place.column))))
     }
 
-    /// Where the user has written the first of these statements that comes from the user's own source, and not from what a library
-    /// does for it: ` (src/main.rs:7): \`let rank = t.thread_rank();\``. Empty if none does.
+    /// The user's line of the first of these statements that comes from the user's own source: `
+    /// (src/main.rs:7): \`let rank = t.thread_rank();\``. Empty if none does.
     pub(super) fn written(
         &self,
         function: &Function<'_>,
@@ -68,7 +70,7 @@ impl<'m, 't> Places<'m, 't> {
     }
 }
 
-/// The entries of the line table up to a statement, the one that it belongs to first.
+/// The entries of the line table up to a statement, its own first.
 fn locations<'f, 't>(
     function: &'f Function<'t>,
     statement: usize,

@@ -1,29 +1,26 @@
-//! No operation of a warp or block may stand behind a pointer.
+//! Refuses warp and block operations behind pointers.
 //!
-//! Threads that make such an operation together must still do so in the machine code. LLVM keeps that by an attribute of calls,
-//! `convergent`, which rustc does not give calls through pointers: it may make two such calls of one, each in an arm of a branch that
-//! only some threads take. Such a call is refused, therefore; direct calls are not concerned.
+//! Threads that make such an operation together must still do so in the machine code. LLVM preserves that
+//! for calls with the attribute `convergent`, which rustc does not give to calls through pointers. LLVM may
+//! duplicate such a call into the arms of a branch that only some threads take. So operations behind
+//! pointers are refused; direct calls are not affected.
 
-use std::collections::BTreeSet;
-
-use ferrogrid_ptx::{Calls, Function, Instruction, Item, Module};
+use ferrogrid_ptx::{Calls, Function, Instruction, Module};
 
 use super::place::Places;
 use super::{Refusal, marks};
 
-/// The operations behind pointers.
+/// The refusals of operations behind pointers.
 pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal> {
     let calls = Calls::of(module);
-    if !(0..module.items.len()).any(|item| calls.calls_by_address(item)) {
+    if !calls.any_calls_by_address() {
         return Vec::new();
     }
     let mut refusals = Vec::new();
-    for item in behind_pointers(module, &calls) {
+    for item in calls.behind_pointers(module) {
+        let Some(outer) = module.items[item].function() else { continue };
         for inner in calls.reachable([item], |_| false) {
-            let (Item::Function(outer), Item::Function(inner)) = (&module.items[item], &module.items[inner])
-            else {
-                continue;
-            };
+            let Some(inner) = module.items[inner].function() else { continue };
             let found = convergent(inner);
             refusals.extend(found.map(|(at, operation)| refusal(outer, inner, at, operation, places)));
         }
@@ -31,24 +28,7 @@ pub(super) fn check(module: &Module<'_>, places: &Places<'_, '_>) -> Vec<Refusal
     refusals
 }
 
-/// The functions whose addresses are taken.
-fn behind_pointers(module: &Module<'_>, calls: &Calls<'_>) -> BTreeSet<usize> {
-    let mut found = BTreeSet::new();
-    for (at, item) in module.items.iter().enumerate() {
-        let names: Vec<&str> = match item {
-            Item::Function(function) => {
-                let others = function.instructions().filter(|instruction| instruction.callee().is_none());
-                others.flat_map(Instruction::uses).collect()
-            }
-            _ => calls.mentioned_by(at).to_vec(),
-        };
-        let items = names.into_iter().filter_map(|name| calls.definition(name));
-        found.extend(items.filter(|&item| matches!(&module.items[item], Item::Function(_))));
-    }
-    found
-}
-
-/// The first operation of a function that threads make together.
+/// The first convergent operation of a function.
 fn convergent<'t>(function: &Function<'t>) -> Option<(usize, &'t str)> {
     function.statements().iter().enumerate().find_map(|(at, statement)| {
         let convergent = |it: &&Instruction<'_>| it.is_convergent() && !marks::is_of_warp(it);

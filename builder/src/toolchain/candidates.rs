@@ -1,10 +1,11 @@
-//! Where a rustc may be, in order of preference. It must not know which of them qualify.
+//! The places where a rustc may be, in order of preference.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::Origin;
+use crate::options::variables;
 
 /// A place that may hold a rustc.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub(super) struct Found {
     pub(super) rustc: PathBuf,
 }
 
-/// What the search starts from; a copy of the environment, so that tests can make their own.
+/// The start of the search: a copy of the environment, so that tests can make their own.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     /// `FERROGRID_DEVICE_RUSTC`.
@@ -34,7 +35,7 @@ pub(super) struct Search {
 
 impl Search {
     pub(super) fn from_process() -> Self {
-        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        let set = variables::value;
         Search {
             explicit: set("FERROGRID_DEVICE_RUSTC"),
             rustc: set("RUSTC"),
@@ -72,7 +73,7 @@ impl Search {
         list.into_iter()
     }
 
-    /// The rustc of the toolchain that runs us, behind any rustup proxy.
+    /// The rustc of the active toolchain, not a rustup proxy.
     fn active(&self) -> Option<PathBuf> {
         if let Some(rustc) = self.rustc.as_ref().map(PathBuf::from)
             && rustc.is_absolute()
@@ -81,7 +82,7 @@ impl Search {
             return Some(rustc);
         }
         if let Some(toolchain) = &self.rustup_toolchain {
-            // A toolchain given by path replaces the whole of what it is joined to.
+            // Joining a toolchain that is an absolute path gives that path.
             let rustc = self.rustup_home.as_ref()?.join("toolchains").join(toolchain).join("bin");
             return Some(rustc.join(exe("rustc")));
         }
@@ -113,7 +114,7 @@ impl Search {
     }
 }
 
-/// Sorts toolchain names: larger is tried first.
+/// The key by which toolchain names are sorted: larger is tried first.
 fn order(name: &str) -> (u8, Vec<u32>, &str) {
     let channel = match name.split('-').next() {
         Some("nightly") => 3,
@@ -125,7 +126,7 @@ fn order(name: &str) -> (u8, Vec<u32>, &str) {
     (channel, numbers.collect(), name)
 }
 
-/// Whether the file is rustup in disguise: it would choose a toolchain, or install one.
+/// Whether the file is a rustup proxy, which would choose a toolchain, or install one.
 fn is_proxy(path: &Path) -> bool {
     let resolved = real(path);
     if resolved.file_stem().is_some_and(|stem| stem == "rustup" || stem == "rustup-init") {

@@ -1,13 +1,13 @@
-//! What a rustc says about itself, asked once and then remembered for as long as the file stays the
-//! same. It must not judge the answers.
+//! What a rustc says about itself. The answers are remembered while the file is unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::report::Rejection;
-use crate::{cache, inner};
+use crate::cache;
+use crate::toolchain::process;
 
-/// Changes when the cache's layout or the flags of what is in it change.
+/// Must change with the layout of the cache, and with the flags of what is in it.
 const CACHE_FORMAT: &str = "ferrogrid cache 1\n";
 
 /// The answers of one rustc.
@@ -29,7 +29,7 @@ impl Probe {
         cache::key(format!("{CACHE_FORMAT}{}", self.verbose).as_bytes())
     }
 
-    /// Reads the output of `rustc -vV --print sysroot` or what is left of it in the cache.
+    /// Reads the output of `rustc -vV --print sysroot`, or its copy in the cache.
     fn parse(sysroot: &str, verbose: &str) -> Option<Self> {
         let field = |name: &str| {
             verbose.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::trim))
@@ -42,7 +42,7 @@ impl Probe {
     }
 }
 
-/// Asks `rustc` who it is.
+/// Asks `rustc` for its version and sysroot.
 pub(super) fn probe(rustc: &Path, cache_root: &Path) -> Result<Probe, Rejection> {
     let remembered = cache_root.join("probes").join(stamp(rustc));
     if let Ok(text) = fs::read_to_string(&remembered)
@@ -62,7 +62,7 @@ pub(super) fn probe(rustc: &Path, cache_root: &Path) -> Result<Probe, Rejection>
 }
 
 fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, Rejection> {
-    let output = inner::run(inner::command(rustc).args(arguments))
+    let output = process::run(process::command(rustc).args(arguments))
         .map_err(|error| Rejection::CannotRun { reason: error.to_string() })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -72,7 +72,7 @@ fn ask(rustc: &Path, arguments: &[&str]) -> Result<String, Rejection> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A name for this file as it is now.
+/// A name that changes with the file.
 fn stamp(rustc: &Path) -> String {
-    cache::key(inner::identity(rustc).as_bytes())
+    cache::key(process::identity(rustc).as_bytes())
 }

@@ -1,12 +1,11 @@
-//! Why a rustc cannot be used, and what to do when none can, in words. It must not look for
-//! anything itself.
+//! Why a rustc cannot be used, and what to do when none can, as text.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::{Candidate, Discovery, MINIMUM_RUSTC, Origin};
 
-/// The ways to a device toolchain that need no help of ours.
+/// How to get a device toolchain without `cargo ferrogrid setup`.
 pub const BY_HAND: &str = "  rustup component add rust-src --toolchain nightly
   apt-get install --no-install-recommends rustc-web rust-web-src   (Debian and Ubuntu, as root)
 or set FERROGRID_DEVICE_RUSTC to a rustc that has the sources of its standard library.";
@@ -42,7 +41,7 @@ impl fmt::Display for Rejection {
                 let (needed_major, needed_minor) = MINIMUM_RUSTC;
                 write!(
                     f,
-                    "version {major}.{minor} is too old: {needed_major}.{needed_minor} or newer is needed"
+                    "version {major}.{minor} is too old: {needed_major}.{needed_minor} or newer is required"
                 )
             }
             Rejection::NoCore { library } => {

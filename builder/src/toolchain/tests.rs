@@ -110,7 +110,7 @@ fn when_none_qualifies_the_error_has_every_reason_and_what_to_do() {
     let error = machine.find(&search).unwrap_err().to_string();
     for part in [
         "nightly-x/bin/rustc (the active toolchain): it has no sources of `core`",
-        "(rustup toolchain stable-x): version 1.90 is too old: 1.96 or newer is needed",
+        "(rustup toolchain stable-x): version 1.90 is too old: 1.96 or newer is required",
         "(rustup toolchain broken): it does not run: no such library",
         "usr/bin/rustc (the distribution): there is no such file",
         "cargo ferrogrid setup",
@@ -130,13 +130,15 @@ fn a_core_that_is_in_the_sysroot_or_the_cache_will_do() {
     assert!(machine.find(&search).is_err());
 
     let key = probe::probe(&active, &machine.path("cache")).unwrap().key();
-    let cached = crate::core_cache::location(&machine.path("cache"), &key, "sm_75");
+    let cached = core_cache::location(&machine.path("cache"), &key, "sm_75");
     fs::create_dir_all(&cached).unwrap();
     assert!(
         machine.find(&search).is_err(),
         "an empty entry is a damaged one, and nothing could build it again"
     );
-    fs::write(cached.join("cfg"), "panic=\"abort\"\n").unwrap();
+    let write =
+        |folder: &Path, _: &mut dyn FnMut(&str)| cache::write(&folder.join("cfg"), "panic=\"abort\"\n");
+    core_cache::fill(&cached, &mut |_| (), write).unwrap();
     assert_eq!(machine.find(&search).unwrap().core, CoreOrigin::Cached);
 
     let libraries = machine.path("active/lib/rustlib/nvptx64-nvidia-cuda/lib");

@@ -1,4 +1,4 @@
-//! Builds a package that is a single file, and finds its way in the PTX. It must not know what is tested.
+//! Builds a package that is a single file, and finds its way in the PTX.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 

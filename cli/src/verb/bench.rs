@@ -1,5 +1,5 @@
-//! `cargo ferrogrid bench`: builds the benches of the package at hand, runs those that have the harness of
-//! `ferrogrid-bench` on every device, and puts their results together. It must not know what they measure.
+//! `cargo ferrogrid bench`: builds the benches of the package, runs those that have the harness of
+//! `ferrogrid-bench` on every device, and collects their results.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,24 +12,24 @@ use crate::output;
 use crate::selection::Selection;
 use crate::verb::setup;
 
-/// What `bench` is told.
+/// The arguments of `bench`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The bench; all of the package unless named.
+    /// The bench [default: all of the package].
     bench: Option<String>,
-    /// Only the cases with this in their name.
+    /// Only cases whose name contains this.
     #[arg(long, value_name = "PART")]
     case: Option<String>,
-    /// The device: `cpu`, `cuda` or `cuda:N` [default: all there are].
+    /// The device: `cpu`, `cuda` or `cuda:N` [default: all].
     #[arg(long)]
     device: Option<String>,
-    /// No other sizes of blocks than the usual.
+    /// Measure the default block size only.
     #[arg(long)]
     no_sweep: bool,
-    /// Run each case once, to see that it works, and measure nothing.
+    /// Run each case once, without measuring, to see that it works.
     #[arg(long)]
     quick: bool,
-    /// Where the results and plots go [default: `ferrogrid/bench` in the target folder].
+    /// The folder for results and plots [default: `ferrogrid/bench` in the target folder].
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print the results as JSON instead of tables.
@@ -39,10 +39,10 @@ pub(crate) struct Options {
     selection: Selection,
 }
 
-/// Stands in programs with the harness (`MARK` in `ferrogrid-bench`).
+/// The mark of programs with the harness (`MARK` in `ferrogrid-bench`).
 const MARK: &[u8] = b"ferrogrid-bench harness, interface 1";
 
-/// Sets up, builds, runs, sums up; fails if a bench fails.
+/// Sets up, builds and runs the benches, and collects their results; fails if a bench fails.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let package = options.selection.one("benches", |it| !it.sources("bench").is_empty())?;
     setup::ensure()?;
@@ -73,7 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     Err(format!("failed: {}", failed.join(", ")).into())
 }
 
-/// The benches that are wanted and have the harness.
+/// The selected benches that have the harness.
 fn build(package: &Package, options: &Options) -> Result<Vec<Executable>, Failure> {
     let known: Vec<String> = package.sources("bench").into_iter().map(|(name, _)| name).collect();
     let mut command = cargo::command();
@@ -96,7 +96,10 @@ fn build(package: &Package, options: &Options) -> Result<Vec<Executable>, Failur
         }
     }
     if benches.is_empty() {
-        return Err("no bench here calls ferrogrid_bench::main; its documentation shows one".into());
+        return Err(
+            "no bench here calls ferrogrid_bench::main; the documentation of ferrogrid-bench shows how"
+                .into(),
+        );
     }
     Ok(benches)
 }
@@ -110,7 +113,7 @@ fn has_harness(program: &Path) -> Result<bool, Failure> {
 /// Runs a bench: its report, if it wrote one, and whether it passed.
 fn run_one(bench: &Executable, out: &Path, options: &Options) -> Result<(Option<Value>, bool), Failure> {
     let json = out.join(format!("{}.json", bench.name));
-    // What an earlier run left is not this run's.
+    // The report of an earlier run must not count for this one.
     if json.exists() {
         std::fs::remove_file(&json).map_err(|error| format!("cannot remove {}: {error}", json.display()))?;
     }

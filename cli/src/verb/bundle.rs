@@ -1,5 +1,5 @@
-//! `cargo ferrogrid bundle`: tests, examples and benches in one folder, with a script that runs
-//! them, for a GPU machine that has no Rust. It must not know that machine.
+//! `cargo ferrogrid bundle`: tests, examples and benches in one folder, with a script that runs them, for a
+//! GPU machine without Rust.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,10 +12,10 @@ use crate::example::Example;
 use crate::selection::Selection;
 use crate::verb::setup;
 
-/// What `bundle` is told.
+/// The arguments of `bundle`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The folder to write; what an earlier bundle wrote there is replaced.
+    /// The folder to write; an earlier bundle there is replaced.
     #[arg(long, default_value = "bundle")]
     out: PathBuf,
     /// A target to leave out; also `skip` in `[package.metadata.ferrogrid.bundle]`.
@@ -25,14 +25,14 @@ pub(crate) struct Options {
     selection: Selection,
 }
 
-/// The folder of each kind of target, and whether the script runs what is in it.
+/// The folder of each kind of target.
 const FOLDERS: [(&str, &str); 4] =
     [("test", "tests"), ("lib", "tests"), ("example", "examples"), ("bench", "benches")];
 
 /// Marks a folder as ours to replace.
 const MARK: &str = "ferrogrid-bundle.txt";
 
-/// Builds all, copies all, writes the script.
+/// Builds and copies the executables, and writes the script.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let packages = options.selection.family()?;
     setup::ensure()?;
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let size = copy(&executables, &options.out)?;
     fs::write(options.out.join("run.sh"), script(&programs(&executables, &Example::all(&packages)?)))?;
     println!(
-        "{} executables, {:.1} MiB, in {}; there: sh run.sh",
+        "{} executables, {:.1} MiB, in {}; run them with: sh run.sh",
         executables.len(),
         size as f64 / f64::from(1 << 20),
         options.out.display()
@@ -72,13 +72,13 @@ fn build(package: &Package) -> Result<Vec<Executable>, Failure> {
         cargo::build(command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols"))
     };
     let mut executables = release(&["test", "--no-run", "--tests", "--benches"])?;
-    // An example that is a test too is wanted as the program.
+    // An example that is also a test is bundled as the program.
     executables.retain(|executable| executable.kind != "example");
     executables.extend(release(&["build", "--examples"])?);
     Ok(executables)
 }
 
-/// Removes an earlier bundle; anything else at that place is left alone, with an error.
+/// Removes an earlier bundle; anything else at that path is an error.
 fn clear(out: &Path) -> Result<(), Failure> {
     if !out.exists() {
         return Ok(());
@@ -104,7 +104,7 @@ fn copy(executables: &[Executable], out: &Path) -> Result<u64, Failure> {
     Ok(size)
 }
 
-/// What the script runs: the tests, then the examples in learning order.
+/// The programs that the script runs: the tests, then the examples in learning order.
 fn programs(executables: &[Executable], examples: &[Example]) -> Vec<String> {
     let place = |executable: &Executable| examples.iter().position(|example| example.name == executable.name);
     let mut run: Vec<&Executable> =

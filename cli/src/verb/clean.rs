@@ -7,15 +7,15 @@ use ferrogrid_build::{cache, cache_size};
 
 use crate::{Failure, output};
 
-/// What `clean` is told.
+/// The arguments of `clean`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Show what is in the cache, and remove nothing.
+    /// Show what is in the cache without removing it.
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Removes, or shows.
+/// Removes the entries, or shows them.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let root = cache::root();
     if options.dry_run {
@@ -31,7 +31,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// For people.
+/// The size as text.
 pub(crate) fn size(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

@@ -1,4 +1,4 @@
-//! `cargo ferrogrid completions`: what a shell completes the command by.
+//! `cargo ferrogrid completions`: the completion script for a shell.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use clap_complete::Shell;
 
 use crate::{Failure, output};
 
-/// What `completions` is told.
+/// The arguments of `completions`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The shell.
@@ -16,7 +16,7 @@ pub(crate) struct Options {
 /// Prints the script for the shell.
 pub(crate) fn run(options: &Options, mut command: clap::Command) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    // The program's own name: cargo's completion asks the one of its subcommand.
+    // The name of the program, which cargo's own completion looks up for its subcommand.
     clap_complete::generate(options.shell, &mut command, "cargo-ferrogrid", &mut script);
     output::line(String::from_utf8(script)?.trim_end())?;
     Ok(ExitCode::SUCCESS)

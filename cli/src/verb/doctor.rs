@@ -1,5 +1,4 @@
-//! `cargo ferrogrid doctor`: what is there, what is missing, and what to do. It changes nothing, and must not
-//! know how to provide anything.
+//! `cargo ferrogrid doctor`: what is installed, what is missing, and what to do. It changes nothing.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,7 +17,7 @@ use crate::output;
 use crate::selection::Members;
 use crate::verb::setup;
 
-/// What `doctor` is told.
+/// The arguments of `doctor`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Print the findings as JSON.
@@ -39,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
             findings.push(Finding::wrong(
                 "architectures",
                 error.to_string(),
-                "correct it; until then sm_75 is looked at",
+                "correct it; sm_75 is checked instead",
             ));
             vec![Arch::baseline()]
         }
@@ -86,7 +85,7 @@ fn package_finding(package: &Package) -> Finding {
     }
 }
 
-/// What the package's Cargo.toml sets.
+/// The settings in the package's Cargo.toml.
 fn manifest_settings(package: &Package) -> Vec<Finding> {
     let settings = package.settings();
     let one = |(key, value): (&String, &Value)| {
@@ -95,7 +94,7 @@ fn manifest_settings(package: &Package) -> Vec<Finding> {
     settings.into_iter().flatten().map(one).collect()
 }
 
-/// What variables set, and those that set nothing.
+/// The variables that are set, and those that Ferrogrid does not know.
 fn variable_settings() -> Vec<Finding> {
     let in_force = variables::in_force();
     let in_force =
@@ -104,25 +103,25 @@ fn variable_settings() -> Vec<Finding> {
     in_force.chain(unknown).collect()
 }
 
-/// Whether anything of the package depends on Ferrogrid: tests, examples and benches may alone.
+/// Whether the package depends on Ferrogrid, if only for tests, examples and benches.
 fn uses(package: &Package) -> bool {
     package.depends_on("ferrogrid", None) || package.depends_on("ferrogrid", Some("dev"))
 }
 
-/// The compilers that were looked at, and what the one that is used has for each architecture.
+/// The compilers, and the `core` of the chosen one for each architecture.
 fn compilers(architectures: &[Arch]) -> Vec<Finding> {
     let discovery = toolchain::discover(architectures);
     let Some(used) = discovery.best() else {
         let text = discovery.candidates.iter().map(|candidate| format!("{candidate}\n"));
         let text: String =
-            ["no rustc here can compile kernels\n".to_owned()].into_iter().chain(text).collect();
+            ["no rustc on this machine can compile kernels\n".to_owned()].into_iter().chain(text).collect();
         return vec![Finding::wrong("device compiler", text, "cargo ferrogrid setup")];
     };
     let is_used = |candidate: &&Candidate| candidate.verdict.as_ref().is_ok_and(|found| found == used);
     let (usable, others): (Vec<_>, Vec<_>) = discovery.candidates.iter().partition(is_used);
     let usable = usable.iter().map(|it| Finding::ok("device compiler", it.to_string()));
     let cores = architectures.iter().map(|architecture| core(used, architecture));
-    // That others could not be used needs no advice.
+    // No advice for the others: one compiler is enough.
     let others = others.iter().map(|it| Finding::note("other compiler", it.to_string(), None));
     usable.chain(cores).chain(others).collect()
 }
@@ -134,18 +133,18 @@ fn core(used: &Toolchain, architecture: &Arch) -> Finding {
         false => Finding::note(
             "core",
             format!("{architecture} is built at the first use, in about half a minute"),
-            "cargo ferrogrid setup, to have it before".to_owned(),
+            "cargo ferrogrid setup builds it now".to_owned(),
         ),
     }
 }
 
-/// Where kernels get their mathematical functions, unless the build pins that.
+/// The library of mathematical functions, unless a build chooses it.
 fn mathematics() -> Finding {
     match libdevice::find() {
         Ok(Some(file)) => Finding::ok("libdevice", file.display().to_string()),
         Ok(None) => Finding::note(
             "libdevice",
-            "not there; kernels take mathematical functions from libm, which is slower",
+            "not installed; kernels use the mathematical functions of libm, which are slower",
             "pip install nvidia-nvvm, in a virtual environment that is active where you build".to_owned(),
         ),
         Err(error) => {
@@ -172,7 +171,7 @@ fn driver() -> Finding {
                 "on a machine with an NVIDIA GPU, install its driver (for CUDA {major}.{minor} or newer)"
             ),
         ),
-        Err(error) => Finding::wrong("driver", error.to_string(), "see whether nvidia-smi works"),
+        Err(error) => Finding::wrong("driver", error.to_string(), "check that nvidia-smi works"),
     }
 }
 
@@ -192,11 +191,11 @@ fn device(device: &Device, architectures: &[Arch]) -> Finding {
     )
 }
 
-/// A program of NVIDIA's: not needed, but `inspect` shows more with it.
+/// A program of NVIDIA's: not required, but `inspect` shows more with it.
 fn cuda_tool(tool: CudaTool, target_folder: Option<&Path>) -> Finding {
     let advice = || Some(format!("{}, for `cargo ferrogrid inspect`", tool.advice(target_folder)));
     let Some(program) = tool.find(target_folder) else {
-        return Finding::note(tool.name(), "not there, and not needed to build or run", advice());
+        return Finding::note(tool.name(), "not installed, and not required to build or run", advice());
     };
     match cuda_toolkit::version(&program) {
         Some(version) => Finding::ok(tool.name(), format!("{}: {version}", program.display())),
@@ -209,7 +208,7 @@ fn nvrtc() -> Finding {
         Ok(nvrtc) => Finding::ok("NVRTC", format!("version {}.{}", nvrtc.version().0, nvrtc.version().1)),
         Err(_) => Finding::note(
             "NVRTC",
-            "not there; only needed to compile CUDA C++ while a program runs",
+            "not installed; only required to compile CUDA C++ while a program runs",
             "pip install nvidia-cuda-nvrtc, in a virtual environment that is active where programs run"
                 .to_owned(),
         ),
@@ -218,10 +217,10 @@ fn nvrtc() -> Finding {
 
 fn nvjitlink() -> Finding {
     match NvJitLink::new(&["-arch=sm_75"]) {
-        Ok(_) => Finding::ok("nvJitLink", "there"),
+        Ok(_) => Finding::ok("nvJitLink", "installed"),
         Err(_) => Finding::note(
             "nvJitLink",
-            "not there; only needed to link LTO IR while a program runs",
+            "not installed; only required to link LTO IR while a program runs",
             "pip install nvidia-nvjitlink, in a virtual environment that is active where programs run"
                 .to_owned(),
         ),

@@ -1,6 +1,10 @@
-//! `cargo ferrogrid inspect`: what the compiler made of a kernel, or a table of all kernels. What there is to see is
-//! found in `ferrogrid_build::inspect` and by the occupancy rules of `ferrogrid_host`; this room puts it together. It
-//! must not know how code is read.
+//! `cargo ferrogrid inspect`: what the compiler made of a kernel, or a table of all kernels. The facts come
+//! from `ferrogrid_build::inspect` and from the occupancy rules of `ferrogrid_host`.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `occupancy.rs` | the occupancy by architecture |
+//! | `text.rs`, `json.rs` | the two forms of the output |
 
 mod json;
 mod occupancy;
@@ -23,22 +27,21 @@ use crate::selection::Selection;
 use crate::verb::setup;
 use occupancy::{BlockNeeds, Row};
 
-/// What `inspect` is told.
+/// The arguments of `inspect`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The kernel: `saxpy`, `kernels::saxpy`, or an instance of a generic one, `fill::<f32, 8>`. If several have that
-    /// name, that of the library, else that of the only program, is meant; else, and without a name, there is a table.
+    /// The kernel: `saxpy`, `kernels::saxpy`, or an instance of a generic one, `fill::<f32, 8>`. Of several with that
+    /// name it is the one of the library, else of the only program. Otherwise, and without a name, there is a table.
     kernel: Option<String>,
     #[command(flatten)]
     target: Target,
-    /// The architecture to show code for; compiled now if the build does not have it [default: the first of
-    /// the build].
+    /// The architecture to show code for; compiled if the build does not have it [default: the first of the build].
     #[arg(long)]
     arch: Option<Arch>,
     /// Show machine code (SASS) instead of PTX; needs ptxas and nvdisasm.
     #[arg(long)]
     sass: bool,
-    /// Threads of a block, for the occupancy [default: that of `#[kernel(block = ..)]`, else several].
+    /// Threads of a block for the occupancy [default: those of `#[kernel(block = ..)]`, else several].
     #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u32).range(1..=1024))]
     block: Option<u32>,
     /// Bytes of shared memory that a launch adds for `SharedSlice` parameters, for the occupancy.
@@ -53,7 +56,7 @@ pub(crate) struct Options {
     selection: Selection,
 }
 
-/// The cargo target that is looked at; all of the package if none is named.
+/// The cargo target to inspect; all of the package if none is named.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct Target {
@@ -84,7 +87,7 @@ impl Target {
     }
 }
 
-/// What cargo is told of the package's features.
+/// cargo's options for the package's features.
 #[derive(clap::Args)]
 struct Features {
     /// Features of the package to build with.
@@ -108,32 +111,32 @@ impl Features {
     }
 }
 
-/// All that is known of a kernel.
+/// The facts about a kernel.
 struct Inspection {
     kernel: CompiledKernel,
     /// The code that is shown.
     image: ImageFile,
     /// Bytes of shared memory for its `Shared` parameters.
     shared_bytes: u64,
-    /// What it needs there; `None` without ptxas.
+    /// Its resources there; `None` without ptxas.
     resources: Option<Resources>,
-    /// Where it can run; empty without ptxas.
+    /// Its occupancy by architecture; empty without ptxas.
     occupancy: Vec<Row>,
-    /// Its code, if it is the only one.
+    /// Its code, if it is the only kernel.
     listing: Option<Listing>,
 }
 
-/// What is at hand to look with.
+/// The record and the tools to inspect it.
 struct Workplace {
     package: Package,
     record: Record,
     sources: Sources,
     assembler: Option<Assembler>,
-    /// For what is made here.
+    /// The folder for results.
     folder: PathBuf,
 }
 
-/// Builds, looks, prints.
+/// Builds the package, inspects the kernels, and prints.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let package = package(options)?;
     setup::ensure()?;
@@ -163,7 +166,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The package that is looked at: that with the target which is named, else one with a build step.
+/// The package to inspect: the one with the named target, else one with a build step.
 fn package(options: &Options) -> Result<Package, Failure> {
     let target = &options.target;
     let named = [("example", &target.example), ("test", &target.test), ("bench", &target.bench)];
@@ -176,8 +179,8 @@ fn package(options: &Options) -> Result<Package, Failure> {
     })
 }
 
-/// Of kernels in several targets those of the library, or of the program if there is only one, as these two are what
-/// examples, tests and benches are about; says where the others are. All, if they are in other targets only.
+/// Of kernels in several targets those of the library, or of the only program, since examples, tests and benches are about
+/// these; a note names the other targets. All kernels, if they are only in other targets.
 fn of_nearest_target(kernels: Vec<&CompiledKernel>) -> Vec<&CompiledKernel> {
     let targets: BTreeSet<&str> = kernels.iter().map(|kernel| kernel.target.as_str()).collect();
     let of_kind = |kind: &str| targets.iter().copied().filter(|it| it.starts_with(kind)).collect::<Vec<_>>();
@@ -189,12 +192,12 @@ fn of_nearest_target(kernels: Vec<&CompiledKernel>) -> Vec<&CompiledKernel> {
     let others = targets.iter().filter(|target| *target != nearest).map(|target| option(target));
     let others = others.collect::<Vec<_>>().join(", ");
     if !others.is_empty() {
-        eprintln!("note: this is the kernel of {nearest}; others have that name, too: {others}");
+        eprintln!("note: this is the kernel of {nearest}; other targets have kernels of that name: {others}");
     }
     kernels.into_iter().filter(|kernel| kernel.target == *nearest).collect()
 }
 
-/// What names a kernel's target on the command line: `--example saxpy` for "example `saxpy`".
+/// The option that names a kernel's target: `--example saxpy` for "example `saxpy`".
 fn option(target: &str) -> String {
     match target.trim_end_matches('`').split_once(" `") {
         Some(("lib", _)) | None => "--lib".to_owned(),
@@ -202,7 +205,7 @@ fn option(target: &str) -> String {
     }
 }
 
-/// How to ask for this one of `kernels` and no other.
+/// The command that inspects this one of `kernels` alone.
 fn request<'k>(kernel: &CompiledKernel, mut kernels: impl Iterator<Item = &'k CompiledKernel>) -> String {
     let path = format!("{}::{}", kernel.module, kernel.path());
     let is_twin =
@@ -216,21 +219,24 @@ fn request<'k>(kernel: &CompiledKernel, mut kernels: impl Iterator<Item = &'k Co
     format!("cargo ferrogrid inspect {name} {}", option(&kernel.target))
 }
 
-/// What machine code needs and this machine lacks.
+/// The error where tools for machine code are missing.
 fn missing(tools: [(CudaTool, bool); 2], target_folder: Option<&Path>) -> String {
     let lacking = || tools.iter().filter(|(_, lacks)| *lacks).map(|(tool, _)| *tool);
     let names: Vec<&str> = lacking().map(CudaTool::name).collect();
     let advice: String = lacking().map(|tool| format!("\n  {}", tool.advice(target_folder))).collect();
-    format!("machine code needs {}, not on this machine; to get it:{advice}", names.join(" and "))
+    format!(
+        "machine code requires {}, not installed on this machine; to get it:{advice}",
+        names.join(" and ")
+    )
 }
 
 fn ambiguous(kernels: &[CompiledKernel]) -> String {
     let requests = kernels.iter().map(|it| format!("  {} --sass\n", request(it, kernels.iter())));
-    format!("machine code is shown of one kernel; ask for one of:\n{}", requests.collect::<String>())
+    format!("machine code is shown for one kernel; choose one of:\n{}", requests.collect::<String>())
 }
 
 impl Workplace {
-    /// Everything about one kernel.
+    /// The facts about one kernel, with its code.
     fn one(&self, kernel: &CompiledKernel, options: &Options) -> Result<Inspection, Failure> {
         let shown = self.for_arch(kernel, options.arch.as_ref())?;
         let image =
@@ -256,7 +262,7 @@ impl Workplace {
         Ok(Inspection { kernel, image, shared_bytes, resources, occupancy, listing: Some(listing) })
     }
 
-    /// The kernel with code for `arch`, compiled now if need be.
+    /// The kernel with code for `arch`, compiled first if the build has none.
     fn for_arch(&self, kernel: &CompiledKernel, arch: Option<&Arch>) -> Result<CompiledKernel, Failure> {
         match arch {
             Some(arch) if kernel.images.iter().all(|image| image.arch != *arch) => {
@@ -277,7 +283,7 @@ impl Workplace {
         Ok(disassemble(nvdisasm, &assembled.cubin, kernel, &self.sources)?)
     }
 
-    /// What each of several kernels needs.
+    /// The resources of several kernels.
     fn table(&self, kernels: &[CompiledKernel], options: &Options) -> Result<Vec<Inspection>, Failure> {
         let mut resources: BTreeMap<PathBuf, BTreeMap<String, Resources>> = BTreeMap::new();
         let mut inspections = Vec::new();

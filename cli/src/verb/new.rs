@@ -1,5 +1,4 @@
-//! `cargo ferrogrid new`: a package that builds, runs and tests at once. It must not know what
-//! kernels can do beyond the one it writes.
+//! `cargo ferrogrid new`: a package that builds, runs and passes its tests at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +6,14 @@ use std::process::ExitCode;
 
 use crate::{Failure, cargo};
 
-/// What `new` is told.
+/// The arguments of `new`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The folder to make; its last part is the package's name.
     path: PathBuf,
 }
 
-/// Writes the package; an existing folder is left alone, with an error.
+/// Writes the package; an existing folder is an error.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     create(&options.path, Path::new(SOURCES))?;
     if !is_installed() {
@@ -30,7 +29,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 /// The folder of the sources that this command was built from.
 pub(crate) const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Makes the package in `folder`; it depends on the Ferrogrid whose command's sources are in `cli`.
+/// Makes the package in `folder`; it depends on the Ferrogrid with `cli` as the sources of its command.
 pub(crate) fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
     let name = package_name(folder)?;
     fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))?;
@@ -47,14 +46,14 @@ pub(crate) fn create(folder: &Path, cli: &Path) -> Result<(), Failure> {
     Ok(fs::write(folder.join(".gitignore"), "/target\n")?)
 }
 
-/// Whether cargo finds this command by itself.
+/// Whether cargo finds this command in `PATH`.
 fn is_installed() -> bool {
     let name = format!("cargo-ferrogrid{}", std::env::consts::EXE_SUFFIX);
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(&name).is_file())
 }
 
-/// Makes `cargo ferrogrid` work inside of the package in `folder` as it does inside of the sources, where it is built.
+/// Makes `cargo ferrogrid` work in the package in `folder` as it does in the sources: it is built there.
 fn configure(folder: &Path, cli: &Path) -> Result<(), Failure> {
     let Some(root) = sources(cli) else { return Ok(()) };
     fs::create_dir(folder.join(".cargo"))?;
@@ -75,45 +74,45 @@ fn alias(root: &Path) -> String {
     )
 }
 
-/// The last part of the path, if cargo takes it for a package.
+/// The last part of the path, if cargo accepts it as the name of a package.
 fn package_name(folder: &Path) -> Result<String, Failure> {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let goes_on_well = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    // The package would be found where its dependency is meant.
+    // The package would take the place of its dependency.
     let is_free = !["ferrogrid", "ferrogrid-build", "test", "core", "std"].contains(&name);
     if starts_well && goes_on_well && is_free {
         return match refusal_of_cargo(name) {
             None => Ok(name.to_owned()),
-            Some(reason) => Err(format!("{name:?} is no name for a package: {reason}").into()),
+            Some(reason) => Err(format!("{name:?} is not a name for a package: {reason}").into()),
         };
     }
     Err(format!(
-        "{name:?} is no name for a package: it has letters, digits, `-` and `_`, begins with a letter, and is not \
-         that of a crate it needs"
+        "{name:?} is not a name for a package: a name has letters, digits, `-` and `_`, begins with a letter, and \
+         is not that of a crate that the package requires"
     )
     .into())
 }
 
-/// Why cargo would not make a package of this name: it knows keywords, names of its own folders and what else the
-/// system does not take. It is asked to make one elsewhere, so that nothing has to be taken back.
+/// Why cargo would not make a package of this name: it knows keywords, names of its own folders, and names that the
+/// system does not accept. It is asked to make one in a temporary folder, so nothing has to be undone.
 fn refusal_of_cargo(name: &str) -> Option<String> {
     let folder = std::env::temp_dir().join(format!("ferrogrid-new-{}-{name}", std::process::id()));
     let mut command = cargo::command();
     command.args(["new", "--quiet", "--vcs", "none", "--name", name]).arg(&folder);
     let output = command.output().ok()?;
-    // It is empty but for what cargo made; who cannot remove it here could not have made it.
+    // cargo made all that is in it.
     let _ = fs::remove_dir_all(&folder);
     if output.status.success() {
         return None;
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let reason = said.lines().find_map(|line| line.strip_prefix("error: "))?;
-    // Anything else, such as a full disk, is said where the package itself is made.
+    // Other errors, such as a full disk, are reported when the package itself is made.
     reason.contains("name").then(|| reason.to_owned())
 }
 
-/// Whether the package in `folder` is a member of a workspace above; what cargo says decides, as globs and exclusions do.
+/// Whether cargo takes the package in `folder` for a member of a workspace above: globs and exclusions decide.
 fn is_member(folder: &Path) -> bool {
     let mut command = cargo::command();
     command.args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"]);
@@ -123,14 +122,14 @@ fn is_member(folder: &Path) -> bool {
     output.status.success() && root.is_some_and(|root| root.canonicalize().ok() != folder.canonicalize().ok())
 }
 
-/// Whether a folder above holds a package or a workspace, which cargo would look for this package in.
+/// Whether a folder above has a package or a workspace, in which cargo would look for this package.
 fn is_below_a_package(folder: &Path) -> bool {
     let Ok(folder) = std::path::absolute(folder) else { return false };
     folder.ancestors().skip(1).any(|above| above.join("Cargo.toml").is_file())
 }
 
-/// Depends on the sources that this command was built from, where they still are; else on the
-/// published version.
+/// The Cargo.toml: it depends on the sources that this command was built from if they still exist, else on the published
+/// version.
 fn manifest(name: &str, cli: &Path) -> String {
     let dependency = |folder: &str| match sources(cli) {
         Some(root) => {

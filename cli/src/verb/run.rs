@@ -1,5 +1,5 @@
-//! `cargo ferrogrid run`: an example of the package at hand, or its program, optimised; or the list of examples; or
-//! all of them, and how each went.
+//! `cargo ferrogrid run`: runs an example or a program of the package, optimised; or lists or runs all
+//! examples.
 
 mod all;
 
@@ -11,26 +11,26 @@ use crate::example::Example;
 use crate::selection::Selection;
 use crate::verb::setup;
 
-/// What `run` is told.
+/// The arguments of `run`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The name of the example, or of a program of the package [default: the only program].
     #[arg(conflicts_with_all = ["list", "all"])]
     name: Option<String>,
-    /// Show the examples there are, in learning order, and run none.
+    /// List the examples in learning order, without running one.
     #[arg(long, conflicts_with = "all")]
     list: bool,
-    /// Run all examples in learning order, each with nothing told, and sum up.
+    /// Run all examples in learning order, without arguments, and sum up.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     selection: Selection,
-    /// What the example itself is told.
+    /// The arguments of the example.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
-/// Lists, or sets up, builds, runs.
+/// Lists the examples; or sets up, builds and runs.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let packages = options.selection.family()?;
     if options.all || options.list {
@@ -60,12 +60,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 /// Something that cargo can run.
 struct Program<'a> {
     package: &'a Package,
-    /// The option of cargo that names it.
+    /// cargo's option that names it.
     kind: &'static str,
     name: String,
 }
 
-/// The targets of `packages` of a kind, which `--KIND NAME` chooses.
+/// The targets of `packages` of a kind, which cargo chooses by `option`.
 fn programs<'a>(packages: &'a [Package], kind: &str, option: &'static str) -> Vec<Program<'a>> {
     let of_package = |package: &'a Package| {
         let names = package.sources(kind).into_iter().map(|(name, _)| name);
@@ -74,7 +74,7 @@ fn programs<'a>(packages: &'a [Package], kind: &str, option: &'static str) -> Ve
     packages.iter().flat_map(of_package).collect()
 }
 
-/// The example or program that is meant.
+/// The selected example or program.
 fn program<'a>(wanted: Option<&str>, packages: &'a [Package]) -> Result<Program<'a>, Failure> {
     let (examples, bins) = (programs(packages, "example", "--example"), programs(packages, "bin", "--bin"));
     let names =

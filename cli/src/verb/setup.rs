@@ -1,4 +1,4 @@
-//! `cargo ferrogrid setup`: what kernels are compiled with, and a first kernel compiled with it.
+//! `cargo ferrogrid setup`: provides what kernels are compiled with, and compiles a first kernel.
 
 use std::fs;
 use std::process::ExitCode;
@@ -12,19 +12,19 @@ use crate::cargo;
 use crate::progress::{Stderr, Steps};
 use crate::verb::{clean, new};
 
-/// Before each line about a step.
+/// The text before each line about a step.
 const TITLE: &str = "setup";
 
-/// Provides all, and says so.
+/// Provides what is missing, and compiles a first kernel.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     provide()?;
     let architectures = architectures()?;
     match compile_first_kernel(&architectures) {
         Ok(()) => println!("ready: kernels compile for {}", names(&architectures)),
-        // Such as no network: what the crates beneath kernels need is fetched with the first package, too.
+        // For instance without a network: the first build fetches what is missing.
         Err(reason) => {
             eprintln!(
-                "setup: the crates beneath kernels could not be built yet; the first build tries again.\n{reason}"
+                "setup: the crates that kernels use could not be built; the first build tries again.\n{reason}"
             );
             println!("ready: the device toolchain for {}", names(&architectures));
         }
@@ -32,16 +32,16 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compiles the kernel of a package such as `new` makes: it shows that all is there, and leaves the crates
-/// beneath kernels in the cache, where the first build of such a package finds them.
+/// Compiles the kernel of a package such as `new` makes. That shows that nothing is missing, and leaves the crates that
+/// kernels use in the cache, where the first build of such a package finds them.
 fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
     let mut steps = Steps::new(TITLE, Stderr);
-    steps.step("compiling a first kernel, and the crates beneath kernels: once, about 30 s");
+    steps.step("compiling a first kernel, and the crates that kernels use: once, about 30 s");
     let folder = cache::root().join(format!("setup-{}", std::process::id()));
     let package = folder.join("first-kernel");
     let compile = || -> Result<(), Failure> {
         new::create(&package, new::SOURCES.as_ref())?;
-        // The newest versions, as the first build of a package takes them; without the network, those that are there.
+        // The newest versions, as in the first build of a package; without a network, those in the cache.
         let _ = cargo::command().args(["generate-lockfile", "--quiet"]).current_dir(&package).output();
         let mut environment = Environment::new(&package, folder.join("out"));
         environment.arch = Some(names(architectures));
@@ -49,12 +49,12 @@ fn compile_first_kernel(architectures: &[Arch]) -> Result<(), Failure> {
         if output.ptx.len() == architectures.len() { Ok(()) } else { Err("it has no PTX".into()) }
     };
     let result = compile();
-    // Nothing depends on the folder; the cache may be emptied at any time.
+    // Nothing depends on the folder.
     let _ = fs::remove_dir_all(&folder);
     result
 }
 
-/// Provides what is missing; says nothing where nothing is. Keeps the cache below its limit.
+/// Provides what is missing, silently if nothing is, and keeps the cache below its limit.
 pub(crate) fn ensure() -> Result<(), Failure> {
     variables::unknown().iter().for_each(|text| eprintln!("warning: {text}"));
     let architectures = architectures()?;
@@ -89,7 +89,7 @@ pub(crate) fn architectures() -> Result<Vec<Arch>, Failure> {
     Ok(ferrogrid_build::architectures(&std::env::current_dir()?)?)
 }
 
-/// The architectures' names, for people.
+/// The architectures' names as text.
 pub(crate) fn names(architectures: &[Arch]) -> String {
     architectures.iter().map(Arch::as_str).collect::<Vec<_>>().join(", ")
 }

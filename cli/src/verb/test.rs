@@ -7,20 +7,20 @@ use crate::cargo;
 use crate::selection::Selection;
 use crate::verb::setup;
 
-/// What `test` is told.
+/// The arguments of `test`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
-    /// What `cargo test` is told besides the packages, for instance `--test conformance -- saxpy`.
+    /// The arguments of `cargo test`, for instance `--test conformance -- saxpy`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
-/// Sets up, then tests everything, or the package that is named.
+/// Sets up, then tests the workspace, or the named package.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if options.selection.name().is_some() {
-        // Cargo's own words for a name that is no member's are longer.
+        // cargo's own error for an unknown member is longer.
         options.selection.packages()?;
     }
     setup::ensure()?;

@@ -1,5 +1,4 @@
-//! The shape of a JSON text: which fields there are, of which types, values left out. It must not know who
-//! wrote the text.
+//! The shape of a JSON text: its fields and their types, without values.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,14 +1,15 @@
-//! Structs of atomic numbers: what threads see of elements that lie in a buffer as plain numbers.
+//! Structs of atomics: how threads see elements that a buffer stores as plain numbers.
 
 use super::{AtomicValue, DeviceAtomic, Scope};
-use crate::device_copy::{DeviceCopy, SliceElement};
-use crate::layout::of_atomic;
+use crate::element::device_copy::{DeviceCopy, SliceElement};
+use crate::element::layout::of_atomic;
 
-/// A type in which threads change elements `Value` of a buffer at once: [`DeviceAtomic<T>`](DeviceAtomic) for `T`, core's
+/// The atomic form of a buffer's elements `Value`: [`DeviceAtomic<T>`](DeviceAtomic) for `T`, core's
 /// `AtomicU32` for `u32` and the like, and structs of them, which derive it.
 ///
-/// The struct names the plain one for it, whose buffer the host gives as `buffer.as_atomic()`. Both need `#[repr(C)]` and
-/// the same fields: those that threads change are atomic in the one, numbers in the other; the others are of one type.
+/// The struct names its plain counterpart, whose buffer the host passes as `buffer.as_atomic()`. Both need
+/// `#[repr(C)]` and the same fields. Fields that threads change are atomic in one and plain in the other; all
+/// others have the same type.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -55,8 +56,8 @@ use crate::layout::of_atomic;
 /// ```
 ///
 /// # Safety
-/// `Self` has the size, the alignment and the layout of `Value`; what is a value of one is a value of the other, whatever
-/// threads make of it through a shared reference.
+/// `Self` has the size, alignment and layout of `Value`. Every value of one is a valid value of the other,
+/// whatever threads do with it through a shared reference.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no form in which threads change elements at once",
     label = "neither an atomic number nor a struct of them",
@@ -64,7 +65,7 @@ use crate::layout::of_atomic;
     note = "it is `DeviceAtomic<T>`, `AtomicU32` or the like, or a struct with `#[derive(AtomicForm)] #[atomic_form(Plain)] #[repr(C)]`"
 )]
 pub unsafe trait AtomicForm: SliceElement {
-    /// What lies in the buffer.
+    /// The type that the buffer stores.
     type Value: DeviceCopy;
 }
 

@@ -1,5 +1,5 @@
-//! Atomic operations where kernels run natively: those of `core::sync::atomic`, which are atomic in the
-//! whole system whatever the scope. It must not know types beyond their operations.
+//! Atomic operations of the CPU device: those of `core::sync::atomic`, which are system-wide whatever the
+//! scope.
 
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 

@@ -1,12 +1,11 @@
-//! Atomic operations on the device: one PTX instruction each (`ld`, `st`, `atom`), with its semantics
-//! and scope in its name, after a `fence.sc` for `SeqCst`. LLVM's own atomics will not do: its NVPTX
-//! back end (22) emits `atomicrmw` without ordering and scope. It must not know types beyond their
-//! instructions.
+//! Atomic operations of a GPU: one PTX instruction each (`ld`, `st`, `atom`) that names its ordering and
+//! scope, after a `fence.sc` for `SeqCst`. LLVM's own atomics will not do: its NVPTX back end (22) emits
+//! `atomicrmw` without ordering and scope.
 //!
-//! Where LLVM knows that the place is in global memory, as it does of all that a kernel takes as a
-//! slice, or in shared memory, it folds `is_global` and `is_shared`, and what is left is `atom.global` or
-//! `atom.shared`; else the place is asked at run time. The braces are a scope for the converted address; they
-//! end in the line of the instruction, since a brace that begins a line ends a function.
+//! Where LLVM knows the state space (global for a kernel's slices, shared for regions), it folds `is_global`
+//! and `is_shared`, and `atom.global` or `atom.shared` remains; otherwise the address is tested at run time.
+//! The braces are a scope for the converted address. They end in the line of the instruction, because a brace
+//! that begins a line ends a function.
 
 use core::arch::asm;
 use core::sync::atomic::Ordering;
@@ -36,7 +35,7 @@ fn is_shared<T>(place: *mut T) -> bool {
     unsafe { isspacep_shared(place.cast_const().cast()) }
 }
 
-/// `fence.sc`: before an operation, makes it `SeqCst` (the mapping of the PTX memory model).
+/// `fence.sc`, which makes the following operation `SeqCst` (the mapping of the PTX memory model).
 #[inline(always)]
 fn fence_sc(reach: Reach) {
     // SAFETY: a fence reaches no memory itself, and has no precondition.
@@ -297,7 +296,7 @@ impl Arithmetic for Bf16x2 {
     }
 }
 
-/// These architectures have no instruction for it: a loop around `atom.cas`.
+/// These architectures lack the instruction: a loop around `atom.cas`.
 #[cfg(all(feature = "half", not(target_feature = "sm_90")))]
 impl Arithmetic for Bf16x2 {
     #[inline(always)]

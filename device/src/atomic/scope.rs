@@ -1,11 +1,10 @@
-//! Among which threads an operation is atomic: the scopes of PTX as marker types. It must not know
-//! the operations.
+//! The scopes of PTX as marker types: among which threads an operation is atomic.
 
 /// The threads among which an operation is atomic and ordered: [`Block`], [`Device`] or [`System`].
 ///
-/// Threads beyond the scope may lose each other's updates; so a narrow scope is for memory that only
-/// the threads within it use at the time. On the CPU device every scope is the whole system.
-/// [The module](crate::atomic) has an example.
+/// Threads outside the scope may lose each other's updates, so use a narrow scope only for memory that no
+/// thread outside it uses at the time. On the CPU device every scope is system-wide. [The
+/// module](crate::atomic) has an example.
 pub trait Scope: sealed::Scope + Send + Sync + 'static {
     /// The scope as a value.
     #[doc(hidden)]
@@ -16,7 +15,7 @@ pub trait Scope: sealed::Scope + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct Block;
 
-/// All threads on the device (CUDA's `cuda::thread_scope_device`, PTX `.gpu`): the scope unless another is named.
+/// All threads of the device (CUDA's `cuda::thread_scope_device`, PTX `.gpu`); the default.
 #[derive(Debug, Clone, Copy)]
 pub struct Device;
 

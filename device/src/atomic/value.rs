@@ -1,15 +1,14 @@
-//! The numbers that can be atomic, and what they need of the machine. It must not know how the machine
-//! does it: that is `native` and `ptx`.
+//! The types that can be atomic, and the operations that each needs of `native` and `ptx`.
 
 use core::sync::atomic::Ordering;
 
 use super::scope::Reach;
-use crate::device_copy::DeviceCopy;
+use crate::element::device_copy::DeviceCopy;
 #[cfg(feature = "half")]
 use crate::half::{Bf16x2, F16x2};
 
-/// A number that devices change atomically: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, and the pairs `F16x2` and
-/// `Bf16x2` of `ferrogrid::device::half` (with the feature of that name).
+/// A type with atomic operations: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`, and the pairs `F16x2` and
+/// `Bf16x2` of `ferrogrid::device::half` (with the feature `half`).
 ///
 /// ```
 /// use ferrogrid_device::atomic::{AtomicValue, DeviceAtomic, Ordering::Relaxed};
@@ -30,7 +29,7 @@ use crate::half::{Bf16x2, F16x2};
 )]
 pub trait AtomicValue: DeviceCopy + sealed::Arithmetic {}
 
-/// A whole number that devices change atomically: `u32`, `i32`, `u64`, `i64`.
+/// An integer with atomic operations: `u32`, `i32`, `u64`, `i64`.
 ///
 /// ```
 /// use ferrogrid_device::atomic::{AtomicInteger, DeviceAtomic, Ordering::Relaxed};
@@ -51,7 +50,7 @@ pub trait AtomicValue: DeviceCopy + sealed::Arithmetic {}
 )]
 pub trait AtomicInteger: AtomicValue {}
 
-/// How an operation is ordered, and among which threads.
+/// Ordering and scope of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
     pub(super) order: Ordering,
@@ -59,10 +58,10 @@ pub struct Manner {
     pub(super) reach: Reach,
 }
 
-/// Bits of a size that the machine changes atomically: `u32`, `u64`; the machine implements it.
+/// Words that the machine changes atomically: `u32`, `u64`; `ptx` and `native` implement it.
 ///
-/// The methods may be called with a `place` that is valid and aligned, and that others change only
-/// through these same methods while the call runs.
+/// For each method `place` must be valid and aligned, and other threads may change it only through these
+/// methods while the call runs.
 pub trait Word: Copy + Eq {
     /// # Safety
     /// See the trait.
@@ -73,7 +72,7 @@ pub trait Word: Copy + Eq {
     /// # Safety
     /// See the trait.
     unsafe fn swap(place: *mut Self, value: Self, manner: Manner) -> Self;
-    /// Returns what was there; `new` is there now if that was `expected`.
+    /// Returns the previous value, and writes `new` if that was `expected`.
     ///
     /// # Safety
     /// See the trait.
@@ -92,7 +91,7 @@ pub trait Word: Copy + Eq {
 pub(super) mod sealed {
     use super::{Manner, Word, update};
 
-    /// A number as its bits, and what can be said of it without a machine.
+    /// A number as its bits, and the operations that need no machine support.
     pub trait Number: Copy {
         /// The bits.
         type Word: Word;
@@ -104,8 +103,8 @@ pub(super) mod sealed {
         fn greater(self, other: Self) -> Self;
     }
 
-    /// The operations that depend on the type of the number; the machine implements it. Places are as
-    /// for [`Word`].
+    /// The operations that depend on the type of the number; `ptx` and `native` implement it. For `place` see
+    /// [`Word`].
     pub trait Arithmetic: Number {
         /// # Safety
         /// See the trait.
@@ -201,7 +200,7 @@ pub(super) unsafe fn update<T: Number>(place: *mut T, manner: Manner, change: im
     let mut found = unsafe { T::Word::load(place, Manner { order: Ordering::Relaxed, ..manner }) };
     loop {
         let new = change(T::from_word(found)).into_word();
-        // Nothing to write, and nothing to be ordered: the line need not be owned.
+        // Nothing to write or order, so the cache line need not be owned.
         if new == found && matches!(manner.order, Ordering::Relaxed) {
             return T::from_word(found);
         }

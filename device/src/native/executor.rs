@@ -1,10 +1,10 @@
-//! What lets the threads of a native block wait for each other: a trait that the CPU device implements,
-//! and the turn that a thread gives up while it waits. It must not know who goes next, nor where stacks are.
+//! The trait by which the CPU device lets threads of a block wait for each other, and the turn that a thread
+//! gives up meanwhile.
 //!
-//! A wait is three steps: the executor is told of it, the thread gives up its turn, and the executor tells
-//! the outcome. The one in the middle is inlined into the kernel, so that no call is open across it: a
-//! processor predicts where returns go by the calls that it has seen, and after a switch of stacks inside of a
-//! call each return out of it costs as much as ten switches.
+//! A wait has three steps: the thread tells the executor, gives up its turn, and asks for the outcome. The
+//! second step is inlined into the kernel, so that no call is open across it. A processor predicts returns
+//! from the calls that it has seen: after a switch of stacks inside a call, each return out of it would cost
+//! as much as ten switches.
 
 use core::marker::PhantomData;
 use core::panic::Location;
@@ -24,8 +24,8 @@ impl Turn<'_> {
     /// The turn of the coroutine to which `yielder` belongs.
     ///
     /// # Safety
-    /// Until the turn is given up or dropped, this coroutine is the one that runs, on this CPU thread; and
-    /// nobody resumes it, but to unwind it, before its wait is over.
+    /// Until the turn is given up or dropped, this coroutine is the one that runs on this CPU thread. Nobody
+    /// resumes it before its wait is over, except to unwind it.
     #[inline(always)]
     pub unsafe fn new(yielder: NonNull<Yielder<(), ()>>) -> Self {
         Turn { yielder, executor: PhantomData }
@@ -41,12 +41,12 @@ impl Turn<'_> {
 
 /// Runs the threads of one block at a time, and switches between them where they wait.
 ///
-/// Threads are numbered in their block from 0, x fastest; 32 in a row are a warp. A function that returns
-/// a [`Turn`] notes that `thread`, which runs, waits; the caller gives the turn up at once. It returns `None` where
-/// there is nothing to wait for.
+/// Threads are numbered in their block from 0, x fastest; 32 consecutive ones form a warp. A function that
+/// returns a [`Turn`] records that `thread`, which runs, waits; the caller gives the turn up at once. It
+/// returns `None` where there is nothing to wait for.
 ///
-/// The threads of blocks of one thread have nobody to wait for. So this runs all that such a block may do, but for
-/// waiting for other blocks:
+/// In a block with one thread, that thread waits for nobody. So this example executes everything that such a
+/// block may do, except waiting for other blocks:
 ///
 /// ```
 /// use core::cell::{Cell, UnsafeCell};
@@ -138,24 +138,25 @@ impl Turn<'_> {
 /// - [`cluster_shared`](Executor::cluster_shared) names what `shared` does in another block of the cluster,
 ///   and that stays until all blocks of the cluster have ended.
 pub unsafe trait Executor {
-    /// Calls `body` with each number below `threads`. After a failure, which the implementation keeps, some
+    /// Calls `body` with each number below `threads`. After a failure, which the implementation records, some
     /// calls may be missing or cut short.
     fn run_threads(&self, threads: u32, body: &dyn Fn(u32));
 
-    /// Notes that `thread` of a block whose threads never wait is about to run: told of all such threads in builds
-    /// with debug assertions, of none in others.
+    /// Records that `thread` of a block whose threads never wait is about to run. It is called for all such
+    /// threads in builds with debug assertions, and for none in others.
     fn begins(&self, thread: u32);
 
-    /// Waits for all threads of the block; `thread` brings `vote`.
+    /// Waits for all threads of the block; `thread` passes `vote`.
     fn wait_for_block(&self, thread: u32, vote: bool, site: &'static Location<'static>) -> Option<Turn<'_>>;
 
-    /// Fails unless all threads of the block say the same word, in the same place among those that they say between two barriers.
+    /// Fails unless all threads of the block pass the same word, at the same position among their calls
+    /// between two barriers.
     fn agree(&self, thread: u32, word: u64, site: &'static Location<'static>);
 
-    /// How many threads brought `true` to the barrier of the block that has just ended.
+    /// The number of threads that passed `true` to the block's barrier that has just ended.
     fn votes(&self) -> u32;
 
-    /// Waits for all lanes of the thread's warp that `mask` names, which must contain its own; it brings
+    /// Waits for all lanes of the thread's warp that `mask` names, which must include its own; it passes
     /// `value`.
     fn bring(
         &self,
@@ -165,11 +166,11 @@ pub unsafe trait Executor {
         site: &'static Location<'static>,
     ) -> Option<Turn<'_>>;
 
-    /// Lets `read` see what each lane brought, and 0 for lanes outside the mask, when the thread's wait at
+    /// Calls `read` with the value of each lane, and 0 for lanes outside the mask, when the thread's wait at
     /// [`bring`](Executor::bring) is over.
     fn brought(&self, thread: u32, read: &mut dyn FnMut(&[u128; 32]));
 
-    /// Waits until all lanes of the thread's warp have got as far as they can: to a wait, or to their exit.
+    /// Waits until no lane of the thread's warp can proceed: each waits or has exited.
     fn wait_for_warp(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>>;
 
     /// The lanes of the thread's warp that waited with it at one `site`, when
@@ -179,17 +180,17 @@ pub unsafe trait Executor {
     /// Waits for all threads of the grid, in a cooperative launch.
     fn wait_for_grid(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>>;
 
-    /// Lets other threads of the system run, while one of the block has looked `turns` times for the value of another block, which
-    /// runs on another of them.
+    /// Lets other OS threads run, while a thread of the block waits for the value of another block, which
+    /// runs on one of them. It has polled `turns` times.
     fn pause(&self, turns: u32) {
         let _ = turns;
         core::hint::spin_loop();
     }
 
-    /// Waits for all threads of the cluster; of the block, in a launch without clusters.
+    /// Waits for all threads of the cluster; in a launch without clusters, of the block.
     fn wait_for_cluster(&self, thread: u32, site: &'static Location<'static>) -> Option<Turn<'_>>;
 
-    /// The shared memory of the block with number `rank` in the cluster, once all its blocks have met at a
+    /// The shared memory of the block with this rank in the cluster, once all its blocks have met at a
     /// barrier; in a launch without clusters the block's own.
     fn cluster_shared(&self, rank: u32) -> *mut u8;
 

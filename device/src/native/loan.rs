@@ -1,35 +1,36 @@
-//! What a launch lends its kernel: memory that the body may use while its block runs, and no longer.
+//! What a launch lends to its kernel: memory that the body may use while its block runs, and no longer.
 
-use crate::disjoint::{
+use crate::memory::disjoint::{
     DisjointChunks, DisjointRows, DisjointSlice, DisjointTiles, DisjointWarps, ScatterSlice,
 };
+use crate::memory::plane::Plane;
+use crate::memory::volume::Volume;
 use crate::order::BlockOrder;
-use crate::plane::Plane;
 use crate::shared::{Shared, SharedArray, SharedElement, SharedSlice};
 use crate::surface::Surface;
 use crate::texture::Texture;
-use crate::volume::Volume;
 use crate::warp::Exchange;
 
-/// What the parameters of a block's threads borrow. It lives while the block runs.
+/// Borrowed by the parameters of a block's threads. It lives while the block runs.
 #[derive(Debug)]
 pub struct Loan(());
 
 impl Loan {
-    /// The loan of a block that is about to run. Not `const`: the compiler would lend a constant for ever.
+    /// The loan of a block that is about to run. Not `const`: the compiler would promote a constant to
+    /// `'static`.
     #[inline(always)]
     pub fn begin() -> Self {
         Loan(())
     }
 
-    /// `parameter`, for as long as `self` is borrowed: a body that takes it for ever (`&'static [T]`) does not compile.
+    /// `parameter`, for as long as `self` is borrowed: a body that requires `&'static [T]` does not compile.
     #[inline(always)]
     pub fn lend<'l, P: Lent<'l>>(&'l self, parameter: P) -> P {
         parameter
     }
 }
 
-/// A parameter that is lent for `'l`, exactly.
+/// A parameter that is lent for exactly `'l`.
 pub trait Lent<'l> {}
 
 impl<'l, T> Lent<'l> for &'l [T] {}

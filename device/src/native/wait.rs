@@ -1,5 +1,5 @@
-//! What a native thread may wait for, by its place in the block: the ground that barriers, warp
-//! operations and shared memory are built on. It must not know how threads are switched.
+//! What a native thread waits for, by its position in the block: the base of barriers, warp operations and
+//! shared memory.
 
 use core::panic::Location;
 use core::ptr;
@@ -9,7 +9,7 @@ use super::{Block, Executor, Turn};
 /// The alignment of shared memory in bytes.
 const SHARED_ALIGNMENT: usize = 128;
 
-/// Always inlined where they wait, as are those that call them: see [`Turn`].
+/// Always inlined where they wait, and so are their callers: see [`Turn`].
 impl Block<'_> {
     /// Waits for all threads of the block (PTX `barrier.sync`).
     #[track_caller]
@@ -19,7 +19,8 @@ impl Block<'_> {
         wait(self.waiting().wait_for_block(self.number(thread_idx), false, Location::caller()));
     }
 
-    /// Waits for all threads of the block; returns how many brought `true` (PTX `barrier.red.popc`).
+    /// Waits for all threads of the block, and returns how many of them passed `true` (PTX
+    /// `barrier.red.popc`).
     #[track_caller]
     #[inline(always)]
     #[doc(hidden)]
@@ -29,9 +30,9 @@ impl Block<'_> {
         executor.votes()
     }
 
-    /// Waits until all lanes that `mask` names are here with the same mask; `read` sees what each lane
-    /// brought, and 0 for lanes outside the mask. Lanes are bits of `mask` and places of the array; `mask`
-    /// must contain the caller's.
+    /// Waits until all lanes that `mask` names have arrived with the same mask, then calls `read` with the
+    /// value of each lane, and 0 for lanes outside the mask. Lanes are bits of `mask` and indices of the
+    /// array; `mask` must include the caller's.
     #[track_caller]
     #[inline(always)]
     #[doc(hidden)]
@@ -49,8 +50,8 @@ impl Block<'_> {
         result.expect("an executor calls `read` before it returns")
     }
 
-    /// The lanes of the thread's warp that are here together (PTX `activemask`): not those that have exited
-    /// or wait elsewhere. It waits until all lanes have got as far as they can.
+    /// The lanes of the thread's warp that make this call together (PTX `activemask`), not those that have
+    /// exited or wait elsewhere. It waits until no lane can proceed.
     #[track_caller]
     #[inline(always)]
     #[doc(hidden)]
@@ -60,8 +61,8 @@ impl Block<'_> {
         executor.active_mask(thread)
     }
 
-    /// Says that `word` is the same in all threads of the block, each of which says as much as often between two barriers. It waits
-    /// for nobody.
+    /// Checks that `word` is the same in all threads of the block, each of which makes the call equally often
+    /// between two barriers. It does not wait.
     #[inline(always)]
     #[doc(hidden)]
     pub fn agree(&self, thread_idx: [u32; 3], word: u64, caller: &'static Location<'static>) {
@@ -86,7 +87,7 @@ impl Block<'_> {
 }
 
 impl Block<'_> {
-    /// Lets others run while a thread waits for another block, at which it has looked `turns` times.
+    /// Lets others run while a thread waits for another block, which it has polled `turns` times.
     pub(crate) fn pause(&self, turns: u32) {
         match self.executor {
             Some(executor) => executor.pause(turns),
@@ -94,7 +95,7 @@ impl Block<'_> {
         }
     }
 
-    /// The shared memory of the block with number `rank` in the cluster.
+    /// The shared memory of the block with this rank in the cluster.
     #[inline]
     pub(crate) fn cluster_shared(&self, rank: u32) -> *mut u8 {
         match self.executor {

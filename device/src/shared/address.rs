@@ -1,14 +1,13 @@
-//! Where a block's shared memory lies, and how regions are laid out in it one after the other. All of
-//! it is what CUDA calls dynamic: the launch says how much, so that one rule serves regions of any size.
-//! It must not know the regions' types beyond their sizes.
+//! The address of a block's shared memory, and the layout of regions in it, one after the other. All of it is
+//! what CUDA calls dynamic: the launch passes the total size, so one rule serves regions of any size.
 
 use crate::thread::Thread;
 
-/// Regions start at multiples of this many bytes.
+/// The alignment of regions in bytes.
 #[doc(hidden)]
 pub const ALIGNMENT: usize = 16;
 
-/// Where the next region starts after one at `offset` of `bytes`.
+/// The offset of the next region after one at `offset` with `bytes` bytes.
 #[doc(hidden)]
 #[inline(always)]
 pub const fn offset_after(offset: usize, bytes: usize) -> usize {
@@ -18,7 +17,7 @@ pub const fn offset_after(offset: usize, bytes: usize) -> usize {
 /// The address `offset` bytes into the shared memory of the thread's block.
 ///
 /// # Safety
-/// The launch has given the block more than `offset` bytes, or nothing is done with the address.
+/// The launch gave the block more than `offset` bytes, or the address is not used.
 #[doc(hidden)]
 #[inline(always)]
 pub unsafe fn region<T, const R: usize>(thread: &Thread<'_, R>, offset: usize) -> *mut T {
@@ -52,7 +51,8 @@ fn start<const R: usize>(_: &Thread<'_, R>) -> *mut u8 {
     }
 }
 
-/// `start`, of which LLVM knows then that it is in shared memory, which makes the accesses `ld.shared` and `st.shared`.
+/// Returns `start` and tells LLVM that it is in shared memory, which makes the accesses `ld.shared` and
+/// `st.shared`.
 ///
 /// # Safety
 /// It is a generic address in shared memory.
@@ -69,7 +69,7 @@ pub(crate) unsafe fn in_shared(start: *mut u8) -> *mut u8 {
         let is_shared = isspacep_shared(start);
         core::arch::asm!("// {0}", in(reg32) u32::from(is_shared), options(nomem, nostack));
         core::hint::assert_unchecked(is_shared);
-        // So that an `Option` of an element is not asked at run time whether it is null.
+        // Avoids a null check at run time for an `Option` of an element.
         core::hint::assert_unchecked(!start.is_null());
     }
     start

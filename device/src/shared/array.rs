@@ -1,5 +1,4 @@
-//! The shapes of arrays in shared memory, and the numbering of their elements. It must not know who
-//! owns an element.
+//! Shapes of arrays in shared memory, and the numbering of their elements.
 
 use core::mem::MaybeUninit;
 use core::ops::Index;
@@ -62,27 +61,28 @@ use crate::thread::Thread;
     note = "`Shared` holds an array of one, two or three dimensions, `Shared<[f32; 256]>` or `Shared<[[f32; 16]; 16]>`, or a `Padded` one"
 )]
 pub unsafe trait SharedArray: 'static {
-    /// What it holds.
+    /// The type of its elements.
     type Element: SharedElement;
-    /// Where an element is: `usize`, `[row, column]`, or `[layer, row, column]`, as in `array[row][column]`.
+    /// The index of an element: `usize`, `[row, column]`, or `[layer, row, column]`, as in
+    /// `array[row][column]`.
     type Place: Copy;
-    /// How many elements it has, padding not counted.
+    /// The number of elements, not counting padding.
     const LEN: usize;
 
-    /// The place of element `number` in memory order.
+    /// The index of element `number` in memory order.
     fn place(number: usize) -> Self::Place;
 
-    /// The place of element `first + rank`, where the thread has that rank in its block and `first` is a multiple of
-    /// the number of threads there.
+    /// The index of element `first + rank` for the thread with that rank in its block; `first` is a multiple
+    /// of the number of threads in the block.
     #[inline(always)]
     fn own_place<const R: usize>(thread: &Thread<'_, R>, first: usize) -> Self::Place {
         Self::place(first + thread.thread_rank() as usize)
     }
 
-    /// The address of the element at `place`.
+    /// The address of the element at index `place`.
     ///
     /// # Safety
-    /// `place` is that of a number below `LEN`, and `start` is the address of an allocated `Self`.
+    /// `place` is the index of a number below `LEN`, and `start` is the address of an allocated `Self`.
     unsafe fn element(start: *mut Self, place: Self::Place) -> *mut Self::Element;
 }
 
@@ -142,7 +142,8 @@ unsafe impl<T: SharedElement, const W: usize, const H: usize, const D: usize> Sh
     }
 }
 
-/// Makes a type shared memory of which no thread owns an element: scratch memory, whose parts its own operations alone reach.
+/// Makes a type shared memory in which no thread owns an element: scratch memory that only its own operations
+/// reach.
 macro_rules! without_elements {
     ([$($generics:tt)*] $ty:ty, $element:ty) => {
         // SAFETY: there is no number below 0.
@@ -238,9 +239,9 @@ impl<T, const W: usize, const H: usize, const P: usize> Index<usize> for Padded<
     }
 }
 
-/// What the operations of a whole block, such as [`Thread::block_reduce`](crate::Thread::block_reduce), need
-/// of shared memory: a place for each warp (CUB's `TempStorage`). No thread owns any of it, so nothing else
-/// can write there.
+/// Shared memory for operations of a whole block, such as
+/// [`Thread::block_reduce`](crate::Thread::block_reduce): one value for each warp (CUB's `TempStorage`). No
+/// thread owns any of it, so nothing else can write there.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -274,7 +275,7 @@ pub struct Scratch<T> {
 without_elements!([T: SharedElement] Scratch<T>, T);
 
 impl<T> Scratch<T> {
-    /// What the warps brought, by their number.
+    /// The values of the warps, by warp number.
     #[inline(always)]
     pub(crate) fn places(&self) -> &[T; 32] {
         &self.places

@@ -1,4 +1,4 @@
-//! Elements of shared memory that threads change in place as they agree, whoever owns them: each is given out once between
+//! Elements of shared memory that any thread may claim and change in place: each goes to one thread between
 //! two barriers.
 
 use core::marker::PhantomData;
@@ -7,8 +7,8 @@ use super::{Shared, SharedArray, without_elements};
 use crate::atomic::{Block, DeviceAtomic, Ordering};
 use crate::thread::Thread;
 
-/// What [`Thread::with_claims`] needs of shared memory besides the region: `W` words, a bit for each element. No thread owns
-/// any of it, so nothing else can write there.
+/// Shared memory that [`Thread::with_claims`] needs besides the region: `W` words, one bit for each element.
+/// No thread owns any of it, so nothing else can write there.
 #[repr(C)]
 pub struct ClaimScratch<const W: usize> {
     words: [DeviceAtomic<u32, Block>; W],
@@ -16,7 +16,7 @@ pub struct ClaimScratch<const W: usize> {
 
 without_elements!([const W: usize] ClaimScratch<W>, u32);
 
-/// The elements of a region, for any thread of the block to take, each once; see [`Thread::with_claims`].
+/// The elements of a region, each of which one thread of the block may claim; see [`Thread::with_claims`].
 pub struct Claims<'s, A: SharedArray> {
     start: *mut A,
     words: &'s [DeviceAtomic<u32, Block>],
@@ -24,8 +24,8 @@ pub struct Claims<'s, A: SharedArray> {
 }
 
 impl<'s, A: SharedArray> Claims<'s, A> {
-    /// Element `number`, in memory order without padding; `None` beyond the end, and if a thread of the block, this one among
-    /// them, has taken it already.
+    /// Claims element `number`, in memory order without padding; `None` beyond the end, and if any thread of
+    /// the block, including this one, has claimed it already.
     #[inline(always)]
     pub fn claim(&self, number: usize) -> Option<&'s mut A::Element> {
         if number >= A::LEN {
@@ -42,12 +42,13 @@ impl<'s, A: SharedArray> Claims<'s, A> {
 }
 
 impl<const R: usize> Thread<'_, R> {
-    /// Lets the threads of the block change elements of `region` in place, each those that it claims, whoever owns them: the
-    /// pairs of a butterfly, the cells around a particle. Each element is given out once a call, so what overlaps is found,
-    /// not raced for. Two barriers: what was written before is seen, and what is written is seen afterwards.
+    /// Lets the threads of the block change elements of `region` in place, each those that it claims, whoever
+    /// owns them: the pairs of a butterfly, the cells around a particle. Each element is given out once per
+    /// call, so overlapping claims are detected instead of racing. There is a barrier before and after:
+    /// threads see what was written before, and afterwards what the claims wrote.
     ///
-    /// `scratch` has a bit for each element, `Shared<ClaimScratch<8>>` for 256: fewer are a compile error. It may be used
-    /// again and again. A claim is one atomic operation in shared memory.
+    /// `scratch` has one bit for each element, `Shared<ClaimScratch<8>>` for 256; fewer are a compile error.
+    /// It can be reused. A claim is one atomic operation in shared memory.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;

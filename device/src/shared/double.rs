@@ -1,12 +1,12 @@
-//! Two halves of a region that take turns: one is written while the other is read.
+//! [`Double`]: double buffering, two halves of a region of which one is written while the other is read.
 
 use core::marker::PhantomData;
 
 use super::{Shared, SharedArray, sealed, without_elements};
 use crate::thread::Thread;
 
-/// Two arrays of one type for [`DoubleShared`]: `tiles: Shared<Double<[f32; 256]>>`. No thread owns any of it until
-/// [`Shared::into_double`].
+/// Memory for a [`DoubleShared`], two arrays of one type: `tiles: Shared<Double<[f32; 256]>>`. No thread owns
+/// any of it until [`Shared::into_double`].
 #[repr(C)]
 pub struct Double<A> {
     halves: [A; 2],
@@ -14,9 +14,9 @@ pub struct Double<A> {
 
 without_elements!([A: SharedArray] Double<A>, A::Element);
 
-/// Double-buffered shared memory: each thread writes its own elements of one half while all read the other;
-/// [`Thread::swap_halves`] swaps them, with one barrier for both (the two `__shared__` buffers of a software pipeline in
-/// CUDA).
+/// Double-buffered shared memory: each thread writes its own elements of one half while all read the other.
+/// [`Thread::swap_halves`] swaps them, with one barrier for both (the two `__shared__` buffers of a software
+/// pipeline in CUDA).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -66,7 +66,7 @@ without_elements!([A: SharedArray] Double<A>, A::Element);
 /// # Ok(()) }
 /// ```
 ///
-/// What is read is not kept beyond the swap:
+/// References to the half that is read end with the swap:
 ///
 /// ```compile_fail,E0502
 /// # use ferrogrid::prelude::*;
@@ -87,15 +87,16 @@ without_elements!([A: SharedArray] Double<A>, A::Element);
 /// ```
 pub struct DoubleShared<'b, A: SharedArray, const ID: usize = 0> {
     start: *mut A,
-    /// The half that is written, 0 or 1: the same in all threads of the block, since all make each swap.
+    /// The half that is written, 0 or 1: the same in all threads of the block, because all make each swap.
     written: usize,
-    /// That half, as it is lent.
+    /// The half that is written, as lent to the thread.
     next: Shared<'b, A, ID>,
     block: PhantomData<&'b mut A>,
 }
 
 impl<'b, A: SharedArray, const ID: usize> Shared<'b, Double<A>, ID> {
-    /// The two halves, the first of which is written first. The content of both is not defined.
+    /// Splits the memory into two halves, of which the first is written first. Both start with arbitrary
+    /// bits.
     #[inline(always)]
     pub fn into_double(self) -> DoubleShared<'b, A, ID> {
         let start = self.start.cast::<A>();
@@ -106,13 +107,13 @@ impl<'b, A: SharedArray, const ID: usize> Shared<'b, Double<A>, ID> {
 }
 
 impl<'b, A: SharedArray, const ID: usize> DoubleShared<'b, A, ID> {
-    /// The half that is written: each thread its own elements.
+    /// The half that is written, each thread its own elements.
     #[inline(always)]
     pub fn next_mut(&mut self) -> &mut Shared<'b, A, ID> {
         self.both().1
     }
 
-    /// The half that all threads read: what was the other before the last [`Thread::swap_halves`].
+    /// The half that all threads read: the one that was written before the last [`Thread::swap_halves`].
     #[inline(always)]
     pub fn current(&self) -> &A {
         // SAFETY: the other half of the region; the last swap's barrier has ended all writing there, and nobody writes before
@@ -123,8 +124,8 @@ impl<'b, A: SharedArray, const ID: usize> DoubleShared<'b, A, ID> {
     /// The half that all threads read, and the one that is written.
     #[inline(always)]
     pub fn both(&mut self) -> (&A, &mut Shared<'b, A, ID>) {
-        // By its number, from one start: so LLVM knows that it is in shared memory.
-        // SAFETY: a half of the region that this owns; what was lent before is no longer borrowed.
+        // SAFETY: a half of the region that this owns; what was lent before is no longer borrowed. By index, so that LLVM knows it
+        // is in shared memory.
         self.next = unsafe { Shared::from_raw(self.start.add(self.written)) };
         // SAFETY: as in `current`; the two are different halves.
         let current = unsafe { &*self.start.add(1 - self.written) };
@@ -140,8 +141,9 @@ impl<A: SharedArray, const ID: usize> sealed::Region for DoubleShared<'_, A, ID>
 }
 
 impl<const R: usize> Thread<'_, R> {
-    /// Waits for all threads of the block; then all read what was written, and write where they read (CUDA's
-    /// `__syncthreads()` between the stages of a double buffer). [`DoubleShared`] has an example.
+    /// Waits for all threads of the block, then swaps the halves: all read the one that was written, and
+    /// write the other (CUDA's `__syncthreads()` between the stages of a double buffer). [`DoubleShared`] has
+    /// an example.
     #[track_caller]
     #[inline(always)]
     pub fn swap_halves<A: SharedArray, const ID: usize>(&self, halves: &mut DoubleShared<'_, A, ID>) {

@@ -1,4 +1,4 @@
-//! What shared memory may hold, wherever it lies.
+//! What shared memory may hold: [`SharedElement`].
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -6,17 +6,17 @@ use core::num::Wrapping;
 
 use bytemuck::Pod;
 
-use crate::aligned::Aligned16;
 use crate::atomic::{AtomicValue, DeviceAtomic, Scope};
-use crate::device_copy::DeviceCopy;
+use crate::element::aligned::Aligned16;
+use crate::element::device_copy::DeviceCopy;
 
 /// A type that may be the element of an array in shared memory: a number, a tuple of them, a struct with
 /// `#[derive(DeviceCopy)]`, or a [`DeviceAtomic`], which threads change while all of them read the array.
 ///
-/// Shared memory starts with arbitrary bits, so they must all be valid: `bool`, `char`, enums and `Option` have no place
-/// in it. Keep a number instead (`u8::from(flag)`), or a number beside the value. An array in shared memory is
-/// no element but a dimension more: each thread writes numbers of it. To keep its numbers together, wrap it:
-/// `struct Point([f32; 3]);`.
+/// Shared memory starts with arbitrary bits, so all of them must be valid: this excludes `bool`, `char`,
+/// enums and `Option`. Store a number instead (`u8::from(flag)`), or a number beside the value. An array in
+/// shared memory is not an element but a further dimension: each thread writes some of its numbers. To keep
+/// an array together, wrap it: `struct Point([f32; 3]);`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -95,7 +95,7 @@ use crate::device_copy::DeviceCopy;
 )]
 pub unsafe trait SharedElement: AnyBits {}
 
-/// A type any bits of which are a value: what fields of a [`SharedElement`] are, arrays among them.
+/// A type for which all bits are valid: the type of the fields of a [`SharedElement`], arrays among them.
 ///
 /// `#[derive(DeviceCopy)]` and `#[derive(SharedElement)]` implement it where it holds for all fields.
 ///

@@ -1,18 +1,17 @@
-//! What a barrier makes of regions of shared memory: written ones into read ones, and back. The barrier
-//! itself is not its business, nor how regions are read.
+//! How a barrier changes the phase of regions: from written to read ([`Publish`]) and back ([`Reclaim`]).
 
 use core::marker::PhantomData;
 
 use super::element::SharedElement;
 use super::{Published, PublishedSlice, Shared, SharedArray, SharedSlice};
 
-/// Regions are read by the threads of the block: the barrier is `publish` or `reclaim`.
+/// The threads of the block read the regions: the barrier is `publish` or `reclaim`.
 pub struct ByBlock;
 
-/// Regions are read by the threads of all blocks of the cluster: the barrier is `publish_cluster` or
+/// The threads of all blocks of the cluster read the regions: the barrier is `publish_cluster` or
 /// `reclaim_cluster`.
 ///
-/// Elements must be [`ClusterElement`](crate::ClusterElement)s, which counters for the threads of one block are not:
+/// Elements must be [`ClusterElement`](crate::ClusterElement)s; atomics with block scope are not:
 ///
 /// ```compile_fail,E0277
 /// use ferrogrid_device::shared::{ByCluster, Publish};
@@ -24,7 +23,7 @@ pub struct ByBlock;
 /// is_published::<Shared<[DeviceAtomic<u32, atomic::Block>; 8]>>();
 /// ```
 ///
-/// What other blocks read, a barrier of the own block cannot take back:
+/// A barrier of one block cannot reclaim what other blocks read:
 ///
 /// ```compile_fail,E0277
 /// use ferrogrid_device::ClusterPublished;
@@ -36,7 +35,7 @@ pub struct ByBlock;
 /// ```
 pub struct ByCluster;
 
-/// Regions that are written, and that a barrier makes readable: [`Shared`], [`SharedSlice`], and tuples.
+/// Regions in the write phase, which a barrier makes readable: [`Shared`], [`SharedSlice`], and tuples.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -69,15 +68,15 @@ pub struct ByCluster;
 /// # Ok(()) }
 /// ```
 pub trait Publish<Readers = ByBlock>: sealed::Region {
-    /// The same regions, read.
+    /// The same regions in the read phase.
     type Published;
 
     #[doc(hidden)]
     fn published(self) -> Self::Published;
 }
 
-/// Regions that are read, and that a barrier makes writable: [`Published`], [`PublishedSlice`],
-/// [`Retyped`], and tuples; or [`ClusterPublished`](crate::ClusterPublished),
+/// Regions in the read phase, which a barrier makes writable: [`Published`], [`PublishedSlice`], [`Retyped`],
+/// and tuples; or [`ClusterPublished`](crate::ClusterPublished),
 /// [`ClusterPublishedSlice`](crate::ClusterPublishedSlice), and tuples.
 ///
 /// ```
@@ -121,7 +120,7 @@ pub trait Publish<Readers = ByBlock>: sealed::Region {
     note = "`reclaim` takes what `publish` gave; what `publish_cluster` gave, other blocks read: `reclaim_cluster` takes that"
 )]
 pub trait Reclaim<Readers = ByBlock>: sealed::Region {
-    /// The same regions, written.
+    /// The same regions in the write phase.
     type Reclaimed;
 
     #[doc(hidden)]
@@ -129,15 +128,15 @@ pub trait Reclaim<Readers = ByBlock>: sealed::Region {
 }
 
 pub(crate) mod sealed {
-    /// What takes part in a barrier: only what this crate names.
+    /// A region that takes part in a barrier; only types of this crate implement it.
     pub trait Region {
-        /// Tells `visitor` where each region lies.
+        /// Passes the address of each region to `visitor`.
         #[doc(hidden)]
         fn visit(&self, visitor: &mut impl FnMut(*const u8));
     }
 }
 
-/// A region that is read, and becomes an array of another type when it is reclaimed; see
+/// A region in the read phase that becomes an array of another type when it is reclaimed; see
 /// [`Published::retype`].
 ///
 /// ```
@@ -151,7 +150,7 @@ pub(crate) mod sealed {
 /// # assert!(used as usize != 0);
 /// ```
 ///
-/// What does not fit does not compile:
+/// A larger array does not compile:
 ///
 /// ```compile_fail,E0080
 /// use ferrogrid_device::shared::{Published, Retyped};

@@ -1,4 +1,4 @@
-//! Shared memory whose length the launch gives. It must not know where it lies.
+//! [`SharedSlice`]: shared memory whose length the launch gives.
 
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -6,11 +6,10 @@ use core::ops::Deref;
 use super::element::SharedElement;
 use crate::thread::Thread;
 
-/// A slice in the shared memory of a block, while each thread writes what is its own: as
-/// [`Shared`](super::Shared), with a length that is an argument of the launch, in elements (CUDA's `extern __shared__`,
-/// and the size in bytes of the launch).
+/// A slice in the shared memory of a block in its write phase: like [`Shared`](super::Shared), but the launch
+/// gives its length in elements (CUDA's `extern __shared__`, and the size in bytes of the launch).
 ///
-/// Element `i` belongs to thread number `i % threads` of the block.
+/// Element `i` belongs to thread `i % threads` of the block.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -77,7 +76,7 @@ pub struct SharedSlice<'b, T: SharedElement, const ID: usize = 0> {
     pub(crate) block: PhantomData<&'b mut T>,
 }
 
-/// A slice in the shared memory of a block, while all threads read it; it dereferences to `[T]`.
+/// A slice in the shared memory of a block in its read phase; it dereferences to `[T]`.
 ///
 /// See [`SharedSlice`].
 ///
@@ -128,13 +127,13 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
         SharedSlice { start, length, block: PhantomData }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.length == 0
@@ -152,7 +151,7 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
         Some(unsafe { &mut *self.start.add(number) })
     }
 
-    /// The thread's own elements with their places.
+    /// The thread's own elements with their indices.
     #[inline(always)]
     pub fn iter_mut<const R: usize>(&mut self, thread: &Thread<'_, R>) -> SharedSliceIter<'_, T> {
         SharedSliceIter {
@@ -164,8 +163,8 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
         }
     }
 
-    /// Writes `value(place)` to every element, each by the thread that owns it; the threads of a block do
-    /// it together, each its part.
+    /// Writes `value(index)` to every element, each by the thread that owns it. All threads of the block call
+    /// it, each for its own part.
     #[inline(always)]
     pub fn fill_with<const R: usize>(&mut self, thread: &Thread<'_, R>, mut value: impl FnMut(usize) -> T) {
         let (mut number, stride) = (thread.thread_rank() as usize, thread.block_threads() as usize);
@@ -178,7 +177,8 @@ impl<T: SharedElement, const ID: usize> SharedSlice<'_, T, ID> {
         }
     }
 
-    /// The region's address, for what the phases cannot express: as [`Shared::as_mut_ptr`](super::Shared::as_mut_ptr).
+    /// The region's address, for accesses that the phases cannot express, as
+    /// [`Shared::as_mut_ptr`](super::Shared::as_mut_ptr).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -224,7 +224,7 @@ impl<T: SharedElement, const ID: usize> Deref for PublishedSlice<'_, T, ID> {
     }
 }
 
-/// The elements of a [`SharedSlice`] that are a thread's own, with their places.
+/// A thread's own elements of a [`SharedSlice`], with their indices.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;

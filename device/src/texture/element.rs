@@ -1,8 +1,8 @@
-//! Which numbers the elements of textures are made of: what arrays hold, and what a kernel gets.
+//! Formats of texture elements: the numbers that arrays store, and the types that a kernel reads.
 
 use bytemuck::Pod;
 
-use crate::device_copy::DeviceCopy;
+use crate::element::device_copy::DeviceCopy;
 
 /// The format of a channel, as CUDA arrays have it (`CUarray_format`).
 #[doc(hidden)]
@@ -78,12 +78,12 @@ pub trait TextureElement: DeviceCopy + Pod + sealed::Sealed {
     /// The format of a channel.
     #[doc(hidden)]
     const FORMAT: Format;
-    /// How many channels an element has: 1, 2 or 4.
+    /// The number of channels of an element: 1, 2 or 4.
     const CHANNELS: usize;
 }
 
-/// What a kernel gets of a texture: a number that is no `f16` (which is read as `f32`), or an array of two or
-/// four.
+/// A value that a kernel reads from a texture: a number other than `f16` (which is read as `f32`), or an
+/// array of two or four.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` from a texture",
     label = "not what a texture gives",
@@ -101,8 +101,8 @@ pub trait Texel: DeviceCopy + sealed::Sealed {
     fn from_registers(registers: [u32; 4]) -> Self;
 }
 
-/// Elements that a kernel can read as `V`: as they are, or, of 8 and 16 bits, as `f32`
-/// (`cudaReadModeNormalizedFloat`): from 0 to 1, with a sign from -1 to 1.
+/// Elements that a kernel can read as `V`: unchanged, or from 8 and 16 bits to `f32`
+/// (`cudaReadModeNormalizedFloat`), from 0 to 1, or from -1 to 1 for signed ones.
 ///
 /// `f16` is read as `f32`, exactly.
 #[diagnostic::on_unimplemented(
@@ -111,7 +111,7 @@ pub trait Texel: DeviceCopy + sealed::Sealed {
     note = "an element is read as it is, with as many channels; `u8`, `i8`, `u16` and `i16` also as `f32` (from 0 or -1 to 1), and `f16` as `f32`"
 )]
 pub trait ReadAs<V: Texel>: TextureElement {
-    /// Whether integers become numbers up to 1.
+    /// Whether integers are normalised to at most 1.
     #[doc(hidden)]
     const IS_NORMALIZED: bool;
 }
@@ -210,11 +210,11 @@ macro_rules! normalized {
 
 normalized!(u8, i8, u16, i16);
 
-/// Holds if a kernel can read `V` from a texture; used by generated code to say so at the type.
+/// Compiles if a kernel can read `V` from a texture; generated code uses it to report errors at the type.
 #[doc(hidden)]
 pub const fn assert_texel<V: Texel>() {}
 
-/// Holds if `T` may be an element of a surface; used by generated code to say so at the type.
+/// Compiles if `T` may be an element of a surface; generated code uses it to report errors at the type.
 #[doc(hidden)]
 pub const fn assert_texture_element<T: TextureElement>() {}
 

@@ -1,18 +1,18 @@
-//! Textures on a processor, by the arithmetic that the CUDA programming guide gives ("Texture Fetching").
+//! Texture reads on the CPU device, by the arithmetic of the CUDA programming guide ("Texture Fetching").
 //!
-//! The hardware has fewer bits in places that the guide does not name, so what it gives may differ: in linear
-//! filtering by a step of 1/256 in the weights of each axis, in point sampling where a coordinate lies within
-//! 1/256 of an element's edge.
+//! The hardware has fewer bits in places that the guide does not name, so its results may differ: in linear
+//! filtering by a step of 1/256 in the weights of each axis, in point sampling within 1/256 of an element's
+//! edge.
 
 extern crate std;
 
 use super::element::Format;
 use super::reading::{AddressMode, FilterMode, Reading};
 
-/// The steps between two elements in which weights are counted: 8 bits.
+/// The number of weights between two elements: 8 bits.
 const STEPS: f64 = 256.0;
 
-/// A texture: elements that follow one another row by row, layer by layer.
+/// A texture: elements row by row, layer by layer.
 #[derive(Clone, Copy)]
 pub(super) struct Image {
     start: *const u8,
@@ -24,13 +24,13 @@ pub(super) struct Image {
 
 impl Image {
     /// # Safety
-    /// `start` leads to as many elements of the format as `extent` says, for as long as this is used.
+    /// `start` points to as many elements of the format as `extent` says, for as long as this is used.
     pub(super) unsafe fn new<const R: usize>(start: *const u8, extent: [u32; R], reading: Reading) -> Self {
         let extent = std::array::from_fn(|axis| extent.get(axis).copied().unwrap_or(1));
         Image { start, rank: R, extent, reading }
     }
 
-    /// What is at a place, as the texture instruction leaves it in its registers.
+    /// The value at a place, as the texture instruction leaves it in its registers.
     pub(super) fn sample(&self, place: [f32; 3]) -> [u32; 4] {
         let scaled: [f64; 3] = std::array::from_fn(|axis| self.scaled(axis, place[axis]));
         match self.reading.filter {
@@ -39,7 +39,7 @@ impl Image {
         }
     }
 
-    /// A coordinate in elements. What repeats is brought inside while the coordinate still has all its bits.
+    /// A coordinate in elements. Repeated ones are wrapped while the coordinate still has all its bits.
     fn scaled(&self, axis: usize, x: f32) -> f64 {
         let x = f64::from(x);
         if !self.reading.has_normalized_coordinates {
@@ -55,7 +55,7 @@ impl Image {
         inside * f64::from(self.extent[axis])
     }
 
-    /// The number of an element along an axis; `None` in the border.
+    /// The index of an element along an axis; `None` in the border.
     fn along(&self, axis: usize, index: i64) -> Option<u32> {
         let extent = i64::from(self.extent[axis]);
         let index = match self.reading.addresses[axis] {
@@ -105,7 +105,7 @@ impl Image {
             (Format::U16, true) => fraction(f32::from(half), 65535.0),
             (Format::I16, true) => fraction(f32::from(half as i16), 32767.0),
             (Format::F16, _) => widened(half),
-            // Of integers the lowest bits count.
+            // Integers use the lowest bits.
             _ => word,
         }
     }
@@ -113,7 +113,7 @@ impl Image {
     /// The weighted mean of the elements around a place: `(1 - a) * T[i] + a * T[i + 1]` along each axis,
     /// where `i + a` is the place less one half, and `a` is counted in 256ths.
     fn linear(&self, scaled: [f64; 3]) -> [u32; 4] {
-        // Along an axis that the texture does not have there is but one element.
+        // Along an axis beyond the texture's rank there is one element.
         let last = self.rank;
         let steps: [i64; 3] = std::array::from_fn(|axis| match axis < last {
             true => ((scaled[axis] - 0.5) * STEPS).round() as i64,
@@ -143,7 +143,7 @@ fn widened(bits: u16) -> u32 {
     crate::half::f16::from_bits(bits).to_f32().to_bits()
 }
 
-/// Without the feature `half` nobody has elements of that format.
+/// Without the feature `half` there are no elements of that format.
 #[cfg(not(feature = "half"))]
 fn widened(_: u16) -> u32 {
     0

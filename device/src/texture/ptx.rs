@@ -1,9 +1,8 @@
-//! Texture instructions: `tex` of the unified mode, whose operand is the texture object. It must not know
-//! what elements are.
+//! Texture instructions: `tex` of the unified mode, whose operand is the texture object.
 //!
-//! They depend on their operands alone, since nobody writes a texture while a kernel reads it: so LLVM may
-//! leave them out and move them. With coordinates in whole numbers (`tex.1d.v4.u32.s32`) an H200 gave 0 for an element of an
-//! array: they are not used.
+//! They depend on their operands alone, because nobody writes a texture while a kernel reads it. So LLVM may
+//! remove and move them. Integer coordinates (`tex.1d.v4.u32.s32`) are not used: with them an H200 returned 0
+//! for an element of an array.
 
 use core::arch::asm;
 
@@ -63,6 +62,6 @@ macro_rules! geometries {
 geometries! {
     sample_1d, "1d", 1, "{x}", [x = 0];
     sample_2d, "2d", 2, "{x}, {y}", [x = 0, y = 1];
-    // The fourth coordinate does not count.
+    // The fourth coordinate is ignored.
     sample_3d, "3d", 3, "{x}, {y}, {z}, {z}", [x = 0, y = 1, z = 2];
 }

@@ -3,7 +3,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 use super::element::Format;
 
-/// What a coordinate outside of a texture means (`cudaTextureAddressMode`, `CUaddress_mode`).
+/// What a coordinate outside a texture reads (`cudaTextureAddressMode`, `CUaddress_mode`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -23,15 +23,15 @@ pub enum AddressMode {
     /// The nearest element at the edge.
     #[default]
     Clamp,
-    /// The texture again and again. With normalized coordinates only.
+    /// The texture repeated. With normalised coordinates only.
     Wrap,
-    /// The texture again and again, every second time mirrored. With normalized coordinates only.
+    /// The texture repeated, every second time mirrored. With normalised coordinates only.
     Mirror,
     /// 0.
     Border,
 }
 
-/// What is read between elements (`cudaTextureFilterMode`, `CUfilter_mode`).
+/// What a read between elements returns (`cudaTextureFilterMode`, `CUfilter_mode`).
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -48,12 +48,12 @@ pub enum FilterMode {
     #[default]
     Point,
     /// The mean of the nearest elements, weighted by their distance along each axis in steps of 1/256. For
-    /// textures that are read as `f32`. An H200 gives means of `f16` as 16-bit numbers, and those of integers as fractions of
-    /// some 17 bits; the CPU device gives both as `f32`.
+    /// textures that are read as `f32`. An H200 returns means of `f16` as 16-bit numbers, and means of
+    /// integers as fractions of some 17 bits; the CPU device returns both as `f32`.
     Linear,
 }
 
-/// All that the CPU device has to know of a texture beyond where it is and how large.
+/// How the CPU device reads a texture.
 #[doc(hidden)]
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct Reading {
     pub addresses: [AddressMode; 3],
     /// Whether coordinates are from 0 to 1.
     pub has_normalized_coordinates: bool,
-    /// Whether integers become numbers up to 1.
+    /// Whether integers are normalised to at most 1.
     pub is_normalized: bool,
 }
 
@@ -81,7 +81,7 @@ impl Reading {
             | addresses << 9
     }
 
-    /// What `to_word` made a word of.
+    /// The inverse of `to_word`.
     pub(super) fn from_word(word: u32) -> Self {
         const ADDRESSES: [AddressMode; 4] =
             [AddressMode::Clamp, AddressMode::Wrap, AddressMode::Mirror, AddressMode::Border];

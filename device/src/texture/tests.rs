@@ -1,4 +1,4 @@
-//! Values of textures on a processor, worked out by hand from the rules of the CUDA programming guide.
+//! Texture values on the CPU device, worked out by hand from the rules of the CUDA programming guide.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Items of a tile change arrangement, by shuffles. It must not know why.
+//! Rearranges a tile's items between the blocked and the striped arrangement, by shuffles (CUB's
+//! `WarpExchange`).
 
 #![expect(
     clippy::needless_range_loop,
@@ -7,15 +8,16 @@
 
 use super::{Exchange, Tile};
 
-/// Each of `N` rounds, `N` a power of two, every thread sends one item and gets one. Which item that is depends on the
-/// thread alone: threads that are asked for different items in a round would need more rounds, so items are turned
-/// before and after by a number of the thread's own.
+/// `N` is a power of two. In each of `N` rounds every thread sends one item and gets one. Which item it sends
+/// depends only on the thread: threads that were asked for different items in one round would need more
+/// rounds. So each thread rotates its items before and after by a number of its own.
 impl<const M: usize> Tile<'_, M> {
-    /// From items next to each other to striped ones: thread `i` brings items `i * N` to `i * N + N - 1` of the tile, and
-    /// gets items `i`, `i + M`, `i + 2 * M`, and so on (CUB's `WarpExchange::BlockedToStriped`, without shared memory).
+    /// From the blocked to the striped arrangement: thread `i` passes items `i * N` to `i * N + N - 1` of the
+    /// tile and gets items `i`, `i + M`, `i + 2 * M`, and so on (CUB's `WarpExchange::BlockedToStriped`,
+    /// without shared memory).
     ///
-    /// `N` is a power of two, and not greater than the tile: else it is a compile error. A tile with fewer threads, at the
-    /// end of a block, panics.
+    /// `N` must be a power of two and at most `M`; anything else is a compile error. A tile with fewer
+    /// threads, at the end of a block, panics.
     ///
     /// ```
     /// use ferrogrid_device::prelude::*;
@@ -33,7 +35,7 @@ impl<const M: usize> Tile<'_, M> {
         self.turned(items, sends, gets, |item| item * each + rank / N as u32)
     }
 
-    /// From striped items to items next to each other, the opposite of [`Tile::blocked_to_striped`] (CUB's
+    /// From the striped to the blocked arrangement, the inverse of [`Tile::blocked_to_striped`] (CUB's
     /// `WarpExchange::StripedToBlocked`).
     ///
     /// ```
@@ -86,8 +88,8 @@ impl<const M: usize> Tile<'_, M> {
         Self::SIZE / N as u32
     }
 
-    /// In round `r` the thread sends item `sends - r`, and gets item `gets + r` from the thread that `source` names for it,
-    /// modulo `N`.
+    /// In round `r` the thread sends item `sends - r` and gets item `gets + r` of the thread that `source`
+    /// names, modulo `N`.
     #[track_caller]
     #[inline(always)]
     fn turned<T: Exchange, const N: usize>(
@@ -109,8 +111,8 @@ impl<const M: usize> Tile<'_, M> {
     }
 }
 
-/// Each item `by` places further, beyond the end at the beginning. In steps of powers of two, so that every place is known
-/// when it is compiled.
+/// Rotates items by `by` positions, in steps of powers of two, so that every index is a compile-time
+/// constant.
 #[inline(always)]
 fn rotated<T: Copy, const N: usize>(items: [T; N], by: u32) -> [T; N] {
     let mut items = items;

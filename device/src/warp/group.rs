@@ -1,18 +1,19 @@
-//! Groups of lanes that are found at run time: those that are in a branch together, those that hold the same label, or
-//! those that a mask names.
+//! Groups of lanes found at run time: those that take a branch together, hold the same label, or are named by
+//! a mask.
 
 use core::marker::PhantomData;
 
 use super::reduce::Redux;
 use super::{Exchange, Members, Tile, Word32, shuffle, source};
 
-/// Some threads of a warp, known at run time (cooperative groups' `coalesced_group`): from [`Tile::coalesced`],
-/// [`Tile::labeled_partition`], [`Tile::binary_partition`] or [`Tile::masked`].
+/// A group of threads of a warp that is determined at run time (cooperative groups' `coalesced_group`): from
+/// [`Tile::coalesced`], [`Tile::labeled_partition`], [`Tile::binary_partition`] or [`Tile::masked`].
 ///
-/// Ranks count the group's threads from 0, in the order of lanes. As for a [`Tile`], the operations are for all threads
-/// of the group together. That is checked where they run, since nobody knows the group before: if a thread is not there, or names
-/// another group, the kernel panics on a GPU (`Error::KernelPanic`), and the CPU device reports `Error::WarpDivergence`. A check
-/// is six instructions, one of them `match.any.sync`; operations that follow each other without a branch have one together.
+/// Ranks count the group's threads from 0 in lane order. As for a [`Tile`], all threads of the group must
+/// call an operation together. That is checked at run time, because the group is unknown before: if a thread
+/// is missing or names another group, the kernel panics on a GPU (`Error::KernelPanic`), and the CPU device
+/// reports `Error::WarpDivergence`. A check takes six instructions, one of them `match.any.sync`; consecutive
+/// operations without a branch between them share one check.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -46,34 +47,35 @@ use super::{Exchange, Members, Tile, Word32, shuffle, source};
 /// # Ok(()) }
 /// ```
 ///
-/// A group stays with its thread:
+/// A group cannot leave its thread:
 ///
 /// ```compile_fail,E0277
 /// fn sent<T: Send>() {}
 /// sent::<ferrogrid_device::warp::CoalescedGroup>();
 /// ```
 pub struct CoalescedGroup<'t> {
-    /// Has the calling thread's lane.
+    /// Includes the calling thread's lane.
     mask: u32,
     lane: u32,
     #[cfg(not(target_arch = "nvptx64"))]
     lanes: super::native::Lanes<'t>,
-    /// A place in a warp stays with its thread.
+    /// Neither `Send` nor `Sync`: a lane belongs to its thread.
     stays: PhantomData<(&'t (), *mut ())>,
 }
 
 impl<'t, const N: usize> Tile<'t, N> {
-    /// Those threads of the tile that make this call together (cooperative groups' `coalesced_threads()`, PTX
-    /// `activemask`). Which they are where control flow differs between threads is up to the compiler and the device: any
-    /// that took the same way, this one among them. [`CoalescedGroup`] has an example.
+    /// The threads of the tile that make this call together (cooperative groups' `coalesced_threads()`, PTX
+    /// `activemask`). Where threads diverge, compiler and device decide which they are: some of those that
+    /// took the same path, including this one. [`CoalescedGroup`] has an example.
     #[track_caller]
     #[inline(always)]
     pub fn coalesced(&self) -> CoalescedGroup<'t> {
         self.group(self.active_mask())
     }
 
-    /// Those threads of the tile that bring the same bits as this one (cooperative groups' `labeled_partition`, PTX
-    /// `match.any.sync`); all threads of the tile make the call. Labels of 32 or 64 bits take one instruction.
+    /// The threads of the tile that pass the same bits as this one (cooperative groups' `labeled_partition`,
+    /// PTX `match.any.sync`); all threads of the tile make the call. Labels of 32 or 64 bits take one
+    /// instruction.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -108,8 +110,8 @@ impl<'t, const N: usize> Tile<'t, N> {
         self.group(source::match_any(self, shuffle::words(label)))
     }
 
-    /// Those threads of the tile that bring the same as this one (cooperative groups' `binary_partition`, PTX
-    /// `vote.sync.ballot`); all threads of the tile make the call.
+    /// The threads of the tile that pass the same predicate as this one (cooperative groups'
+    /// `binary_partition`, PTX `vote.sync.ballot`); all threads of the tile make the call.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -145,14 +147,14 @@ impl<'t, const N: usize> Tile<'t, N> {
     #[inline(always)]
     pub fn binary_partition(&self, predicate: bool) -> CoalescedGroup<'t> {
         let brought_true = source::ballot(self, predicate);
-        // No vote, to which only those would come that brought `false`.
+        // Not by a vote of the threads with `false` only.
         let brought_false = self.mask() & source::existing(self) & !brought_true;
         self.group(if predicate { brought_true } else { brought_false })
     }
 
-    /// Those threads of the tile that exist and that `mask` names, lane 0 of the warp lowest (the mask of CUDA's
-    /// `__shfl_sync()`, `__ballot_sync()` and so on); `None` in a thread that is not among them. They all name the same
-    /// mask, and the operations of the group wait for all of them.
+    /// The existing threads of the tile that `mask` names, lane 0 of the warp lowest (the mask of CUDA's
+    /// `__shfl_sync()`, `__ballot_sync()` and so on); `None` in a thread that is not among them. All of them
+    /// must pass the same mask, and the group's operations wait for all of them.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -184,7 +186,7 @@ impl<'t, const N: usize> Tile<'t, N> {
         (mask >> self.lane() & 1 == 1).then(|| self.group(mask))
     }
 
-    /// The lanes of `mask`, which has this thread's.
+    /// The group of the lanes of `mask`, which includes this thread's.
     #[inline(always)]
     fn group(&self, mask: u32) -> CoalescedGroup<'t> {
         CoalescedGroup {
@@ -217,25 +219,25 @@ impl Members for CoalescedGroup<'_> {
 }
 
 impl<'t> CoalescedGroup<'t> {
-    /// The lanes of the group as bits of a warp's mask.
+    /// The lanes of the group as a warp mask.
     #[inline(always)]
     pub fn mask(&self) -> u32 {
         self.mask
     }
 
-    /// How many threads the group has (cooperative groups' `num_threads()`).
+    /// The number of threads in the group (cooperative groups' `num_threads()`).
     #[inline(always)]
     pub fn size(&self) -> u32 {
         self.mask.count_ones()
     }
 
-    /// The thread's place in the warp, 0 to 31 (PTX `%laneid`).
+    /// The thread's lane in the warp, 0 to 31 (PTX `%laneid`).
     #[inline(always)]
     pub fn lane(&self) -> u32 {
         self.lane
     }
 
-    /// The thread's place in the group, from 0 (cooperative groups' `thread_rank()`).
+    /// The thread's rank in the group, from 0 (cooperative groups' `thread_rank()`).
     #[inline(always)]
     pub fn rank(&self) -> u32 {
         (self.mask & self.below()).count_ones()
@@ -247,14 +249,14 @@ impl<'t> CoalescedGroup<'t> {
         self.mask & self.below() == 0
     }
 
-    /// Those threads of this group that bring the same bits as this one; see [`Tile::labeled_partition`].
+    /// The threads of this group that pass the same bits as this one; see [`Tile::labeled_partition`].
     #[track_caller]
     #[inline(always)]
     pub fn labeled_partition<T: Exchange>(&self, label: T) -> CoalescedGroup<'t> {
         self.part(source::match_any(self, shuffle::words(label)))
     }
 
-    /// Those threads of this group that bring the same as this one; see [`Tile::binary_partition`].
+    /// The threads of this group that pass the same predicate as this one; see [`Tile::binary_partition`].
     #[track_caller]
     #[inline(always)]
     pub fn binary_partition(&self, predicate: bool) -> CoalescedGroup<'t> {
@@ -262,16 +264,16 @@ impl<'t> CoalescedGroup<'t> {
         self.part(if predicate { brought_true } else { self.mask & !brought_true })
     }
 
-    /// Waits for all threads of the group; what they wrote before is visible to all of them afterwards (CUDA's
-    /// `__syncwarp()` with a mask, PTX `bar.warp.sync`).
+    /// Waits for all threads of the group (CUDA's `__syncwarp()` with a mask, PTX `bar.warp.sync`).
+    /// Afterwards all of them see what they wrote before.
     #[track_caller]
     #[inline(always)]
     pub fn sync(&self) {
         source::sync(self);
     }
 
-    /// Which threads of the group bring `true`: one bit each by rank, the group's first thread lowest (cooperative
-    /// groups' `ballot`).
+    /// Which threads of the group pass `true`: one bit each by rank, the group's first thread lowest
+    /// (cooperative groups' `ballot`).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -304,7 +306,7 @@ impl<'t> CoalescedGroup<'t> {
         by_rank(source::ballot(self, predicate), self.mask)
     }
 
-    /// Which threads of the group bring `true`, as bits of a warp's mask (CUDA's `__ballot_sync()`, PTX
+    /// Which threads of the group pass `true`, as a warp mask (CUDA's `__ballot_sync()`, PTX
     /// `vote.sync.ballot`): one instruction, where [`CoalescedGroup::ballot`] takes some sixty.
     #[track_caller]
     #[inline(always)]
@@ -312,21 +314,21 @@ impl<'t> CoalescedGroup<'t> {
         source::ballot(self, predicate)
     }
 
-    /// Whether all threads of the group bring `true` (CUDA's `__all_sync()`, PTX `vote.sync.all`).
+    /// Whether all threads of the group pass `true` (CUDA's `__all_sync()`, PTX `vote.sync.all`).
     #[track_caller]
     #[inline(always)]
     pub fn all(&self, predicate: bool) -> bool {
         source::all(self, predicate)
     }
 
-    /// Whether any thread of the group brings `true` (CUDA's `__any_sync()`, PTX `vote.sync.any`).
+    /// Whether any thread of the group passes `true` (CUDA's `__any_sync()`, PTX `vote.sync.any`).
     #[track_caller]
     #[inline(always)]
     pub fn any(&self, predicate: bool) -> bool {
         source::any(self, predicate)
     }
 
-    /// Which threads of the group bring the same bits as this one: one bit each by rank (cooperative groups'
+    /// Which threads of the group pass the same bits as this one: one bit each by rank (cooperative groups'
     /// `match_any`).
     #[track_caller]
     #[inline(always)]
@@ -334,15 +336,15 @@ impl<'t> CoalescedGroup<'t> {
         by_rank(source::match_any(self, shuffle::words(value)), self.mask)
     }
 
-    /// Whether all threads of the group bring the same bits (cooperative groups' `match_all`).
+    /// Whether all threads of the group pass the same bits (cooperative groups' `match_all`).
     #[track_caller]
     #[inline(always)]
     pub fn match_all<T: Exchange>(&self, value: T) -> bool {
         source::match_any(self, shuffle::words(value)) == self.mask
     }
 
-    /// What the thread with rank `rank` in the group holds (cooperative groups' `shfl`, PTX `shfl.sync.idx`); the thread's
-    /// own value where there is none.
+    /// The value of the thread with this rank in the group (cooperative groups' `shfl`, PTX `shfl.sync.idx`);
+    /// the thread's own value if there is no such thread.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle<T: Exchange>(&self, held: T, rank: u32) -> T {
@@ -351,24 +353,25 @@ impl<'t> CoalescedGroup<'t> {
         shuffle::value(source::shuffle_lane(self, words, count, lane))
     }
 
-    /// What the thread `delta` ranks below holds (cooperative groups' `shfl_up`); the thread's own value where there is
-    /// none.
+    /// The value of the thread `delta` ranks below (cooperative groups' `shfl_up`); the thread's own value if
+    /// there is no such thread.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle_up<T: Exchange>(&self, held: T, delta: u32) -> T {
         self.shuffle(held, self.rank().checked_sub(delta).unwrap_or(u32::MAX))
     }
 
-    /// What the thread `delta` ranks above holds (cooperative groups' `shfl_down`); the thread's own value where there is
-    /// none.
+    /// The value of the thread `delta` ranks above (cooperative groups' `shfl_down`); the thread's own value
+    /// if there is no such thread.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle_down<T: Exchange>(&self, held: T, delta: u32) -> T {
         self.shuffle(held, self.rank().saturating_add(delta))
     }
 
-    /// The values of all threads of the group combined by `operation`, which must be associative, in the order of ranks;
-    /// every thread gets the result (cooperative groups' `reduce`). [`Tile::labeled_partition`] has an example.
+    /// Combines the values of all threads of the group in rank order by `operation`, which must be
+    /// associative; every thread gets the result (cooperative groups' `reduce`). [`Tile::labeled_partition`]
+    /// has an example.
     #[track_caller]
     #[inline(always)]
     pub fn reduce<T: Exchange>(&self, value: T, operation: impl Fn(T, T) -> T) -> T {
@@ -388,8 +391,8 @@ impl<'t> CoalescedGroup<'t> {
         value
     }
 
-    /// The values of this thread and those of lower rank combined by `operation`, which must be associative (cooperative
-    /// groups' `inclusive_scan`).
+    /// Combines the values of this thread and those of lower rank by `operation`, which must be associative
+    /// (cooperative groups' `inclusive_scan`).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -434,8 +437,8 @@ impl<'t> CoalescedGroup<'t> {
         value
     }
 
-    /// The values of the threads of lower rank combined by `operation`, which must be associative; `first` for the first
-    /// thread (cooperative groups' `exclusive_scan`).
+    /// Combines the values of the threads of lower rank by `operation`, which must be associative; returns
+    /// `first` in the first thread (cooperative groups' `exclusive_scan`).
     #[track_caller]
     #[inline(always)]
     pub fn exclusive_scan<T: Exchange>(&self, value: T, first: T, operation: impl Fn(T, T) -> T) -> T {
@@ -443,7 +446,7 @@ impl<'t> CoalescedGroup<'t> {
         if self.elect() { first } else { before }
     }
 
-    /// Some of the group's lanes, this thread's among them.
+    /// A subgroup, which includes this thread.
     #[inline(always)]
     fn part(&self, mask: u32) -> CoalescedGroup<'t> {
         CoalescedGroup { mask, ..*self }
@@ -500,7 +503,7 @@ fn lane_of(rank: u32, mask: u32) -> u32 {
     lane
 }
 
-/// The bits of `x` at the places of `mask`, moved together (Hacker's Delight, `compress`).
+/// The bits of `x` at the positions of `mask`, moved together (Hacker's Delight, `compress`).
 #[inline(always)]
 fn by_rank(x: u32, mask: u32) -> u32 {
     let (mut x, mut mask) = (x & mask, mask);

@@ -1,5 +1,5 @@
-//! Warp operations on the CPU device: made of one exchange among all lanes of a mask, at which the CPU
-//! device lets them wait for each other: inlined all the way, as `native::Turn` asks. It must not know how.
+//! Warp operations on the CPU device. All are made of one exchange among the lanes of a mask, at which the
+//! lanes wait for each other. It is inlined all the way, as `native::Turn` requires.
 
 use super::reduce::{Redux, Word32};
 use super::shuffle::{Four, Source, Words};
@@ -13,7 +13,7 @@ pub(super) struct Lanes<'t> {
     block: &'t Block<'t>,
     place: [u32; 3],
     lane: u32,
-    /// How many lanes the warp has: the last of a block may have fewer than 32.
+    /// The number of lanes of the warp: the last of a block may have fewer than 32.
     count: u32,
     block_threads: u32,
 }
@@ -31,7 +31,7 @@ impl<'t> Lanes<'t> {
     }
 }
 
-/// What the lanes of the group bring, seen by each of them.
+/// The values of the group's lanes, seen by each of them.
 #[track_caller]
 #[inline(always)]
 fn exchange<R>(group: &impl Members, value: u128, read: impl FnOnce(&[u128; 32]) -> R) -> R {
@@ -112,7 +112,7 @@ pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, _: usize,
     exchange(tile, joined(words), |all| apart(all[from as usize]))
 }
 
-/// What `lane` holds, which is one of the group's.
+/// The value of `lane`, which is one of the group's.
 #[track_caller]
 #[inline(always)]
 pub(super) fn shuffle_lane(group: &impl Members, words: Four, _: usize, lane: u32) -> Four {

@@ -1,19 +1,19 @@
-//! The bytes of a value that travels from lane to lane: its parts one after the other, without padding but what keeps
-//! parts of four bytes and more within words.
+//! The bytes of a value that moves between lanes: its parts one after the other, padded only as far as parts
+//! of four bytes and more must stay within words.
 
 use core::num::Wrapping;
 
 use super::shuffle::Exchange;
 
-/// Where the parts of a value are.
+/// The layout of a value's parts.
 #[doc(hidden)]
 pub struct Packed;
 
 impl Packed {
-    /// The most bytes that lanes exchange.
+    /// The maximum size of an exchanged value, in bytes.
     pub(super) const MOST: usize = 16;
 
-    /// Where a part of `bytes` bytes begins that comes after `at` bytes.
+    /// The offset of a part of `bytes` bytes that follows `at` bytes.
     pub const fn begin(at: usize, bytes: usize) -> usize {
         match bytes {
             0 | 1 => at,
@@ -22,7 +22,7 @@ impl Packed {
         }
     }
 
-    /// Where part number `part` begins of a value of parts of so many bytes.
+    /// The offset of part `part` of a value whose parts have these sizes.
     pub const fn place(parts: &[usize], part: usize) -> usize {
         let (mut end, mut before) = (0, 0);
         while before < part {
@@ -32,12 +32,12 @@ impl Packed {
         if part < parts.len() { Packed::begin(end, parts[part]) } else { end }
     }
 
-    /// The bytes of a value of these parts.
+    /// The size of a value with these parts.
     pub const fn bytes_of(parts: &[usize]) -> usize {
         Packed::place(parts, parts.len())
     }
 
-    /// Whether parts of these bytes are next to each other, `size` in all.
+    /// Whether parts of these sizes are contiguous, `size` bytes in all.
     pub const fn is_dense(parts: &[usize], size: usize) -> bool {
         let (mut sum, mut part) = (0, 0);
         while part < parts.len() {
@@ -48,7 +48,7 @@ impl Packed {
     }
 }
 
-/// Numbers, and arrays of what is as they are.
+/// Numbers, and arrays of types that are exchanged as their bytes in memory.
 macro_rules! as_in_memory {
     () => {
         #[inline(always)]
@@ -119,7 +119,7 @@ unsafe impl<T: Exchange> Exchange for Wrapping<T> {
     }
 }
 
-/// From one element of an array to the next.
+/// The distance between elements of an array.
 const fn stride<T: Exchange>() -> usize {
     Packed::begin(T::BYTES, T::BYTES)
 }

@@ -1,12 +1,11 @@
-//! Warp operations on the device: LLVM's intrinsics, which it knows to be convergent. It must not know
-//! types beyond words.
+//! Warp operations on a GPU, on 32-bit words: LLVM's intrinsics, which it knows to be convergent.
 
 use core::panic::Location;
 
 use super::reduce::{Redux, Word32};
 use super::shuffle::{Four, Source, Words};
 use super::{Members, Tile};
-use crate::mark;
+use crate::compiler::mark;
 
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
@@ -47,7 +46,7 @@ pub(super) fn lane<const N: usize>(_: &Tile<'_, N>) -> u32 {
     lane
 }
 
-/// The lanes that take part: those that a partial warp lacks count as ended.
+/// The lanes that take part; those that a partial warp lacks count as exited.
 #[track_caller]
 #[inline(always)]
 pub(super) fn members(group: &impl Members) -> u32 {
@@ -135,7 +134,7 @@ pub(super) fn shuffle<const N: usize>(tile: &Tile<'_, N>, words: Four, count: us
     if outside { words } else { found }
 }
 
-/// What `lane` holds, which is one of the group's.
+/// The value of `lane`, which is one of the group's.
 #[track_caller]
 #[inline(always)]
 pub(super) fn shuffle_lane(group: &impl Members, words: Four, count: usize, lane: u32) -> Four {
@@ -146,7 +145,7 @@ pub(super) fn shuffle_lane(group: &impl Members, words: Four, count: usize, lane
     core::array::from_fn(|at| if at < count { word(words[at]) } else { 0 })
 }
 
-/// The lanes that the warp has: the last of a block may have fewer than 32.
+/// The lanes of the warp: the last of a block may have fewer than 32.
 #[inline(always)]
 pub(super) fn existing<const N: usize>(tile: &Tile<'_, N>) -> u32 {
     use core::arch::nvptx::{_block_dim_x, _block_dim_y, _thread_idx_x, _thread_idx_y, _thread_idx_z};
@@ -164,7 +163,7 @@ pub(super) fn existing<const N: usize>(tile: &Tile<'_, N>) -> u32 {
     u32::MAX >> (32 - count)
 }
 
-/// How many threads the block has.
+/// The number of threads in the block.
 #[inline(always)]
 pub(super) fn block_threads<const N: usize>(_: &Tile<'_, N>) -> u32 {
     use core::arch::nvptx::{_block_dim_x, _block_dim_y, _block_dim_z};

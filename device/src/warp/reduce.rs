@@ -1,14 +1,14 @@
-//! Reductions and scans over the threads of a tile, and of a block, with any associative operation; the
-//! operands stay in the order of the threads. It must not know how values get from thread to thread.
+//! Reductions and scans over the threads of a tile or a block, with any associative operation; operands stay
+//! in the order of the threads.
 
 use super::{Exchange, Tile, source};
 use crate::shared::{Scratch, Shared, SharedElement};
 use crate::thread::Thread;
 
 impl<const N: usize> Tile<'_, N> {
-    /// The values of all threads of the tile combined by `operation`, which must be associative; every
-    /// thread gets the result (cooperative groups' `reduce`). Threads that the last warp of a block lacks
-    /// are left out.
+    /// Combines the values of all threads of the tile by `operation`, which must be associative; every thread
+    /// gets the result (cooperative groups' `reduce`). Threads that the last warp of a block lacks are
+    /// skipped.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -55,7 +55,7 @@ impl<const N: usize> Tile<'_, N> {
         value
     }
 
-    /// The values of this thread and those before it in the tile combined by `operation`, which must be
+    /// Combines the values of this thread and those before it in the tile by `operation`, which must be
     /// associative (cooperative groups' `inclusive_scan`).
     ///
     /// ```
@@ -99,8 +99,8 @@ impl<const N: usize> Tile<'_, N> {
         value
     }
 
-    /// The values of the threads before this one in the tile combined by `operation`, which must be
-    /// associative; `first` for the first thread (cooperative groups' `exclusive_scan`).
+    /// Combines the values of the threads before this one in the tile by `operation`, which must be
+    /// associative; returns `first` in the first thread (cooperative groups' `exclusive_scan`).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -180,7 +180,7 @@ impl<const N: usize> Tile<'_, N> {
         source::redux(self, Redux::Max, value)
     }
 
-    /// The bits that the values of all threads of the tile have in common; every thread gets them (CUDA's
+    /// The bitwise AND of the values of all threads of the tile; every thread gets it (CUDA's
     /// `__reduce_and_sync()`, PTX `redux.sync.and` where the architecture has it).
     ///
     /// ```
@@ -211,7 +211,7 @@ impl<const N: usize> Tile<'_, N> {
         source::redux(self, Redux::And, value)
     }
 
-    /// The bits that any of the values of the threads of the tile has; every thread gets them (CUDA's
+    /// The bitwise OR of the values of all threads of the tile; every thread gets it (CUDA's
     /// `__reduce_or_sync()`, PTX `redux.sync.or` where the architecture has it).
     #[track_caller]
     #[inline(always)]
@@ -219,8 +219,8 @@ impl<const N: usize> Tile<'_, N> {
         source::redux(self, Redux::Or, value)
     }
 
-    /// The bits that an odd number of the values of the threads of the tile has; every thread gets them
-    /// (CUDA's `__reduce_xor_sync()`, PTX `redux.sync.xor` where the architecture has it).
+    /// The bitwise XOR of the values of all threads of the tile; every thread gets it (CUDA's
+    /// `__reduce_xor_sync()`, PTX `redux.sync.xor` where the architecture has it).
     #[track_caller]
     #[inline(always)]
     pub fn reduce_xor<T: Word32>(&self, value: T) -> T {
@@ -228,7 +228,7 @@ impl<const N: usize> Tile<'_, N> {
     }
 }
 
-/// An operation that some architectures reduce by in one instruction.
+/// An operation for which some architectures have a reduction instruction.
 #[derive(Clone, Copy)]
 pub(super) enum Redux {
     Add,
@@ -239,7 +239,7 @@ pub(super) enum Redux {
     Xor,
 }
 
-/// A whole number of 32 bits: `u32`, `i32`.
+/// A 32-bit integer: `u32`, `i32`.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -273,7 +273,7 @@ impl Word32 for u32 {}
 impl Word32 for i32 {}
 
 mod sealed {
-    /// How a number is brought into an instruction, and what the instruction does.
+    /// How a number is passed to the instruction, and what the instruction does.
     pub trait Word: Copy + Ord {
         const SIGNED: bool;
         fn bits(self) -> u32;
@@ -320,11 +320,12 @@ impl Redux {
     }
 }
 
-/// Reductions and scans over a block. Like barriers, which they contain, all threads come to them together: the build step proves it.
+/// Reductions and scans over a block. They contain barriers, so all threads must reach them together, which
+/// the build step proves.
 impl<const R: usize> Thread<'_, R> {
-    /// The values of all threads of the block combined by `operation`, which must be associative; every
-    /// thread gets the result (CUB's `BlockReduce`). `scratch` is a
-    /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
+    /// Combines the values of all threads of the block by `operation`, which must be associative; every
+    /// thread gets the result (CUB's `BlockReduce`). `scratch` is a region of its own, `mut scratch:
+    /// Shared<Scratch<f32>>`, and can be reused.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -360,9 +361,9 @@ impl<const R: usize> Thread<'_, R> {
         self.with_warp_totals(scratch, total, |totals| fold(totals, warps, &operation))
     }
 
-    /// The values of this thread and those before it in the block combined by `operation`, which must be
-    /// associative (CUB's `BlockScan`). `scratch` is a
-    /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
+    /// Combines the values of this thread and those before it in the block by `operation`, which must be
+    /// associative (CUB's `BlockScan`). `scratch` is a region of its own, `mut scratch:
+    /// Shared<Scratch<f32>>`, and can be reused.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -405,9 +406,9 @@ impl<const R: usize> Thread<'_, R> {
         })
     }
 
-    /// The values of the threads before this one in the block combined by `operation`, which must be
-    /// associative; `first` for the first thread (CUB's `BlockScan`). `scratch` is a
-    /// region for it alone, `mut scratch: Shared<Scratch<f32>>`, which may be used again and again.
+    /// Combines the values of the threads before this one in the block by `operation`, which must be
+    /// associative; returns `first` in the first thread (CUB's `BlockScan`). `scratch` is a region of its
+    /// own, `mut scratch: Shared<Scratch<f32>>`, and can be reused.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -452,7 +453,7 @@ impl<const R: usize> Thread<'_, R> {
         })
     }
 
-    /// What `read` makes of the values that the warps brought, by number of the warp.
+    /// Calls `read` with the values of the warps, by warp number.
     #[track_caller]
     #[inline(always)]
     fn with_warp_totals<T: Exchange + SharedElement, U, const ID: usize>(
@@ -471,7 +472,7 @@ impl<const R: usize> Thread<'_, R> {
         self.sync_threads();
         // SAFETY: all writing ended at the barrier, and elements take any bits.
         let result = read(unsafe { &*region }.places());
-        // Nobody goes on to write the region before all have read.
+        // No thread writes the region again before all have read.
         self.sync_threads();
         result
     }

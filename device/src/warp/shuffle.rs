@@ -1,4 +1,4 @@
-//! Shuffles: a thread gets what another thread of its tile holds.
+//! Shuffles: a thread gets the value of another thread of its tile.
 
 use super::packed::Packed;
 use super::{Tile, source};
@@ -6,7 +6,7 @@ use super::{Tile, source};
 /// A value of up to 16 bytes that threads of a warp exchange: a number, a `bool`, arrays, tuples and `Option`s of such
 /// values, and structs of them with `#[derive(DeviceCopy)]`.
 ///
-/// An `Option` takes a byte more than its value, and padding takes none.
+/// An `Option` takes one byte more than its value; padding takes none.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -38,7 +38,7 @@ use super::{Tile, source};
 /// # Ok(()) }
 /// ```
 ///
-/// A value and where it is, as arg-reductions need (CUB's `KeyValuePair`, `ArgMax`):
+/// A value and its index, as arg-reductions need them (CUB's `KeyValuePair`, `ArgMax`):
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -67,19 +67,19 @@ use super::{Tile, source};
 /// ```
 ///
 /// # Safety
-/// The derive implements it. `put` writes no more than `BYTES` bytes, none of them uninitialised, and `take` reads no more; if it
-/// is `PLAIN`, these are its bytes in memory, any of which are a value.
+/// Implemented by the derive. `put` writes at most `BYTES` bytes, all initialised, and `take` reads no more.
+/// If `PLAIN` is set, these are the value's bytes in memory, and all bits are valid.
 #[diagnostic::on_unimplemented(
     message = "threads of a warp cannot exchange `{Self}`",
     label = "not an `Exchange`",
     note = "values that are exchanged are numbers, `bool`, arrays, tuples and `Option`s of them, and structs of them with `#[derive(DeviceCopy)]`, of up to 16 bytes"
 )]
 pub unsafe trait Exchange: Copy + 'static {
-    /// How many bytes it takes.
+    /// The size in bytes when exchanged.
     #[doc(hidden)]
     const BYTES: usize;
 
-    /// Whether these are its bytes in memory, any of which are a value.
+    /// Whether these are the value's bytes in memory, all bits of which are valid.
     #[doc(hidden)]
     const PLAIN: bool = false;
 
@@ -90,7 +90,7 @@ pub unsafe trait Exchange: Copy + 'static {
     #[doc(hidden)]
     unsafe fn put(self, to: *mut u8);
 
-    /// The value. Of bytes that are none (those of a lane that has left) it makes some value.
+    /// Reads a value. From bytes that are no value (those of a lane that has exited) it returns some value.
     ///
     /// # Safety
     /// `from` is valid for reads of `BYTES` bytes, which are initialised.
@@ -98,13 +98,13 @@ pub unsafe trait Exchange: Copy + 'static {
     unsafe fn take(from: *const u8) -> Self;
 }
 
-/// Four words, of which a value takes the first.
+/// Four words; a value takes the first of them.
 pub(crate) type Four = [u32; 4];
 
-/// A value's words, and how many it takes.
+/// A value's words, and their number.
 pub(crate) type Words = (Four, usize);
 
-/// The value's bytes in words, and how many of them it takes.
+/// The value's bytes as words, and the number of these.
 #[inline(always)]
 pub(crate) fn words<T: Exchange>(value: T) -> Words {
     const { assert!(T::BYTES <= Packed::MOST, "threads of a warp exchange values of up to 16 bytes") };
@@ -121,22 +121,22 @@ pub(crate) fn value<T: Exchange>(words: Four) -> T {
     unsafe { T::take(words.as_ptr().cast()) }
 }
 
-/// From which thread of the tile a value comes.
+/// The thread of the tile that a value comes from.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
-    /// The one with this rank, modulo the size of the tile.
+    /// The thread with this rank, modulo the size of the tile.
     Rank(u32),
-    /// So many ranks below; the thread's own value where there is none.
+    /// The thread this many ranks below; the thread itself if there is none.
     Below(u32),
-    /// So many ranks above; the thread's own value where there is none.
+    /// The thread this many ranks above; the thread itself if there is none.
     Above(u32),
-    /// The one whose rank differs by these bits.
+    /// The thread whose rank differs in these bits.
     Xor(u32),
 }
 
 impl<const N: usize> Tile<'_, N> {
-    /// What the thread with rank `rank` in the tile holds (CUDA's `__shfl_sync()`, PTX `shfl.sync.idx`);
-    /// ranks count modulo the size of the tile.
+    /// The value of the thread with this rank in the tile, modulo the tile's size (CUDA's `__shfl_sync()`,
+    /// PTX `shfl.sync.idx`).
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -174,8 +174,9 @@ impl<const N: usize> Tile<'_, N> {
         self.exchange(held, Source::Rank(rank))
     }
 
-    /// What the first thread of the tile holds, in all of its threads, at the cost of a shuffle for each four bytes (CUDA's
-    /// `__shfl_sync(.., 0)`, PTX `shfl.sync.idx`); [`Thread::broadcast`](crate::Thread::broadcast) does so for a block.
+    /// Returns the value of the tile's first thread to all of its threads, by one shuffle for each four bytes
+    /// (CUDA's `__shfl_sync(.., 0)`, PTX `shfl.sync.idx`). [`Thread::broadcast`](crate::Thread::broadcast)
+    /// does the same for a block.
     ///
     /// ```
     /// # use ferrogrid::prelude::*;
@@ -211,24 +212,25 @@ impl<const N: usize> Tile<'_, N> {
         self.shuffle(held, 0)
     }
 
-    /// What the thread `delta` ranks below holds (CUDA's `__shfl_up_sync()`, PTX `shfl.sync.up`); the
-    /// thread's own value where there is none. [`Tile::shuffle`] shows it.
+    /// The value of the thread `delta` ranks below (CUDA's `__shfl_up_sync()`, PTX `shfl.sync.up`); the
+    /// thread's own value if there is no such thread. [`Tile::shuffle`] has an example.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle_up<T: Exchange>(&self, held: T, delta: u32) -> T {
         self.exchange(held, Source::Below(delta))
     }
 
-    /// What the thread `delta` ranks above holds (CUDA's `__shfl_down_sync()`, PTX `shfl.sync.down`); the
-    /// thread's own value where there is none. [`Tile::shuffle`] shows it.
+    /// The value of the thread `delta` ranks above (CUDA's `__shfl_down_sync()`, PTX `shfl.sync.down`); the
+    /// thread's own value if there is no such thread. [`Tile::shuffle`] has an example.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle_down<T: Exchange>(&self, held: T, delta: u32) -> T {
         self.exchange(held, Source::Above(delta))
     }
 
-    /// What the thread holds whose rank is this one's with `bits` flipped (CUDA's `__shfl_xor_sync()`,
-    /// PTX `shfl.sync.bfly`); the thread's own value where there is none. [`Tile::shuffle`] shows it.
+    /// The value of the thread whose rank is this one's with `bits` flipped (CUDA's `__shfl_xor_sync()`, PTX
+    /// `shfl.sync.bfly`); the thread's own value if there is no such thread. [`Tile::shuffle`] has an
+    /// example.
     #[track_caller]
     #[inline(always)]
     pub fn shuffle_xor<T: Exchange>(&self, held: T, bits: u32) -> T {

@@ -1,17 +1,17 @@
-//! The items of a tile in order, by comparison. It must not know how values get from thread to thread.
+//! Merge sort of a tile's items, by comparison (CUB's `WarpMergeSort`).
 
 use super::{Exchange, Tile};
 
 impl<const M: usize> Tile<'_, M> {
-    /// The items of all threads of the tile in order, by a bitonic network of shuffles: thread `i` gets those at places
-    /// `i * N` to `i * N + N - 1`. `is_less` says which of two comes first, as in CUB's `WarpMergeSort`, which needs shared
-    /// memory for it; items that it does not order may change places (the sort is not stable).
+    /// Sorts the items of all threads of the tile by a bitonic network of shuffles: thread `i` gets those at
+    /// positions `i * N` to `i * N + N - 1`. `is_less` returns whether its first argument comes first, as in
+    /// CUB's `WarpMergeSort`, which needs shared memory. The sort is not stable.
     ///
-    /// Items are any values that threads [`Exchange`], up to 16 bytes: `[u32; 2]` for a key with its value. Whatever
-    /// `is_less` answers, all items are there afterwards, if it answers the same to the same question: NaN, too, though
-    /// with `<` nothing is sorted by then; `|a, b| a.total_cmp(&b).is_lt()` has an order for it.
+    /// Items are any [`Exchange`] values of up to 16 bytes: `[u32; 2]` for a key with its value. Whatever
+    /// `is_less` returns, all items are there afterwards, as long as equal calls return the same. That
+    /// includes NaN: with `<` the result is not sorted then, with `|a, b| a.total_cmp(&b).is_lt()` it is.
     ///
-    /// `N` is a power of two up to 16, else it is a compile error.
+    /// `N` must be a power of two up to 16; anything else is a compile error.
     ///
     /// ```
     /// use ferrogrid_device::prelude::*;
@@ -42,7 +42,7 @@ impl<const M: usize> Tile<'_, M> {
             "the last tile of the block has fewer threads, and cannot sort"
         );
         let mut items = items;
-        // Runs of `run` items are sorted; two of them, of which the second is looked at from its end, become one.
+        // Runs of `run` items are sorted; two of them, the second in reverse, are merged into one.
         mirrored(&mut items, 1, &is_less);
         if N > 2 {
             mirrored(&mut items, 2, &is_less);
@@ -70,8 +70,8 @@ impl<const M: usize> Tile<'_, M> {
         items
     }
 
-    /// Compares with the items of the thread whose rank differs by `bits`, those from its end if `mirrored`; the lower of
-    /// the two keeps what comes first.
+    /// Compares with the items of the thread whose rank differs by `bits`, in reverse if `mirrored`; the
+    /// lower of the two threads keeps those that come first.
     #[track_caller]
     #[inline(always)]
     fn across<T: Exchange, const N: usize>(
@@ -94,7 +94,7 @@ impl<const M: usize> Tile<'_, M> {
     }
 }
 
-/// Within the thread's items, compares each of a run with one of the next, from its end.
+/// Within the thread's items, compares each item of a run with one of the next run, from its end.
 #[inline(always)]
 fn mirrored<T: Copy, const N: usize>(items: &mut [T; N], run: usize, is_less: &impl Fn(T, T) -> bool) {
     if run < N {
@@ -106,8 +106,9 @@ fn mirrored<T: Copy, const N: usize>(items: &mut [T; N], run: usize, is_less: &i
     }
 }
 
-/// Within the thread's items, compares those that are `distance` apart, then half of it, and so on: written out, so that
-/// every place is known when it is compiled, whatever LLVM makes of loops in loops.
+/// Within the thread's items, compares those that are `distance` apart, then half of it, and so on. It is
+/// written out so that every index is a compile-time constant, because LLVM does not always unroll nested
+/// loops.
 #[inline(always)]
 fn halved<T: Copy, const N: usize>(items: &mut [T; N], distance: usize, is_less: &impl Fn(T, T) -> bool) {
     apart(items, 8, distance, is_less);

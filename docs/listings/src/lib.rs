@@ -1,6 +1,6 @@
-//! The book's chapters as documentation, so that the programs in them that need no build step are compiled and run
-//! as doctests. Kernels that need one are in `tests/book`, whole programs in `src/bin`; chapters include parts of
-//! them. `tests/chapters.rs` demands that every block of Rust is one or the other.
+//! The book's chapters as documentation, so that programs in them that need no build step are compiled and
+//! run as doctests. Kernels that need one are in `tests/book`, whole programs in `src/bin`; chapters include
+//! parts of them. `tests/chapters.rs` requires every block of Rust to be one or the other.
 
 macro_rules! chapters {
     ($($name:ident = $file:literal)*) => { $(
@@ -24,7 +24,6 @@ chapters! {
     build_options = "build-options.md"
     tools = "tools.md"
     profiling = "profiling.md"
-    internals = "internals.md"
     migration = "migration.md"
     from_cuda = "migration/cuda.md"
     from_pycuda = "migration/pycuda.md"

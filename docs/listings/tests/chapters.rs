@@ -1,5 +1,5 @@
-//! What must hold for the book's text: every block of Rust is compiled and run somewhere, every link leads somewhere,
-//! every chapter is in the summary. It must not judge what chapters say.
+//! Checks the book's text: every block of Rust is compiled and run somewhere, every link resolves, every
+//! chapter is in the summary.
 
 mod markdown;
 
@@ -260,6 +260,45 @@ fn every_feature_that_is_there_names_its_tests() {
     assert!(rows > 80, "only {rows} rows were read");
 }
 
+/// Sources that a chapter names by their path, or by the end of it, are there.
+#[test]
+fn every_source_that_is_named_exists() {
+    let root = docs().parent().unwrap().to_owned();
+    let mut sources = Vec::new();
+    for folder in
+        ["src", "host", "device", "builder", "macros", "syntax", "ptx", "bench", "cli", "tests", "docs"]
+    {
+        paths(&root.join(folder), &mut sources);
+    }
+    let named_in = |text: &str| -> Vec<String> {
+        let spans = text.split('`').skip(1).step_by(2);
+        let names =
+            spans.filter(|span| span.contains('/') && span.ends_with(".rs") && !span.contains("NAME"));
+        names.filter(|span| !span.contains(char::is_whitespace)).map(str::to_owned).collect()
+    };
+    let mut checked = 0;
+    let others = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"].map(|file| root.join(file));
+    for page in files().into_iter().chain(others) {
+        for name in named_in(&fs::read_to_string(&page).unwrap()) {
+            checked += 1;
+            let is_there = sources.iter().any(|path| path.ends_with(&name));
+            assert!(is_there || root.join(&name).is_file(), "{}: there is no `{name}`", page.display());
+        }
+    }
+    assert!(checked > 100, "only {checked} names were read");
+}
+
+/// All files below `folder`.
+fn paths(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in folder.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+        match path.is_dir() {
+            true if path.ends_with("target") => {}
+            true => paths(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
 /// The names that tables say Ferrogrid has are those of functions and types in its sources, or of Rust's own.
 #[test]
 fn every_name_in_the_tables_exists() {
@@ -317,6 +356,98 @@ fn every_name_in_the_tables_exists() {
     assert!(checked.len() > 100, "only {} names were found", checked.len());
 }
 
+/// What is called on `device` in a table is a method of `Device`, and so on.
+#[test]
+fn methods_in_the_tables_are_those_of_what_they_are_called_on() {
+    const RECEIVERS: &[(&str, &[&str])] = &[
+        ("device", &["Device"]),
+        ("stream", &["Stream"]),
+        ("capture", &["Capture", "Stream"]),
+        ("graph", &["Graph", "ExecutableGraph"]),
+        ("event", &["Event"]),
+        ("end", &["Event"]),
+        ("pool", &["MemoryPool"]),
+        ("buffer", &["DeviceBuffer", "IpcBuffer"]),
+        ("view", &["DeviceView", "DeviceViewMut"]),
+        ("data", &["ManagedBuffer"]),
+        ("host", &["GraphBuffer"]),
+        ("array", &["TextureArray"]),
+        ("module", &["ForeignModule", "SourceModule"]),
+        ("function", &["ForeignFunction"]),
+        ("kernel", &["Kernel"]),
+        ("t", &["Thread"]),
+    ];
+    let root = docs().parent().unwrap().to_owned();
+    let mut sources = String::new();
+    for folder in ["host/src", "device/src"] {
+        collect(&root.join(folder), &mut sources);
+    }
+    let methods = methods(&sources);
+    let mut checked = 0;
+    for path in files().iter().filter(|path| path.parent().unwrap().ends_with("migration")) {
+        for line in fs::read_to_string(path).unwrap().lines().filter(|line| line.starts_with("| ")) {
+            let cell = line.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+            for (receiver, method) in cell.split('`').skip(1).step_by(2).flat_map(calls) {
+                let Some((_, types)) = RECEIVERS.iter().find(|(known, _)| *known == receiver) else {
+                    continue;
+                };
+                let has = types.iter().any(|owner| methods.contains(&(*owner, method)));
+                assert!(has, "{}: `{receiver}` has no method `{method}`: {line}", path.display());
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 300, "only {checked} methods were found");
+}
+
+/// The public functions in `sources`, with the types that have them.
+fn methods(sources: &str) -> BTreeSet<(&str, &str)> {
+    let mut found = BTreeSet::new();
+    let mut owner = None;
+    for line in sources.lines() {
+        if line.starts_with("impl") || line.starts_with("unsafe impl") {
+            owner = Some(owner_of(line));
+        } else if line.starts_with('}') {
+            owner = None;
+        } else if let (Some(owner), Some(rest)) = (owner, line.trim_start().strip_prefix("pub ")) {
+            let name = rest.split_once("fn ").map(|(_, name)| first_word(name));
+            found.extend(name.map(|name| (owner, name)));
+        }
+    }
+    found
+}
+
+/// The type of an `impl`, by its first line.
+fn owner_of(line: &str) -> &str {
+    if let Some((_, owner)) = line.split_once(" for ") {
+        return first_word(owner.trim_start_matches('&'));
+    }
+    let rest = line.split_once("impl").map_or(line, |(_, rest)| rest);
+    let mut depth = 0;
+    let is_outside = |(_, c): &(usize, char)| {
+        depth += i32::from(*c == '<') - i32::from(*c == '>');
+        depth == 0 && c.is_alphabetic()
+    };
+    rest.char_indices().find(is_outside).map_or("", |(start, _)| first_word(&rest[start..]))
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
+
+/// What is called in a piece of code, and on what: `device`, `arch` of `device.arch()`.
+fn calls(code: &str) -> Vec<(&str, &str)> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let dots = code.match_indices('.').map(|(at, _)| at);
+    dots.filter_map(|at| {
+        let (before, method) = (&code[..at], first_word(&code[at + 1..]));
+        let start = before.rfind(|c| !is_word(c)).map_or(0, |last| last + 1);
+        let is_first = !before[..start].ends_with('.');
+        (is_first && start < at && !method.is_empty()).then(|| (&before[start..], method))
+    })
+    .collect()
+}
+
 /// The names of functions and types that are defined in `sources`.
 fn defined(sources: &str) -> BTreeSet<&str> {
     let ends = |c: char| c.is_whitespace() || matches!(c, '(' | '<' | '{' | ':' | ';' | '=');
@@ -369,13 +500,10 @@ fn names(code: &str) -> Vec<String> {
 }
 
 fn collect(folder: &Path, text: &mut String) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(&path, text);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            text.push_str(&fs::read_to_string(path).unwrap());
-        }
+    let mut files = Vec::new();
+    paths(folder, &mut files);
+    for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "rs")) {
+        text.push_str(&fs::read_to_string(file).unwrap());
     }
 }
 

@@ -1,6 +1,6 @@
-//! Runs what the book and the README have besides Rust: commands, settings, and what commands print. It takes minutes, so
-//! `.ci/run` asks for it (`--ignored`). It must not know chapters: what is done with a block follows from the block, and
-//! `chapters.rs` refuses those of which nothing follows.
+//! Runs the commands of the book and the README, checks their settings, and compares the output shown. It
+//! takes minutes, so `.ci/run` asks for it (`--ignored`). A block's language and first line decide how it is
+//! run; `chapters.rs` refuses blocks that nothing runs.
 
 mod markdown;
 

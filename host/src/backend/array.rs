@@ -1,13 +1,14 @@
 //! Texture arrays of either backend: on a GPU CUDA arrays, with the texture and surface objects that were
-//! made of them; on the CPU device ordinary memory. It must not know what orders their uses.
+//! made of them; on the CPU device ordinary memory.
 
 use std::sync::Arc;
 
 use ferrogrid_device::{AddressMode, FilterMode, Format};
 
 use super::{DeviceBackend, StreamBackend, cuda};
+use crate::backend::Place;
+use crate::backend::recording::refusal::{allocation, host_memory};
 use crate::error::Result;
-use crate::graph::{allocation, not_recordable};
 use crate::memory::{Contents, Memory};
 use crate::profile::{self, Work};
 use crate::stream::StreamInner;
@@ -67,10 +68,7 @@ impl ArrayBackend {
             (DeviceBackend::Cuda(device), _) => {
                 let array = Arc::new(cuda::CudaArray::new(device, shape)?);
                 let (handle, owner) = (array.as_raw().cast(), Box::new(array.clone()));
-                // SAFETY: the handle is never null, and is no address to anybody: it is given to copies of
-                // arrays only, until the array is dropped. Nothing uses it yet.
-                let memory = unsafe { Memory::foreign(stream, handle, bytes, owner) };
-                Ok((memory, ArrayBackend::Cuda(array)))
+                Ok((Memory::array(stream, handle, bytes, owner), ArrayBackend::Cuda(array)))
             }
             (DeviceBackend::Cpu(_), _) => {
                 let memory = Memory::allocate(stream, None, bytes, Contents::Uninitialised)?;
@@ -103,6 +101,9 @@ impl StreamInner {
     /// Both sides have all of its elements, and do not overlap. Memory of this device is ordered here for its
     /// use, memory of the host used by nobody else until the copy has run.
     pub(crate) unsafe fn copy_array(&self, target: Side, source: Side, shape: &ArrayShape) -> Result<()> {
+        if let Some(recording) = self.recording() {
+            return recording.copy_array(target, source, shape);
+        }
         let bytes = shape.bytes();
         let work = match (target, source) {
             (_, Side::Host(_)) => Work::Upload { bytes },
@@ -114,7 +115,7 @@ impl StreamInner {
             StreamBackend::Cuda(stream) => unsafe { stream.copy_array(target, source, shape) },
             // SAFETY: passed on: an array there is its elements, one after the other.
             StreamBackend::Cpu(stream) => unsafe { stream.copy(target.start(), source.start(), bytes) },
-            StreamBackend::Recording(_) => Err(not_in_graphs("a copy of a texture array")),
+            StreamBackend::Recording(_) => Err(host_memory("a copy from or to the host")),
         })
     }
 
@@ -137,7 +138,7 @@ impl StreamInner {
             }
             // SAFETY: passed on.
             StreamBackend::Cpu(_) => unsafe { self.copy_from_host(target, source.start(), shape.bytes()) },
-            StreamBackend::Recording(_) => Err(not_in_graphs("an upload to a texture array")),
+            StreamBackend::Recording(_) => Err(host_memory("an upload to a texture array")),
         }
     }
 
@@ -159,23 +160,19 @@ impl StreamInner {
             }
             // SAFETY: passed on.
             StreamBackend::Cpu(_) => unsafe { self.copy_to_host(target, source, shape.bytes()) },
-            StreamBackend::Recording(_) => Err(not_in_graphs("a download of a texture array")),
+            StreamBackend::Recording(_) => Err(host_memory("a download of a texture array")),
         }
     }
 }
 
 impl Side {
-    fn start(self) -> *mut u8 {
+    /// The first byte; of an array its handle.
+    pub(crate) fn start(self) -> *mut u8 {
         let (Side::Host(start) | Side::Device(start) | Side::Array(start)) = self;
         start
     }
-}
 
-/// The error of an array in a recording.
-#[cold]
-pub(crate) fn not_in_graphs(operation: &'static str) -> crate::error::Error {
-    not_recordable(
-        operation,
-        "a graph cannot keep the array alive; do it on the stream, before or after the graph",
-    )
+    pub(crate) fn place(self) -> Place {
+        if matches!(self, Side::Host(_)) { Place::Host } else { Place::Device }
+    }
 }

@@ -1,5 +1,5 @@
-//! What has failed on a stream and nobody has been told of. It must not know anything but its locks: `host/tests/loom/reports.rs`
-//! includes it by path, and tries all orders of its steps.
+//! Failures of a stream that have not been reported. Depends on nothing but its locks:
+//! `host/tests/loom/reports.rs` includes it by path and explores all interleavings.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -19,9 +19,9 @@ pub(crate) struct Fault {
     error: Error,
     /// The streams that have noted it.
     noted_by: Mutex<Vec<u64>>,
-    /// The threads that have been told of it.
+    /// The threads that it was reported to.
     told: Mutex<Vec<ThreadId>>,
-    /// Whether a synchronisation of the device has told of it.
+    /// Whether a synchronisation of the device has reported it.
     told_by_device: AtomicBool,
 }
 
@@ -45,13 +45,13 @@ impl Fault {
         (!self.told_by_device.swap(true, Ordering::Relaxed)).then(|| self.tell())
     }
 
-    /// Whether the calling thread has been told of it.
+    /// Whether it was reported to the calling thread.
     pub(crate) fn is_known_here(&self) -> bool {
         lock(&self.told).contains(&thread::current().id())
     }
 }
 
-/// The failures of a stream that nobody has been told of, in order; shared with whoever runs the work.
+/// The unreported failures of a stream, in order; shared with what runs the work.
 pub(crate) struct Failure {
     id: u64,
     pending: Mutex<Pending>,
@@ -107,7 +107,7 @@ impl Failure {
         self.lock().noted
     }
 
-    /// Those that nobody has been told of.
+    /// The unreported ones.
     pub(super) fn pending(&self) -> Vec<Arc<Fault>> {
         self.lock().faults.iter().map(|(_, fault)| fault.clone()).collect()
     }
@@ -117,8 +117,8 @@ impl Failure {
         self.take_where(|number, _| number <= position)
     }
 
-    /// Tells of all but those in `later`.
-    pub(super) fn take_but(&self, later: &[Arc<Fault>]) -> Option<Error> {
+    /// Reports all except those in `later`.
+    pub(super) fn take_except(&self, later: &[Arc<Fault>]) -> Option<Error> {
         self.take_where(|_, fault| !later.iter().any(|it| Arc::ptr_eq(it, fault)))
     }
 
@@ -132,8 +132,8 @@ impl Failure {
         taken.iter().map(|(_, fault)| fault.tell()).reduce(|first, _| first)
     }
 
-    /// Forgets what a synchronisation of the device has told of, where nobody else can ask.
-    pub(super) fn forget_told_by_device(&self) {
+    /// Forgets what a synchronisation of the device has reported, where no stream is left that could.
+    pub(super) fn forget_reported_by_device(&self) {
         self.lock().faults.retain(|(_, fault)| !fault.told_by_device.load(Ordering::Relaxed));
     }
 

@@ -1,12 +1,12 @@
-//! A graph ready to be launched, of either backend. It must not know what either does.
+//! A graph ready to be launched, of either backend.
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::{DeviceBackend, StreamBackend, cpu, cuda};
+use crate::backend::recording::node::{Address, KernelNode, Node};
 use crate::error::Result;
-use crate::graph::{Address, KernelNode, Node};
-use crate::writers::{Effect, Flow};
+use crate::order::writers::{Effect, Flow};
 
 /// An instantiated graph of either backend.
 pub(crate) enum GraphBackend {
@@ -61,6 +61,15 @@ impl GraphBackend {
         }
     }
 
+    /// A graph that another library instantiated.
+    ///
+    /// # Safety
+    /// `raw` is a live `CUgraphExec` of `device`, which this owns from here on.
+    pub(crate) unsafe fn foreign(device: &'static cuda::CudaDevice, raw: *mut c_void) -> Result<Self> {
+        // SAFETY: passed on.
+        unsafe { cuda::CudaGraph::foreign(device, raw) }.map(GraphBackend::Cuda)
+    }
+
     /// The driver's `CUgraphExec`, and the `CUgraph` that it was instantiated from.
     pub(crate) fn as_raw(&self) -> (Option<*mut c_void>, Option<*mut c_void>) {
         match self {
@@ -69,7 +78,7 @@ impl GraphBackend {
         }
     }
 
-    /// Whether somebody else instantiated it, so that its nodes are not known.
+    /// Whether another library instantiated it, so that its nodes are not known.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.as_raw(), (Some(_), None))
     }

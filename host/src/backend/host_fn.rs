@@ -1,5 +1,4 @@
-//! Functions of the host that run in the order of a stream: run once, and their panics caught. It must
-//! not know who calls them.
+//! Functions of the host that run in the order of a stream: run once, and their panics caught.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

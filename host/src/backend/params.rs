@@ -1,4 +1,4 @@
-//! A launch's parameters, copied so that they outlive the call. It must not know their types.
+//! A launch's parameters, copied so that they outlive the call.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ffi::c_void;

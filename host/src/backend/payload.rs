@@ -1,4 +1,4 @@
-//! What a caught panic says. It must not know whose panic it was.
+//! What a caught panic says.
 
 use std::any::Any;
 

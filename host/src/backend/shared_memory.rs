@@ -1,11 +1,10 @@
-//! Memory that processes share, of either backend: allocated or opened, and given back when it is dropped. It
-//! must not know what uses it.
+//! Memory that processes share, of either backend: allocated or opened, and given back when it is dropped.
 
 use super::{DeviceBackend, cpu, cuda};
-use crate::account::Charge;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ipc::{IpcError, IpcMemoryOrigin};
+use crate::memory::account::Charge;
+use crate::memory::ipc::{IpcError, IpcMemoryOrigin};
 
 /// Memory that other processes may use; freed or closed when dropped, which must be after all work that uses
 /// it.

@@ -1,5 +1,4 @@
-//! A flag that work on a device raises once, and the task that waits for it. It must not know what
-//! raises it.
+//! A flag that work on a device raises once, and the task that waits for it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};

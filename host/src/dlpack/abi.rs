@@ -1,4 +1,4 @@
-//! The structures of DLPack 1.1, as in `dlpack.h`. It must not know what is done with them.
+//! The structures of DLPack 1.1, as in `dlpack.h`.
 
 use std::ffi::c_void;
 

@@ -1,4 +1,4 @@
-//! Which element types have a name in DLPack. It must not know tensors.
+//! Which element types have a name in DLPack.
 
 use ferrogrid_device::DeviceCopy;
 

@@ -1,5 +1,4 @@
-//! Tensors of this library in the structures that others take, with deleters. It must not know what owns
-//! their memory.
+//! Tensors of this library in the structures that others take, with deleters.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{from_mut, null_mut};

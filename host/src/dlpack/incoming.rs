@@ -7,16 +7,17 @@ use std::ptr::NonNull;
 
 use super::abi::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDevice};
 use super::element::DlpackElement;
-use super::error::DlpackError;
 use super::layout::Gather;
 use super::tensor::DlpackTensor;
-use crate::buffer::DeviceBuffer;
+use crate::backend::{Place, Rows};
 use crate::device::Device;
 use crate::error::Result;
-use crate::managed::ManagedBuffer;
+use crate::error::dlpack::DlpackError;
+use crate::launch::argument::read_by_view;
 use crate::memory::Contents;
-use crate::pinned::PinnedBuffer;
-use crate::pitched::{Place, Rows};
+use crate::memory::buffer::DeviceBuffer;
+use crate::memory::managed::ManagedBuffer;
+use crate::memory::pinned::PinnedBuffer;
 use crate::stream::Stream;
 
 /// A tensor of another library in device memory, to read only: launches and copies take `&buffer`, and views of it.
@@ -51,6 +52,8 @@ pub struct ReadOnlyBuffer<T: DlpackElement> {
     /// Never given away, nor borrowed mutably.
     buffer: DeviceBuffer<T>,
 }
+
+read_by_view!([] ReadOnlyBuffer<T>, DlpackElement);
 
 impl<T: DlpackElement> Deref for ReadOnlyBuffer<T> {
     type Target = DeviceBuffer<T>;
@@ -88,10 +91,15 @@ impl DlpackTensor {
     fn into_device_memory<T: DlpackElement>(self, stream: &Stream) -> Result<DeviceBuffer<T>> {
         self.check::<T>(stream.device(), (&[CUDA, CUDA_MANAGED], &[CPU, CUDA_HOST]))?;
         let len = self.contiguous_len()?;
-        let start = if len == 0 { std::ptr::null_mut() } else { self.start.cast() };
+        self.begin(stream)?;
+        let (start, sources) =
+            (if len == 0 { std::ptr::null_mut() } else { self.start.cast() }, self.sources());
         // SAFETY: as whoever took the tensor over vouched, there are as many elements of that type until
-        // its owner is dropped, on this device, and nobody uses them any more, but to read what is only read here.
-        unsafe { DeviceBuffer::foreign(stream, start, len, self.owner) }
+        // its owner is dropped, on this device, and nobody uses them after what the stream holds now, but to read what
+        // is only read here.
+        let buffer = unsafe { DeviceBuffer::foreign(stream, start, len, self.owner)? };
+        buffer.memory().writers().receive(sources, true);
+        Ok(buffer)
     }
 
     /// The tensor as managed memory of a stream's device ([`CUDA_MANAGED`]; on the CPU device [`CPU`]), without a copy.
@@ -127,6 +135,8 @@ impl DlpackTensor {
         self.check_writable()?;
         self.check::<T>(device, (&[CUDA_HOST], &[CPU, CUDA_HOST]))?;
         let len = self.contiguous_len()?;
+        self.wait_on_host()?;
+        self.sources().check()?;
         let start = NonNull::new(self.start.cast()).filter(|_| len > 0).unwrap_or(NonNull::dangling());
         // SAFETY: as whoever took the tensor over vouched, there are as many elements of that type until its owner is
         // dropped, page-locked, and nobody else uses them.
@@ -148,6 +158,7 @@ impl DlpackTensor {
         if copy.is_empty() {
             return Ok(copy);
         }
+        self.begin(stream)?;
         let place = match self.device.device_type {
             CPU | CUDA_HOST => Place::Host,
             _ => Place::Device,
@@ -170,7 +181,7 @@ impl DlpackTensor {
         });
         // In any case: `self` may be dropped after this.
         let waited = stream.synchronize();
-        copied.and(waited).map(|()| copy)
+        copied.and(waited).and_then(|()| self.sources().check()).map(|()| copy)
     }
 
     fn check_writable(&self) -> Result<(), DlpackError> {

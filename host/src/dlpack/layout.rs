@@ -1,6 +1,6 @@
 //! Shapes and strides: what lies where, and what can be copied at once.
 
-use super::error::DlpackError;
+use crate::error::dlpack::DlpackError;
 
 /// The number of elements of a shape, if it is one that memory can have.
 pub(super) fn product(shape: &[usize]) -> Option<usize> {

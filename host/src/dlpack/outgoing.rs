@@ -6,15 +6,15 @@ use super::abi::{CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDevice, IS_COPIED};
 use super::element::DlpackElement;
 use super::layout::row_major;
 use super::tensor::DlpackTensor;
-use crate::argument::DeviceInput;
-use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::error::Result;
-use crate::graph::Announcing;
-use crate::managed::ManagedBuffer;
-use crate::pinned::PinnedBuffer;
-use crate::pitched::PitchedBuffer;
+use crate::launch::argument::DeviceInput;
+use crate::memory::buffer::DeviceBuffer;
+use crate::memory::managed::ManagedBuffer;
+use crate::memory::pinned::PinnedBuffer;
 use crate::stream::Stream;
+use crate::stream::announcing::Announcing;
+use crate::view::pitched::PitchedBuffer;
 
 /// Memory given away; its device is waited for before it is freed, because whoever had it may have used it on streams of
 /// their own.
@@ -159,7 +159,7 @@ impl DlpackTensor {
         Ok(DlpackTensor { flags: tensor.flags | IS_COPIED, ..tensor })
     }
 
-    fn own<T: DlpackElement, M: Send + 'static>(
+    pub(super) fn own<T: DlpackElement, M: Send + 'static>(
         start: *mut u8,
         shape: &[usize],
         (device, kind): (&Device, i32),
@@ -173,6 +173,7 @@ impl DlpackTensor {
             strides: row_major(shape),
             flags: 0,
             owner: Box::new(GivenAway { memory: Some(memory), device: device.clone() }),
+            ready: None,
         }
     }
 }

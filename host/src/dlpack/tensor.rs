@@ -6,9 +6,10 @@ use std::fmt;
 use super::abi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, IS_COPIED, READ_ONLY, VERSION,
 };
-use super::error::DlpackError;
 use super::export;
 use super::layout::{check_span, is_row_major, product, row_major};
+use super::ready::Ready;
+use crate::error::dlpack::DlpackError;
 use crate::error::{Error, Result};
 
 /// A tensor that may be shared with other libraries; dropping it frees what it holds.
@@ -40,6 +41,8 @@ pub struct DlpackTensor {
     /// `READ_ONLY` and `IS_COPIED`; other flags are not known here.
     pub(super) flags: u64,
     pub(super) owner: Box<dyn Send>,
+    /// `None` if all work on the memory has run.
+    pub(super) ready: Option<Ready>,
 }
 
 // SAFETY: a tensor owns its memory, which is only an address on the host side; the owner is `Send`.
@@ -156,7 +159,8 @@ impl DlpackTensor {
     }
 
     /// Gives the tensor away: to whoever gets the pointer, as the content of a Python capsule
-    /// `dltensor_versioned`. It is freed by its deleter.
+    /// `dltensor_versioned`. It is freed by its deleter. A tensor of
+    /// [`DlpackTensor::from_buffer_async`] is for use on that stream.
     #[must_use = "nothing else frees the tensor"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
         let flags = self.flags;
@@ -265,6 +269,7 @@ impl DlpackTensor {
             strides,
             flags,
             owner,
+            ready: None,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The axes of grids and blocks, as errors name them. It must not know what went wrong along one.
+//! The axes of grids and blocks, as errors name them.
 
 use std::fmt;
 

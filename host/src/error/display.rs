@@ -1,4 +1,4 @@
-//! How the parts of an error read: places, shapes, lists. It must not know which error they are of.
+//! How the parts of an error read: places, shapes, lists.
 
 use std::fmt;
 

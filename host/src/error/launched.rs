@@ -1,4 +1,4 @@
-//! Which launches an error may be of: kernels and places in the source. It must not know how they are remembered.
+//! Which launches an error may be of: kernels and places in the source.
 
 use std::fmt;
 use std::panic::Location;

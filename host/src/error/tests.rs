@@ -49,7 +49,7 @@ fn a_failed_launch_names_the_kernels_at_suspicion() {
 fn different_shapes_are_named_with_their_extents() {
     let error = |shapes| Error::ShapesDiffer { kernel: "add", arguments: ["x", "y"], shapes }.to_string();
     let text =
-        "kernel `add`: `x` has 7 elements and `y` 8: the kernel asks for the same shape, `same_shape(x, y)`";
+        "kernel `add`: `x` has 7 elements and `y` 8: the kernel requires the same shape, `same_shape(x, y)`";
     assert_eq!(error([[7, 1, 1], [8, 1, 1]]), text);
     assert!(error([[3, 4, 1], [4, 3, 1]]).contains("`x` has 3 x 4 elements and `y` 4 x 3:"));
     assert!(error([[3, 1, 2], [0, 1, 1]]).contains("`x` has 3 x 1 x 2 elements and `y` 0:"));

@@ -1,5 +1,4 @@
-//! Arguments of a foreign launch whose types the caller vouches for: values, and pointers to buffers. It
-//! must not know what the kernel's parameters are.
+//! Arguments of a foreign launch whose types the caller vouches for: values, and pointers to buffers.
 
 use std::ffi::c_void;
 use std::ptr::{from_ref, null};
@@ -7,22 +6,18 @@ use std::ptr::{from_ref, null};
 use bytemuck::Zeroable;
 use ferrogrid_device::{DeviceCopy, Texel, TextureElement};
 
-use crate::access::Access;
-use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
-use crate::atomic_view::DeviceAtomicView;
-use crate::buffer::DeviceBuffer;
-use crate::dlpack::{DlpackElement, ReadOnlyBuffer};
 use crate::error::Result;
-use crate::graph::GraphBuffer;
-use crate::growable::GrowableBuffer;
-use crate::host_slice::{In, InOut, Out};
-use crate::ipc::IpcBuffer;
-use crate::managed::ManagedBuffer;
-use crate::pinned::{PinnedBuffer, PinnedSlice};
-use crate::pointer::{DevicePtr, DevicePtrMut};
+use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
+use crate::launch::host_slice::{In, InOut, Out};
+use crate::order::access::Access;
 use crate::stream::Stream;
 use crate::texture::{SurfaceViewMut, TextureView};
+use crate::view::atomic::DeviceAtomicView;
+use crate::view::pointer::{DevicePtr, DevicePtrMut};
 use crate::view::{DeviceView, DeviceViewMut};
+
+/// The greatest alignment that CUDA's own types have, for copies of parameters whose types nobody knows.
+const ALIGNMENT: usize = 16;
 
 /// The most parameters of a foreign launch.
 const MOST: usize = 48;
@@ -31,20 +26,26 @@ const MOST: usize = 48;
 #[doc(hidden)]
 pub struct ParameterList<'a> {
     addresses: [*const c_void; MOST],
-    sizes: [usize; MOST],
+    /// Size and alignment of each.
+    shapes: [(usize, usize); MOST],
     len: usize,
     accesses: [Option<Access<'a>>; MOST],
 }
 
 impl<'a> ParameterList<'a> {
     pub(crate) fn new() -> Self {
-        ParameterList { addresses: [null(); MOST], sizes: [0; MOST], len: 0, accesses: [None; MOST] }
+        ParameterList {
+            addresses: [null(); MOST],
+            shapes: [(0, ALIGNMENT); MOST],
+            len: 0,
+            accesses: [None; MOST],
+        }
     }
 
     /// The parameter at `address`, of `size` bytes.
     fn push(&mut self, address: *const c_void, size: usize) {
         self.addresses[self.len] = address;
-        self.sizes[self.len] = size;
+        self.shapes[self.len].0 = size;
         self.len += 1;
     }
 
@@ -58,8 +59,8 @@ impl<'a> ParameterList<'a> {
         &self.addresses[..self.len]
     }
 
-    pub(crate) fn sizes(&self) -> &[usize] {
-        &self.sizes[..self.len]
+    pub(crate) fn shapes(&self) -> &[(usize, usize)] {
+        &self.shapes[..self.len]
     }
 
     pub(crate) fn accesses(&self) -> impl Iterator<Item = &Access<'a>> + Clone {
@@ -104,7 +105,7 @@ pub struct Elements<S> {
 }
 
 impl<S: Staged> PointerTo<S> {
-    pub(super) fn input<T: DeviceCopy>(staged: S) -> Self
+    pub(crate) fn input<T: DeviceCopy>(staged: S) -> Self
     where
         S: StagedInput<T>,
     {
@@ -112,7 +113,7 @@ impl<S: Staged> PointerTo<S> {
         PointerTo { staged, start }
     }
 
-    pub(super) fn output<T: DeviceCopy, const R: usize>(mut staged: S) -> Self
+    pub(crate) fn output<T: DeviceCopy, const R: usize>(mut staged: S) -> Self
     where
         S: StagedOutput<T, R>,
     {
@@ -122,7 +123,7 @@ impl<S: Staged> PointerTo<S> {
 }
 
 impl<S: Staged> Elements<S> {
-    pub(super) fn input<T: DeviceCopy>(staged: S) -> Self
+    pub(crate) fn input<T: DeviceCopy>(staged: S) -> Self
     where
         S: StagedInput<T>,
     {
@@ -130,7 +131,7 @@ impl<S: Staged> Elements<S> {
         Elements { pointer: PointerTo::input(staged), len }
     }
 
-    pub(super) fn output<T: DeviceCopy>(mut staged: S) -> Self
+    pub(crate) fn output<T: DeviceCopy>(mut staged: S) -> Self
     where
         S: StagedOutput<T, 1>,
     {
@@ -222,27 +223,12 @@ macro_rules! in_memory {
 }
 
 in_memory!(input, LaunchInput:
-    [T: DeviceCopy] &'a DeviceBuffer<T>,
-    [T: DeviceCopy] &'a ManagedBuffer<T>,
-    [T: DeviceCopy] &'a IpcBuffer<T>,
-    [T: DeviceCopy] &'a GrowableBuffer<T>,
-    [T: DeviceCopy] &'a PinnedBuffer<T>,
-    ['b, T: DeviceCopy] &'a PinnedSlice<'b, T>,
-    [T: DlpackElement] &'a ReadOnlyBuffer<T>,
     [T: DeviceCopy] DeviceView<'a, T>,
     [T: DeviceCopy] In<'a, T>,
-    ['g, T: DeviceCopy, K: Copy] &'a GraphBuffer<'g, T, K>,
 );
 in_memory!(output, LaunchOutput:
-    [T: DeviceCopy] &'a mut DeviceBuffer<T>,
-    [T: DeviceCopy] &'a mut ManagedBuffer<T>,
-    [T: DeviceCopy] &'a mut IpcBuffer<T>,
-    [T: DeviceCopy] &'a mut GrowableBuffer<T>,
-    [T: DeviceCopy] &'a mut PinnedBuffer<T>,
-    ['b, T: DeviceCopy] &'a mut PinnedSlice<'b, T>,
     [T: DeviceCopy + Zeroable] Out<'a, T>,
     [T: DeviceCopy] InOut<'a, T>,
-    ['g, T: DeviceCopy, K: Copy] &'a mut GraphBuffer<'g, T, K>,
 );
 
 impl<T: DeviceCopy, const R: usize> LaunchArgument for DeviceViewMut<'_, T, R> {

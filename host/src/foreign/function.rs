@@ -1,5 +1,8 @@
-//! One kernel of a foreign module: its parameters, its attributes, and a launch that is checked against
-//! them. It must not know how the module was made.
+//! One kernel of a foreign module: its parameters, and a launch that is checked against them. `attributes`
+//! launches with attributes, `questions` answers what [`Kernel`](crate::Kernel) answers.
+
+pub(crate) mod attributes;
+pub(crate) mod questions;
 
 use std::ffi::c_void;
 use std::fmt;
@@ -9,25 +12,23 @@ use ferrogrid_device::failure::RECORD_PARAMETER;
 use ferrogrid_device::native::Block;
 
 use super::argument::{ForeignArguments, ParameterList};
-use super::error::ForeignError;
 use super::kernel::{ForeignKernel, ForeignParameters};
 use super::parameter::Parameter;
-use crate::access::Access;
-use crate::attribute::DeviceAttribute;
+use crate::backend::Prepared;
 use crate::backend::cuda::LoadedFunction;
-use crate::backend::{Prepared, StreamBackend};
-use crate::context::{gpu, not_null};
 use crate::device::Device;
+use crate::device::attribute::DeviceAttribute;
+use crate::device::context::{gpu, not_null};
+use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
-use crate::graph::Announcing;
-use crate::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
-use crate::image::ModuleImage;
+use crate::kernel::image::ModuleImage;
+use crate::kernel::loaded::LoadedKernel;
 use crate::kernel::{Kernel, KernelDescriptor};
+use crate::launch::attributes::LaunchAttributes;
 use crate::launch::check_attributes;
-use crate::launch_attributes::LaunchAttributes;
-use crate::loaded_kernel::LoadedKernel;
-use crate::profile::{self, Work};
+use crate::launch::grid::{Grid, IntoGrid, LaunchShape, check_clusters};
 use crate::stream::Stream;
+use crate::stream::announcing::Announcing;
 
 /// A kernel of a [`ForeignModule`](super::ForeignModule) (`CUfunction`), from
 /// [`ForeignModule::function`](super::ForeignModule::function). `Copy`; it lives as long as its module.
@@ -67,7 +68,7 @@ struct Entry {
     loaded: LoadedFunction,
     /// Its name and limits, in the form that grids and errors take.
     kernel: Kernel,
-    /// `None` where nobody can tell.
+    /// `None` if neither driver nor text has them.
     parameters: Option<Vec<Parameter>>,
     /// Whether it is a kernel in Rust that may panic, and takes the address of a record after its parameters.
     takes_record: bool,
@@ -261,7 +262,7 @@ impl ForeignFunction {
     ) -> Result<()> {
         let site = Location::caller();
         arguments.with_list(stream, |list| {
-            self.check(list.sizes())?;
+            self.check(list.shapes().iter().map(|&(size, _)| size))?;
             // SAFETY: the sizes agree; the caller vouches for the rest.
             unsafe { self.enqueue(site, stream, grid.into_grid(), list) }
         })
@@ -301,7 +302,7 @@ impl ForeignFunction {
     }
 
     /// That parameters of these sizes may be the kernel's.
-    pub(super) fn check(&self, sizes: &[usize]) -> Result<(), ForeignError> {
+    pub(super) fn check(&self, sizes: impl ExactSizeIterator<Item = usize>) -> Result<(), ForeignError> {
         let kernel = self.name();
         let Some(parameters) = self.parameters() else {
             return Err(ForeignError::UnknownParameters { kernel });
@@ -310,7 +311,7 @@ impl ForeignFunction {
         if expected != found {
             return Err(ForeignError::ParameterCount { kernel, expected, found });
         }
-        for (index, (parameter, &found)) in parameters.iter().zip(sizes).enumerate() {
+        for (index, (parameter, found)) in parameters.iter().zip(sizes).enumerate() {
             if parameter.size != found {
                 return Err(ForeignError::ParameterSize {
                     kernel,
@@ -333,10 +334,10 @@ impl ForeignFunction {
         grid: Grid<R>,
         list: &ParameterList<'_>,
     ) -> Result<()> {
-        let Entry { device, loaded, kernel, takes_record, .. } = self.entry;
+        let Entry { device, kernel, .. } = self.entry;
         let inner = stream.inner();
         if inner.device() != device {
-            return Err(self.elsewhere(stream));
+            return Err(self.other_device(stream));
         }
         let grid = grid.or_cluster(self.attributes.cluster);
         let Some(shape) = grid.resolve(kernel, device.limits())? else {
@@ -352,25 +353,14 @@ impl ForeignFunction {
         for access in list.accesses() {
             access.begin(inner)?;
         }
-        match inner.backend() {
-            StreamBackend::Cuda(cuda) => profile::observe(inner, Work::Kernel { kernel, shape }, || {
-                let effects = list.accesses().map(Access::effect);
-                cuda.watched(*takes_record, list.addresses(), effects, |params| {
-                    // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory
-                    // has been ordered, on this device.
-                    unsafe { cuda.launch_function(*loaded, kernel, &shape, params) }
-                })
-            }),
-            // SAFETY: the parameters are the kernel's; the memory is that of the graph.
-            StreamBackend::Recording(recording) => unsafe {
-                recording.launch_foreign(self.prepared(), kernel, shape, list)
-            },
-            StreamBackend::Cpu(_) => Err(self.elsewhere(stream)),
-        }
+        let params = (list.addresses(), list.shapes());
+        // SAFETY: the function is of the stream's device; the parameters are the kernel's, and their memory has been
+        // ordered, on this device.
+        unsafe { inner.launch_slow(self.prepared(), kernel, shape, params, list.accesses()) }
     }
 
     #[cold]
-    fn elsewhere(&self, stream: &Stream) -> Error {
+    fn other_device(&self, stream: &Stream) -> Error {
         let mut devices = [&self.entry.device, stream.device()].into_iter();
         if let Some(error) = devices.find_map(|device| device.backend().was_reset()) {
             return error;

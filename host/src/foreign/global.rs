@@ -1,13 +1,13 @@
-//! Global and `__constant__` variables of a foreign module, by type. It must not know who uses them.
+//! Global and `__constant__` variables of a foreign module, by type.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use super::error::ForeignError;
 use super::module::ForeignModule;
 use crate::copy::room_for;
+use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
 use crate::stream::Stream;
 

@@ -1,9 +1,13 @@
-//! Images of device code as bytes: which kind they are, and that they hold as many bytes as their own
-//! headers say. The driver takes an address and no length, so what it reads is checked here. It must not
-//! know how an image is loaded.
+//! Images of device code as bytes: which kind they are, and that they hold as many bytes as their own headers
+//! say. The driver takes an address and no length, so what it reads is checked here. `code_type` names the
+//! kinds, `archive` reads libraries of objects, `ptx` the parameter tables in PTX.
 
-use super::code_type::CodeType;
-use super::error::ForeignError;
+pub(crate) mod archive;
+pub(crate) mod code_type;
+pub(crate) mod ptx;
+
+use crate::error::foreign::ForeignError;
+use code_type::CodeType;
 
 /// A checked image: a copy, aligned for the driver, with a 0 after its last byte.
 pub(crate) struct Image {
@@ -244,7 +248,7 @@ mod tests {
         assert!(refusal(Image::ptx("a\0b")).contains("byte 1 is 0"));
         assert!(refusal(Image::any(&[0xff, 0xfe])).contains("no text"));
         assert!(refusal(Image::any(&0x4662_43b1_u32.to_le_bytes())).contains("wrapper"));
-        assert!(refusal(Image::fatbin(b"PK..")).starts_with("this is no fatbin: it starts with"));
+        assert!(refusal(Image::fatbin(b"PK..")).starts_with("invalid fatbin: it starts with"));
     }
 
     /// Whether all that the headers of an ELF file name lies in it; numbers as wide as they need to be.

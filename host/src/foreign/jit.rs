@@ -1,4 +1,4 @@
-//! Options of the driver's compiler and linker. It must not know how they are passed.
+//! Options of the driver's compiler and linker.
 
 /// Options for loading and linking PTX by the driver (`CUjit_option`). Those that are not set are left to
 /// the driver; machine code is loaded as it is, whatever they say.

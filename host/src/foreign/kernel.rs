@@ -1,5 +1,4 @@
-//! Foreign kernels whose parameter types were stated once: safe to launch. It must not know how a launch
-//! reaches the driver.
+//! Foreign kernels whose parameter types were stated once: safe to launch.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,9 +8,9 @@ use ferrogrid_device::DeviceCopy;
 
 use super::argument::{Elements, Held, ParameterList, PointerTo, Value, for_each_tuple};
 use super::function::ForeignFunction;
-use crate::argument::{LaunchInput, LaunchOutput, StagedInput, StagedOutput};
 use crate::error::{Error, Result};
-use crate::grid::IntoGrid;
+use crate::launch::argument::{LaunchInput, LaunchOutput, StagedInput, StagedOutput};
+use crate::launch::grid::IntoGrid;
 use crate::stream::Stream;
 
 /// A foreign kernel of rank `R` with parameters `P`, stated by [`ForeignFunction::typed`].
@@ -333,7 +332,7 @@ impl<const R: usize, P: ForeignParameters> ForeignKernel<R, P> {
     /// # Safety
     /// As [`ForeignFunction::typed`].
     pub(super) unsafe fn new(function: ForeignFunction) -> Result<Self> {
-        function.check(&P::sizes())?;
+        function.check(P::sizes().into_iter())?;
         Ok(ForeignKernel { function, parameters: PhantomData })
     }
 }

@@ -1,18 +1,21 @@
-//! The linking of kernels in Rust with device code that has the functions which they declare: when a module is loaded. It
-//! must not know how modules are loaded.
+//! The linking of kernels in Rust with the device code that has the functions which they declare, when a
+//! module is loaded. `input` is that code, `linker` the public linker for other code.
+
+pub(crate) mod input;
+pub(crate) mod linker;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::code_type::CodeType;
-use super::error::ForeignError;
 use super::image::Image;
+use super::image::code_type::CodeType;
 use super::jit::JitOptions;
-use super::link_input::LinkInput;
 use crate::backend::cuda::{CudaDevice, CudaLinker};
+use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::toolkit::NvJitLink;
+use input::LinkInput;
 
 /// What was given for an image.
 #[derive(Default)]

@@ -1,17 +1,16 @@
-//! Loading of foreign code on a device, from text, bytes or files. It must not know how a driver loads.
+//! Loading of foreign code on a device, from text, bytes or files.
 
 use std::path::Path;
 
-use super::archive::Archive;
-use super::code_type::CodeType;
-use super::error::ForeignError;
 use super::image::Image;
+use super::image::archive::Archive;
+use super::image::code_type::CodeType;
 use super::jit::JitOptions;
-use super::linker::Linker;
+use super::linking::linker::Linker;
 use super::module::ForeignModule;
-use crate::backend::DeviceBackend;
 use crate::backend::cuda::LoadedModule;
 use crate::device::Device;
+use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
 use crate::toolkit::{CompiledProgram, NvJitLink};
 
@@ -215,7 +214,7 @@ impl Device {
         image: impl FnOnce() -> Result<Image, ForeignError>,
         options: &JitOptions,
     ) -> Result<ForeignModule> {
-        let DeviceBackend::Cuda(cuda) = self.backend() else {
+        let Some(cuda) = self.backend().as_cuda() else {
             return Err(self.no_foreign_code("cuModuleLoadDataEx"));
         };
         let image = image()?;

@@ -1,23 +1,22 @@
-//! Modules of foreign code on a device, and what is asked of them. It must not know how a driver loads, or how a
-//! function is launched.
+//! Modules of foreign code on a device, and what is asked of them.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytemuck::Pod;
 
-use super::code_type::CodeType;
-use super::error::ForeignError;
 use super::function::ForeignFunction;
 use super::global::ForeignGlobal;
+use super::image::code_type::CodeType;
+use super::image::ptx;
 use super::parameter::Parameter;
-use super::ptx;
 use crate::backend::cuda::LoadedModule;
-use crate::context::{gpu, not_null};
 use crate::device::Device;
+use crate::device::context::{gpu, not_null};
 use crate::error::Result;
+use crate::error::foreign::ForeignError;
 
 /// A module of code that this program did not compile, loaded on a GPU: PTX, a cubin or a fatbin, from
 /// CUDA C++ or any other compiler (`CUmodule`). A cheap handle; clones are the same module.
@@ -76,6 +75,8 @@ struct Inner {
     /// From the text, if it is PTX.
     entries: HashMap<Box<str>, Vec<Parameter>>,
     functions: Mutex<HashMap<Box<str>, ForeignFunction>>,
+    /// Of all kernels, once somebody has asked.
+    names: OnceLock<Option<Vec<Box<str>>>>,
 }
 
 impl ForeignModule {
@@ -96,7 +97,8 @@ impl ForeignModule {
         entries: HashMap<Box<str>, Vec<Parameter>>,
     ) -> Self {
         let (device, log, functions) = (device.clone(), log.into(), Mutex::new(HashMap::new()));
-        let inner = Inner { device, loaded, code_type, log, entries, functions };
+        let names = OnceLock::new();
+        let inner = Inner { device, loaded, code_type, log, entries, functions, names };
         ForeignModule { inner: Arc::new(inner), name: "".into(), symbols: Arc::default() }
     }
 
@@ -216,11 +218,20 @@ impl ForeignModule {
         ForeignGlobal::new(self.clone(), name, start, bytes)
     }
 
-    /// The kernels that the text declares, by name; `None` for machine code, and for modules of other libraries.
+    /// The names of its kernels, from the PTX or the driver (`cuModuleEnumerateFunctions`). `None` for machine code and
+    /// modules of other libraries if the driver is older than CUDA 12.4.
     pub fn kernel_names(&self) -> Option<Vec<&str>> {
-        let mut names: Vec<&str> = self.inner.entries.keys().map(|name| &**name).collect();
-        names.sort_unstable();
-        (self.inner.code_type == Some(CodeType::Ptx)).then_some(names)
+        let names = self.inner.names.get_or_init(|| {
+            let mut names: Vec<Box<str>> = if self.inner.code_type == Some(CodeType::Ptx) {
+                self.inner.entries.keys().cloned().collect()
+            } else {
+                // If the device has failed, the next call that returns a `Result` says so.
+                self.inner.loaded.function_names().ok()??.into_iter().map(Into::into).collect()
+            };
+            names.sort_unstable();
+            Some(names)
+        });
+        names.as_ref().map(|names| names.iter().map(|name| &**name).collect())
     }
 
     fn no_function(&self, name: &str) -> ForeignError {

@@ -1,4 +1,4 @@
-//! One parameter of a kernel as its image knows it. It must not know how it was found out.
+//! One parameter of a kernel as its image knows it.
 
 /// A parameter of a foreign kernel: its size, and its name where the image tells.
 ///

@@ -1,5 +1,5 @@
 //! Buffers of a graph as launches take them while it is recorded or updated, and as they are named
-//! afterwards. It must not know who owns them.
+//! afterwards.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,18 +7,17 @@ use std::ops::RangeBounds;
 
 use ferrogrid_device::DeviceCopy;
 
-use super::error::GraphError;
-use super::recorder::Lifetime;
 use super::slot::Slots;
-use crate::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
-use crate::atomic_view::DeviceAtomicView;
+use crate::backend::recording::Lifetime;
 use crate::device::Device;
 use crate::error::Result;
+use crate::error::graph::GraphError;
+use crate::launch::argument::pass_by_view;
 use crate::memory::Memory;
-use crate::pointer::{DevicePtr, DevicePtrMut};
-use crate::stream::Stream;
+use crate::view::atomic::DeviceAtomicView;
+use crate::view::parts::{Chunks, ChunksMut};
+use crate::view::pointer::{DevicePtr, DevicePtrMut};
 use crate::view::{DeviceView, DeviceViewMut};
-use crate::view_parts::{Chunks, ChunksMut};
 
 /// A buffer of a graph while it is recorded or updated. Launches and copies take `&buffer` and `&mut buffer`, as of a
 /// [`DeviceBuffer`](crate::DeviceBuffer), whose methods it has. With a [`PinnedKey`] it is in page-locked memory of the host; with
@@ -48,6 +47,8 @@ pub struct GraphBuffer<'scope, T, K = GraphKey<T>> {
     /// Of what a node allocates, until it is freed.
     lifetime: Option<Lifetime>,
 }
+
+pass_by_view!(['g, K: Copy,] GraphBuffer<'g, T, K>);
 
 /// Names a buffer of a graph, to look at it, or to use it in an update:
 /// [`ExecutableGraph::view`](crate::ExecutableGraph::view) and
@@ -321,36 +322,6 @@ impl<'scope, T: DeviceCopy, K: Copy> GraphBuffer<'scope, T, K> {
     /// The buffer's name, which stays valid after the recording.
     pub fn key(&self) -> K {
         self.key
-    }
-}
-
-impl<'a, T: DeviceCopy, K: Copy> LaunchInput<'a, T> for &'a GraphBuffer<'_, T, K> {
-    type Staged = DeviceView<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_input())
-    }
-}
-
-impl<'a, T: DeviceCopy, K: Copy> LaunchOutput<'a, T> for &'a mut GraphBuffer<'_, T, K> {
-    type Staged = DeviceViewMut<'a, T>;
-
-    #[inline]
-    fn stage(self, _: &Stream) -> Result<Self::Staged> {
-        Ok(self.into_output())
-    }
-}
-
-impl<'a, T: DeviceCopy, K: Copy> DeviceInput<'a, T> for &'a GraphBuffer<'_, T, K> {
-    fn into_input(self) -> DeviceView<'a, T> {
-        self.view()
-    }
-}
-
-impl<'a, T: DeviceCopy, K: Copy> DeviceOutput<'a, T> for &'a mut GraphBuffer<'_, T, K> {
-    fn into_output(self) -> DeviceViewMut<'a, T> {
-        self.view_mut()
     }
 }
 

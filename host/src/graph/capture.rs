@@ -1,5 +1,13 @@
-//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and
-//! explicit nodes. It must not know how nodes are kept.
+//! The recording of a graph as its user sees it: a stream to launch on, buffers to launch with, and explicit
+//! nodes. `allocation` allocates memory in a graph, `child` inserts graphs, `condition` has conditional
+//! bodies, `event_node` records and awaits events.
+
+pub(crate) mod allocation;
+pub(crate) mod array;
+pub(crate) mod child;
+pub(crate) mod condition;
+pub(crate) mod event_node;
+pub(crate) mod staged;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,18 +19,17 @@ use bytemuck::Zeroable;
 use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphBuffer, GraphKey, PinnedKey};
-use super::error::GraphError;
-use super::node::{Address, HostNode, Operation};
-use super::recorder::{Recorder, RecordingStream};
 use super::slot::{Slot, Slots};
 use super::{Graph, GraphNode};
-use crate::backend::StreamBackend;
-use crate::buffer::DeviceBuffer;
+use crate::backend::recording::node::{Address, HostNode, Operation};
+use crate::backend::recording::refusal::not_recordable;
+use crate::backend::recording::{Recorder, RecordingStream};
 use crate::error::Result;
-use crate::graph::not_recordable;
+use crate::error::graph::GraphError;
+use crate::memory::buffer::DeviceBuffer;
+use crate::memory::pinned::PinnedBuffer;
 use crate::memory::{Contents, Memory};
 use crate::order::Use;
-use crate::pinned::PinnedBuffer;
 use crate::stream::{Stream, StreamInner};
 use crate::view::DeviceView;
 
@@ -166,7 +173,7 @@ impl<'b> Capture<'_, 'b> {
     fn new(origin: &Stream) -> Result<Self> {
         let device = origin.device();
         let recorder = Recorder::new(device.backend());
-        let stream = Stream::new(device, StreamBackend::Recording(recorder.stream(Vec::new())?));
+        let stream = Stream::new(device, recorder.stream(Vec::new())?);
         let origin = origin.inner().clone();
         Ok(Capture {
             stream,
@@ -218,8 +225,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
         &'scope self,
         buffer: &'b DeviceBuffer<T>,
     ) -> Result<DeviceView<'b, T>> {
-        self.admit(buffer.memory(), false)?;
-        self.slots.borrow_mut().push(Slot::borrowed(buffer.memory(), Use::Read));
+        self.hold(Slot::borrowed(buffer.memory(), Use::Read))?;
         Ok(buffer.view())
     }
 
@@ -435,7 +441,7 @@ impl<'scope, 'b> Capture<'scope, 'b> {
     /// of another graph. What `work` had recorded before it failed does nothing then: each of those nodes is an empty one.
     pub fn node(&self, after: &[GraphNode], work: impl FnOnce(&Stream) -> Result<()>) -> Result<GraphNode> {
         let before = self.recorder.count()?;
-        let stream = Stream::new(self.device(), StreamBackend::Recording(self.line(after)?));
+        let stream = Stream::new(self.device(), self.line(after)?);
         work(&stream).inspect_err(|_| self.recorder.empty_from(before))?;
         let line = recording(&stream);
         match line.tail()?[..] {
@@ -519,6 +525,13 @@ impl<'scope, 'b> Capture<'scope, 'b> {
 
     pub(super) fn name(&self, index: usize) -> GraphNode {
         GraphNode { graph: self.recorder.id(), index }
+    }
+
+    /// Gives the graph `slot`, under the next number.
+    pub(super) fn hold(&self, slot: Slot<'b>) -> Result<()> {
+        self.admit(slot.memory(), slot.may_write())?;
+        self.slots.borrow_mut().push(slot);
+        Ok(())
     }
 
     fn admit(&self, memory: &Memory, may_write: bool) -> Result<()> {

@@ -1,5 +1,9 @@
-//! Graphs that are ready to be launched, and their launches. It must not know how a backend runs them, nor
-//! how they were recorded.
+//! Graphs that are ready to be launched, and their launches. `update` changes what is instantiated, `raw`
+//! converts handles, `memory` is what a device keeps for allocations of graphs.
+
+pub(crate) mod memory;
+pub(crate) mod raw;
+pub(crate) mod update;
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,17 +11,18 @@ use std::sync::Arc;
 use ferrogrid_device::DeviceCopy;
 
 use super::buffer::{GraphKey, PinnedKey};
-use super::error::GraphError;
-use super::node::{Node, Operation};
 use super::slot::Slots;
-use super::{Graph, GraphNode, not_recordable};
+use super::{Graph, GraphNode};
 use crate::backend::GraphBackend;
+use crate::backend::recording::node::{Node, Operation};
+use crate::backend::recording::refusal::not_recordable;
 use crate::device::Device;
+use crate::error::graph::GraphError;
 use crate::error::{Error, Result};
 use crate::memory::Memory;
+use crate::memory::retired::retire;
 use crate::order::Use;
 use crate::profile::{self, Work};
-use crate::retired::retire;
 use crate::stream::{Stream, StreamInner};
 use crate::view::{DeviceView, DeviceViewMut};
 
@@ -228,7 +233,9 @@ impl<'b> ExecutableGraph<'b> {
     fn index_of_work(&self, node: GraphNode) -> Result<usize> {
         let index = node.of(self.id)?;
         match &*self.replay.nodes[index].operation {
-            Operation::Kernel(_) | Operation::Copy { .. } | Operation::Fill(_) => Ok(index),
+            Operation::Kernel(_) | Operation::Copy { .. } | Operation::CopyArray(_) | Operation::Fill(_) => {
+                Ok(index)
+            }
             other => Err(GraphError::CannotDisable { node: index, found: other.kind() }.into()),
         }
     }

@@ -1,10 +1,11 @@
-//! Pictures of a graph: as DOT for Graphviz, and as an SVG of its own in layers. It must not know what
-//! nodes do, beyond their labels.
+//! Pictures of a graph: as DOT for Graphviz (`dot`), and as an SVG of its own in layers.
+
+pub(crate) mod dot;
 
 use std::fmt::Write;
 
-use super::node::Node;
 use super::{DotOptions, Graph};
+use crate::backend::recording::node::Node;
 
 /// Pixels of a node, and between nodes.
 const WIDTH: usize = 200;

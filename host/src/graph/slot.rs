@@ -1,16 +1,15 @@
-//! The buffers of a graph: borrowed for its lifetime, or owned by it. It must not know which nodes use
-//! them.
+//! The buffers of a graph: borrowed for its lifetime, or owned by it.
 
 use std::sync::Arc;
 
-use super::error::GraphError;
-use super::recorder::Adopted;
-use crate::constant::{ENQUEUERS, Enqueueing};
+use crate::backend::recording::Adopted;
 use crate::error::Result;
+use crate::error::graph::GraphError;
 use crate::memory::Memory;
+use crate::memory::constant::{ENQUEUERS, Enqueueing};
 use crate::order::Use;
+use crate::order::writers::Effect;
 use crate::stream::StreamInner;
-use crate::writers::Effect;
 
 /// One buffer of a graph.
 pub(crate) struct Slot<'b> {
@@ -50,6 +49,7 @@ impl<'b> Slot<'b> {
         let owner = match memory {
             Adopted::Constant(memory) => Owner::Constant(memory),
             Adopted::Value(memory) => Owner::Kept(memory),
+            Adopted::Scratch(memory) => return Slot { owner: Owner::Kept(memory), usage: Use::Write },
         };
         Slot { owner, usage: Use::Read }
     }

@@ -1,5 +1,6 @@
-//! The record of who used an allocation, and the waits that follow from it: the rule that `order.rs` states. It must not
-//! know anything but its locks: `host/tests/loom/order.rs` includes it by path, and tries all orders of its steps.
+//! The record of who used an allocation, and the waits that follow from it: the rule that `order.rs` states.
+//! Depends on nothing but its locks: `host/tests/loom/order.rs` includes it by path and explores all
+//! interleavings.
 
 use std::sync::PoisonError;
 

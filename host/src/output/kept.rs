@@ -1,5 +1,5 @@
-//! Text that waits for a thread to wait. It must not know anything but its locks: `host/tests/loom/reports.rs` includes it by
-//! path, and tries all orders of its steps.
+//! Text that is kept until a thread waits. Depends on nothing but its locks: `host/tests/loom/reports.rs`
+//! includes it by path and explores all interleavings.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -45,11 +45,11 @@ impl Kept {
             texts.bytes += text.len();
             texts.all.push_back(text);
         }
-        self.count_again(&texts);
+        self.update_count(&texts);
     }
 
     /// Hands out what is kept so far. Nothing is locked meanwhile.
-    pub(super) fn hand_out(&self, mut to: impl FnMut(&str)) {
+    pub(super) fn deliver(&self, mut to: impl FnMut(&str)) {
         let mut rest = self.count.load(Ordering::Relaxed);
         while rest > 0
             && let Some(text) = self.next()
@@ -72,11 +72,11 @@ impl Kept {
             }
             None => return None,
         };
-        self.count_again(&texts);
+        self.update_count(&texts);
         Some(text)
     }
 
-    fn count_again(&self, texts: &Texts) {
+    fn update_count(&self, texts: &Texts) {
         self.count.store(texts.all.len() + usize::from(texts.lost > 0), Ordering::Relaxed);
     }
 

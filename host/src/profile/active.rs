@@ -1,5 +1,5 @@
 //! The one place that every call to a device passes: it tells those who observe, if there are any, and else
-//! costs a look at a number. It must not know what they do with it.
+//! costs a look at a number.
 
 #[cfg(feature = "tracing")]
 use std::mem::ManuallyDrop;
@@ -20,7 +20,7 @@ static RECORDERS: Mutex<Vec<Arc<Recorder>>> = Mutex::new(Vec::new());
 /// How many there are, to be asked without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether anybody may want to hear of what is asked of devices.
+/// Whether calls to devices are observed.
 #[inline]
 pub(crate) fn is_observed() -> bool {
     cfg!(any(feature = "tracing", feature = "nvtx")) || COUNT.load(Ordering::Relaxed) != 0

@@ -1,5 +1,4 @@
-//! Writes a trace in the Trace Event Format, as Perfetto and chrome://tracing read it. It must not know how
-//! spans come about.
+//! Writes a trace in the Trace Event Format, as Perfetto and chrome://tracing read it.
 //!
 //! The JSON is written here: with serde_json among the dependencies, `assert_eq!(stream.download(&x)?, [])`
 //! would not compile in programs that use this crate, because it compares numbers with its own values.

@@ -1,5 +1,5 @@
 //! NVTX ranges for a tool that watches the process: the part of the header-only NVTX 3 that pushes and pops
-//! ranges. It must not know what the ranges stand for.
+//! ranges.
 //!
 //! A tool such as Nsight Systems names a library in `NVTX_INJECTION64_PATH`. It is loaded at the first range,
 //! and its `InitializeInjectionNvtx2` is given a function that leads to tables of slots; into these it

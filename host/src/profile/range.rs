@@ -1,4 +1,4 @@
-//! Ranges that the user names: stages of a program. It must not know what devices do meanwhile.
+//! Ranges that the user names: stages of a program.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,4 @@
-//! Collects the spans of one timeline, and turns pairs of events into times. It must not know who asks
-//! devices for work, nor what the spans are written to.
+//! Collects the spans of one timeline, and turns pairs of events into times.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -104,7 +103,7 @@ impl Recorder {
         // While events are waited for, others may still be at the end of a call.
         while let Some(pending) = collected.pending.pop_front() {
             drop(collected);
-            let happened = pending.marks.1.wait_unheard();
+            let happened = pending.marks.1.wait_unreported();
             collected = self.lock();
             collected.read(pending, happened);
         }
@@ -225,7 +224,7 @@ fn clocks(device: &Device) -> Result<(Instant, EventBackend)> {
     for _ in 0..5 {
         let before = Instant::now();
         let event = stream.inner().mark()?;
-        event.wait_unheard()?;
+        event.wait_unreported()?;
         let span = before.elapsed();
         if let Some(at) = event.host_time() {
             return Ok((at, event));

@@ -1,4 +1,4 @@
-//! A timeline from its start to its end, as the user holds it. It must not know how spans are collected.
+//! A timeline from its start to its end, as the user holds it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! The spans of a timeline: what ran where, from when on, for how long. It must not know how they were
-//! measured.
+//! The spans of a timeline: what ran where, from when on, for how long.
 
 use std::io;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! What a call asks of a device, as observers see it. It must not know who observes.
+//! What a call asks of a device, as observers see it.
 
 use super::trace::{LaunchShape, SpanKind};
-use crate::grid;
 use crate::kernel::Kernel;
+use crate::launch::grid;
 
 /// What a call asks for.
 #[derive(Clone, Copy)]

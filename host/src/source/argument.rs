@@ -1,5 +1,4 @@
-//! Arguments of kernels from text: those of launch functions, held with a check in place of a type. It must not know what
-//! a launch does with them.
+//! Arguments of kernels from text: those of launch functions, held with a check in place of a type.
 
 use std::ffi::c_void;
 use std::ptr::from_ref;
@@ -9,16 +8,13 @@ use ferrogrid_build::Travels;
 use ferrogrid_device::DeviceCopy;
 
 use super::slot::{Lengths, Slot, Slots};
-use crate::access::Access;
-use crate::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
-use crate::atomic_view::DeviceAtomicView;
-use crate::buffer::DeviceBuffer;
 use crate::error::Result;
 use crate::foreign::argument::for_each_tuple;
-use crate::host_slice::{In, InOut, Out, Shaped};
-use crate::managed::ManagedBuffer;
-use crate::pinned::{PinnedBuffer, PinnedSlice};
+use crate::launch::argument::{LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput};
+use crate::launch::host_slice::{In, InOut, Out, Shaped};
+use crate::order::access::Access;
 use crate::stream::Stream;
+use crate::view::atomic::DeviceAtomicView;
 use crate::view::{DeviceView, DeviceViewMut};
 
 /// The parameters of one launch, with what is to be checked of them together.
@@ -120,7 +116,7 @@ pub struct Elements<S> {
 }
 
 impl<S: Staged> Elements<S> {
-    fn read<T: DeviceCopy + NoUninit, const R: usize>(staged: S, slot: Slot) -> Result<Self>
+    pub(crate) fn read<T: DeviceCopy + NoUninit, const R: usize>(staged: S, slot: Slot) -> Result<Self>
     where
         S: StagedInput<T, R>,
     {
@@ -130,7 +126,7 @@ impl<S: Staged> Elements<S> {
         Ok(Elements { start, slot, lengths, staged })
     }
 
-    fn written<T: DeviceCopy + Pod, const R: usize>(mut staged: S, slot: Slot) -> Result<Self>
+    pub(crate) fn written<T: DeviceCopy + Pod, const R: usize>(mut staged: S, slot: Slot) -> Result<Self>
     where
         S: StagedOutput<T, R>,
     {
@@ -181,10 +177,6 @@ macro_rules! written {
 }
 
 read! {
-    [T: DeviceCopy + NoUninit] &'a DeviceBuffer<T>, 1;
-    [T: DeviceCopy + NoUninit] &'a ManagedBuffer<T>, 1;
-    [T: DeviceCopy + NoUninit] &'a PinnedBuffer<T>, 1;
-    ['b, T: DeviceCopy + NoUninit] &'a PinnedSlice<'b, T>, 1;
     [T: DeviceCopy + NoUninit] DeviceView<'a, T, 1>, 1;
     [T: DeviceCopy + NoUninit] DeviceView<'a, T, 2>, 2;
     [T: DeviceCopy + NoUninit] In<'a, T>, 1;
@@ -194,10 +186,6 @@ read! {
 }
 
 written! {
-    [T: DeviceCopy + Pod] &'a mut DeviceBuffer<T>, 1;
-    [T: DeviceCopy + Pod] &'a mut ManagedBuffer<T>, 1;
-    [T: DeviceCopy + Pod] &'a mut PinnedBuffer<T>, 1;
-    ['b, T: DeviceCopy + Pod] &'a mut PinnedSlice<'b, T>, 1;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 1>, 1;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 2>, 2;
     [T: DeviceCopy + Pod] DeviceViewMut<'a, T, 3>, 3;

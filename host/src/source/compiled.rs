@@ -1,4 +1,4 @@
-//! Kernels from text, compiled but not loaded. It must not know how they were compiled.
+//! Kernels from text, compiled but not loaded.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What can go wrong with kernels from text. It must not know how they are compiled.
+//! What can go wrong with kernels from text.
 
 /// An error about kernels that are compiled at run time.
 ///
@@ -43,9 +43,7 @@ pub enum SourceError {
         diagnostics: Box<str>,
     },
     /// The text has `unsafe` code, or includes a file that may have some.
-    #[error(
-        "`{source_name}` {finding}; whoever knows that such code is sound says so by `KernelSource::allow_unsafe`"
-    )]
+    #[error("`{source_name}` {finding}; if the code is sound, allow it by `KernelSource::allow_unsafe`")]
     Unsafe {
         /// The name of the source.
         source_name: Box<str>,

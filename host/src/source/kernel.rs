@@ -1,5 +1,4 @@
-//! One kernel from text, and its launch: checked where a launch function has types. It must not know how the text was
-//! compiled.
+//! One kernel from text, and its launch: checked where a launch function has types.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -10,11 +9,11 @@ use super::argument::{HeldArgument, Passed, SourceArguments};
 use super::error::SourceError;
 use super::module::no_native_code;
 use super::slot::Slots;
-use crate::block_output::rows_for_blocks;
 use crate::error::Result;
-use crate::extent::same_shape;
-use crate::grid::{Grid, IntoGrid};
 use crate::kernel::Kernel;
+use crate::launch::block_output::rows_for_blocks;
+use crate::launch::extent::same_shape;
+use crate::launch::grid::{Grid, IntoGrid};
 use crate::launch::{Resources, launch_with};
 use crate::stream::Stream;
 

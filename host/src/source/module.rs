@@ -1,4 +1,4 @@
-//! Kernels from text, loaded: known to the runtime as those of the program are. It must not know how they were compiled.
+//! Kernels from text, loaded: known to the runtime as those of the program are.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ use super::text::KernelSource;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::foreign::unresolved;
-use crate::image::{EmbeddedImage, ModuleImage};
+use crate::kernel::image::{EmbeddedImage, ModuleImage};
 use crate::kernel::{Kernel, KernelDescriptor};
 
 /// Kernels from text, loaded on a GPU: PyCUDA's `SourceModule`, in Rust and with checked launches. A cheap handle.

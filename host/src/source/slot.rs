@@ -1,5 +1,4 @@
-//! A parameter of a kernel from text as an argument meets it: whether the argument's type is the parameter's. It must not
-//! know what arguments there are.
+//! A parameter of a kernel from text as an argument meets it: whether the argument's type is the parameter's.
 
 use std::any::type_name;
 
@@ -11,8 +10,8 @@ use ferrogrid_device::DeviceCopy;
 use super::error::SourceError;
 use super::kernel::SourceEntry;
 use crate::error::Result;
-use crate::extent::{Extents, narrow};
-use crate::shared::SharedLayout;
+use crate::launch::extent::{Extents, narrow};
+use crate::launch::shared::SharedLayout;
 
 /// How many elements an argument has along each axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl Slots {
     }
 
     /// The next parameter that takes an argument. There is one: arguments have been counted.
-    pub(super) fn next(&mut self) -> Slot {
+    pub(crate) fn next(&mut self) -> Slot {
         let parameters = &self.entry.described.parameters;
         while parameters[self.next].travels == Travels::Nowhere {
             self.next += 1;

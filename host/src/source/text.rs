@@ -1,4 +1,4 @@
-//! The text of kernels with the options that it is compiled with. It must not know how a module is loaded.
+//! The text of kernels with the options that it is compiled with.
 
 use std::path::Path;
 

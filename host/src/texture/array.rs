@@ -1,22 +1,27 @@
 //! Arrays for textures and surfaces: allocation, and copies of them.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 
 use bytemuck::Zeroable;
 use ferrogrid_device::{AddressMode, ReadAs, Reading, Texel, TextureElement};
 
+use super::argument::{ArrayInput, ArrayOutput};
 use super::limits::{check_surface, check_texture};
 use super::sampler::Sampler;
 use super::view::{SurfaceViewMut, TextureView, check};
-use crate::argument::{DeviceInput, DeviceOutput};
 use crate::backend::array::{ArrayBackend, ArrayShape, Side, TextureObject};
+use crate::backend::recording::refusal::host_memory;
 use crate::copy::{agree, room_for};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::launch::argument::{DeviceInput, DeviceOutput};
 use crate::memory::Memory;
 use crate::order::Use;
+use crate::order::access::Access;
 use crate::stream::Stream;
+use crate::stream::announcing::Announcing;
 
 /// Elements in the layout that textures want: a CUDA array of rank `R` (1, 2 or 3), made by
 /// [`Stream::upload_array`] or [`Stream::zeros_array`] (`cuArray3DCreate`).
@@ -24,8 +29,9 @@ use crate::stream::Stream;
 /// A kernel reads it as a [`Texture`](ferrogrid_device::Texture) and writes it as a
 /// [`Surface`](ferrogrid_device::Surface); the host, and buffers, copy it as a whole. Uses on different
 /// streams of its device are ordered as those of a [`DeviceBuffer`](crate::DeviceBuffer) are, and dropped it
-/// may be at any time, on any thread: it is kept until the last work that uses it has run. Graphs cannot use
-/// it, nor can other devices.
+/// may be at any time, on any thread: it is kept until the last work that uses it has run. Graphs use
+/// it, too ([`Capture::read_array`](crate::Capture::read_array), [`Capture::write_array`](crate::Capture::write_array)). Other
+/// devices cannot use it.
 ///
 /// ```
 /// # use ferrogrid::prelude::*;
@@ -162,6 +168,11 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     /// [`Error::TextureExtent`] if the array is larger than a surface may be, which in rank 1 is less than
     /// what a texture may be; or a failure of the device.
     pub fn surface(&mut self) -> Result<SurfaceViewMut<'_, T, R>> {
+        self.surface_of_shared()
+    }
+
+    /// The same for an array that a graph has borrowed mutably.
+    pub(crate) fn surface_of_shared(&self) -> Result<SurfaceViewMut<'_, T, R>> {
         if !self.shape.has_surface {
             check_surface(self.device(), &self.extent())?;
         }
@@ -169,10 +180,40 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
         Ok(SurfaceViewMut::new(handle, self.extent, &self.memory))
     }
 
-    /// Makes what `stream` is about to be given wait for what it must come after.
+    /// The driver's handle (`CUarray`); `None` on the CPU device. It is valid while this array exists. Work that is
+    /// enqueued through it is not ordered with other uses.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let array = stream.zeros_array::<f32, 2>([4, 4])?;
+    /// assert_eq!(array.as_raw().is_some(), stream.device().is_cuda()); // for `cuArrayGetDescriptor` and the like
+    /// # Ok(()) }
+    /// ```
+    pub fn as_raw(&self) -> Option<*mut c_void> {
+        match &self.backend {
+            ArrayBackend::Cuda(array) => Some(array.as_raw().cast()),
+            ArrayBackend::Cpu => None,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Makes the copy that `stream` is about to be given wait for what it must come after.
     fn begin(&self, stream: &Stream, usage: Use) -> Result<()> {
         check(&self.memory, stream)?;
         self.memory.begin(stream.inner(), usage)
+    }
+
+    /// The same for a copy from or to a slice of the host.
+    fn begin_with_host(&self, stream: &Stream, usage: Use) -> Result<()> {
+        match stream.inner().recording() {
+            None => self.begin(stream, usage),
+            Some(_) => Err(host_memory("a copy between a slice of the host and a texture array")),
+        }
     }
 }
 
@@ -252,7 +293,7 @@ impl Stream {
         target: &mut TextureArray<T, R>,
     ) -> Result<()> {
         agree("upload_into_array", source.len(), target.len())?;
-        target.begin(self, Use::Write)?;
+        target.begin_with_host(self, Use::Write)?;
         let (start, shape) = (target.memory.pointer(), &target.shape);
         // SAFETY: both have as many elements; the array is of this device, and ordered for writing here.
         unsafe { self.inner().copy_array_from_host(start, source.as_ptr().cast(), shape)? };
@@ -270,7 +311,7 @@ impl Stream {
         source: &TextureArray<T, R>,
     ) -> Result<Vec<T>> {
         let mut data = room_for::<T>(source.len())?;
-        source.begin(self, Use::Read)?;
+        source.begin_with_host(self, Use::Read)?;
         let sources = source.memory.writers().sources();
         let target = data.as_mut_ptr().cast();
         // SAFETY: there is room for the elements of the array, which is of this device and ordered for
@@ -298,20 +339,22 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], or a failure of the device.
-    pub fn copy_to_array<'a, T: TextureElement, const R: usize>(
+    pub fn copy_to_array<'a, 'b, T: TextureElement, const R: usize>(
         &self,
         source: impl DeviceInput<'a, T>,
-        target: &mut TextureArray<T, R>,
+        target: impl ArrayOutput<'b, T, R>,
     ) -> Result<()> {
-        let source = source.into_input();
+        let (source, target) = (source.into_input(), target.into_array());
         agree("copy_to_array", source.len(), target.len())?;
+        let _announcing = Announcing::on(self.inner());
         target.begin(self, Use::Write)?;
         source.access().begin(self.inner())?;
         let from = Side::Device(source.start().cast_mut().cast());
         // SAFETY: both have as many elements of this device, ordered here for their use; no view leads to an
         // array.
         unsafe { self.inner().copy_array(Side::Array(target.memory.pointer()), from, &target.shape)? };
-        target.memory.writers().receive(source.memory().writers().sources(), true);
+        let written = Access::new(&target.memory, Use::Write).of_bytes(target.memory.bytes());
+        written.receive(source.memory(), self.inner());
         Ok(())
     }
 
@@ -320,13 +363,14 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], or a failure of the device.
-    pub fn copy_from_array<'a, T: TextureElement, const R: usize>(
+    pub fn copy_from_array<'a, 'b, T: TextureElement, const R: usize>(
         &self,
-        source: &TextureArray<T, R>,
+        source: impl ArrayInput<'b, T, R>,
         target: impl DeviceOutput<'a, T>,
     ) -> Result<()> {
-        let target = target.into_output();
+        let (source, target) = (source.into_array(), target.into_output());
         agree("copy_from_array", source.len(), target.len())?;
+        let _announcing = Announcing::on(self.inner());
         source.begin(self, Use::Read)?;
         target.access().begin(self.inner())?;
         let to = Side::Device(target.start().cast());

@@ -1,7 +1,7 @@
 //! The most elements that textures and surfaces have along each axis.
 
-use crate::attribute::DeviceAttribute as A;
 use crate::device::Device;
+use crate::device::attribute::DeviceAttribute as A;
 use crate::error::{Axis, Error, Result};
 
 /// The attributes with the limits of textures, by rank.

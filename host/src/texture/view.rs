@@ -5,11 +5,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::from_ref;
 
-use crate::access::Access;
-use crate::backend::array::not_in_graphs;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::order::Use;
+use crate::order::access::Access;
 use crate::stream::Stream;
 
 /// A texture array as a kernel reads it: for a kernel's [`Texture<V, R>`](ferrogrid_device::Texture). Made by
@@ -118,7 +117,7 @@ impl<'a, V, const R: usize> TextureView<'a, V, R> {
     /// For a launch on `stream`.
     ///
     /// # Errors
-    /// If the array is another device's, or `stream` records a graph.
+    /// If the array is another device's.
     #[doc(hidden)]
     pub fn on(self, stream: &Stream) -> Result<Self> {
         check(self.memory, stream)?;
@@ -153,7 +152,7 @@ impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
     /// For a launch on `stream`.
     ///
     /// # Errors
-    /// If the array is another device's, or `stream` records a graph.
+    /// If the array is another device's.
     #[doc(hidden)]
     pub fn on(self, stream: &Stream) -> Result<Self> {
         check(self.memory, stream)?;
@@ -176,13 +175,7 @@ impl<'a, T, const R: usize> SurfaceViewMut<'a, T, R> {
 
 /// An array is used on its own device, whatever other memory that shares: its objects mean nothing elsewhere.
 pub(super) fn check(memory: &Memory, stream: &Stream) -> Result<()> {
-    if memory.device() != stream.device() {
-        return Err(memory.mismatch(stream.inner()));
-    }
-    match stream.inner().recording() {
-        None => Ok(()),
-        Some(_) => Err(not_in_graphs("a launch with a texture or surface")),
-    }
+    if memory.device() == stream.device() { Ok(()) } else { Err(memory.mismatch(stream.inner())) }
 }
 
 /// The addresses of the extents; above the rank that of the first.

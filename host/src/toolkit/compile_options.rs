@@ -1,4 +1,4 @@
-//! What NVRTC is told of a program, each option with a type. It must not know what becomes of it.
+//! The options of NVRTC, each with a type.
 
 use std::fmt;
 

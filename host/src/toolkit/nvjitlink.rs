@@ -1,5 +1,4 @@
-//! nvJitLink: PTX, cubins, fatbins, libraries and LTO IR into one cubin, optimised across all of them. It
-//! must not know where the inputs come from.
+//! nvJitLink: PTX, cubins, fatbins, libraries and LTO IR into one cubin, optimised across all of them.
 
 use std::ffi::{CString, c_char, c_void};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! NVRTC: CUDA C++ source to PTX, machine code or LTO IR, at run time. It must not know what becomes of it.
+//! NVRTC: CUDA C++ source to PTX, machine code or LTO IR, at run time.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;

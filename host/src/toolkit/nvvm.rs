@@ -1,4 +1,4 @@
-//! libNVVM: NVVM IR, a dialect of LLVM's, to PTX or LTO IR at run time. It must not know what becomes of it.
+//! libNVVM: NVVM IR, a dialect of LLVM's, to PTX or LTO IR at run time.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fmt;

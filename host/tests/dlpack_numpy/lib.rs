@@ -1,5 +1,5 @@
-//! A library for `numpy_test.py` and `gpu_test.py`: tensors of this crate for NumPy, CuPy and PyTorch, and theirs
-//! for this crate, on the device that FERROGRID_DEVICE names. It must not check anything itself: the scripts do.
+//! A library for `numpy_test.py` and `gpu_test.py`: tensors of this crate for NumPy, CuPy and PyTorch, and
+//! theirs for this crate, on the device that FERROGRID_DEVICE names. The scripts check the results.
 
 use std::sync::Arc;
 

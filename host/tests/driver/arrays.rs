@@ -13,6 +13,7 @@ const SCENARIOS: &[Scenario] = &[
     ("copies", copies),
     ("order", order),
     ("dropped", dropped),
+    ("graphs", graphs),
     ("no_memory", no_memory),
     ("no_texture", no_texture),
     ("other_device", other_device),
@@ -161,6 +162,47 @@ fn dropped() -> Result<()> {
     // What has been retired goes with the next.
     drop(stream.upload_array(&[0_u8], [1]));
     stream.synchronize()
+}
+
+#[test]
+fn graphs_read_and_write_arrays() {
+    for settings in ["", "alive=1"] {
+        let calls = run("graphs", settings);
+        assert_eq!(count(&calls, "cuGraphAddKernelNode_v2"), 3);
+        let ended =
+            ["cuArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy"].map(|it| count(&calls, it));
+        assert_eq!(ended, [2, 2, 1]);
+    }
+}
+
+fn graphs() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (stream, other) = (device.new_stream()?, device.new_stream()?);
+    let given = stream.upload_array(&[0.5_f32; 8], [8])?;
+    let mut line = stream.zeros_array::<f32, 1>([8])?;
+    let (ones, sum) = (stream.upload(&[1.0_f32; 8])?, stream.zeros::<f32>(8)?);
+    let (graph, sum) = stream.capture(|capture| {
+        let (given, mut line) = (capture.read_array(&given)?, capture.write_array(&mut line)?);
+        let (ones, mut sum) = (capture.keep(ones)?, capture.keep(sum)?);
+        saxpy_to_surface(capture, Grid::cover(8), 1.0, &ones, line.surface()?)?;
+        saxpy_of_texture(capture, Grid::cover(8), 1.0, line.texture(&Sampler::new())?, &mut sum)?;
+        saxpy_of_texture(capture, Grid::cover(8), 2.0, given.texture(&Sampler::new())?, &mut sum)?;
+        Ok(sum.key())
+    })?;
+    let mut graph = graph.instantiate()?;
+    for _ in 0..2 {
+        graph.launch(&stream)?;
+        graph.launch(&other)?;
+    }
+    assert_eq!(other.download(graph.view(sum)?)?, [14.0; 8]); // 1 + 2 + 3 + 4, and 1 each time
+    assert_eq!(other.download_array(&given)?, [0.5; 8]);
+    drop(graph);
+    // The order of the graph's launches is that of the array.
+    assert_eq!(other.download_array(&line)?, [4.0; 8]);
+    drop((given, line));
+    device.synchronize()?;
+    drop(stream.upload(&[0_u8])?);
+    Ok(())
 }
 
 #[test]

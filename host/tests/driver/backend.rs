@@ -1,7 +1,6 @@
-//! What the CUDA backend does, with no driver and with a fake one (`fake_driver/libcuda.rs`): which
-//! error it gives when, which calls it makes, and that work comes out in order. Each scenario runs in
-//! a process of its own, because a process loads one driver. It must not need a GPU: results on a real
-//! one are for the conformance suite.
+//! What the CUDA backend does, with no driver and with a fake one (`fake_driver/libcuda.rs`): which error it
+//! gives when, which calls it makes, and that work comes out in order. Each scenario runs in a process of its
+//! own, because a process loads one driver. Results on a real one are for the conformance suite.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -87,7 +86,7 @@ fn a_driver_that_is_too_old_is_named() {
 fn too_old() -> Result<()> {
     let error = Device::cuda(0).unwrap_err();
     assert_eq!(error, Error::DriverTooOld { found: (11, 8), needed: NEEDED_DRIVER });
-    assert!(error.to_string().contains("supports CUDA 11.8, needed is 12.0"), "{error}");
+    assert!(error.to_string().contains("supports CUDA 11.8, this crate requires 12.0"), "{error}");
     assert_eq!(Device::best()?, Device::cpu());
     Ok(())
 }
@@ -373,7 +372,7 @@ fn out_of_memory() -> Result<()> {
     let error = stream.zeros::<u8>(601).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "CUDA device 0 (Fake GPU) is out of memory: 601 bytes asked for, 600 of 1000 are free"
+        "CUDA device 0 (Fake GPU) is out of memory: 601 bytes requested, 600 of 1000 are free"
     );
     assert_eq!(stream.download(&stream.zeros::<u8>(600)?)?, [0; 600]);
     Ok(())

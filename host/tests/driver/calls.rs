@@ -1,5 +1,5 @@
 //! What an operation costs in calls of the driver, and on which context they are made, with a fake driver
-//! (`fake_driver/libcuda.rs`). It must not know how the calls are made.
+//! (`fake_driver/libcuda.rs`).
 
 use std::ffi::c_void;
 use std::io::Write;

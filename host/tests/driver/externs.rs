@@ -6,7 +6,9 @@ use std::ptr::from_ref;
 
 use crate::scenario::{Scenario, count, run, run_requested};
 use ferrogrid_host::__private::device::native::Block;
-use ferrogrid_host::__private::{EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, launch};
+use ferrogrid_host::__private::{
+    EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, Resources, launch_with,
+};
 use ferrogrid_host::{CodeType, Device, Error, ForeignError, Grid, LinkInput, Result, Stream};
 
 const SCENARIOS: &[Scenario] =
@@ -65,7 +67,16 @@ fn saxpy(kernel: &'static Kernel, stream: &Stream) -> Result<Vec<f32>> {
         let ([x0, x1], [y0, y1]) = (x.params(), y.params());
         let params = [from_ref(&a).cast(), x0, x1, y0, y1];
         // SAFETY: these are the kernel's parameters, and the accesses of the views among them.
-        unsafe { launch(kernel, stream, Grid::<1>::cover(4), &params, &[x.access(), y.access()])? };
+        unsafe {
+            launch_with(
+                Resources::default(),
+                kernel,
+                stream,
+                Grid::<1>::cover(4),
+                &params,
+                &[x.access(), y.access()],
+            )?
+        };
     }
     stream.download(&y)
 }
@@ -102,7 +113,7 @@ fn given() -> Result<()> {
     let error = saxpy(&ALONE_KERNEL, &stream).unwrap_err();
     let Error::Foreign(ForeignError::UnresolvedFunctions { functions }) = &error else { panic!("{error}") };
     assert_eq!(**functions, ["offset".into()]);
-    assert!(error.to_string().starts_with("nothing has `offset`, which kernels call"), "{error}");
+    assert!(error.to_string().starts_with("no linked code has `offset`, which kernels call"), "{error}");
     ALONE_KERNEL.link_with([LinkInput::from_bytes("mine.ptx", OFFSET)?])?;
     assert_eq!(saxpy(&ALONE_KERNEL, &stream)?, [5.0; 4]);
     let late = ALONE_KERNEL.link_with([LinkInput::from_bytes("late.ptx", OFFSET)?]).unwrap_err();

@@ -1,5 +1,5 @@
-//! Which image of a program's own kernels is loaded where the build made machine code beside the PTX, with a fake driver
-//! (`fake_driver/libcuda.rs`). It must not know how a build makes it.
+//! Which image of a program's own kernels is loaded where the build made machine code beside the PTX, with a
+//! fake driver (`fake_driver/libcuda.rs`).
 
 use std::ffi::c_void;
 use std::io::Write;
@@ -7,7 +7,9 @@ use std::ptr::from_ref;
 
 use crate::scenario::{Scenario, count, run, run_requested};
 use ferrogrid_host::__private::device::native::Block;
-use ferrogrid_host::__private::{EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, launch};
+use ferrogrid_host::__private::{
+    EmbeddedImage, Kernel, KernelDescriptor, ModuleImage, Resources, launch_with,
+};
 use ferrogrid_host::{CodeType, Device, DeviceBuffer, Error, Grid, Result, Stream};
 
 const SCENARIOS: &[Scenario] = &[("two_launches", two_launches), ("nothing_loads", nothing_loads)];
@@ -76,7 +78,16 @@ fn saxpy(stream: &Stream, x: &DeviceBuffer<f32>, y: &mut DeviceBuffer<f32>) -> R
     let ([x0, x1], [y0, y1]) = (x.params(), y.params());
     let params = [from_ref(&a).cast(), x0, x1, y0, y1];
     // SAFETY: these are the parameters of `PARAMS`, and the accesses of the views among them.
-    unsafe { launch(&SAXPY, stream, Grid::<1>::cover(4), &params, &[x.access(), y.access()]) }
+    unsafe {
+        launch_with(
+            Resources::default(),
+            &SAXPY,
+            stream,
+            Grid::<1>::cover(4),
+            &params,
+            &[x.access(), y.access()],
+        )
+    }
 }
 
 /// Writes a line to the log of the driver's calls.

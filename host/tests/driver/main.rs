@@ -8,7 +8,9 @@ mod backend;
 mod calls;
 mod externs;
 mod failures;
+mod foreign;
 mod handles;
+mod host_memory;
 #[path = "../kernels/mod.rs"]
 mod kernels;
 mod loading;

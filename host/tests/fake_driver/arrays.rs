@@ -169,25 +169,38 @@ pub(crate) fn destroy_object(object: u64) {
     });
 }
 
+impl Copy {
+    pub(crate) fn is_of_array(&self) -> bool {
+        self.source.kind == 3 || self.target.kind == 3
+    }
+
+    /// Where the target and the source are; `of_host` says it of memory of the host.
+    pub(crate) fn sides(&self, of_host: impl Fn(usize) -> usize) -> (usize, usize) {
+        let place = |side: &Side| {
+            assert_eq!(side.origin, [0; 4]);
+            assert_eq!((side.pitch, side.height), (self.width, self.height), "rows follow each other");
+            match side.kind {
+                1 => of_host(side.host),
+                4 => found_at(side.device),
+                3 => with(|state| {
+                    let array = &state.arrays.arrays[&side.array];
+                    assert_eq!(array.extent, [self.width, self.height, self.depth], "the whole array");
+                    array.start
+                }),
+                other => panic!("memory type {other}"),
+            }
+        };
+        (place(&self.target), place(&self.source))
+    }
+
+    pub(crate) fn work(&self, target: usize, source: usize) -> Work {
+        let (width, height) = (self.width, self.height * self.depth);
+        Work::CopyRows { target, source, target_pitch: width, source_pitch: width, width, height }
+    }
+}
+
 /// A copy of a whole array.
 pub(crate) fn copy(copy: &Copy, stream: Pointer) {
-    let rows = copy.height * copy.depth;
-    let place = |side: &Side| {
-        assert_eq!(side.origin, [0; 4]);
-        assert_eq!((side.pitch, side.height), (copy.width, copy.height), "rows follow each other");
-        match side.kind {
-            1 => side.host,
-            4 => found_at(side.device),
-            3 => with(|state| {
-                let array = &state.arrays.arrays[&side.array];
-                assert_eq!(array.extent, [copy.width, copy.height, copy.depth], "the whole array");
-                array.start
-            }),
-            other => panic!("memory type {other}"),
-        }
-    };
-    let (source, target) = (place(&copy.source), place(&copy.target));
-    let pitch = copy.width;
-    let work = Work::CopyRows { target, source, target_pitch: pitch, source_pitch: pitch, width: pitch, height: rows };
-    with(|state| state.push(stream, work));
+    let (target, source) = copy.sides(|host| host);
+    with(|state| state.push(stream, copy.work(target, source)));
 }

@@ -1,5 +1,5 @@
-//! What kernels tell the host: panics, through the record that their launch was given, and text, through a variable of
-//! their module; written here as device code would. It must not know when.
+//! What kernels tell the host: panics, through the record that their launch was given, and text, through a
+//! variable of their module; written here as device code would.
 //!
 //! SAFETY: as in `libcuda.rs`.
 

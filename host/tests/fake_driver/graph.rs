@@ -1,5 +1,5 @@
-//! Graphs of the fake driver: an instance keeps a copy of each node's work, and a launch puts that off on
-//! a stream, node by node. It must not know how work runs.
+//! Graphs of the fake driver: an instance keeps a copy of each node's work, and a launch puts that off on a
+//! stream, node by node.
 //!
 //! SAFETY: as in `libcuda.rs`.
 
@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Mutex;
 
+use crate::arrays;
 use crate::graph_memory::{Block, Owner};
 use crate::work::{Callback, Code, Pointer, SUCCESS, Work, drain_later, real, with};
 use crate::{enter, enter_bound, launch, log};
@@ -185,6 +186,16 @@ graph_calls! {
         Ok(())
     }
     fn cuGraphAddMemcpyNode(node: *mut usize, graph: usize, after: *const usize, count: usize, params: *const [usize; 25], _context: usize) {
+        let copy = unsafe { &*params.cast::<arrays::Copy>() };
+        if copy.is_of_array() {
+            let (target, source) = copy.sides(|host| {
+                assert!(with(|state| state.is_page_locked(host)), "a graph copies with page-locked memory");
+                host
+            });
+            refuse_freed(graph, &[source, target])?;
+            unsafe { add(graph, node, after, count, vec![copy.work(target, source)]) };
+            return Ok(());
+        }
         let [0, 0, 0, 0, from, host_source, source, 0, 0, source_pitch, _, 0, 0, 0, 0, to, host_target, target, 0, 0, target_pitch, _, width, height, 1] = (unsafe { *params }) else {
             panic!("no copy of rows");
         };

@@ -292,6 +292,15 @@ call! { bound:
 
 #[cfg(not(without_param_info))]
 call! { bound:
+    fn cuModuleGetFunctionCount(count: *mut u32, _module: usize) {
+        unsafe { *count = 1 };
+        Ok(())
+    }
+    fn cuModuleEnumerateFunctions(functions: *mut usize, count: u32, _module: usize) {
+        assert_eq!(count, 1);
+        unsafe { *functions = SAXPY };
+        Ok(())
+    }
     fn cuFuncGetName(name: *mut *const c_char, function: usize) {
         assert_eq!(function, SAXPY);
         unsafe { *name = c"saxpy_cu".as_ptr() };

@@ -1,5 +1,6 @@
-//! A pool of the fake driver that gives memory out again as CUDA's may, at once and in stream order, and streams that
-//! run by themselves in random order (`alive=1` in FAKE_CUDA; `FERROGRID_TEST_ORDER_SEED` says in which, and is printed). It must not know the driver's functions.
+//! A pool of the fake driver that gives memory out again as CUDA's may, at once and in stream order, and
+//! streams that run by themselves in random order (`alive=1` in FAKE_CUDA; `FERROGRID_TEST_ORDER_SEED` says
+//! in which, and is printed).
 //!
 //! Memory that was freed on a stream belongs to its next owner from the point on where that got it: at once on the
 //! same stream, and on streams that come after the free by their waits for events; elsewhere once the free has run.

@@ -1,5 +1,4 @@
-//! What the fake driver has been asked to do: work on streams, which runs when something waits for it. It
-//! must not know the driver's functions.
+//! What the fake driver has been asked to do: work on streams, which runs when something waits for it.
 //!
 //! SAFETY: as in `libcuda.rs`.
 

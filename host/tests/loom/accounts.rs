@@ -1,6 +1,6 @@
 //! The accounts of memory: several threads allocate and free at the same time, from a device and from its pools.
 
-#[path = "../../src/account/balance.rs"]
+#[path = "../../src/memory/account/balance.rs"]
 mod balance;
 
 use balance::{Balance, Exceeded};

@@ -11,11 +11,11 @@ mod sync {
     }
 }
 
-#[path = "../../src/backend/cpu/budget.rs"]
+#[path = "../../src/backend/cpu/execute/budget.rs"]
 mod budget;
-#[path = "../../src/backend/cpu/first_failure.rs"]
+#[path = "../../src/backend/cpu/execute/first_failure.rs"]
 mod first_failure;
-#[path = "../../src/backend/cpu/mark.rs"]
+#[path = "../../src/backend/cpu/execute/mark.rs"]
 mod mark;
 
 use budget::{Budget, Permits};

@@ -1,8 +1,8 @@
 //! Recordings, which one thread makes, and launches of graphs that use constants, which belong to nobody.
 
-#[path = "../../src/graph/bound.rs"]
+#[path = "../../src/backend/recording/bound.rs"]
 mod bound;
-#[path = "../../src/constant/enqueueing.rs"]
+#[path = "../../src/memory/constant/enqueueing.rs"]
 mod enqueueing;
 
 use bound::{Bound, Refused};

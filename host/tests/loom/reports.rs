@@ -85,7 +85,7 @@ fn texts(capacity: usize) -> Arc<Kept> {
 
 fn handed_out(kept: &Kept) -> Vec<String> {
     let mut all = Vec::new();
-    kept.hand_out(|text| all.push(text.to_owned()));
+    kept.deliver(|text| all.push(text.to_owned()));
     all
 }
 

@@ -2,7 +2,7 @@
 //! each case in them, one after the other. It includes the part by path, with loom's locks and atomics for std's; the
 //! device is made up here: a kernel runs when it is enqueued, and a panic of it is in the record of its interval.
 
-#[path = "../../src/backend/cuda/interval.rs"]
+#[path = "../../src/backend/cuda/stream/interval.rs"]
 mod interval;
 
 use std::convert::Infallible;

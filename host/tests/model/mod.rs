@@ -1,5 +1,4 @@
-//! Random work on several streams of any device, compared with the same on the host. It must not
-//! know which device it is.
+//! Random work on several streams of any device, compared with the same on the host.
 
 use ferrogrid_host::{Device, DeviceBuffer, Grid, Result, Stream};
 

@@ -1,5 +1,5 @@
 //! A tool that NVTX loads: it writes the ranges that it is told to the file that `NVTX_TOOL_LOG` names.
-//! `tests/nvtx.rs` compiles it. It must not know who pushes ranges.
+//! `tests/nvtx.rs` compiles it.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io::Write;

@@ -1,5 +1,5 @@
 //! Runs scenarios against a fake CUDA driver (`fake_driver/libcuda.rs`), each in a process of its own,
-//! because a process loads one driver. It must not know what a scenario does.
+//! because a process loads one driver.
 
 #![allow(dead_code, reason = "each test binary uses some of this")]
 

@@ -1,5 +1,5 @@
-//! A kernel whose threads do what a test says, by a function that it gets as a parameter: so tests of
-//! the executor need no language on top. It must not run on a GPU.
+//! A kernel whose threads do what a test says, by a function that it gets as a parameter: so tests of the
+//! executor need no language on top. They run on the CPU device only.
 
 #![allow(dead_code, reason = "each test binary uses some of it")]
 

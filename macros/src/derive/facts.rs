@@ -1,5 +1,5 @@
-//! What holds for a type where it holds for all of its fields: that all bits may be 0, that any bits are a value, that its
-//! threads may exchange it. The bounds are written out with the impls, so that the compiler decides what holds.
+//! Traits that hold for a type where they hold for all of its fields: `Zeroable`, `Pod`, `Exchange` and the
+//! like. The bounds are written into the impls, so the compiler decides what holds.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -25,8 +25,8 @@ pub(super) fn of(input: &DeriveInput, representation: &Representation, root: &To
     }
 }
 
-/// That any bits are a value, to be shared by the threads of a block; of a type that is `Copy`, which has no interior
-/// mutability, by those of a cluster, too.
+/// The impls for types of which all bits are a value: the threads of a block may share it. A `Copy` type has
+/// no interior mutability, so the threads of a cluster may share it, too.
 pub(super) fn shared(
     input: &DeriveInput,
     fields: &Fields,
@@ -70,8 +70,8 @@ fn implemented(
     }
 }
 
-/// The generics, with a bound for the type of each field. The lifetime makes the compiler take a bound that does not hold:
-/// then there is no such impl.
+/// The generics, with a bound for the type of each field. The lifetime makes the compiler accept a bound
+/// that does not hold; then there is no such impl.
 fn where_all(mut generics: Generics, fields: &Fields, bound: &TokenStream) -> Generics {
     let clause = generics.make_where_clause();
     for Field { ty, .. } in fields {
@@ -80,8 +80,8 @@ fn where_all(mut generics: Generics, fields: &Fields, bound: &TokenStream) -> Ge
     generics
 }
 
-/// A function that compiles only if the fields are those that the derive saw: an attribute below the derive could change
-/// them.
+/// A function that compiles only if the fields are those that the derive saw: an attribute below the derive
+/// could change them.
 fn as_seen(input: &DeriveInput, fields: &Fields, bound: &TokenStream) -> TokenStream {
     let types = fields.iter().map(|field| &field.ty);
     typed(input, fields, bound, types)
@@ -129,12 +129,12 @@ fn pod(
     let Some(first) = fields.iter().next().map(|field| innermost(&field.ty)) else {
         return TokenStream::new();
     };
-    // An alignment of its own would add padding.
+    // A larger alignment would add padding.
     let text = |ty: &Type| ty.to_token_stream().to_string();
     if representation.aligned || fields.iter().any(|field| text(innermost(&field.ty)) != text(first)) {
         return TokenStream::new();
     }
-    // What looks the same may be of two macros: the compiler has the last word.
+    // Equal tokens of two macros may mean different types, so the compiler checks this.
     let types: Vec<Type> = fields.iter().map(|field| with_innermost(&field.ty, first)).collect();
     let (check, pod) =
         (typed(input, fields, bound, types.iter()), implemented(input, &generics, root, &quote!(Pod)));
@@ -153,7 +153,7 @@ fn with_innermost(ty: &Type, element: &Type) -> Type {
     parse_quote!([#inner; #len])
 }
 
-/// `Exchange`: part by part, so that padding takes no room.
+/// `Exchange`: field by field, without padding.
 fn exchange(input: &DeriveInput, fields: &Fields, root: &TokenStream, bound: &TokenStream) -> TokenStream {
     let exchange = quote!(#root::__derive::Exchange);
     let generics = where_all(bounded(&input.generics, bound), fields, &exchange);
@@ -186,7 +186,7 @@ fn exchange(input: &DeriveInput, fields: &Fields, root: &TokenStream, bound: &To
     }
 }
 
-/// An enum without data is its number: it has no bytes without a value, and may be 0 if a variant is.
+/// The impls for an enum without data: it has no uninitialised bytes, and may be 0 if a variant is.
 fn enumeration(input: &DeriveInput, data: &DataEnum, root: &TokenStream) -> TokenStream {
     if !data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit)) {
         return TokenStream::new();

@@ -1,4 +1,4 @@
-//! `#[derive(AtomicForm)]`: a struct of atomics has the fields of a plain one, in the same places.
+//! `#[derive(AtomicForm)]`: a struct of atomics with the fields of a plain struct, at the same offsets.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -7,7 +7,7 @@ use syn::{Data, DeriveInput, Error, Result, Type};
 
 use super::{Options, Representation, members};
 
-/// The impls, with what proves them; or the reason why there can be none.
+/// The impls with their proofs, or the error.
 pub(crate) fn atomic_form(input: &DeriveInput) -> Result<TokenStream> {
     let form = &input.ident;
     let refused = |message: &str| Err(Error::new(form.span(), message));

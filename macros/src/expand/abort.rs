@@ -1,11 +1,12 @@
-//! What the build says where panics abort: kernels that fail on the CPU device end the process then.
+//! The warning in builds where panics abort: there a kernel that fails on the CPU device ends the process.
 
 use ferrogrid_syntax::Module;
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
 
-/// A warning at the module's name, in builds with `panic = "abort"`. Which those are, only `cfg` tells: a build script
-/// is not told of its profile. Macros have no other warnings than the use of something deprecated.
+/// A warning at the module's name in builds with `panic = "abort"`. Only `cfg` tells which these are: a
+/// build script is not told of its profile. The only warnings that macros can make are about the use of
+/// something deprecated.
 pub(super) fn warning(module: &Module) -> TokenStream {
     if module.kernels.is_empty() {
         return TokenStream::new();

@@ -11,7 +11,7 @@ pub(super) fn of(kernel: &Kernel) -> Option<TokenStream> {
     within(kernel, &TokenStream::new())
 }
 
-/// The same where the names of that module are found by the path `module`.
+/// The same where `module` is the path to that module.
 pub(super) fn within(kernel: &Kernel, module: &TokenStream) -> Option<TokenStream> {
     match kernel.bounds.block {
         Some([x, y, z]) => Some(quote!([#x, #y, #z])),
@@ -27,7 +27,7 @@ pub(super) fn constant(kernel: &Kernel, device: &TokenStream) -> Option<TokenStr
     let (mut name, [x, y, z]) = (name(kernel), kernel.block.as_ref()?);
     name.set_span(x.span());
     let (cfgs, span) = (kernel.cfgs(), x.span());
-    // An error in the shape is one where it is written.
+    // Errors in the shape point to where it is written.
     let device = device.clone().into_iter().map(|mut tree| {
         tree.set_span(span);
         tree

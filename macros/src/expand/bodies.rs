@@ -1,16 +1,15 @@
-//! The natively compiled bodies of the kernels, for the CPU device. A kernel's name belongs to its
-//! launch function on the host, so the body gets another; where code of the module calls a kernel
-//! by its name, as it may on the device, the name is made to mean the body. It must not know
-//! launches.
+//! The kernels' bodies for the CPU device, compiled natively. On the host a kernel's name is that of its
+//! launch function, so the body has another. Where code of the module calls a kernel by its name, as it may
+//! on the device, the name means the body.
 
-use ferrogrid_syntax::{Kernel, Module, Part};
-use proc_macro2::{TokenStream, TokenTree};
+use ferrogrid_syntax::{Kernel, Module, Part, mention};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Block, Ident, ImplItem, Item, Signature, parse_quote};
 
 use super::{constants, externs};
 
-/// The name under which a kernel's body stands in the module.
+/// The name of a kernel's body in the module.
 pub(super) fn body_name(kernel: &Kernel) -> Ident {
     let name = kernel.name().to_string();
     format_ident!("__ferrogrid_body_{}", name.trim_start_matches("r#"), span = kernel.name().span())
@@ -29,7 +28,7 @@ pub(super) fn aliases(module: &Module) -> TokenStream {
     }
 }
 
-/// The module's items as they stand on the host: kernels as bodies, the rest as written.
+/// The module's items on the host: kernels as bodies, the rest as written.
 pub(super) fn items(module: &Module) -> TokenStream {
     let names: Vec<String> = module.kernels.iter().map(|kernel| kernel.name().to_string()).collect();
     module.parts().map(|part| on_host(module, &part, &names)).collect()
@@ -70,27 +69,19 @@ fn body(module: &Module, kernel: &Kernel, kernels: &[String]) -> TokenStream {
     quote! {
         #[doc(hidden)]
         #[inline]
-        // A kernel takes what a launch gives: by value, and as many as it likes.
+        // A kernel's parameters are those of its launch: by value, and any number of them.
         #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
         #function
     }
 }
 
-/// Lets the kernel names that occur in `block` mean the bodies, unless a parameter has the name.
+/// Makes kernel names in `block` mean the bodies, unless a parameter has the name.
 fn name_bodies(signature: &Signature, block: &mut Block, kernels: &[String]) {
     let (tokens, parameters) = (block.to_token_stream(), signature.inputs.to_token_stream());
-    let called =
-        kernels.iter().filter(|name| mentions(tokens.clone(), name) && !mentions(parameters.clone(), name));
+    let is_called = |name: &&String| mention(&tokens, name).is_some() && mention(&parameters, name).is_none();
+    let called = kernels.iter().filter(is_called);
     for name in called.map(|name| syn::parse_str::<Ident>(name).expect("a function's name is an identifier"))
     {
         block.stmts.insert(0, parse_quote!(#[allow(unused_imports)] use self::__ferrogrid_bodies::#name;));
     }
-}
-
-fn mentions(tokens: TokenStream, name: &str) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => ident == name,
-        TokenTree::Group(group) => mentions(group.stream(), name),
-        _ => false,
-    })
 }

@@ -1,4 +1,4 @@
-//! Which device code a module has: finds what the build step left for the target that is being compiled.
+//! The device code of a module: what the build step left for the target that rustc compiles.
 
 use std::path::Path;
 
@@ -11,35 +11,35 @@ use ferrogrid_syntax::compiled::{
 /// The device code of a module.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Code {
-    /// None is wanted: `host_only`.
+    /// None: the module is `host_only`.
     HostOnly,
-    /// The build step has compiled nothing, for this reason.
+    /// The build step has compiled nothing; the reason.
     Unbuilt(String),
     /// The build step has not seen the module.
     Unknown,
-    /// The device compiler refused kernels of the target, for these reasons in this module.
+    /// The device compiler refused kernels of the target; its errors in this module.
     Refused(Vec<Diagnostic>),
-    /// It is in an image.
+    /// Compiled, in an image.
     Compiled {
         module: CompiledModule,
         /// All images of the target, if they are embedded beside this module.
         images: Vec<CompiledImage>,
         /// Whether `debug_assertions` holds in it.
         debug_assertions: bool,
-        /// What a library's device code depends on.
+        /// The choices that a library's device code depends on.
         choices: String,
     },
 }
 
-/// The device code of a module in the variants of the target: as everybody builds it, and, if that is another, as
-/// `cargo test` does.
+/// The device code of a module in the variants of its target: the plain one, and that of `cargo test` if it
+/// differs.
 pub(super) struct Variants {
     pub(super) plain: Code,
     pub(super) tested: Option<Code>,
 }
 
 impl Variants {
-    /// Those of the module with this fingerprint, in the target that rustc compiles now.
+    /// The variants of the module with this fingerprint, in the target that rustc compiles.
     pub(super) fn of(fingerprint: Fingerprint) -> Self {
         let Some(folder) = std::env::var_os(TARGETS_VARIABLE) else {
             return Variants { plain: Code::Unknown, tested: None };
@@ -55,6 +55,7 @@ impl Variants {
         if let Ok(reason) = std::fs::read_to_string(folder.join(NO_DEVICE_CODE)) {
             return Variants { plain: Code::Unbuilt(reason), tested: None };
         }
+        // An editor may run macros without naming the target; the module's content is enough then.
         let Some(name) = name else {
             return Variants { plain: anywhere(folder, fingerprint), tested: None };
         };
@@ -65,7 +66,7 @@ impl Variants {
     }
 }
 
-/// What cargo's variables say of the target.
+/// The class of the target, by cargo's variables.
 fn class() -> TargetClass {
     let is_set = |name: &str| std::env::var_os(name).is_some();
     if is_set("CARGO_BIN_NAME") {

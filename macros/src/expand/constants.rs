@@ -1,6 +1,5 @@
-//! Constants in both halves: on a device variables that the builder moves to constant memory, on the host values
-//! that it can set; and in every function that reads one, a reference to it that ends with the function. It must
-//! not know what a launch does with them.
+//! Constants in both halves: on a device variables that the builder moves to constant memory, on the host
+//! values that it can set. Every function that reads one has a reference to it that ends with the function.
 
 use ferrogrid_syntax::{Constant, Kernel, Module};
 use proc_macro2::{Group, Literal, TokenStream, TokenTree};
@@ -8,12 +7,12 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Block, Ident, ItemFn, Stmt, parse_quote};
 
-/// The function that gives the reference.
+/// The name of the function that returns the reference.
 fn reader(constant: &Constant) -> Ident {
     format_ident!("__ferrogrid_read_{}", constant.bare_name())
 }
 
-/// Lets the names of constants that `block` of the function `name` mentions mean what they hold.
+/// Makes the names of constants in `block`, of the function `name`, mean their values.
 pub(super) fn name_values(module: &Module, name: &Ident, block: &mut Block) {
     let mut statements: Vec<Stmt> = Vec::new();
     let mut text = block.to_token_stream();
@@ -38,14 +37,15 @@ pub(super) fn name_values(module: &Module, name: &Ident, block: &mut Block) {
     }
 }
 
-/// As [`name_values`], for a function that is no kernel.
+/// As [`name_values`], for a function that is not a kernel.
 pub(super) fn named_in(module: &Module, function: &ItemFn) -> ItemFn {
     let mut function = function.clone();
     name_values(module, &function.sig.ident, &mut function.block);
     function
 }
 
-/// `tokens` with `local` in place of `name`, where that stands alone: no local can have the name of a static.
+/// `tokens` with `local` in place of `name` where that is no part of a path or field access. No local can
+/// have the name of a static.
 fn renamed(tokens: TokenStream, name: &Ident, local: &Ident, mentioned: &mut bool) -> TokenStream {
     let mut before = [' '; 2];
     let mut tree = |tree: TokenTree| {
@@ -71,9 +71,9 @@ fn renamed(tokens: TokenStream, name: &Ident, local: &Ident, mentioned: &mut boo
     tokens.into_iter().map(&mut tree).collect()
 }
 
-/// The variable, which the builder moves to constant memory; and the function that reads it, which does not go
-/// by the variable, since LLVM takes it for one that never changes. A library that others link has no variable: only
-/// its own entry points read it.
+/// The variable, which the builder moves to constant memory, and the function that reads it. That takes the
+/// address by inline assembly, since LLVM assumes that the variable never changes. A library that others
+/// link has no variable: only its own entry points read it.
 pub(super) fn on_device(module: &Module, constant: &Constant, entries: bool) -> TokenStream {
     let symbol = constant.symbol(module.fingerprint);
     let name = Ident::new(&symbol, constant.name.span());
@@ -109,7 +109,8 @@ pub(super) fn on_device(module: &Module, constant: &Constant, entries: bool) -> 
     }
 }
 
-/// The variable, and the function that gives it. A library that others link has no variable: only its own entry points use it.
+/// The variable, and the function that returns it. A library that others link has no variable: only its own
+/// entry points use it.
 fn variable_on_device(module: &Module, constant: &Constant, entries: bool) -> TokenStream {
     let name = Ident::new(&constant.symbol(module.fingerprint), constant.name.span());
     let (reader, ty, initial) = (reader(constant), &constant.ty, &constant.initial);
@@ -132,7 +133,7 @@ fn variable_on_device(module: &Module, constant: &Constant, entries: bool) -> To
     }
 }
 
-/// The type of the value that the host sees; `device` is the path of the device crate.
+/// The type of the value on the host; `device` is the path of the device crate.
 pub(super) fn value(constant: &Constant, device: &TokenStream) -> syn::Type {
     let ty = &constant.value;
     if constant.is_variable {
@@ -142,7 +143,7 @@ pub(super) fn value(constant: &Constant, device: &TokenStream) -> syn::Type {
     }
 }
 
-/// The value that the host can set; and the function that reads what the device that runs here has.
+/// The value that the host can set, and the function that reads it on the CPU device.
 pub(super) fn on_host(module: &Module, constant: &Constant) -> TokenStream {
     let (name, visibility, attributes) = (&constant.name, &constant.visibility, &constant.attributes);
     let (bare, symbol, reader) =

@@ -1,5 +1,5 @@
-//! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point
-//! that takes the flattened parameters. It must not know the host half.
+//! The device half: the module as written, and for each kernel an `extern "ptx-kernel"` entry point with the
+//! flattened parameters.
 
 use ferrogrid_syntax::{Division, Instance, Kernel, Module, Parameter, ParameterKind, Part};
 use proc_macro2::TokenStream;
@@ -30,7 +30,7 @@ pub(super) fn module(module: &Module, entries: bool) -> TokenStream {
     }
 }
 
-/// An item as it stands on the device: a kernel without its attribute, a constant not at all.
+/// An item on the device: a kernel without its attribute, a constant not at all.
 fn on_device(module: &Module, part: &Part) -> TokenStream {
     match part {
         Part::Kernel(kernel) => {
@@ -64,7 +64,8 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     let parameters = kernel.entry_parameters().map(|(i, parameter)| entry_parameters(kernel, i, parameter));
     let arguments = kernel.parameters.iter().enumerate().map(|(i, parameter)| argument(kernel, i, parameter));
     let thread = thread(kernel);
-    // All threads of a cluster leave together, so that no block's shared memory goes too early.
+    // All threads of a cluster leave together: a block must not release its shared memory while others read
+    // it.
     let leave = kernel.bounds.has_clusters().then(|| quote!(::ferrogrid::device::leave_cluster();));
     let end = generic::renamed(end(kernel), &rename);
     let regions =
@@ -84,7 +85,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
         #layout
         #(#cfgs)*
         #[unsafe(no_mangle)]
-        // Of slices with the same shape, the first one's extents serve all.
+        // The extents of the first of the slices with the same shape serve all.
         #[allow(unused_variables)]
         unsafe extern "ptx-kernel" fn #entry(#parameters) {
             unsafe {
@@ -99,7 +100,7 @@ fn entry(module: &Module, kernel: &Kernel, instance: &Instance) -> TokenStream {
     }
 }
 
-/// What this half says of layouts: a variable that the builder takes out of the PTX.
+/// The variable with this half's layouts, which the builder removes from the PTX.
 fn layout(
     module: &Module,
     kernel: &Kernel,
@@ -116,7 +117,7 @@ fn layout(
     }
 }
 
-/// The running thread, with what is promised of its block.
+/// The running thread, with the fixed shape of its block.
 fn thread(kernel: &Kernel) -> TokenStream {
     let rank = kernel.rank;
     match block::of(kernel) {
@@ -125,7 +126,7 @@ fn thread(kernel: &Kernel) -> TokenStream {
     }
 }
 
-/// Says that no value comes any more of a block that others may wait for.
+/// Ends a block in a kernel with a `BlockOrder`: it publishes no further value.
 fn end(kernel: &Kernel) -> TokenStream {
     let orders = kernel.parameters.iter().enumerate().filter_map(|(position, parameter)| {
         let ParameterKind::Order { element } = &parameter.kind else { return None };
@@ -135,7 +136,7 @@ fn end(kernel: &Kernel) -> TokenStream {
     orders.collect()
 }
 
-/// The names of an entry's parameters do not matter; numbers cannot clash.
+/// The name of a parameter of the entry point; with a number it cannot clash.
 fn part(position: usize, part: &str) -> Ident {
     format_ident!("p{position}_{part}")
 }
@@ -145,27 +146,27 @@ fn member(position: usize, number: usize) -> Ident {
     part(position, &format!("member{number}"))
 }
 
-/// The order of the blocks, made of the running thread before the kernel has that.
+/// The name of the `BlockOrder`, which is made before the kernel takes the thread.
 fn ordered(position: usize) -> Ident {
     part(position, "ordered")
 }
 
-/// How many elements there are along each axis.
+/// The names of the extents along each axis.
 fn extents(position: usize, rank: usize) -> Vec<Ident> {
     (0..rank).map(|axis| part(position, &format!("extent{axis}"))).collect()
 }
 
-/// A texture or surface object, which is no address.
+/// A texture or surface object as a pointer; it is not an address.
 fn object(handle: &Ident) -> TokenStream {
     quote!(::core::ptr::without_provenance(#handle as usize))
 }
 
-/// How the CPU device reads a texture.
+/// The name of the parameter that says how the CPU device reads a texture.
 fn reading(position: usize) -> Ident {
     part(position, "reading")
 }
 
-/// The claims of a `ScatterSlice`.
+/// The name of the claims of a `ScatterSlice`.
 fn claims(position: usize, division: Division) -> Option<Ident> {
     (division == Division::Claimed).then(|| part(position, "claims"))
 }
@@ -217,11 +218,11 @@ fn entry_parameters(kernel: &Kernel, position: usize, parameter: &Parameter) -> 
     }
 }
 
-/// What the kernel is called with. The host passes what each `from_raw_parts` needs: that is the
+/// The argument of the kernel's call. The host passes what each `from_raw_parts` requires: that is the
 /// contract of the launch.
 fn argument(kernel: &Kernel, position: usize, parameter: &Parameter) -> TokenStream {
-    // The launch of a kernel that is not `wide` refuses 2^32 elements. A row or a chunk is found by one product all the same,
-    // and a place of rank 1 by none.
+    // The launch of a kernel that is not `wide` refuses 2^32 elements. A row or a chunk is found by a single
+    // product in either case, and an index of rank 1 by none.
     let one_product = matches!(
         parameter.kind,
         ParameterKind::Output {

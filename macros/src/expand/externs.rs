@@ -1,12 +1,12 @@
-//! Functions of other device code in both halves: on a device as declared, to be linked; on the host functions that call
-//! their native counterpart, or say that they have none. It must not know how device code is linked.
+//! Functions of other device code in both halves: on a device as declared, to be linked; on the host
+//! functions that call their native counterpart, or panic where there is none.
 
 use ferrogrid_syntax::{ExternFunction, Externs};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{FnArg, ItemForeignMod, Safety};
 
-/// The block without what is said to Ferrogrid alone. What is wrong with one is reported where the module is read.
+/// The block without Ferrogrid's attributes. Errors in it are reported where the module is read.
 pub(super) fn on_device(block: &ItemForeignMod) -> TokenStream {
     match Externs::parse(block) {
         Ok(Some(externs)) => externs.item.into_token_stream(),
@@ -14,7 +14,7 @@ pub(super) fn on_device(block: &ItemForeignMod) -> TokenStream {
     }
 }
 
-/// A function for each.
+/// A function for each declaration.
 pub(super) fn on_host(block: &ItemForeignMod) -> TokenStream {
     let Ok(Some(externs)) = Externs::parse(block) else { return block.into_token_stream() };
     let cfgs: Vec<_> =

@@ -1,5 +1,5 @@
-//! What both halves need of a kernel's generic parameters: how they are declared, passed on, and
-//! given a meaning for one instance. It must not know what is declared with them.
+//! A kernel's generic parameters, for both halves: how they are declared, passed on, and given a meaning for
+//! one instance.
 
 use ferrogrid_syntax::{Argument, Instance, Kernel};
 use proc_macro2::{Group, TokenStream, TokenTree};
@@ -35,8 +35,8 @@ pub(super) fn names(kernel: &Kernel) -> Vec<&Ident> {
     kernel.instances[0].arguments.iter().map(Argument::parameter).collect()
 }
 
-/// Items that give each argument of `instance` a name: `type T = f32; const N: usize = 8;`, the names
-/// made from the parameters' by `rename`.
+/// Items that name each argument of `instance`: `type T = f32; const N: usize = 8;`. The names are those of
+/// the parameters, after `rename`.
 pub(super) fn aliases(instance: &Instance, rename: impl Fn(&Ident) -> Ident) -> TokenStream {
     let aliases = instance.arguments.iter().map(|argument| {
         let name = rename(argument.parameter());
@@ -62,16 +62,7 @@ pub(super) fn aliased(instance: &Instance, rename: impl Fn(&Ident) -> Ident) -> 
     quote!(#(#arguments),*)
 }
 
-/// Whether one of `names` is among the identifiers of `tokens`.
-pub(super) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(ident) => names.contains(&&ident),
-        TokenTree::Group(group) => mentions(group.stream(), names),
-        _ => false,
-    })
-}
-
-/// `tokens` with every identifier that `rename` knows replaced.
+/// `tokens` with every identifier replaced for which `rename` has another.
 pub(super) fn renamed(tokens: TokenStream, rename: &impl Fn(&Ident) -> Option<Ident>) -> TokenStream {
     let tree = |tree| match tree {
         TokenTree::Ident(ident) => TokenTree::Ident(rename(&ident).unwrap_or(ident)),

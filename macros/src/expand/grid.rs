@@ -1,4 +1,4 @@
-//! The grid of a launch as the kernel has it: `kernels::scale::grid(n)`.
+//! The grid that fits a kernel: `kernels::scale::grid(n)`.
 
 use ferrogrid_syntax::{Division, Kernel, ParameterKind};
 use proc_macro2::TokenStream;
@@ -7,12 +7,13 @@ use syn::{Ident, Type};
 
 use super::block;
 
-/// The function under its name in the module; the companion module of the kernel calls it `grid`.
+/// The name of the function in the module; the companion module of the kernel calls it `grid`.
 pub(super) fn name(kernel: &Kernel) -> Ident {
     format_ident!("__ferrogrid_grid_{}", kernel.bare_name())
 }
 
-/// The function. Of a kernel with tiles, whose type may have its generic parameters, these are `declared`.
+/// The function. If the kernel has tiles, whose type may depend on its generic parameters, it has the
+/// parameters `declared`.
 pub(super) fn function(kernel: &Kernel, declared: &TokenStream) -> TokenStream {
     let (name, rank) = (name(kernel), kernel.rank);
     let cfgs = kernel.cfgs();

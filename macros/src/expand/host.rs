@@ -1,6 +1,12 @@
-//! The host half: for each kernel a typed launch function, a static that describes the kernel, the
-//! function by which the CPU device runs a block of it, and a companion module. It must not know
-//! the device half, only what the two agree on: entry names and flattened parameters.
+//! The host half: for each kernel a typed launch function, a static that describes the kernel, the function
+//! by which the CPU device runs a block of it, and a companion module. The two halves agree on entry names
+//! and flattened parameters.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `launch.rs` | the launch function |
+//! | `cpu_entry.rs` | the function that runs a block on the CPU device |
+//! | `companion.rs` | the companion module |
 
 mod companion;
 mod cpu_entry;
@@ -14,7 +20,7 @@ use syn::{Attribute, Ident, Type};
 
 use super::bodies;
 use super::code::Code;
-use super::instances::{instance_name, instances, static_name};
+use super::instances::{instances, static_name};
 use super::{abort, block, constants, generic, layout, libraries, shared};
 
 /// The module with launch functions in place of its kernels, where `cfg` holds.
@@ -32,9 +38,9 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     quote! {
         #embedded
         #cfg
-        // `Float` has methods that std has under the same names but not yet on stable (`x.erf()`).
+        // `Float` has methods with the names of unstable methods of std (`x.erf()`).
         #[allow(unstable_name_collisions)]
-        // Parameters are written without lifetimes, `t: Thread<1>`: whose they are, the expansion decides.
+        // Parameters are written without lifetimes, `t: Thread<1>`; the expansion chooses them.
         #[allow(elided_lifetimes_in_paths)]
         #(#attributes)*
         #visibility mod #name {
@@ -50,7 +56,7 @@ pub(super) fn module(module: &Module, code: &Code, cfg: Option<&Attribute>) -> T
     }
 }
 
-/// The images of the target, if they are embedded beside this module; others name them by their path.
+/// The images of the target, if they are embedded beside this module; other modules refer to them by path.
 fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStream {
     let Code::Compiled { module: compiled, images, .. } = code else { return TokenStream::new() };
     if images.is_empty() {
@@ -79,19 +85,18 @@ fn embedded(module: &Module, code: &Code, cfg: Option<&Attribute>) -> TokenStrea
         #[doc(hidden)]
         #[allow(dead_code, unreachable_pub)]
         pub(crate) mod #name {
-            // Others take its address: a value would be there again for each of them.
+            // Others refer to a static; they would each have a copy of a constant.
             pub static IMAGES: [::ferrogrid::__private::EmbeddedImage; #count] = [#(#images),*];
         }
     }
 }
 
-/// The compiled module: where its image is, and what its entry points are.
+/// The compiled module: its image, and its entry points.
 fn image(module: &Module, code: &Code) -> TokenStream {
     let image = match code {
-        Code::HostOnly => quote!(host_only()),
         Code::Refused(_) => quote!(unbuilt("the device compiler refused it")),
         Code::Unbuilt(reason) => quote!(unbuilt(#reason)),
-        Code::Unknown => quote!(host_only()),
+        Code::HostOnly | Code::Unknown => quote!(host_only()),
         Code::Compiled { module: compiled, debug_assertions, .. } => {
             let holder: syn::Path = syn::parse_str(&compiled.holder).expect("the builder writes a path");
             let image = compiled.image;
@@ -151,9 +156,9 @@ fn cpu_entry_name(kernel: &Kernel) -> Ident {
     format_ident!("__ferrogrid_cpu_{}", kernel.bare_name())
 }
 
-/// The static that says all that is known of an instance, and the checks made at compile time.
+/// The static that describes an instance, and the checks at compile time.
 fn descriptor(module: &Module, kernel: &Kernel, instance: &Instance, code: &Code) -> TokenStream {
-    let (name, entry) = (instance_name(kernel, instance), kernel.entry(instance, module.fingerprint));
+    let (name, entry) = (kernel.path(instance), kernel.entry(instance, module.fingerprint));
     let (static_name, cpu, rank) = (static_name(kernel, instance), cpu_entry_name(kernel), kernel.rank);
     let (aliases, arguments) = (generic::aliases(instance, Ident::clone), generic::passed(kernel));
     let block = optional(block::of(kernel));
@@ -216,7 +221,7 @@ fn optional(value: Option<TokenStream>) -> TokenStream {
     }
 }
 
-/// Whether every value that it passes has bytes for all that its text tells.
+/// Whether the text shows that every value it passes has bytes.
 fn all_have_bytes(kernel: &Kernel) -> bool {
     const NUMBERS: [&str; 16] = [
         "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
@@ -272,10 +277,10 @@ fn size(ty: &Type) -> TokenStream {
     quote!((::core::mem::size_of::<#ty>(), ::core::mem::align_of::<#ty>()))
 }
 
-/// Assertions, at the types, that they may travel to a device.
+/// Assertions, with the spans of the types, that they may be passed to a device.
 fn travels(parameter: &Parameter) -> TokenStream {
     let (types, assertion) = match &parameter.kind {
-        // Their own bounds say what shared memory may hold.
+        // Their own bounds restrict what shared memory may hold.
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::SharedSlice { .. } => {
             return TokenStream::new();
         }

@@ -1,7 +1,7 @@
 //! The instances of a kernel on the host: the static that describes each, and the trait by which a launch with the
 //! kernel's generic parameters finds its own, `kernels::scale::Instance`.
 
-use ferrogrid_syntax::{Argument, Instance, Kernel};
+use ferrogrid_syntax::{Argument, Instance, Kernel, mention};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{GenericParam, Ident, PredicateType, Type, WherePredicate};
@@ -13,16 +13,7 @@ pub(super) fn static_name(kernel: &Kernel, instance: &Instance) -> Ident {
     format_ident!("__FERROGRID_KERNEL_{}{}", kernel.bare_name(), instance.suffix())
 }
 
-/// `saxpy`, or `saxpy::<f32, 8>`.
-pub(super) fn instance_name(kernel: &Kernel, instance: &Instance) -> String {
-    if instance.arguments.is_empty() {
-        return kernel.bare_name();
-    }
-    let values: Vec<String> = instance.arguments.iter().map(Argument::value).collect();
-    format!("{}::<{}>", kernel.bare_name(), values.join(", "))
-}
-
-/// The trait under its name in the module; the companion module of the kernel calls it `Instance`.
+/// The name of the trait in the module; the companion module of the kernel calls it `Instance`.
 pub(super) fn instance_trait(kernel: &Kernel) -> Ident {
     format_ident!("__FerrogridInstance_{}", kernel.bare_name())
 }
@@ -40,13 +31,13 @@ fn implementor(kernel: &Kernel) -> (Option<&Ident>, Vec<&GenericParam>) {
     (first, others.collect())
 }
 
-/// `T: Instance<U, N>`: that the instance is there, for the trait at `path`.
+/// The bound `T: Instance<U, N>`, for the trait at `path`.
 pub(super) fn holds(kernel: &Kernel, path: &TokenStream) -> TokenStream {
     let (implementor, arguments) = implementation(kernel, path);
     quote!(#implementor: #arguments)
 }
 
-/// `T: Instance<U, N>`, for people; `path` comes before the trait.
+/// `T: Instance<U, N>` as text; `path` comes before the trait.
 fn bound_as_written(kernel: &Kernel, path: &str) -> String {
     let (first, _) = implementor(kernel);
     let others: Vec<String> =
@@ -55,7 +46,7 @@ fn bound_as_written(kernel: &Kernel, path: &str) -> String {
     format!("{}: {path}Instance{arguments}", first.map_or_else(|| "()".to_owned(), ToString::to_string))
 }
 
-/// What implements the trait at `path` for the parameters of the kernel, and the trait with its arguments.
+/// The type that implements the trait at `path`, and the trait with its arguments.
 fn implementation(kernel: &Kernel, path: &TokenStream) -> (TokenStream, TokenStream) {
     let (first, others) = implementor(kernel);
     let implementor = first.map_or_else(|| quote!(()), |first| quote!(#first));
@@ -73,7 +64,7 @@ pub(super) fn instance(kernel: &Kernel, path: &TokenStream) -> TokenStream {
     quote!(<#implementor as #named>::kernel())
 }
 
-/// For a generic kernel: the trait that holds for its instances, and says which they are where it does not hold.
+/// For a generic kernel: the trait that its instances implement, and that lists them in errors.
 pub(super) fn instances(kernel: &Kernel) -> TokenStream {
     if !kernel.is_generic() {
         return TokenStream::new();
@@ -94,7 +85,7 @@ pub(super) fn instances(kernel: &Kernel) -> TokenStream {
         .map(|name| if Some(*name) == first { "{Self}".to_owned() } else { format!("{{{name}}}") })
         .collect();
     let message = format!("kernel `{}` has no instance `<{}>`", kernel.bare_name(), wanted.join(", "));
-    let listed: Vec<String> = kernel.instances.iter().map(|it| instance_name(kernel, it)).collect();
+    let listed: Vec<String> = kernel.instances.iter().map(|it| kernel.path(it)).collect();
     let note = format!(
         "its `#[kernel(...)]` lists: `{}`; a generic function of the host has the bound `{}`",
         listed.join("`, `"),
@@ -158,15 +149,16 @@ fn bounds_of_first(kernel: &Kernel) -> TokenStream {
         }) if ty.path.is_ident(first) => Some(bounds),
         _ => None,
     });
-    let others: Vec<&Ident> = generic::names(kernel).into_iter().filter(|name| *name != first).collect();
+    let others = generic::names(kernel).into_iter().filter(|name| *name != first);
+    let others: Vec<String> = others.map(ToString::to_string).collect();
     let bounds = declared
         .chain(required.flatten())
         .map(ToTokens::to_token_stream)
-        .filter(|bound| !generic::mentions(bound.clone(), &others));
+        .filter(|bound| others.iter().all(|name| mention(bound, name).is_none()));
     quote!(#(#bounds)+*)
 }
 
-/// The instance that a launch with the kernel's generic parameters means.
+/// The instance for the kernel's generic parameters.
 pub(super) fn chosen(kernel: &Kernel) -> TokenStream {
     if !kernel.is_generic() {
         let static_name = static_name(kernel, &kernel.instances[0]);
@@ -175,7 +167,7 @@ pub(super) fn chosen(kernel: &Kernel) -> TokenStream {
     instance(kernel, &instance_trait(kernel).into_token_stream())
 }
 
-/// The kernel's own `where` predicates, and that it has the instance.
+/// The kernel's own `where` predicates, and the bound that the instance exists.
 pub(super) fn launch_bounds(kernel: &Kernel) -> TokenStream {
     if !kernel.is_generic() {
         return TokenStream::new();

@@ -1,5 +1,5 @@
-//! What both halves say of the layouts that they share, in the same order: the device half in a variable of each
-//! entry point, which the build step reads; the host half compares it with its own.
+//! The layouts that both halves share, as a list of numbers in the same order. The device half has them in a
+//! variable of each entry point, which the build step reads; the host half compares them with its own.
 
 use ferrogrid_syntax::{Kernel, Module, Parameter, ParameterKind};
 use proc_macro2::TokenStream;
@@ -10,11 +10,11 @@ use super::{block, constants, shared};
 
 /// A number that both halves compute, with what it is for the user.
 struct Fact {
-    /// Where it is there.
+    /// Its `cfg`s.
     cfgs: TokenStream,
     what: String,
     value: TokenStream,
-    /// Whether it stands for something else, and so is not shown.
+    /// Whether it is a hash, and so not shown.
     is_hash: bool,
 }
 
@@ -77,7 +77,7 @@ fn of_parameter(parameter: &Parameter, device: &TokenStream) -> Vec<Fact> {
     }
 }
 
-/// All that is known of a type whose values both sides see.
+/// The facts of a type whose values both sides see.
 fn value(ty: &Type, what: &str, bound: &TokenStream) -> Vec<Fact> {
     let mut facts = size(ty, what);
     facts.push(fields(ty, what, bound));

@@ -1,4 +1,4 @@
-//! Device code that crates share: a library says what its host half was compiled with, and those that use it compare
+//! Device code that crates share: a library states what its host half was compiled with. Its users compare
 //! that with what they compiled for their kernels.
 
 use ferrogrid_syntax::Module;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::code::Code;
 
-/// What others can compare, and the comparisons with the libraries that the module uses.
+/// The choices that users of the module can compare, and the comparisons with the libraries that it uses.
 pub(super) fn of(module: &Module, code: &Code) -> TokenStream {
     let (choices, used): (_, &[UsedLibrary]) = match code {
         Code::Compiled { module, choices, .. } if !choices.is_empty() => {

@@ -1,5 +1,5 @@
-//! Errors of the device compiler, at the user's tokens. A function that has one is left out of the host's half, which
-//! would often say the same again.
+//! The device compiler's errors, at the user's tokens. A function with an error is left out of the host half,
+//! which would often report the same again.
 
 use ferrogrid_syntax::compiled::Diagnostic;
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
@@ -33,11 +33,11 @@ struct Bodies {
 impl Bodies {
     fn empty(&self, output: &ReturnType, attributes: &mut Vec<Attribute>, block: &mut Block) {
         let (open, close) = (block.brace_token.span.open().start(), block.brace_token.span.close().end());
-        // Of `impl Trait` only the body says what it is.
+        // The type of an `impl Trait` comes from the body.
         let is_opaque = matches!(output, ReturnType::Type(_, ty) if matches!(**ty, Type::ImplTrait(_)));
         if !is_opaque && self.starts.iter().any(|start| (open..close).contains(start)) {
             *block = parse_quote!({ ::core::unreachable!() });
-            // What only the body used is no mistake of the user's.
+            // Items that only the body used are not unused.
             attributes.push(parse_quote!(#[allow(unused)]));
         }
     }
@@ -62,7 +62,7 @@ impl VisitMut for Bodies {
     }
 }
 
-/// The first and the last token of what a diagnostic points to; `None` if there is nothing.
+/// The first and the last token of the place of a diagnostic; `None` if there is no token.
 fn ends_of(leaves: &[TokenTree], diagnostic: &Diagnostic) -> Option<TokenStream> {
     let (start, end) = (place(diagnostic.start), place(diagnostic.end));
     let end = end.max(after(start));

@@ -1,5 +1,5 @@
-//! Shared memory in both halves: regions of static size one after the other from the start, then slices
-//! where the launch says. It must not know how a kernel comes by its other arguments.
+//! Shared memory in both halves: regions of static size one after the other from the start, then slices at
+//! the offsets of the launch.
 
 use ferrogrid_syntax::{Kernel, ParameterKind};
 use proc_macro2::TokenStream;
@@ -11,12 +11,12 @@ pub(super) fn region(position: usize) -> Ident {
     format_ident!("__region{position}")
 }
 
-/// The local that holds where the slice of parameter number `position` starts, in bytes.
+/// The local with the offset in bytes of the slice of parameter number `position`.
 pub(super) fn offset(position: usize) -> Ident {
     format_ident!("__offset{position}")
 }
 
-/// The local that holds how many elements the slice of parameter number `position` has.
+/// The local with the number of elements of the slice of parameter number `position`.
 pub(super) fn length(position: usize) -> Ident {
     format_ident!("__length{position}")
 }

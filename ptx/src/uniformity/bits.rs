@@ -1,5 +1,5 @@
-//! Which bits of a value may differ between the lanes of a warp: `rank / 32` has none, since the threads of a warp have 32 ranks in
-//! a row, of which the first is a multiple of 32.
+//! The bits of a value that may differ between the lanes of a warp: `rank / 32` has none, since a warp has
+//! 32 consecutive ranks, the first a multiple of 32.
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,17 @@
 //! How the values of one function differ between threads, and where threads may part.
 
+mod divergences;
 mod lanes;
+mod liveness;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+
+use liveness::Liveness;
 
 use super::bits::{self, Bits};
 use super::region::Ways;
 use super::value::{Makes, Space, Term, Value, is_place, makes, special};
-use super::{Divergence, Level, Shape, mark};
+use super::{Level, Shape};
 use crate::{
     Body, ControlFlow, Function, Instruction, Operand, Register, Registers, Statement, StatementKind,
 };
@@ -38,12 +42,17 @@ pub(super) struct Analysis<'b, 't> {
     needs: Needs,
     shape: Shape,
     registers: Registers<'t>,
+    /// What each statement makes of its operands.
+    makes: Vec<Makes>,
+    /// The special registers that each statement reads.
+    special: Vec<Vec<&'t str>>,
     ways: Ways,
     values: Vec<Value<'t>>,
     /// How a register differs whose value is no sum.
     levels: Vec<Level>,
-    /// The bits of each register.
+    /// The bits of each register; any, where lanes are not followed.
     bits: Vec<Bits>,
+    follows_lanes: bool,
     /// The branch by which a register differs that got different values on its ways.
     parted_by: Vec<Option<usize>>,
     /// Whether that is a branch at which lanes of a warp part.
@@ -58,6 +67,9 @@ pub(super) struct Analysis<'b, 't> {
     call_of: HashMap<usize, usize>,
     /// The statements that store the arguments of a call, by statement of the call and number of the argument.
     stores_of: HashMap<(usize, usize), Vec<usize>>,
+    /// The registers whose values had the register as a term.
+    made_of: Vec<Vec<Register>>,
+    liveness: Liveness,
 }
 
 impl<'b, 't> Analysis<'b, 't> {
@@ -66,6 +78,7 @@ impl<'b, 't> Analysis<'b, 't> {
         body: &'b Body<'t>,
         summaries: &'b HashMap<&'t str, Summary>,
         needs: Needs,
+        follows_lanes: bool,
     ) -> Self {
         let never_returns = |call: &Instruction<'_>| {
             call.callee().and_then(|callee| summaries.get(callee)).is_some_and(|callee| callee.never_returns)
@@ -74,6 +87,11 @@ impl<'b, 't> Analysis<'b, 't> {
         let waits = |at: usize| needed(&body.statements[at], needs, summaries).is_some();
         let ways = Ways::of(body, ControlFlow::of(body, never_returns), waits);
         let count = registers.len();
+        let special_of = |(at, statement): (usize, &Statement<'t>)| {
+            let names = statement.instruction().map(Instruction::uses).unwrap_or_default().into_iter();
+            names.filter(|name| special(name).is_some() && registers.named(at, name).is_none()).collect()
+        };
+        let special = body.statements.iter().enumerate().map(special_of).collect();
         let apart = vec![Level::Grid; ways.flow.blocks.len()];
         let mut analysis = Analysis {
             function,
@@ -82,10 +100,13 @@ impl<'b, 't> Analysis<'b, 't> {
             needs,
             shape: summaries.get(function.name).map_or([None; 3], |own| own.shape),
             registers,
+            special,
+            makes: body.statements.iter().map(|it| it.instruction().map_or(Makes::Function, makes)).collect(),
             ways,
             values: vec![Value::Unknown; count],
             levels: vec![Level::Grid; count],
-            bits: vec![Bits::NONE; count],
+            bits: vec![if follows_lanes { Bits::NONE } else { Bits::ANY }; count],
+            follows_lanes,
             parted_by: vec![None; count],
             is_mixed: vec![false; count],
             is_fixed: vec![false; count],
@@ -94,6 +115,8 @@ impl<'b, 't> Analysis<'b, 't> {
             local: if function.is_entry { Level::Grid } else { Level::Thread },
             call_of: HashMap::new(),
             stores_of: HashMap::new(),
+            made_of: vec![Vec::new(); count],
+            liveness: Liveness::default(),
         };
         analysis.find_arguments();
         analysis.find_fixed();
@@ -140,31 +163,29 @@ impl<'b, 't> Analysis<'b, 't> {
 
     /// Finds the registers that are computed, in one place, from constants, parameters and places of threads alone.
     fn find_fixed(&mut self) {
-        loop {
-            let found: Vec<Register> = (0..self.registers.len())
-                .map(Register)
-                .filter(|&register| !self.is_fixed[register.0] && self.stays(register))
-                .collect();
-            if found.is_empty() {
-                return;
+        let mut open: Vec<Register> = (0..self.registers.len()).rev().map(Register).collect();
+        while let Some(register) = open.pop() {
+            if self.is_fixed[register.0] || !self.stays(register) {
+                continue;
             }
-            found.into_iter().for_each(|register| self.is_fixed[register.0] = true);
+            self.is_fixed[register.0] = true;
+            let uses = self.registers.uses(register).iter();
+            open.extend(uses.flat_map(|&at| self.registers.defined_by(at)));
         }
     }
 
     fn stays(&self, register: Register) -> bool {
         let [at] = self.registers.definitions(register) else { return false };
         let Some(instruction) = self.body.statements[*at].instruction() else { return false };
-        let is_function = match makes(instruction) {
+        let is_function = match self.makes[*at] {
             Makes::Sum(_) | Makes::Equality | Makes::Function => true,
             Makes::Load(Space::Parameter) => !self.call_of.contains_key(at),
             Makes::Load(_) | Makes::Differs(_) | Makes::Exchanged => false,
         };
-        let stays = |name: &str| match self.registers.named(*at, name) {
-            Some(register) => self.is_fixed[register.0],
-            None => !name.starts_with('%') || is_place(name),
-        };
-        instruction.predicate.is_none() && is_function && instruction.uses().into_iter().all(stays)
+        instruction.predicate.is_none()
+            && is_function
+            && self.registers.used_by(*at).iter().all(|register| self.is_fixed[register.0])
+            && self.special[*at].iter().all(|name| is_place(name))
     }
 
     /// Looks at values and branches until nothing changes.
@@ -191,9 +212,8 @@ impl<'b, 't> Analysis<'b, 't> {
                 });
                 again.extend(loads);
             }
-            let concerned: Vec<Register> =
-                changed.iter().flat_map(|&register| self.made_of(register)).collect();
-            again.extend(concerned.into_iter().flat_map(|register| self.registers.uses(register)));
+            let concerned = changed.iter().flat_map(|&register| self.concerned(register));
+            again.extend(concerned.flat_map(|register| self.registers.uses(register)));
             for statement in again {
                 if !std::mem::replace(&mut is_open[statement], true) {
                     open.push(statement);
@@ -202,17 +222,9 @@ impl<'b, 't> Analysis<'b, 't> {
         }
     }
 
-    /// The registers of whose value one is a term, and itself.
-    fn made_of(&self, register: Register) -> Vec<Register> {
-        if self.values[register.0] != Value::term(Term::Register(register)) {
-            return vec![register];
-        }
-        let is_term = |value: &Value<'_>| match value {
-            Value::Sum(terms) => terms.iter().any(|(term, _)| *term == Term::Register(register)),
-            Value::Unknown => false,
-        };
-        let others = (0..self.values.len()).filter(|&other| is_term(&self.values[other])).map(Register);
-        others.chain([register]).collect()
+    /// The registers to look at again when one has changed: itself, and those of whose value it is a term.
+    fn concerned(&self, register: Register) -> impl Iterator<Item = Register> {
+        self.made_of[register.0].iter().copied().chain([register])
     }
 
     /// Whether a statement is where ways part.
@@ -293,7 +305,7 @@ impl<'b, 't> Analysis<'b, 't> {
         let level = if instruction.operation() == "call" {
             Level::Thread
         } else {
-            self.level_of_uses(at, instruction).max(self.apart[block])
+            self.level_of_uses(at).max(self.apart[block])
         };
         let has_changed = level > self.local;
         self.local = self.local.max(level);
@@ -333,8 +345,21 @@ impl<'b, 't> Analysis<'b, 't> {
             let level = self.level_of_definitions(register).max(self.level_of(known));
             return self.make_term(register, level);
         }
+        let terms: Vec<Register> = found.registers().collect();
+        if terms.iter().any(|&term| self.outlasts(register, term)) {
+            let level = self.level_of_definitions(register);
+            return self.make_term(register, level);
+        }
+        terms.iter().for_each(|term| self.made_of[term.0].push(register));
         self.values[register.0] = found;
         true
+    }
+
+    /// Whether a register's value may be read when a term of it has another value already.
+    fn outlasts(&mut self, register: Register, term: Register) -> bool {
+        let Analysis { registers, body, ways, liveness, .. } = self;
+        let mut definitions = registers.definitions(term).iter();
+        definitions.any(|&at| liveness.outlasts(register, at, body, registers, &ways.flow))
     }
 
     /// The register differs so, in a way of its own.
@@ -357,7 +382,7 @@ impl<'b, 't> Analysis<'b, 't> {
     /// The value that a statement gives a register, as a sum; `None` if it is none, or given under a condition.
     fn made_by(&self, at: usize) -> Option<Value<'t>> {
         let instruction = self.body.statements[at].instruction().filter(|it| it.predicate.is_none())?;
-        let factors = match makes(instruction) {
+        let factors = match &self.makes[at] {
             Makes::Sum(factors) => factors,
             _ if self.level_of_definition(at, instruction) == Level::Grid => {
                 let is_known =
@@ -366,28 +391,36 @@ impl<'b, 't> Analysis<'b, 't> {
             }
             _ => return None,
         };
-        let sources = instruction.operands[1..].iter().zip(factors).filter(|(_, factor)| *factor != 0);
-        Some(
-            sources.fold(Value::same(), |sum, (source, factor)| {
-                sum.combined(1, &self.value_of(at, source), factor)
-            }),
-        )
+        let mut sources = instruction.operands[1..].iter().zip(factors).filter(|(_, factor)| **factor != 0);
+        sources.try_fold(Value::same(), |sum, (source, factor)| {
+            Some(sum.combined(1, &self.value_of(at, source)?, *factor))
+        })
     }
 
-    fn value_of(&self, at: usize, operand: &Operand<'t>) -> Value<'t> {
-        match operand {
-            Operand::Offset(two) => self.value_of(at, &two[0]),
-            Operand::Generic(inner) => self.value_of(at, inner),
+    /// What an operand is, as a sum; `None` of what has no value that lasts: a clock, or an element of a vector.
+    fn value_of(&self, at: usize, operand: &Operand<'t>) -> Option<Value<'t>> {
+        Some(match operand {
+            Operand::Offset(two) => self.value_of(at, &two[0])?,
+            Operand::Generic(inner) => self.value_of(at, inner)?,
             Operand::Name(name) => match self.registers.named(at, name) {
                 Some(register) if self.registers.definitions(register).is_empty() => Value::same(),
                 Some(register) => self.values[register.0].clone(),
-                None if special(name).is_some_and(|level| level > Level::Grid) => {
-                    Value::term(Term::Special(name))
-                }
-                None => Value::same(),
+                None => match special(name) {
+                    Some(Level::Grid) => Value::same(),
+                    Some(_) if is_place(name) => Value::term(Term::Special(name)),
+                    Some(_) => return None,
+                    None if self.is_element(at, name) => return None,
+                    None => Value::same(),
+                },
             },
             _ => Value::same(),
-        }
+        })
+    }
+
+    /// Whether a name that is no register's is an element's of a vector register.
+    fn is_element(&self, at: usize, name: &str) -> bool {
+        let vector = name.rsplit_once('.').map(|(vector, _)| vector);
+        vector.is_some_and(|vector| self.registers.named(at, vector).is_some())
     }
 
     fn level_of(&self, value: &Value<'_>) -> Level {
@@ -424,19 +457,23 @@ impl<'b, 't> Analysis<'b, 't> {
         operand.names().into_iter().map(|name| self.level_of_name(at, name)).max().unwrap_or_default()
     }
 
-    fn level_of_uses(&self, at: usize, instruction: &Instruction<'_>) -> Level {
-        instruction.uses().into_iter().map(|name| self.level_of_name(at, name)).max().unwrap_or_default()
+    /// How what a statement reads differs.
+    fn level_of_uses(&self, at: usize) -> Level {
+        let registers = self.registers.used_by(at).iter().map(|&register| self.level_of_register(register));
+        let special = self.special[at].iter().map(|name| self.level_of_special(name).unwrap_or_default());
+        registers.chain(special).max().unwrap_or_default()
     }
 
     /// How what a statement makes differs.
     fn level_of_definition(&self, at: usize, instruction: &Instruction<'t>) -> Level {
-        let of_uses = self.level_of_uses(at, instruction);
-        match makes(instruction) {
+        let of_uses = self.level_of_uses(at);
+        match self.makes[at] {
             Makes::Differs(level) => level.max(if level < Level::Thread { Level::Grid } else { of_uses }),
             Makes::Exchanged if self.names_all(at, instruction) => Level::Warp,
             Makes::Exchanged => Level::Thread,
             Makes::Equality => {
                 let [a, b] = [1, 2].map(|operand| self.value_of(at, &instruction.operands[operand]));
+                let (Some(a), Some(b)) = (a, b) else { return of_uses };
                 let of_condition =
                     instruction.predicate.map_or(Level::Grid, |it| self.level_of_name(at, it.register));
                 self.level_of(&a.combined(1, &b, -1)).max(of_condition)
@@ -478,9 +515,7 @@ impl<'b, 't> Analysis<'b, 't> {
         let mut found = Vec::new();
         for (&(at, number), stores) in &self.stores_of {
             let Some(call) = self.body.statements[at].instruction() else { continue };
-            let of_stores = stores
-                .iter()
-                .filter_map(|&at| Some(self.level_of_uses(at, self.body.statements[at].instruction()?)));
+            let of_stores = stores.iter().map(|&at| self.level_of_uses(at));
             // An argument may also be a register itself.
             let itself = call.arguments().get(number).map(|argument| self.level_of_operand(at, argument));
             let level = of_stores.chain(itself).max().unwrap_or_default();
@@ -497,89 +532,10 @@ impl<'b, 't> Analysis<'b, 't> {
         let stores = self.body.statements.iter().enumerate().filter_map(|(at, statement)| {
             let instruction = statement.instruction().filter(|it| it.opcode.starts_with("st.param"))?;
             let (name, _) = instruction.operands.first()?.address()?;
-            let level = || self.level_of_uses(at, instruction).max(self.apart[self.ways.flow.block_of(at)]);
+            let level = || self.level_of_uses(at).max(self.apart[self.ways.flow.block_of(at)]);
             (name == returned.name()).then(level)
         });
         stores.max().unwrap_or_default()
-    }
-
-    /// The barriers that some threads may not reach, and those that all reach with different operands, in the function `item`.
-    pub(super) fn divergences(&self, item: usize) -> Vec<Divergence> {
-        let mut found = Vec::new();
-        for (at, statement) in self.body.statements.iter().enumerate() {
-            let Some(needs) = needed(statement, self.needs, self.summaries) else { continue };
-            let block = self.ways.flow.block_of(at);
-            let condition = statement.instruction().and_then(|it| it.predicate);
-            let decides = match condition.filter(|it| self.level_of_name(at, it.register) > needs) {
-                Some(_) => Some(at),
-                None if self.apart[block] > needs => self.branch_around(block, needs),
-                None => None,
-            };
-            let brought = statement.instruction().and_then(|it| {
-                // Behind the place in the source; or last, and the same in those that it names.
-                let region = || it.operands.get(4).filter(|_| mark(it).is_some());
-                let mask = || it.operands.last().filter(|it| !self.names_a_tile(at, it));
-                if needs == Level::Warp && it.callee().is_none() { mask() } else { region() }
-            });
-            let differs = brought.is_some_and(|it| self.level_of_operand(at, it) > needs);
-            if decides.is_some() || differs {
-                let because = self.because(decides.unwrap_or(at), needs);
-                found.push(Divergence { item, barrier: at, needs, branch: decides, differs, because });
-            }
-        }
-        found
-    }
-
-    /// The branch by which a block is not reached together by those that need to.
-    fn branch_around(&self, block: usize, needs: Level) -> Option<usize> {
-        (0..self.body.statements.len()).find(|&at| {
-            let Some(instruction) = self.body.statements[at].instruction() else { return false };
-            self.decides(at, instruction)
-                && self.level_of_branch(at, instruction) > needs
-                && self.ways.between(self.ways.flow.block_of(at)).contains(&block)
-        })
-    }
-
-    /// The statements from the condition of a branch back to where it differs more than is needed, by the shortest way.
-    fn because(&self, branch: usize, needs: Level) -> Vec<usize> {
-        let mut came_from: HashMap<usize, usize> = HashMap::new();
-        let mut open = VecDeque::from([branch]);
-        while let Some(at) = open.pop_front() {
-            if at != branch && self.is_source(at, needs) {
-                let way = std::iter::successors(Some(at), |at| came_from.get(at).copied());
-                let mut way: Vec<usize> = way.take_while(|&at| at != branch).collect();
-                way.reverse();
-                return way;
-            }
-            for &register in self.registers.used_by(at) {
-                if self.level_of_register(register) <= needs {
-                    continue;
-                }
-                let definitions = self.registers.definitions(register).iter().copied();
-                for next in definitions.chain(self.parted_by[register.0]) {
-                    if next != branch && !came_from.contains_key(&next) {
-                        came_from.insert(next, at);
-                        open.push_back(next);
-                    }
-                }
-            }
-        }
-        Vec::new()
-    }
-
-    /// Whether what a statement makes differs so by itself, and not only by what it reads.
-    fn is_source(&self, at: usize, needs: Level) -> bool {
-        let Some(instruction) = self.body.statements[at].instruction() else { return false };
-        if self.registers.defined_by(at).is_empty() {
-            return false;
-        }
-        let by_itself = instruction.uses().into_iter().any(|name| {
-            self.registers.named(at, name).is_none()
-                && self.level_of_special(name).is_some_and(|level| level > needs)
-        });
-        let of_registers = self.registers.used_by(at).iter().map(|it| self.level_of_register(*it));
-        by_itself
-            || self.level_of_definition(at, instruction) > of_registers.max().unwrap_or_default().max(needs)
     }
 }
 

@@ -8,14 +8,14 @@ use crate::{Body, Calls, Function, Item, Module, Statement};
 
 /// The places of a program that threads must come to together, and may not.
 pub fn divergences(module: &Module<'_>) -> Vec<Divergence> {
-    analysed(module, needs, |_| [None; 3])
+    analysed(module, needs, None::<fn(&str) -> Shape>)
 }
 
 /// The operations of warps that some lanes of a warp may not come to together with the others, or with another mask: function, as
 /// an item of the module, and statement; and whether it may be another mask. `shape` says what blocks an entry point is launched with.
 pub fn unproven_lanes(module: &Module<'_>, shape: impl Fn(&str) -> Shape) -> BTreeMap<(usize, usize), bool> {
     let waits = |statement: &Statement<'_>| waits_for_lanes(statement).then_some(Level::Warp);
-    let places = analysed(module, waits, shape);
+    let places = analysed(module, waits, Some(shape));
     let (mut found, mut called) = (BTreeMap::new(), Vec::new());
     let calls = Calls::of(module);
     for Divergence { item, barrier, differs, .. } in places {
@@ -39,8 +39,11 @@ pub fn unproven_lanes(module: &Module<'_>, shape: impl Fn(&str) -> Shape) -> BTr
     found
 }
 
-/// The places that a program must come to by ways which are the same among those that `needs` says.
-fn analysed(module: &Module<'_>, needs: Needs, shape: impl Fn(&str) -> Shape) -> Vec<Divergence> {
+/// The places that a program must come to by ways which are the same among those that `needs` says. With a `shape`, what lanes of a
+/// warp have in common is followed, too.
+fn analysed(module: &Module<'_>, needs: Needs, shape: Option<impl Fn(&str) -> Shape>) -> Vec<Divergence> {
+    let follows_lanes = shape.is_some();
+    let shape = |entry: &str| shape.as_ref().map_or([None; 3], |shape| shape(entry));
     let functions: Vec<(usize, &Function<'_>, &Body<'_>)> =
         module.items.iter().enumerate().filter_map(defined).collect();
     let mut summaries: HashMap<&str, Summary> = HashMap::new();
@@ -71,7 +74,7 @@ fn analysed(module: &Module<'_>, needs: Needs, shape: impl Fn(&str) -> Shape) ->
         for &(item, function, body) in &functions {
             let relies_on = relied_on(function, &summaries);
             if done.get(&item).is_none_or(|done| done.relied_on != relies_on) {
-                let mut analysis = Analysis::of(function, body, &summaries, needs);
+                let mut analysis = Analysis::of(function, body, &summaries, needs, follows_lanes);
                 analysis.run();
                 let (arguments, result) = (analysis.arguments(), analysis.result());
                 let divergences = analysis.divergences(item);

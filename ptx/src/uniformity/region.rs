@@ -1,4 +1,4 @@
-//! How far the two ways of a branch are apart: the blocks between it and where they meet again.
+//! The region of a branch: the blocks between it and the point where its paths meet again.
 
 use crate::{Body, ControlFlow};
 

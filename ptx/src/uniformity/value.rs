@@ -32,6 +32,15 @@ impl<'t> Value<'t> {
         Value::Sum(vec![(term, 1)])
     }
 
+    /// The registers among its terms.
+    pub(super) fn registers(&self) -> impl Iterator<Item = Register> {
+        let terms = if let Value::Sum(terms) = self { terms.as_slice() } else { &[] };
+        terms.iter().filter_map(|(term, _)| match term {
+            Term::Register(register) => Some(*register),
+            Term::Special(_) => None,
+        })
+    }
+
     /// `self * a + other * b`, of numbers that wrap around.
     pub(super) fn combined(&self, a: i64, other: &Self, b: i64) -> Self {
         let (Value::Sum(first), Value::Sum(second)) = (self, other) else { return Value::Unknown };

@@ -1,28 +1,11 @@
-//! The host runtime without kernels of its own: streams, events, host functions, and all kinds of memory.
-//! The tests of the host crate run these cases as well, on the CPU device and on a driver that is not
-//! there. They must not need anything but the public API.
+//! The host runtime without kernels: streams, events, host functions, and all kinds of memory. The host
+//! crate's tests run these cases as well, on the CPU device and on a fake driver, so they only use the public
+//! API.
 
-mod awaiting;
-mod buffers;
-mod child_graphs;
-mod dlpack;
-mod events;
-mod graph_events;
-mod graph_memory;
-mod graphs;
-mod growable;
-mod host_memory;
-mod legacy;
-mod peers;
-mod pinned_graphs;
-mod pitched;
-mod pools;
-mod recording;
-mod soak;
-mod streams;
+mod graph;
+mod memory;
+mod stream;
 pub(crate) mod stress;
-mod values;
-mod zero_copy;
 
 use std::fmt;
 use std::sync::mpsc::{Sender, channel};
@@ -38,29 +21,31 @@ pub(crate) type Case = (&'static str, fn(&Device) -> Outcome);
 
 /// What holds on every device.
 pub(crate) const CASES: &[&[Case]] = &[
-    streams::CASES,
-    events::CASES,
-    graphs::CASES,
-    recording::CASES,
-    pinned_graphs::CASES,
-    child_graphs::CASES,
-    graph_events::CASES,
-    graph_memory::CASES,
-    host_memory::CASES,
-    zero_copy::CASES,
-    buffers::CASES,
-    dlpack::CASES,
-    pitched::CASES,
-    pools::CASES,
-    growable::CASES,
-    awaiting::CASES,
-    peers::CASES,
+    stream::streams::CASES,
+    stream::events::CASES,
+    graph::graphs::CASES,
+    graph::recording::CASES,
+    graph::pinned_graphs::CASES,
+    graph::child_graphs::CASES,
+    graph::graph_events::CASES,
+    graph::graph_memory::CASES,
+    graph::graph_arrays::CASES,
+    memory::host_memory::CASES,
+    memory::zero_copy::CASES,
+    memory::buffers::CASES,
+    memory::dlpack::CASES,
+    memory::pitched::CASES,
+    memory::pools::CASES,
+    memory::growable::CASES,
+    stream::awaiting::CASES,
+    memory::peers::CASES,
     stress::CASES,
-    soak::CASES,
+    memory::soak::CASES,
 ];
 
 /// What needs a device whose streams run by themselves.
-pub(crate) const LIVE_CASES: &[&[Case]] = &[legacy::CASES, recording::LIVE_CASES, values::LIVE_CASES];
+pub(crate) const LIVE_CASES: &[&[Case]] =
+    &[stream::legacy::CASES, graph::recording::LIVE_CASES, stream::values::LIVE_CASES];
 
 /// Set to 1 where every launch and copy waits for its end, as under compute-sanitizer's initcheck. A case that
 /// holds a stream would then wait for itself.

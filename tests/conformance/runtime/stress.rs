@@ -1,5 +1,5 @@
-//! Random work by many threads on many streams, against a model: order and ownership, and failures on purpose. It must
-//! not know kernels: where there are some, it is given them.
+//! Random work by many threads on many streams, compared with a model: order, ownership, and deliberate
+//! failures. A kernel to launch, if any, is passed in.
 //!
 //! `FERROGRID_STRESS` sets the number of operations of each thread (1000 without it), `FERROGRID_STRESS_SEED` what
 //! they are (random without it, and printed): thread k of a run with seed s does what thread k of another run with that

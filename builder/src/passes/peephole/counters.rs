@@ -1,5 +1,5 @@
-//! Loops of one block that count from a constant to a constant, such as `for k in 0..256` over an array in shared
-//! memory: the comparison at their end needs 32 bits.
+//! Loops of one block that count from a constant to a constant, such as `for k in 0..256` over an array in
+//! shared memory: the comparison at their end needs 32 bits.
 
 use ferrogrid_ptx::{ControlFlow, Operand, Predicate, Register};
 
@@ -31,8 +31,9 @@ struct Count<'t> {
     end: u32,
 }
 
-/// The count that is compared at `at`, if it is known to be at most its end there: it begins as a constant on the only
-/// way into the loop, each round adds a constant, and the round that reaches the end is the last.
+/// The count that is compared at `at`, if it is known to be at most its end there: it begins as a constant
+/// on the only way into the loop, each round adds a constant, and the round that reaches the end is the
+/// last.
 fn count<'t>(values: &Values<'_, 't>, flow: &ControlFlow, at: usize) -> Option<Count<'t>> {
     let [result, counted, end] = values.instruction(at)?.operands.as_slice() else { return None };
     let (result, register, end) = (result.name()?, values.register(at, counted)?, end.number()?);

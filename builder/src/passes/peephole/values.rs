@@ -1,8 +1,7 @@
-//! What is known of the registers of a function by the single instructions that define them, and companions of registers.
+//! The registers of a function that a single instruction defines, and companions of registers.
 //!
-//! What is known of a register that a single instruction defines holds wherever it is used. Its low half, or what it
-//! was made of, is put into another register just behind that instruction, so that the two always go together;
-//! ptxas makes nothing of such copies.
+//! What is known of such a register holds at every use. Its low half, or its source, goes into a companion
+//! register just behind the definition, so the two always agree. ptxas removes such copies.
 
 use std::collections::HashMap;
 
@@ -18,7 +17,7 @@ pub(super) struct Values<'b, 't> {
     counts: [usize; 2],
 }
 
-/// What a companion is to its register.
+/// The relation of a companion to its register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     /// Its low half, in 32 bits.
@@ -33,13 +32,13 @@ impl<'b, 't> Values<'b, 't> {
         Values { body, registers, edits, companions: HashMap::new(), counts: [0; 2] }
     }
 
-    /// The instruction of a statement, if it is one of LLVM's own without a condition.
+    /// The instruction of a statement, if LLVM wrote it and it has no predicate.
     pub(super) fn instruction(&self, statement: usize) -> Option<&'b Instruction<'t>> {
         let statement = &self.body.statements[statement];
         statement.instruction().filter(|it| !statement.in_asm && it.predicate.is_none())
     }
 
-    /// The statement that gives `register` its only value.
+    /// The only statement that defines `register`.
     pub(super) fn definition_of(&self, register: Register) -> Option<usize> {
         if let [only] = self.registers.definitions(register) { Some(*only) } else { None }
     }
@@ -49,17 +48,17 @@ impl<'b, 't> Values<'b, 't> {
         self.registers.named(statement, operand.name()?)
     }
 
-    /// Puts another instruction in the place of a statement's.
+    /// Replaces the instruction of a statement.
     pub(super) fn replace(&mut self, statement: usize, instruction: &str) {
         self.edits.replace(self.body.statements[statement].text, format!("{instruction};"));
     }
 
-    /// Puts other words in the place of a part of a statement.
+    /// Replaces a part of a statement.
     pub(super) fn replace_part(&mut self, part: &'t str, new: impl Into<String>) {
         self.edits.replace(part, new);
     }
 
-    /// Puts an instruction in the place of a statement's that takes the low half of `register`, as it is there.
+    /// Replaces the instruction of a statement by one that reads the low half of `register` at that point.
     pub(super) fn replace_by_half(
         &mut self,
         statement: usize,
@@ -72,8 +71,8 @@ impl<'b, 't> Values<'b, 't> {
         self.replace(statement, &format!("cvt.u32.u64 \t{half}, {register};\n\t{instruction}"));
     }
 
-    /// A 32-bit register with the low half of `register`, which has a single definition: at every use of that one,
-    /// this one has its low half.
+    /// A 32-bit register with the low half of `register`, which has a single definition: wherever one is
+    /// used, so can the other be.
     pub(super) fn low_half(&mut self, register: Register) -> Option<String> {
         let name = self.registers.name(register);
         self.companion(register, Kind::Half, |half| format!("cvt.u32.u64 \t{half}, {name}"))

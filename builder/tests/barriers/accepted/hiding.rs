@@ -1,5 +1,4 @@
-//! Ways of hiding what decides: behind macros, traits, types, names and memory. `accepted/hiding.rs` is the same with what the
-//! threads of a block have in common.
+//! The programs of `refused/hiding.rs`, where what decides is the same in all threads of a block.
 
 #[ferrogrid::module]
 mod macros {

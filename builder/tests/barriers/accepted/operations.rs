@@ -1,5 +1,4 @@
-//! Each operation that all threads of a block, a cluster or the grid make together, where only some come.
-//! `accepted/operations.rs` is the same where all do.
+//! The programs of `refused/operations.rs`, where all threads come to each operation.
 
 #[ferrogrid::module]
 mod barriers {

@@ -1,5 +1,4 @@
-//! Ways of parting: by each of Rust's forms of control flow, some threads miss a barrier. `accepted/ways.rs` is the same with what the
-//! threads of a block have in common.
+//! The programs of `refused/ways.rs`, where what decides is the same in all threads of a block.
 
 /// Branches.
 #[ferrogrid::module]

@@ -1,5 +1,4 @@
-//! What `inspect` found, as JSON: a form that keeps its meaning while `schema` is 1. It must not know how anything was
-//! found.
+//! The findings of `inspect` as JSON. Fields keep their meaning while `schema` is 1.
 
 use ferrogrid_build::inspect::{Line, Place, Resources, Sources};
 use ferrogrid_host::Occupancy;

@@ -1,5 +1,5 @@
-//! How many blocks of a kernel fit on a multiprocessor of each architecture: what ptxas says that it needs there, put
-//! into the occupancy rules. It must not know how the table is shown.
+//! How many blocks of a kernel fit on a multiprocessor of each architecture: the resources that ptxas
+//! reports, put into the occupancy rules.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,19 +11,19 @@ use ferrogrid_host::{BlockResources, MultiprocessorLimits, Occupancy};
 /// The architectures of the table, besides those that the program has code for: one for each kind of limits.
 const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 
-/// The blocks that are tried where neither the kernel nor the user says one.
+/// The block sizes for kernels that fix none, if the user names none.
 const BLOCKS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
 
-/// What blocks of a kernel need, whatever the architecture.
+/// What blocks of a kernel need on every architecture.
 pub(super) struct BlockNeeds {
-    /// Threads of each block that is tried.
+    /// The block sizes.
     pub(super) threads: Vec<u32>,
     shared_bytes: usize,
     max_threads: Option<u32>,
 }
 
 impl BlockNeeds {
-    /// Blocks of `threads` threads, or of those that the kernel has; with so much shared memory.
+    /// Blocks of `threads` threads, else of the size that the kernel fixes, else of several sizes.
     pub(super) fn new(kernel: &CompiledKernel, shared_bytes: u64, threads: Option<u32>) -> Self {
         let fixed = kernel.block.map(|[x, y, z]| x * y * z);
         let threads = match threads.or(fixed) {
@@ -48,19 +48,19 @@ impl BlockNeeds {
     }
 }
 
-/// An architecture, and how the kernel does there.
+/// The occupancy of a kernel on an architecture.
 pub(super) struct Row {
     pub(super) arch: Arch,
     /// The architecture whose PTX is loaded there.
     pub(super) ptx: Arch,
-    /// What it needs, or why that is not known.
+    /// Its needs, or why they are unknown.
     pub(super) outcome: Result<Needs, String>,
 }
 
-/// What a kernel needs on an architecture, and what follows.
+/// The resources of a kernel on an architecture, and its occupancy.
 pub(super) struct Needs {
     pub(super) resources: Resources,
-    /// For each number of threads that was tried.
+    /// By block size.
     pub(super) blocks: Vec<(u32, Occupancy)>,
 }
 
@@ -95,7 +95,7 @@ fn row(kernel: &CompiledKernel, assembler: &Assembler, needs: &BlockNeeds, arch:
     let assembled =
         assembler.assemble(&image.file, arch, Some(&kernel.entry)).map_err(|error| error.to_string());
     let outcome = assembled.and_then(|assembled| {
-        let resources = *assembled.resources.get(&kernel.entry).ok_or("ptxas says nothing of it")?;
+        let resources = *assembled.resources.get(&kernel.entry).ok_or("ptxas reports no resources for it")?;
         let of = |&threads: &u32| (threads, limits.occupancy(&needs.block(threads, &resources)));
         Ok(Needs { resources, blocks: needs.threads.iter().map(of).collect() })
     });

@@ -1,5 +1,4 @@
-//! What `inspect` found, for people: the code under the lines of the source, and tables. It must not know how anything
-//! was found.
+//! The findings of `inspect` as text: the code under the lines of the source, and tables.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -26,7 +25,7 @@ pub(super) fn report(inspections: &[Inspection], sources: &Sources, target_folde
         let tool = CudaTool::Ptxas;
         let _ = write!(
             text,
-            "\nregisters, spills and occupancy need {}, which is not on this machine; to get it:\n  {}\n",
+            "\nregisters, spills and occupancy require {}, which is not installed on this machine; to get it:\n  {}\n",
             tool.name(),
             tool.advice(target_folder)
         );
@@ -101,7 +100,7 @@ fn needs(resources: &Resources, shared_bytes: u64) -> String {
     )
 }
 
-/// The blocks per multiprocessor of each architecture; for several sizes of blocks, the warps only.
+/// The blocks per multiprocessor of each architecture; for several block sizes the occupancy only.
 fn occupancy(rows: &[Row]) -> String {
     let sizes = rows.iter().find_map(|row| row.outcome.as_ref().ok()).map_or(&[][..], |needs| &needs.blocks);
     if sizes.is_empty() {

@@ -1,6 +1,6 @@
-//! `cargo ferrogrid run --all`: every example, one after the other, and a table of how each went. It must
-//! not know what an example does, but that a line `device NAME` of its output names its device, and a line `SKIPPED: WHY`
-//! at its end says that it has checked nothing there.
+//! `cargo ferrogrid run --all`: every example, one after the other, and a table of the outcomes. A line
+//! `device NAME` in an example's output names its device. A line `SKIPPED: WHY` at its end says that it
+//! checked nothing.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -13,19 +13,19 @@ use crate::cargo::{self, Executable, Package};
 use crate::example::Example;
 use crate::verb::setup;
 
-/// How a run of an example went.
+/// The outcome of an example.
 struct Run {
-    /// `PASS`, `SKIPPED`, or why not.
+    /// `PASS`, `SKIPPED`, or why it failed.
     result: String,
     time: Duration,
-    /// Where it ran, if it said so.
+    /// Its device, if it named one.
     device: Option<String>,
 }
 
 const PASS: &str = "PASS";
 const SKIPPED: &str = "SKIPPED";
 
-/// Sets up, builds all, runs each; fails if one fails.
+/// Sets up, builds and runs all examples; fails if one fails.
 pub(super) fn run(packages: &[Package], examples: &[Example]) -> Result<ExitCode, Failure> {
     setup::ensure()?;
     let mut executables = BTreeMap::new();
@@ -54,13 +54,13 @@ pub(super) fn run(packages: &[Package], examples: &[Example]) -> Result<ExitCode
 fn run_one(example: &Example, executables: &[Executable]) -> Result<Run, Failure> {
     let built = executables.iter().find(|it| it.kind == "example" && it.name == example.name);
     let Some(executable) = built else {
-        // One that needs a feature of the package is left out by cargo.
+        // cargo leaves out an example that requires a feature.
         return Ok(Run { result: "FAIL (not built)".to_owned(), time: Duration::ZERO, device: None });
     };
     watch(&executable.path)
 }
 
-/// Runs the program, shows what it prints, and looks for its device there.
+/// Runs the program, shows its output, and finds its device there.
 fn watch(program: &Path) -> Result<Run, Failure> {
     let start = Instant::now();
     let cannot = |error| format!("cannot run {}: {error}", program.display());
@@ -79,7 +79,7 @@ fn result(status: ExitStatus, last_line: &str) -> String {
     }
 }
 
-/// Shows `output` as it comes; the device that it names first, and its last line.
+/// Shows `output` as it comes, and returns the first device that it names, and its last line.
 fn pass_on(mut output: impl BufRead) -> std::io::Result<(Option<String>, String)> {
     let (mut line, mut device, mut last) = (Vec::new(), None, String::new());
     while output.read_until(b'\n', &mut line)? > 0 {

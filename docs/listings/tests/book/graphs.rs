@@ -105,3 +105,23 @@ fn a_graph_copies_from_and_to_page_locked_memory() -> ferrogrid::Result<()> {
     // ANCHOR_END: pinned
     Ok(())
 }
+
+#[test]
+fn a_graph_copies_for_its_kernels() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    // ANCHOR: staged
+    let n = 1000;
+    let (x, v) = (stream.device().pinned_zeros::<f32>(n)?, stream.device().pinned_zeros::<f32>(n)?);
+    let (graph, (x, v)) = stream.capture(|capture| {
+        let (mut x, mut v) = (capture.keep_pinned(x)?, capture.keep_pinned(v)?);
+        kernels::pull(capture, Grid::cover(n), 0.5, x.as_in(), v.as_in_out())?;
+        kernels::drift(capture, Grid::cover(n), 1.0, v.as_in(), x.as_in_out())?;
+        Ok((x.key(), v.key()))
+    })?;
+    let mut graph = graph.instantiate()?;
+    graph.pinned_mut(x)?.fill(2.0);
+    graph.launch(&stream)?;
+    assert_eq!((graph.pinned(x)?[0], graph.pinned(v)?[0]), (1.0, -1.0));
+    // ANCHOR_END: staged
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! Listings of the chapter "Memory and streams".
 
+use ferrogrid::dlpack::DlpackTensor;
 use ferrogrid::prelude::*;
 use ferrogrid::{PoolKind, PoolOptions};
 
@@ -192,6 +193,26 @@ fn managed_memory() -> ferrogrid::Result<()> {
     kernels::increment(&stream, Grid::cover(3), &mut x)?;
     assert_eq!(x.read()?, [1, 42, 1]); // waits for the kernel
     // ANCHOR_END: managed
+    Ok(())
+}
+
+#[test]
+fn tensors_of_other_libraries() -> ferrogrid::Result<()> {
+    let device = Device::best()?;
+    let stream = device.new_stream()?;
+    // ANCHOR: dlpack
+    let consumer = device.new_stream()?; // as if made by another library: `unsafe Stream::from_raw(&device, s)`
+    let mut x = stream.zeros::<u32>(1000)?;
+    kernels::increment(&stream, Grid::cover(1000), &mut x)?;
+    let raw = DlpackTensor::from_buffer_async(&consumer, x)?.into_raw(); // `consumer` waits for the kernel, the host does not
+
+    // The other way round, on whichever side asked for the tensor.
+    // SAFETY: a live tensor that nobody else has; work on it comes before what `consumer` is given from now on.
+    let tensor = unsafe { DlpackTensor::from_raw_async(&consumer, raw)? };
+    let mut x = tensor.into_buffer::<u32>(&stream)?; // ordered on any stream from here on
+    kernels::increment(&stream, Grid::cover(1000), &mut x)?;
+    assert_eq!(stream.download(&x)?, [2; 1000]);
+    // ANCHOR_END: dlpack
     Ok(())
 }
 

@@ -47,6 +47,29 @@ fn an_image_is_turned() -> ferrogrid::Result<()> {
 }
 
 #[test]
+fn a_graph_turns_an_image() -> ferrogrid::Result<()> {
+    let stream = Device::best()?.new_stream()?;
+    let pixels: Vec<u8> = vec![0, 255, 0, 255];
+    let sampler = Sampler::new().linear().normalized_coordinates().address_mode(AddressMode::Border);
+    // ANCHOR: graph
+    let image = stream.upload_array(&pixels, [2, 2])?;
+    let (mut quarter, mut half) =
+        (stream.zeros_array::<f32, 2>([2, 2])?, stream.zeros_array::<f32, 2>([2, 2])?);
+    let (graph, ()) = stream.capture(|capture| {
+        let image = capture.read_array(&image)?; // others may read it, too
+        let mut quarter = capture.write_array(&mut quarter)?; // the graph's alone
+        let mut half = capture.write_array(&mut half)?;
+        let grid = Grid::cover([2, 2]);
+        kernels::rotate(capture, grid, 0.0, 1.0, image.texture(&sampler)?, quarter.surface()?)?;
+        kernels::rotate(capture, grid, 0.0, 1.0, quarter.texture(&sampler)?, half.surface()?)
+    })?;
+    graph.instantiate()?.launch(&stream)?;
+    assert_eq!(stream.download_array(&half)?, [1.0, 0.0, 1.0, 0.0]);
+    // ANCHOR_END: graph
+    Ok(())
+}
+
+#[test]
 fn pixels_have_neighbours() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     let (red, blue) = ([255, 0, 0, 255], [0, 0, 255, 255]);

@@ -1,4 +1,4 @@
-//! Reads the book's chapters as mdBook does, and parts of listings as chapters show them. It must not judge either.
+//! Reads the book's chapters as mdBook does, and the parts of listings that chapters show.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 

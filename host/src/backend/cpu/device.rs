@@ -1,4 +1,7 @@
-//! A CPU device: its name, its threads, its streams, its limits. It must not know how kernels run.
+//! A CPU device: its name, its threads, its streams, its limits; `properties` describes it as a virtual CUDA
+//! device.
+
+pub(crate) mod properties;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,19 +12,19 @@ use std::thread::available_parallelism;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::block::BlockExecutor;
-use super::event::CpuMark;
-use super::executors;
-use super::overflow;
-use super::stack::stack_size;
+use super::execute::block::BlockExecutor;
+use super::execute::executors;
+use super::execute::overflow;
+use super::execute::stack::stack_size;
+use super::stream::event::CpuMark;
 use super::stream::{CpuStream, Queue};
 use crate::backend::failure::Fault;
-use crate::cpu_options::CpuOptions;
 use crate::device::MemoryInfo;
+use crate::device::cpu_options::CpuOptions;
 use crate::error::{Error, Result};
-use crate::grid::Limits;
+use crate::launch::grid::Limits;
 use crate::output::{self, Output};
-use crate::own_thread::{OwnThread, ending_thread};
+use crate::stream::own_thread::{OwnThread, ending_thread};
 
 /// The environment variable that sets the number of threads that run blocks.
 const VARIABLE: &str = "FERROGRID_CPU_THREADS";

@@ -1,4 +1,24 @@
-//! One launch on the CPU: its blocks over the threads of the pool. It must not know about streams.
+//! One launch on the CPU: its blocks over the threads of the pool.
+//!
+//! `block` runs threads that wait for each other; `cluster`, `cooperative` and `in_order` run blocks that do.
+//! `stack`, `budget`, `guarded` and `overflow` provide their stacks, `executors` keeps idle ones, `shared` is
+//! shared memory. `panic` and `first_failure` collect failures. `mark`, `spin` and `sync` are locks.
+
+pub(crate) mod block;
+pub(crate) mod budget;
+pub(crate) mod cluster;
+pub(crate) mod cooperative;
+pub(crate) mod executors;
+pub(crate) mod first_failure;
+pub(crate) mod guarded;
+pub(crate) mod in_order;
+pub(crate) mod mark;
+pub(crate) mod overflow;
+pub(crate) mod panic;
+pub(crate) mod shared;
+pub(crate) mod spin;
+pub(crate) mod stack;
+pub(crate) mod sync;
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -9,22 +29,18 @@ use ferrogrid_device::native::Block;
 use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use super::block::BlockExecutor;
-use super::cluster;
-use super::cooperative;
 use super::device::CpuDevice;
-use super::first_failure::FirstFailure;
-use super::in_order;
 use super::memory::out_of_memory;
-use super::overflow;
-use super::panic::{catch, install_hook};
-use super::stack::MAX_STACKS;
 use crate::backend::params::CopiedParams;
-use crate::constant::Running;
 use crate::error::{Error, Result};
-use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::launch::grid::LaunchShape;
+use crate::memory::constant::Running;
 use crate::output::Printing;
+use block::BlockExecutor;
+use first_failure::FirstFailure;
+use panic::{catch, install_hook};
+use stack::MAX_STACKS;
 
 /// A launch with all that it needs.
 pub(super) struct Launch {
@@ -46,7 +62,7 @@ impl Launch {
     /// thread: the same for any number of threads. Blocks after it may have run or not.
     ///
     /// # Safety
-    /// As for [`launch`](crate::launch::launch), with the memory that the parameters lead to free for
+    /// As for [`launch`](crate::launch::launch_with), with the memory that the parameters lead to free for
     /// this launch to use.
     pub(super) unsafe fn run(&self, device: &CpuDevice) -> Result<()> {
         // SAFETY: passed on.

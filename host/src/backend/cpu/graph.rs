@@ -1,21 +1,23 @@
 //! Graphs on the CPU device: their nodes one after the other, in the order of recording, which is one that
-//! dependencies allow. It must not know what orders the memory that nodes use.
+//! dependencies allow.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 use super::device::CpuDevice;
-use super::event::CpuMark;
 use super::execute::Launch;
 use super::memory;
+use super::stream::event::CpuMark;
 use super::stream::{CpuStream, Queue};
 use crate::backend::failure::Failure;
+use crate::backend::recording::node::{
+    Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
+};
 use crate::backend::{EventBackend, host_fn, payload};
 use crate::error::{Error, Result};
-use crate::event::Event;
-use crate::graph::{Allocation, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat};
 use crate::memory::Contents;
-use crate::writers::Flow;
+use crate::order::writers::Flow;
+use crate::stream::event::Event;
 
 /// An instantiated graph. Launches that have not run keep the steps that they were given.
 pub(crate) struct CpuGraph {
@@ -158,6 +160,10 @@ unsafe fn run_operation(
         // SAFETY: passed on; source and target do not overlap.
         Operation::Copy { target, source, rows, .. } => unsafe {
             memory::copy_rows(target.0, source.0, *rows);
+        },
+        // SAFETY: passed on; an array is its elements here, one after the other.
+        Operation::CopyArray(ArrayCopy { target, source, shape }) => unsafe {
+            target.start().copy_from_nonoverlapping(source.start(), shape.bytes());
         },
         // SAFETY: passed on.
         Operation::Fill(fill) => unsafe { run_fill(fill) },

@@ -1,5 +1,8 @@
-//! Memory of the CPU device: allocation, copies, fills, all done at once by the calling thread. It
-//! must not know about order: its callers see to that.
+//! Memory of the CPU device: allocation, copies, fills, all done at once by the calling thread. Its callers
+//! order the work. `virtual_memory` reserves addresses, `ipc` shares memory between processes.
+
+pub(crate) mod ipc;
+pub(crate) mod virtual_memory;
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -7,12 +10,12 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::device::CpuDevice;
-use super::spin;
+use super::execute::spin;
+use crate::backend::Rows;
+use crate::backend::recording::node::Address;
 use crate::error::{Error, Result};
-use crate::graph::Address;
 use crate::memory::{ALIGNMENT, Contents};
-use crate::pitched::Rows;
-use crate::stream_value::ValueCondition;
+use crate::stream::value::ValueCondition;
 
 /// How long a stream that waits for a value sleeps between looks.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);

@@ -1,5 +1,8 @@
-//! Streams of the CPU device: a queue of operations, and a thread that runs them one after the
-//! other, started when there is something to run. It must not know how a kernel's blocks are run.
+//! Streams of the CPU device: a queue of operations, and a thread that runs them one after the other, started
+//! when there is something to run. `event` marks points in a queue; `legacy` is CUDA's legacy default stream.
+
+pub(crate) mod event;
+pub(crate) mod legacy;
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,24 +11,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::device::{CpuDevice, DeviceUse};
-use super::event::{CpuEvent, CpuMark};
+use super::execute::spin;
 use super::execute::{Launch, check_resources};
 use super::graph::{self, Failures, Marks, Step};
-use super::legacy::{self, Role};
 use super::memory;
-use super::spin;
-use crate::account::Account;
+use crate::backend::Rows;
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;
 use crate::error::{Error, Result};
-use crate::grid::LaunchShape;
 use crate::kernel::Kernel;
+use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
-use crate::own_thread::OwnThread;
-use crate::pitched::Rows;
-use crate::stream_value::ValueCondition;
-use crate::writers::Flow;
+use crate::memory::account::Account;
+use crate::order::writers::Flow;
+use crate::stream::own_thread::OwnThread;
+use crate::stream::value::ValueCondition;
+use event::{CpuEvent, CpuMark};
+use legacy::Role;
 
 /// A stream of the CPU device. Dropping it leaves the queue to be run to its end.
 pub(crate) struct CpuStream {
@@ -178,7 +181,7 @@ impl CpuStream {
         ordered.map(|()| failed)
     }
 
-    /// The first of the stream's first failures that nobody has been told of.
+    /// The first of the stream's first failures that was not reported.
     fn report(&self, failed: u64) -> Result<()> {
         self.queue.failure.take_until(failed).map_or(Ok(()), Err)
     }
@@ -351,7 +354,7 @@ impl Queue {
         if self.is_started() { Ok(self.record()?.wait()) } else { Ok(0) }
     }
 
-    /// The failures that nobody has been told of.
+    /// The unreported failures.
     pub(super) fn failures(&self) -> Vec<Arc<Fault>> {
         self.failure.pending()
     }

@@ -1,5 +1,10 @@
-//! CUDA devices: what the driver says of them, and their primary contexts. It must not know what
-//! streams do.
+//! CUDA devices and their primary contexts. `properties` fills the public record, `context` converts handles,
+//! `peer` enables access to other devices' memory, `reset` makes a new context after a failure.
+
+pub(crate) mod context;
+pub(crate) mod peer;
+pub(crate) mod properties;
+pub(crate) mod reset;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
@@ -10,25 +15,25 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUevent, CUstream};
 
-use super::condition::Setters;
 use super::driver::{Code, Driver, driver};
 use super::feedback::Feedback;
+use super::graph::condition::Setters;
+use super::memory::pool::{self, RawPool};
+use super::memory::virtual_memory::{Ranges, Reserved};
 use super::module::Module;
-use super::peer::Peers;
-use super::pool::{self, RawPool};
-use super::reset::HostMemory;
-use super::stream::CudaStream;
-use super::virtual_memory::{Ranges, Reserved};
-use super::watch::Watches;
+use super::stream::watch::Watches;
+use super::stream::{CudaStream, NON_BLOCKING};
 use crate::device::MemoryInfo;
 use crate::error::{Error, LaunchedKernel, Result};
-use crate::grid::Limits;
+use crate::launch::grid::Limits;
+use crate::memory::pool::options::PoolKind;
 use crate::output::Sink;
-use crate::pool_options::PoolKind;
-use crate::stream_options::StreamOptions;
+use crate::stream::options::StreamOptions;
+use peer::Peers;
+use reset::HostMemory;
 
 /// A CUDA device. It lives as long as the process, and so do its primary context and the modules
-/// loaded in it, unless it is reset: then it refuses every call, and another takes its place (`reset.rs`).
+/// loaded in it, unless it is reset: then it refuses every call, and another takes its place (`device/reset.rs`).
 #[repr(C)] // What every launch reads comes first.
 pub(crate) struct CudaDevice {
     /// Whether its context is gone.
@@ -49,14 +54,14 @@ pub(crate) struct CudaDevice {
     /// Addresses that buffers of it may grow into.
     ranges: Ranges,
     modules: Mutex<HashMap<u128, Module>>,
-    /// Events without timing that nobody uses now.
+    /// Events without timing that are not in use.
     spare_events: Mutex<Vec<Handle<CUevent>>>,
     /// Keeps waits from launches of graphs on all streams that were not made here.
     waits_of_others: RwLock<()>,
-    /// Streams for callbacks that nobody uses now.
+    /// Streams for callbacks that are not in use.
     spare_watchers: Mutex<Vec<Handle<CUstream>>>,
     /// Does what is left to do on foreign streams that may be gone.
-    stand_in: OnceLock<Result<CudaStream>>,
+    fallback_stream: OnceLock<Result<CudaStream>>,
     watches: Watches,
     peers: Peers,
     condition_setters: OnceLock<Result<Setters>>,
@@ -69,7 +74,7 @@ pub(crate) struct CudaDevice {
 
 /// A handle of the driver, which may be used from any thread.
 #[derive(Clone, Copy)]
-pub(super) struct Handle<T>(pub(super) T);
+pub(crate) struct Handle<T>(pub(super) T);
 
 // SAFETY: the driver's handles may be used from any thread (with the context bound there).
 unsafe impl<T> Send for Handle<T> {}
@@ -152,7 +157,7 @@ impl CudaDevice {
             spare_events: Mutex::new(Vec::new()),
             waits_of_others: RwLock::new(()),
             spare_watchers: Mutex::new(Vec::new()),
-            stand_in: OnceLock::new(),
+            fallback_stream: OnceLock::new(),
             watches: Watches::new(),
             peers: Peers::none(),
             condition_setters: OnceLock::new(),
@@ -325,7 +330,7 @@ impl CudaDevice {
         Ok(self.enlist(CudaStream::per_thread(self, self.context()?)?))
     }
 
-    /// The stream of somebody else with the handle `raw`.
+    /// A stream of another library with the handle `raw`.
     ///
     /// # Safety
     /// It is one, and stays live until `close` has been called.
@@ -353,7 +358,7 @@ impl CudaDevice {
 
     fn enlist(&self, stream: CudaStream) -> CudaStream {
         self.watches.add(stream.watch());
-        self.watches.settle_gone();
+        self.watches.settle_closed_streams();
         stream
     }
 
@@ -382,7 +387,7 @@ impl CudaDevice {
             watch.recent().clear();
         }
         let told = Watches::tell(&watches);
-        self.watches.settle_gone();
+        self.watches.settle_closed_streams();
         told.map_or(Ok(()), Err)
     }
 
@@ -410,7 +415,7 @@ impl CudaDevice {
     }
 
     pub(crate) fn deliver_output(&self) {
-        // A context that cannot be bound is told of by the call that needs it.
+        // A context that cannot be bound is reported by the call that needs it.
         let _ = self.show_output();
     }
 
@@ -486,14 +491,14 @@ impl CudaDevice {
         }
         let mut raw = null_mut();
         // SAFETY: `raw` is valid for the call; the flag is `CU_STREAM_NON_BLOCKING`.
-        let code = unsafe { self.driver.stream_create(&mut raw, 1, 0) };
+        let code = unsafe { self.driver.stream_create(&mut raw, NON_BLOCKING, 0) };
         self.check(code, "cuStreamCreateWithPriority", &self.to_string())?;
         Ok(raw)
     }
 
-    pub(super) fn stand_in(&'static self) -> Result<&'static CudaStream> {
+    pub(super) fn fallback_stream(&'static self) -> Result<&'static CudaStream> {
         let new = || CudaStream::new(self, self.context()?, StreamOptions::new());
-        self.stand_in.get_or_init(new).as_ref().map_err(Error::clone)
+        self.fallback_stream.get_or_init(new).as_ref().map_err(Error::clone)
     }
 }
 

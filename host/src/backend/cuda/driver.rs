@@ -1,5 +1,4 @@
-//! The driver library: found, checked for its version, and called. It must not know what the calls
-//! are for.
+//! The driver library: found, checked for its version, and called.
 //!
 //! cudarc's own bindings are not called, for three reasons: a driver newer than the bindings may
 //! return a code that their `CUresult` does not list, and making a Rust enum of it is undefined
@@ -19,13 +18,13 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
-use super::condition::ConditionalParams;
 use super::graph::UpdateResult;
-use super::graph_memory::AllocationParams;
-use super::ipc::IpcHandle;
+use super::graph::condition::ConditionalParams;
+use super::graph::memory::AllocationParams;
 use super::memory::BatchAttributes;
-use super::pool::{PoolAccess, PoolHandle, PoolProperties};
-use super::virtual_memory::AllocationProperties;
+use super::memory::ipc::IpcHandle;
+use super::memory::pool::{PoolAccess, PoolHandle, PoolProperties};
+use super::memory::virtual_memory::AllocationProperties;
 use crate::error::{Error, NEEDED_DRIVER, Result};
 use crate::library;
 
@@ -35,7 +34,7 @@ pub(super) type StreamCallback = unsafe extern "C" fn(stream: CUstream, code: u3
 /// What a driver call returned; 0 is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Code(pub(super) u32);
+pub(crate) struct Code(pub(super) u32);
 
 impl Code {
     pub(super) const SUCCESS: Code = Code(0);
@@ -68,12 +67,12 @@ impl Code {
     }
 }
 
-/// `always`: what every driver has that is new enough. `perhaps`: what only some features call, from the version
+/// `required`: what every driver has that is new enough. `optional`: what only some features call, from the version
 /// of CUDA on that is named; where it is missing, that is an error at the call.
 macro_rules! driver_calls {
     (
-        always { $( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )* }
-        perhaps { $( $late:ident = $late_symbol:ident ( $($late_argument:ident : $late_ty:ty),* ) since $since:tt; )* }
+        required { $( $name:ident = $symbol:ident ( $($argument:ident : $ty:ty),* ); )* }
+        optional { $( $late:ident = $late_symbol:ident ( $($late_argument:ident : $late_ty:ty),* ) since $since:tt; )* }
     ) => {
         /// The functions of the driver.
         pub(super) struct Driver {
@@ -125,7 +124,7 @@ macro_rules! driver_calls {
 }
 
 driver_calls! {
-  always {
+  required {
     init = cuInit(flags: c_uint);
     device_count = cuDeviceGetCount(count: *mut c_int);
     device_get = cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
@@ -229,8 +228,10 @@ driver_calls! {
     error_name = cuGetErrorName(code: c_uint, name: *mut *const c_char);
     error_text = cuGetErrorString(code: c_uint, text: *mut *const c_char);
   }
-  perhaps {
+  optional {
     function_param = cuFuncGetParamInfo(function: CUfunction, index: usize, offset: *mut usize, size: *mut usize) since (12, 4);
+    module_function_count = cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule) since (12, 4);
+    module_functions = cuModuleEnumerateFunctions(functions: *mut CUfunction, count: c_uint, module: CUmodule) since (12, 4);
     function_name = cuFuncGetName(name: *mut *const c_char, function: CUfunction) since (12, 3);
     launch_with_attributes = cuLaunchKernelEx(config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) since (12, 0);
     can_access_peer = cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) since (12, 0);

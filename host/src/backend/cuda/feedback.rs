@@ -1,6 +1,7 @@
-//! What device code tells the host while kernels run: panics, and printed text. Both are in page-locked host memory:
-//! a launch that may panic is given the address of a record, and modules find the buffer of texts through a variable of
-//! theirs. The host looks after it has waited for the device. It must not know who waits for what.
+//! What kernels report while they run: panics (`panic`, `lent`, `suspects`) and printed text (`print`,
+//! `addresses`). Both are in page-locked host memory. A launch that may panic gets the address of a record;
+//! modules find the buffer of texts through a variable. The host reads both after it has waited for the
+//! device.
 
 mod addresses;
 mod lent;
@@ -8,7 +9,7 @@ mod panic;
 mod print;
 mod suspects;
 
-use std::ffi::{CString, c_uint, c_void};
+use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -17,23 +18,21 @@ use cudarc::driver::sys::CUmodule;
 use ferrogrid_device::failure::FailureRecord;
 use ferrogrid_device::output::OUTPUT_SYMBOL;
 
-pub(super) use self::lent::Lent;
+pub(crate) use self::lent::Lent;
 use self::panic::PanicRecord;
 use self::print::PrintBuffer;
 use super::device::CudaDevice;
+use super::memory::pinned::PORTABLE_AND_MAPPED;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::kernel::Kernel;
 use crate::output::Output;
 
-/// `CU_MEMHOSTALLOC_PORTABLE` and `CU_MEMHOSTALLOC_DEVICEMAP`.
-const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
-
-/// The bytes of the print buffer if nobody says otherwise: as many as CUDA's printf has.
+/// The bytes of the print buffer by default: as many as CUDA's printf has.
 const DEFAULT_CAPACITY: usize = 1 << 20;
 
 /// The feedback of one device.
 pub(super) struct Feedback {
-    /// Those that nobody has been lent.
+    /// The free ones.
     records: Mutex<Vec<PanicRecord>>,
     buffer: OnceLock<Result<PrintBuffer>>,
     /// The bytes that the print buffer gets when it is made.

@@ -1,5 +1,9 @@
-//! Graphs of CUDA devices: nodes handed to the driver, instances, launches. It must not know how a graph
-//! was recorded, or what orders the memory that nodes use.
+//! Graphs of CUDA devices: nodes for the driver, instances, launches. `condition` has conditional nodes,
+//! `memory` nodes that allocate and free, `dot` the driver's own picture of a graph.
+
+pub(crate) mod condition;
+pub(crate) mod dot;
+pub(crate) mod memory;
 
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
@@ -12,26 +16,27 @@ use cudarc::driver::sys::{
     CUfunction, CUgraph, CUgraphExec, CUgraphNode,
 };
 
-use super::attributes::AttributeList;
-use super::condition::{self, ConditionalParams, SetterArguments};
 use super::device::{CudaDevice, Handle, address};
 use super::driver::Code;
-use super::event::CudaEvent;
 use super::feedback::Lent;
-use super::graph_memory::{MemoryNode, MemoryNodes, OwnGraph};
-use super::memory::memory_type;
+use super::memory::{array, memory_type};
 use super::stream::CudaStream;
-use super::watch::with_record;
+use super::stream::attributes::AttributeList;
+use super::stream::event::CudaEvent;
+use super::stream::watch::with_record;
 use crate::backend::host_fn;
-use crate::error::Result;
-use crate::event::Event;
-use crate::graph::{
-    Address, Allocation, ConditionalNode, Fill, GraphError, HostNode, KernelNode, Node, Operation, Repeat,
+use crate::backend::recording::node::{
+    Address, Allocation, ArrayCopy, ConditionalNode, Fill, HostNode, KernelNode, Node, Operation, Repeat,
 };
+use crate::backend::{Place, Rows};
+use crate::error::Result;
+use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::memory::Contents;
-use crate::pitched::{Place, Rows};
-use crate::writers::Effect;
+use crate::order::writers::Effect;
+use crate::stream::event::Event;
+use condition::{ConditionalParams, SetterArguments};
+use memory::{MemoryNode, MemoryNodes, OwnGraph};
 
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
 const UPDATE_FAILURE: Code = Code(910);
@@ -94,7 +99,7 @@ impl CudaGraph {
         })
     }
 
-    /// The instance of somebody else, without nodes of ours.
+    /// An instance of another library, whose nodes are not known.
     ///
     /// # Safety
     /// It is one of `device`, and stays so as long as this.
@@ -120,7 +125,7 @@ impl CudaGraph {
         self.template.as_ref().map(|template| template.raw().cast())
     }
 
-    /// Node number `index`, which only instances of ours have.
+    /// Node number `index`, which only instances of this crate have.
     fn node(&self, index: usize) -> CUgraphNode {
         self.template.as_ref().map_or(null_mut(), |template| template.nodes[index].0)
     }
@@ -270,20 +275,26 @@ impl Target<'_> {
         Ok(())
     }
 
+    fn add_copy(&self, params: &CUDA_MEMCPY3D, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        self.add_with("cuGraphAddMemcpyNode", after, |added, graph, after, count| {
+            // SAFETY: all are valid for the call; memory is used by launches only.
+            unsafe {
+                let context = self.device.context()?;
+                Ok(self.device.driver().graph_add_copy(added, graph, after, count, params, context))
+            }
+        })
+    }
+
     /// The next of `nodes`.
     fn add(&self, node: &Node, nodes: &[Node]) -> Result<CUgraphNode> {
         let mut after: Vec<CUgraphNode> = node.after.iter().map(|&index| self.nodes[index].0).collect();
         match &*node.operation {
             Operation::Kernel(kernel) => self.add_kernel(kernel, &after),
             Operation::Copy { target, source, rows, places } => {
-                let params = copy_params(target.0, source.0, *rows, *places);
-                self.add_with("cuGraphAddMemcpyNode", &after, |added, graph, after, count| {
-                    // SAFETY: all are valid for the call; memory is used by launches only.
-                    unsafe {
-                        let context = self.device.context()?;
-                        Ok(self.device.driver().graph_add_copy(added, graph, after, count, &params, context))
-                    }
-                })
+                self.add_copy(&copy_params(target.0, source.0, *rows, *places), &after)
+            }
+            Operation::CopyArray(ArrayCopy { target, source, shape }) => {
+                self.add_copy(&array::copy_params(*target, *source, shape), &after)
             }
             Operation::Fill(fill) => self.add_fill(fill, &after),
             Operation::Allocate(Allocation { start, bytes, contents }) => {

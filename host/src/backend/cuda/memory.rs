@@ -1,22 +1,36 @@
-//! Memory on CUDA streams: allocation, copies, fills. It must not know what orders them.
+//! Memory on CUDA streams: allocation, copies, fills. Its callers order the work.
+//!
+//! `pool`, `own_pool` and `shared_pool` are memory pools; `pinned`, `managed`, `virtual_memory`, `ipc` and
+//! `array` are kinds of memory; `fill` repeats values of any size.
+
+pub(crate) mod array;
+pub(crate) mod fill;
+pub(crate) mod ipc;
+pub(crate) mod managed;
+pub(crate) mod own_pool;
+pub(crate) mod pinned;
+pub(crate) mod pool;
+#[cfg(unix)]
+pub(crate) mod shared_pool;
+pub(crate) mod virtual_memory;
 
 use std::ffi::c_uint;
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 use std::sync::atomic::Ordering;
 
-use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemorytype};
+use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemAttach_flags, CUmemorytype};
 
 use super::device::address;
 use super::driver::Code;
-use super::per_thread::PER_THREAD;
-use super::pool::RawPool;
 use super::stream::CudaStream;
+use super::stream::per_thread::PER_THREAD;
+use crate::backend::{Place, Rows};
 use crate::error::Result;
 use crate::memory::Contents;
-use crate::pitched::{Place, Rows};
+use pool::RawPool;
 
-/// `CU_MEM_ATTACH_GLOBAL`: any stream of any device may use it.
-const ATTACH_GLOBAL: c_uint = 1;
+/// Any stream of any device may use it.
+const ATTACH_GLOBAL: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as c_uint;
 
 impl CudaStream {
     /// `bytes` (not 0) of fresh memory, in the order of this stream: from `pool`, or from that of the device.

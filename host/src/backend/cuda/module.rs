@@ -1,5 +1,14 @@
-//! Loading of compiled modules: the best PTX that the device and the driver take, once per device.
-//! It must not know how kernels are launched.
+//! Compiled modules in the driver: the best image that the device and the driver take, loaded once per
+//! device.
+//!
+//! `program` reads what a module's text says of itself, `function` answers questions about kernels, `foreign`
+//! loads other compilers' code, `link` and `jit` are the driver's linker and its options.
+
+pub(crate) mod foreign;
+pub(crate) mod function;
+pub(crate) mod jit;
+pub(crate) mod link;
+pub(crate) mod program;
 
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::fmt::Write;
@@ -10,11 +19,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 
 use super::device::{CudaDevice, Handle, option_value};
-use super::program::Program;
 use crate::error::{Error, Result};
 use crate::foreign::{CodeType, Image, linked};
-use crate::image::{ModuleImage, Ptx};
+use crate::kernel::image::{ModuleImage, Ptx};
 use crate::kernel::{Kernel, Loaded};
+use program::Program;
 
 /// The room for each of the driver compiler's logs, in bytes.
 const LOG_BYTES: usize = 16 * 1024;

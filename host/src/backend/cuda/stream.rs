@@ -1,36 +1,43 @@
-//! Streams of CUDA devices: their making, their order, and launches on them. It must not know what
-//! orders streams, or how modules are loaded.
+//! Streams of CUDA devices: creation, order, and launches.
+//!
+//! `launch` launches kernels, `attributes` passes their attributes, `event`, `value` and `callback` are other work in a stream.
+//! `watch`, with `interval` and `recent`, finds out which launch failed; `per_thread` has the default streams
+//! of threads.
+
+pub(crate) mod attributes;
+pub(crate) mod callback;
+pub(crate) mod event;
+pub(crate) mod interval;
+mod launch;
+pub(crate) mod per_thread;
+pub(crate) mod recent;
+pub(crate) mod value;
+pub(crate) mod watch;
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
-use cudarc::driver::sys::{CUcontext, CUevent, CUfunction, CUstream};
+use cudarc::driver::sys::{CUcontext, CUevent, CUstream, CUstream_flags};
 
-use super::callback;
 use super::device::{CudaDevice, Handle, bind};
 use super::driver::{Code, Driver};
-use super::event::{self, CudaEvent, UNTIMED};
-use super::per_thread::{Marking, PER_THREAD, PerThread};
-use super::watch::Watch;
 use crate::backend::host_fn::HostFn;
 use crate::backend::{EventBackend, Fault, StreamIdentity};
 use crate::error::{Error, Result};
-use crate::event::EventOptions;
-use crate::grid::LaunchShape;
-use crate::kernel::{Kernel, Loaded};
-use crate::retired::retire;
-use crate::stream_options::StreamOptions;
+use crate::memory::retired::retire;
+use crate::stream::event::EventOptions;
+use crate::stream::options::StreamOptions;
+use event::{CudaEvent, UNTIMED};
+use per_thread::{Marking, PER_THREAD, PerThread};
+use watch::Watch;
 
-/// `CU_STREAM_NON_BLOCKING`: no implicit order with the legacy default stream.
-const NON_BLOCKING: c_uint = 1;
+/// No implicit order with the legacy default stream.
+pub(crate) const NON_BLOCKING: c_uint = CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
 
 /// `CU_STREAM_LEGACY`.
 const LEGACY: usize = 1;
-
-/// `CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`.
-const MAX_THREADS_PER_BLOCK: c_uint = 0;
 
 /// A stream of a CUDA device. Dropping it does not wait; the driver lets its work run to the end.
 #[repr(C)] // What every launch reads comes first.
@@ -136,7 +143,7 @@ impl CudaStream {
         Ok(CudaStream::of(device, context, without_provenance_mut(PER_THREAD), owner))
     }
 
-    /// A stream that somebody else made in `context`, which is that of `device`.
+    /// A stream that another library made in `context`, which is that of `device`.
     pub(super) fn foreign(device: &'static CudaDevice, context: CUcontext, raw: CUstream) -> Result<Self> {
         match raw.addr() {
             0 | LEGACY => Ok(CudaStream::legacy(device, context)),
@@ -254,22 +261,22 @@ impl CudaStream {
     /// Waits for all work, and leaves what kernels have to say to the next who asks.
     pub(crate) fn drain(&self) -> Result<()> {
         if let Some(thread) = self.other_thread() {
-            return thread.mark()?.wait_unheard();
+            return thread.mark()?.wait_unreported();
         }
         // SAFETY: the stream is live.
         let code = self.call(|| unsafe { self.driver.stream_synchronize(self.raw.0) })?;
         self.device.check(code, "cuStreamSynchronize", "")
     }
 
-    /// The first failure of its work that was found, and that nobody has been told of.
+    /// The first failure of its work that was found and not reported.
     pub(crate) fn report(&self) -> Result<()> {
-        self.report_but(&[])
+        self.report_except(&[])
     }
 
-    /// As `report`, but for failures of later work.
-    pub(super) fn report_but(&self, later: &[Arc<Fault>]) -> Result<()> {
+    /// As `report`, without failures of later work.
+    pub(super) fn report_except(&self, later: &[Arc<Fault>]) -> Result<()> {
         self.watch.note_inherited();
-        self.watch.failure().take_but(later).map_or(Ok(()), Err)
+        self.watch.failure().take_except(later).map_or(Ok(()), Err)
     }
 
     pub(crate) fn is_complete(&self) -> Result<bool> {
@@ -289,8 +296,8 @@ impl CudaStream {
     #[inline]
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
         if let Some(thread) = self.other_thread() {
-            let stand_in = self.after(thread.mark()?)?;
-            return event.record(stand_in.raw);
+            let fallback_stream = self.after(thread.mark()?)?;
+            return event.record(fallback_stream.raw);
         }
         if self.is_default {
             self.bind()?;
@@ -405,9 +412,9 @@ impl CudaStream {
 
     /// A stand-in whose later work comes after `end`.
     fn after(&self, end: &CudaEvent) -> Result<Held<'static>> {
-        let stand_in = self.device.stand_in()?;
-        stand_in.wait_raw(stand_in.raw.0, end.raw())?;
-        Ok(Held::of(stand_in.raw.0))
+        let fallback_stream = self.device.fallback_stream()?;
+        fallback_stream.wait_raw(fallback_stream.raw.0, end.raw())?;
+        Ok(Held::of(fallback_stream.raw.0))
     }
 
     fn wait_raw(&self, stream: CUstream, event: CUevent) -> Result<()> {
@@ -427,231 +434,6 @@ impl CudaStream {
             // Of a thread's stream that thread alone asks for anything.
             Owner::Us | Owner::Thread(_) => &self.waits,
             Owner::Context | Owner::Foreign(_) => self.device.waits_of_others(),
-        }
-    }
-
-    /// The function of `kernel` on this device, loaded at the first call.
-    #[inline]
-    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Loaded> {
-        let function = kernel.quiet_function(self.device.ordinal());
-        if !function.is_null() {
-            return Ok(Loaded { function, may_panic: false });
-        }
-        self.load(kernel)
-    }
-
-    /// As `prepare`, for a kernel that may panic or is not loaded.
-    #[inline(never)]
-    fn load(&self, kernel: &'static Kernel) -> Result<Loaded> {
-        match kernel.loaded(self.device.ordinal()) {
-            Some(loaded) => Ok(loaded),
-            None => self.device.prepare(kernel),
-        }
-    }
-
-    /// # Safety
-    /// As for `StreamInner::launch`; `function` is from `prepare`.
-    #[inline]
-    pub(crate) unsafe fn launch(
-        &self,
-        function: *mut c_void,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        params: &[*const c_void],
-    ) -> Result<()> {
-        self.device.check_not_reset()?;
-        if self.is_default || !shape.attributes.are_none() {
-            // SAFETY: passed on.
-            return unsafe { self.launch_slow(function.cast(), kernel, shape, params) };
-        }
-        // SAFETY: passed on.
-        let code = unsafe { self.launch_now(function.cast(), shape, params) };
-        if !code.is_success() {
-            // SAFETY: passed on.
-            return unsafe { self.launch_again(code, function.cast(), kernel, shape, params) };
-        }
-        self.watch.recent().note(kernel, shape.site);
-        Ok(())
-    }
-
-    /// # Safety
-    /// As for `launch`.
-    #[inline]
-    unsafe fn launch_now(&self, function: CUfunction, shape: &LaunchShape, params: &[*const c_void]) -> Code {
-        let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
-        // Within the device's limit.
-        let (shared, stream) = (shape.shared_bytes as c_uint, self.raw.0);
-        let params = params.as_ptr().cast_mut().cast();
-        // SAFETY: the function and the stream are of the same context; the caller vouches for the
-        // parameters, which the driver copies (it does not write through them).
-        unsafe {
-            let extra = null_mut();
-            self.driver
-                .launch_kernel(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, params, extra)
-        }
-    }
-
-    /// After a launch that the driver refused with `code`: once more if it wants a context.
-    ///
-    /// # Safety
-    /// As for `launch`.
-    #[cold]
-    unsafe fn launch_again(
-        &self,
-        code: Code,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        params: &[*const c_void],
-    ) -> Result<()> {
-        let mut code = code;
-        if code.may_lack_context() {
-            self.bind()?;
-            // SAFETY: passed on.
-            code = unsafe { self.launch_now(function, shape, params) };
-        }
-        if code == Code::INVALID_CLUSTER_SIZE {
-            return Err(self.cluster_too_large(function, kernel, shape));
-        }
-        if !code.is_success() {
-            return Err(self.launch_error(code, function, kernel, shape.block));
-        }
-        self.watch.recent().note(kernel, shape.site);
-        Ok(())
-    }
-
-    /// A launch on a default stream, or with attributes.
-    ///
-    /// # Safety
-    /// As for `launch`.
-    #[inline(never)]
-    unsafe fn launch_slow(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        params: &[*const c_void],
-    ) -> Result<()> {
-        if !shape.attributes.are_but_cooperative() {
-            // SAFETY: passed on.
-            return unsafe { self.launch_with_attributes(function, kernel, shape, params) };
-        }
-        if shape.attributes.cooperative {
-            let params = params.as_ptr().cast_mut().cast();
-            // SAFETY: passed on.
-            unsafe { self.launch_cooperative(function, kernel, shape, params)? };
-            self.watch.recent().note(kernel, shape.site);
-            return Ok(());
-        }
-        self.bind()?;
-        let _marked = self.enter()?;
-        // SAFETY: passed on.
-        let code = unsafe { self.launch_now(function, shape, params) };
-        if code.is_success() {
-            self.watch.recent().note(kernel, shape.site);
-            return Ok(());
-        }
-        // SAFETY: passed on.
-        unsafe { self.launch_again(code, function, kernel, shape, params) }
-    }
-
-    /// # Safety
-    /// As for `launch`.
-    unsafe fn launch_cooperative(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-        params: *mut *mut c_void,
-    ) -> Result<()> {
-        let ([grid_x, grid_y, grid_z], [x, y, z]) = (shape.grid, shape.block);
-        let entered = self.enter()?;
-        let (shared, stream) = (shape.shared_bytes as c_uint, entered.raw);
-        // SAFETY: as for `launch`.
-        let code = self.call(|| unsafe {
-            self.driver.launch_cooperative(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, params)
-        })?;
-        if code.is_success() {
-            return Ok(());
-        }
-        if code == Code::COOPERATIVE_LAUNCH_TOO_LARGE {
-            return Err(self.too_many_blocks(function, kernel, shape));
-        }
-        Err(self.launch_error(code, function, kernel, shape.block))
-    }
-
-    /// A cooperative launch has more blocks than fit on the device at the same time.
-    #[cold]
-    pub(super) fn too_many_blocks(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-    ) -> Error {
-        let threads: u32 = shape.block.iter().product();
-        let mut on_each = 0;
-        // Where it cannot be bound, the driver refuses to tell.
-        let _ = self.bind();
-        // SAFETY: `on_each` is valid for the call, and the function is loaded.
-        let code = unsafe {
-            self.driver.occupancy_blocks(&mut on_each, function, threads as c_int, shape.shared_bytes)
-        };
-        let on_each = if code.is_success() { on_each.unsigned_abs() } else { 0 };
-        Error::TooManyResidentBlocks {
-            kernel: kernel.name(),
-            device: self.device.to_string().into(),
-            blocks: shape.grid.iter().copied().map(u64::from).product(),
-            threads,
-            limit: u64::from(on_each) * u64::from(self.device.multiprocessors()),
-        }
-    }
-
-    /// A cluster has more blocks than the device takes of this kernel.
-    #[cold]
-    pub(super) fn cluster_too_large(
-        &self,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        shape: &LaunchShape,
-    ) -> Error {
-        let shared = shape.shared_bytes as c_uint;
-        match self.device.max_potential_cluster_size(function, shape.grid, shape.block, shared) {
-            Ok(limit) => Error::ClusterTooLarge {
-                kernel: kernel.name(),
-                device: self.device.to_string().into(),
-                cluster: shape.cluster,
-                limit,
-            },
-            Err(_) => self.launch_error(Code::INVALID_CLUSTER_SIZE, function, kernel, shape.block),
-        }
-    }
-
-    /// Why a launch was refused; a kernel may take fewer threads than the device, by its registers.
-    #[cold]
-    pub(super) fn launch_error(
-        &self,
-        code: Code,
-        function: CUfunction,
-        kernel: &'static Kernel,
-        block: [u32; 3],
-    ) -> Error {
-        let threads: u64 = block.iter().copied().map(u64::from).product();
-        if code == Code::LAUNCH_OUT_OF_RESOURCES {
-            let mut limit = 0;
-            // Where it cannot be bound, the driver refuses to tell.
-            let _ = self.bind();
-            // SAFETY: `limit` is valid for the call, and the function is loaded.
-            let asked =
-                unsafe { self.driver.function_attribute(&mut limit, MAX_THREADS_PER_BLOCK, function) };
-            let limit = limit.unsigned_abs();
-            if asked.is_success() && threads > u64::from(limit) {
-                return Error::TooManyThreads { kernel: kernel.name(), block, threads, limit };
-            }
-        }
-        let object = format!("kernel `{}`", kernel.name());
-        match self.device.check(code, "cuLaunchKernel", &object) {
-            Err(error) => error,
-            Ok(()) => self.driver.error(code, "cuLaunchKernel", &object),
         }
     }
 }
@@ -677,7 +459,7 @@ impl Drop for CudaStream {
     }
 }
 
-/// A stream that nobody uses any more.
+/// A stream that is no longer used.
 struct Ended {
     device: &'static CudaDevice,
     context: Handle<CUcontext>,

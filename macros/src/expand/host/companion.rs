@@ -1,4 +1,4 @@
-//! The companion of a kernel: what is known of it, in a module of its name.
+//! The companion of a kernel: a module of its name with its instance, its grid and its block.
 
 use ferrogrid_syntax::Kernel;
 use proc_macro2::TokenStream;
@@ -8,7 +8,7 @@ use syn::Attribute;
 use crate::expand::instances::{holds, instance, instance_trait, static_name};
 use crate::expand::{block, generic, grid};
 
-/// What is known of the kernel, in a module of its name (modules and functions do not clash).
+/// The companion module of the kernel (modules and functions do not clash).
 pub(super) fn module(kernel: &Kernel) -> TokenStream {
     let (name, visibility) = (kernel.name(), &kernel.function.vis);
     let cfgs: Vec<&Attribute> = kernel.cfgs().collect();

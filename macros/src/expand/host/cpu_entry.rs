@@ -3,6 +3,7 @@
 use ferrogrid_syntax::{Division, Kernel, ParameterKind};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use syn::Index;
 
 use super::cpu_entry_name;
 use super::launch::{claims, is_claimed};
@@ -19,7 +20,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     let extent = extent_type(kernel);
     let mut reads = Vec::new();
     let mut orders = Vec::new();
-    // As the body takes them, which the entry point may have in another order.
+    // In the order of the body, which may differ from that of the entry point.
     let mut arguments = vec![None; kernel.parameters.len()];
     for (number, parameter) in kernel.entry_parameters() {
         let local = format_ident!("__p{number}");
@@ -52,7 +53,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
                 let ty = &parameter.ty;
                 let value = read(quote!(#ty));
                 reads.push(quote!(let #local: #ty = #value;));
-                // Not by move: a type that is not `Copy` is reported once, where it stands.
+                // Not by move: a type that is not `Copy` is reported once, at its place.
                 arguments[number] = Some(quote!(::core::ptr::from_ref(&#local).read()));
             }
             ParameterKind::Tuple { members } => {
@@ -134,31 +135,26 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     }
 }
 
-/// `value`, an argument of the body, lent while the block runs.
+/// An argument of the body, lent while the block runs.
 fn lent(value: &TokenStream) -> TokenStream {
     quote!(__loan.lend(#value))
 }
 
-/// Whether a block that ends at `__ends` lies inside of all that its threads may index by their own place: outputs
-/// with an element for each thread, and inputs of the grid's rank. `None` for kernels that have neither.
+/// A condition: a block that ends at `__ends` lies inside of all that its threads may index by their own
+/// place, which are outputs with an element for each thread, and inputs of the grid's rank. `None` for
+/// kernels that have neither.
 fn inside(kernel: &Kernel) -> Option<TokenStream> {
     let conditions = kernel.parameters.iter().enumerate().flat_map(|(number, parameter)| {
         let local = format_ident!("__p{number}");
         match &parameter.kind {
-            ParameterKind::Input { rank: 1, .. } if kernel.rank == 1 => {
-                vec![quote!(__ends[0] <= #local.len())]
-            }
-            ParameterKind::Input { rank: 2, .. } if kernel.rank == 2 => {
-                vec![quote!(__ends[0] <= #local.width()), quote!(__ends[1] <= #local.height())]
-            }
-            ParameterKind::Input { rank: 3, .. } if kernel.rank == 3 => ["width", "height", "depth"]
-                .iter()
-                .enumerate()
-                .map(|(axis, extent)| {
-                    let extent = format_ident!("{extent}");
+            ParameterKind::Input { rank, .. } if *rank == kernel.rank => {
+                let names = if *rank == 1 { &["len"][..] } else { &["width", "height", "depth"][..*rank] };
+                let within = |(axis, name): (usize, &&str)| {
+                    let (axis, extent) = (Index::from(axis), format_ident!("{name}"));
                     quote!(__ends[#axis] <= #local.#extent())
-                })
-                .collect(),
+                };
+                names.iter().enumerate().map(within).collect()
+            }
             ParameterKind::Surface { rank, .. } if *rank == kernel.rank => {
                 (0..*rank).map(|axis| quote!(__ends[#axis] <= #local.1[#axis] as usize)).collect()
             }

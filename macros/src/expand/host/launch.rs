@@ -19,17 +19,13 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
         kernel.function.attrs.iter().filter(|a| a.path().is_ident("doc") || a.path().is_ident("cfg"));
     let stream = free_name(kernel, "stream");
     let grid = free_name(kernel, "grid");
-    let lifetimes = kernel.parameters.iter().enumerate().filter_map(borrow);
-    let parameters = kernel.parameters.iter().enumerate().filter_map(launch_parameter);
-    let prepare = kernel
-        .parameters
-        .iter()
-        .enumerate()
-        .map(|(number, parameter)| prepare(kernel, number, parameter, &stream));
-    let for_blocks: Vec<TokenStream> =
-        kernel.parameters.iter().enumerate().filter_map(|it| for_blocks(kernel, it, &stream)).collect();
+    let numbered = || kernel.parameters.iter().enumerate();
+    let lifetimes = numbered().filter_map(borrow);
+    let parameters = numbered().filter_map(launch_parameter);
+    let prepare = numbered().map(|it| prepare(kernel, it, &stream));
+    let for_blocks = numbered().filter_map(|it| for_blocks(kernel, it, &stream));
     let same_shapes = kernel.shapes.groups.iter().map(|group| same_shape(kernel, group));
-    let finish = kernel.parameters.iter().enumerate().filter_map(|it| finish(it, &stream));
+    let finish = numbered().filter_map(|it| finish(it, &stream));
     let cooperative = kernel.bounds.cooperative;
     let slices = kernel.parameters.iter().any(|it| matches!(it.kind, ParameterKind::SharedSlice { .. }));
     let layout =
@@ -40,7 +36,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
         quote!(::ferrogrid::__private::Kernel::shared_size_bytes(#chosen))
     };
     let (params, passed) = params(kernel);
-    let accesses = kernel.parameters.iter().enumerate().filter_map(access);
+    let accesses = numbered().filter_map(access);
     let summary = format!(
         "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
         kernel.bare_name()
@@ -56,7 +52,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
         #[doc = #summary]
         #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), an output has no row or tile for each block, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
         #safety
-        // A bound of the user's and that of the instance are about one parameter.
+        // A bound of the user's and that of the instance may name the same parameter.
         #[allow(clippy::too_many_arguments, clippy::multiple_bound_locations)]
         #[track_caller]
         #visibility #unsafety fn #name<#(#lifetimes,)* #declared>(
@@ -90,7 +86,7 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     }
 }
 
-/// A statement that collects the addresses of the parameters, and what is passed of it.
+/// A statement that collects the addresses of the parameters, and the expression to pass.
 fn params(kernel: &Kernel) -> (TokenStream, TokenStream) {
     let addresses = kernel.entry_parameters().flat_map(addresses);
     let all = quote!([#(#addresses),*]);
@@ -120,13 +116,13 @@ fn borrow((number, parameter): (usize, &Parameter)) -> Option<Lifetime> {
     is_borrowed.then(|| Lifetime::new(&format!("'p{number}"), Span::call_site()))
 }
 
-/// Whether it stands for memory of the device that the launch orders.
+/// Whether it refers to device memory that the launch orders.
 fn uses_memory(parameter: &Parameter) -> bool {
     is_slice(parameter)
         || matches!(parameter.kind, ParameterKind::Texture { .. } | ParameterKind::Surface { .. })
 }
 
-/// Whether it stands for elements in memory, of the device or of the host.
+/// Whether it refers to elements in memory, of the device or of the host.
 fn is_slice(parameter: &Parameter) -> bool {
     matches!(parameter.kind, ParameterKind::Input { .. } | ParameterKind::Output { .. })
 }
@@ -174,7 +170,7 @@ fn member_local(number: usize, member: usize) -> Ident {
     format_ident!("__p{number}_{member}")
 }
 
-/// An argument in the memory of the device, from before the launch until after it.
+/// An argument in device memory, from before the launch until after it.
 fn staged(number: usize) -> Ident {
     format_ident!("__staged{number}")
 }
@@ -189,8 +185,8 @@ pub(super) fn claims(number: usize) -> Ident {
     format_ident!("__claims{number}")
 }
 
-/// Turns an argument into what the launch takes the addresses of.
-fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident) -> TokenStream {
+/// Converts an argument to the values whose addresses the launch takes.
+fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &Ident) -> TokenStream {
     let (local, name) = (local(number), &parameter.name);
     let checked = |view: TokenStream| {
         if kernel.bounds.wide {
@@ -200,7 +196,7 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
         quote!(let #local = ::ferrogrid::__private::narrow(#view, #chosen, #argument)?;)
     };
     match &parameter.kind {
-        // That of the blocks' order is made for the grid.
+        // The state of a `BlockOrder` is made for the grid.
         ParameterKind::Thread { .. } | ParameterKind::Shared { .. } | ParameterKind::Order { .. } => {
             TokenStream::new()
         }
@@ -237,7 +233,8 @@ fn prepare(kernel: &Kernel, number: usize, parameter: &Parameter, stream: &Ident
     }
 }
 
-/// Refuses a grid with blocks that have no row or tile of an output that belongs to blocks; makes what is there for each block.
+/// Refuses a grid in which a block has no row or tile of an output that belongs to blocks; makes the state
+/// of a `BlockOrder`.
 fn for_blocks(
     kernel: &Kernel,
     (number, parameter): (usize, &Parameter),
@@ -263,7 +260,7 @@ fn for_blocks(
     }
 }
 
-/// Refuses arguments that have not the shape of the first of their group.
+/// Refuses arguments whose shape differs from the first of their group.
 fn same_shape(kernel: &Kernel, (first, others): &(usize, Vec<usize>)) -> TokenStream {
     let named = |number: usize| {
         let (local, name) = (local(number), kernel.parameters[number].name.to_string());
@@ -304,7 +301,7 @@ fn access((number, parameter): (usize, &Parameter)) -> Option<TokenStream> {
     has_memory.then(|| quote!(#local.access() #claims))
 }
 
-/// Lets slices of the host see what the kernel did to them.
+/// Copies the results to slices of the host.
 fn finish((number, parameter): (usize, &Parameter), stream: &Ident) -> Option<TokenStream> {
     let staged = staged(number);
     is_slice(parameter).then(|| quote!(::ferrogrid::__private::Staged::finish(#staged, #stream)?;))

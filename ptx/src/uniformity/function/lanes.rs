@@ -9,6 +9,9 @@ use crate::{Instruction, Operand, Register};
 impl<'t> Analysis<'_, 't> {
     /// Finds out the bits of a register from its definitions; whether they change.
     pub(super) fn update_bits(&mut self, register: Register) -> bool {
+        if !self.follows_lanes {
+            return false;
+        }
         let definitions = self.registers.definitions(register).iter();
         let made = definitions.map(|&at| self.bits_made_by(at)).fold(Bits::NONE, Bits::join);
         let found = if self.is_mixed[register.0] { made.mixed() } else { made };

@@ -1,4 +1,4 @@
-//! Failures on purpose among random work, and who must be told of them.
+//! Deliberate failures among random work, and which calls must report them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

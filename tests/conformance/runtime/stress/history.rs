@@ -1,5 +1,5 @@
-//! What a buffer must hold, and what it held before each of the last operations on it: if something else is found, that
-//! tells which operation was missed, came too early or too late. It must not know how buffers are used.
+//! The expected contents of a buffer, and those before each of its last operations: a mismatch then shows
+//! which operation was missed, early or late.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Random work with failures on purpose for a given time, on several devices at once in one process; after it there must
-//! be as much memory as before.
+//! Random work with deliberate failures for a given time, on several devices at once in one process;
+//! afterwards memory use must be the same as before.
 //!
 //! `FERROGRID_SOAK_SECONDS` sets how long (2 without it), `FERROGRID_STRESS_SEED` what is done, as elsewhere. It gives
 //! a line of JSON.

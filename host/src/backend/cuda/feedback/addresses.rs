@@ -1,10 +1,9 @@
-//! Reading of what device addresses lead to: the constants of modules that messages name. It must not
-//! know what is read.
+//! Reading of what device addresses lead to: the constants of modules that messages name.
 
 use ferrogrid_device::message::{ArgumentHead, Description, LITERAL, MessageHead, NESTED, OPAQUE};
 
 use super::super::device::CudaDevice;
-use crate::message::{self, Argument, Item};
+use crate::output::message::{self, Argument, Item};
 
 /// The number of `core::fmt::Display`, as the build step counts traits.
 const DISPLAY: u8 = 0;

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::device::CudaDevice;
-use super::super::recent::Recent;
 use super::PanicRecord;
+use crate::backend::cuda::stream::recent::Recent;
 use crate::backend::failure::Fault;
 use crate::error::Result;
 
 /// A record that is nobody else's. It goes back when this is dropped, so all launches that were given its address must
 /// have run by then.
-pub(in super::super) struct Lent {
+pub(crate) struct Lent {
     device: &'static CudaDevice,
     record: PanicRecord,
     /// The panic that was found in it.
@@ -19,23 +19,23 @@ pub(in super::super) struct Lent {
 }
 
 impl Lent {
-    pub(in super::super) fn new(device: &'static CudaDevice) -> Result<Self> {
+    pub(crate) fn new(device: &'static CudaDevice) -> Result<Self> {
         Ok(Lent { device, record: device.feedback().lend(device)?, found: Mutex::new(None) })
     }
 
     /// What kernels are given.
-    pub(in super::super) fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.record.address()
     }
 
     /// The address of the count, in the device's memory, of threads that were given this record, and have panicked or
     /// given up because others had.
-    pub(in super::super) fn alarm(&self) -> u64 {
+    pub(crate) fn alarm(&self) -> u64 {
         self.record.alarm()
     }
 
     /// The panic of a launch that was given it, if one has panicked; the same one each time.
-    pub(in super::super) fn find(&self, recent: &Recent) -> Result<Option<Arc<Fault>>> {
+    pub(crate) fn find(&self, recent: &Recent) -> Result<Option<Arc<Fault>>> {
         self.device.check_not_reset()?;
         let mut found = self.found();
         if found.is_none() && !self.record.is_free() {
@@ -47,7 +47,7 @@ impl Lent {
     }
 
     /// Forgets a panic. All launches that were given the record have run.
-    pub(in super::super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self.found() = None;
         if !self.device.has_been_reset() {
             self.record.clear();

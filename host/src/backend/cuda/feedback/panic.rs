@@ -1,4 +1,4 @@
-//! A failure record on the host's side. It must not know which launches were given it.
+//! A failure record on the host's side.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

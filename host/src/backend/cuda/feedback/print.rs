@@ -1,5 +1,4 @@
-//! The ring of printed messages on the host's side; `ferrogrid_device::output` says how it works. It must
-//! not know where the text goes.
+//! The ring of printed messages on the host's side; `ferrogrid_device::output` says how it works.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +23,7 @@ struct Progress {
     start: u64,
     /// The bytes of all pieces read so far.
     read: u64,
-    /// The lost pieces that have been told of.
+    /// The lost pieces that were reported.
     lost: u64,
 }
 

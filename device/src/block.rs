@@ -1,0 +1,13 @@
+//! What the threads of a block, of a cluster or of all blocks do together.
+//!
+//! `barrier` has the barriers of block and grid, `cluster` the barrier and the shared memory of a cluster,
+//! and `fence` the memory fences. On top of them stand `exchange`, which rearranges a block's items, and
+//! `sort`, which sorts them. `order` numbers blocks in the order in which they start, for algorithms such as
+//! decoupled look-back.
+
+pub(crate) mod barrier;
+pub(crate) mod cluster;
+pub(crate) mod exchange;
+pub mod fence;
+pub mod order;
+pub mod sort;

@@ -1,0 +1,515 @@
+//! Blocks numbered in the order in which they start, so that a block may wait for results of earlier ones
+//! whatever the scheduler does (decoupled look-back).
+
+use core::marker::PhantomData;
+
+use crate::atomic::{DeviceAtomic, Ordering};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::native::Block;
+use crate::thread::Thread;
+use crate::warp::{Exchange, value_of, words_of};
+
+/// Numbers the blocks of a kernel in the order in which they start, and lets each wait for values that
+/// earlier ones publish.
+///
+/// In a kernel with this parameter `t.block_idx()` and `t.index()` follow that order: block 0 is the one that
+/// started first. (In CUDA C++ the block takes a ticket, `atomicAdd(&next, 1)` by one thread and
+/// `__syncthreads()`, and uses it instead of `blockIdx.x`.) So a block that waits for a lower number waits
+/// for a block that already runs or has ended. A block publishes its value by [`BlockOrder::publish`] or
+/// [`BlockOrder::exclusive`]. Waits that could never end are refused:
+///
+/// | what would wait for ever | what happens |
+/// |---|---|
+/// | for the block itself or a later one | a panic in the thread that waits |
+/// | for a block that has ended without a value | a panic in the thread that waits |
+/// | for a block that has panicked | the wait ends, and the launch fails with that panic |
+/// | two orders, waited for crosswise | a kernel has at most one `BlockOrder`: a compile error |
+/// | at a barrier of the grid or a cluster | not in `cooperative` kernels and those with clusters: a compile error |
+/// | for a value that is published twice, or under another block's number | `publish` takes the `BlockOrder` |
+///
+/// The launch passes nothing for it: it allocates zeroed memory of its own from the stream's pool. In a graph
+/// the memory belongs to the graph, and each launch zeroes it. The grid has rank 1, and 16 bytes of each
+/// block's shared memory are taken. Values are [`Exchange`] of up to 16 bytes: numbers, tuples, derived structs.
+///
+/// A single-pass scan by decoupled look-back (CUB's `DeviceScan`):
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The sum of each element and all before it. Every element is read once and written once.
+/// #[kernel(block = 128)]
+/// pub fn running_sums(
+///     t: Thread<1>, x: &[u32], mut y: DisjointSlice<u32>, order: BlockOrder<u32>, mut scratch: Shared<Scratch<u32>>,
+/// ) {
+///     let mine = x.get(t.index().get()).copied().unwrap_or(0);
+///     let within = t.block_inclusive_scan(&mut scratch, mine, |a, b| a + b);
+///     let sum = t.block_reduce(&mut scratch, mine, |a, b| a + b);
+///     let before = order.exclusive(&t, sum, |a, b| a + b).unwrap_or(0);
+///     if let Some(y) = y.get_mut(t.index()) {
+///         *y = before + within;
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..1000).collect::<Vec<u32>>())?;
+/// let mut y = stream.zeros(1000)?;
+/// kernels::running_sums(&stream, Grid::cover(1000), &x, &mut y)?;
+/// assert_eq!(stream.download(&y)?, (0..1000).map(|i| i * (i + 1) / 2).collect::<Vec<u32>>());
+/// # Ok(()) }
+/// ```
+#[must_use = "a block that others wait for publishes a value"]
+pub struct BlockOrder<'a, T: Exchange> {
+    slots: Slots<'a, T>,
+}
+
+/// The blocks before one that has published its own value; returned by [`BlockOrder::publish`].
+pub struct EarlierBlocks<'a, T: Exchange> {
+    slots: Slots<'a, T>,
+}
+
+/// What an earlier block has published: see [`EarlierBlocks::look_at`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen<T> {
+    /// The block's own value.
+    Own(T),
+    /// The combined value of all blocks up to this one, by [`EarlierBlocks::publish_total`].
+    Total(T),
+}
+
+impl<'a, T: Exchange> BlockOrder<'a, T> {
+    /// The order of a launch whose state is at `state`.
+    ///
+    /// # Safety
+    /// For `'a`, `state` must be valid for as many words as [`words_for`] returns for the launch. They were 0
+    /// before it, and nothing reaches them except such orders of the same type in threads of that launch. The
+    /// launch has rank 1 and numbers its blocks in the order in which they start: what a block with a lower
+    /// number waits for never depends on `thread`.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn from_raw(state: *const u64, thread: &Thread<'a, 1>) -> Self {
+        BlockOrder { slots: Slots::of(state, thread) }
+    }
+
+    /// The value of block `earlier`; waits until it is published. Any thread may call it, independently of
+    /// the others.
+    ///
+    /// A block may wait before it publishes its own value, in a chain (`StreamScan`):
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Compounds the rates of all blocks, one after the other.
+    /// #[kernel(block = 32)]
+    /// pub fn compound(t: Thread<1>, rates: &[f64], mut worth: DisjointChunks<f64, 1>, order: BlockOrder<f64>) {
+    ///     let [block] = t.block_idx();
+    ///     let before = if block == 0 { 100.0 } else { order.wait_for(block - 1) };
+    ///     let after = before * (1.0 + rates[block as usize]);
+    ///     let _ = order.publish(&t, after);
+    ///     worth.fill_with(&t, |_| after);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let rates = stream.upload(&[0.5, 1.0, -0.5])?;
+    /// let mut worth = stream.zeros(3)?;
+    /// kernels::compound(&stream, Grid::blocks(3), &rates, &mut worth)?;
+    /// assert_eq!(stream.download(&worth)?, [150.0, 300.0, 150.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If `earlier` is not less than the number of the thread's own block, or if that block ended without a
+    /// value.
+    #[track_caller]
+    #[inline(always)]
+    pub fn wait_for(&self, earlier: u32) -> T {
+        self.slots.own(earlier)
+    }
+
+    /// Publishes the value of the thread with rank 0 as the block's value. It waits for all threads of the
+    /// block, and for no other block. A thread that sees the value also sees what the block's threads wrote
+    /// before (PTX `bar.sync`, then `st.release.gpu`; the reader uses `ld.acquire.gpu`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// The difference of each block's sum and that of the block before it.
+    /// #[kernel(block = 64)]
+    /// pub fn steps(
+    ///     t: Thread<1>, x: &[i32], mut y: DisjointChunks<i32, 1>, order: BlockOrder<i32>, mut scratch: Shared<Scratch<i32>>,
+    /// ) {
+    ///     let sum = t.block_reduce(&mut scratch, x[t.index().get()], |a, b| a + b);
+    ///     let earlier = order.publish(&t, sum);
+    ///     let [block] = t.block_idx();
+    ///     y.fill_with(&t, |_| if block == 0 { sum } else { sum - earlier.wait_for(block - 1) });
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let x = stream.upload(&(0..192).map(|i| i / 64 + 1).collect::<Vec<i32>>())?;
+    /// let mut y = stream.zeros(3)?;
+    /// kernels::steps(&stream, Grid::cover(192), &x, &mut y)?;
+    /// assert_eq!(stream.download(&y)?, [64, 64, 64]);
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    #[inline(always)]
+    pub fn publish(self, thread: &Thread<'_, 1>, value: T) -> EarlierBlocks<'a, T> {
+        thread.sync_threads();
+        if thread.thread_rank() == 0 {
+            self.slots.publish(OWN, value);
+        }
+        EarlierBlocks { slots: self.slots }
+    }
+
+    /// The values of all earlier blocks, combined from the first to the last; `None` in block 0. `value` is
+    /// the block's own; that of the thread with rank 0 counts. All threads of the block call it together, and
+    /// all get the result.
+    ///
+    /// This is decoupled look-back, as in CUB's `DeviceScan`: the first warp looks at 32 earlier blocks at a
+    /// time, back to the nearest one that has published a total. `combine` must be associative, but need not
+    /// be commutative: operands stay in block order. How they are grouped depends on the progress of other
+    /// blocks, so sums of floats may differ from run to run in their last bits. [`BlockOrder`] has an
+    /// example.
+    ///
+    /// # Panics
+    /// If an earlier block ended without a value.
+    #[track_caller]
+    #[inline(always)]
+    #[must_use]
+    pub fn exclusive(self, thread: &Thread<'_, 1>, value: T, combine: impl Fn(T, T) -> T) -> Option<T> {
+        let begins = self.slots.block == 0;
+        let earlier = self.publish(thread, value);
+        if begins {
+            earlier.publish_total(thread, value);
+            return None;
+        }
+        let mut before = value;
+        if thread.thread_rank() < 32 {
+            before = earlier.look_back(thread, value, &combine);
+        }
+        if thread.thread_rank() == 0 {
+            earlier.slots.publish(TOTAL, combine(before, value));
+        }
+        Some(thread.broadcast(before))
+    }
+}
+
+impl<T: Exchange> EarlierBlocks<'_, T> {
+    /// As [`BlockOrder::wait_for`].
+    ///
+    /// # Panics
+    /// As [`BlockOrder::wait_for`].
+    #[track_caller]
+    #[inline(always)]
+    pub fn wait_for(&self, earlier: u32) -> T {
+        self.slots.own(earlier)
+    }
+
+    /// What block `earlier` has published: its own value, or the total of all blocks up to it if that is
+    /// there. Waits until one of them is there. Any thread may call it, independently of the others.
+    ///
+    /// Look-back by one thread; [`BlockOrder::exclusive`] uses a warp:
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Where each block's part of an output begins, if block `i` has `lengths[i]` elements.
+    /// #[kernel(block = 32)]
+    /// pub fn starts(t: Thread<1>, lengths: &[u32], mut starts: DisjointChunks<u32, 1>, order: BlockOrder<u32>) {
+    ///     let [block] = t.block_idx();
+    ///     let length = lengths[block as usize];
+    ///     let earlier = order.publish(&t, length);
+    ///     let mut start = 0;
+    ///     for other in (0..block).rev() {
+    ///         match earlier.look_at(other) {
+    ///             Seen::Own(length) => start += length,
+    ///             Seen::Total(total) => {
+    ///                 start += total;
+    ///                 break;
+    ///             }
+    ///         }
+    ///     }
+    ///     earlier.publish_total(&t, start + length);
+    ///     starts.fill_with(&t, |_| start);
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let lengths = stream.upload(&[3, 0, 5, 2])?;
+    /// let mut starts = stream.zeros(4)?;
+    /// kernels::starts(&stream, Grid::blocks(4), &lengths, &mut starts)?;
+    /// assert_eq!(stream.download(&starts)?, [0, 3, 3, 8]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// As [`BlockOrder::wait_for`].
+    #[track_caller]
+    #[inline(always)]
+    pub fn look_at(&self, earlier: u32) -> Seen<T> {
+        self.slots.seen(earlier)
+    }
+
+    /// Publishes the combined value of all blocks up to this one, so that later blocks need not look further
+    /// back; that of the thread with rank 0 counts. It does not wait.
+    #[inline(always)]
+    pub fn publish_total(self, thread: &Thread<'_, 1>, total: T) {
+        if thread.thread_rank() == 0 {
+            self.slots.publish(TOTAL, total);
+        }
+    }
+
+    /// The total of all earlier blocks, in the thread with lane 0; for the threads of the first warp of a
+    /// block above 0.
+    #[track_caller]
+    #[inline(always)]
+    fn look_back(&self, thread: &Thread<'_, 1>, value: T, combine: &impl Fn(T, T) -> T) -> T {
+        let warp = thread.warp();
+        let (lane, lanes) = (warp.lane(), thread.block_threads().min(32));
+        let mut end = self.slots.block;
+        let (mut later, mut is_first) = (value, true);
+        loop {
+            // Lane 0 has the nearest block.
+            let (is_total, held) = match (lane < end).then(|| self.slots.seen(end - 1 - lane)) {
+                None => (false, value),
+                Some(Seen::Own(own)) => (false, own),
+                Some(Seen::Total(total)) => (true, total),
+            };
+            let totals = warp.ballot(is_total);
+            let count = if totals == 0 { lanes.min(end) } else { totals.trailing_zeros() + 1 };
+            let mut window = held;
+            let mut distance = 1;
+            while distance < 32 {
+                let further = warp.shuffle_down(window, distance);
+                if lane + distance < count {
+                    window = combine(further, window);
+                }
+                distance *= 2;
+            }
+            if lane == 0 {
+                later = if is_first { window } else { combine(window, later) };
+            }
+            is_first = false;
+            if totals != 0 || end <= lanes {
+                return later;
+            }
+            end -= lanes;
+        }
+    }
+}
+
+/// Nothing is published: the state at the launch.
+const EMPTY: u32 = 0;
+/// The block's own value is published.
+const OWN: u32 = 1;
+/// The total of all blocks up to this one is published, too.
+const TOTAL: u32 = 2;
+/// The block ended without a value.
+const MISSING: u32 = 3;
+
+/// The number of 64-bit words that a launch of this many blocks needs: one that counts blocks, and a slot for
+/// each.
+#[doc(hidden)]
+pub const fn words_for<T: Exchange>(blocks: usize) -> Option<usize> {
+    match blocks.checked_mul(Slots::<T>::STRIDE) {
+        Some(words) => words.checked_add(1),
+        None => None,
+    }
+}
+
+/// Compiles if blocks may publish a `T`; generated code uses it to report errors at the type.
+#[doc(hidden)]
+pub const fn assert_exchange<T: Exchange>() {}
+
+/// Marks the end of a block, however it ended: if it has no value, others stop waiting for one.
+///
+/// # Safety
+/// As for [`BlockOrder::from_raw`]; and the thread with rank 0 executes nothing more of the kernel.
+#[doc(hidden)]
+#[inline(always)]
+pub unsafe fn end_block<'t, T: Exchange>(state: *const u64, thread: &Thread<'t, 1>) {
+    if thread.thread_rank() == 0 {
+        Slots::<'t, T>::of(state, thread).end();
+    }
+}
+
+/// The values of the blocks of a launch. A block's slot is a word whose upper half is its state, and whose
+/// lower half is the latest value if that has at most 4 bytes. Larger values follow: the block's own, and the
+/// total.
+struct Slots<'a, T> {
+    first: *const DeviceAtomic<u64>,
+    /// The block's own number.
+    block: u32,
+    #[cfg(not(target_arch = "nvptx64"))]
+    native: Option<&'a Block<'a>>,
+    values: PhantomData<(&'a (), T)>,
+}
+
+impl<'a, T: Exchange> Slots<'a, T> {
+    const IS_SMALL: bool = T::BYTES <= 4;
+    const WORDS: usize = T::BYTES.div_ceil(8);
+    const STRIDE: usize = if Self::IS_SMALL { 1 + Self::WORDS } else { 1 + 2 * Self::WORDS };
+
+    #[inline(always)]
+    fn of(state: *const u64, thread: &Thread<'a, 1>) -> Self {
+        let [block] = thread.block_idx();
+        Slots {
+            first: state.wrapping_add(1).cast(),
+            block,
+            #[cfg(not(target_arch = "nvptx64"))]
+            native: Some(thread.block),
+            values: PhantomData,
+        }
+    }
+
+    /// Word of the slot of `block`.
+    #[inline(always)]
+    fn word(&self, block: u32, word: usize) -> &DeviceAtomic<u64> {
+        // SAFETY: `from_raw` and `end_block` demand a slot for each block of the launch; `block` is one of them, and the slot has
+        // that word. It is changed by atomic operations only.
+        unsafe { &*self.first.add(block as usize * Self::STRIDE + word) }
+    }
+
+    /// Sets the state of the block's own slot.
+    #[inline(always)]
+    fn publish(&self, status: u32, value: T) {
+        let (words, _) = words_of(value);
+        let pair = |at: usize| u64::from(words[2 * at]) | u64::from(words[2 * at + 1]) << 32;
+        let place = if status == OWN { 1 } else { 1 + Self::WORDS };
+        if status == OWN || !Self::IS_SMALL {
+            for at in 0..Self::WORDS {
+                self.word(self.block, place + at).store(pair(at), Ordering::Relaxed);
+            }
+        }
+        let low = if Self::IS_SMALL { words[0] } else { 0 };
+        self.word(self.block, 0).store(u64::from(status) << 32 | u64::from(low), Ordering::Release);
+    }
+
+    /// The value whose words begin with number `first` of the slot of `block`.
+    #[inline(always)]
+    fn value(&self, block: u32, first: usize) -> T {
+        let mut words = [0; 4];
+        for at in 0..Self::WORDS {
+            let pair = self.word(block, first + at).load(Ordering::Relaxed);
+            (words[2 * at], words[2 * at + 1]) = (pair as u32, (pair >> 32) as u32);
+        }
+        value_of(words)
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn own(&self, earlier: u32) -> T {
+        let _ = self.state(earlier);
+        self.value(earlier, 1)
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn seen(&self, earlier: u32) -> Seen<T> {
+        let state = self.state(earlier);
+        let is_total = (state >> 32) as u32 == TOTAL;
+        let value = if Self::IS_SMALL {
+            value_of([state as u32, 0, 0, 0])
+        } else {
+            self.value(earlier, if is_total { 1 + Self::WORDS } else { 1 })
+        };
+        if is_total { Seen::Total(value) } else { Seen::Own(value) }
+    }
+
+    /// The first word of the slot of `earlier`, once it has a value; what was written before is visible then.
+    #[track_caller]
+    #[inline(always)]
+    fn state(&self, earlier: u32) -> u64 {
+        assert!(earlier < self.block, "a block can wait only for those that have started before it");
+        let word = self.word(earlier, 0);
+        let mut state = word.load(Ordering::Acquire);
+        if status(state) == EMPTY {
+            #[cfg(target_arch = "nvptx64")]
+            wait(word);
+            #[cfg(not(target_arch = "nvptx64"))]
+            self.wait(word);
+            state = word.load(Ordering::Acquire);
+        }
+        assert!(status(state) != MISSING, "a block waits for the value of one that has ended without");
+        state
+    }
+
+    /// Marks the own block as ended without a value, unless it has one.
+    #[inline(always)]
+    fn end(&self) {
+        let word = self.word(self.block, 0);
+        if status(word.load(Ordering::Relaxed)) == EMPTY {
+            word.store(u64::from(MISSING) << 32, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until the slot with this first word is not empty. On the CPU device the other block runs on
+    /// another OS thread, and its slot is filled however it ends.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[cold]
+    fn wait(&self, word: &DeviceAtomic<u64>) {
+        let mut turns = 0_u32;
+        while status(word.load(Ordering::Relaxed)) == EMPTY {
+            turns = turns.saturating_add(1);
+            match self.native {
+                Some(block) => block.pause(turns),
+                None => core::hint::spin_loop(),
+            }
+        }
+    }
+}
+
+/// Waits until the slot with this first word is not empty, or until a thread has panicked, whose block may
+/// never publish.
+#[cfg(target_arch = "nvptx64")]
+#[inline(never)]
+fn wait(word: &DeviceAtomic<u64>) {
+    let mut turns = 0_u32;
+    while status(word.load(Ordering::Relaxed)) == EMPTY {
+        turns = turns.wrapping_add(1);
+        // Polling is slow: the record is in the host's memory.
+        if turns % 1024 == 0 && crate::feedback::panic::is_reported() {
+            crate::feedback::panic::give_up();
+        }
+    }
+}
+
+/// The state in the first word of a slot.
+#[inline(always)]
+fn status(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// Marks the end of a native block when it is dropped, also after a panic.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub struct EndOfBlock<'a, T: Exchange>(Slots<'a, T>);
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<T: Exchange> EndOfBlock<'_, T> {
+    /// For `block`, whose order has its state at `state`.
+    ///
+    /// # Safety
+    /// As for [`BlockOrder::from_raw`]; it is dropped when no thread of the block runs any more.
+    pub unsafe fn of(state: *const u64, block: &Block<'_>) -> Self {
+        let [block, ..] = block.block_idx();
+        EndOfBlock(Slots { first: state.wrapping_add(1).cast(), block, native: None, values: PhantomData })
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<T: Exchange> Drop for EndOfBlock<'_, T> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}

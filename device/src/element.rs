@@ -1,0 +1,9 @@
+//! Types that the host and a device exchange, and how they prove to have the same layout on both sides.
+//!
+//! `device_copy` has the trait [`DeviceCopy`], `layout` the hash by which the build compares the two
+//! compilations, `option` the layout of `Option`, and `aligned` elements of 16 bytes ([`Aligned16`]).
+
+pub(crate) mod aligned;
+pub(crate) mod device_copy;
+pub(crate) mod layout;
+mod option;

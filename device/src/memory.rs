@@ -1,0 +1,16 @@
+//! Global and constant memory, as kernels see it.
+//!
+//! What a kernel writes are the `Disjoint*` types of `disjoint`, which give each thread elements of its own.
+//! What it reads are slices, `plane`s of rows and `volume`s of layers; `at` indexes them by `u32`. `constant`
+//! and `statics` are variables of a module; `cache` has loads and stores with cache hints. `indexing`
+//! explains the compile error for outputs indexed by plain numbers.
+
+pub(crate) mod at;
+pub mod cache;
+#[doc(hidden)]
+pub mod constant;
+pub(crate) mod disjoint;
+mod indexing;
+pub(crate) mod plane;
+pub mod statics;
+pub(crate) mod volume;

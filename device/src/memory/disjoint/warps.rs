@@ -1,0 +1,188 @@
+//! [`DisjointWarps`]: an output with one element, or several neighbours, for each warp or smaller tile of
+//! threads.
+
+use core::marker::PhantomData;
+
+use super::ChunkIter;
+use crate::thread::Thread;
+
+/// A mutable slice of device memory, cut into runs of `RUN` consecutive elements: one run for each warp, or
+/// for each tile of `N` threads (1, 2, 4, 8, 16 or 32), of a grid of rank 1. The first warp of the first
+/// block owns the first run, and so on.
+///
+/// At the launch it is a buffer or a view, as for `DisjointSlice<T>`. Elements beyond the end of the slice
+/// are skipped; elements that no warp owns stay unchanged. Within a run, element `k` belongs to the thread
+/// with rank `k % N` of its tile. So with runs of one element a single thread writes: what CUDA C++ writes as
+/// `if (lane == 0) y[warp] = sum;`. The last tile of a block may have fewer threads; each block begins with a
+/// tile of its own.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The dot product of each row of 100 elements with `x`, by a warp for each.
+/// #[kernel(block = 128)]
+/// pub fn dots(t: Thread<1>, a: Plane<f32>, x: &[f32], mut y: DisjointWarps<f32>) {
+///     let (warp, row) = (t.warp(), y.first(&t));
+///     let mut sum = 0.0;
+///     if row < a.height() {
+///         sum = (warp.lane() as usize..x.len()).step_by(32).map(|i| a[row][i] * x[i]).sum();
+///     }
+///     let sum = warp.reduce(sum, |a, b| a + b);
+///     y.fill_with(&t, |_| sum);
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let (a, x) = (stream.fill(0.5, 6 * 100)?, stream.fill(2.0, 100)?);
+/// let mut y = stream.zeros(6)?;
+/// kernels::dots(&stream, Grid::blocks(2), a.view_2d(100, 6)?, &x, &mut y)?; // eight warps
+/// assert_eq!(stream.download(&y)?, [100.0; 6]);
+/// # Ok(()) }
+/// ```
+///
+/// Tiles of eight threads with two results each:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// The least and the greatest of each eight elements.
+/// #[kernel]
+/// pub fn ranges(t: Thread<1>, x: &[i32], mut y: DisjointWarps<i32, 2, 8>) {
+///     let (tile, mine) = (t.warp().tile::<8>(), x[t.index().get()]);
+///     let (least, greatest) = (tile.reduce(mine, i32::min), tile.reduce(mine, i32::max));
+///     for (place, y) in y.iter_mut(&t) {
+///         *y = if place % 2 == 0 { least } else { greatest };
+///     }
+/// }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let x = stream.upload(&(0..16).collect::<Vec<i32>>())?;
+/// let mut y = stream.zeros(4)?;
+/// kernels::ranges(&stream, Grid::new(1, 16), &x, &mut y)?;
+/// assert_eq!(stream.download(&y)?, [0, 7, 8, 15]);
+/// # Ok(()) }
+/// ```
+pub struct DisjointWarps<'a, T, const RUN: usize = 1, const N: usize = 32> {
+    start: *mut T,
+    len: usize,
+    borrowed: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T, const RUN: usize, const N: usize> DisjointWarps<'a, T, RUN, N> {
+    /// The slice of `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// As for `DisjointSlice::from_raw_parts`, with `DisjointWarps` of the same `RUN` and `N` in all threads.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn from_raw_parts(start: *mut T, [len]: [usize; 1]) -> Self {
+        const {
+            assert!(RUN > 0 && RUN <= 1 << 16, "a warp has 1 to 65536 elements");
+            assert!(N.is_power_of_two() && N <= 32, "a tile has 1, 2, 4, 8, 16 or 32 threads");
+        };
+        DisjointWarps { start, len, borrowed: PhantomData }
+    }
+
+    /// The number of elements of all warps.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The index in the slice of the first element of the thread's warp; with runs of one element this is the
+    /// warp's number in the grid. It may be beyond the end.
+    #[inline(always)]
+    pub fn first(&self, thread: &Thread<'_, 1>) -> usize {
+        let ([block], tiles) = (thread.block_idx(), thread.block_threads().div_ceil(N as u32));
+        // Fewer than 2^32 blocks of at most 1024 tiles with at most 2^16 elements each do not wrap.
+        (block as usize * tiles as usize + thread.thread_rank() as usize / N) * RUN
+    }
+
+    /// The thread's own elements, each with its index in the slice.
+    #[inline(always)]
+    pub fn iter_mut(&mut self, thread: &Thread<'_, 1>) -> ChunkIter<'_, T> {
+        let (first, rank) = (self.first(thread), thread.thread_rank() as usize % N);
+        let present = (thread.block_threads() - (thread.thread_rank() - rank as u32)).min(N as u32);
+        // SAFETY: no other tile of the grid has this run, and the threads of the tile agree on how many they are.
+        unsafe {
+            ChunkIter::over(
+                self.start,
+                first,
+                self.len.saturating_sub(first).min(RUN),
+                rank,
+                present as usize,
+            )
+        }
+    }
+
+    /// Writes `value(index)` to every element of the warp's run, each by the thread that owns it; `index` is
+    /// the index in the slice.
+    #[inline(always)]
+    pub fn fill_with(&mut self, thread: &Thread<'_, 1>, mut value: impl FnMut(usize) -> T) {
+        for (place, element) in self.iter_mut(thread) {
+            *element = value(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Block;
+
+    /// Which thread of the grid writes each of `len` elements, from 1 on, and how many write it.
+    fn owners<const RUN: usize, const N: usize>(blocks: u32, threads: u32, len: usize) -> [[usize; 2]; 64] {
+        let mut elements = [[0; 2]; 64];
+        let start = elements.as_mut_ptr();
+        for x in 0..blocks {
+            let block = Block::new([x, 0, 0], [threads, 1, 1], [blocks, 1, 1]);
+            // SAFETY: each block of a launch of rank 1 runs once; the array has at least `len` elements.
+            unsafe {
+                block.for_each_thread::<1>(|t| {
+                    let mut warps = DisjointWarps::<[usize; 2], RUN, N>::from_raw_parts(start, [len]);
+                    let thread = t.index().get() + 1;
+                    warps.iter_mut(&t).for_each(|(_, it)| *it = [thread, it[1] + 1]);
+                });
+            }
+        }
+        elements
+    }
+
+    /// The thread that owns each element, with `tiles` for each block of `threads`.
+    fn expected(run: usize, n: usize, blocks: usize, threads: usize, len: usize) -> [[usize; 2]; 64] {
+        let tiles = threads.div_ceil(n);
+        core::array::from_fn(|place| {
+            let (tile, k) = (place / run, place % run);
+            if place >= len || tile >= blocks * tiles {
+                return [0; 2];
+            }
+            let first = tile % tiles * n;
+            [tile / tiles * threads + first + k % n.min(threads - first) + 1, 1]
+        })
+    }
+
+    #[test]
+    fn each_element_belongs_to_one_thread_of_its_tile() {
+        for len in [0, 1, 7, 64] {
+            for (blocks, threads) in [(1, 1), (2, 32), (3, 40), (2, 64), (5, 7)] {
+                let [b, t] = [blocks as usize, threads as usize];
+                assert_eq!(owners::<1, 32>(blocks, threads, len), expected(1, 32, b, t, len));
+                assert_eq!(owners::<5, 32>(blocks, threads, len), expected(5, 32, b, t, len));
+                assert_eq!(owners::<3, 8>(blocks, threads, len), expected(3, 8, b, t, len));
+                assert_eq!(owners::<10, 4>(blocks, threads, len), expected(10, 4, b, t, len));
+                assert_eq!(owners::<2, 1>(blocks, threads, len), expected(2, 1, b, t, len));
+            }
+        }
+    }
+}

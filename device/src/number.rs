@@ -1,0 +1,8 @@
+//! Numbers in kernels: `math` for `f32` and `f64`, `half` for 16-bit floating point, `integer` for integer
+//! instructions that core lacks, and `random` for random numbers.
+
+#[cfg(feature = "half")]
+pub mod half;
+pub mod integer;
+pub mod math;
+pub mod random;

@@ -1,0 +1,171 @@
+//! Why a block could not go on, and how an error says it.
+
+use std::panic::Location;
+
+use super::barrier::same;
+use super::{BlockExecutor, Wait};
+use crate::backend::cpu::execute::panic::Caught;
+use crate::error::divergence::{BarrierReach, LaneFault, SourcePlace, WaitingThreads};
+use crate::error::{Error, LaunchSites};
+use crate::kernel::Kernel;
+
+type Site = &'static Location<'static>;
+
+/// Why a block could not go on. Threads are numbers in their block, x fastest.
+pub(crate) enum Failure {
+    Panic {
+        thread: u32,
+        caught: Caught,
+    },
+    /// `thread` is not known of kernels that never wait, in builds without debug assertions.
+    Overflow {
+        thread: Option<u32>,
+        bytes: usize,
+    },
+    NoStack {
+        stacks: usize,
+        reason: Box<str>,
+    },
+    NotCooperative {
+        site: Site,
+    },
+    Barrier {
+        waiting: Vec<Waiting>,
+        exited: Vec<u32>,
+    },
+    Disagreement {
+        thread: u32,
+        site: Site,
+    },
+    Warp {
+        thread: u32,
+        mask: u32,
+        site: Site,
+        lane: u32,
+        fault: LaneFault,
+    },
+}
+
+/// Threads that wait at one barrier.
+pub(crate) struct Waiting {
+    site: Site,
+    reach: BarrierReach,
+    threads: Vec<u32>,
+}
+
+impl Failure {
+    /// The error of `kernel` in the block at `block`, with `block_dim` threads; not with the place of its launch.
+    pub(crate) fn into_error(self, kernel: &Kernel, block: [u32; 3], block_dim: [u32; 3]) -> Error {
+        let [width, height, _] = block_dim;
+        let place = |number: u32| [number % width, number / width % height, number / width / height];
+        let places = |numbers: Vec<u32>| numbers.into_iter().map(place).collect();
+        let launched = LaunchSites::default();
+        match self {
+            Failure::Panic { thread, caught } => caught.into_error(kernel, block, place(thread)),
+            Failure::Overflow { thread, bytes } => {
+                let ((file, line), kernel) = (kernel.location(), kernel.name());
+                let thread = thread.map(place);
+                Error::KernelStackOverflow { kernel, launched, file, line, block, thread, bytes }
+            }
+            Failure::NoStack { stacks, reason } => {
+                Error::ThreadStacks { kernel: kernel.name(), launched, stacks, reason }
+            }
+            Failure::NotCooperative { site } => {
+                Error::NotCooperative { kernel: kernel.name(), launched, place: site.into() }
+            }
+            Failure::Barrier { waiting, exited } => {
+                let words = |at: Waiting| WaitingThreads::new(at.site.into(), at.reach, places(at.threads));
+                let (waiting, exited) = (waiting.into_iter().map(words).collect(), places(exited));
+                Error::BarrierDivergence { kernel: kernel.name(), launched, block, waiting, exited }
+            }
+            Failure::Disagreement { thread, site } => Error::Disagreement {
+                kernel: kernel.name(),
+                launched,
+                block,
+                thread: place(thread),
+                place: site.into(),
+            },
+            Failure::Warp { thread, mask, site, lane, fault } => Error::WarpDivergence {
+                kernel: kernel.name(),
+                launched,
+                block,
+                thread: place(thread),
+                mask,
+                place: site.into(),
+                lane,
+                fault,
+            },
+        }
+    }
+}
+
+/// Why no thread of the block can go on, where some wait. A warp operation in vain is the cause rather
+/// than the effect of a barrier in vain, so it comes first.
+pub(super) fn of_stuck_block(block: &BlockExecutor) -> Failure {
+    let in_exchange = (0..block.threads.get()).find_map(|thread| match block.state(thread).waits.get() {
+        Wait::Exchange { mask, site } => Some(of_lane(block, thread, mask, site)),
+        _ => None,
+    });
+    in_exchange.unwrap_or_else(|| of_barriers(block))
+}
+
+fn of_barriers(block: &BlockExecutor) -> Failure {
+    let (mut waiting, mut exited) = (Vec::<Waiting>::new(), Vec::new());
+    for thread in 0..block.threads.get() {
+        let (site, reach) = match block.state(thread).waits.get() {
+            Wait::Barrier(site) => (site, BarrierReach::Block),
+            Wait::OtherBlocks(site) => (site, block.beyond_block()),
+            Wait::Exited => {
+                exited.push(thread);
+                continue;
+            }
+            Wait::Nothing | Wait::Exchange { .. } | Wait::ActiveMask(_) => continue,
+        };
+        match waiting.iter_mut().find(|group| group.reach == reach && same(group.site, site)) {
+            Some(group) => group.threads.push(thread),
+            None => waiting.push(Waiting { site, reach, threads: vec![thread] }),
+        }
+    }
+    match &waiting[..] {
+        [Waiting { site, reach: BarrierReach::Grid, .. }] if exited.is_empty() => {
+            Failure::NotCooperative { site }
+        }
+        _ => Failure::Barrier { waiting, exited },
+    }
+}
+
+/// Why `thread` cannot go on from its warp operation: the first lane that stands in its way.
+pub(super) fn of_lane(block: &BlockExecutor, thread: u32, mask: u32, site: Site) -> Failure {
+    let (warp, own) = (block.warp(thread), thread % 32);
+    let failure = |lane, fault| Failure::Warp { thread, mask, site, lane, fault };
+    if mask & 1 << own == 0 {
+        return failure(own, LaneFault::NotInMask);
+    }
+    let (missing, exited) = (mask & !warp.existing(), mask & warp.existing() & !warp.active());
+    if missing != 0 {
+        return failure(missing.trailing_zeros(), LaneFault::Missing);
+    }
+    if exited != 0 {
+        return failure(exited.trailing_zeros(), LaneFault::Exited);
+    }
+    let found = (0..32)
+        .filter(|lane| mask & 1 << lane != 0)
+        .find_map(|lane| fault_of(block, thread - own + lane, mask, site).map(|fault| failure(lane, fault)));
+    // If nothing is wrong with the others, they miss this one.
+    found.unwrap_or_else(|| failure(own, LaneFault::OtherOperation { place: site.into() }))
+}
+
+/// What keeps the lane of thread `other` from an exchange with `mask` at `site`.
+fn fault_of(block: &BlockExecutor, other: u32, mask: u32, site: Site) -> Option<LaneFault> {
+    let place = SourcePlace::from;
+    match block.state(other).waits.get() {
+        Wait::Barrier(at) | Wait::OtherBlocks(at) => Some(LaneFault::AtBarrier { place: place(at) }),
+        Wait::Exchange { mask: theirs, site: at } if theirs != mask => {
+            Some(LaneFault::OtherMask { mask: theirs, place: place(at) })
+        }
+        Wait::Exchange { site: at, .. } if !same(at, site) => {
+            Some(LaneFault::OtherOperation { place: place(at) })
+        }
+        Wait::Exchange { .. } | Wait::ActiveMask(_) | Wait::Nothing | Wait::Exited => None,
+    }
+}

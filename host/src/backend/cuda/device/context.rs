@@ -1,0 +1,60 @@
+//! The primary context of a device as other code knows it: its handle out, and the device of a handle that came in.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::CUcontext;
+
+use super::{CudaDevice, devices};
+use crate::backend::cuda::driver::driver;
+use crate::error::{Error, Result};
+
+impl CudaDevice {
+    /// The driver's `CUdevice`.
+    pub(crate) fn as_raw(&self) -> i32 {
+        self.handle()
+    }
+
+    /// Makes the primary context the calling thread's current one.
+    pub(crate) fn set_current(&self) -> Result<()> {
+        self.bind()
+    }
+
+    pub(crate) fn foreign_context(&self) -> Error {
+        Error::ForeignContext { device: self.to_string().into() }
+    }
+}
+
+/// The device whose primary context `raw` is.
+///
+/// # Safety
+/// It is a context, and stays so for the call.
+pub(crate) unsafe fn device_of_context(raw: *mut c_void) -> Result<&'static CudaDevice> {
+    let devices = devices()?;
+    // SAFETY: passed on.
+    let handle = unsafe { device_handle(raw.cast())? };
+    let found = devices.into_iter().find(|device| device.handle() == handle).ok_or(Error::NoDevice)?;
+    if found.context()? == raw.cast() { Ok(found) } else { Err(found.foreign_context()) }
+}
+
+/// The device of a context. The driver tells that of the current one only.
+///
+/// # Safety
+/// `context` is one, and stays so for the call.
+unsafe fn device_handle(context: CUcontext) -> Result<i32> {
+    let driver = driver()?;
+    let (mut before, mut handle) = (null_mut(), 0);
+    // SAFETY: `before` is valid for the call.
+    let code = unsafe { driver.context_current(&mut before) };
+    driver.check(code, "cuCtxGetCurrent", "")?;
+    // SAFETY: the caller vouches for the context.
+    let code = unsafe { driver.context_set(context) };
+    driver.check(code, "cuCtxSetCurrent", &format!("context {context:p}"))?;
+    // SAFETY: `handle` is valid for the call.
+    let found = unsafe { driver.context_device(&mut handle) };
+    // SAFETY: it was current before.
+    let restored = unsafe { driver.context_set(before) };
+    driver.check(found, "cuCtxGetDevice", &format!("context {context:p}"))?;
+    driver.check(restored, "cuCtxSetCurrent", "the context that was current before")?;
+    Ok(handle)
+}

@@ -1,0 +1,98 @@
+//! What CUDA devices do with each other's memory.
+
+use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{CudaDevice, address};
+use crate::backend::cuda::driver::Code;
+use crate::backend::cuda::memory::pool;
+use crate::backend::cuda::stream::CudaStream;
+use crate::error::Result;
+
+/// The devices whose memory a device may use, by their numbers; one beyond the 64th is never.
+pub(crate) struct Peers(AtomicU64);
+
+impl Peers {
+    pub(crate) const fn none() -> Self {
+        Peers(AtomicU64::new(0))
+    }
+
+    fn bit(device: &CudaDevice) -> u64 {
+        1_u64.checked_shl(device.ordinal() as u32).unwrap_or(0)
+    }
+
+    fn have(&self, device: &CudaDevice) -> bool {
+        self.0.load(Ordering::Acquire) & Self::bit(device) != 0
+    }
+
+    pub(crate) fn remove(&self, device: &CudaDevice) {
+        self.0.fetch_and(!Self::bit(device), Ordering::Release);
+    }
+
+    fn add(&self, device: &CudaDevice) {
+        self.0.fetch_or(Self::bit(device), Ordering::Release);
+    }
+}
+
+impl CudaDevice {
+    /// Whether this device could use the memory of `peer`, which is another.
+    pub(crate) fn can_access_peer(&self, peer: &CudaDevice) -> Result<bool> {
+        let mut can = 0;
+        // SAFETY: `can` is valid for the call, and the handles are the driver's.
+        let code = unsafe { self.driver().can_access_peer(&mut can, self.handle(), peer.handle())? };
+        self.check(code, "cuDeviceCanAccessPeer", &format!("{self} and {peer}"))?;
+        Ok(can != 0)
+    }
+
+    /// Lets this device use the memory of `peer`, which is another that it can reach.
+    pub(crate) fn enable_peer_access(&self, peer: &CudaDevice) -> Result<()> {
+        let context = peer.context()?;
+        self.bind()?;
+        // SAFETY: both contexts are retained for ever; the flags must be 0.
+        let code = unsafe { self.driver().enable_peer_access(context, 0)? };
+        if code != Code::PEER_ACCESS_ALREADY_ENABLED {
+            self.check(code, "cuCtxEnablePeerAccess", &format!("{peer}"))?;
+        }
+        // The call above is about `cuMemAlloc` and the like only.
+        if peer.has_pools() {
+            peer.bind()?;
+            pool::allow(peer, peer.pool()?, self)?;
+        }
+        // Held until pools that are made later can know of it.
+        let pools = peer.own_pools();
+        pools.iter().try_for_each(|pool| pool::allow(peer, *pool, self))?;
+        // As the pools.
+        let ranges = peer.ranges();
+        let mut alive = ranges.iter().filter_map(Weak::upgrade);
+        alive.try_for_each(|range| range.allow_all(peer, self))?;
+        self.peers().add(peer);
+        Ok(())
+    }
+
+    /// Whether `enable_peer_access` has been called.
+    pub(crate) fn has_peer(&self, peer: &CudaDevice) -> bool {
+        self.peers().have(peer) && !peer.has_been_reset()
+    }
+}
+
+impl CudaStream {
+    /// Enqueues a copy between two devices.
+    ///
+    /// # Safety
+    /// Both are `bytes` of the device named with them, ordered here for their use.
+    pub(crate) unsafe fn copy_peer(
+        &self,
+        (target, target_device): (*mut u8, &CudaDevice),
+        (source, source_device): (*const u8, &CudaDevice),
+        bytes: usize,
+    ) -> Result<()> {
+        let (to, from) = (target_device.context()?, source_device.context()?);
+        self.bind()?;
+        let stream = self.enter()?;
+        let (target, source) = (address(target), address(source));
+        // SAFETY: the contexts are retained for ever; the caller vouches for the memory.
+        let code = unsafe { self.driver().copy_peer(target, to, source, from, bytes, stream.raw)? };
+        let object = || format!("{bytes} bytes from {source_device} to {target_device}");
+        if code.is_success() { Ok(()) } else { self.device().check(code, "cuMemcpyPeerAsync", &object()) }
+    }
+}

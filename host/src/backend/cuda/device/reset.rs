@@ -1,0 +1,104 @@
+//! A GPU after its context is gone: the primary context is destroyed and created again, for a new [`CudaDevice`]. The old
+//! one, to which all handles of before refer, refuses every call from then on.
+
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use super::{CudaDevice, devices, replace_device};
+use crate::backend::cuda::driver::Code;
+use crate::error::{Error, Result};
+
+/// Memory of the host that the driver has given to a device, and would take away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HostMemory {
+    pub(crate) pinned: usize,
+    pub(crate) managed: usize,
+}
+
+impl CudaDevice {
+    /// Whether the context of its handles is gone.
+    #[inline]
+    pub(crate) fn has_been_reset(&self) -> bool {
+        self.ended().load(Ordering::Relaxed)
+    }
+
+    /// To be asked before handles are given to the driver.
+    #[inline]
+    pub(crate) fn check_not_reset(&self) -> Result<()> {
+        if self.has_been_reset() { Err(self.was_reset()) } else { Ok(()) }
+    }
+
+    #[cold]
+    pub(crate) fn was_reset(&self) -> Error {
+        Error::DeviceReset { device: self.to_string().into() }
+    }
+
+    /// Lets all work run to its end, so that what is kept until then can go, and functions of the host are called while
+    /// there is somebody to call them. A context that has failed says so at once.
+    pub(crate) fn wait_before_reset(&self) {
+        if self.has_context() && self.bind().is_ok() {
+            // SAFETY: the context is bound.
+            let _failed = unsafe { self.driver().context_synchronize() };
+        }
+    }
+
+    /// Destroys the primary context, and gives the device with the next one.
+    ///
+    /// # Safety
+    /// As for `Device::reset`.
+    pub(crate) unsafe fn reset(&'static self) -> Result<&'static CudaDevice> {
+        static RESETTING: Mutex<()> = Mutex::new(());
+        let _alone = RESETTING.lock().unwrap_or_else(PoisonError::into_inner);
+        // After a reset that failed the old one is still there, and it may be tried again.
+        if !devices()?.iter().any(|device| ptr::eq(*device, self)) {
+            return Err(self.was_reset());
+        }
+        if !self.has_been_reset() {
+            if !self.has_context() {
+                return Ok(self);
+            }
+            self.end()?;
+            // SAFETY: retained once; from here on nobody uses the context by it.
+            let _released = unsafe { self.driver().primary_context_release(self.handle())? };
+        }
+        // What it returns may be the failure that it is to end, so the next call decides.
+        // SAFETY: no handle of this crate gets to the driver any more, and the caller vouches for those of others.
+        let _code = unsafe { self.driver().primary_context_reset(self.handle())? };
+        let fresh: &'static CudaDevice = Box::leak(Box::new(CudaDevice::again(self)?));
+        match fresh.bind() {
+            Err(Error::Driver { code, .. }) if Code(code).is_kernel_failure() => {
+                return Err(self.cannot_recover());
+            }
+            bound => bound?,
+        }
+        // SAFETY: a context is bound.
+        let code = unsafe { fresh.driver().context_synchronize() };
+        fresh.check(code, "cuCtxSynchronize", "the context after a reset")?;
+        replace_device(fresh);
+        Ok(fresh)
+    }
+
+    #[cold]
+    fn cannot_recover(&self) -> Error {
+        Error::Unsupported {
+            operation: "a reset after a kernel has failed",
+            device: self.to_string().into(),
+            reason: "the driver makes no new context in a process in which a kernel has failed: it must be ended",
+        }
+    }
+
+    /// Ends all that refers to the context, if nothing of it is in the host's hands.
+    fn end(&'static self) -> Result<()> {
+        let HostMemory { pinned, managed } = self.host_memory();
+        if pinned + managed > 0 {
+            return Err(Error::HostMemoryInUse { device: self.to_string().into(), pinned, managed });
+        }
+        self.ended().store(true, Ordering::Relaxed);
+        self.forget_modules();
+        for other in devices()? {
+            other.peers().remove(self);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! Conditional nodes of graphs in the driver: their handles, their parameters, and the kernels that set a
+//! condition.
+//!
+//! On the device a condition is set by `cudaGraphSetConditional`. No library defines it: the driver itself does,
+//! when it compiles PTX that declares it. So a condition is read from memory by a kernel of this crate, and kernels of
+//! users need not know of it.
+//!
+//! A thread that panics does not get to the place where it would end the loop that it is in. So a loop ends, too,
+//! once any thread of the graph has panicked since it began: it would run for ever otherwise, with nobody told.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::{from_ref, null_mut};
+
+use cudarc::driver::sys::{CUDA_KERNEL_NODE_PARAMS, CUcontext, CUfunction, CUgraph};
+
+use crate::backend::cuda::device::{CudaDevice, Handle, address};
+use crate::backend::cuda::feedback::Lent;
+use crate::backend::cuda::module::foreign::LoadedModule;
+use crate::backend::recording::node::{Address, ConditionalNode, Repeat};
+use crate::error::{Error, Result};
+use crate::foreign::{Image, JitOptions};
+
+/// Two kernels of one thread each. `ferrogrid_begin` sets the condition `handle` to whether the word at `place` is not
+/// 0, and keeps the count at `alarm` in `before`. `ferrogrid_repeat` sets it to whether that word is not 0 and the
+/// count is still that.
+const SETTERS: &str = "
+.version 6.3
+.target sm_70
+.address_size 64
+
+.extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
+
+.visible .entry ferrogrid_begin (.param .u64 handle, .param .u64 place, .param .u64 alarm, .param .u64 before)
+{
+    .reg .pred %is_set;
+    .reg .b32 %word, %value;
+    .reg .b64 %handle, %place, %alarm, %before, %count;
+
+    ld.param.u64 %alarm, [alarm];
+    ld.param.u64 %before, [before];
+    ld.relaxed.gpu.global.u64 %count, [%alarm];
+    st.global.u64 [%before], %count;
+    ld.param.u64 %handle, [handle];
+    ld.param.u64 %place, [place];
+    ld.global.u32 %word, [%place];
+    setp.ne.u32 %is_set, %word, 0;
+    selp.u32 %value, 1, 0, %is_set;
+    {
+        .param .b64 first;
+        .param .b32 second;
+        st.param.b64 [first], %handle;
+        st.param.b32 [second], %value;
+        call.uni cudaGraphSetConditional, (first, second);
+    }
+    ret;
+}
+
+.visible .entry ferrogrid_repeat (.param .u64 handle, .param .u64 place, .param .u64 alarm, .param .u64 before)
+{
+    .reg .pred %is_set;
+    .reg .b32 %word, %value;
+    .reg .b64 %handle, %place, %alarm, %before, %count, %old;
+
+    ld.param.u64 %alarm, [alarm];
+    ld.param.u64 %before, [before];
+    ld.param.u64 %handle, [handle];
+    ld.param.u64 %place, [place];
+    ld.relaxed.gpu.global.u64 %count, [%alarm];
+    ld.global.u64 %old, [%before];
+    ld.global.u32 %word, [%place];
+    setp.ne.u32 %is_set, %word, 0;
+    setp.eq.and.u64 %is_set, %count, %old, %is_set;
+    selp.u32 %value, 1, 0, %is_set;
+    {
+        .param .b64 first;
+        .param .b32 second;
+        st.param.b64 [first], %handle;
+        st.param.b32 [second], %value;
+        call.uni cudaGraphSetConditional, (first, second);
+    }
+    ret;
+}
+";
+
+/// `CU_GRAPH_NODE_TYPE_CONDITIONAL`.
+const CONDITIONAL: c_uint = 13;
+
+/// `CU_GRAPH_COND_ASSIGN_DEFAULT`: the condition starts as stated at each launch.
+const ASSIGN_DEFAULT: c_uint = 1;
+
+/// The driver's `CUgraphNodeParams`, for a conditional node.
+#[repr(C)]
+pub(crate) struct ConditionalParams {
+    node_type: c_uint,
+    reserved: [c_int; 3],
+    handle: u64,
+    /// `CU_GRAPH_COND_TYPE_IF` or `_WHILE`.
+    condition_type: c_uint,
+    /// How many bodies there are.
+    bodies: c_uint,
+    /// Where the driver writes the address of its array of the bodies' graphs.
+    body_graphs: *mut CUgraph,
+    context: CUcontext,
+    rest: [u64; 26],
+}
+
+const _: () = assert!(size_of::<ConditionalParams>() == 256);
+
+impl ConditionalParams {
+    pub(crate) fn new(node: &ConditionalNode, handle: u64, context: CUcontext) -> Self {
+        ConditionalParams {
+            node_type: CONDITIONAL,
+            reserved: [0; 3],
+            handle,
+            condition_type: match node.repeat {
+                Repeat::Once => 0,
+                Repeat::While => 1,
+            },
+            bodies: 1,
+            body_graphs: null_mut(),
+            context,
+            rest: [0; 26],
+        }
+    }
+
+    /// The graph of the body.
+    ///
+    /// # Safety
+    /// The driver has made a node of this.
+    pub(crate) unsafe fn body(&self) -> CUgraph {
+        // SAFETY: the driver has stored the address of an array of `bodies` graphs, which lives as long as the
+        // node.
+        unsafe { self.body_graphs.read() }
+    }
+}
+
+/// A condition of nodes in `graph`, which is 0 when a launch begins.
+pub(crate) fn create(device: &CudaDevice, graph: CUgraph) -> Result<u64> {
+    let mut handle = 0;
+    // SAFETY: `handle` is valid for the call, and the graph is live.
+    let code = unsafe {
+        device.driver().condition_create(&mut handle, graph, device.context()?, 0, ASSIGN_DEFAULT)?
+    };
+    device.check(code, "cuGraphConditionalHandleCreate", "")?;
+    Ok(handle)
+}
+
+/// The arguments of a setter, in its order.
+pub(crate) struct SetterArguments([u64; 4]);
+
+impl SetterArguments {
+    /// For the condition `handle` of `node`, whose graph keeps a word for each of its conditions from `kept` on, and
+    /// has `record`.
+    pub(crate) fn new(handle: u64, node: &ConditionalNode, kept: Address, record: &Lent) -> Self {
+        let before = address(kept.0) + (node.number * size_of::<u64>()) as u64;
+        SetterArguments([handle, address(node.condition.0), record.alarm(), before])
+    }
+
+    /// The addresses of the arguments, which are good as long as they are.
+    pub(crate) fn addresses(&self) -> [*mut c_void; 4] {
+        self.0.each_ref().map(|argument| from_ref(argument).cast_mut().cast())
+    }
+}
+
+/// The kernels that set conditions.
+pub(crate) struct Setters {
+    begin: Handle<CUfunction>,
+    repeat: Handle<CUfunction>,
+}
+
+impl Setters {
+    /// Loads them. Only a driver that has conditions compiles them.
+    pub(crate) fn load(device: &'static CudaDevice) -> Result<Self> {
+        let (module, _log) = LoadedModule::load(device, &Image::ptx(SETTERS)?, &JitOptions::new())?;
+        let function = |name| {
+            let function = module.function(name)?;
+            function.map(|function| Handle(function.as_raw().cast())).ok_or_else(|| Error::Unsupported {
+                operation: "a conditional node",
+                device: device.to_string().into(),
+                reason: "the driver has not compiled the kernels that set conditions",
+            })
+        };
+        Ok(Setters { begin: function("ferrogrid_begin")?, repeat: function("ferrogrid_repeat")? })
+    }
+
+    /// The one that runs before the conditional node.
+    pub(crate) fn begin(&self) -> CUfunction {
+        self.begin.0
+    }
+
+    /// The one that ends each run of a loop's body.
+    pub(crate) fn repeat(&self) -> CUfunction {
+        self.repeat.0
+    }
+}
+
+/// The node of the setter `function`; `addresses` are those of its arguments.
+pub(crate) fn setter_params(
+    function: CUfunction,
+    addresses: &mut [*mut c_void; 4],
+) -> CUDA_KERNEL_NODE_PARAMS {
+    CUDA_KERNEL_NODE_PARAMS {
+        func: function,
+        gridDimX: 1,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 1,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        kernelParams: addresses.as_mut_ptr(),
+        extra: null_mut(),
+        kern: null_mut(),
+        ctx: null_mut(),
+    }
+}

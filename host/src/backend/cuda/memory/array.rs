@@ -1,0 +1,243 @@
+//! CUDA arrays, and the texture and surface objects that are made of them.
+
+use std::ffi::c_uint;
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::sys::{
+    CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER, CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_ARRAY3D_SURFACE_LDST, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUarray,
+    CUarray_format, CUcontext, CUfilter_mode, CUmemorytype, CUresourcetype, CUsurfObject, CUtexObject,
+};
+use ferrogrid_device::{AddressMode, FilterMode, Format};
+
+use super::memory_type;
+use crate::backend::Place;
+use crate::backend::array::{ArrayShape, Side, TextureObject};
+use crate::backend::cuda::device::{CudaDevice, Handle, address, bind};
+use crate::backend::cuda::driver::Code;
+use crate::backend::cuda::stream::CudaStream;
+use crate::error::Result;
+
+/// A CUDA array. Whoever drops the last of its owners does so when no work uses it any more.
+pub(crate) struct CudaArray {
+    device: &'static CudaDevice,
+    context: Handle<CUcontext>,
+    raw: Handle<CUarray>,
+    objects: Mutex<Objects>,
+}
+
+/// What has been made of an array; each lives as long as it does.
+#[derive(Default)]
+struct Objects {
+    textures: Vec<(TextureObject, CUtexObject)>,
+    surface: Option<CUsurfObject>,
+}
+
+impl CudaArray {
+    /// An array, whose elements are not initialised.
+    pub(crate) fn new(device: &'static CudaDevice, shape: &ArrayShape) -> Result<Self> {
+        device.bind()?;
+        let context = Handle(device.context()?);
+        // A height or depth of 0 means that there is no such axis.
+        let along = |axis: usize| if axis < shape.rank { shape.extent[axis] } else { 0 };
+        let description = CUDA_ARRAY3D_DESCRIPTOR {
+            Width: along(0),
+            Height: along(1),
+            Depth: along(2),
+            Format: format(shape.format),
+            NumChannels: shape.channels as c_uint,
+            Flags: if shape.has_surface { CUDA_ARRAY3D_SURFACE_LDST } else { 0 },
+        };
+        let mut raw = null_mut();
+        // SAFETY: both are valid for the call, and the context is bound.
+        let code = unsafe { device.driver().array_create(&mut raw, &description) };
+        if code == Code::OUT_OF_MEMORY {
+            return Err(device.out_of_memory(shape.bytes()));
+        }
+        device.check(code, "cuArray3DCreate", &format!("{} bytes", shape.bytes()))?;
+        Ok(CudaArray { device, context, raw: Handle(raw), objects: Mutex::default() })
+    }
+
+    pub(crate) fn as_raw(&self) -> CUarray {
+        self.raw.0
+    }
+
+    /// The texture object by which it is read so, made at the first call.
+    pub(crate) fn texture(&self, object: TextureObject) -> Result<*const ()> {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, raw)) = objects.textures.iter().find(|(known, _)| *known == object) {
+            return Ok(as_parameter(*raw));
+        }
+        self.device.bind()?;
+        let integers = if object.gives_integers { CU_TRSF_READ_AS_INTEGER } else { 0 };
+        let coordinates = if object.has_normalized_coordinates { CU_TRSF_NORMALIZED_COORDINATES } else { 0 };
+        let description = CUDA_TEXTURE_DESC {
+            addressMode: object.addresses.map(address_mode),
+            filterMode: filter_mode(object.filter),
+            flags: integers | coordinates,
+            maxAnisotropy: 0,
+            mipmapFilterMode: CUfilter_mode::CU_TR_FILTER_MODE_POINT,
+            mipmapLevelBias: 0.0,
+            minMipmapLevelClamp: 0.0,
+            maxMipmapLevelClamp: 0.0,
+            borderColor: [0.0; 4],
+            reserved: [0; 12],
+        };
+        let (mut raw, resource) = (0, self.resource());
+        // SAFETY: all are valid for the call, and the array is live.
+        let code = unsafe { self.device.driver().texture_create(&mut raw, &resource, &description, null()) };
+        self.device.check(code, "cuTexObjectCreate", &format!("{object:?}"))?;
+        objects.textures.push((object, raw));
+        Ok(as_parameter(raw))
+    }
+
+    /// The surface object by which it is written, made at the first call.
+    pub(crate) fn surface(&self) -> Result<*const ()> {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(raw) = objects.surface {
+            return Ok(as_parameter(raw));
+        }
+        self.device.bind()?;
+        let (mut raw, resource) = (0, self.resource());
+        // SAFETY: both are valid for the call, and the array is live.
+        let code = unsafe { self.device.driver().surface_create(&mut raw, &resource) };
+        self.device.check(code, "cuSurfObjectCreate", "")?;
+        objects.surface = Some(raw);
+        Ok(as_parameter(raw))
+    }
+
+    fn resource(&self) -> CUDA_RESOURCE_DESC {
+        // SAFETY: numbers, pointers and enums that have a 0; the driver wants 0 in what is not used.
+        let mut resource = unsafe { MaybeUninit::<CUDA_RESOURCE_DESC>::zeroed().assume_init() };
+        resource.resType = CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
+        resource.res.array.hArray = self.raw.0;
+        resource
+    }
+}
+
+impl Drop for CudaArray {
+    fn drop(&mut self) {
+        let driver = self.device.driver();
+        // A reset has taken the array and its objects with it.
+        if self.device.check_not_reset().and_then(|()| bind(driver, self.context.0)).is_err() {
+            return;
+        }
+        let objects = self.objects.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: all are live, made by this array, and used by nobody any more. A failure means that the
+        // context is gone, and they with it.
+        unsafe {
+            for (_, texture) in &objects.textures {
+                let _ = driver.texture_destroy(*texture);
+            }
+            if let Some(surface) = objects.surface {
+                let _ = driver.surface_destroy(surface);
+            }
+            let _ = driver.array_destroy(self.raw.0);
+        }
+    }
+}
+
+impl CudaStream {
+    /// # Safety
+    /// As for `StreamInner::copy_array`.
+    pub(crate) unsafe fn copy_array(&self, target: Side, source: Side, shape: &ArrayShape) -> Result<()> {
+        self.bind()?;
+        let stream = self.enter()?;
+        let copy = copy_params(target, source, shape);
+        // SAFETY: `copy` is valid for the call; the caller vouches for what it leads to.
+        let code = unsafe { self.driver().copy_3d(&copy, stream.raw) };
+        self.device().check(code, "cuMemcpy3DAsync", &format!("{} bytes", shape.bytes()))
+    }
+}
+
+/// A copy of a whole array as the driver wants it.
+pub(crate) fn copy_params(target: Side, source: Side, shape: &ArrayShape) -> CUDA_MEMCPY3D {
+    let [width, height, depth] = shape.extent;
+    let row = width * shape.element;
+    let (from, to) = (place(source), place(target));
+    CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: from.kind,
+        srcHost: from.host.cast(),
+        srcDevice: from.device,
+        srcArray: from.array,
+        reserved0: null_mut(),
+        srcPitch: row,
+        srcHeight: height,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: to.kind,
+        dstHost: to.host.cast(),
+        dstDevice: to.device,
+        dstArray: to.array,
+        reserved1: null_mut(),
+        dstPitch: row,
+        dstHeight: height,
+        WidthInBytes: row,
+        Height: height,
+        Depth: depth,
+    }
+}
+
+/// A side of a copy as the driver wants it.
+struct DriverSide {
+    kind: CUmemorytype,
+    host: *mut u8,
+    device: u64,
+    array: CUarray,
+}
+
+fn place(side: Side) -> DriverSide {
+    let none =
+        DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_HOST, host: null_mut(), device: 0, array: null_mut() };
+    match side {
+        Side::Host(host) => DriverSide { host, ..none },
+        Side::Device(start) => {
+            DriverSide { kind: memory_type(Place::Device), device: address(start), ..none }
+        }
+        Side::Array(array) => {
+            DriverSide { kind: CUmemorytype::CU_MEMORYTYPE_ARRAY, array: array.cast(), ..none }
+        }
+    }
+}
+
+/// An object as the kernel's parameter, which is as wide as a pointer.
+fn as_parameter(object: u64) -> *const () {
+    std::ptr::without_provenance(object as usize)
+}
+
+fn format(format: Format) -> CUarray_format {
+    match format {
+        Format::U8 => CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8,
+        Format::I8 => CUarray_format::CU_AD_FORMAT_SIGNED_INT8,
+        Format::U16 => CUarray_format::CU_AD_FORMAT_UNSIGNED_INT16,
+        Format::I16 => CUarray_format::CU_AD_FORMAT_SIGNED_INT16,
+        Format::U32 => CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32,
+        Format::I32 => CUarray_format::CU_AD_FORMAT_SIGNED_INT32,
+        Format::F16 => CUarray_format::CU_AD_FORMAT_HALF,
+        Format::F32 => CUarray_format::CU_AD_FORMAT_FLOAT,
+    }
+}
+
+fn address_mode(mode: AddressMode) -> CUaddress_mode {
+    match mode {
+        AddressMode::Clamp => CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP,
+        AddressMode::Wrap => CUaddress_mode::CU_TR_ADDRESS_MODE_WRAP,
+        AddressMode::Mirror => CUaddress_mode::CU_TR_ADDRESS_MODE_MIRROR,
+        AddressMode::Border => CUaddress_mode::CU_TR_ADDRESS_MODE_BORDER,
+    }
+}
+
+fn filter_mode(mode: FilterMode) -> CUfilter_mode {
+    match mode {
+        FilterMode::Point => CUfilter_mode::CU_TR_FILTER_MODE_POINT,
+        FilterMode::Linear => CUfilter_mode::CU_TR_FILTER_MODE_LINEAR,
+    }
+}

@@ -1,0 +1,103 @@
+//! Memory and events of CUDA devices that processes share.
+
+use std::ffi::c_uint;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
+
+use cudarc::driver::sys::CUipcMem_flags;
+
+use crate::backend::cuda::device::{CudaDevice, address};
+use crate::backend::cuda::driver::Code;
+use crate::backend::cuda::stream::event::CudaEvent;
+use crate::error::Result;
+
+/// The driver's `CUipcMemHandle` and `CUipcEventHandle`, which it takes by value.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct IpcHandle(pub(crate) [u8; 64]);
+
+/// The driver shares what was allocated together: whole blocks of this size are shared with nothing else.
+const GRANULARITY: usize = 2 << 20;
+
+/// The only flag, which must be given.
+const LAZY_ENABLE_PEER_ACCESS: c_uint = CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as c_uint;
+
+/// Memory that was allocated here for other processes, or opened here.
+pub(crate) struct IpcMemory {
+    device: &'static CudaDevice,
+    start: *mut u8,
+    opened: bool,
+}
+
+// SAFETY: an address, which only its owner frees or closes; the driver may be called from any thread.
+unsafe impl Send for IpcMemory {}
+
+impl IpcMemory {
+    pub(crate) fn allocate(device: &'static CudaDevice, bytes: usize) -> Result<(Self, [u8; 64])> {
+        device.bind()?;
+        let mut start = 0;
+        let rounded = bytes.checked_next_multiple_of(GRANULARITY).unwrap_or(bytes);
+        // SAFETY: `start` is valid for the call, and the context is bound.
+        let code = unsafe { device.driver().allocate(&mut start, rounded) };
+        if code == Code::OUT_OF_MEMORY {
+            return Err(device.out_of_memory(bytes));
+        }
+        device.check(code, "cuMemAlloc", &format!("{bytes} bytes"))?;
+        let memory = IpcMemory { device, start: with_exposed_provenance_mut(start as usize), opened: false };
+        let watcher = device.new_stream(crate::stream::options::StreamOptions::new())?;
+        // SAFETY: the memory has just been allocated with that many bytes.
+        unsafe { watcher.fill(memory.start, &[0], rounded)? };
+        watcher.drain()?;
+        let mut handle = IpcHandle([0; 64]);
+        // SAFETY: `handle` is valid for the call, and the memory was allocated by `cuMemAlloc`.
+        let code = unsafe { device.driver().ipc_memory_handle(&mut handle, start)? };
+        device.check(code, "cuIpcGetMemHandle", &format!("{bytes} bytes"))?;
+        Ok((memory, handle.0))
+    }
+
+    pub(crate) fn open(device: &'static CudaDevice, handle: &[u8; 64]) -> Result<Self> {
+        device.bind()?;
+        let mut start = 0;
+        // SAFETY: `start` is valid for the call; the driver checks the handle.
+        let code = unsafe {
+            device.driver().ipc_open_memory(&mut start, IpcHandle(*handle), LAZY_ENABLE_PEER_ACCESS)?
+        };
+        device.check(code, "cuIpcOpenMemHandle", &format!("{device}"))?;
+        Ok(IpcMemory { device, start: with_exposed_provenance_mut(start as usize), opened: true })
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
+}
+
+impl Drop for IpcMemory {
+    fn drop(&mut self) {
+        if self.device.bind().is_err() {
+            return;
+        }
+        let (driver, start) = (self.device.driver(), address(self.start));
+        // SAFETY: allocated or opened once, and not used any more. A failure means that the context is gone.
+        let _ = unsafe { if self.opened { driver.ipc_close_memory(start) } else { Ok(driver.free(start)) } };
+    }
+}
+
+impl CudaEvent {
+    pub(crate) fn ipc_handle(&self) -> Result<[u8; 64]> {
+        let device = self.device();
+        device.bind()?;
+        let mut handle = IpcHandle([0; 64]);
+        // SAFETY: `handle` is valid for the call, and the event is live.
+        let code = unsafe { device.driver().ipc_event_handle(&mut handle, self.raw())? };
+        device.check(code, "cuIpcGetEventHandle", "")?;
+        Ok(handle.0)
+    }
+
+    pub(crate) fn ipc_open(device: &'static CudaDevice, handle: &[u8; 64]) -> Result<Self> {
+        device.bind()?;
+        let mut raw = null_mut();
+        // SAFETY: `raw` is valid for the call; the driver checks the handle.
+        let code = unsafe { device.driver().ipc_open_event(&mut raw, IpcHandle(*handle))? };
+        device.check(code, "cuIpcOpenEventHandle", &device.to_string())?;
+        Ok(CudaEvent::of_another_process(device, raw))
+    }
+}

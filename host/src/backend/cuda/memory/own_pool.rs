@@ -1,0 +1,75 @@
+//! Memory pools of a user's own, beside the one that each device has.
+
+#[cfg(unix)]
+use std::sync::atomic::AtomicBool;
+
+use super::pool::{self, RawPool};
+use crate::backend::cuda::device::{CudaDevice, devices};
+use crate::error::Result;
+use crate::memory::pool::options::{PoolKind, PoolOptions};
+
+/// A pool that is destroyed with its last owner. Each buffer in it is one.
+pub(crate) struct OwnPool {
+    pub(crate) device: &'static CudaDevice,
+    pub(crate) handle: RawPool,
+    /// Whether another process may have been given it.
+    #[cfg(unix)]
+    pub(crate) is_shared: AtomicBool,
+}
+
+impl OwnPool {
+    pub(crate) fn new(device: &'static CudaDevice, options: &PoolOptions) -> Result<Self> {
+        let &PoolOptions { kind, shareable, .. } = options;
+        pool::check(device, kind, shareable)?;
+        let pool = OwnPool::made(device, kind, || pool::create(device, kind, shareable))?;
+        pool::configure(device, pool.handle, options)?;
+        Ok(pool)
+    }
+
+    /// What `make` makes, for `device` and its peers.
+    pub(crate) fn made(
+        device: &'static CudaDevice,
+        kind: PoolKind,
+        make: impl FnOnce() -> Result<RawPool>,
+    ) -> Result<Self> {
+        device.bind()?;
+        // Held until peers have been told: one that comes meanwhile must not miss the pool.
+        let mut pools = device.own_pools();
+        let handle = make()?;
+        // From here on a failure destroys it.
+        let pool = OwnPool {
+            device,
+            handle,
+            #[cfg(unix)]
+            is_shared: AtomicBool::new(false),
+        };
+        // Managed memory is for all.
+        if kind != PoolKind::Managed {
+            pools.push(handle);
+            let peers = devices().into_iter().flatten().filter(|peer| peer.has_peer(device));
+            // What is near the host is at first for the host alone.
+            let own = (kind != PoolKind::Device).then_some(device);
+            let allowed = own.into_iter().chain(peers).try_for_each(|user| pool::allow(device, handle, user));
+            // To be dropped it needs the list.
+            drop(pools);
+            allowed?;
+        }
+        Ok(pool)
+    }
+
+    pub(crate) fn raw(&self) -> RawPool {
+        self.handle
+    }
+}
+
+impl Drop for OwnPool {
+    fn drop(&mut self) {
+        self.device.own_pools().retain(|pool| pool.as_raw() != self.handle.as_raw());
+        // A failure means that the context is gone, and its pools with it.
+        if self.device.bind().is_ok() {
+            // SAFETY: the pool is live, and nobody allocates from it any more. What is still to be freed in stream order
+            // keeps its memory until then, as the driver says of this call.
+            let _ = unsafe { self.device.driver().pool_destroy(self.handle.as_raw()) };
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The memory pool of a CUDA device: where stream-ordered allocations come from. Ours, not the device's
+//! default pool, so that no other library shares its settings.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::{from_mut, null_mut};
+
+use cudarc::driver::sys::{CUdevice_attribute, CUmemPool_attribute as Attribute};
+
+use crate::backend::cuda::device::{CudaDevice, Handle};
+use crate::backend::cuda::driver;
+use crate::error::{Error, Result};
+use crate::memory::pool::options::{PoolKind, PoolOptions};
+
+/// The driver's `CUmemoryPool`.
+pub(crate) type PoolHandle = *mut c_void;
+
+/// A pool, of this crate or of another library.
+#[derive(Clone, Copy)]
+pub(crate) struct RawPool(Handle<PoolHandle>);
+
+impl RawPool {
+    pub(crate) fn new(raw: *mut c_void) -> Self {
+        RawPool(Handle(raw))
+    }
+
+    pub(crate) fn as_raw(self) -> *mut c_void {
+        self.0.0
+    }
+}
+
+/// The driver's `CUmemPoolProps`.
+#[repr(C)]
+pub(crate) struct PoolProperties {
+    /// `CU_MEM_ALLOCATION_TYPE_PINNED` (memory that stays where it is) or `_MANAGED`.
+    allocation_type: c_uint,
+    /// `CU_MEM_HANDLE_TYPE_NONE` or `_POSIX_FILE_DESCRIPTOR`.
+    handle_types: c_uint,
+    /// `CU_MEM_LOCATION_TYPE_DEVICE`, `_HOST` or `_HOST_NUMA`.
+    location_type: c_uint,
+    location_id: c_int,
+    security_attributes: *mut c_void,
+    /// Maximum size and usage in newer drivers, reserved in older ones; zero means no limit.
+    reserved: [u8; 64],
+}
+
+/// The driver's `CUmemAccessDesc`, for a device that may read and write memory.
+#[repr(C)]
+pub(crate) struct PoolAccess {
+    /// `CU_MEM_LOCATION_TYPE_DEVICE`.
+    location_type: c_uint,
+    location_id: c_int,
+    /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
+    flags: c_uint,
+}
+
+impl PoolProperties {
+    pub(crate) fn new(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Self {
+        let (allocation_type, location_type, location_id) = match kind {
+            PoolKind::Device => (1, 1, device.handle()),
+            // The place is where it is at best, and the device may be anywhere.
+            PoolKind::Managed => (2, 1, device.handle()),
+            PoolKind::Host => (1, 2, 0),
+            PoolKind::HostNuma(node) => (1, 3, c_int::from(node)),
+        };
+        PoolProperties {
+            allocation_type,
+            handle_types: if shareable { FILE_DESCRIPTOR } else { 0 },
+            location_type,
+            location_id,
+            security_attributes: null_mut(),
+            reserved: [0; 64],
+        }
+    }
+}
+
+impl PoolAccess {
+    pub(crate) fn read_write(device: &CudaDevice) -> Self {
+        PoolAccess { location_type: 1, location_id: device.handle(), flags: 3 }
+    }
+}
+
+const REUSE: [c_uint; 3] = [
+    Attribute::CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES as c_uint,
+];
+
+const RELEASE_THRESHOLD: c_uint = Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD as c_uint;
+
+const STATISTICS: [c_uint; 4] = [
+    Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT as c_uint,
+    Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH as c_uint,
+];
+
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
+pub(crate) const FILE_DESCRIPTOR: c_uint = 1;
+
+/// A pool of `device`, whose context is bound. It keeps freed memory until it is trimmed: a pool as
+/// the driver makes it would give all of it back at every synchronisation, and each allocation
+/// after one would be slow.
+pub(crate) fn create(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<RawPool> {
+    let properties = PoolProperties::new(device, kind, shareable);
+    let mut pool = null_mut();
+    // SAFETY: both are valid for the call.
+    let code = unsafe { device.driver().pool_create(&mut pool, &properties) };
+    device.check(code, "cuMemPoolCreate", &device.to_string())?;
+    set_release_threshold(device, RawPool::new(pool), u64::MAX)?;
+    Ok(RawPool::new(pool))
+}
+
+/// `CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED`, and `_HOST_MEMORY_POOLS_SUPPORTED`.
+const HOST_NUMA_POOLS: c_uint = 142;
+const HOST_POOLS: c_uint = 144;
+const HANDLE_TYPES: c_uint = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES as c_uint;
+
+/// Whether `device` can have such a pool.
+pub(crate) fn check(device: &CudaDevice, kind: PoolKind, shareable: bool) -> Result<()> {
+    let refuse =
+        |operation, reason| Err(Error::Unsupported { operation, device: device.to_string().into(), reason });
+    if !device.has_pools() {
+        return refuse(
+            "memory pools",
+            "it allocates no memory in stream order (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)",
+        );
+    }
+    if shareable && kind != PoolKind::Device {
+        return refuse("a shareable pool", "only pools of a device's own memory can be shared");
+    }
+    if shareable && attribute(device, HANDLE_TYPES) & FILE_DESCRIPTOR == 0 {
+        return refuse(
+            "a shareable pool",
+            "it has no file descriptors for pools (CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES)",
+        );
+    }
+    match kind {
+        PoolKind::Device => Ok(()),
+        PoolKind::Managed if driver::supported_version()? < (13, 0) => {
+            refuse("a pool of managed memory", "the driver is older than CUDA 13.0")
+        }
+        PoolKind::Managed => device.check_managed(),
+        PoolKind::Host if attribute(device, HOST_POOLS) == 0 => refuse(
+            "a pool of page-locked memory",
+            "it has none (CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, from CUDA 13.0 on)",
+        ),
+        PoolKind::HostNuma(_) if attribute(device, HOST_NUMA_POOLS) == 0 => refuse(
+            "a pool of page-locked memory of a node",
+            "it has none (CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, from CUDA 12.9 on)",
+        ),
+        PoolKind::Host | PoolKind::HostNuma(_) => Ok(()),
+    }
+}
+
+/// A number that older drivers do not know, and then it is 0.
+fn attribute(device: &CudaDevice, number: c_uint) -> c_uint {
+    let mut value: c_int = 0;
+    // SAFETY: `value` is valid for the call; any number may be asked for.
+    let code = unsafe { device.driver().device_attribute(&mut value, number, device.handle()) };
+    if code.is_success() { value.unsigned_abs() } else { 0 }
+}
+
+/// Sets what `options` change of a pool from `create`.
+pub(crate) fn configure(device: &CudaDevice, pool: RawPool, options: &PoolOptions) -> Result<()> {
+    if options.release_threshold != u64::MAX {
+        set_release_threshold(device, pool, options.release_threshold)?;
+    }
+    let allowed = [
+        options.reuse_follow_event_dependencies,
+        options.reuse_allow_opportunistic,
+        options.reuse_allow_internal_dependencies,
+    ];
+    for (attribute, _) in REUSE.into_iter().zip(allowed).filter(|(_, allowed)| !allowed) {
+        let mut value: c_int = 0;
+        // SAFETY: the pool is live, and these attributes are `int`s.
+        let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
+        device.check(code, "cuMemPoolSetAttribute", &device.to_string())?;
+    }
+    Ok(())
+}
+
+/// Lets `peer` use all memory of `pool`, which is one of `device`.
+pub(crate) fn allow(device: &CudaDevice, pool: RawPool, peer: &CudaDevice) -> Result<()> {
+    let access = PoolAccess::read_write(peer);
+    // SAFETY: the pool is live, and `access` is valid for the call.
+    let code = unsafe { device.driver().pool_set_access(pool.as_raw(), &access, 1)? };
+    device.check(code, "cuMemPoolSetAccess", &format!("{peer}"))
+}
+
+/// Sets how many free bytes `pool` keeps at a synchronisation.
+pub(crate) fn set_release_threshold(device: &CudaDevice, pool: RawPool, bytes: u64) -> Result<()> {
+    set(device, pool, RELEASE_THRESHOLD, bytes)
+}
+
+/// Reserved now and at most, used now and at most, in bytes.
+pub(crate) fn statistics(device: &CudaDevice, pool: RawPool) -> Result<[u64; 4]> {
+    let mut values = [0; 4];
+    for (value, attribute) in values.iter_mut().zip(STATISTICS) {
+        // SAFETY: the pool is live, and these attributes are `u64`s.
+        let code = unsafe { device.driver().pool_get(pool.as_raw(), attribute, from_mut(value).cast()) };
+        device.check(code, "cuMemPoolGetAttribute", &device.to_string())?;
+    }
+    Ok(values)
+}
+
+/// Sets the highest figures back to the current ones.
+pub(crate) fn reset_statistics(device: &CudaDevice, pool: RawPool) -> Result<()> {
+    // The driver takes 0 only, and means the current value.
+    set(device, pool, STATISTICS[1], 0)?;
+    set(device, pool, STATISTICS[3], 0)
+}
+
+fn set(device: &CudaDevice, pool: RawPool, attribute: c_uint, mut value: u64) -> Result<()> {
+    // SAFETY: the pool is live, and all attributes that are set by this are `u64`s.
+    let code = unsafe { device.driver().pool_set(pool.as_raw(), attribute, from_mut(&mut value).cast()) };
+    device.check(code, "cuMemPoolSetAttribute", &device.to_string())
+}
+
+/// Gives back to the driver what `pool` does not use, but for `keep` bytes.
+pub(crate) fn trim(device: &CudaDevice, pool: RawPool, keep: usize) -> Result<()> {
+    // SAFETY: the pool is live: that of a device is never destroyed, others not before their last handle is dropped.
+    let code = unsafe { device.driver().pool_trim(pool.as_raw(), keep) };
+    device.check(code, "cuMemPoolTrimTo", &device.to_string())
+}

@@ -1,0 +1,192 @@
+//! Addresses of a CUDA device that are reserved first and get memory later.
+
+use std::ffi::c_uint;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use cudarc::driver::sys::{CUdevice_attribute, CUmemAllocationGranularity_flags};
+
+use super::pool::PoolAccess;
+use crate::backend::cuda::device::{CudaDevice, address, attribute_of, devices};
+use crate::backend::cuda::driver::Code;
+use crate::error::{Error, Result};
+
+const RECOMMENDED: c_uint = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED as c_uint;
+
+/// The driver's `CUmemAllocationProp`.
+#[repr(C)]
+pub(crate) struct AllocationProperties {
+    /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
+    allocation_type: c_uint,
+    /// `CU_MEM_HANDLE_TYPE_NONE`.
+    handle_types: c_uint,
+    /// `CU_MEM_LOCATION_TYPE_DEVICE`.
+    location_type: c_uint,
+    location_id: i32,
+    win32_metadata: *mut std::ffi::c_void,
+    /// No compression, no RDMA, no usage.
+    flags: [u8; 8],
+}
+
+/// Addresses that are reserved on a device.
+pub(crate) struct VirtualRange {
+    device: &'static CudaDevice,
+    reserved: Arc<Reserved>,
+    granularity: usize,
+}
+
+/// What peers must know of it.
+pub(crate) struct Reserved {
+    start: *mut u8,
+    bytes: usize,
+    /// Each mapping, as its first byte and its length.
+    mapped: Mutex<Vec<(usize, usize)>>,
+}
+
+// SAFETY: an address, which is only given to the driver.
+unsafe impl Send for Reserved {}
+// SAFETY: as above; what changes is behind the lock.
+unsafe impl Sync for Reserved {}
+
+/// The ranges of a device that may be alive.
+pub(crate) type Ranges = Mutex<Vec<Weak<Reserved>>>;
+
+impl Reserved {
+    fn mapped(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
+        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `user` read and write the mapping of `bytes` from `start` on, which is memory of `device`.
+    fn allow(&self, device: &CudaDevice, user: &CudaDevice, start: usize, bytes: usize) -> Result<()> {
+        let access = PoolAccess::read_write(user);
+        let start = address(self.start.wrapping_add(start));
+        // SAFETY: the range is mapped, and `access` is valid for the call.
+        let code = unsafe { device.driver().memory_set_access(start, bytes, &access, 1)? };
+        device.check(code, "cuMemSetAccess", &format!("{user}"))
+    }
+
+    /// Lets `peer` use all that has memory.
+    pub(crate) fn allow_all(&self, device: &CudaDevice, peer: &CudaDevice) -> Result<()> {
+        self.mapped().iter().try_for_each(|(start, bytes)| self.allow(device, peer, *start, *bytes))
+    }
+}
+
+impl VirtualRange {
+    /// At least `bytes` of addresses.
+    pub(crate) fn reserve(device: &'static CudaDevice, bytes: usize) -> Result<Self> {
+        device.bind()?;
+        let supported = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
+        if attribute_of(device.driver(), device.handle(), supported)? == 0 {
+            return Err(Error::Unsupported {
+                operation: "a buffer that grows",
+                device: device.to_string().into(),
+                reason: "it cannot map memory to addresses (CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)",
+            });
+        }
+        let granularity = granularity(device)?;
+        let too_large = || device.out_of_memory(bytes);
+        let bytes = bytes.max(1).checked_next_multiple_of(granularity).ok_or_else(too_large)?;
+        let mut start = 0;
+        // SAFETY: `start` is valid for the call; the driver chooses alignment and address.
+        let code = unsafe { device.driver().address_reserve(&mut start, bytes, 0, 0, 0)? };
+        if code == Code::OUT_OF_MEMORY {
+            return Err(device.out_of_memory(bytes));
+        }
+        device.check(code, "cuMemAddressReserve", &format!("{bytes} bytes"))?;
+        let start = with_exposed_provenance_mut(start as usize);
+        let reserved = Arc::new(Reserved { start, bytes, mapped: Mutex::default() });
+        let mut ranges = device.ranges();
+        ranges.retain(|range| range.strong_count() > 0);
+        ranges.push(Arc::downgrade(&reserved));
+        drop(ranges);
+        Ok(VirtualRange { device, reserved, granularity })
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.reserved.start
+    }
+
+    pub(crate) fn granularity(&self) -> usize {
+        self.granularity
+    }
+
+    /// Maps new memory to the `bytes` from `start` on: reserved, without memory, multiples of the granularity.
+    pub(crate) fn map(&self, start: usize, bytes: usize) -> Result<()> {
+        let device = self.device;
+        device.bind()?;
+        let properties = properties(device);
+        let mut handle = 0;
+        // SAFETY: both are valid for the call.
+        let code = unsafe { device.driver().memory_create(&mut handle, bytes, &properties, 0)? };
+        if code == Code::OUT_OF_MEMORY {
+            return Err(device.out_of_memory(bytes));
+        }
+        device.check(code, "cuMemCreate", &format!("{bytes} bytes"))?;
+        let target = address(self.reserved.start.wrapping_add(start));
+        // SAFETY: the memory has just been made with that many bytes, and these addresses have none.
+        let mapped = unsafe { device.driver().memory_map(target, bytes, 0, handle, 0) };
+        // SAFETY: it is not asked for again; memory that is mapped stays until it is unmapped.
+        let _released = unsafe { device.driver().memory_release(handle) };
+        device.check(mapped?, "cuMemMap", &format!("{bytes} bytes"))?;
+        self.allow(start, bytes).inspect_err(|_| {
+            // SAFETY: mapped above, and nothing uses it yet.
+            let _failed = unsafe { device.driver().memory_unmap(target, bytes) };
+        })
+    }
+
+    /// Lets the device and its peers use a new mapping.
+    fn allow(&self, start: usize, bytes: usize) -> Result<()> {
+        // Held until peers have been told: one that comes meanwhile must not miss the mapping.
+        let _ranges = self.device.ranges();
+        let peers = devices().into_iter().flatten().filter(|peer| peer.has_peer(self.device));
+        let mut users = std::iter::once(self.device).chain(peers);
+        users.try_for_each(|user| self.reserved.allow(self.device, user, start, bytes))?;
+        self.reserved.mapped().push((start, bytes));
+        Ok(())
+    }
+
+    /// # Safety
+    /// These bytes were given to `map` together, and no work uses them.
+    pub(crate) unsafe fn unmap(&self, start: usize, bytes: usize) -> Result<()> {
+        self.device.bind()?;
+        let mut mapped = self.reserved.mapped();
+        let target = address(self.reserved.start.wrapping_add(start));
+        // SAFETY: passed on.
+        let code = unsafe { self.device.driver().memory_unmap(target, bytes)? };
+        self.device.check(code, "cuMemUnmap", &format!("{bytes} bytes"))?;
+        mapped.retain(|(other, _)| *other != start);
+        Ok(())
+    }
+}
+
+impl Drop for VirtualRange {
+    fn drop(&mut self) {
+        // Addresses with memory cannot be given back; a failure means that the context is gone.
+        if self.reserved.mapped().is_empty() && self.device.bind().is_ok() {
+            let start = address(self.reserved.start);
+            // SAFETY: reserved once with that many bytes, and nothing is mapped there.
+            let _failed = unsafe { self.device.driver().address_free(start, self.reserved.bytes) };
+        }
+    }
+}
+
+fn properties(device: &CudaDevice) -> AllocationProperties {
+    AllocationProperties {
+        allocation_type: 1,
+        handle_types: 0,
+        location_type: 1,
+        location_id: device.handle(),
+        win32_metadata: null_mut(),
+        flags: [0; 8],
+    }
+}
+
+/// What sizes of memory are multiples of.
+fn granularity(device: &CudaDevice) -> Result<usize> {
+    let properties = properties(device);
+    let mut granularity = 0;
+    // SAFETY: both are valid for the call.
+    let code = unsafe { device.driver().memory_granularity(&mut granularity, &properties, RECOMMENDED)? };
+    device.check(code, "cuMemGetAllocationGranularity", &device.to_string())?;
+    Ok(granularity.max(1))
+}

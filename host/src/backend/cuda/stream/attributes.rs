@@ -1,0 +1,238 @@
+//! Launches and streams with attributes, and attributes of graphs' nodes.
+
+use std::ffi::{c_uint, c_void};
+use std::ptr::{from_ref, null_mut};
+
+use cudarc::driver::sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeValue, CUlimit};
+
+use super::CudaStream;
+use super::event::CudaEvent;
+use crate::backend::EventBackend;
+use crate::backend::cuda::device::CudaDevice;
+use crate::backend::cuda::driver::Code;
+use crate::backend::cuda::module::function;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::launch::attributes::{LaunchAttributes, MemorySyncDomain};
+use crate::launch::grid::LaunchShape;
+use crate::stream::access_policy::{AccessPolicyWindow, AccessProperty};
+
+/// The most attributes that a launch of this crate has.
+const MOST: usize = 7;
+
+/// `CUlaunchAttributeID`; cudarc's enumeration is that of one version of CUDA.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Id {
+    Ignore = 0,
+    AccessPolicyWindow = 1,
+    Cooperative = 2,
+    ClusterDimension = 4,
+    ProgrammaticStreamSerialization = 6,
+    Priority = 8,
+    MemorySyncDomain = 10,
+    LaunchCompletionEvent = 12,
+}
+
+/// `CUlaunchAttribute`, and `CUstreamAttrID` with its value, which are the same.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Attribute {
+    id: Id,
+    pad: u32,
+    value: [u64; 8],
+}
+
+const _: () = assert!(size_of::<Attribute>() == size_of::<CUlaunchAttribute>());
+const _: () = assert!(align_of::<Attribute>() == align_of::<CUlaunchAttribute>());
+
+impl Attribute {
+    /// With `value`, four bytes each.
+    fn new<const N: usize>(id: Id, value: [u32; N]) -> Self {
+        const { assert!(N <= 8) };
+        let mut words = [0; 8];
+        for (index, part) in value.into_iter().enumerate() {
+            words[index / 2] |= u64::from(part) << (32 * (index % 2));
+        }
+        Attribute { id, pad: 0, value: words }
+    }
+
+    pub(crate) fn cluster(cluster: [u32; 3]) -> Self {
+        Attribute::new(Id::ClusterDimension, cluster)
+    }
+
+    /// With no flags: to be recorded as `cuEventRecord` does.
+    fn completion_event(event: &CudaEvent) -> Self {
+        let [low, high] = words(event.as_raw().addr());
+        Attribute::new(Id::LaunchCompletionEvent, [low, high, 0])
+    }
+
+    fn memory_sync_domain(domain: MemorySyncDomain) -> Self {
+        let number = match domain {
+            MemorySyncDomain::Default => 0,
+            MemorySyncDomain::Remote => 1,
+        };
+        Attribute::new(Id::MemorySyncDomain, [number])
+    }
+
+    /// One of no bytes is none.
+    fn access_policy_window(window: Option<AccessPolicyWindow>) -> Self {
+        let Some(window) = window else { return Attribute::new(Id::AccessPolicyWindow, [0; 8]) };
+        let ([start, start_high], [bytes, bytes_high]) = (words(window.start), words(window.bytes));
+        let hit = match window.hit {
+            AccessProperty::Normal => 0,
+            AccessProperty::Streaming => 1,
+            AccessProperty::Persisting => 2,
+        };
+        let (ratio, miss) = (window.hit_ratio.to_bits(), u32::from(window.streaming_misses));
+        Attribute::new(Id::AccessPolicyWindow, [start, start_high, bytes, bytes_high, ratio, hit, miss, 0])
+    }
+
+    pub(crate) fn id(&self) -> c_uint {
+        self.id as c_uint
+    }
+
+    pub(crate) fn value(&self) -> *const CUlaunchAttributeValue {
+        from_ref(&self.value).cast()
+    }
+}
+
+/// The two halves of an address or a size.
+fn words(number: usize) -> [u32; 2] {
+    [number as u64 as u32, (number as u64 >> 32) as u32]
+}
+
+/// The attributes of a launch as the driver takes them, on the stack: launches allocate nothing.
+pub(crate) struct AttributeList {
+    list: [Attribute; MOST],
+    len: usize,
+}
+
+impl AttributeList {
+    /// Those in which `attributes` differ from those of every launch.
+    pub(crate) fn new(attributes: LaunchAttributes) -> Self {
+        let LaunchAttributes { cooperative, cluster, priority, memory_sync_domain, .. } = attributes;
+        let mut all = AttributeList { list: [Attribute::new(Id::Ignore, [0]); MOST], len: 0 };
+        if cooperative {
+            all.push(Attribute::new(Id::Cooperative, [1]));
+        }
+        if cluster != [1; 3] {
+            all.push(Attribute::cluster(cluster));
+        }
+        if attributes.dependent_launch {
+            all.push(Attribute::new(Id::ProgrammaticStreamSerialization, [1]));
+        }
+        if let Some(priority) = priority {
+            all.push(Attribute::new(Id::Priority, [priority.cast_unsigned()]));
+        }
+        if let Some(domain) = memory_sync_domain {
+            all.push(Attribute::memory_sync_domain(domain));
+        }
+        if attributes.access_policy_window.is_some() {
+            all.push(Attribute::access_policy_window(attributes.access_policy_window));
+        }
+        all
+    }
+
+    fn push(&mut self, attribute: Attribute) {
+        self.list[self.len] = attribute;
+        self.len += 1;
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Attribute] {
+        &mut self.list[..self.len]
+    }
+}
+
+impl CudaStream {
+    /// Enqueues a function with attributes (`cuLaunchKernelEx`).
+    ///
+    /// # Safety
+    /// As for `launch`.
+    #[cold]
+    pub(crate) unsafe fn launch_with_attributes(
+        &self,
+        function: CUfunction,
+        kernel: &'static Kernel,
+        shape: &LaunchShape,
+        params: &[*const c_void],
+    ) -> Result<()> {
+        self.bind()?;
+        let params = params.as_ptr().cast_mut().cast();
+        let mut attributes = shape.attributes;
+        attributes.dependent_launch =
+            attributes.dependent_launch && self.device().can_wait_for_launches(function)?;
+        let mut list = AttributeList::new(attributes);
+        // Held until the launch is enqueued.
+        let event = shape.attributes.completion_event.map(|event| event.find().ok_or_else(|| gone(kernel)));
+        let event = event.transpose()?;
+        if let Some(EventBackend::Cuda(event)) = event.as_deref() {
+            self.driver().require("CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT", (12, 3))?;
+            list.push(Attribute::completion_event(event));
+        }
+        // Within the device's limit.
+        let shared = shape.shared_bytes as c_uint;
+        let mut config = function::config(shape.grid, shape.block, shared, list.as_mut_slice());
+        let stream = self.enter()?;
+        config.hStream = stream.raw;
+        // SAFETY: the context of function and stream is bound; the attributes are valid for the call; the
+        // caller vouches for the parameters, which the driver copies (it does not write through them).
+        let code = unsafe { self.driver().launch_with_attributes(&config, function, params, null_mut())? };
+        match code {
+            Code::SUCCESS => {
+                self.watch().recent().note(kernel, shape.site);
+                if let Some(EventBackend::Cuda(event)) = event.as_deref() {
+                    event.note_recorded();
+                }
+            }
+            Code::COOPERATIVE_LAUNCH_TOO_LARGE => return Err(self.too_many_blocks(function, kernel, shape)),
+            Code::INVALID_CLUSTER_SIZE => return Err(self.cluster_too_large(function, kernel, shape)),
+            code => return Err(self.launch_error(code, function, kernel, shape.block)),
+        }
+        Ok(())
+    }
+
+    /// Has the cache treat that memory in a way of its own, or none, in later launches.
+    pub(crate) fn set_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
+        let object = window.map_or_else(|| "no window".into(), |window| window.to_string());
+        self.set_attribute(Attribute::access_policy_window(window), &object)
+    }
+
+    /// Puts later launches into that domain.
+    pub(crate) fn set_memory_sync_domain(&self, domain: MemorySyncDomain) -> Result<()> {
+        self.set_attribute(Attribute::memory_sync_domain(domain), &format!("{domain:?}"))
+    }
+
+    fn set_attribute(&self, attribute: Attribute, object: &str) -> Result<()> {
+        self.bind()?;
+        let stream = self.enter()?;
+        // SAFETY: the stream is live, and the value is that of this attribute; streams and launches number them alike.
+        let code =
+            unsafe { self.driver().stream_set_attribute(stream.raw, attribute.id(), attribute.value())? };
+        self.device().check(code, "cuStreamSetAttribute", object)
+    }
+}
+
+/// The event was there when the launch was checked.
+#[cold]
+fn gone(kernel: &'static Kernel) -> Error {
+    Error::LaunchEvent { kernel: kernel.name(), reason: "it was dropped before the launch" }
+}
+
+const PERSISTING_L2_CACHE_SIZE: c_uint = CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE as c_uint;
+
+impl CudaDevice {
+    pub(crate) fn set_persisting_l2_cache_size(&self, bytes: usize) -> Result<()> {
+        self.bind()?;
+        // SAFETY: a context is bound.
+        let code = unsafe { self.driver().set_limit(PERSISTING_L2_CACHE_SIZE, bytes)? };
+        self.check(code, "cuCtxSetLimit", &format!("{bytes} bytes of second-level cache that persist"))
+    }
+
+    pub(crate) fn reset_persisting_l2_cache(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: a context is bound.
+        let code = unsafe { self.driver().reset_persisting()? };
+        self.check(code, "cuCtxResetPersistingL2Cache", "")
+    }
+}

@@ -1,0 +1,37 @@
+//! The errors of what no graph can hold, with what to do instead.
+
+use crate::error::Error;
+use crate::error::graph::GraphError;
+
+/// The error of an operation that no graph can hold.
+#[cold]
+pub(crate) fn not_recordable(operation: &'static str, reason: &'static str) -> Error {
+    GraphError::NotRecordable { operation, reason }.into()
+}
+
+/// The error of an order between a stream of a recording and one that is none.
+#[cold]
+pub(crate) fn other_stream() -> Error {
+    not_recordable("order with another stream", "only the streams of the recording take part")
+}
+
+#[cold]
+pub(crate) fn waiting(operation: &'static str) -> Error {
+    not_recordable(operation, "nothing runs before the graph is launched, so there is nothing to wait for")
+}
+
+#[cold]
+pub(crate) fn host_memory(operation: &'static str) -> Error {
+    not_recordable(
+        operation,
+        "memory of the host may be gone or changed when the graph is launched; give the graph page-locked memory by `capture.keep_pinned`, and copy from or to that",
+    )
+}
+
+#[cold]
+pub(crate) fn allocation() -> Error {
+    not_recordable(
+        "allocation",
+        "allocate by `capture.zeros` or `capture.uninit` what one launch needs, and before, by `capture.keep`, what outlives it",
+    )
+}

@@ -1,0 +1,68 @@
+//! What a CPU device can be asked to be.
+
+/// The limits of a CPU device that [`Device::cpu_with`](crate::Device::cpu_with) makes. What is not set is
+/// as for [`Device::cpu`](crate::Device::cpu).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{CpuOptions, Error};
+///
+/// // A device with 1 MiB of memory: how does the program take that?
+/// let small = Device::cpu_with(CpuOptions::new().memory(1 << 20).workers(2))?;
+/// let stream = small.new_stream()?;
+/// assert!(matches!(stream.zeros::<u8>(2 << 20), Err(Error::OutOfMemory { .. })));
+/// # Ok(()) }
+/// ```
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # #[kernel]
+/// # pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 20_000]>) {}
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::CpuOptions;
+///
+/// // As on a GPU of compute capability 7.5, whose blocks have 64 KiB of shared memory: does the kernel fit?
+/// let turing = Device::cpu_with(CpuOptions::new().shared_memory_per_block(64 << 10))?;
+/// let refused = kernels::tiled(&turing.new_stream()?, Grid::new(1, 32)); // 80 000 bytes
+/// assert!(matches!(refused, Err(Error::SharedMemoryTooLarge { .. })), "{refused:?}");
+/// kernels::tiled(&Device::cpu().new_stream()?, Grid::new(1, 32))?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CpuOptions {
+    pub(crate) memory: Option<u64>,
+    pub(crate) shared_memory_per_block: Option<usize>,
+    pub(crate) workers: Option<usize>,
+}
+
+impl CpuOptions {
+    /// A device as [`Device::cpu`](crate::Device::cpu).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// At most `bytes` of memory in its buffers at a time, managed ones and those for several processes
+    /// counted; more is [`Error::OutOfMemory`](crate::Error::OutOfMemory). Buffers that are dropped count until the work
+    /// before that has run.
+    #[must_use]
+    pub fn memory(self, bytes: u64) -> Self {
+        CpuOptions { memory: Some(bytes), ..self }
+    }
+
+    /// At most `bytes` of shared memory in a block, up to 232448 (227 KiB).
+    #[must_use]
+    pub fn shared_memory_per_block(self, bytes: usize) -> Self {
+        CpuOptions { shared_memory_per_block: Some(bytes), ..self }
+    }
+
+    /// `threads` threads to run blocks, from 1 to 65535, whatever `FERROGRID_CPU_THREADS` says.
+    #[must_use]
+    pub fn workers(self, threads: usize) -> Self {
+        CpuOptions { workers: Some(threads), ..self }
+    }
+}

@@ -1,0 +1,502 @@
+//! A GPU as NVML knows it: short forms of what is asked often, and the handle for the rest.
+
+use std::fmt;
+
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+#[cfg(target_os = "linux")]
+use nvml_wrapper::enum_wrappers::device::TopologyLevel;
+use nvml_wrapper::enum_wrappers::device::{
+    Clock, EccCounter, MemoryError, PcieUtilCounter, TemperatureSensor, TemperatureThreshold,
+};
+use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+
+use super::{NvmlFigures, failed, figure, library};
+use crate::device::Device;
+use crate::device::properties::PciAddress;
+use crate::error::{Error, Result};
+
+/// The most NVLinks that a GPU has (`NVML_NVLINK_MAX_LINKS`).
+const MOST_LINKS: u32 = 18;
+
+/// A GPU as NVIDIA's management library knows it, from [`Device::nvml`], or one of [`NvmlDevice::all`]: those that
+/// `CUDA_VISIBLE_DEVICES` hides are there, too. A figure that the GPU or the driver does not have is `None`.
+///
+/// What has no short form here is asked of the crate `nvml-wrapper`, which is re-exported as
+/// [`nvml_wrapper`](crate::nvml_wrapper), by [`NvmlDevice::handle`].
+///
+/// ```
+/// use ferrogrid_host::{Error, NvmlDevice};
+///
+/// match NvmlDevice::all() {
+///     Err(Error::Nvml { reason }) => println!("no NVML: {reason}"),
+///     Err(error) => panic!("{error}"),
+///     Ok(gpus) => {
+///         for gpu in gpus {
+///             let (memory, power) = (gpu.memory()?, gpu.power()?);
+///             println!("{}: {} of {} bytes, {:?} mW", gpu.name()?, memory.used, memory.total, power.usage);
+///             for process in gpu.processes()? {
+///                 println!("  {} has {:?} bytes", process.pid, process.memory);
+///             }
+///             let serial = gpu.handle().serial(); // any function of the crate
+///             println!("  {serial:?}");
+///         }
+///     }
+/// }
+/// # Ok::<(), Error>(())
+/// ```
+pub struct NvmlDevice {
+    handle: nvml_wrapper::Device<'static>,
+}
+
+/// Temperatures of a GPU in degrees Celsius, from [`NvmlDevice::temperatures`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NvmlTemperatures {
+    /// That of the chip (`nvmlDeviceGetTemperature`).
+    pub gpu: Option<u32>,
+    /// Where its clocks are lowered (`NVML_TEMPERATURE_THRESHOLD_SLOWDOWN`).
+    pub slowdown: Option<u32>,
+    /// Where it is switched off (`NVML_TEMPERATURE_THRESHOLD_SHUTDOWN`).
+    pub shutdown: Option<u32>,
+}
+
+/// Power of a GPU in milliwatts, from [`NvmlDevice::power`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NvmlPower {
+    /// Drawn now (`nvmlDeviceGetPowerUsage`).
+    pub usage: Option<u32>,
+    /// The limit that holds, of all that are set (`nvmlDeviceGetEnforcedPowerLimit`).
+    pub enforced_limit: Option<u32>,
+    /// The limit that was set (`nvmlDeviceGetPowerManagementLimit`).
+    pub limit: Option<u32>,
+    /// The limit at first (`nvmlDeviceGetPowerManagementDefaultLimit`).
+    pub default_limit: Option<u32>,
+    /// The least and the greatest limit that can be set (`nvmlDeviceGetPowerManagementLimitConstraints`).
+    pub limit_range: Option<(u32, u32)>,
+    /// Energy used since the driver was loaded, in millijoules (`nvmlDeviceGetTotalEnergyConsumption`).
+    pub total_energy: Option<u64>,
+}
+
+/// One clock of a GPU in MHz.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NvmlClock {
+    /// Now (`nvmlDeviceGetClockInfo`).
+    pub now: Option<u32>,
+    /// At most (`nvmlDeviceGetMaxClockInfo`).
+    pub max: Option<u32>,
+}
+
+/// The clocks of a GPU, from [`NvmlDevice::clocks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NvmlClocks {
+    /// Of the graphics engines.
+    pub graphics: NvmlClock,
+    /// Of the multiprocessors.
+    pub sm: NvmlClock,
+    /// Of the memory.
+    pub memory: NvmlClock,
+    /// Of the video engines.
+    pub video: NvmlClock,
+}
+
+/// The memory of a GPU in bytes, by all programs together, from [`NvmlDevice::memory`] (`nvmlDeviceGetMemoryInfo`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NvmlMemory {
+    /// All of it.
+    pub total: u64,
+    /// In use.
+    pub used: u64,
+    /// Free.
+    pub free: u64,
+}
+
+/// How busy a GPU was in the last sample period, in per cent, from [`NvmlDevice::utilization`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NvmlUtilization {
+    /// With a kernel running (`nvmlDeviceGetUtilizationRates`).
+    pub gpu: Option<u32>,
+    /// With memory in use (`nvmlDeviceGetUtilizationRates`).
+    pub memory: Option<u32>,
+    /// With video being encoded (`nvmlDeviceGetEncoderUtilization`).
+    pub encoder: Option<u32>,
+    /// With video being decoded (`nvmlDeviceGetDecoderUtilization`).
+    pub decoder: Option<u32>,
+}
+
+/// Errors in the memory of a GPU, from [`NvmlDevice::ecc`] (`nvmlDeviceGetTotalEccErrors`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NvmlEcc {
+    /// Whether they are looked for (`nvmlDeviceGetEccMode`).
+    pub enabled: Option<bool>,
+    /// Corrected since the driver was loaded.
+    pub corrected: Option<u64>,
+    /// Not corrected since the driver was loaded.
+    pub uncorrected: Option<u64>,
+    /// Corrected in the GPU's life.
+    pub corrected_total: Option<u64>,
+    /// Not corrected in the GPU's life.
+    pub uncorrected_total: Option<u64>,
+}
+
+/// A GPU's link to the host, from [`NvmlDevice::pcie`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct NvmlPcie {
+    /// Its generation now (`nvmlDeviceGetCurrPcieLinkGeneration`).
+    pub generation: Option<u32>,
+    /// Its generation at most (`nvmlDeviceGetMaxPcieLinkGeneration`).
+    pub max_generation: Option<u32>,
+    /// Its lanes now (`nvmlDeviceGetCurrPcieLinkWidth`).
+    pub width: Option<u32>,
+    /// Its lanes at most (`nvmlDeviceGetMaxPcieLinkWidth`).
+    pub max_width: Option<u32>,
+    /// What the GPU sends, in KB/s over 20 ms (`nvmlDeviceGetPcieThroughput`).
+    pub sent: Option<u32>,
+    /// What it receives, in KB/s over 20 ms.
+    pub received: Option<u32>,
+    /// How often something was sent again (`nvmlDeviceGetPcieReplayCounter`).
+    pub replays: Option<u32>,
+}
+
+/// A process that uses a GPU, from [`NvmlDevice::processes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NvmlProcess {
+    /// Its number in the system.
+    pub pid: u32,
+    /// Bytes of the GPU's memory, where the system tells.
+    pub memory: Option<u64>,
+    /// What it does there.
+    pub kind: NvmlProcessKind,
+}
+
+/// What a process does on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NvmlProcessKind {
+    /// It computes (`nvmlDeviceGetComputeRunningProcesses`).
+    Compute,
+    /// It draws (`nvmlDeviceGetGraphicsRunningProcesses`).
+    Graphics,
+}
+
+/// An active NVLink of a GPU, from [`NvmlDevice::nvlinks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NvmlLink {
+    /// Its number on this GPU.
+    pub link: u32,
+    /// Its version (`nvmlDeviceGetNvLinkVersion`).
+    pub version: Option<u32>,
+    /// What is at the other end, another GPU or a switch (`nvmlDeviceGetNvLinkRemotePciInfo`).
+    pub peer: Option<PciAddress>,
+}
+
+impl Device {
+    /// The GPU as NVML knows it, found by its UUID (`nvmlDeviceGetHandleByUUID`).
+    ///
+    /// ```
+    /// # use ferrogrid_host::{Device, Error};
+    /// let refused = Device::cpu().nvml().unwrap_err();
+    /// assert!(matches!(refused, Error::Unsupported { operation: "NVML", .. }));
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Nvml`] if NVML is not installed or fails; [`Error::Unsupported`] on the CPU.
+    pub fn nvml(&self) -> Result<NvmlDevice> {
+        if !self.is_cuda() {
+            return Err(Error::unsupported("NVML", self, "it knows NVIDIA's GPUs only"));
+        }
+        let uuid = self.properties()?.uuid.map(|uuid| uuid.to_string()).unwrap_or_default();
+        NvmlDevice::by_uuid(&uuid)
+    }
+}
+
+impl NvmlDevice {
+    /// All GPUs of the machine, in NVML's order, which is that of their PCI addresses (`nvmlDeviceGetCount`).
+    ///
+    /// # Errors
+    /// [`Error::Nvml`] if NVML is not installed or fails.
+    pub fn all() -> Result<Vec<NvmlDevice>> {
+        let count = asked(library()?.device_count())?;
+        (0..count).map(NvmlDevice::by_index).collect()
+    }
+
+    /// GPU number `index` in NVML's order (`nvmlDeviceGetHandleByIndex`), which need not be CUDA's.
+    ///
+    /// # Errors
+    /// [`Error::Nvml`] if NVML is not installed or fails, or has no such GPU.
+    pub fn by_index(index: u32) -> Result<NvmlDevice> {
+        asked(library()?.device_by_index(index)).map(|handle| NvmlDevice { handle })
+    }
+
+    /// The GPU with that UUID, `GPU-` and so on (`nvmlDeviceGetHandleByUUID`).
+    ///
+    /// # Errors
+    /// As [`NvmlDevice::by_index`].
+    pub fn by_uuid(uuid: &str) -> Result<NvmlDevice> {
+        asked(library()?.device_by_uuid(uuid)).map(|handle| NvmlDevice { handle })
+    }
+
+    /// The version of the driver, such as `580.82.07` (`nvmlSystemGetDriverVersion`).
+    ///
+    /// # Errors
+    /// [`Error::Nvml`] if NVML is not installed or fails.
+    pub fn driver_version() -> Result<String> {
+        asked(library()?.sys_driver_version())
+    }
+
+    /// The device of the crate `nvml-wrapper`: for all else that it offers. Its `handle` is NVML's own.
+    pub fn handle(&self) -> &nvml_wrapper::Device<'static> {
+        &self.handle
+    }
+
+    /// The same, to change what needs `&mut` there: clocks, fans, modes.
+    pub fn handle_mut(&mut self) -> &mut nvml_wrapper::Device<'static> {
+        &mut self.handle
+    }
+
+    /// Its number in NVML's order (`nvmlDeviceGetIndex`).
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn index(&self) -> Result<u32> {
+        asked(self.handle.index())
+    }
+
+    /// Its name (`nvmlDeviceGetName`).
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn name(&self) -> Result<String> {
+        asked(self.handle.name())
+    }
+
+    /// Its UUID (`nvmlDeviceGetUUID`).
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn uuid(&self) -> Result<String> {
+        asked(self.handle.uuid())
+    }
+
+    /// Its place on the PCI bus (`nvmlDeviceGetPciInfo`).
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn pci(&self) -> Result<PciAddress> {
+        asked(self.handle.pci_info()).map(|pci| PciAddress {
+            domain: pci.domain,
+            bus: pci.bus,
+            device: pci.device,
+        })
+    }
+
+    /// What is most often looked at, together.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn figures(&self) -> Result<NvmlFigures> {
+        let (power, clocks, load) = (self.power()?, self.clocks()?, self.utilization()?);
+        Ok(NvmlFigures {
+            temperature: self.temperatures()?.gpu,
+            power_usage: power.usage,
+            power_limit: power.enforced_limit,
+            total_energy: power.total_energy,
+            sm_clock: clocks.sm.now,
+            memory_clock: clocks.memory.now,
+            gpu_utilization: load.gpu,
+            memory_utilization: load.memory,
+            memory_used: figure(self.handle.memory_info())?.map(|memory| memory.used),
+        })
+    }
+
+    /// How hot it is, and may be.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn temperatures(&self) -> Result<NvmlTemperatures> {
+        let threshold = |kind| figure(self.handle.temperature_threshold(kind));
+        Ok(NvmlTemperatures {
+            gpu: figure(self.handle.temperature(TemperatureSensor::Gpu))?,
+            slowdown: threshold(TemperatureThreshold::Slowdown)?,
+            shutdown: threshold(TemperatureThreshold::Shutdown)?,
+        })
+    }
+
+    /// What it draws, and may draw.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn power(&self) -> Result<NvmlPower> {
+        let range = figure(self.handle.power_management_limit_constraints())?;
+        Ok(NvmlPower {
+            usage: figure(self.handle.power_usage())?,
+            enforced_limit: figure(self.handle.enforced_power_limit())?,
+            limit: figure(self.handle.power_management_limit())?,
+            default_limit: figure(self.handle.power_management_limit_default())?,
+            limit_range: range.map(|range| (range.min_limit, range.max_limit)),
+            total_energy: figure(self.handle.total_energy_consumption())?,
+        })
+    }
+
+    /// How fast it runs, and may run.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn clocks(&self) -> Result<NvmlClocks> {
+        let of = |clock: Clock| -> Result<NvmlClock> {
+            let max = figure(self.handle.max_clock_info(clock))?;
+            Ok(NvmlClock { now: figure(self.handle.clock_info(clock))?, max })
+        };
+        Ok(NvmlClocks {
+            graphics: of(Clock::Graphics)?,
+            sm: of(Clock::SM)?,
+            memory: of(Clock::Memory)?,
+            video: of(Clock::Video)?,
+        })
+    }
+
+    /// Why its clocks are lower than they could be: heat, power, idleness (`nvmlDeviceGetCurrentClocksThrottleReasons`).
+    /// `None` where the GPU does not tell.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn throttle_reasons(&self) -> Result<Option<ThrottleReasons>> {
+        figure(self.handle.current_throttle_reasons())
+    }
+
+    /// Its memory, with what other programs use.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn memory(&self) -> Result<NvmlMemory> {
+        let memory = asked(self.handle.memory_info())?;
+        Ok(NvmlMemory { total: memory.total, used: memory.used, free: memory.free })
+    }
+
+    /// How busy it is.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn utilization(&self) -> Result<NvmlUtilization> {
+        let rates = figure(self.handle.utilization_rates())?;
+        Ok(NvmlUtilization {
+            gpu: rates.as_ref().map(|rates| rates.gpu),
+            memory: rates.map(|rates| rates.memory),
+            encoder: figure(self.handle.encoder_utilization())?.map(|info| info.utilization),
+            decoder: figure(self.handle.decoder_utilization())?.map(|info| info.utilization),
+        })
+    }
+
+    /// Errors that were found in its memory.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn ecc(&self) -> Result<NvmlEcc> {
+        let count = |error, counter| figure(self.handle.total_ecc_errors(error, counter));
+        Ok(NvmlEcc {
+            enabled: figure(self.handle.is_ecc_enabled())?.map(|mode| mode.currently_enabled),
+            corrected: count(MemoryError::Corrected, EccCounter::Volatile)?,
+            uncorrected: count(MemoryError::Uncorrected, EccCounter::Volatile)?,
+            corrected_total: count(MemoryError::Corrected, EccCounter::Aggregate)?,
+            uncorrected_total: count(MemoryError::Uncorrected, EccCounter::Aggregate)?,
+        })
+    }
+
+    /// Its link to the host. The throughput is measured meanwhile, for 20 ms each way.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn pcie(&self) -> Result<NvmlPcie> {
+        Ok(NvmlPcie {
+            generation: figure(self.handle.current_pcie_link_gen())?,
+            max_generation: figure(self.handle.max_pcie_link_gen())?,
+            width: figure(self.handle.current_pcie_link_width())?,
+            max_width: figure(self.handle.max_pcie_link_width())?,
+            sent: figure(self.handle.pcie_throughput(PcieUtilCounter::Send))?,
+            received: figure(self.handle.pcie_throughput(PcieUtilCounter::Receive))?,
+            replays: figure(self.handle.pcie_replay_counter())?,
+        })
+    }
+
+    /// The speeds of its fans in per cent (`nvmlDeviceGetFanSpeed_v2`); none if it has none, as in servers.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn fans(&self) -> Result<Vec<u32>> {
+        let count = figure(self.handle.num_fans())?.unwrap_or(0);
+        let speeds = (0..count).filter_map(|fan| figure(self.handle.fan_speed(fan)).transpose());
+        speeds.collect()
+    }
+
+    /// The processes that use it. Inside of a container NVML may know them by the system's numbers, or not at all.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn processes(&self) -> Result<Vec<NvmlProcess>> {
+        let computing = figure(self.handle.running_compute_processes())?.unwrap_or_default();
+        let drawing = figure(self.handle.running_graphics_processes())?.unwrap_or_default();
+        let computing = computing.iter().map(|process| of_kind(process, NvmlProcessKind::Compute));
+        let drawing = drawing.iter().map(|process| of_kind(process, NvmlProcessKind::Graphics));
+        Ok(computing.chain(drawing).collect())
+    }
+
+    /// Its active NVLinks.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    pub fn nvlinks(&self) -> Result<Vec<NvmlLink>> {
+        let mut links = Vec::new();
+        for link in 0..MOST_LINKS {
+            let asked = self.handle.link_wrapper_for(link);
+            let is_active = match asked.is_active() {
+                Err(NvmlError::InvalidArg) => break, // it has no more
+                is_active => figure(is_active)?.unwrap_or(false),
+            };
+            if !is_active {
+                continue;
+            }
+            let peer = figure(asked.remote_pci_info())?;
+            let peer = peer.map(|pci| PciAddress { domain: pci.domain, bus: pci.bus, device: pci.device });
+            links.push(NvmlLink { link, version: figure(asked.version())?, peer });
+        }
+        Ok(links)
+    }
+
+    /// What the ways of this GPU and of `other` to the host have in common (`nvmlDeviceGetTopologyCommonAncestor`): the
+    /// nearer, the faster they reach each other. `None` where the GPUs do not tell. On Linux.
+    ///
+    /// # Errors
+    /// If NVML fails.
+    #[cfg(target_os = "linux")]
+    pub fn topology(&self, other: &NvmlDevice) -> Result<Option<TopologyLevel>> {
+        figure(library()?.topology_common_ancestor(&self.handle, &other.handle))
+    }
+}
+
+fn asked<T>(found: Result<T, NvmlError>) -> Result<T> {
+    found.map_err(|error| failed(&error))
+}
+
+fn of_kind(process: &ProcessInfo, kind: NvmlProcessKind) -> NvmlProcess {
+    let memory = match process.used_gpu_memory {
+        UsedGpuMemory::Used(bytes) => Some(bytes),
+        UsedGpuMemory::Unavailable => None,
+    };
+    NvmlProcess { pid: process.pid, memory, kind }
+}
+
+impl fmt::Debug for NvmlDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NvmlDevice").field("name", &self.handle.name().ok()).finish_non_exhaustive()
+    }
+}

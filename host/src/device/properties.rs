@@ -1,0 +1,300 @@
+//! What a device is, in one record with CUDA's names, and any single attribute of it.
+
+use std::fmt;
+
+use crate::backend::cuda;
+use crate::device::Device;
+use crate::device::attribute::DeviceAttribute;
+use crate::error::Result;
+use crate::kernel::occupancy::MultiprocessorLimits;
+
+/// The properties of a device: CUDA's `cudaDeviceProp`, from [`Device::properties`].
+///
+/// Sizes are in bytes, clock rates in kHz; capitals name the driver's attribute, without `CU_DEVICE_ATTRIBUTE_`. The
+/// CPU device answers as the virtual CUDA device that it is for kernels: a multiprocessor is a worker thread, which
+/// runs one block at a time.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu();
+/// let properties = device.properties()?;
+/// assert_eq!((&*properties.name, properties.warp_size), (device.name(), 32));
+/// assert!(properties.cooperative_launch && properties.cluster_launch);
+/// assert_eq!(properties.compute_capability, None); // of a GPU, and then Some((9, 0)) for an H200
+/// // For a roofline: bytes per second at most. The CPU's clock is not known.
+/// assert_eq!(properties.peak_memory_bandwidth(), None);
+/// // For occupancy by hand.
+/// assert_eq!(properties.multiprocessor_limits().max_threads_per_block, properties.max_threads_per_block);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceProperties {
+    /// The device's name, as its maker calls it (`cuDeviceGetName`).
+    pub name: String,
+    /// A number that no other device has, also after a restart (`cuDeviceGetUuid`). `None` for the CPU.
+    pub uuid: Option<DeviceUuid>,
+    /// Where the device is on the PCI bus. `None` for the CPU.
+    pub pci: Option<PciAddress>,
+    /// CUDA compute capability (major, minor) (`COMPUTE_CAPABILITY_MAJOR`, `COMPUTE_CAPABILITY_MINOR`). `None` for the
+    /// CPU.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Bytes of memory (`cuDeviceTotalMem`); `None` where the system does not tell.
+    pub total_memory: Option<u64>,
+    /// Bytes of constant memory for the `__constant__` variables of a module (`TOTAL_CONSTANT_MEMORY`).
+    pub total_constant_memory: u32,
+    /// Multiprocessors (`MULTIPROCESSOR_COUNT`); worker threads of the CPU device.
+    pub multiprocessor_count: u32,
+    /// Threads in a warp (`WARP_SIZE`).
+    pub warp_size: u32,
+    /// Threads in a block (`MAX_THREADS_PER_BLOCK`).
+    pub max_threads_per_block: u32,
+    /// Threads of a block along each axis, x first (`MAX_BLOCK_DIM_X`, `_Y`, `_Z`).
+    pub max_block: [u32; 3],
+    /// Blocks of a grid along each axis, x first (`MAX_GRID_DIM_X`, `_Y`, `_Z`).
+    pub max_grid: [u32; 3],
+    /// Threads on a multiprocessor at a time (`MAX_THREADS_PER_MULTIPROCESSOR`).
+    pub max_threads_per_multiprocessor: u32,
+    /// Blocks on a multiprocessor at a time (`MAX_BLOCKS_PER_MULTIPROCESSOR`).
+    pub max_blocks_per_multiprocessor: u32,
+    /// 32-bit registers of a block (`MAX_REGISTERS_PER_BLOCK`); 0 for the CPU, where they limit nothing.
+    pub registers_per_block: u32,
+    /// 32-bit registers of a multiprocessor (`MAX_REGISTERS_PER_MULTIPROCESSOR`); 0 for the CPU.
+    pub registers_per_multiprocessor: u32,
+    /// Shared memory of a block that has not opted in to more (`MAX_SHARED_MEMORY_PER_BLOCK`).
+    pub shared_memory_per_block: u32,
+    /// Shared memory of a block that has opted in to more (`MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`); launches do so by
+    /// themselves.
+    pub shared_memory_per_block_optin: u32,
+    /// Shared memory of a multiprocessor (`MAX_SHARED_MEMORY_PER_MULTIPROCESSOR`).
+    pub shared_memory_per_multiprocessor: u32,
+    /// Shared memory that the system takes for itself in each block (`RESERVED_SHARED_MEMORY_PER_BLOCK`).
+    pub reserved_shared_memory_per_block: u32,
+    /// Peak clock rate in kHz (`CLOCK_RATE`); `None` where the driver no longer tells.
+    pub clock_rate: Option<u32>,
+    /// Peak memory clock rate in kHz (`MEMORY_CLOCK_RATE`); `None` where the driver no longer tells.
+    pub memory_clock_rate: Option<u32>,
+    /// Width of the memory bus in bits (`GLOBAL_MEMORY_BUS_WIDTH`); 0 for the CPU.
+    pub memory_bus_width: u32,
+    /// Bytes of L2 cache (`L2_CACHE_SIZE`); 0 for the CPU.
+    pub l2_cache_size: u32,
+    /// Copies that can run beside kernels (`ASYNC_ENGINE_COUNT`).
+    pub async_engine_count: u32,
+    /// Whether several kernels can run at a time (`CONCURRENT_KERNELS`).
+    pub concurrent_kernels: bool,
+    /// Whether memory errors are corrected (`ECC_ENABLED`).
+    pub ecc_enabled: bool,
+    /// Whether the GPU shares the memory of the processor (`INTEGRATED`).
+    pub integrated: bool,
+    /// Whether host and device addresses are one space (`UNIFIED_ADDRESSING`).
+    pub unified_addressing: bool,
+    /// Whether managed memory can be allocated (`MANAGED_MEMORY`).
+    pub managed_memory: bool,
+    /// Whether host and GPU may use managed memory at the same time (`CONCURRENT_MANAGED_ACCESS`).
+    pub concurrent_managed_access: bool,
+    /// Whether the device takes cooperative launches, with a barrier over the grid (`COOPERATIVE_LAUNCH`).
+    pub cooperative_launch: bool,
+    /// Whether the device takes launches in clusters of blocks (`CLUSTER_LAUNCH`).
+    pub cluster_launch: bool,
+    /// Whether memory can be allocated in stream order (`MEMORY_POOLS_SUPPORTED`).
+    pub memory_pools_supported: bool,
+}
+
+/// Where a device is on the PCI bus.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// for device in Device::all() {
+///     match device.properties()?.pci {
+///         Some(pci) => println!("{device} is at {pci}"), // 0000:3b:00.0
+///         None => assert!(!device.is_cuda()),
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct PciAddress {
+    /// The domain (`PCI_DOMAIN_ID`).
+    pub domain: u32,
+    /// The bus (`PCI_BUS_ID`).
+    pub bus: u32,
+    /// The device on the bus (`PCI_DEVICE_ID`).
+    pub device: u32,
+}
+
+/// The identity of a GPU, printed as `nvidia-smi -L` does: `GPU-8f6a0d3e-...`.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::DeviceUuid;
+///
+/// let uuid = DeviceUuid([0x8f, 0x6a, 0x0d, 0x3e, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+/// assert_eq!(uuid.to_string(), "GPU-8f6a0d3e-0001-0203-0405-060708090a0b");
+/// // The GPU of that identity, whatever its number is today.
+/// let is_it = |device: &Device| device.properties().is_ok_and(|found| found.uuid == Some(uuid));
+/// let _found = Device::all().into_iter().find(is_it);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeviceUuid(pub [u8; 16]);
+
+impl Device {
+    /// What the device is: CUDA's `cudaGetDeviceProperties`, from `cuDeviceGetAttribute`,
+    /// `cuDeviceTotalMem` and `cuDeviceGetUuid`.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// for device in ferrogrid_host::Device::all() {
+    ///     let properties = device.properties()?;
+    ///     println!("{}: {} multiprocessors", properties.name, properties.multiprocessor_count);
+    ///     assert_eq!(properties.warp_size, 32);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn properties(&self) -> Result<DeviceProperties> {
+        self.backend().properties()
+    }
+
+    /// One attribute (`cuDeviceGetAttribute`): see [`DeviceAttribute`].
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::DeviceAttribute;
+    ///
+    /// let device = Device::cpu();
+    /// assert_eq!(device.attribute(DeviceAttribute::MAX_THREADS_PER_BLOCK)?, 1024);
+    /// let no_bus = device.attribute(DeviceAttribute::PCI_BUS_ID); // the CPU is on none
+    /// assert!(matches!(no_bus, Err(Error::Unsupported { .. })));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the driver says of an attribute that it does not know. On the CPU device
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for an attribute that has no meaning there.
+    pub fn attribute(&self, attribute: DeviceAttribute) -> Result<i32> {
+        self.backend().attribute(attribute)
+    }
+
+    /// The CUDA version (major, minor) that the installed driver supports (`cuDriverGetVersion`).
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// match Device::driver_version() {
+    ///     Ok(version) => assert!(version >= (12, 0)), // 13.0 with driver 580
+    ///     Err(error) => println!("no GPU can be used: {error}"), // and says what to do
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoDriver`](crate::Error::NoDriver) and what else keeps the driver from starting.
+    pub fn driver_version() -> Result<(u32, u32)> {
+        cuda::driver_version()
+    }
+}
+
+impl DeviceProperties {
+    /// The terms of occupancy calculations for this device.
+    pub fn multiprocessor_limits(&self) -> MultiprocessorLimits {
+        MultiprocessorLimits {
+            compute_capability: self.compute_capability.unwrap_or_default(),
+            warp_size: self.warp_size,
+            max_threads_per_block: self.max_threads_per_block,
+            max_threads_per_multiprocessor: self.max_threads_per_multiprocessor,
+            max_blocks_per_multiprocessor: self.max_blocks_per_multiprocessor,
+            registers_per_block: self.registers_per_block,
+            registers_per_multiprocessor: self.registers_per_multiprocessor,
+            shared_memory_per_block_optin: self.shared_memory_per_block_optin,
+            shared_memory_per_multiprocessor: self.shared_memory_per_multiprocessor,
+            reserved_shared_memory_per_block: self.reserved_shared_memory_per_block,
+        }
+    }
+
+    /// The bytes per second that the memory bus moves at its peak, both clock edges counted; `None`
+    /// where the driver does not tell its clock.
+    pub fn peak_memory_bandwidth(&self) -> Option<u64> {
+        let hertz = u64::from(self.memory_clock_rate?) * 1000;
+        Some(2 * hertz * u64::from(self.memory_bus_width) / 8)
+    }
+}
+
+impl fmt::Display for PciAddress {
+    /// As `cuDeviceGetPCIBusId`: `0000:3b:00.0`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}:{:02x}:{:02x}.0", self.domain, self.bus, self.device)
+    }
+}
+
+impl fmt::Display for DeviceUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GPU")?;
+        for (index, byte) in self.0.iter().enumerate() {
+            if matches!(index, 0 | 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for DeviceUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_read_as_in_the_tools() {
+        let pci = PciAddress { domain: 0, bus: 0x3b, device: 0 };
+        assert_eq!(pci.to_string(), "0000:3b:00.0");
+        let uuid = DeviceUuid(std::array::from_fn(|index| index as u8));
+        assert_eq!(uuid.to_string(), "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
+    }
+
+    #[test]
+    fn the_cpu_device_answers_the_same_in_the_record_and_by_name() {
+        let device = Device::cpu();
+        let properties = device.properties().unwrap();
+        for (name, value) in [
+            ("MULTIPROCESSOR_COUNT", properties.multiprocessor_count),
+            ("MAX_THREADS_PER_BLOCK", properties.max_threads_per_block),
+            ("MAX_GRID_DIM_Y", properties.max_grid[1]),
+            ("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", properties.shared_memory_per_block_optin),
+            ("MAX_REGISTERS_PER_BLOCK", properties.registers_per_block),
+            ("COOPERATIVE_LAUNCH", u32::from(properties.cooperative_launch)),
+        ] {
+            assert_eq!(device.attribute(name.parse().unwrap()), Ok(value as i32), "{name}");
+        }
+        assert_eq!(properties.max_threads_per_block, device.limits().max_threads_per_block);
+        assert_eq!((properties.uuid, properties.pci, properties.compute_capability), (None, None, None));
+    }
+
+    #[test]
+    fn the_cpu_device_has_no_bus() {
+        let error = Device::cpu().attribute(DeviceAttribute::PCI_BUS_ID).unwrap_err();
+        assert!(error.to_string().contains("PCI_BUS_ID is not supported on the CPU device"), "{error}");
+    }
+
+    #[test]
+    fn bandwidth_counts_both_edges_of_the_clock() {
+        let mut properties = Device::cpu().properties().unwrap();
+        assert_eq!(properties.peak_memory_bandwidth(), None);
+        properties.memory_clock_rate = Some(3_201_000);
+        properties.memory_bus_width = 6144;
+        assert_eq!(properties.peak_memory_bandwidth(), Some(4_916_736_000_000));
+    }
+}

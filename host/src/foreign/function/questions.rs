@@ -1,0 +1,145 @@
+//! The questions to a foreign kernel, and its preferences: those of [`Kernel`](crate::Kernel).
+
+use super::ForeignFunction;
+use crate::error::Result;
+use crate::kernel::attributes::{CacheConfig, KernelAttributes};
+use crate::kernel::occupancy::{BlockSuggestion, Occupancy, padded};
+use crate::launch::grid::Dimensions;
+
+/// What it is and needs, with the dynamic shared memory of this handle
+/// ([`ForeignFunction::with_dynamic_shared_memory`]) where that counts.
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::CacheConfig;
+///
+/// let scan = Device::cuda(0)?.load_file("scan.ptx")?.function("scan")?; // extern __shared__ float partial[];
+/// scan.set_cache_config(CacheConfig::Shared)?;
+/// let best = scan.max_potential_block_size(|threads| threads as usize * 4, None)?;
+/// let scan = scan.with_dynamic_shared_memory(best.block_size * 4)?;
+/// println!("{}", scan.occupancy(best.block_size)?);
+/// let blocks = scan.max_active_blocks_per_multiprocessor(best.block_size)?;
+/// println!("{} bytes more", scan.available_dynamic_shared_memory_per_block(blocks, best.block_size)?);
+/// # Ok(()) }
+/// ```
+impl ForeignFunction {
+    /// Its attributes (`cuFuncGetAttribute`).
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn attributes(&self) -> Result<KernelAttributes> {
+        self.loaded_kernel().attributes()
+    }
+
+    /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a multiprocessor runs at a
+    /// time, and what limits that; see [`Device::occupancy`](crate::Device::occupancy).
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn occupancy(&self, threads: u32) -> Result<Occupancy> {
+        self.loaded_kernel().occupancy(threads, self.dynamic_shared() as usize)
+    }
+
+    /// How many blocks of `threads` threads, with the dynamic shared memory of this handle, a multiprocessor runs at a
+    /// time (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn max_active_blocks_per_multiprocessor(&self, threads: u32) -> Result<u32> {
+        self.loaded_kernel().max_active_blocks(threads, self.dynamic_shared() as usize)
+    }
+
+    /// The block size, of at most `limit` threads, with which most threads are on a multiprocessor
+    /// (`cuOccupancyMaxPotentialBlockSize`). `dynamic_shared` gives the bytes of dynamic shared memory of a block of a
+    /// number of threads, whatever this handle has.
+    ///
+    /// # Errors
+    /// [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one warp fits; or if the driver fails.
+    pub fn max_potential_block_size(
+        &self,
+        dynamic_shared: impl Fn(u32) -> usize,
+        limit: Option<u32>,
+    ) -> Result<BlockSuggestion> {
+        self.loaded_kernel().max_potential_block_size(dynamic_shared, limit)
+    }
+
+    /// The bytes of dynamic shared memory that each block may have so that `blocks` blocks of `threads` threads are still
+    /// on a multiprocessor at a time (`cuOccupancyAvailableDynamicSMemPerBlock`).
+    ///
+    /// # Errors
+    /// If the driver fails: that many blocks do not fit even with none.
+    pub fn available_dynamic_shared_memory_per_block(&self, blocks: u32, threads: u32) -> Result<usize> {
+        self.loaded_kernel().available_dynamic_shared(blocks, threads)
+    }
+
+    /// How many clusters of `cluster` blocks of `block` threads, with the dynamic shared memory of this handle, the device
+    /// runs at a time (`cuOccupancyMaxActiveClusters`).
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let stencil = Device::cuda(0)?.load_file("stencil.ptx")?.function("stencil")?;
+    /// let most = stencil.max_potential_cluster_size(256)?.min(8);
+    /// println!("{} clusters of {most} blocks at a time", stencil.max_active_clusters(most, 256)?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) before compute capability 9.0; what the driver says of a shape
+    /// that it cannot launch.
+    pub fn max_active_clusters<const R: usize>(
+        &self,
+        cluster: impl Dimensions<R>,
+        block: impl Dimensions<R>,
+    ) -> Result<u32> {
+        let (cluster, block) = (padded(cluster), padded(block));
+        self.loaded_kernel().max_active_clusters(cluster, block, self.dynamic_shared())
+    }
+
+    /// The most blocks of `block` threads, with the dynamic shared memory of this handle, that a cluster can have
+    /// (`cuOccupancyMaxPotentialClusterSize`).
+    ///
+    /// # Errors
+    /// As [`ForeignFunction::max_active_clusters`].
+    pub fn max_potential_cluster_size<const R: usize>(&self, block: impl Dimensions<R>) -> Result<u32> {
+        self.loaded_kernel().max_potential_cluster_size(padded(block), self.dynamic_shared())
+    }
+
+    /// Says how it would rather have the L1 cache and shared memory divided (`cuFuncSetCacheConfig`). The driver may do
+    /// otherwise.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn set_cache_config(&self, config: CacheConfig) -> Result<()> {
+        self.loaded_kernel().set_cache_config(config)
+    }
+
+    /// Says how much of the L1 cache it would rather have as shared memory, in per cent
+    /// (`CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`); `None` leaves it to the driver.
+    ///
+    /// ```no_run
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let scan = Device::cuda(0)?.load_file("scan.ptx")?.function("scan")?;
+    /// scan.set_preferred_shared_memory_carveout(Some(100))?;
+    /// assert_eq!(scan.attributes()?.preferred_shared_memory_carveout, Some(100));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the driver says of more than 100.
+    pub fn set_preferred_shared_memory_carveout(&self, percent: Option<u32>) -> Result<()> {
+        self.loaded_kernel().set_carveout(percent)
+    }
+
+    /// Lets launches have up to `bytes` of dynamic shared memory
+    /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`): for other libraries that launch the same function. Its own
+    /// launches take what [`ForeignFunction::with_dynamic_shared_memory`] says, and need no such call.
+    ///
+    /// # Errors
+    /// What the driver says of more than the device has.
+    pub fn set_max_dynamic_shared_size_bytes(&self, bytes: u32) -> Result<()> {
+        self.loaded_kernel().set_max_dynamic_shared(bytes)
+    }
+}

@@ -1,0 +1,74 @@
+//! The memory that a device keeps for what nodes of graphs allocate.
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::memory::account::Account;
+use crate::memory::pool::PoolStatistics;
+
+/// The memory of a device for what nodes of its graphs allocate ([`Capture::zeros`](crate::Capture::zeros)), of all graphs
+/// together. The driver keeps it beside its pools. A cheap handle.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// let device = Device::cpu_with(ferrogrid::CpuOptions::new())?; // a device of its own, for the figures' sake
+/// let (stream, memory) = (device.new_stream()?, device.graph_memory());
+/// let (graph, ()) = stream.capture(|capture| capture.zeros::<u8>(1000).map(drop))?;
+/// let mut graph = graph.instantiate()?;
+/// graph.launch(&stream)?;
+/// assert!(memory.statistics()?.reserved_high >= 1000);
+/// drop(graph);
+/// stream.synchronize()?;
+/// memory.trim()?; // nothing stays
+/// assert_eq!(memory.statistics()?.reserved, 0);
+/// memory.reset_statistics()?;
+/// assert_eq!(memory.statistics()?.reserved_high, 0);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct GraphMemory {
+    device: Device,
+}
+
+impl Device {
+    /// The memory that is kept for what nodes of graphs allocate.
+    pub fn graph_memory(&self) -> GraphMemory {
+        GraphMemory { device: self.clone() }
+    }
+}
+
+impl GraphMemory {
+    /// How much there is, and how much of it graphs use (`cuDeviceGetGraphMemAttribute`). On the CPU device graphs use theirs
+    /// as long as they are there.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn statistics(&self) -> Result<PoolStatistics> {
+        let figures = self.device.backend().graph_memory()?;
+        let [reserved, reserved_high, used, used_high] = figures.unwrap_or_else(|| {
+            let account = Account::of_graphs(&self.device);
+            [account.used(), account.high(), account.used(), account.high()]
+        });
+        Ok(PoolStatistics { used, used_high, reserved, reserved_high })
+    }
+
+    /// Lets the highest figures start again from the current figures (`cuDeviceSetGraphMemAttribute`).
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn reset_statistics(&self) -> Result<()> {
+        if !self.device.backend().reset_graph_memory()? {
+            Account::of_graphs(&self.device).reset_high();
+        }
+        Ok(())
+    }
+
+    /// Gives back to the driver what no graph that runs uses (`cuDeviceGraphMemTrim`); the next launch of a graph takes it
+    /// anew. Nothing to give back on the CPU device.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn trim(&self) -> Result<()> {
+        self.device.backend().trim_graph_memory()
+    }
+}

@@ -1,0 +1,154 @@
+//! What a graph's picture for Graphviz says of each node, beyond what it is.
+
+use std::sync::Arc;
+
+use crate::backend::GraphBackend;
+use crate::backend::Rows;
+use crate::backend::recording::node::{ArrayCopy, Fill, KernelNode, Node, Operation};
+use crate::error::Result;
+use crate::graph::Graph;
+
+/// What [`Graph::to_dot_with`] prints of each node (`CUgraphDebugDot_flags`).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::DotOptions;
+///
+/// let mut data = stream.zeros::<u8>(4)?;
+/// let (graph, ()) = stream.capture(|capture| capture.fill_into(7, &mut capture.write(&mut data)?))?;
+/// let text = graph.to_dot_with(DotOptions::new().params().handles())?;
+/// assert!(text.contains("value 0x7"), "{text}"); // the words are those of the device
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DotOptions {
+    pub(crate) verbose: bool,
+    params: bool,
+    attributes: bool,
+    handles: bool,
+}
+
+impl DotOptions {
+    /// What nodes are, and no more.
+    pub const fn new() -> Self {
+        DotOptions { verbose: false, params: false, attributes: false, handles: false }
+    }
+
+    /// All that there is (`CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE`).
+    #[must_use]
+    pub const fn verbose(self) -> Self {
+        DotOptions { verbose: true, ..self }
+    }
+
+    /// The parameters of nodes: addresses, sizes and values of copies and fills, grids and blocks, functions of the host,
+    /// events (`CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS`, `_MEMCPY_`, `_MEMSET_`, `_HOST_`, `_EVENT_` and
+    /// `_CONDITIONAL_NODE_PARAMS`).
+    #[must_use]
+    pub const fn params(self) -> Self {
+        DotOptions { params: true, ..self }
+    }
+
+    /// The attributes of launches: cooperative, clusters, priority (`CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES`).
+    #[must_use]
+    pub const fn attributes(self) -> Self {
+        DotOptions { attributes: true, ..self }
+    }
+
+    /// Handles of nodes and of kernels' functions (`CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES`).
+    #[must_use]
+    pub const fn handles(self) -> Self {
+        DotOptions { handles: true, ..self }
+    }
+
+    /// As the driver takes them.
+    pub(crate) const fn flags(self) -> u32 {
+        const PARAMS: u32 = 4 | 8 | 16 | 32 | 64 | 32_768;
+        (self.verbose as u32)
+            | (self.params as u32 * PARAMS)
+            | (self.attributes as u32 * 512)
+            | (self.handles as u32 * 1024)
+    }
+
+    /// What the picture says of `node`, below what it is.
+    pub(crate) fn details(self, node: &Node) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.params || self.verbose {
+            lines.extend(params(&node.operation));
+        }
+        if let Some(KernelNode { shape, .. }) = node.operation.kernel()
+            && (self.attributes || self.verbose)
+        {
+            let (attributes, [x, y, z]) = (shape.attributes, shape.cluster);
+            lines.push(format!("cooperative {}, cluster {x}x{y}x{z}", attributes.cooperative));
+            lines.extend(attributes.priority.map(|priority| format!("priority {priority}")));
+            lines.extend(attributes.memory_sync_domain.map(|domain| format!("domain {domain:?}")));
+            lines.extend(attributes.access_policy_window.map(|window| format!("access policy of {window}")));
+        }
+        if self.handles || self.verbose {
+            lines.push(format!("handle {:p}", Arc::as_ptr(&node.operation)));
+            let function = node.operation.kernel().map(|node| format!("function {:p}", node.kernel));
+            lines.extend(function);
+        }
+        lines
+    }
+}
+
+impl Graph<'_> {
+    /// As [`Graph::to_dot`], with what `options` say of each node. On a GPU it is the driver's own text
+    /// (`cuGraphDebugDotPrint`), which goes through a file in the folder for temporary files.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::DotOptions;
+    ///
+    /// let (graph, _) = stream.capture(|capture| capture.launch_host_func(|| println!("called")))?;
+    /// println!("{}", graph.to_dot_with(DotOptions::new().verbose())?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the driver says of the graph; [`GraphError::Picture`](crate::GraphError::Picture) if the file cannot be written or read.
+    pub fn to_dot_with(&self, options: DotOptions) -> Result<String> {
+        let drawn = GraphBackend::to_dot(self.device.backend(), &self.nodes, self.kept, options.flags())?;
+        Ok(drawn.unwrap_or_else(|| self.draw_dot(options)))
+    }
+}
+
+fn params(operation: &Operation) -> Vec<String> {
+    match operation {
+        Operation::Kernel(node) => vec![
+            format!("{} bytes of shared memory", node.shape.shared_bytes),
+            format!("{} parameters", node.params.addresses().len()),
+        ],
+        Operation::Copy { target, source, rows, .. } => {
+            let Rows { width, height, source_pitch, target_pitch } = rows;
+            vec![
+                format!("from {:p}, pitch {source_pitch}", source.0),
+                format!("to {:p}, pitch {target_pitch}", target.0),
+                format!("width {width}, height {height}"),
+            ]
+        }
+        Operation::CopyArray(ArrayCopy { target, source, shape }) => {
+            let [width, height, depth] = shape.extent;
+            vec![
+                format!("from {:p}", source.start()),
+                format!("to {:p}", target.start()),
+                format!("width {width}, height {height}, depth {depth}"),
+            ]
+        }
+        Operation::Fill(Fill { target, word, bytes, width, height, pitch }) => vec![
+            format!("to {:p}, pitch {pitch}", target.0),
+            format!("value {:#x} of {bytes} bytes", u32::from_ne_bytes(*word)),
+            format!("width {width}, height {height}"),
+        ],
+        Operation::Call(node) => vec![format!("function {:p}", Arc::as_ptr(&node.function).cast::<()>())],
+        Operation::Record(event) | Operation::Wait(event) => vec![format!("event {:p}", Arc::as_ptr(event))],
+        Operation::Conditional(node) => vec![format!("condition at {:p}", node.condition.0)],
+        Operation::Allocate(memory) => vec![format!("at {:p}", memory.start.0)],
+        Operation::Child(_) | Operation::Empty | Operation::Free { .. } => Vec::new(),
+    }
+}

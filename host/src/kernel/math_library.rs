@@ -1,0 +1,43 @@
+//! Which library the mathematical functions of device code come from, as the build step says in the first
+//! line of its PTX.
+
+use std::fmt;
+
+/// A library of mathematical functions for device code; see [`Kernel::math_library`](crate::Kernel::math_library).
+///
+/// ```
+/// use ferrogrid::{Kernel, MathLibrary};
+///
+/// /// Whether `sin` and its like give a kernel the results that nvcc's would.
+/// fn agrees_with_nvcc(kernel: &Kernel) -> bool {
+///     kernel.math_library() == Some(MathLibrary::Libdevice)
+/// }
+/// assert_eq!(MathLibrary::Libdevice.to_string(), "libdevice"); // as `cargo ferrogrid inspect` shows it
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MathLibrary {
+    /// The crate `libm`, in plain Rust.
+    Libm,
+    /// NVIDIA's libdevice, which nvcc uses.
+    Libdevice,
+}
+
+impl MathLibrary {
+    pub(crate) fn of_ptx(text: &str) -> Option<Self> {
+        match text.lines().next()?.strip_prefix("// Mathematics: ")? {
+            "libm" => Some(MathLibrary::Libm),
+            "libdevice" => Some(MathLibrary::Libdevice),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for MathLibrary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MathLibrary::Libm => "libm",
+            MathLibrary::Libdevice => "libdevice",
+        })
+    }
+}

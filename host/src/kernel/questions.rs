@@ -1,0 +1,218 @@
+//! The questions to a kernel of this program, and its preferences, asked of the kernel itself. The same questions to a
+//! [`Device`], with the kernel as an argument, have the same answers.
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::foreign::CodeType;
+use crate::kernel::Kernel;
+use crate::kernel::attributes::{CacheConfig, KernelAttributes};
+use crate::kernel::loaded::LoadedKernel;
+use crate::kernel::occupancy::{BlockSuggestion, Occupancy, padded};
+use crate::launch::grid::Dimensions;
+
+/// What a kernel is and needs on a device: each loads it there if it was not, and fails if it does not load, as a launch
+/// does.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// /// Each block has 4 KiB, and as much more as the launch gives it.
+/// #[kernel(max_threads = 512)]
+/// pub fn tiled(_t: Thread<1>, _tile: Shared<[f32; 1024]>, _more: SharedSlice<f32>) {}
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::CacheConfig;
+///
+/// let (device, kernel) = (Device::cpu(), kernels::tiled::kernel());
+/// kernel.set_cache_config(&device, CacheConfig::Shared)?;
+/// kernel.set_preferred_shared_memory_carveout(&device, Some(75))?; // three quarters of it shared memory
+/// println!("{} registers", kernel.attributes(&device)?.num_regs);
+/// assert_eq!(kernel.code_type(&device)?, None); // of a GPU: PTX or a cubin
+///
+/// let best = kernel.max_potential_block_size(&device, |threads| threads as usize * 4, None)?;
+/// let shared = best.block_size as usize * 4;
+/// let blocks = kernel.max_active_blocks_per_multiprocessor(&device, best.block_size, shared)?;
+/// println!("{}", kernel.occupancy(&device, best.block_size, shared)?); // and what limits it
+/// let available = kernel.available_dynamic_shared_memory_per_block(&device, blocks, best.block_size)?;
+/// assert!(available >= shared && best.block_size <= 512);
+/// # Ok(()) }
+/// ```
+impl Kernel {
+    /// What of its module was loaded on `device`: [`CodeType::Cubin`] where the build made machine code for that very
+    /// architecture, else [`CodeType::Ptx`], which the driver compiled. `None` on the CPU device.
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn code_type(&'static self, device: &Device) -> Result<Option<CodeType>> {
+        device.backend().code_type(self)
+    }
+
+    /// Unloads the device code of this kernel from `device` before the process ends (`cuModuleUnload`), once all work on
+    /// it has run, as [`Device::synchronize`] waits for it: with this kernel all others of the same program, test or
+    /// library, which share one module, and its constants. The next launch loads it again, and constants have the values
+    /// in the source again. Nothing happens if it is not loaded, and on the CPU device.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel]
+    /// # pub fn once(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let device = Device::cpu();
+    /// let stream = device.new_stream()?;
+    /// kernels::once(&stream, Grid::new(1, 32))?; // the set-up of a long-lived program
+    /// // SAFETY: no other thread launches kernels of this program, and no graph has any.
+    /// unsafe { kernels::once::kernel().unload(&device)? };
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::synchronize`], and the code is loaded still; or what the driver says.
+    ///
+    /// # Safety
+    /// - Until this returns no other thread launches kernels of that module on `device`, sets or reads its constants, or
+    ///   asks its kernels for anything.
+    /// - No graph with kernels or constants of it is launched afterwards, and no handle of it
+    ///   ([`Kernel::as_raw`]) is used.
+    pub unsafe fn unload(&'static self, device: &Device) -> Result<()> {
+        // SAFETY: passed on.
+        unsafe { device.backend().unload(self.descriptor().image) }
+    }
+
+    /// As [`Device::attributes`].
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn attributes(&'static self, device: &Device) -> Result<KernelAttributes> {
+        LoadedKernel::of(device, self)?.attributes()
+    }
+
+    /// As [`Device::occupancy`].
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn occupancy(
+        &'static self,
+        device: &Device,
+        threads: u32,
+        dynamic_shared: usize,
+    ) -> Result<Occupancy> {
+        LoadedKernel::of(device, self)?.occupancy(threads, dynamic_shared)
+    }
+
+    /// As [`Device::max_active_blocks_per_multiprocessor`].
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn max_active_blocks_per_multiprocessor(
+        &'static self,
+        device: &Device,
+        threads: u32,
+        dynamic_shared: usize,
+    ) -> Result<u32> {
+        LoadedKernel::of(device, self)?.max_active_blocks(threads, dynamic_shared)
+    }
+
+    /// As [`Device::max_potential_block_size`]: `dynamic_shared` gives the bytes of a block of a number of threads.
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch; [`Error::NoBlockFits`](crate::Error::NoBlockFits) if not even one
+    /// warp fits.
+    pub fn max_potential_block_size(
+        &'static self,
+        device: &Device,
+        dynamic_shared: impl Fn(u32) -> usize,
+        limit: Option<u32>,
+    ) -> Result<BlockSuggestion> {
+        LoadedKernel::of(device, self)?.max_potential_block_size(dynamic_shared, limit)
+    }
+
+    /// As [`Device::available_dynamic_shared_memory_per_block`].
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch; if that many blocks do not fit even with none.
+    pub fn available_dynamic_shared_memory_per_block(
+        &'static self,
+        device: &Device,
+        blocks: u32,
+        threads: u32,
+    ) -> Result<usize> {
+        LoadedKernel::of(device, self)?.available_dynamic_shared(blocks, threads)
+    }
+
+    /// As [`Device::max_active_clusters`].
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// # #[kernel(cluster = 4)]
+    /// # pub fn clustered(_t: Thread<1>) {}
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let (device, kernel) = (Device::cpu(), kernels::clustered::kernel());
+    /// assert_eq!(kernel.max_potential_cluster_size(&device, 256, 0)?, 16);
+    /// assert!(kernel.max_active_clusters(&device, 4, 256, 0)? > 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on GPUs before compute capability 9.0; if the kernel does not
+    /// load; what the driver says of a shape that it cannot launch.
+    pub fn max_active_clusters<const R: usize>(
+        &'static self,
+        device: &Device,
+        cluster: impl Dimensions<R>,
+        block: impl Dimensions<R>,
+        dynamic_shared: u32,
+    ) -> Result<u32> {
+        LoadedKernel::of(device, self)?.max_active_clusters(padded(cluster), padded(block), dynamic_shared)
+    }
+
+    /// As [`Device::max_potential_cluster_size`].
+    ///
+    /// # Errors
+    /// As [`Kernel::max_active_clusters`].
+    pub fn max_potential_cluster_size<const R: usize>(
+        &'static self,
+        device: &Device,
+        block: impl Dimensions<R>,
+        dynamic_shared: u32,
+    ) -> Result<u32> {
+        LoadedKernel::of(device, self)?.max_potential_cluster_size(padded(block), dynamic_shared)
+    }
+
+    /// As [`Device::set_cache_config`].
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch.
+    pub fn set_cache_config(&'static self, device: &Device, config: CacheConfig) -> Result<()> {
+        LoadedKernel::of(device, self)?.set_cache_config(config)
+    }
+
+    /// As [`Device::set_preferred_shared_memory_carveout`].
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch; what the driver says of more than 100.
+    pub fn set_preferred_shared_memory_carveout(
+        &'static self,
+        device: &Device,
+        percent: Option<u32>,
+    ) -> Result<()> {
+        LoadedKernel::of(device, self)?.set_carveout(percent)
+    }
+
+    /// As [`Device::set_max_dynamic_shared_size_bytes`].
+    ///
+    /// # Errors
+    /// If the kernel does not load, as at a launch; what the driver says of more than the device has.
+    pub fn set_max_dynamic_shared_size_bytes(&'static self, device: &Device, bytes: u32) -> Result<()> {
+        LoadedKernel::of(device, self)?.set_max_dynamic_shared(bytes)
+    }
+}

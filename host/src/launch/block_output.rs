@@ -1,0 +1,77 @@
+//! Outputs that belong to blocks: whether each block of a launch has a row or a tile. What another one
+//! computes would be lost.
+
+use crate::error::{Axis, Error, Result};
+use crate::kernel::Kernel;
+use crate::launch::extent::Extents;
+use crate::launch::grid::{Grid, LaunchShape};
+use crate::stream::Stream;
+
+/// That `rows`, the argument of that name, have one for each block.
+///
+/// # Errors
+/// [`Error::MoreBlocksThanRows`]; and for a grid that cannot be launched.
+#[doc(hidden)]
+pub fn rows_for_blocks<const R: usize>(
+    kernel: &'static Kernel,
+    stream: &Stream,
+    grid: Grid<R>,
+    argument: &'static str,
+    rows: &impl Extents,
+) -> Result<()> {
+    let Some(shape) = grid.resolve(kernel, stream.inner().device().limits())? else { return Ok(()) };
+    let (kernel, rows) = (kernel.name(), rows.extents()[1]);
+    if has_for_each(&shape, 0, rows) {
+        return Ok(());
+    }
+    Err(Error::MoreBlocksThanRows { kernel, argument, blocks: shape.grid[0], rows })
+}
+
+/// That `output`, the argument of that name, has a tile of extents `tile` for each block: of a plane, or a chunk of a slice.
+///
+/// # Errors
+/// [`Error::MoreBlocksThanTiles`]; and for a grid that cannot be launched.
+#[doc(hidden)]
+pub fn tiles_for_blocks<const R: usize, const AXES: usize>(
+    kernel: &'static Kernel,
+    stream: &Stream,
+    grid: Grid<R>,
+    argument: &'static str,
+    output: &impl Extents,
+    tile: [usize; AXES],
+) -> Result<()> {
+    let Some(shape) = grid.resolve(kernel, stream.inner().device().limits())? else { return Ok(()) };
+    for (place, axis) in Axis::ALL.into_iter().enumerate().take(AXES) {
+        let (blocks, tiles) = (shape.grid[place], output.extents()[place].div_ceil(tile[place]));
+        if !has_for_each(&shape, place, tiles) {
+            let kernel = kernel.name();
+            return Err(Error::MoreBlocksThanTiles { kernel, argument, axis, blocks, tiles });
+        }
+    }
+    Ok(())
+}
+
+/// Whether there are as many `parts` as blocks along the axis with this number, or would be but for the last cluster,
+/// which is whole.
+fn has_for_each(shape: &LaunchShape, axis: usize, parts: usize) -> bool {
+    let cluster = shape.cluster[axis];
+    shape.grid[axis].div_ceil(cluster) as usize <= parts.div_ceil(cluster as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(blocks: u32, cluster: u32, parts: usize) -> bool {
+        let shape = LaunchShape { cluster: [1, cluster, 1], ..LaunchShape::new([1, blocks, 1], [32, 1, 1]) };
+        has_for_each(&shape, 1, parts)
+    }
+
+    #[test]
+    fn each_block_needs_a_part_unless_it_completes_a_cluster() {
+        assert!(fits(4, 1, 4) && fits(4, 1, 5) && fits(1, 1, usize::MAX));
+        assert!(!fits(5, 1, 4) && !fits(1, 1, 0));
+        assert!(fits(8, 4, 5) && fits(8, 4, 8));
+        assert!(!fits(8, 4, 4) && !fits(4, 4, 0));
+    }
+}

@@ -1,0 +1,129 @@
+//! How long a slice may be that a kernel indexes with 32 bits, and which must be as long as others.
+
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::view::{DeviceView, DeviceViewMut};
+
+// A kernel that is not `wide` reads the low half of a length, at the address of the whole.
+const _: () = assert!(cfg!(target_endian = "little"), "hosts of CUDA devices are little-endian");
+
+/// A view whose elements a kernel counts.
+#[doc(hidden)]
+pub trait Extents {
+    /// Elements along each axis, x first.
+    fn extents(&self) -> &[usize];
+}
+
+impl<T, const R: usize> Extents for DeviceView<'_, T, R> {
+    #[inline]
+    fn extents(&self) -> &[usize] {
+        DeviceView::extents(self)
+    }
+}
+
+impl<T, const R: usize> Extents for DeviceViewMut<'_, T, R> {
+    #[inline]
+    fn extents(&self) -> &[usize] {
+        DeviceViewMut::extents(self)
+    }
+}
+
+/// The view that is to be `argument` of `kernel`, which is not `wide`.
+///
+/// # Errors
+/// If it has 2^32 elements or more, or so many places along an axis.
+#[doc(hidden)]
+#[inline]
+pub fn narrow<V: Extents>(view: V, kernel: &'static Kernel, argument: &'static str) -> Result<V> {
+    let extents = view.extents();
+    // An extent of 2^32 is too much even if another one is 0.
+    let longest = extents.iter().copied().max().unwrap_or(0);
+    // A view has no more bytes than an address counts, so this does not wrap unless elements have no size.
+    let length = extents.iter().fold(1_usize, |length, extent| length.saturating_mul(*extent)).max(longest);
+    if length <= u32::MAX as usize {
+        return Ok(view);
+    }
+    Err(too_long(length, kernel, argument))
+}
+
+/// That two arguments of `kernel`, each with its name, have the same shape.
+///
+/// # Errors
+/// If one is longer than the other along an axis.
+#[doc(hidden)]
+#[inline]
+pub fn same_shape(
+    kernel: &'static Kernel,
+    first: (&'static str, &impl Extents),
+    other: (&'static str, &impl Extents),
+) -> Result<()> {
+    if first.1.extents() == other.1.extents() {
+        return Ok(());
+    }
+    Err(shapes_differ(kernel, [first.0, other.0], [first.1.extents(), other.1.extents()]))
+}
+
+#[cold]
+fn shapes_differ(kernel: &'static Kernel, arguments: [&'static str; 2], extents: [&[usize]; 2]) -> Error {
+    let shapes = extents.map(|extents| {
+        let mut shape = [1; 3];
+        shape[..extents.len()].copy_from_slice(extents);
+        shape
+    });
+    Error::ShapesDiffer { kernel: kernel.name(), arguments, shapes }
+}
+
+#[cold]
+fn too_long(length: usize, kernel: &'static Kernel, argument: &'static str) -> Error {
+    Error::SliceTooLong { kernel: kernel.name(), argument, length, limit: u32::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::grid::tests::kernel;
+
+    /// What has so many places along each axis, and no memory.
+    #[derive(Debug)]
+    struct Shape<const R: usize>([usize; R]);
+
+    impl<const R: usize> Extents for Shape<R> {
+        fn extents(&self) -> &[usize] {
+            &self.0
+        }
+    }
+
+    /// 2^32 - 1 elements fit, whatever their shape, and one more does not.
+    #[test]
+    fn slices_of_narrow_kernels_end_at_32_bits() {
+        const END: usize = 1 << 32;
+        let kernel: &Kernel = Box::leak(kernel(None, None).into());
+        let length = |shape: &dyn Extents| {
+            let extents = shape.extents();
+            match *extents {
+                [x] => narrow(Shape([x]), kernel, "x").map(drop),
+                [x, y] => narrow(Shape([x, y]), kernel, "x").map(drop),
+                _ => narrow(Shape([extents[0], extents[1], extents[2]]), kernel, "x").map(drop),
+            }
+        };
+        for fits in [
+            &Shape([END - 1]) as &dyn Extents,
+            &Shape([65_535, 65_537]),
+            &Shape([3, 5, END / 15]),
+            &Shape([0]),
+        ] {
+            assert_eq!(length(fits), Ok(()), "{:?}", fits.extents());
+        }
+        for (more, found) in [
+            (&Shape([END]) as &dyn Extents, END),
+            (&Shape([65_536, 65_536]), END),
+            (&Shape([2, 2, END / 4]), END),
+            (&Shape([0, END]), END),
+            (&Shape([END, 0]), END),
+            (&Shape([usize::MAX, 2]), usize::MAX),
+        ] {
+            let expected = Error::SliceTooLong { kernel: "k", argument: "x", length: found, limit: u32::MAX };
+            assert_eq!(length(more), Err(expected), "{:?}", more.extents());
+        }
+    }
+}

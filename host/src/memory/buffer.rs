@@ -1,0 +1,462 @@
+//! Typed device memory that owns what it holds.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+
+use ferrogrid_device::DeviceCopy;
+
+use crate::backend::recording::refusal::not_recordable;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::pool::MemoryPool;
+use crate::memory::{ALIGNMENT, Contents, Memory};
+use crate::stream::Stream;
+use crate::view::atomic::DeviceAtomicView;
+use crate::view::pointer::{DevicePtr, DevicePtrMut};
+use crate::view::{DeviceView, DeviceViewMut};
+
+/// `len` elements of type `T` in the memory of a device.
+///
+/// Made by a [`Stream`] (`upload`, `zeros`, `fill`); freed in stream order when dropped, after all
+/// work that uses it, from any thread. It may be used on any stream of its device: work on different
+/// streams is ordered automatically (a read waits for the writes before it, a write for all uses
+/// before it). A buffer of length 0 allocates nothing.
+///
+/// ```
+/// # fn main() -> ferrogrid_host::Result<()> {
+/// use ferrogrid_host::Device;
+///
+/// let stream = Device::cpu().new_stream()?;
+/// let mut buffer = stream.upload(&[1_u32, 2, 3, 4])?;
+/// assert_eq!((buffer.len(), buffer.byte_len()), (4, 16));
+///
+/// stream.upload_into(&[9, 9], buffer.slice_mut(1..3)?)?;
+/// assert_eq!(stream.download(&buffer)?, [1, 9, 9, 4]);
+/// # Ok(()) }
+/// ```
+///
+/// Its parts, and views of the whole:
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// let mut buffer = stream.upload(&[3_u32, 1, 2])?;
+/// assert!(!buffer.is_empty() && buffer.device() == stream.device());
+/// // A view says which elements are used, and how.
+/// let (whole, rest) = (buffer.view(), buffer.slice(1..)?);
+/// assert_eq!((whole.len(), rest.len()), (3, 2));
+/// stream.fill_into(7, buffer.view_mut().slice(..1)?)?;
+/// assert_eq!(stream.download(&buffer)?, [7, 1, 2]);
+/// # Ok(()) }
+/// ```
+#[repr(C)] // The length is next to what else a launch reads.
+// Without a bound: of an element that cannot travel, the function that makes the buffer tells.
+pub struct DeviceBuffer<T> {
+    len: usize,
+    memory: Memory,
+    elements: PhantomData<T>,
+}
+
+// SAFETY: a buffer owns its elements, like a `Vec<T>`.
+unsafe impl<T: Send> Send for DeviceBuffer<T> {}
+// SAFETY: `&DeviceBuffer<T>` gives read access to elements, like `&Vec<T>`.
+unsafe impl<T: Sync> Sync for DeviceBuffer<T> {}
+
+/// Memory is not taken over while nothing runs: a graph could not use it, and would have to be told when it is free.
+pub(crate) fn refuse_recording(stream: &Stream) -> Result<()> {
+    match stream.inner().recording() {
+        None => Ok(()),
+        Some(_) => Err(not_recordable(
+            "to take over memory of another owner",
+            "make the buffer on an ordinary stream before, and give it to the graph",
+        )),
+    }
+}
+
+impl<T: DeviceCopy> DeviceBuffer<T> {
+    /// Allocates `len` elements in the order of `stream`.
+    pub(crate) fn allocate(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
+        let memory = Memory::allocate(stream.inner(), None, Self::bytes_of(len)?, contents)?;
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    /// As `allocate`, from a pool that users have made, and of its device.
+    pub(crate) fn allocate_from(
+        pool: &MemoryPool,
+        stream: &Stream,
+        len: usize,
+        contents: Contents,
+    ) -> Result<Self> {
+        let memory = Memory::allocate(stream.inner(), Some(pool), Self::bytes_of(len)?, contents)?;
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    /// As `allocate`, in managed memory.
+    pub(crate) fn allocate_managed(stream: &Stream, len: usize, contents: Contents) -> Result<Self> {
+        let memory = Memory::managed(stream.inner(), Self::bytes_of(len)?, contents)?;
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    /// `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// As for `Memory::foreign`; they are elements.
+    pub(crate) unsafe fn foreign(
+        stream: &Stream,
+        start: *mut T,
+        len: usize,
+        owner: Box<dyn Send>,
+    ) -> Result<Self> {
+        refuse_recording(stream)?;
+        let bytes = Self::bytes_of(len)?;
+        // SAFETY: passed on.
+        let memory = unsafe { Memory::foreign(stream.inner(), start.cast(), bytes, owner) };
+        Ok(DeviceBuffer { memory, len, elements: PhantomData })
+    }
+
+    /// A buffer of `len` elements in memory that another library has allocated, used on `stream` first. It takes part
+    /// in the order of work like any other; when it is dropped, `owner` is dropped some time after all work that uses
+    /// it has run, by whichever thread, and nothing else is freed. The way out is [`DeviceBuffer::as_device_ptr`].
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// use ferrogrid::DevicePtrMut;
+    ///
+    /// // As if another library had allocated it: memory of the device, and what frees it.
+    /// let mut theirs = vec![1_u32, 2, 3];
+    /// let start = theirs.as_mut_ptr();
+    /// // SAFETY: three elements of the CPU device, which nobody else uses, and which `theirs` keeps.
+    /// let mut buffer = unsafe { DeviceBuffer::from_raw(&stream, DevicePtrMut::from_raw(start), 3, theirs)? };
+    /// stream.fill_into(9, buffer.slice_mut(1..)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 9, 9]);
+    /// drop(buffer); // and then `theirs`, after the work
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SizeOverflow`]; [`Error::InvalidPointer`] if `start` is null or not aligned.
+    ///
+    /// # Safety
+    /// - `start` leads to `len` initialised elements in memory of the stream's device (on the CPU device:
+    ///   of the host), which stay there until `owner` is dropped.
+    /// - Nothing else uses them until then, except in an order that the caller sees to. Work that was
+    ///   enqueued elsewhere before, and uses them, comes before what `stream` holds now.
+    pub unsafe fn from_raw(
+        stream: &Stream,
+        start: DevicePtrMut<T>,
+        len: usize,
+        owner: impl Send + 'static,
+    ) -> Result<Self> {
+        let raw = start.as_raw();
+        let invalid = |reason| Err(Error::InvalidPointer { address: raw.addr(), reason });
+        if raw.is_null() {
+            return invalid("it is null");
+        }
+        if !raw.is_aligned() {
+            return invalid("it is not aligned for its elements");
+        }
+        // SAFETY: passed on.
+        unsafe { DeviceBuffer::foreign(stream, raw, len, Box::new(owner)) }
+    }
+
+    pub(crate) fn bytes_of(len: usize) -> Result<usize> {
+        const { assert!(align_of::<T>() <= ALIGNMENT, "buffer elements are aligned to at most 256 bytes") };
+        len.checked_mul(size_of::<T>())
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+            .ok_or(Error::SizeOverflow { length: len, element_size: size_of::<T>() })
+    }
+
+    /// The same memory as elements of another type, of the same size; they must be such elements.
+    pub(crate) fn with_elements<U: DeviceCopy>(self) -> DeviceBuffer<U> {
+        const { assert!(size_of::<T>() == size_of::<U>() && align_of::<T>() >= align_of::<U>()) };
+        DeviceBuffer { memory: self.memory, len: self.len, elements: PhantomData }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of bytes.
+    pub fn byte_len(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The device whose memory this is.
+    pub fn device(&self) -> &Device {
+        self.memory.device()
+    }
+
+    /// All elements, to read.
+    pub fn view(&self) -> DeviceView<'_, T> {
+        DeviceView::whole(self.start(), self.len, &self.memory)
+    }
+
+    /// All elements, to write.
+    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
+        DeviceViewMut::whole(self.start(), [self.len], &self.memory)
+    }
+
+    /// The elements of `range`, to read.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// let stream = Device::cpu().new_stream()?;
+    /// let mut buffer = stream.upload(&[1, 2, 3, 4])?;
+    /// assert_eq!(stream.download(buffer.slice(1..3)?)?, [2, 3]);
+    /// stream.fill_into(0, buffer.slice_mut(2..)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 2, 0, 0]);
+    /// assert!(buffer.slice(3..9).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceView<'_, T>> {
+        self.view().slice(range)
+    }
+
+    /// The elements of `range`, to write.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range does not lie in the buffer.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<DeviceViewMut<'_, T>> {
+        self.view_mut().slice(range)
+    }
+
+    /// The first `middle` elements and the rest, to write independently.
+    ///
+    /// The two parts may be given to one launch. Work on them on different streams is ordered as if
+    /// they overlapped: order is kept per buffer.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut buffer = stream.zeros::<u32>(5)?;
+    /// let (left, right) = buffer.split_at_mut(2)?;
+    /// stream.fill_into(1, left)?;
+    /// stream.fill_into(9, right)?;
+    /// assert_eq!(stream.download(&buffer)?, [1, 1, 9, 9, 9]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `middle` is greater than the length.
+    pub fn split_at_mut(&mut self, middle: usize) -> Result<(DeviceViewMut<'_, T>, DeviceViewMut<'_, T>)> {
+        self.view_mut().split_at(middle)
+    }
+
+    /// The first `width * height` elements as `height` rows of `width`: for a kernel's `Plane<T>`.
+    ///
+    /// # Errors
+    /// [`Error::ViewTooLarge`] if that is more than the buffer has.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let image = stream.upload(&[0.0_f32; 12])?;
+    /// assert_eq!(image.view_2d(4, 3)?.extent(), [4, 3]);
+    /// assert!(image.view_2d(4, 4).is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn view_2d(&self, width: usize, height: usize) -> Result<DeviceView<'_, T, 2>> {
+        self.view().into_2d(width, height)
+    }
+
+    /// The first `width * height` elements as `height` rows of `width`, to write by a kernel of
+    /// rank 2.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// Each element gets 10 times its row, and its column.
+    /// #[kernel]
+    /// pub fn number(t: Thread<2>, mut y: DisjointSlice<u32, 2>) {
+    ///     let i = t.index();
+    ///     if let Some(y) = y.get_mut(i) {
+    ///         *y = (10 * i.y() + i.x()) as u32;
+    ///     }
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut buffer = stream.zeros::<u32>(6)?;
+    /// kernels::number(&stream, Grid::cover([3, 2]), buffer.view_2d_mut(3, 2)?)?;
+    /// assert_eq!(stream.download(&buffer)?, [0, 1, 2, 10, 11, 12]);
+    /// assert!(buffer.view_2d_mut(4, 2).is_err()); // 8 elements of 6
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ViewTooLarge`] if that is more than the buffer has.
+    pub fn view_2d_mut(&mut self, width: usize, height: usize) -> Result<DeviceViewMut<'_, T, 2>> {
+        self.view_mut().into_2d(width, height)
+    }
+
+    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`: for a kernel's
+    /// `Volume<T>`.
+    ///
+    /// # Errors
+    /// [`Error::VolumeTooLarge`] if that is more than the buffer has.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let volume = stream.zeros::<f32>(24)?;
+    /// assert_eq!(volume.view_3d(4, 3, 2)?.extent(), [4, 3, 2]); // x, y, z
+    /// assert!(volume.view_3d(4, 3, 3).is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn view_3d(&self, width: usize, height: usize, depth: usize) -> Result<DeviceView<'_, T, 3>> {
+        self.view().into_3d(width, height, depth)
+    }
+
+    /// The first `width * height * depth` elements as `depth` layers of `height` rows of `width`, to write by
+    /// a kernel of rank 3.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut volume = stream.zeros::<f32>(24)?;
+    /// assert_eq!(volume.view_3d_mut(4, 3, 2)?.extent(), [4, 3, 2]); // x, y, z
+    /// assert!(volume.view_3d_mut(4, 3, 3).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::VolumeTooLarge`] if that is more than the buffer has.
+    pub fn view_3d_mut(
+        &mut self,
+        width: usize,
+        height: usize,
+        depth: usize,
+    ) -> Result<DeviceViewMut<'_, T, 3>> {
+        self.view_mut().into_3d(width, height, depth)
+    }
+
+    /// All elements, to be changed by many threads at once: for a kernel that takes
+    /// `&[DeviceAtomic<T>]`.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let mut counts = stream.zeros::<u32>(256)?;
+    /// let counts = counts.as_atomic();
+    /// assert_eq!(counts.len(), 256); // histogram(&stream, grid, &data, counts)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn as_atomic(&mut self) -> DeviceAtomicView<'_, T> {
+        self.view_mut().into_atomic()
+    }
+
+    /// The address of the first element, for kernels that take raw pointers and for other libraries.
+    /// Well aligned and not null even if the buffer is empty. Uses through it are not ordered with
+    /// other streams, and do not keep the buffer alive; that is the business of the `unsafe` code
+    /// that uses it.
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// let stream = ferrogrid_host::Device::cpu().new_stream()?;
+    /// let buffer = stream.upload(&[1_u32, 2])?;
+    /// assert!(!buffer.as_device_ptr().as_raw().is_null());
+    /// # Ok(()) }
+    /// ```
+    pub fn as_device_ptr(&self) -> DevicePtr<T> {
+        DevicePtr::new(self.start())
+    }
+
+    /// As [`DeviceBuffer::as_device_ptr`], to write through.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # #[ferrogrid::module(host_only)]
+    /// # mod kernels {
+    /// # use ferrogrid::device::prelude::*;
+    /// /// x[i] <- 2 x[i]
+    /// ///
+    /// /// # Safety
+    /// /// `x` leads to an element for each thread.
+    /// #[kernel]
+    /// pub unsafe fn double(t: Thread<1>, x: *mut u32) {
+    ///     // SAFETY: there is an element for each thread.
+    ///     unsafe { *x.add(t.index().get()) *= 2 };
+    /// }
+    /// # }
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// # let stream = Device::cpu().new_stream()?;
+    /// let mut x = stream.upload(&[1, 2, 3])?;
+    /// // SAFETY: three threads, three elements, in a buffer that lives longer than the launch.
+    /// unsafe { kernels::double(&stream, Grid::new(1, 3), x.as_device_ptr_mut())? };
+    /// assert_eq!(stream.download(&x)?, [2, 4, 6]);
+    /// # Ok(()) }
+    /// ```
+    pub fn as_device_ptr_mut(&mut self) -> DevicePtrMut<T> {
+        DevicePtrMut::new(self.start())
+    }
+
+    /// Changes how many elements there are.
+    ///
+    /// # Safety
+    /// So many have memory, and all of them are initialised before anybody can ask for them.
+    pub(crate) unsafe fn set_len(&mut self, len: usize) {
+        self.len = len;
+        self.memory.set_bytes(len * size_of::<T>());
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn into_memory(self) -> Memory {
+        self.memory
+    }
+
+    /// The first element, or a well-aligned address that is not null if nothing was allocated.
+    fn start(&self) -> *mut T {
+        self.memory.pointer().cast()
+    }
+}
+
+impl<T> fmt::Debug for DeviceBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceBuffer")
+            .field("element", &std::any::type_name::<T>())
+            .field("len", &self.len)
+            .field("device", self.memory.device())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_has_at_most_as_many_bytes_as_an_allocation() {
+        const MOST: usize = isize::MAX as usize;
+        assert_eq!(DeviceBuffer::<u8>::bytes_of(MOST), Ok(MOST));
+        assert_eq!(DeviceBuffer::<u64>::bytes_of(MOST / 8), Ok(MOST - 7));
+        assert_eq!(DeviceBuffer::<[u8; 3]>::bytes_of(MOST / 3), Ok(MOST / 3 * 3));
+        for (length, element_size, found) in [
+            (MOST + 1, 1, DeviceBuffer::<u8>::bytes_of(MOST + 1)),
+            (MOST / 8 + 1, 8, DeviceBuffer::<u64>::bytes_of(MOST / 8 + 1)),
+            // Whose bytes are few in 64 bits.
+            (1 << 61, 8, DeviceBuffer::<u64>::bytes_of(1 << 61)),
+            ((1 << 61) + 1, 8, DeviceBuffer::<u64>::bytes_of((1 << 61) + 1)),
+        ] {
+            assert_eq!(found, Err(Error::SizeOverflow { length, element_size }));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Where each device keeps a constant, and how its uses get into the order of work.
+
+use std::cell::Cell;
+use std::ptr::{from_ref, null, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use super::enqueueing::{Enqueueing, Enqueuers};
+use crate::backend::DeviceBackend;
+use crate::backend::cuda::ModuleLease;
+use crate::device::Device;
+use crate::error::Result;
+use crate::kernel::image::ModuleImage;
+use crate::memory::{Contents, Memory};
+use crate::order::Use;
+use crate::order::writers::Writers;
+use crate::stream::StreamInner;
+
+/// A constant of this program, on all devices.
+#[doc(hidden)]
+pub struct ConstantMemory {
+    name: &'static str,
+    symbol: &'static str,
+    image: &'static ModuleImage,
+    initial: *const u8,
+    bytes: usize,
+    /// How launches use it that may reach it.
+    by_launches: Use,
+    /// The devices that have it, the latest first. They live as long as the process, so entries are only added.
+    residents: AtomicPtr<Resident>,
+    /// Held by whoever adds one.
+    adding: Mutex<()>,
+}
+
+// SAFETY: `initial` leads to bytes that nobody writes; the rest is made for many threads.
+unsafe impl Send for ConstantMemory {}
+// SAFETY: as above.
+unsafe impl Sync for ConstantMemory {}
+
+/// A constant on one device.
+pub(crate) struct Resident {
+    device: DeviceBackend,
+    memory: Memory,
+    /// How long it is there on a GPU; on the CPU for ever.
+    lease: Option<ModuleLease>,
+    next: *const Resident,
+}
+
+impl ConstantMemory {
+    /// # Safety
+    /// `initial` is the address and the number of the bytes of a `DeviceCopy` value that lives for ever.
+    pub(super) const unsafe fn new(
+        name: &'static str,
+        symbol: &'static str,
+        image: &'static ModuleImage,
+        (initial, bytes): (*const u8, usize),
+        by_launches: Use,
+    ) -> Self {
+        let (residents, adding) = (AtomicPtr::new(null_mut()), Mutex::new(()));
+        ConstantMemory { name, symbol, image, initial, bytes, by_launches, residents, adding }
+    }
+
+    /// How launches use it that may reach it.
+    pub(crate) fn used_by_launches(&self) -> Use {
+        self.by_launches
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The constant on `device`, with the value in the source if it was not there before.
+    pub(crate) fn resident(&self, device: &Device) -> Result<&'static Resident> {
+        if let Some(resident) = self.find(device.backend().address()) {
+            return Ok(resident);
+        }
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(resident) = self.find(device.backend().address()) {
+            return Ok(resident);
+        }
+        let (memory, lease) = self.place(device)?;
+        let next = self.residents.load(Ordering::Acquire).cast_const();
+        let resident: &'static mut Resident =
+            Box::leak(Box::new(Resident { device: device.backend(), memory, lease, next }));
+        self.residents.store(resident, Ordering::Release);
+        Ok(resident)
+    }
+
+    #[inline]
+    fn find(&self, device: *const ()) -> Option<&'static Resident> {
+        let mut at = self.residents.load(Ordering::Acquire).cast_const();
+        // SAFETY: entries are leaked, and complete before they are in the list.
+        while let Some(resident) = unsafe { at.as_ref() } {
+            let has_ended = || resident.lease.as_ref().is_some_and(ModuleLease::has_ended);
+            if std::ptr::addr_eq(resident.device.address(), device) && !has_ended() {
+                return Some(resident);
+            }
+            at = resident.next;
+        }
+        None
+    }
+
+    fn place(&self, device: &Device) -> Result<(Memory, Option<ModuleLease>)> {
+        // Of its own: one of a recording runs nothing.
+        let stream = device.new_stream()?;
+        if let Some((start, lease)) =
+            device.backend().variable(self.image, self.name, self.symbol, self.bytes)?
+        {
+            // SAFETY: the variable has that many bytes, of this device, while the module is loaded; whoever unloads
+            // it vouches that nobody uses this any more. No kernel of this process has used it so far, since
+            // launches come here first.
+            let memory = unsafe { Memory::foreign(stream.inner(), start, self.bytes, Box::new(())) };
+            return Ok((memory, Some(lease)));
+        }
+        let memory = Memory::allocate(stream.inner(), None, self.bytes, Contents::Uninitialised)?;
+        // SAFETY: the value in the source has that many bytes, and the memory has just been allocated.
+        unsafe { stream.inner().initialise_from_host(memory.pointer(), self.initial, self.bytes)? };
+        Ok((memory, None))
+    }
+
+    /// Where the CPU device has it whose kernel runs on this thread.
+    #[inline]
+    pub(crate) fn here(&self) -> *const u8 {
+        let listed = |running: &Entered| running.constants.iter().any(|it| std::ptr::eq(*it, self));
+        let resident = RUNNING.get().filter(listed).and_then(|running| self.find(running.device));
+        match resident {
+            Some(resident) => resident.memory.pointer(),
+            None => {
+                panic!("`{}` is memory of devices, which only kernels of its module can reach", self.name)
+            }
+        }
+    }
+}
+
+impl Resident {
+    pub(super) fn start(&self) -> *mut u8 {
+        self.memory.pointer()
+    }
+
+    /// The work that wrote its value.
+    pub(crate) fn writers(&self) -> &Writers {
+        self.memory.writers()
+    }
+
+    /// Enters a use by what `stream` is about to be given; the caller holds [`Enqueueing`] until it has been.
+    pub(super) fn begin(&'static self, stream: &Arc<StreamInner>, usage: Use) -> Result<()> {
+        match stream.recording() {
+            None => self.memory.begin(stream, usage),
+            // A graph holds it without being told so, since it is there for ever.
+            Some(recording) => recording.note_constant(&self.memory, usage),
+        }
+    }
+}
+
+/// Of all constants: work may use several.
+pub(crate) static ENQUEUERS: Enqueuers = Enqueuers { lock: RwLock::new(()) };
+
+/// Enters into the order that a launch on `stream` may use `constants`, which are not empty.
+#[cold]
+pub(crate) fn begin_launch(
+    constants: &[&'static ConstantMemory],
+    stream: &Arc<StreamInner>,
+) -> Result<Enqueueing<'static>> {
+    for constant in constants {
+        constant.resident(stream.device())?;
+    }
+    let are_read = constants.iter().all(|constant| constant.by_launches == Use::Read);
+    let enqueueing = if are_read { ENQUEUERS.with_others() } else { ENQUEUERS.alone() };
+    for constant in constants {
+        constant.resident(stream.device())?.begin(stream, constant.by_launches)?;
+    }
+    Ok(enqueueing)
+}
+
+/// What runs on a thread of the CPU device.
+#[derive(Clone, Copy)]
+struct Entered {
+    constants: &'static [&'static ConstantMemory],
+    device: *const (),
+}
+
+thread_local! {
+    static RUNNING: Cell<Option<Entered>> = const { Cell::new(None) };
+}
+
+/// While it is there, the constants of a kernel can be read on this thread.
+pub(crate) struct Running(Option<Entered>);
+
+impl Running {
+    /// `device` is where the CPU device lives.
+    pub(crate) fn enter<D>(constants: &'static [&'static ConstantMemory], device: &D) -> Self {
+        let device = if constants.is_empty() { null() } else { from_ref(device).cast() };
+        Running(RUNNING.replace(Some(Entered { constants, device })))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.set(self.0);
+    }
+}

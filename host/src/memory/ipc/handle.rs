@@ -1,0 +1,293 @@
+//! What names a shared buffer or event to another process, as bytes.
+
+use std::fmt;
+
+/// The bytes of the driver's handles.
+const CUDA_HANDLE: usize = 64;
+
+/// What can go wrong with memory and events of several processes.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{IpcError, IpcMemoryHandle};
+///
+/// let stream = Device::cpu().new_stream()?;
+/// assert!(matches!(stream.ipc_zeros::<f32>(0), Err(Error::Ipc(IpcError::Empty))));
+/// assert!(matches!(IpcMemoryHandle::from_bytes(b"?"), Err(IpcError::NoHandle { length: 1, .. })));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IpcError {
+    /// A buffer of no bytes was to be shared.
+    #[error("a buffer of 0 bytes cannot be shared with other processes")]
+    Empty,
+    /// Bytes are no handle.
+    #[error(
+        "{length} bytes that start with {start:02x?} are not {expected}; expected what `to_bytes` returns"
+    )]
+    NoHandle {
+        /// How many bytes there are.
+        length: usize,
+        /// The first of them.
+        start: Vec<u8>,
+        /// What they were to be.
+        expected: &'static str,
+    },
+    /// The buffer is of another kind of device.
+    #[error("the buffer is of {made_on}, and cannot be opened on {device}")]
+    OtherKind {
+        /// What it was made on.
+        made_on: &'static str,
+        /// The device on which it was to be opened.
+        device: Box<str>,
+    },
+    /// The bytes of a buffer are no whole number of elements.
+    #[error(
+        "a shared buffer of {bytes} bytes has no whole number of elements of type `{element}`, which have {element_size}"
+    )]
+    Elements {
+        /// The bytes of the buffer.
+        bytes: usize,
+        /// The type asked for.
+        element: &'static str,
+        /// Its size in bytes.
+        element_size: usize,
+    },
+    /// The process that made a buffer, or the buffer, is gone.
+    #[error("the shared buffer of process {process} cannot be opened: {reason}")]
+    Gone {
+        /// The process that made it.
+        process: u32,
+        /// What the system said.
+        reason: Box<str>,
+    },
+    /// A buffer was to be shared by a pool that it is not of, or that is not shareable.
+    #[error(
+        "the buffer is not from this pool, or the pool cannot be shared: make the pool with `PoolOptions::new().shareable()`, and the buffer from it"
+    )]
+    OtherPool,
+    /// An event cannot be shared.
+    #[error("the event is for one process only: make it with `EventOptions::new().interprocess()`")]
+    NotInterprocess,
+}
+
+/// Names a buffer to another process: made by [`IpcBuffer::ipc_handle`](crate::IpcBuffer::ipc_handle).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[cfg(not(target_os = "linux"))]
+/// # fn main() {}
+/// # #[cfg(target_os = "linux")]
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::cpu().new_stream()?;
+/// use ferrogrid::IpcMemoryHandle;
+///
+/// let buffer = stream.ipc_zeros::<u32>(100)?;
+/// let bytes = buffer.ipc_handle().to_bytes(); // to another process
+/// let handle = IpcMemoryHandle::from_bytes(&bytes)?; // there
+/// assert_eq!((handle.byte_len(), &handle), (400, buffer.ipc_handle()));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct IpcMemoryHandle {
+    origin: IpcMemoryOrigin,
+    bytes: usize,
+}
+
+/// Where a shared buffer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IpcMemoryOrigin {
+    /// The driver's `CUipcMemHandle`.
+    Cuda([u8; CUDA_HANDLE]),
+    /// The driver's `CUmemPoolPtrExportData`, of a shareable pool.
+    Pool([u8; CUDA_HANDLE]),
+    /// An open file of a process, and what tells it from later ones of the same number.
+    Cpu { process: u32, file: u32, inode: u64 },
+}
+
+/// Names an event to another process: made by [`Event::ipc_handle`](crate::Event::ipc_handle).
+///
+/// ```no_run
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{EventOptions, IpcEventHandle};
+///
+/// let device = Device::cuda(0)?;
+/// let event = device.new_event(EventOptions::new().interprocess())?;
+/// let bytes = event.ipc_handle()?.to_bytes(); // to another process
+/// let theirs = device.ipc_open_event(&IpcEventHandle::from_bytes(&bytes)?)?; // there
+/// # drop(theirs);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct IpcEventHandle {
+    origin: IpcEventOrigin,
+}
+
+/// The driver's `CUipcEventHandle`.
+pub(crate) type IpcEventOrigin = [u8; CUDA_HANDLE];
+
+const CUDA_MEMORY: &[u8; 4] = b"FGm1";
+const CPU_MEMORY: &[u8; 4] = b"FGc1";
+const POOL_MEMORY: &[u8; 4] = b"FGp1";
+const CUDA_EVENT: &[u8; 4] = b"FGe1";
+
+impl IpcMemoryHandle {
+    pub(crate) fn new(origin: IpcMemoryOrigin, bytes: usize) -> Self {
+        IpcMemoryHandle { origin, bytes }
+    }
+
+    pub(crate) fn origin(&self) -> &IpcMemoryOrigin {
+        &self.origin
+    }
+
+    /// The bytes of the buffer.
+    pub fn byte_len(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many elements of that type the buffer has.
+    pub(crate) fn elements<T>(&self) -> Result<usize, IpcError> {
+        let (bytes, element_size) = (self.bytes, size_of::<T>());
+        let len = bytes.checked_div(element_size).filter(|len| *len > 0 && len * element_size == bytes);
+        len.ok_or(IpcError::Elements { bytes, element: std::any::type_name::<T>(), element_size })
+    }
+
+    /// The handle as bytes, to be sent to another process of this machine.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let length = (self.bytes as u64).to_le_bytes();
+        match &self.origin {
+            IpcMemoryOrigin::Cuda(handle) => [&CUDA_MEMORY[..], &length, handle].concat(),
+            IpcMemoryOrigin::Pool(data) => [&POOL_MEMORY[..], &length, data].concat(),
+            IpcMemoryOrigin::Cpu { process, file, inode } => {
+                let parts = [&process.to_le_bytes()[..], &file.to_le_bytes(), &inode.to_le_bytes()];
+                [&CPU_MEMORY[..], &length, &parts.concat()].concat()
+            }
+        }
+    }
+
+    /// The handle that [`IpcMemoryHandle::to_bytes`] gave.
+    ///
+    /// ```
+    /// use ferrogrid_host::IpcMemoryHandle;
+    ///
+    /// let error = IpcMemoryHandle::from_bytes(b"something else").unwrap_err();
+    /// assert!(error.to_string().contains("14 bytes"), "{error}");
+    /// ```
+    ///
+    /// # Errors
+    /// [`IpcError::NoHandle`] for other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, IpcError> {
+        let parse = || {
+            let (tag, rest) = bytes.split_first_chunk::<4>()?;
+            let (length, rest) = rest.split_first_chunk::<8>()?;
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            let origin = match tag {
+                CUDA_MEMORY => IpcMemoryOrigin::Cuda(rest.try_into().ok()?),
+                POOL_MEMORY => IpcMemoryOrigin::Pool(rest.try_into().ok()?),
+                CPU_MEMORY => {
+                    let parts: [u8; 16] = rest.try_into().ok()?;
+                    let (process, rest) = parts.split_first_chunk::<4>()?;
+                    let (file, inode) = rest.split_first_chunk::<4>()?;
+                    IpcMemoryOrigin::Cpu {
+                        process: u32::from_le_bytes(*process),
+                        file: u32::from_le_bytes(*file),
+                        inode: u64::from_le_bytes(inode.try_into().ok()?),
+                    }
+                }
+                _ => return None,
+            };
+            Some(IpcMemoryHandle { origin, bytes: length })
+        };
+        parse().ok_or_else(|| no_handle(bytes, "the handle of a buffer"))
+    }
+}
+
+impl IpcEventHandle {
+    pub(crate) fn new(origin: IpcEventOrigin) -> Self {
+        IpcEventHandle { origin }
+    }
+
+    pub(crate) fn origin(&self) -> &IpcEventOrigin {
+        &self.origin
+    }
+
+    /// The handle as bytes, to be sent to another process of this machine.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [&CUDA_EVENT[..], &self.origin].concat()
+    }
+
+    /// The handle that [`IpcEventHandle::to_bytes`] gave.
+    ///
+    /// ```
+    /// use ferrogrid::{IpcError, IpcEventHandle};
+    ///
+    /// let error = IpcEventHandle::from_bytes(b"something else").unwrap_err();
+    /// assert!(matches!(error, IpcError::NoHandle { length: 14, .. }), "{error}");
+    /// ```
+    ///
+    /// # Errors
+    /// [`IpcError::NoHandle`] for other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, IpcError> {
+        let handle = bytes.strip_prefix(CUDA_EVENT).and_then(|rest| rest.try_into().ok());
+        handle.map(IpcEventHandle::new).ok_or_else(|| no_handle(bytes, "the handle of an event"))
+    }
+}
+
+fn no_handle(bytes: &[u8], expected: &'static str) -> IpcError {
+    IpcError::NoHandle { length: bytes.len(), start: bytes[..bytes.len().min(8)].to_vec(), expected }
+}
+
+impl fmt::Debug for IpcMemoryHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IpcMemoryHandle").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for IpcEventHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IpcEventHandle").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_survive_as_bytes() {
+        let cuda = IpcMemoryOrigin::Cuda(std::array::from_fn(|index| index as u8));
+        let cpu = IpcMemoryOrigin::Cpu { process: 7, file: u32::MAX, inode: 1 << 40 };
+        let pool = IpcMemoryOrigin::Pool(std::array::from_fn(|index| index as u8 ^ 0x55));
+        for origin in [cuda, cpu, pool] {
+            let handle = IpcMemoryHandle::new(origin, 1 << 33);
+            let bytes = handle.to_bytes();
+            assert_eq!(IpcMemoryHandle::from_bytes(&bytes), Ok(handle));
+            for wrong in [&bytes[1..], &bytes[..bytes.len() - 1], &[], &[&bytes[..], &[0]].concat()] {
+                let error = IpcMemoryHandle::from_bytes(wrong).unwrap_err();
+                assert!(matches!(error, IpcError::NoHandle { length, .. } if length == wrong.len()));
+            }
+            assert!(IpcEventHandle::from_bytes(&bytes).is_err());
+        }
+        let event = IpcEventHandle::new([3; CUDA_HANDLE]);
+        assert_eq!(IpcEventHandle::from_bytes(&event.to_bytes()), Ok(event));
+    }
+
+    #[test]
+    fn fuzz_handles() {
+        let cuda = IpcMemoryHandle::new(IpcMemoryOrigin::Cuda([7; CUDA_HANDLE]), 1 << 33);
+        let cpu = IpcMemoryHandle::new(IpcMemoryOrigin::Cpu { process: 7, file: 3, inode: 9 }, 4096);
+        let event = IpcEventHandle::new([3; CUDA_HANDLE]);
+        crate::fuzz::survive(&[cuda.to_bytes(), cpu.to_bytes(), event.to_bytes()], |bytes| {
+            match IpcMemoryHandle::from_bytes(bytes) {
+                Ok(handle) => assert_eq!(handle.to_bytes(), bytes),
+                Err(error) => assert!(error.to_string().len() < 1000),
+            }
+            if let Ok(handle) = IpcEventHandle::from_bytes(bytes) {
+                assert_eq!(handle.to_bytes(), bytes);
+            }
+        });
+    }
+}

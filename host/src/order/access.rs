@@ -1,0 +1,121 @@
+//! One use of one allocation, in one word: what a launch gets for each buffer.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZero;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::order::Use;
+use crate::order::writers::Effect;
+use crate::stream::StreamInner;
+
+/// The bits of the address that tell the use; an allocation's record is aligned, so they are 0 there.
+const USE: usize = 3;
+
+/// The bit that tells whether the whole allocation is used.
+const WHOLE: usize = 4;
+
+const _: () = assert!(align_of::<Memory>() > USE | WHOLE);
+
+/// One use of one allocation by a launch: what, and how.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Access<'a> {
+    /// The address of the allocation's record, with the use in its lowest bits.
+    tagged: NonNull<Memory>,
+    memory: PhantomData<&'a Memory>,
+}
+
+// SAFETY: it is a `&Memory` and a number.
+unsafe impl Send for Access<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Access<'_> {}
+
+impl<'a> Access<'a> {
+    #[inline]
+    pub(crate) fn new(memory: &'a Memory, usage: Use) -> Self {
+        let bits = match usage {
+            Use::Read => 0,
+            Use::Write => 1,
+            Use::WritePart => 2,
+        };
+        let tagged = NonNull::from(memory).map_addr(|address| address | bits);
+        Access { tagged, memory: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn memory(&self) -> &'a Memory {
+        let untagged = self.tagged.as_ptr().map_addr(|address| address & !(USE | WHOLE));
+        // SAFETY: made from a `&'a Memory`, whose address has none of these bits.
+        unsafe { &*untagged }
+    }
+
+    #[inline]
+    pub(crate) fn usage(&self) -> Use {
+        match NonZero::get(self.tagged.addr()) & USE {
+            0 => Use::Read,
+            1 => Use::Write,
+            _ => Use::WritePart,
+        }
+    }
+
+    /// The same use, of the whole allocation if `bytes` are as many as that has.
+    #[inline]
+    pub(crate) fn of_bytes(self, bytes: usize) -> Self {
+        let whole = if bytes == self.memory().bytes() { WHOLE } else { 0 };
+        Access { tagged: self.tagged.map_addr(|address| address | whole), ..self }
+    }
+
+    /// Whether it is known to use the whole allocation.
+    pub(crate) fn is_whole(&self) -> bool {
+        NonZero::get(self.tagged.addr()) & WHOLE != 0
+    }
+
+    /// What a launch with it does to the results that the memory holds.
+    pub(crate) fn effect(&self) -> Effect<'a> {
+        (self.memory().writers(), self.usage(), self.is_whole())
+    }
+
+    /// Whether something wrote the memory that may have failed.
+    #[inline]
+    pub(crate) fn names_writers(&self) -> bool {
+        !self.memory().writers().is_empty()
+    }
+
+    /// To be called when the host's data, or a fill, have been enqueued for what is used.
+    pub(crate) fn overwrite(&self, stream: &StreamInner) {
+        if stream.recording().is_none() {
+            self.memory().writers().overwrite(self.is_whole());
+        }
+    }
+
+    /// To be called when a copy of `source` has been enqueued for what is used.
+    pub(crate) fn receive(&self, source: &Memory, stream: &StreamInner) {
+        if stream.recording().is_none() {
+            self.memory().writers().receive(source.writers().sources(), self.is_whole());
+        }
+    }
+
+    /// Makes what `stream` is about to be given wait for what it must come after.
+    ///
+    /// # Errors
+    /// If the memory is another device's, or the device fails.
+    #[inline]
+    pub(crate) fn begin(&self, stream: &Arc<StreamInner>) -> Result<()> {
+        self.memory().begin(stream, self.usage())
+    }
+
+    /// The part of `begin` that also holds where nothing is launched.
+    pub(crate) fn check_device(&self, stream: &Arc<StreamInner>) -> Result<()> {
+        self.memory().check_device(stream)
+    }
+}
+
+impl fmt::Debug for Access<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("memory", self.memory()).field("usage", &self.usage()).finish()
+    }
+}

@@ -1,0 +1,442 @@
+//! Messages that device code sends for the host to format: from a template, as rustc encodes
+//! `core::fmt::Arguments`, and the bytes of each argument.
+
+use std::fmt::Write;
+
+/// A value of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Argument {
+    /// The number of the trait, as the build step counts those of `core::fmt`.
+    pub(crate) of_trait: u8,
+    /// The name of its type.
+    pub(crate) ty: String,
+    /// Its bytes; `None` if they are not known.
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+/// An argument, or the width or precision of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Item {
+    Argument(Argument),
+    Count(usize),
+}
+
+/// The traits of `core::fmt`, in the order in which the build step counts them.
+const DEBUG: u8 = 1;
+const LOWER_HEX: u8 = 2;
+const UPPER_HEX: u8 = 3;
+const BINARY: u8 = 4;
+const OCTAL: u8 = 5;
+const LOWER_EXP: u8 = 6;
+const UPPER_EXP: u8 = 7;
+const POINTER: u8 = 8;
+
+/// The greatest width and precision that `core::fmt` knows: with a greater one it panics.
+const WIDEST: usize = u16::MAX as usize;
+
+/// A message as long as this ends, but for the value that it is at: device code that has gone wrong may ask for any widths.
+const LONGEST: usize = 1 << 22;
+
+/// Formatting options, as the template has them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Options {
+    flags: Option<u32>,
+    width: Option<usize>,
+    precision: Option<usize>,
+}
+
+/// The message as text. Where the template is not as expected, the rest of it is left out.
+pub(crate) fn format(template: &[u8], items: &[Item]) -> String {
+    let mut out = String::new();
+    let mut reader = Reader { bytes: template, at: 0 };
+    let mut next = 0;
+    while let Some(code) = reader.byte().filter(|_| out.len() < LONGEST) {
+        let done = match code {
+            0 => return out,
+            1..0x80 => reader.text(usize::from(code), &mut out),
+            0x80 => reader.short().and_then(|length| reader.text(length, &mut out)),
+            _ => placeholder(code, &mut reader, items, &mut next, &mut out),
+        };
+        if done.is_none() {
+            break;
+        }
+    }
+    out
+}
+
+fn placeholder(
+    code: u8,
+    reader: &mut Reader<'_>,
+    items: &[Item],
+    next: &mut usize,
+    out: &mut String,
+) -> Option<()> {
+    let mut options = Options::default();
+    if code & 1 != 0 {
+        options.flags = Some(reader.long()?);
+    }
+    let count = |value: usize, indirect: bool| match (indirect, items.get(value)) {
+        (false, _) => Some(value),
+        (true, Some(Item::Count(count))) => Some((*count).min(WIDEST)),
+        (true, _) => None,
+    };
+    if code & 2 != 0 {
+        options.width = count(reader.short()?, code & 0x10 != 0);
+    }
+    if code & 4 != 0 {
+        options.precision = count(reader.short()?, code & 0x20 != 0);
+    }
+    if code & 8 != 0 {
+        *next = reader.short()?;
+    }
+    match items.get(*next) {
+        Some(Item::Argument(argument)) => argument.format(options, out),
+        _ => out.push_str("<?>"),
+    }
+    *next += 1;
+    Some(())
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, count: usize) -> Option<&[u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(count)?)?;
+        self.at += count;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn short(&mut self) -> Option<usize> {
+        self.take(2).map(|bytes| usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))
+    }
+
+    fn long(&mut self) -> Option<u32> {
+        self.take(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    fn text(&mut self, length: usize, out: &mut String) -> Option<()> {
+        let bytes = self.take(length)?;
+        out.push_str(&String::from_utf8_lossy(bytes));
+        Some(())
+    }
+}
+
+impl Options {
+    fn has(self, flag: u32) -> bool {
+        self.flags.unwrap_or(0) & flag != 0
+    }
+
+    fn plus(self) -> bool {
+        self.has(1 << 21)
+    }
+
+    fn alternate(self) -> bool {
+        self.has(1 << 23)
+    }
+
+    fn zeros(self) -> bool {
+        self.has(1 << 24)
+    }
+
+    fn fill(self) -> char {
+        self.flags.and_then(|flags| char::from_u32(flags & 0x1f_ffff)).filter(|&c| c != '\0').unwrap_or(' ')
+    }
+
+    /// `text` in the width, which numbers fill from the left and texts from the right.
+    fn pad(self, text: &str, is_number: bool, out: &mut String) {
+        let missing = self.width.unwrap_or(0).saturating_sub(text.chars().count());
+        if is_number && self.zeros() {
+            let prefix = sign_and_radix(text);
+            out.push_str(&text[..prefix]);
+            out.extend(std::iter::repeat_n('0', missing));
+            return out.push_str(&text[prefix..]);
+        }
+        let alignment = self.flags.map_or(3, |flags| flags >> 29 & 3);
+        let before = match alignment {
+            0 => 0,
+            1 => missing,
+            2 => missing / 2,
+            _ if is_number => missing,
+            _ => 0,
+        };
+        out.extend(std::iter::repeat_n(self.fill(), before));
+        out.push_str(text);
+        out.extend(std::iter::repeat_n(self.fill(), missing - before));
+    }
+}
+
+/// The bytes of a number before its digits: `-`, `+0x`.
+fn sign_and_radix(text: &str) -> usize {
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let radix = ["0x", "0b", "0o"].iter().any(|radix| text[sign..].starts_with(radix));
+    if radix { sign + 2 } else { sign }
+}
+
+impl Argument {
+    fn format(&self, options: Options, out: &mut String) {
+        if let Some(elements) = self.elements() {
+            return list(&elements, options, out);
+        }
+        let Some((text, is_number)) = self.text(options) else {
+            return options.pad(&format!("<{}>", self.ty), false, out);
+        };
+        options.pad(&text, is_number, out)
+    }
+
+    /// The elements of an array or a slice; `None` if it is none, or they are not known.
+    fn elements(&self) -> Option<Vec<Argument>> {
+        let inner = self.ty.strip_prefix('[')?.strip_suffix(']')?;
+        let ty = inner.split_once("; ").map_or(inner, |(element, _)| element);
+        let size = match ty {
+            "u8" | "i8" | "bool" => 1,
+            "u16" | "i16" => 2,
+            "u32" | "i32" | "f32" | "char" => 4,
+            "u64" | "i64" | "usize" | "isize" | "f64" => 8,
+            "u128" | "i128" => 16,
+            _ => return None,
+        };
+        let element = |bytes: &[u8]| Argument {
+            of_trait: self.of_trait,
+            ty: ty.to_owned(),
+            bytes: Some(bytes.to_vec()),
+        };
+        Some(self.bytes.as_deref()?.chunks(size).map(element).collect())
+    }
+
+    /// The value without padding, and whether it is a number.
+    fn text(&self, options: Options) -> Option<(String, bool)> {
+        let bytes = self.bytes.as_deref()?;
+        macro_rules! number {
+            ($ty:ty, $format:ident) => {
+                $format(<$ty>::from_le_bytes(bytes.try_into().ok()?), self.of_trait, options)
+            };
+        }
+        let text = match self.ty.as_str() {
+            "u8" => number!(u8, integer),
+            "u16" => number!(u16, integer),
+            "u32" => number!(u32, integer),
+            "u64" | "usize" => number!(u64, integer),
+            "u128" => number!(u128, integer),
+            "i8" => number!(i8, integer),
+            "i16" => number!(i16, integer),
+            "i32" => number!(i32, integer),
+            "i64" | "isize" => number!(i64, integer),
+            "i128" => number!(i128, integer),
+            "f32" => number!(f32, float),
+            "f64" => number!(f64, float),
+            "bool" => return Some(((bytes != [0]).to_string(), false)),
+            "char" => {
+                let value = char::from_u32(u32::from_le_bytes(bytes.try_into().ok()?))?;
+                let text = if self.of_trait == DEBUG { format!("{value:?}") } else { value.to_string() };
+                return Some((text, false));
+            }
+            "str" => {
+                let text = String::from_utf8_lossy(bytes);
+                if self.of_trait == DEBUG {
+                    return Some((format!("{text:?}"), false));
+                }
+                return Some((text.chars().take(options.precision.unwrap_or(usize::MAX)).collect(), false));
+            }
+            _ => None,
+        };
+        text.map(|text| (text, true))
+    }
+}
+
+/// As std's `debug_list`: each element with the options of the list, on a line of its own if it is alternate.
+fn list(elements: &[Argument], options: Options, out: &mut String) {
+    let lines = options.alternate() && !elements.is_empty();
+    out.push('[');
+    for (number, element) in elements.iter().enumerate() {
+        if out.len() >= LONGEST {
+            break;
+        }
+        match (lines, number) {
+            (true, _) => out.push_str("\n    "),
+            (false, 0) => {}
+            (false, _) => out.push_str(", "),
+        }
+        element.format(options, out);
+        if lines {
+            out.push(',');
+        }
+    }
+    out.push_str(if lines { "\n]" } else { "]" });
+}
+
+/// An integer by each trait that integers have.
+trait Integer:
+    std::fmt::Display
+    + std::fmt::LowerHex
+    + std::fmt::UpperHex
+    + std::fmt::Binary
+    + std::fmt::Octal
+    + std::fmt::LowerExp
+    + std::fmt::UpperExp
+    + PartialOrd
+    + Default
+{
+}
+
+macro_rules! integers {
+    ($($ty:ty)*) => { $( impl Integer for $ty {} )* };
+}
+
+integers!(u8 u16 u32 u64 u128 i8 i16 i32 i64 i128);
+
+fn integer<T: Integer>(value: T, of_trait: u8, options: Options) -> Option<String> {
+    let mut text = String::new();
+    let alternate = options.alternate();
+    let written = match of_trait {
+        LOWER_HEX | POINTER if alternate || of_trait == POINTER => write!(text, "{value:#x}"),
+        LOWER_HEX => write!(text, "{value:x}"),
+        UPPER_HEX if alternate => write!(text, "{value:#X}"),
+        UPPER_HEX => write!(text, "{value:X}"),
+        BINARY if alternate => write!(text, "{value:#b}"),
+        BINARY => write!(text, "{value:b}"),
+        OCTAL if alternate => write!(text, "{value:#o}"),
+        OCTAL => write!(text, "{value:o}"),
+        LOWER_EXP => match options.precision {
+            Some(precision) => write!(text, "{value:.precision$e}"),
+            None => write!(text, "{value:e}"),
+        },
+        UPPER_EXP => match options.precision {
+            Some(precision) => write!(text, "{value:.precision$E}"),
+            None => write!(text, "{value:E}"),
+        },
+        DEBUG if options.has(1 << 25) => write!(text, "{value:x}"),
+        DEBUG if options.has(1 << 26) => write!(text, "{value:X}"),
+        _ => write!(text, "{value}"),
+    };
+    written.ok()?;
+    if options.plus() && value >= T::default() {
+        text.insert(0, '+');
+    }
+    Some(text)
+}
+
+/// A floating-point number by each trait that those have.
+trait Float: std::fmt::Display + std::fmt::Debug + std::fmt::LowerExp + std::fmt::UpperExp {}
+
+impl Float for f32 {}
+impl Float for f64 {}
+
+fn float<T: Float>(value: T, of_trait: u8, options: Options) -> Option<String> {
+    let mut text = String::new();
+    let written = match (of_trait, options.precision) {
+        (LOWER_EXP, Some(precision)) => write!(text, "{value:.precision$e}"),
+        (LOWER_EXP, None) => write!(text, "{value:e}"),
+        (UPPER_EXP, Some(precision)) => write!(text, "{value:.precision$E}"),
+        (UPPER_EXP, None) => write!(text, "{value:E}"),
+        (DEBUG, Some(precision)) => write!(text, "{value:.precision$?}"),
+        (DEBUG, None) => write!(text, "{value:?}"),
+        (_, Some(precision)) => write!(text, "{value:.precision$}"),
+        (_, None) => write!(text, "{value}"),
+    };
+    written.ok()?;
+    if options.plus() && !text.starts_with('-') && text != "NaN" {
+        text.insert(0, '+');
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argument(ty: &str, of_trait: u8, bytes: &[u8]) -> Item {
+        Item::Argument(Argument { of_trait, ty: ty.to_owned(), bytes: Some(bytes.to_vec()) })
+    }
+
+    /// A placeholder with flags, width and precision.
+    fn placeholder(flags: Option<u32>, width: Option<u16>, precision: Option<u16>) -> Vec<u8> {
+        let mut bytes = vec![0xc0];
+        if let Some(flags) = flags {
+            bytes[0] |= 1;
+            bytes.extend(flags.to_le_bytes());
+        }
+        for (bit, value) in [(2, width), (4, precision)] {
+            if let Some(value) = value {
+                bytes[0] |= bit;
+                bytes.extend(value.to_le_bytes());
+            }
+        }
+        bytes.push(0);
+        bytes
+    }
+
+    const SPACE: u32 = 0x20 | 3 << 29;
+
+    #[test]
+    fn pieces_and_arguments_come_in_order() {
+        let template = [&[5][..], b"y is ", &[0xc0, 4], b" of ", &[0xc0, 0]].concat();
+        let items = [argument("u32", 0, &7_u32.to_le_bytes()), argument("f64", 1, &2.0_f64.to_le_bytes())];
+        assert_eq!(format(&template, &items), "y is 7 of 2.0");
+        let long = [&[0x80, 3, 0][..], b"abc", &[0]].concat();
+        assert_eq!(format(&long, &[]), "abc");
+    }
+
+    #[test]
+    fn options_read_as_in_std() {
+        let pi = core::f64::consts::PI;
+        let one = |template: Vec<u8>, item: Item| format(&template, &[item]);
+        let float = || argument("f64", 0, &pi.to_le_bytes());
+        let seven = |of_trait| argument("i32", of_trait, &(-7_i32).to_le_bytes());
+        assert_eq!(one(placeholder(None, Some(8), Some(3)), float()), format!("{pi:8.3}"));
+        assert_eq!(one(placeholder(Some(SPACE | 1 << 21), None, Some(1)), float()), format!("{pi:+.1}"));
+        assert_eq!(one(placeholder(Some(SPACE | 1 << 24), Some(6), None), seven(0)), format!("{:06}", -7));
+        assert_eq!(one(placeholder(Some(SPACE), Some(5), None), seven(0)), format!("{:5}", -7));
+        assert_eq!(one(placeholder(Some(0x2a), Some(5), None), seven(0)), format!("{:*<5}", -7));
+        assert_eq!(one(placeholder(Some(0x2a | 2 << 29), Some(5), None), seven(0)), format!("{:*^5}", -7));
+        assert_eq!(one(placeholder(Some(SPACE | 1 << 23), None, None), seven(2)), format!("{:#x}", -7));
+        let padded = placeholder(Some(SPACE | 1 << 23 | 1 << 24), Some(12), None);
+        assert_eq!(one(padded, seven(2)), format!("{:#012x}", -7));
+        assert_eq!(
+            one(placeholder(None, Some(4), None), argument("str", 0, b"ab")),
+            format!("{:4}", "ab") + ""
+        );
+        assert_eq!(one(placeholder(None, None, Some(1)), argument("str", 0, b"ab")), "a");
+        assert_eq!(one(placeholder(None, None, None), argument("str", 1, b"a\"")), format!("{:?}", "a\""));
+        assert_eq!(one(placeholder(None, None, None), argument("char", 1, &[65, 0, 0, 0])), "'A'");
+        assert_eq!(one(placeholder(None, None, None), argument("bool", 0, &[1])), "true");
+    }
+
+    #[test]
+    fn arrays_and_slices_read_as_in_std() {
+        let numbers = [1.5_f32, -2.0, 1e10];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let one = |flags, width, precision, ty: &str, bytes: &[u8]| {
+            format(&placeholder(flags, width, precision), &[argument(ty, 1, bytes)])
+        };
+        assert_eq!(one(None, None, None, "[f32; 3]", &bytes), format!("{numbers:?}"));
+        assert_eq!(one(Some(SPACE), Some(9), Some(2), "[f32]", &bytes), format!("{numbers:9.2?}"));
+        assert_eq!(one(Some(SPACE | 1 << 23), None, None, "[f32]", &bytes), format!("{numbers:#?}"));
+        assert_eq!(one(Some(SPACE | 1 << 23), None, None, "[u8]", &[]), "[]");
+        assert_eq!(one(None, None, None, "[bool; 2]", &[1, 0]), format!("{:?}", [true, false]));
+        assert_eq!(one(None, None, None, "[char]", &[65, 0, 0, 0]), "['A']");
+        let opaque = Argument { of_trait: 1, ty: "[u8; 300]".to_owned(), bytes: None };
+        assert_eq!(format(&[0xc0, 0], &[Item::Argument(opaque)]), "<[u8; 300]>");
+    }
+
+    #[test]
+    fn a_width_may_be_an_argument_and_arguments_may_be_numbered() {
+        let template = [0xc0 | 2 | 8 | 0x10, 1, 0, 0, 0, 0];
+        let items = [argument("u8", 0, &[9]), Item::Count(3)];
+        assert_eq!(format(&template, &items), "  9");
+    }
+
+    #[test]
+    fn what_is_not_known_is_shown_by_its_type() {
+        let opaque = Item::Argument(Argument { of_trait: 1, ty: "app::Point".to_owned(), bytes: None });
+        assert_eq!(format(&[2, b'p', b'=', 0xc0, 0], &[opaque]), "p=<app::Point>");
+        assert_eq!(format(&[0xc0, 0], &[]), "<?>");
+        assert_eq!(format(&[9, b'x'], &[]), "", "a template that is cut off");
+    }
+}

@@ -1,0 +1,227 @@
+//! How the second-level cache treats memory that kernels use again and again.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use ferrogrid_device::DeviceCopy;
+
+use crate::device::Device;
+use crate::device::attribute::DeviceAttribute;
+use crate::error::{Error, Result};
+use crate::launch::argument::DeviceInput;
+use crate::launch::attributes::MemorySyncDomain;
+use crate::stream::Stream;
+
+/// What becomes of a line of the second-level cache that was used (`CUaccessProperty`).
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// use ferrogrid::{AccessPolicyWindow, AccessProperty};
+///
+/// # let stream = Device::cpu().new_stream()?;
+/// let passing = stream.zeros::<f32>(1 << 20)?;
+/// // Read once: it shall not take the place of what is read again.
+/// stream.set_access_policy_window(Some(AccessPolicyWindow::new(&passing, AccessProperty::Streaming)))?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AccessProperty {
+    /// Nothing special (`CU_ACCESS_PROPERTY_NORMAL`). What persisted no longer does.
+    Normal,
+    /// It is likely to leave first (`CU_ACCESS_PROPERTY_STREAMING`).
+    Streaming,
+    /// It is likely to stay, in the part of the cache that is set aside for that:
+    /// [`Device::set_persisting_l2_cache_size`] (`CU_ACCESS_PROPERTY_PERSISTING`).
+    Persisting,
+}
+
+/// Memory that the second-level cache treats in a way of its own, for a launch ([`Grid::with_access_policy_window`]) or for all later ones of a
+/// stream ([`Stream::set_access_policy_window`]): `CUaccessPolicyWindow`. It is a hint, and changes no result. It holds no memory:
+/// when the buffer is gone, it means whatever is there.
+///
+/// [`Grid::with_access_policy_window`]: crate::Grid::with_access_policy_window
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # #[ferrogrid::module(host_only)]
+/// # mod kernels {
+/// # use ferrogrid::device::prelude::*;
+/// # #[kernel]
+/// # pub fn gather(t: Thread<1>, table: &[f32], mut y: DisjointSlice<f32>) {
+/// #     if let Some(y) = y.get_mut(t.index()) {
+/// #         *y = table[3];
+/// #     }
+/// # }
+/// # }
+/// # fn main() -> ferrogrid::Result<()> {
+/// # let stream = Device::best()?.new_stream()?;
+/// # let stream = if stream.device().is_cuda() { Device::cpu().new_stream()? } else { stream };
+/// use ferrogrid::{AccessPolicyWindow, AccessProperty};
+///
+/// let (table, mut y) = (stream.fill(1.0_f32, 1 << 16)?, stream.zeros(1000)?);
+/// // Six of ten lines of the table stay in the cache, the others make room for what comes.
+/// let window = AccessPolicyWindow::new(&table, AccessProperty::Persisting).with_hit_ratio(0.6)?.with_streaming_misses();
+/// kernels::gather(&stream, Grid::cover(1000).with_access_policy_window(window), &table, &mut y)?;
+/// assert_eq!(stream.download(&y)?, [1.0; 1000]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct AccessPolicyWindow {
+    pub(crate) start: usize,
+    pub(crate) bytes: usize,
+    pub(crate) hit_ratio: f32,
+    pub(crate) hit: AccessProperty,
+    pub(crate) streaming_misses: bool,
+}
+
+impl AccessPolicyWindow {
+    /// Uses of `data` are treated as `hit` says, all of them.
+    pub fn new<'a, T: DeviceCopy>(data: impl DeviceInput<'a, T>, hit: AccessProperty) -> Self {
+        let data = data.into_input();
+        let (start, bytes) = (data.start().addr(), data.len() * size_of::<T>());
+        AccessPolicyWindow { start, bytes, hit_ratio: 1.0, hit, streaming_misses: false }
+    }
+
+    /// The same for that part of the lines, from 0 to 1, which the hardware chooses; the others are misses (`hitRatio`). Where
+    /// more memory shall persist than the cache sets aside, it keeps the lines from driving each other out.
+    ///
+    /// # Errors
+    /// [`Error::HitRatio`] if it is less than 0, more than 1, or no number.
+    pub fn with_hit_ratio(self, hit_ratio: f32) -> Result<Self> {
+        if (0.0..=1.0).contains(&hit_ratio) {
+            return Ok(AccessPolicyWindow { hit_ratio, ..self });
+        }
+        Err(Error::HitRatio { ratio: hit_ratio.to_string().into() })
+    }
+
+    /// The same, and misses are likely to leave first (`missProp`); they are treated normally without it.
+    #[must_use]
+    pub const fn with_streaming_misses(self) -> Self {
+        AccessPolicyWindow { streaming_misses: true, ..self }
+    }
+
+    /// What two that are equal have in common: not a number is none of them.
+    fn key(&self) -> (usize, usize, u32, AccessProperty, bool) {
+        (self.start, self.bytes, self.hit_ratio.to_bits(), self.hit, self.streaming_misses)
+    }
+}
+
+impl PartialEq for AccessPolicyWindow {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for AccessPolicyWindow {}
+
+impl Hash for AccessPolicyWindow {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl fmt::Display for AccessPolicyWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {:#x}", self.bytes, self.start)
+    }
+}
+
+impl Stream {
+    /// Has the second-level cache treat memory in a way of its own in all launches here from now on
+    /// (`cuStreamSetAttribute`, `CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW`); `None` ends that. A launch with a window of its own
+    /// ([`Grid::with_access_policy_window`](crate::Grid::with_access_policy_window)) has that in place of it. Nothing happens on the CPU.
+    ///
+    /// # Errors
+    /// [`Error::AccessPolicyWindowTooLarge`] if it has more bytes than the device takes;
+    /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording; or a failure of the driver.
+    pub fn set_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
+        self.device().check_access_policy_window(window)?;
+        self.inner().backend().set_access_policy_window(window)
+    }
+
+    /// Puts all launches here from now on into that domain (`cuStreamSetAttribute`,
+    /// `CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN`), but for those that have one of their own
+    /// ([`Grid::with_memory_sync_domain`](crate::Grid::with_memory_sync_domain)). Nothing happens on the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::MemorySyncDomain;
+    ///
+    /// // Its kernels write to other GPUs: fences of other streams' kernels do not wait for that.
+    /// let exchange = Device::cpu().new_stream()?;
+    /// exchange.set_memory_sync_domain(MemorySyncDomain::Remote)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GraphError::NotRecordable`](crate::GraphError::NotRecordable) in a recording; or a failure of the driver.
+    pub fn set_memory_sync_domain(&self, domain: MemorySyncDomain) -> Result<()> {
+        self.inner().backend().set_memory_sync_domain(domain)
+    }
+}
+
+impl Device {
+    /// Sets aside that much of the second-level cache for memory that persists there (`cuCtxSetLimit`,
+    /// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`), at most
+    /// [`MAX_PERSISTING_L2_CACHE_SIZE`](DeviceAttribute::MAX_PERSISTING_L2_CACHE_SIZE); see [`AccessPolicyWindow`]. The driver may
+    /// round it. Nothing happens on the CPU.
+    ///
+    /// ```
+    /// # use ferrogrid::prelude::*;
+    /// # fn main() -> ferrogrid::Result<()> {
+    /// use ferrogrid::DeviceAttribute;
+    ///
+    /// let device = Device::best()?;
+    /// if device.is_cuda() {
+    ///     let most = device.attribute(DeviceAttribute::MAX_PERSISTING_L2_CACHE_SIZE)?;
+    ///     device.set_persisting_l2_cache_size(most.unsigned_abs() as usize / 2)?;
+    ///     device.reset_persisting_l2_cache()?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the driver says of more than there is.
+    pub fn set_persisting_l2_cache_size(&self, bytes: usize) -> Result<()> {
+        self.backend().set_persisting_l2_cache_size(bytes)
+    }
+
+    /// Lets nothing persist in the second-level cache that does so now (`cuCtxResetPersistingL2Cache`). Nothing happens on the CPU.
+    ///
+    /// # Errors
+    /// If the driver fails.
+    pub fn reset_persisting_l2_cache(&self) -> Result<()> {
+        self.backend().reset_persisting_l2_cache()
+    }
+
+    /// Whether the device takes such a window. To the CPU it means nothing.
+    pub(crate) fn check_access_policy_window(&self, window: Option<AccessPolicyWindow>) -> Result<()> {
+        let Some(AccessPolicyWindow { bytes, .. }) = window.filter(|_| self.is_cuda()) else { return Ok(()) };
+        let limit = self.attribute(DeviceAttribute::MAX_ACCESS_POLICY_WINDOW_SIZE)?.unsigned_abs() as usize;
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(Error::AccessPolicyWindowTooLarge { bytes, device: self.to_string().into(), limit })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hit_ratio_lies_between_0_and_1() {
+        let x = Device::cpu().new_stream().unwrap().zeros::<u32>(100).unwrap();
+        let window = AccessPolicyWindow::new(&x, AccessProperty::Persisting);
+        assert_eq!((window.bytes, window.start), (400, x.as_device_ptr().as_raw().addr()));
+        for ratio in [0.0, 0.5, 1.0] {
+            assert_eq!(window.with_hit_ratio(ratio).unwrap().hit_ratio, ratio);
+        }
+        for (ratio, name) in [(-0.1, "-0.1"), (1.5, "1.5"), (f32::NAN, "NaN")] {
+            assert_eq!(window.with_hit_ratio(ratio), Err(Error::HitRatio { ratio: name.into() }));
+        }
+        assert_ne!(window.with_hit_ratio(0.5).unwrap(), window);
+    }
+}

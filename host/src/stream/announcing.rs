@@ -1,0 +1,23 @@
+//! Calls that tell a recording of buffers before they add a node, and that may fail in between.
+
+use crate::backend::recording::RecordingStream;
+use crate::stream::StreamInner;
+
+/// A call that orders memory on a stream and then enqueues. When it ends, nothing that it has announced to a recording
+/// is left: a call that is refused, or has nothing to do, leaves no trace in the graph.
+pub(crate) struct Announcing<'a>(Option<&'a RecordingStream>);
+
+impl<'a> Announcing<'a> {
+    /// To be held while uses of memory are announced to `stream`, and until the node is there.
+    pub(crate) fn on(stream: &'a StreamInner) -> Self {
+        Announcing(stream.recording())
+    }
+}
+
+impl Drop for Announcing<'_> {
+    fn drop(&mut self) {
+        if let Some(recording) = self.0 {
+            recording.retract();
+        }
+    }
+}

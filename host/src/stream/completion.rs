@@ -1,0 +1,170 @@
+//! Streams and events as futures, for any executor.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::backend::{EndedIntervals, EventBackend, Signal};
+use crate::device::Device;
+use crate::error::Result;
+use crate::stream::event::Event;
+use crate::stream::{Stream, StreamInner};
+
+/// The future of a point in the work of a stream: made by [`Stream::completed`], or by awaiting an
+/// [`Event`].
+///
+/// The task is woken by the device's runtime (`cuStreamAddCallback` on a GPU); nothing polls, and no
+/// thread waits. Dropping it before it is complete is safe, and leaves the work as it is.
+///
+/// ```
+/// # use ferrogrid::prelude::*;
+/// # fn main() -> ferrogrid::Result<()> {
+/// async fn count(stream: &Stream) -> ferrogrid::Result<usize> {
+///     let ones = stream.fill(1_u32, 1000)?;
+///     stream.completed()?.await?; // other tasks run meanwhile
+///     Ok(ones.len())
+/// }
+/// assert_eq!(pollster::block_on(count(&Device::cpu().new_stream()?))?, 1000);
+/// # Ok(()) }
+/// ```
+#[must_use = "it does nothing unless it is awaited"]
+pub struct Completion<'a> {
+    event: Awaited<'a>,
+    device: Device,
+    /// Where a failure is to be reported; an event reports none.
+    stream: Option<Arc<StreamInner>>,
+    /// What has run then, of a GPU's stream.
+    ended: Option<EndedIntervals>,
+    signal: Option<Arc<Signal>>,
+}
+
+enum Awaited<'a> {
+    Own(EventBackend),
+    Borrowed(&'a EventBackend),
+}
+
+impl Awaited<'_> {
+    fn get(&self) -> &EventBackend {
+        match self {
+            Awaited::Own(event) => event,
+            Awaited::Borrowed(event) => event,
+        }
+    }
+}
+
+impl Completion<'static> {
+    /// The future of all work of `stream` so far.
+    pub(crate) fn of_stream(stream: &Arc<StreamInner>) -> Result<Self> {
+        let ended = stream.backend().end_interval();
+        let event = Awaited::Own(stream.tail()?);
+        let device = stream.device().clone();
+        Ok(Completion { event, device, stream: Some(stream.clone()), ended, signal: None })
+    }
+
+    /// The event that it waits for, if nobody else has it.
+    pub(crate) fn into_event(self) -> Option<EventBackend> {
+        match self.event {
+            Awaited::Own(event) => Some(event),
+            Awaited::Borrowed(_) => None,
+        }
+    }
+}
+
+impl Completion<'_> {
+    /// Whether it would be ready now.
+    pub(crate) fn is_complete(&self) -> Result<bool> {
+        self.event.get().is_complete()
+    }
+
+    /// Hands on what kernels have printed.
+    pub(crate) fn deliver_output(&self) {
+        self.device.deliver_output();
+    }
+
+    /// Reports as the future does; waits, if this is the future of a stream.
+    pub(crate) fn finish(&self) -> Result<()> {
+        match &self.stream {
+            Some(stream) => stream.finish(self.event.get(), self.ended.as_ref()),
+            // No waiting: the event may have been recorded again since it was awaited.
+            None => {
+                self.deliver_output();
+                self.is_complete().map(|_| ())
+            }
+        }
+    }
+
+    fn signal(&mut self) -> Result<&Signal> {
+        let signal = match self.signal.take() {
+            Some(signal) => signal,
+            None => {
+                let signal = Arc::new(Signal::default());
+                self.event.get().notify(signal.clone())?;
+                signal
+            }
+        };
+        Ok(self.signal.insert(signal))
+    }
+}
+
+impl Future for Completion<'_> {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        // An error is final as well: `finish` gives it.
+        if self.is_complete() != Ok(false) {
+            return Poll::Ready(self.finish());
+        }
+        match self.signal() {
+            // Ready is to mean that the work has run, so wait here.
+            Err(error) => Poll::Ready(self.finish().and(Err(error))),
+            Ok(signal) if signal.poll(context.waker()) => Poll::Ready(self.finish()),
+            Ok(_) => Poll::Pending,
+        }
+    }
+}
+
+impl<'a> IntoFuture for &'a Event {
+    type Output = Result<()>;
+    type IntoFuture = Completion<'a>;
+
+    /// The future of what the event was last recorded for, at the first poll.
+    fn into_future(self) -> Completion<'a> {
+        let (event, device) = (Awaited::Borrowed(self.backend()), self.device().clone());
+        Completion { event, device, stream: None, ended: None, signal: None }
+    }
+}
+
+impl Stream {
+    /// The future of all work enqueued here so far: what [`Stream::synchronize`] waits for, without a
+    /// thread. Enqueues no callback here (the stream does not stand still for the task).
+    ///
+    /// ```
+    /// # fn main() -> ferrogrid_host::Result<()> {
+    /// use ferrogrid_host::Device;
+    ///
+    /// async fn work() -> ferrogrid_host::Result<()> {
+    ///     let stream = Device::cpu().new_stream()?;
+    ///     let ones = stream.fill(1_u32, 1000)?;
+    ///     stream.completed()?.await?;
+    ///     (&stream.record()?).await?; // an event is awaited in the same way
+    ///     assert_eq!(stream.download(&ones)?, [1; 1000]);
+    ///     Ok(())
+    /// }
+    /// # pollster::block_on(work())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the device fails. The future itself gives what [`Stream::synchronize`] would.
+    pub fn completed(&self) -> Result<Completion<'static>> {
+        Completion::of_stream(self.inner())
+    }
+}
+
+impl fmt::Debug for Completion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion").field("complete", &self.is_complete().ok()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,17 @@
+//! Threads that work together: shared memory, barriers, warps and groups, clusters, blocks in order, and
+//! sorts.
+
+pub(crate) mod barrier_function_kernels;
+pub(crate) mod barrier_functions;
+pub(crate) mod block_kernels;
+pub(crate) mod blocks;
+pub(crate) mod cluster_kernels;
+pub(crate) mod clusters;
+pub(crate) mod group_kernels;
+pub(crate) mod groups;
+pub(crate) mod merge_kernels;
+pub(crate) mod merges;
+pub(crate) mod order_kernels;
+pub(crate) mod orders;
+pub(crate) mod sort_kernels;
+pub(crate) mod sorts;

@@ -1,0 +1,5 @@
+//! Graphs of typed launches, and loops of graphs; graphs without kernels are in `runtime/graph`.
+
+pub(crate) mod graphs;
+pub(crate) mod loop_kernels;
+pub(crate) mod loops;

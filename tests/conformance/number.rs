@@ -1,0 +1,6 @@
+//! Numbers: mathematics, half precision and random numbers, compared with the host's.
+
+pub(crate) mod half;
+pub(crate) mod math;
+pub(crate) mod random;
+pub(crate) mod random_kernels;

@@ -1,0 +1,8 @@
+//! Textures and surfaces: `sampling` compares reads with a reference in `f64` (`reference`), `surfaces`
+//! covers writes, and `arrays` copies, order and what is refused.
+
+pub(crate) mod arrays;
+pub(crate) mod reference;
+pub(crate) mod sampling;
+pub(crate) mod surfaces;
+pub(crate) mod texture_kernels;
