@@ -193,10 +193,7 @@ mod tests {
             "__ends[0usize]<=__p1.1[0usize]asusize&&__ends[1usize]<=__p1.1[1usize]asusize"
         );
         let deep = inside_of(quote!(t: Thread<3>, x: Volume<f32>)).unwrap();
-        assert_eq!(
-            deep,
-            "__ends[0usize]<=__p1.width()&&__ends[1usize]<=__p1.height()&&__ends[2usize]<=__p1.depth()"
-        );
+        assert_eq!(deep, "__ends[0]<=__p1.width()&&__ends[1]<=__p1.height()&&__ends[2]<=__p1.depth()");
         for other in [
             quote!(t: Thread<1>, x: Volume<f32>),
             quote!(t: Thread<3>, x: Plane<f32>),
