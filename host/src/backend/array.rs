@@ -1,6 +1,7 @@
 //! Texture arrays of either backend: on a GPU CUDA arrays, with the texture and surface objects that were
 //! made of them; on the CPU device ordinary memory.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use ferrogrid_device::{AddressMode, FilterMode, Format};
@@ -74,6 +75,14 @@ impl ArrayBackend {
                 let memory = Memory::allocate(stream, None, bytes, Contents::Uninitialised)?;
                 Ok((memory, ArrayBackend::Cpu))
             }
+        }
+    }
+
+    /// The driver's handle; `None` on the CPU device.
+    pub(crate) fn as_raw(&self) -> Option<*mut c_void> {
+        match self {
+            ArrayBackend::Cuda(array) => Some(array.as_raw().cast()),
+            ArrayBackend::Cpu => None,
         }
     }
 

@@ -192,10 +192,7 @@ impl<T: TextureElement, const R: usize> TextureArray<T, R> {
     /// # Ok(()) }
     /// ```
     pub fn as_raw(&self) -> Option<*mut c_void> {
-        match &self.backend {
-            ArrayBackend::Cuda(array) => Some(array.as_raw().cast()),
-            ArrayBackend::Cpu => None,
-        }
+        self.backend.as_raw()
     }
 
     pub(crate) fn memory(&self) -> &Memory {
