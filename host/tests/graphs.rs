@@ -224,46 +224,55 @@ fn page_locked_memory_is_copied_for_a_kernel(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// What a kernel with a `ScatterSlice` or a `BlockOrder` gets beside its arguments.
-fn memory_of_a_launch_is_zeroed_each_time(device: &Device) -> Result<()> {
-    let streams = [device.new_stream()?, device.new_stream()?];
-    let (x, z) = (streams[0].fill(1.0_f32, LENGTH)?, streams[0].zeros::<f32>(LENGTH)?);
-    let mut elements = streams[0].zeros::<f32>(32 * LENGTH)?;
-    let (graph, z) = streams[0].capture(|capture| {
-        let (x, mut z) = (capture.keep(x)?, capture.keep(z)?);
-        // A word for 32 elements, which the kernels take for numbers: `bits += x`, `z += bits`.
-        let bits = ClaimBits::new(&elements.view_mut(), capture)?;
-        let (one, x, y) = (1.0_f32, x.view(), z.view_mut());
-        let (start, len) = (bits.param(), from_ref(&LENGTH).cast());
-        let ([x0, x1], [y0, y1], one) = (x.params(), y.params(), from_ref(&one).cast());
-        let grid = Grid::cover(LENGTH);
+/// A fill and two launches: `bits += x`, `z += bits`. The fill zeroes a buffer of the graph, or what kernels with a `ScatterSlice`
+/// or a `BlockOrder` get beside their arguments.
+fn filled_at_each_launch(stream: &Stream, has_own: bool) -> Result<(Graph<'static>, GraphKey<f32>)> {
+    let (x, z) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    let (mut elements, kept) = (stream.zeros::<f32>(32 * LENGTH)?, stream.zeros::<f32>(LENGTH)?);
+    stream.capture(|capture| {
+        let (x, mut z, mut kept) = (capture.keep(x)?, capture.keep(z)?, capture.keep(kept)?);
+        // A word for 32 elements, which the kernels take for numbers.
+        let bits = if has_own { Some(ClaimBits::new(&elements.view_mut(), capture)?) } else { None };
+        if bits.is_none() {
+            capture.fill_into(0.0, &mut kept)?;
+        }
+        let (one, x, y, kept) = (1.0_f32, x.view(), z.view_mut(), kept.view_mut());
+        let ([x0, x1], [y0, y1], [k0, _]) = (x.params(), y.params(), kept.params());
+        let (one, len) = (from_ref(&one).cast(), from_ref(&LENGTH).cast());
+        let start = bits.as_ref().map_or(k0, ClaimBits::param);
+        let access = || bits.as_ref().map_or_else(|| kept.access(), ClaimBits::access);
+        let (none, grid) = (Resources::default(), Grid::cover(LENGTH));
+        let (first, second) = ([one, x0, x1, start, len], [one, start, len, y0, y1]);
         // SAFETY: these are the parameters of `SAXPY`, and the accesses of the views and words among them.
         unsafe {
-            launch_with(
-                Resources::default(),
-                &SAXPY_KERNEL,
-                capture,
-                grid,
-                &[one, x0, x1, start, len],
-                &[x.access(), bits.access()],
-            )?;
-            launch_with(
-                Resources::default(),
-                &SAXPY_KERNEL,
-                capture,
-                grid,
-                &[one, start, len, y0, y1],
-                &[bits.access(), y.access()],
-            )?;
+            launch_with(none, &SAXPY_KERNEL, capture, grid, &first, &[x.access(), access()])?;
+            launch_with(none, &SAXPY_KERNEL, capture, grid, &second, &[access(), y.access()])?;
         }
         Ok(z.key())
-    })?;
+    })
+}
+
+fn memory_of_a_launch_is_zeroed_each_time(device: &Device) -> Result<()> {
+    let streams = [device.new_stream()?, device.new_stream()?];
+    let (graph, z) = filled_at_each_launch(&streams[0], true)?;
+    let fill = graph.nodes().next().unwrap();
     let mut graph = graph.instantiate()?;
+    let refused = graph.set_enabled(fill, false);
+    let expected = GraphError::CannotDisable { node: 0, found: "preparation of a launch" };
+    assert_eq!(refused, Err(expected.into()), "the launches rely on it");
     for round in 1..=6_u16 {
         graph.launch(&streams[usize::from(round) % 2])?;
         assert_eq!(streams[0].download(graph.view(z)?)?, [f32::from(round); LENGTH]);
     }
-    Ok(())
+    // A fill that is the user's may be left out, and would stay so.
+    let (other, _) = filled_at_each_launch(&streams[0], false)?;
+    let fill = other.nodes().next().unwrap();
+    let mut other = other.instantiate()?;
+    other.set_enabled(fill, false)?;
+    let refused = other.update(filled_at_each_launch(&streams[0], true)?.0).unwrap_err();
+    let reason = "node 0 prepares memory of a launch in one of them only".into();
+    assert_eq!(refused, GraphError::UpdateRefused { reason }.into());
+    other.update(filled_at_each_launch(&streams[0], false)?.0)
 }
 
 #[test]

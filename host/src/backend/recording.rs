@@ -314,7 +314,7 @@ impl State {
             }
         }
         let after = self.without_implied(after);
-        self.nodes.push(Node { operation: Arc::new(operation), after, uses });
+        self.nodes.push(Node { operation: Arc::new(operation), after, uses, prepares: false });
         self.enter_uses(node);
         node
     }
@@ -339,6 +339,7 @@ impl State {
         for node in self.nodes.iter_mut().skip(first).filter(fails) {
             node.operation = Arc::new(Operation::Empty);
             node.uses.clear();
+            node.prepares = false;
         }
         for buffer in &mut self.buffers {
             (buffer.writer, buffer.readers) = (None, Vec::new());

@@ -232,7 +232,11 @@ impl<'b> ExecutableGraph<'b> {
 
     fn index_of_work(&self, node: GraphNode) -> Result<usize> {
         let index = node.of(self.id)?;
-        match &*self.replay.nodes[index].operation {
+        let node = &self.replay.nodes[index];
+        if node.prepares {
+            return Err(GraphError::CannotDisable { node: index, found: "preparation of a launch" }.into());
+        }
+        match &*node.operation {
             Operation::Kernel(_) | Operation::Copy { .. } | Operation::CopyArray(_) | Operation::Fill(_) => {
                 Ok(index)
             }

@@ -18,6 +18,8 @@ pub(crate) struct Node {
     pub(crate) after: Vec<usize>,
     /// The graph's buffers that it uses, by number, and how.
     pub(crate) uses: Vec<(usize, Use)>,
+    /// Whether it prepares memory of the launch after it, which relies on that.
+    pub(crate) prepares: bool,
 }
 
 /// What a node does. Its pointers are valid while the graph is.

@@ -45,6 +45,10 @@ impl Scratch {
         let memory = recording.keep_scratch(stream.device(), bytes)?;
         let filled = recording.with(|state| Ok(state.nodes.len()))?;
         fill(&memory)?;
+        recording.with(|state| {
+            state.nodes.iter_mut().skip(filled).for_each(|node| node.prepares = true);
+            Ok(())
+        })?;
         Ok(Scratch { stream: stream.inner().clone(), memory, filled })
     }
 
