@@ -194,7 +194,8 @@ pub(crate) fn check_attributes(
     prepared: Prepared,
     shape: &LaunchShape,
 ) -> Result<()> {
-    let LaunchAttributes { cluster, priority, access_policy_window, completion_event, .. } = shape.attributes();
+    let LaunchAttributes { cluster, priority, access_policy_window, completion_event, .. } =
+        shape.attributes();
     if let Some(priority) = priority {
         device.check_priority(priority)?;
     }

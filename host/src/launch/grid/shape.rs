@@ -28,14 +28,7 @@ impl LaunchShape {
     #[track_caller]
     pub(crate) const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
         let site = Location::caller();
-        LaunchShape {
-            grid,
-            block,
-            cluster: [1; 3],
-            shared_bytes: 0,
-            attributes: None,
-            site,
-        }
+        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, attributes: None, site }
     }
 
     /// What the driver is to be told beyond sizes.
