@@ -28,7 +28,7 @@ use crate::error::{Axis, Error, Result};
 use crate::kernel::Kernel;
 use crate::kernel::loaded::LoadedKernel;
 use crate::launch::attributes::LaunchAttributes;
-use crate::launch::grid::{Grid, LaunchShape};
+use crate::launch::grid::{Grid, LaunchShape, Sizes};
 use crate::memory::constant;
 use crate::order::access::Access;
 use crate::stream::announcing::Announcing;
@@ -75,16 +75,32 @@ pub unsafe fn launch_with<const R: usize>(
     debug_assert_eq!(R, kernel.rank(), "rank of kernel `{}`", kernel.name());
     debug_assert_eq!(params.len(), kernel.descriptor().params.len(), "parameters of `{}`", kernel.name());
     let stream = stream.inner();
-    let Some(shape) = grid.resolve(kernel, stream.device().limits())? else {
+    let Some(sizes) = grid.sizes(kernel, stream.device().limits())? else {
         return check_devices(accesses, stream);
     };
-    check_threads(kernel, &shape)?;
+    let Sizes { grid: blocks, block, cluster } = sizes;
+    check_threads(kernel, blocks, block)?;
     let Resources { shared_bytes, cooperative } = resources;
-    let mut shape = LaunchShape { shared_bytes, site: Location::caller(), ..shape };
-    shape.attributes.cooperative = cooperative;
+    let site = Location::caller();
+    let mut shape = LaunchShape { grid: blocks, block, cluster, shared_bytes, attributes: None, site };
+    if cooperative || grid.may_have_attributes(kernel) {
+        add_attributes(&mut shape, cooperative, &grid, kernel);
+    }
     // SAFETY: the caller vouches for the parameters and the borrows; `shape` is within the device's limits, but for
     // what is checked there.
     unsafe { enqueue(kernel, stream, &shape, params, accesses) }
+}
+
+/// Gives a launch the attributes that it has beside its sizes.
+#[cold]
+fn add_attributes<const R: usize>(
+    shape: &mut LaunchShape,
+    cooperative: bool,
+    grid: &Grid<R>,
+    kernel: &'static Kernel,
+) {
+    let attributes = grid.launch_attributes(kernel, shape.cluster);
+    shape.attributes = LaunchAttributes { cooperative, ..attributes }.if_any();
 }
 
 /// Checks what a launch asks for beyond a grid, orders its memory, and enqueues it.
@@ -103,7 +119,7 @@ unsafe fn enqueue(
         check_shared_memory(kernel, stream, shape)?;
     }
     let prepared = stream.prepare(kernel)?;
-    if !shape.attributes.are_default_but_cooperative() {
+    if shape.attributes.is_some() {
         check_attributes(stream.device(), kernel, prepared, shape)?;
     }
     if !kernel.descriptor().constants.is_empty() {
@@ -178,7 +194,8 @@ pub(crate) fn check_attributes(
     prepared: Prepared,
     shape: &LaunchShape,
 ) -> Result<()> {
-    let LaunchAttributes { cluster, priority, access_policy_window, completion_event, .. } = shape.attributes;
+    let LaunchAttributes { cluster, priority, access_policy_window, completion_event, .. } =
+        shape.attributes();
     if let Some(priority) = priority {
         device.check_priority(priority)?;
     }
@@ -193,8 +210,7 @@ pub(crate) fn check_attributes(
 
 /// Indices of threads are 32 bits wide on a device, and no index may be that of two threads.
 #[inline]
-fn check_threads(kernel: &'static Kernel, shape: &LaunchShape) -> Result<()> {
-    let (grid, block) = (shape.grid, shape.block);
+fn check_threads(kernel: &'static Kernel, grid: [u32; 3], block: [u32; 3]) -> Result<()> {
     let threads: [u64; 3] = std::array::from_fn(|axis| u64::from(grid[axis]) * u64::from(block[axis]));
     if (threads[0] | threads[1] | threads[2]) <= u64::from(u32::MAX) {
         return Ok(());

@@ -128,6 +128,7 @@ impl EventBackend {
         }
     }
 
+    #[inline]
     pub(crate) fn is_complete(&self) -> Result<bool> {
         match self {
             EventBackend::Cuda(event) => event.is_complete(),

@@ -28,6 +28,7 @@ use crate::backend::{CopiedParams, DeviceBackend, MemoryNodes, Prepared, cpu};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
+use crate::launch::attributes::LaunchAttributes;
 use crate::launch::grid::LaunchShape;
 use crate::memory::Memory;
 use crate::order::Use;
@@ -546,10 +547,11 @@ fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
 }
 
 /// What of a launch is part of its node: an event would have to outlive the graph, and nodes begin after those before them.
-fn node_shape(mut shape: LaunchShape) -> Result<LaunchShape> {
-    if shape.attributes.completion_event.is_some() {
+fn node_shape(shape: LaunchShape) -> Result<LaunchShape> {
+    let attributes = shape.attributes();
+    if attributes.completion_event.is_some() {
         return Err(not_recordable("a launch completion event", "events of graphs are nodes of their own"));
     }
-    shape.attributes.dependent_launch = false;
-    Ok(shape)
+    let attributes = LaunchAttributes { dependent_launch: false, ..attributes }.if_any();
+    Ok(LaunchShape { attributes, ..shape })
 }

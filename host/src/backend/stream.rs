@@ -517,7 +517,7 @@ impl StreamBackend {
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe {
                 stream.launch(kernel, shape, params, Flow::of(effects))?;
-                let event = shape.attributes.completion_event.and_then(LaunchEvent::find);
+                let event = shape.attributes().completion_event.and_then(LaunchEvent::find);
                 event.map_or(Ok(()), |event| self.record(&event))
             },
             // SAFETY: passed on.

@@ -343,10 +343,11 @@ impl ForeignFunction {
         let Some(shape) = grid.resolve(kernel, device.limits())? else {
             return list.accesses().try_for_each(|access| access.check_device(inner));
         };
-        let attributes = self.attributes.with(shape.attributes);
+        let attributes = self.attributes.with(shape.attributes());
         check_clusters(self.name(), shape.grid, attributes.cluster)?;
-        let shape = LaunchShape { shared_bytes: self.dynamic_shared as usize, attributes, site, ..shape };
-        if !attributes.are_none() {
+        let (shared_bytes, attributes) = (self.dynamic_shared as usize, attributes.if_any());
+        let shape = LaunchShape { shared_bytes, attributes, site, ..shape };
+        if attributes.is_some() {
             check_attributes(device, kernel, self.prepared(), &shape)?;
         }
         let _announcing = Announcing::on(inner);

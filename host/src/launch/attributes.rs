@@ -33,14 +33,12 @@ impl LaunchAttributes {
         completion_event: None,
     };
 
-    /// Whether a launch has none.
-    #[inline]
-    pub(crate) fn are_none(&self) -> bool {
-        !self.cooperative && self.are_default_but_cooperative()
+    /// The same, or `None` where there are none.
+    pub(crate) fn if_any(self) -> Option<Self> {
+        (self != LaunchAttributes::NONE).then_some(self)
     }
 
     /// Whether a launch has no attributes, except that it may be cooperative.
-    #[inline]
     pub(crate) fn are_default_but_cooperative(&self) -> bool {
         self.cluster == [1; 3]
             && self.priority.is_none()

@@ -6,7 +6,7 @@ mod shape;
 pub(crate) mod tests;
 
 pub use shape::Limits;
-pub(crate) use shape::{LaunchShape, check_clusters};
+pub(crate) use shape::{LaunchShape, Sizes, check_clusters};
 use shape::{check_block, check_fixed, check_grid, checked_cluster, cut, default_block, pad};
 
 use crate::error::{Axis, Error, Result};
@@ -33,7 +33,7 @@ pub struct Grid<const R: usize> {
     block: Option<[u32; R]>,
     cluster: Option<[u32; R]>,
     /// Those that are asked for, without the cluster.
-    attributes: LaunchAttributes,
+    attributes: Option<LaunchAttributes>,
     /// The first number that has not 32 bits: no launch takes it.
     unfit: Option<Unfit>,
 }
@@ -43,7 +43,9 @@ pub struct Grid<const R: usize> {
 struct Unfit {
     counted: Counted,
     axis: Axis,
-    value: i128,
+    /// Not as an `i128`, which would be aligned to 16 bytes: every launch copies its grid.
+    is_negative: bool,
+    magnitude: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -150,7 +152,10 @@ fn narrow<const R: usize>(numbers: [i128; R], counted: Counted) -> ([u32; R], Op
     let narrow = std::array::from_fn(|axis| {
         let value = numbers[axis];
         u32::try_from(value).unwrap_or_else(|_| {
-            unfit = unfit.or(Some(Unfit { counted, axis: *Axis::ALL.get(axis).unwrap_or(&Axis::Z), value }));
+            let axis = *Axis::ALL.get(axis).unwrap_or(&Axis::Z);
+            // Of a type with at most 64 bits.
+            let (is_negative, magnitude) = (value < 0, value.unsigned_abs() as u64);
+            unfit = unfit.or(Some(Unfit { counted, axis, is_negative, magnitude }));
             0
         })
     });
@@ -287,7 +292,7 @@ impl<const R: usize> Grid<R> {
     }
 
     fn of(size: Size<R>) -> Self {
-        Grid { size, block: None, cluster: None, attributes: LaunchAttributes::NONE, unfit: None }
+        Grid { size, block: None, cluster: None, attributes: None, unfit: None }
     }
 
     /// The same with blocks of `threads` threads, x first.
@@ -366,7 +371,7 @@ impl<const R: usize> Grid<R> {
     }
 
     pub(crate) fn with_attributes(self, change: impl FnOnce(LaunchAttributes) -> LaunchAttributes) -> Self {
-        Grid { attributes: change(self.attributes), ..self }
+        Grid { attributes: Some(change(self.attributes.unwrap_or(LaunchAttributes::NONE))), ..self }
     }
 
     /// The same with clusters of that size, unless it has some itself.
@@ -422,6 +427,31 @@ impl<const R: usize> Grid<R> {
         self.with_attributes(|attributes| LaunchAttributes { priority, ..attributes })
     }
 
+    /// The shape to launch, or `None` where there is nothing to cover.
+    ///
+    /// # Errors
+    /// Those of `sizes`.
+    pub(crate) fn resolve(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<LaunchShape>> {
+        let Some(Sizes { grid, block, cluster }) = self.sizes(kernel, limits)? else { return Ok(None) };
+        let attributes = self.launch_attributes(kernel, cluster).if_any();
+        Ok(Some(LaunchShape { cluster, attributes, ..LaunchShape::new(grid, block) }))
+    }
+
+    /// Whether a launch of `kernel` may have attributes: what almost none has, in few looks.
+    #[inline]
+    pub(crate) fn may_have_attributes(&self, kernel: &Kernel) -> bool {
+        self.attributes.is_some() || self.cluster.is_some() || kernel.descriptor().dependent_launch
+    }
+
+    /// The attributes of a launch of `kernel` in clusters of that size.
+    pub(crate) fn launch_attributes(&self, kernel: &Kernel, cluster: [u32; 3]) -> LaunchAttributes {
+        // What the kernel is compiled for the driver knows.
+        let cluster = if kernel.cluster().is_some() { [1; 3] } else { cluster };
+        let dependent_launch = kernel.descriptor().dependent_launch;
+        let asked = self.attributes.unwrap_or(LaunchAttributes::NONE);
+        LaunchAttributes { cluster, dependent_launch, ..asked }
+    }
+
     /// The blocks and threads to launch, or `None` where there is nothing to cover.
     ///
     /// Every launch comes here, so each check is made at once for all axes, and looked into only where it fails.
@@ -429,7 +459,7 @@ impl<const R: usize> Grid<R> {
     /// # Errors
     /// For a size of 0 or over `limits`, with `kernel`, the axis, the value and the limit.
     #[inline]
-    pub(crate) fn resolve(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<LaunchShape>> {
+    pub(crate) fn sizes(&self, kernel: &Kernel, limits: &Limits) -> Result<Option<Sizes>> {
         if let Some(unfit) = self.unfit {
             return Err(unfit.error(kernel.name(), limits));
         }
@@ -468,18 +498,15 @@ impl<const R: usize> Grid<R> {
         if cluster != [1; 3] {
             check_clusters(kernel.name(), grid, cluster)?;
         }
-        // What the kernel is compiled for the driver knows.
-        let asked = if kernel.cluster().is_some() { [1; 3] } else { cluster };
-        let dependent_launch = kernel.descriptor().dependent_launch;
-        let attributes = LaunchAttributes { cluster: asked, dependent_launch, ..self.attributes };
-        Ok(Some(LaunchShape { cluster, attributes, ..LaunchShape::new(grid, pad(block)) }))
+        Ok(Some(Sizes { grid, block: pad(block), cluster }))
     }
 }
 
 impl Unfit {
     #[cold]
     fn error(self, kernel: &'static str, limits: &Limits) -> Error {
-        let Unfit { counted, axis, value } = self;
+        let Unfit { counted, axis, is_negative, magnitude } = self;
+        let value = if is_negative { -i128::from(magnitude) } else { i128::from(magnitude) };
         match (counted, u64::try_from(value)) {
             (Counted::Blocks, Ok(value)) => {
                 Error::GridTooLarge { kernel, axis, value, limit: limits.max_grid[axis as usize] }

@@ -73,7 +73,7 @@ impl Launch {
     /// As for `run`.
     unsafe fn run_anywhere(&self, device: &CpuDevice) -> Result<()> {
         install_hook();
-        if self.shape.attributes.cooperative {
+        if self.shape.attributes().cooperative {
             // SAFETY: passed on.
             return unsafe { cooperative::run(self, device) };
         }

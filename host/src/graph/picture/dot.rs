@@ -80,7 +80,7 @@ impl DotOptions {
         if let Some(KernelNode { shape, .. }) = node.operation.kernel()
             && (self.attributes || self.verbose)
         {
-            let (attributes, [x, y, z]) = (shape.attributes, shape.cluster);
+            let (attributes, [x, y, z]) = (shape.attributes(), shape.cluster);
             lines.push(format!("cooperative {}, cluster {x}x{y}x{z}", attributes.cooperative));
             lines.extend(attributes.priority.map(|priority| format!("priority {priority}")));
             lines.extend(attributes.memory_sync_domain.map(|domain| format!("domain {domain:?}")));

@@ -16,8 +16,8 @@ pub(crate) struct LaunchShape {
     pub(crate) cluster: [u32; 3],
     /// Bytes of shared memory for each block.
     pub(crate) shared_bytes: usize,
-    /// What the driver is to be told beyond that.
-    pub(crate) attributes: LaunchAttributes,
+    /// What the driver is to be told beyond that; `None` where that is nothing, so that most launches look at one byte.
+    pub(crate) attributes: Option<LaunchAttributes>,
     /// The place of the launch in the source.
     pub(crate) site: &'static Location<'static>,
 }
@@ -28,15 +28,21 @@ impl LaunchShape {
     #[track_caller]
     pub(crate) const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
         let site = Location::caller();
-        LaunchShape {
-            grid,
-            block,
-            cluster: [1; 3],
-            shared_bytes: 0,
-            attributes: LaunchAttributes::NONE,
-            site,
-        }
+        LaunchShape { grid, block, cluster: [1; 3], shared_bytes: 0, attributes: None, site }
     }
+
+    /// What the driver is to be told beyond sizes.
+    pub(crate) fn attributes(&self) -> LaunchAttributes {
+        self.attributes.unwrap_or(LaunchAttributes::NONE)
+    }
+}
+
+/// The numbers of a shape: blocks, threads per block, and blocks of a cluster, x first.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) cluster: [u32; 3],
 }
 
 /// What a device takes in one launch.

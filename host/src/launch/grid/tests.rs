@@ -69,7 +69,7 @@ fn a_launch_chooses_its_cluster_where_the_kernel_lets_it() {
     let free = kernel_of(None, None, None, true);
     let resolve = |grid: Grid<2>| grid.resolve(&free, &Limits::CUDA).map(Option::unwrap);
     let shape = resolve(Grid::new([8, 4], [32, 1]).with_cluster([4, 2])).unwrap();
-    assert_eq!((shape.grid, shape.cluster, shape.attributes.cluster), ([8, 4, 1], [4, 2, 1], [4, 2, 1]));
+    assert_eq!((shape.grid, shape.cluster, shape.attributes().cluster), ([8, 4, 1], [4, 2, 1], [4, 2, 1]));
     let shape = resolve(Grid::of_clusters([3, 5], [4, 2], [32, 1])).unwrap();
     assert_eq!((shape.grid, shape.cluster), ([12, 10, 1], [4, 2, 1]));
     assert_eq!(resolve(Grid::new([8, 4], [32, 1])).unwrap().cluster, [1; 3]);

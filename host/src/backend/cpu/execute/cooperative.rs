@@ -33,7 +33,7 @@ pub(crate) fn check(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) ->
     let threads: u32 = shape.block.iter().product();
     let blocks: u64 = shape.grid.iter().copied().map(u64::from).product();
     let limit = MAX_STACKS / (u64::from(threads) + 1);
-    if !shape.attributes.cooperative || blocks <= limit {
+    if !shape.attributes().cooperative || blocks <= limit {
         return Ok(());
     }
     let (kernel, device) = (kernel.name(), device.to_string().into());

@@ -159,12 +159,12 @@ impl CudaStream {
     ) -> Result<()> {
         self.bind()?;
         let params = params.as_ptr().cast_mut().cast();
-        let mut attributes = shape.attributes;
+        let mut attributes = shape.attributes();
         attributes.dependent_launch =
             attributes.dependent_launch && self.device().can_wait_for_launches(function)?;
         let mut list = AttributeList::new(attributes);
         // Held until the launch is enqueued.
-        let event = shape.attributes.completion_event.map(|event| event.find().ok_or_else(|| gone(kernel)));
+        let event = attributes.completion_event.map(|event| event.find().ok_or_else(|| gone(kernel)));
         let event = event.transpose()?;
         if let Some(EventBackend::Cuda(event)) = event.as_deref() {
             self.driver().require("CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT", (12, 3))?;

@@ -36,7 +36,7 @@ impl CudaStream {
 
     /// # Safety
     /// As for `StreamInner::launch`; `function` is from `prepare`.
-    #[inline]
+    #[inline(always)] // Launches that are watched have a copy of their own.
     pub(crate) unsafe fn launch(
         &self,
         function: *mut c_void,
@@ -45,7 +45,7 @@ impl CudaStream {
         params: &[*const c_void],
     ) -> Result<()> {
         self.device.check_not_reset()?;
-        if self.is_default || !shape.attributes.are_none() {
+        if self.is_default || shape.attributes.is_some() {
             // SAFETY: passed on.
             return unsafe { self.launch_slow(function.cast(), kernel, shape, params) };
         }
@@ -117,11 +117,12 @@ impl CudaStream {
         shape: &LaunchShape,
         params: &[*const c_void],
     ) -> Result<()> {
-        if !shape.attributes.are_default_but_cooperative() {
+        let attributes = shape.attributes();
+        if !attributes.are_default_but_cooperative() {
             // SAFETY: passed on.
             return unsafe { self.launch_with_attributes(function, kernel, shape, params) };
         }
-        if shape.attributes.cooperative {
+        if attributes.cooperative {
             let params = params.as_ptr().cast_mut().cast();
             // SAFETY: passed on.
             unsafe { self.launch_cooperative(function, kernel, shape, params)? };
