@@ -40,19 +40,19 @@ mod kernels {
     }
 
     #[kernel]
-    pub fn pairs(t: Thread<1>, a: F16x2, x: &[F16x2], mut y: DisjointSlice<[F16x2; 5]>) {
+    pub fn pairs(t: Thread<1>, a: F16x2, x: &[F16x2], mut y: DisjointSlice<[F16x2; 6]>) {
         let i = t.index();
         let Some(y) = y.get_mut(i) else { return };
         let x = x[i.get()];
-        *y = [x + a, x - a, x * a, x.mul_add(a, x), x.max(a)];
+        *y = [x + a, x - a, x * a, x.mul_add(a, x), x.max(a), x.min(a)];
     }
 
     #[kernel]
-    pub fn brain_pairs(t: Thread<1>, a: Bf16x2, x: &[Bf16x2], mut y: DisjointSlice<[Bf16x2; 5]>) {
+    pub fn brain_pairs(t: Thread<1>, a: Bf16x2, x: &[Bf16x2], mut y: DisjointSlice<[Bf16x2; 6]>) {
         let i = t.index();
         let Some(y) = y.get_mut(i) else { return };
         let x = x[i.get()];
-        *y = [x + a, x - a, x * a, x.mul_add(a, x), x.max(a)];
+        *y = [x + a, x - a, x * a, x.mul_add(a, x), x.max(a), x.min(a)];
     }
 
     #[kernel]
@@ -194,7 +194,9 @@ fn pairs_are_computed_at_once() {
         for opcode in ["add.rn.f16x2", "sub.rn.f16x2", "mul.rn.f16x2", "fma.rn.f16x2"] {
             demand(&lines, opcode, 1);
         }
-        demand(&lines, "max.f16x2", usize::from(number(architecture) >= 80));
+        for opcode in ["min.f16x2", "max.f16x2"] {
+            demand(&lines, opcode, usize::from(number(architecture) >= 80));
+        }
     }
     for (architecture, lines) in code(kernels::brain_pairs::kernel()) {
         let number = number(architecture);
@@ -210,13 +212,28 @@ fn pairs_are_computed_at_once() {
                 0
             },
         );
-        demand(&lines, "max.bf16x2", usize::from(number >= 80));
+        for opcode in ["min.bf16x2", "max.bf16x2"] {
+            demand(&lines, opcode, usize::from(number >= 80));
+        }
     }
     for (architecture, lines) in code(kernels::packed::kernel()) {
         let is_at_once = usize::from(number(architecture) >= 80);
         demand(&lines, "cvt.rn.f16x2.f32", is_at_once);
         demand(&lines, "cvt.rn.bf16x2.f32", is_at_once);
         demand(&lines, "cvt.rn.f16.f32", 2 - 2 * is_at_once);
+    }
+}
+
+/// The instruction takes the high half first.
+#[test]
+fn the_first_of_two_converted_numbers_is_in_the_low_half() {
+    for (architecture, lines) in code(kernels::packed::kernel()) {
+        let conversions = lines.iter().filter(|line| line.contains("f16x2.f32"));
+        for conversion in conversions {
+            let high = conversion.split([',', ';']).nth(1).unwrap().trim();
+            let load = lines.iter().find(|line| line.contains("ld.global") && line.contains(high)).unwrap();
+            assert!(load.contains("+4]"), "{architecture}: {conversion} of {load}");
+        }
     }
 }
 
