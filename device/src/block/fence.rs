@@ -8,7 +8,7 @@
 //! # use ferrogrid::device::prelude::*;
 //! use atomic::Ordering::Relaxed;
 //!
-//! //! The sum of all elements: each block adds up its own, and the last one to finish adds up the blocks'.
+//! /// The sum of all elements: each block adds up its own, and the last one to finish adds up the blocks'.
 //! #[kernel(block = 64)]
 //! pub fn sum(
 //!     t: Thread<1>, x: &[u32], of_blocks: &[DeviceAtomic<u32>], finished: &[DeviceAtomic<u32>],
