@@ -361,7 +361,10 @@ fn what_belongs_to_blocks_is_there_for_each_block_of_the_grid() {
         assert!(!host.contains("_for_blocks"), "{host}");
     }
     let order = on_host("mod m { #[kernel] pub fn k(t: Thread<1>, a: BlockOrder<u64>) {} }");
-    has(&order, "let__p1=p::OrderState::new::<u64,1>(&__FERROGRID_KERNEL_k,__grid,stream)?;let__params");
+    has(
+        &order,
+        "let__p1=p::LaunchZeros::block_order::<u64,1>(&__FERROGRID_KERNEL_k,__grid,stream)?;let__params",
+    );
 }
 
 /// Regions lie one behind the other; slices begin where the launch says.
