@@ -1,14 +1,27 @@
 //! A launch as backends take it: plain data, from [`Grid`](crate::Grid) down to streams and the nodes of graphs.
 
+use std::ffi::c_void;
 use std::num::NonZeroU64;
 use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::{DeviceBackend, EventBackend};
+use super::{DeviceBackend, EventBackend, Prepared};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::attributes::MemorySyncDomain;
 use crate::stream::access_policy::AccessPolicyWindow;
+
+/// A kernel with all that its launch on a stream needs, except for the order of memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Launch<'a> {
+    pub(crate) kernel: &'static Kernel,
+    /// The kernel as the stream's device has loaded it.
+    pub(crate) prepared: Prepared,
+    pub(crate) config: &'a LaunchConfig,
+    /// The address of each parameter.
+    pub(crate) params: &'a [*const c_void],
+}
 
 /// What a kernel is launched with beside its parameters. The sizes are within the limits of device and kernel, x first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,28 +98,27 @@ impl LaunchAttributes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LaunchEvent(NonZeroU64);
 
-/// The events that have names, and the last name. Each holds its place in memory, which names it until it is forgotten.
-static NAMED: Mutex<(Vec<(LaunchEvent, Weak<EventBackend>)>, u64)> = Mutex::new((Vec::new(), 0));
+/// The events that have names. Each keeps its place in memory, by which it is known, until it is forgotten.
+static NAMED: Mutex<Vec<(LaunchEvent, Weak<EventBackend>)>> = Mutex::new(Vec::new());
 
 impl LaunchEvent {
     /// The name of `event`, the same each time.
     pub(crate) fn of(event: &Arc<EventBackend>) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
         let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, last) = &mut *named;
-        if let Some((name, _)) = known.iter().find(|(_, known)| known.as_ptr() == Arc::as_ptr(event)) {
+        if let Some((name, _)) = named.iter().find(|(_, known)| known.as_ptr() == Arc::as_ptr(event)) {
             return *name;
         }
-        known.retain(|(_, known)| known.strong_count() > 0);
-        *last += 1;
-        let name = LaunchEvent(NonZeroU64::MIN.saturating_add(*last));
-        known.push((name, Arc::downgrade(event)));
+        named.retain(|(_, known)| known.strong_count() > 0);
+        let name = LaunchEvent(NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed)));
+        named.push((name, Arc::downgrade(event)));
         name
     }
 
     /// The event, if it is still there.
     pub(crate) fn find(self) -> Option<Arc<EventBackend>> {
         let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-        named.0.iter().find(|(name, _)| *name == self)?.1.upgrade()
+        named.iter().find(|(name, _)| *name == self)?.1.upgrade()
     }
 
     /// The event, if a launch of `kernel` on `device` may record it.

@@ -6,6 +6,8 @@ pub(crate) mod archive;
 pub(crate) mod code_type;
 pub(crate) mod ptx;
 
+use std::path::Path;
+
 use crate::error::foreign::ForeignError;
 use code_type::CodeType;
 
@@ -96,6 +98,15 @@ impl Image {
     pub(crate) fn len(&self) -> usize {
         self.len
     }
+}
+
+/// The name of a file, and its bytes.
+pub(crate) fn read_file(path: &Path) -> Result<(String, Vec<u8>), ForeignError> {
+    let bytes = std::fs::read(path).map_err(|error| ForeignError::Read {
+        path: path.to_string_lossy().into(),
+        reason: error.to_string().into(),
+    })?;
+    Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), bytes))
 }
 
 fn invalid(kind: CodeType, reason: impl Into<Box<str>>) -> ForeignError {

@@ -36,6 +36,9 @@ pub struct Grid<const R: usize> {
     unfit: Option<Unfit>,
 }
 
+// Every launch copies its grid.
+const _: () = assert!(size_of::<Grid<1>>() <= 96 && size_of::<Grid<3>>() <= 128);
+
 /// A number of blocks or threads that has not 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Unfit {
