@@ -1,6 +1,6 @@
-//! What the build checks of a PTX text: version, target, entry points with the size and alignment of each
-//! parameter, and functions that are declared but not defined. `ptx/layout.rs` reads the layouts that it
-//! states.
+//! The declarations of a PTX text that the build checks: version, target, entry points with the size and
+//! alignment of each parameter, and functions that are declared but not defined. `ptx/layout.rs` reads the
+//! layouts.
 //!
 //! ```
 //! let text = ".version 6.3\n.target sm_75\n.visible .entry k(\n\t.param .f32 k_param_0\n)\n{\n\tret;\n}\n";

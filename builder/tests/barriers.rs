@@ -33,10 +33,10 @@ fn expected(program: &str) -> BTreeSet<Expected> {
     marks
         .map(|(line, what)| {
             let message = match what {
-                "block" => "some threads of a block may not come to this barrier",
-                "cluster" => "some threads of a cluster may not come to this barrier",
-                "grid" => "some threads of the grid may not come to this barrier",
-                "region" => "threads of a block may bring different regions of shared memory to this barrier",
+                "block" => "some threads of a block may not reach this barrier",
+                "cluster" => "some threads of a cluster may not reach this barrier",
+                "grid" => "some threads of the grid may not reach this barrier",
+                "region" => "threads of a block may pass different regions of shared memory to this barrier",
                 "launch" => "the blocks of this launch need not be there at the same time",
                 other => panic!("line {line}: {other}"),
             };

@@ -1,4 +1,4 @@
-//! The size of the cache, and its limit: the entries that were built longest ago are removed first.
+//! The size of the cache, and its limit: the oldest entries are removed first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub const DEFAULT_LIMIT: u64 = 4096;
 /// Ferrogrid's folders in the cache; anything else there is left alone.
 const FOLDERS: [&str; 4] = ["core", "crates", "probes", "programs"];
 
-/// The prefix of the folders of set-ups, which remove them unless they are interrupted.
+/// The prefix of the folders of set-ups, which they remove unless interrupted.
 const SETUPS: &str = "setup-";
 
 /// The part of the cache for one compiler and architecture, or for one program compiled at run time.
@@ -26,7 +26,7 @@ pub struct Entry {
     pub path: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,
-    /// When something in it was built last.
+    /// The time of its last build.
     pub built: SystemTime,
 }
 
@@ -62,7 +62,7 @@ pub fn entries(root: &Path) -> Vec<Entry> {
     entries
 }
 
-/// The folders in `folder`; none where it cannot be read or is a link, which may lead anywhere.
+/// The folders in `folder`; none if it cannot be read or is a link, which may point anywhere.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     if folder.is_symlink() {
         return Vec::new();
@@ -122,7 +122,7 @@ fn remove(entry: &Path) -> Result<(), Error> {
     cache::remove(entry)
 }
 
-/// Removes all that Ferrogrid keeps at `root`, and returns how many bytes that were.
+/// Removes everything that Ferrogrid keeps at `root`, and returns its size in bytes.
 ///
 /// # Errors
 /// If a folder cannot be removed.
@@ -185,7 +185,7 @@ mod tests {
         trim(root.path(), 200, Some("a")).unwrap();
         assert_eq!(left(root.path()), ALL[..2]);
         trim(root.path(), 0, Some("a")).unwrap();
-        assert_eq!(left(root.path()), ALL[..1], "it would be built again at once");
+        assert_eq!(left(root.path()), ALL[..1], "the next build needs it");
         trim(root.path(), 0, None).unwrap();
         assert!(left(root.path()).is_empty());
     }

@@ -13,7 +13,7 @@ pub(crate) enum BuildRoot {
     At(PathBuf),
     /// Neither in the package's folder nor in one above.
     Elsewhere,
-    /// The call was not in a source of the package, or its path was remapped.
+    /// The caller is not a source file of the package, or its path was remapped.
     Unknown,
 }
 

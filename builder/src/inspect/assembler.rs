@@ -1,4 +1,4 @@
-//! Runs ptxas on PTX, and reads what kernels need from what it prints. Results are kept.
+//! Runs ptxas on PTX, and parses the resources of kernels from its output. Results are cached.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,7 +54,7 @@ impl Assembler {
     /// Assembles the PTX in `file` for `arch`, all of it or one entry point, with line tables.
     ///
     /// # Errors
-    /// [`Error::Program`] with what ptxas said, for instance that it does not know the architecture.
+    /// [`Error::Program`] with the output of ptxas, for instance if it does not support the architecture.
     pub fn assemble(&self, file: &Path, arch: &Arch, entry: Option<&str>) -> Result<Assembled, Error> {
         let text = cache::read(file)?;
         let identity = process::identity(&self.program);

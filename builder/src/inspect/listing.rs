@@ -25,8 +25,8 @@ pub struct Line {
     pub inlined: Option<Place>,
 }
 
-/// Gives each line of code its places. The line tables name only the innermost function, so an instruction
-/// from a library belongs to the user's line before it.
+/// Assigns source lines to each line of code. The line tables name only the innermost function, so an
+/// instruction from a library belongs to the user's line before it.
 pub(super) struct Attribution<'a> {
     sources: &'a Sources,
     kernel: &'a CompiledKernel,

@@ -55,12 +55,12 @@ pub(crate) fn path(name: &str) -> Option<PathBuf> {
     value(name).map(PathBuf::from)
 }
 
-/// The text of a variable; `None` if there is nothing but spaces in it.
+/// The text of a variable; `None` if it is blank.
 pub(crate) fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.trim().is_empty())
 }
 
-/// Whether Ferrogrid, its tests included, reads a variable of this name.
+/// Whether Ferrogrid or its tests read a variable of this name.
 pub fn is_known(name: &str) -> bool {
     KNOWN.contains(&name) || name == "FERROGRID_SOAK" || INTERNAL.iter().any(|start| name.starts_with(start))
 }

@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(
             fs::read_dir(&folder).unwrap().count(),
             0,
-            "what is no longer missing is no longer linked"
+            "files that now exist are no longer linked"
         );
     }
 }

@@ -139,7 +139,7 @@ mod tests {
             "cvt.rmi.ftz.f32.f32",
         ] {
             assert_eq!(with(FTZ, &name.replace(".ftz", "")), name);
-            assert_eq!(with(FTZ, name), name, "it is said once");
+            assert_eq!(with(FTZ, name), name, "it is not repeated");
         }
     }
 

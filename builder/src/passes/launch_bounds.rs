@@ -1,5 +1,5 @@
-//! What kernels promise of their launches, as performance-tuning directives of their entry points: rustc has
-//! no attribute for them.
+//! The launch bounds of kernels, as performance-tuning directives of their entry points: rustc has no
+//! attribute for them.
 
 use ferrogrid_ptx::{Body, Edits, Instruction, Module, StatementKind};
 use ferrogrid_syntax::LaunchBounds;

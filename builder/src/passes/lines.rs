@@ -20,7 +20,7 @@ pub(super) fn rewrite<'t>(module: &Module<'t>, wanted: &Wanted<'_>, edits: &mut 
     }
 }
 
-/// A path with the name for one of `folders` in place of that folder. Of a path in cargo's registry only the
+/// A path with the name for one of `folders` in place of that folder. Of a path in cargo's registry, only the
 /// part below the registry stays.
 pub(crate) fn remapped(path: &str, folders: &[(PathBuf, String)]) -> String {
     for (folder, name) in folders {

@@ -1,6 +1,6 @@
-//! Gives kernels and functions that may panic one more parameter: the address of the launch's failure record.
-//! Device code reads it by its name. So a panic is known to be that of its launch. An entry point reads the
-//! parameter only on the way to a panic, so it costs nothing where there is none.
+//! Adds a parameter to kernels and functions that may panic: the address of the launch's failure record,
+//! which device code reads by name. So each panic is attributed to its launch. An entry point reads the
+//! parameter only on the path to a panic, so it costs nothing otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -24,7 +24,7 @@ pub(super) struct Text {
 
 impl Text {
     /// # Errors
-    /// [`Error::Syntax`], with all that is wrong as far as the text alone tells; [`Error::UnsafeProgram`].
+    /// [`Error::Syntax`], with all problems that the text alone shows; [`Error::UnsafeProgram`].
     pub(super) fn read(program: &Program) -> Result<Self, Error> {
         let wrong = |error: &syn::Error, shift: usize| Error::Syntax {
             name: program.name.clone(),

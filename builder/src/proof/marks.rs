@@ -1,5 +1,5 @@
-//! The marks by which device code says what is to be proven of it (`device/src/compiler/mark.rs`): their places in the
-//! source, and their removal when all is proven.
+//! The marks of device code that state what must be proven (`device/src/compiler/mark.rs`): their places in
+//! the source, and their removal after the proof.
 
 use std::collections::BTreeSet;
 

@@ -49,7 +49,7 @@ fn refusal(
         place,
         message: format!(
             "threads work together here (`{operation}`), in code that is called through a pointer: `{:#}`\n  \
-             note: the compiler may move such a call to where only some of the threads come\n  \
+             note: the compiler may move such a call into a branch that only some threads take\n  \
              help: call it by its type, as a generic parameter or by a `match` over an enum, in place of `dyn` or `fn`",
             rustc_demangle::demangle(outer.name)
         ),

@@ -1,4 +1,4 @@
-//! Text of which some parts stay and the rest becomes spaces: what stays keeps its line and column.
+//! Blanks parts of a text with spaces: the rest keeps its line and column.
 
 use std::ops::Range;
 

@@ -15,12 +15,12 @@ pub(crate) struct Cfgs {
     host: Option<BTreeSet<String>>,
 }
 
-/// The half of a program for which something exists.
+/// The half of a program in which an item exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// For the host: what is launched there has a device half, whatever the device's options say.
+    /// In the host half; kernels that exist there have a device half, whatever the device's options say.
     Host,
-    /// For the device alone.
+    /// In the device half only.
     DeviceOnly,
 }
 

@@ -63,8 +63,8 @@ impl CrateOptions {
         self
     }
 
-    /// The options that can matter to a crate with this text, and a hash of the text, one a line. cargo's
-    /// own variables follow from the package.
+    /// The options that can affect a crate with this text, and a hash of the text, one a line. cargo's own
+    /// variables follow from the package.
     fn choices(&self, text: &str) -> String {
         let is_mentioned = |cfg: &String| match cfg.split_once('=') {
             Some((_, value)) => text.contains(value),
@@ -94,18 +94,18 @@ impl DeviceCrate {
         self.modules.iter().flat_map(|module| &module.kernels)
     }
 
-    /// The names at the start of paths in its modules, which may be crates.
+    /// The first names of paths in its modules, which may be crates.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         self.modules.iter().flat_map(|module| &module.names).cloned().collect()
     }
 }
 
-/// The part of a module tree that a device crate is made of.
+/// The part of a module tree that a device crate contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Portion<'a> {
     /// All of it.
     Whole,
-    /// The kernels of these modules, and what they may call in the others.
+    /// The kernels of these modules, and the functions that they may call in the others.
     Kernels(&'a [usize]),
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn lay_out(
     }))
 }
 
-/// The text that stays of the files, without the paths of the mirror.
+/// The kept text of the files, without the paths of the mirror.
 fn text_without_places(tree: &ModuleTree) -> String {
     let nowhere = vec![PathBuf::new(); tree.files.len()];
     tree.files.iter().map(|file| mirrored_text(file, &nowhere, &|_| [].as_slice())).collect()

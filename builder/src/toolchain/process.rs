@@ -1,5 +1,5 @@
-//! Commands for inner compilers and cargos, with an environment that carries nothing over from the build
-//! around them.
+//! Commands for inner compilers and cargos, with an environment that inherits nothing from the build around
+//! them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -37,7 +37,7 @@ const SCRUBBED: [&str; 24] = [
     "__CARGO_DEFAULT_LIB_METADATA",
 ];
 
-/// Groups of `CARGO_*` variables that say where cargo finds things, not what it builds.
+/// Groups of `CARGO_*` variables with cargo's locations, which do not affect what it builds.
 const KEPT: [&str; 6] =
     ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_SOURCE_"];
 
@@ -107,7 +107,7 @@ pub(crate) fn variables(command: &Command) -> BTreeMap<String, String> {
     variables
 }
 
-/// A text that changes with the program at `path`.
+/// A text that identifies the version of the program at `path`.
 pub(crate) fn identity(path: &Path) -> String {
     format!("{}\n{}", path.display(), cache::file_key(path))
 }

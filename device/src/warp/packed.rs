@@ -135,7 +135,7 @@ unsafe impl<T: Exchange, const N: usize> Exchange for [T; N] {
     #[inline(always)]
     #[expect(
         clippy::needless_range_loop,
-        reason = "LLVM unrolls a loop over numbers, not that of an iterator"
+        reason = "LLVM unrolls a loop over indices, but not one over an iterator"
     )]
     unsafe fn put(self, to: *mut u8) {
         // SAFETY: the caller's; element `k` ends within the array.
@@ -264,7 +264,7 @@ mod tests {
         assert!(is_plain::<[[f32; 2]; 2]>() && is_plain::<[u8; 16]>() && is_plain::<[Wrapping<u16>; 3]>());
         assert!(!is_plain::<[[u8; 3]; 2]>(), "each begins at a word");
         assert!(!is_plain::<[bool; 2]>() && !is_plain::<(u32, u32)>());
-        // As in memory, `{ [u8; 1], [u8; 3], u8, f32 }` has 12 bytes, and they are elsewhere.
+        // As in memory, `{ [u8; 1], [u8; 3], u8, f32 }` has 12 bytes, at other offsets.
         assert!(!Packed::is_dense(&[1, 3, 1, 4], 12) && Packed::is_dense(&[4, 1, 1, 2], 8));
     }
 

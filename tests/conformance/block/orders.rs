@@ -121,8 +121,8 @@ fn launches_at_once_have_orders_of_their_own(device: &Device) -> Outcome {
 
 fn no_wait_for_a_block_lasts_for_ever(device: &Device) -> Outcome {
     for (how, what) in [
-        (0, "waits for the value of one that has ended without"),
-        (1, "waits for the value of one that has ended without"),
+        (0, "waits for the value of a block that ended without publishing one"),
+        (1, "waits for the value of a block that ended without publishing one"),
         (2, "a thread of every rank"),
         (3, "the first thread"),
         (4, "the second thread"),

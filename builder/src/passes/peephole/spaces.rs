@@ -1,4 +1,4 @@
-//! Addresses that are generic for no reason.
+//! Removes needless generic addresses.
 
 use ferrogrid_ptx::{Instruction, Register};
 

@@ -1,4 +1,4 @@
-//! The files that `include!`, `include_str!` and `include_bytes!` name, as far as the text tells.
+//! The files that `include!`, `include_str!` and `include_bytes!` name, if the text determines them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Where an annotated module is in its crate, and which modules can name one another's parents: the images
-//! of a target are embedded once, beside a module that the others can reach.
+//! The place of an annotated module in its crate, and which modules can name one another's parents: the
+//! images of a target are embedded once, beside a module that the others can reach.
 
 use syn::{Attribute, ItemMod, Visibility};
 
