@@ -1,4 +1,4 @@
-//! Runs a bench on the CPU device: what it writes, and the shape of its JSON.
+//! Runs a bench on the CPU device, and checks its output and the shape of its JSON.
 
 #[path = "../../cli/tests/shape/mod.rs"]
 mod shape;

@@ -1,5 +1,5 @@
-//! What an example says of itself in the first line of its source, `//! 1.2 name: what it shows`, and the
-//! learning order that follows.
+//! The description of an example, from the first line of its source, `//! 1.2 name: what it shows`, and the
+//! learning order of examples.
 
 use std::fs;
 use std::path::Path;

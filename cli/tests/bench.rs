@@ -1,5 +1,5 @@
-//! `cargo ferrogrid bench` from outside, on a package of programs that stand in for benches: which are run,
-//! with which arguments, and what becomes of their results.
+//! `cargo ferrogrid bench` from outside, on a package of programs that stand in for benches: which of them
+//! run, with which arguments, and how their results are collected.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Has the mark of the harness, and writes what it is told into its report; `fail` as its case makes it fail.
+/// Has the mark of the harness, and writes its arguments into its report; `fail` as its case makes it fail.
 const WITH_HARNESS: &str = r#"
 #[used]
 static MARK: [u8; 36] = *b"ferrogrid-bench harness, interface 1";

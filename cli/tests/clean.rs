@@ -15,7 +15,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// A cache with an entry of some compiler that is gone: 3 MiB.
+/// A cache with an entry of a compiler that no longer exists: 3 MiB.
 fn cache() -> tempfile::TempDir {
     let cache = tempfile::tempdir().unwrap();
     fs::create_dir_all(cache.path().join("crates/gone/sm_75")).unwrap();
@@ -45,7 +45,7 @@ fn scripts_for_shells_know_the_verbs() {
     }
 }
 
-/// With `core` as it is on this machine, so that nothing is built.
+/// With this machine's `core`, so that nothing is built.
 #[test]
 fn above_its_limit_the_cache_loses_what_no_build_here_needs() {
     let cache = cache();

@@ -1,4 +1,4 @@
-//! `cargo ferrogrid doctor` from outside: what it says of packages, and the shape of its JSON.
+//! `cargo ferrogrid doctor` from outside: its findings about packages, and the shape of its JSON.
 
 mod shape;
 
@@ -31,7 +31,7 @@ fn doctor(folder: &Path) -> Value {
     serde_json::from_slice(&ferrogrid(folder, &["doctor", "--json"]).stdout).unwrap()
 }
 
-/// What is found of `subject`: status and text, and what to do.
+/// The finding about `subject`: status, text and advice.
 fn of(report: &Value, subject: &str) -> Vec<(String, String, String)> {
     let findings = report["findings"].as_array().unwrap().iter().filter(|it| it["subject"] == subject);
     let text = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Changes by parts of the text: what is not changed stays byte for byte.
+//! Edits by parts of the text: unchanged parts stay byte for byte.
 
 use ferrogrid_ptx::{Edits, Module};
 

@@ -1,4 +1,5 @@
-//! Which operations of warps all lanes reach together: each rule with a program that it proves and one that it does not.
+//! Warp operations that all lanes reach together: each rule with a program that is proven and one that is
+//! not.
 
 use ferrogrid_ptx::uniformity::{Shape, unproven_lanes};
 use ferrogrid_ptx::{Item, Module};
@@ -35,7 +36,7 @@ fn decided_by(condition: &str) -> String {
     format!("{condition}\n@%p1 bra $A;\n{SHUFFLE}\n$A:")
 }
 
-/// `value` is that of `%r1`, by which threads decide.
+/// `value` is that of `%r1`, on which a branch depends.
 fn decided_by_value(value: &str) -> String {
     decided_by(&format!("{value} setp.eq.s32 %p1, %r1, 7;"))
 }
@@ -183,7 +184,7 @@ fn lanes_meet_where_their_ways_do() {
     assert!(is_proven(&branch(lanes, "mov.b32 %r1, 2;", SHUFFLE), ROW));
     assert!(!is_proven(&branch(lanes, SHUFFLE, ""), ROW));
     assert!(is_proven(&branch(warps, SHUFFLE, ""), ROW));
-    // What is assigned on ways of some lanes differs behind.
+    // Values assigned on divergent paths are divergent afterwards.
     let assigned = |condition| {
         format!("mov.b32 %r1, 9; {}", branch(condition, "mov.b32 %r1, 2;", ""))
             + "setp.gt.u32 %p3, %r1, 7; @%p3 bra $B; "
@@ -192,7 +193,7 @@ fn lanes_meet_where_their_ways_do() {
     };
     assert!(!is_proven(&assigned(lanes), ROW));
     assert!(is_proven(&assigned(warps), ROW));
-    // Lanes that have returned do not come; those that panic end the launch.
+    // Lanes that have returned are missing; lanes that panic end the launch.
     let left = |condition: &str, end: &str| format!("{condition} @!%p1 bra $A; {end}; $A: {SHUFFLE}");
     assert!(!is_proven(&left(lanes, "ret"), ROW));
     assert!(is_proven(&left(warps, "ret"), ROW));
@@ -247,11 +248,11 @@ fn masks_are_the_same_in_the_lanes_that_they_name() {
     assert!(is_proven(&either(lanes, "shl.b32 %r3, 255, %r2;"), ROW));
     assert!(!is_proven(&either(lanes, "shl.b32 %r3, 15, %r5;"), ROW), "lanes of two tiles");
     assert!(!is_proven(&either(warps, "shl.b32 %r3, %r21, %r5;"), ROW));
-    assert!(is_proven("bar.warp.sync %r20;", ROW), "of all lanes alike");
+    assert!(is_proven("bar.warp.sync %r20;", ROW), "of all lanes uniformly");
     assert!(!is_proven("bar.warp.sync %r21;", ROW));
     assert!(
         is_proven("shr.u32 %r1, %r21, 5; bar.warp.sync %r1;", ROW),
-        "of each warp another, and of its lanes alike"
+        "different for each warp, and uniform within it"
     );
     assert!(!is_proven("match.any.sync.b32 %r1, %r21, -1; bar.warp.sync %r1;", ROW));
 }

@@ -1,4 +1,4 @@
-//! What the model answers: operands, registers in their scopes, control flow, calls.
+//! Queries of the model: operands, registers in their scopes, control flow, calls.
 
 use ferrogrid_ptx::{Body, Calls, ControlFlow, Instruction, Item, Module, Registers, StatementKind};
 
@@ -9,7 +9,7 @@ fn with_body(statements: &str, ask: impl FnOnce(&Body<'_>)) {
     ask(module.entry("k").unwrap().body.as_ref().unwrap());
 }
 
-/// What an instruction defines and what it uses.
+/// The definitions and uses of an instruction.
 fn operands(instruction: &str) -> (String, String) {
     let mut found = Default::default();
     with_body(instruction, |body| {
@@ -218,11 +218,11 @@ fn loops_tables_and_returns_in_the_middle_have_their_edges() {
         assert_eq!((flow.blocks[head].successors.as_slice(), flow.blocks[head].returns), (&[next][..], true));
         assert_eq!(flow.blocks[next].successors, [a, b]);
         assert_eq!(flow.blocks[a].successors, [head]);
-        // A conditional exit goes on, too; what runs out of the body returns.
+        // A conditional exit also continues; the end of the body returns.
         assert_eq!(c, b);
         assert!(flow.blocks[b].returns);
         assert_eq!(flow.dominators()[a], Some(next));
-        assert_eq!(flow.post_dominators()[next], None, "one of its ways returns at the head");
+        assert_eq!(flow.post_dominators()[next], None, "one of its paths returns at the head");
     });
 }
 
@@ -293,14 +293,14 @@ fn errors_name_the_line_and_what_was_expected() {
         (".version 8.0\n.target sm_90\nret;\n", 3, "expected a directive, found `ret`"),
         (".version 8.0\n\n.entry k(.foo .b32 x)\n{ }\n", 3, "expected `.param`, found `.foo`"),
         (".entry k()\n{\n\tret\n}\n", 4, "expected an operand"),
-        (".entry k()\n{\n\tret;\n", 4, "a function that does not end"),
-        (".file 1 \"a\n", 1, "a string that does not end"),
+        (".entry k()\n{\n\tret;\n", 4, "unexpected end of a function"),
+        (".file 1 \"a\n", 1, "unterminated string"),
     ] {
         let error = Module::parse(text).unwrap_err();
         assert_eq!((error.line, error.problem.as_str()), (line, problem), "{text}");
         assert_eq!(error.to_string(), format!("line {line}: {problem}"));
     }
-    // Nothing is read so deep that the stack ends.
+    // Deep nesting is an error, not a stack overflow.
     for nested in ["!", "[", "(", "%r1|", "generic("].map(|it| it.repeat(100_000)) {
         let error = Module::parse(&format!(".entry k()\n{{\n\tmov.b32 {nested};\n}}\n")).unwrap_err();
         assert!(error.problem.contains("nested too deeply"), "{error}");

@@ -295,6 +295,7 @@ fn discovered(folder: &Path) -> Vec<PathBuf> {
 
 /// The dependencies, with the features that the package and its own features request. Features that others
 /// request do not count: a program in the workspace may enable the `std` of a crate.
+fn dependencies(package: &Value, active: &[String], graph: &Graph<'_>) -> BTreeMap<String, Dependency> {
     let mut found = BTreeMap::new();
     let id = package["id"].as_str().unwrap_or_default();
     for &Edge { name, package: dependency_id, .. } in graph.edges(id) {

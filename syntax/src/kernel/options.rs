@@ -210,7 +210,7 @@ mod tests {
             (parse_quote!(#[kernel(T = [f32], cluster = [8, 4])]), "a cluster of 32 blocks; the limit is 16"),
             (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cooperative)]), "not for both"),
             (parse_quote!(#[kernel(T = [f32], cluster, cooperative)]), "not for both"),
-            (parse_quote!(#[kernel(T = [f32], dependent_launch, cooperative)]), "begin together"),
+            (parse_quote!(#[kernel(T = [f32], dependent_launch, cooperative)]), "start together"),
             (parse_quote!(#[kernel(T = [f32], cluster = [2, 1], cluster)]), "`cluster` is given twice"),
             (parse_quote!(#[kernel(T = [f32], ftz, ftz = true)]), "`ftz` is given twice"),
             (parse_quote!(#[kernel(T = [f32], contract = 1)]), "expected boolean literal"),

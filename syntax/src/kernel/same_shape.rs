@@ -55,7 +55,7 @@ impl SameShape {
                     return Err(Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is named twice: put all that have its shape into one `same_shape(...)`"
+                            "`{name}` is named twice: put all slices of its shape into one `same_shape(...)`"
                         ),
                     ));
                 }
@@ -96,7 +96,7 @@ fn slice(name: &Ident, parameters: &[Parameter]) -> Result<(usize, usize)> {
         Some(_) => Err(Error::new(
             name.span(),
             format!(
-                "`{name}` has no shape: it is no slice of device memory (`&[T]`, `Plane<T>`, `DisjointSlice<T>` and the like)"
+                "`{name}` has no shape: it is not a slice of device memory (`&[T]`, `Plane<T>`, `DisjointSlice<T>` and the like)"
             ),
         )),
         None => Err(Error::new(name.span(), format!("the kernel has no parameter `{name}`"))),

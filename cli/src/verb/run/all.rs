@@ -1,6 +1,6 @@
 //! `cargo ferrogrid run --all`: every example, one after the other, and a table of the outcomes. A line
-//! `device NAME` in an example's output names its device. A line `SKIPPED: WHY` at its end says that it
-//! checked nothing.
+//! `device NAME` in an example's output names its device. A last line `SKIPPED: WHY` means that it checked
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -79,7 +79,7 @@ fn result(status: ExitStatus, last_line: &str) -> String {
     }
 }
 
-/// Shows `output` as it comes, and returns the first device that it names, and its last line.
+/// Shows `output` as it arrives, and returns the first device that it names, and its last line.
 fn pass_on(mut output: impl BufRead) -> std::io::Result<(Option<String>, String)> {
     let (mut line, mut device, mut last) = (Vec::new(), None, String::new());
     while output.read_until(b'\n', &mut line)? > 0 {

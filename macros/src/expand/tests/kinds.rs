@@ -1,8 +1,9 @@
-//! Each kind of parameter: what a launch takes for it, what of it comes to the entry point, and what the kernel gets on both sides.
+//! Each kind of parameter: the argument of the launch function, the parameters of the entry point, and the
+//! kernel's argument on both sides.
 
 use super::{between, has, on_device, on_host};
 
-/// A parameter `a` of a kernel, and what becomes of it.
+/// A parameter `a` of a kernel, and its expansion.
 struct Kind {
     rank: usize,
     declared: &'static str,
@@ -10,13 +11,13 @@ struct Kind {
     launch: &'static str,
     /// Of the entry point.
     entry: &'static str,
-    /// What the kernel is called with on a device.
+    /// The kernel's argument on a device.
     on_device: &'static str,
-    /// And on the CPU device.
+    /// The kernel's argument on the CPU device.
     on_cpu: &'static str,
     /// (size, align) of each parameter of the entry point.
     shapes: &'static str,
-    /// What is asserted of the types at compile time.
+    /// The assertions about its types at compile time.
     travels: &'static str,
     /// Whether the launch orders the use of memory.
     accesses: &'static str,
@@ -233,13 +234,13 @@ const KINDS: [Kind; 18] = [
 ];
 
 impl Kind {
-    /// A module with a kernel that has it.
+    /// A module with a kernel that has this parameter.
     fn module(&self) -> String {
         let unsafety = if self.declared.contains('*') { "unsafe" } else { "" };
         format!("mod m {{ #[kernel] pub {unsafety} fn k(t: Thread<{}>, {}) {{}} }}", self.rank, self.declared)
     }
 
-    /// How many parameters of the entry point it is.
+    /// The number of its parameters in the entry point.
     fn flattened(&self) -> usize {
         self.entry.matches(':').count()
     }
@@ -277,7 +278,7 @@ fn the_cpu_device_calls_the_body_with_the_whole() {
     }
 }
 
-/// What the descriptor says, the addresses that a launch passes, what the CPU device reads, and the entry point's parameters.
+/// The descriptor, the addresses that a launch passes, the CPU device's arguments, and the entry point's parameters.
 #[test]
 fn all_agree_on_the_number_of_parts() {
     for kind in &KINDS {
@@ -364,7 +365,7 @@ fn what_belongs_to_blocks_is_there_for_each_block_of_the_grid() {
     has(&order, "let__p1=p::OrderState::new::<u64,1>(&__FERROGRID_KERNEL_k,__grid,stream)?;let__params");
 }
 
-/// Regions lie one behind the other; slices begin where the launch says.
+/// Regions follow one another; slices begin at offsets that the launch gives.
 #[test]
 fn regions_of_shared_memory_do_not_overlap() {
     let module = "mod m { #[kernel] pub fn k(t: Thread<1>, a: Shared<[f32; 8]>, n: u32, b: SharedSlice<u8>, c: Shared<[u64; 3]>) {} }";
