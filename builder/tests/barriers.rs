@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use ferrogrid_build::Build;
 
-/// A program of these files, each a module of its own.
+/// A program of these files, each a separate module.
 macro_rules! program {
     ($folder:ident: $($file:ident)*) => {
         concat!($("#[allow(warnings)]\nmod ", stringify!($file), " {\n",
@@ -18,12 +18,12 @@ macro_rules! program {
 const REFUSED: &str = program!(refused: kinds sources ways hiding operations);
 const ACCEPTED: &str = program!(accepted: kinds sources ways hiding operations block_ports numeric_ports);
 
-/// How many kernels a program has.
+/// The number of kernels of a program.
 fn kernels(program: &str) -> usize {
     program.matches("#[kernel").count()
 }
 
-/// Where a refusal is to be, and how its message begins.
+/// The expected place of a refusal, and the start of its message.
 type Expected = (usize, &'static str);
 
 /// The marks `//~` of a program.
@@ -94,6 +94,6 @@ fn what_all_threads_come_to_is_accepted() {
     assert!(!ptx.contains("ferrogrid.together") && !ptx.contains("ferrogrid.assumed"), "marks are left");
     assert!(
         !ptx.contains("call.uni __ferrogrid_panic_lanes"),
-        "what a block does together needs no check of lanes"
+        "block-wide operations need no check of lanes"
     );
 }

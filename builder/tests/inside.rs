@@ -1,5 +1,5 @@
-//! What kernels and the way to them may contain: variables by `env!`, files by relative paths, modules behind
-//! `cfg`s of the host or in included files. cargo's variables are set as for a build script.
+//! Contents of kernels and their modules: variables by `env!`, files by relative paths, modules behind `cfg`s
+//! of the host or in included files. cargo's variables are set as for a build script.
 
 mod package;
 
@@ -80,10 +80,10 @@ fn a_module_that_the_host_has_is_compiled_whatever_the_devices_options_say() {
     let package = package(&[("src/main.rs", &format!("{linux}{other}fn main() {{}}\n"))]);
     let ptx = package.ptx();
     assert!(stores(&ptx, 71) && !stores(&ptx, 72), "{ptx}");
-    // What only the device has stays possible.
+    // Device-only modules remain possible.
     package.write("src/main.rs", &format!("{}fn main() {{}}\n", of("target_os = \"cuda\"", "73")));
     assert!(stores(&package.ptx(), 73));
-    // And wins over a module of its name that has no device code on the host.
+    // The host module wins over a device-only module of its name.
     let native = of("unix", "74").replace("::module]", "::module(host_only)]");
     package.edit("src/main.rs", "fn main", &format!("{native}fn main"));
     assert!(stores(&package.ptx(), 73));

@@ -1,5 +1,5 @@
-//! Where mathematical functions come from, by facts of the PTX. The tests that need libdevice look for it as
-//! builds do, and say so where it is not installed.
+//! The sources of mathematical functions, by facts of the PTX. The tests that need libdevice look for it as
+//! builds do, and are skipped if it is not installed.
 
 mod single;
 

@@ -1,4 +1,5 @@
-//! Device code that crates share: kernels call the functions of another package's annotated modules, and use its types.
+//! Device code shared between crates: kernels call functions of another package's annotated modules, and use
+//! its types.
 
 mod package;
 
@@ -162,7 +163,7 @@ fn an_error_in_a_library_names_its_file() {
     let error = package.failure();
     assert!(error.contains("a/src/lib.rs:2:") && error.contains("lib `a`"), "{error}");
 
-    // Settings of a library that nobody uses are its own affair.
+    // Invalid settings of an unused library are no error.
     package.write("a/Cargo.toml", &manifest("a", "[package.metadata.ferrogrid]\nno-such-setting = 1"));
     let error = package.failure();
     assert!(error.contains("no-such-setting") && error.contains("a/Cargo.toml"), "{error}");

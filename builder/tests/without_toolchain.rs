@@ -1,5 +1,5 @@
-//! The build step where nothing can compile for the device. It is alone in its process, since the environment
-//! says that there is no toolchain.
+//! The build step where no compiler supports the device. It is the only test of its process, because the
+//! environment disables toolchains.
 
 use std::fs;
 use std::path::Path;

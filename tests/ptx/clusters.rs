@@ -46,7 +46,7 @@ mod places {
     }
 }
 
-/// Each register of its own is read, and none for another.
+/// Each special register is read, and none in place of another.
 #[test]
 fn places_in_a_cluster_are_registers_of_their_own() {
     let axes = |name: &str| ["x", "y", "z"].map(|axis| format!("%{name}.{axis}"));

@@ -125,7 +125,7 @@ mod kernels {
     }
 }
 
-/// Demands each of `opcodes` exactly once, in the code for each architecture.
+/// Requires each of `opcodes` exactly once, in the code for each architecture.
 fn demand_once(kernel: &ferrogrid::__private::Kernel, opcodes: &[&str]) {
     for (architecture, lines) in code(kernel) {
         for opcode in opcodes {
@@ -229,7 +229,7 @@ fn no_function_is_left_to_be_linked() {
     }
 }
 
-/// What comes from the crate `libm` has its source lines; libdevice has none.
+/// Code of the crate `libm` has its source lines; libdevice has none.
 #[test]
 fn a_kernel_says_which_library_its_mathematics_is() {
     let kernel = kernels::with_stack::kernel();

@@ -1,5 +1,4 @@
-//! Barriers in functions: all threads of a block meet in them; broadcasts and values that are assumed to be
-//! uniform.
+//! Barriers in functions: all threads of a block reach them; broadcasts, and values assumed to be uniform.
 
 use ferrogrid::prelude::*;
 
@@ -95,7 +94,7 @@ fn blocks_take_work_by_a_broadcast(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (mut next, mut worked) = (stream.zeros::<u32>(1)?, stream.zeros::<u32>(100)?);
     agreed::pieces(&stream, Grid::new(6, 96), next.as_atomic(), worked.as_atomic())?;
-    // Each of its threads adds how many the block has.
+    // Each thread adds the number of threads of the block.
     expect("threads", stream.download(&worked)?, vec![96 * 96; 100])
 }
 

@@ -142,7 +142,7 @@ fn shared_slices_beyond_48_kib_are_given(device: &Device) -> Outcome {
     if bytes <= 48 * 1024 {
         return not_for_this_device("its blocks have no more");
     }
-    // 32 bytes more for the other slice: as many as go without asking, the first that do not, and all that there are.
+    // 32 bytes more for the other slice: as many as need no opt-in, the first that do, and the maximum.
     for length in [48 * 1024 - 32, 48 * 1024 - 31, bytes - 32] {
         let stream = device.new_stream()?;
         let mut buffer = stream.upload(&[1_u64, 2, 3])?;

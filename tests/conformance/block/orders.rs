@@ -136,7 +136,7 @@ fn no_wait_for_a_block_lasts_for_ever(device: &Device) -> Outcome {
             let launched = launched.and_then(|()| stream.synchronize());
             let text = expect_error(what, launched, |error| matches!(error, Error::KernelPanic { .. }))?;
             names(&text, &[what])?;
-            // The device goes on, and the next launch has an order of its own.
+            // The device remains usable, and the next launch has a new order.
             let mut all = stream.zeros::<u32>(1)?;
             in_order::failing(&stream, Grid::new(blocks, 64), u32::MAX, how, all.as_atomic())?;
             expect("threads that came to the end", stream.download(&all)?, vec![blocks * 64])?;

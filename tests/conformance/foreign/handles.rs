@@ -1,5 +1,5 @@
-//! Handles of CUDA's driver that are passed to other code (here the crate cudarc) and taken from it, and
-//! DLPack tensors. The CPU device has no handles, and says so.
+//! Handles of CUDA's driver, passed to other code (here the crate cudarc) and taken from it, and DLPack
+//! tensors. The CPU device has no handles, and reports that.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
@@ -30,7 +30,7 @@ const SCALE: &str = include_str!("scale.ptx");
 
 type Fault = Box<dyn std::error::Error>;
 
-/// The context, current on this thread; `None` on a device without one, which says so.
+/// The context, current on this thread; `None` on a device without one, which must return an error.
 fn context(device: &Device) -> std::result::Result<Option<Context>, Fault> {
     if device.is_cuda() {
         let context = device.context()?;
@@ -56,7 +56,7 @@ fn the_context_is_what_other_libraries_use(device: &Device) -> Outcome {
     let primary = unsafe { result::primary_ctx::retain(handle)? };
     expect("the primary context", context.as_raw(), primary.cast())?;
     expect("the current context", result::ctx::get_current()?, Some(primary))?;
-    // SAFETY: no context is current in between, which is what the threads of others begin with.
+    // SAFETY: no context is current in between, as on a new thread of other code.
     let found = unsafe {
         result::ctx::set_current(null_mut())?;
         Context::from_raw(primary.cast())?
@@ -76,7 +76,7 @@ struct Theirs {
 
 impl Drop for Theirs {
     fn drop(&mut self) {
-        // By whichever thread.
+        // On any thread.
         let current = self.context.set_current();
         // SAFETY: allocated once, and dropped after all work that uses it.
         let freed = unsafe { result::free_sync(self.start) };
@@ -126,7 +126,7 @@ fn events_of_the_driver_are_waited_for_and_timed(device: &Device) -> Outcome {
     let theirs = f64::from(unsafe { result::event::elapsed(start, end)? });
     expect("the same time", (ours - theirs).abs() < 1e-3, true)?;
     drop((first, second));
-    // SAFETY: nobody refers to them any more.
+    // SAFETY: nothing refers to them any more.
     unsafe {
         result::event::destroy(start)?;
         result::event::destroy(end)?;
@@ -275,7 +275,7 @@ fn tensors_go_out_and_come_back(device: &Device) -> Outcome {
     let mut data = stream.upload(&[1_u32, 2, 3, 4, 5, 6])?;
     elementwise::increment(&stream, Grid::cover(6), &mut data)?;
     let raw = DlpackTensor::from_buffer(&stream, data)?.with_shape(&[2, 3])?.into_raw();
-    // SAFETY: it was just given away, and nobody else uses it.
+    // SAFETY: it was just given away, and nothing else uses it.
     let tensor = unsafe { DlpackTensor::from_raw(raw)? };
     expect("shape", tensor.shape(), &[2, 3][..])?;
     let other = device.new_stream()?;

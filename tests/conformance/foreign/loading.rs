@@ -1,4 +1,4 @@
-//! Kernels of foreign PTX: loaded, launched, refused. The CPU device takes no foreign code, and says so.
+//! Kernels of foreign PTX: loaded, launched, refused. The CPU device supports no foreign code, and reports that.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{CacheConfig, ForeignError, ForeignKernel, InOut, JitOptions, Linker, Out, Slice, SliceMut};
@@ -23,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const SCALE: &str = include_str!("scale.ptx");
 
-/// Whether `device` takes foreign code; if not, that it says so.
+/// Whether `device` supports foreign code; if not, checks that it reports that.
 pub(crate) fn takes_foreign_code(device: &Device) -> Result<bool, Box<dyn std::error::Error>> {
     if device.is_cuda() {
         return Ok(true);

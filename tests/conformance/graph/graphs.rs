@@ -1,4 +1,4 @@
-//! Graphs of typed launches. What needs no kernel is in `runtime/graph`.
+//! Graphs of typed launches. Cases without kernels are in `runtime/graph`.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{Device, DotOptions, Error, GraphError};
@@ -159,7 +159,7 @@ fn a_body_runs_while_its_condition_holds(device: &Device) -> Outcome {
     for count in [0, 1, 100, 3] {
         stream.fill_into(count, graph.view_mut(rounds)?)?;
         graph.launch(&stream)?;
-        // At once again: the condition is 0 by then.
+        // A second launch: the condition is 0 by then.
         graph.launch(&stream)?;
         expected += count;
         let found = stream.download(graph.view(data)?)?;
@@ -216,7 +216,7 @@ fn what_a_body_cannot_hold_is_refused(device: &Device) -> Outcome {
         is_graph_error("a stream of the body, later", later, GraphError::OtherBody);
         let call = capture.if_node(flag.key(), |body| body.launch_host_func(|| ())).map(drop);
         assert!(matches!(call, Err(Error::Graph(GraphError::NotRecordable { .. }))), "{call:?}");
-        // What was refused has left nothing behind.
+        // Refused calls leave nothing in the graph.
         capture.fill_into(1, &mut flag)?;
         Ok(flag.key())
     })?;

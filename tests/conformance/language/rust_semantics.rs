@@ -1,5 +1,5 @@
-//! Ordinary Rust has the same meaning in a kernel: each part of the language is computed by a kernel and by
-//! the host, and some results by hand.
+//! Rust has the same meaning in a kernel: a kernel and the host compute each part of the language, and some
+//! results are known by hand.
 
 use ferrogrid::prelude::*;
 
@@ -20,7 +20,7 @@ pub(crate) const CASES: &[Case] = &[
     ("core_atomics_work_in_kernels", core_atomics_work_in_kernels),
 ];
 
-/// The columns of what `ordinary::everything` writes, against the host's.
+/// Compares the columns of `ordinary::everything` with the host's.
 fn same(device: &Device, what: &str, columns: &[usize]) -> Outcome {
     let stream = device.new_stream()?;
     let x: Vec<u32> = (0..40).map(|i| i * 7 % 31).collect();

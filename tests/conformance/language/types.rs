@@ -222,7 +222,7 @@ fn a_volume_is_read_by_layer_row_and_column(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// x <- factor^(N + 3) * x, for all that the kernel is compiled for: the bound has all that a buffer needs.
+/// x <- factor^(N + 3) * x, for all instances of the kernel: the bound implies everything that a buffer needs.
 fn scaled<T, const N: usize>(stream: &Stream, factor: T, x: &mut DeviceBuffer<T>) -> ferrogrid::Result<Vec<T>>
 where
     T: shaped::scale::Instance<N> + shaped::scale::Instance<3>,

@@ -1,4 +1,4 @@
-//! What devices and kernels say of themselves: properties, attributes and occupancy.
+//! Queries of devices and kernels: properties, attributes and occupancy.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{CacheConfig, CodeType, DeviceAttribute, Kernel};
@@ -58,7 +58,7 @@ fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
     expect("threads of a limited kernel", limited.max_threads_per_block, 96)
 }
 
-/// Kernels with different needs, and the block sizes to ask about.
+/// Kernels with different resources, and the block sizes to query.
 fn subjects() -> ([&'static Kernel; 3], [u32; 8]) {
     let kernels = [elementwise::saxpy::kernel(), bounds::limited::kernel(), shared::tree_sum::kernel()];
     (kernels, [1, 32, 96, 100, 256, 512, 768, 1024])
@@ -70,7 +70,7 @@ fn occupancy_by_the_rules_is_that_of_the_driver(device: &Device) -> Outcome {
     for kernel in kernels {
         let most = device.attributes(kernel)?.max_threads_per_block;
         for threads in blocks {
-            // The driver's figure does not know what a kernel cannot be launched with.
+            // The driver's figure ignores launch limits of the kernel.
             if threads > most {
                 expect("blocks that are too large", device.occupancy(kernel, threads, 0)?.active_blocks, 0)?;
                 continue;

@@ -110,7 +110,7 @@ fn float_exchanges_compare_bits(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let exchange = operations::NUMERIC - 2;
     let minimum = 5;
-    // (start, expected, operand) and what is left after the exchange, and after the minimum.
+    // (start, expected, operand) and the value after the exchange, and after the minimum.
     let nan = f32::from_bits(0x7fc0_1234);
     for (start, expected, operand, exchanged, least) in
         [(nan, nan, 1.0, 1.0, 1.0), (0.0, -0.0, 2.0, 0.0, 0.0), (-0.0, -0.0, 2.0, 2.0, -0.0)]

@@ -15,8 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_cached_load_checks_its_bounds", a_cached_load_checks_its_bounds),
 ];
 
-/// Elements of a type that are all different in all their bytes, as far as they can be, go through every way to load
-/// and every way to store.
+/// Elements of a type that differ in as many bits as possible go through every load and every store.
 macro_rules! reversed {
     ($device:ident, $ty:ty, $element:expr) => {{
         let stream = $device.new_stream()?;

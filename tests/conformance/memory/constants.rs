@@ -1,4 +1,4 @@
-//! Constant memory: kernels read the value of the source or the last one that the host set, in stream order.
+//! Constant memory: kernels read the initial value or the last one that the host set, in stream order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -80,7 +80,7 @@ fn constants_are_ordered_across_streams(device: &Device) -> Outcome {
     let mut all = launching.zeros::<u64>(256)?;
     for round in 0..20_u64 {
         constants::late(&launching, Grid::cover(256), rounds, &mut all)?;
-        // Comes after the launch, which reads twice.
+        // Runs after the launch, which reads twice.
         ZERO.set(&setting, &[round + 1, 0, 0])?;
         expect("old", launching.download(&all)?, vec![2 * round; 256])?;
         expect("new", ZERO.get(&launching)?, [round + 1, 0, 0])?;
@@ -121,7 +121,7 @@ fn graphs_set_and_read_constants(device: &Device) -> Outcome {
     let (graph, (key, last)) = stream.capture(|capture| {
         let mut before = capture.write(&mut before)?;
         constants::weights(capture, Grid::cover(10), &mut before)?;
-        // Buffers that the graph is given after it has used a constant.
+        // Buffers that the graph gets after it has used a constant.
         let (weights, mut after) = (capture.write(&mut weights)?, capture.write(&mut after)?);
         let branch = capture.node(&[], |stream| WEIGHTS.copy_from(stream, &weights))?;
         // Ordered by the constant alone.

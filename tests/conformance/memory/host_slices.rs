@@ -1,5 +1,5 @@
-//! Host slices as arguments of a launch: what the kernel reads, what the host sees afterwards, and what is
-//! refused.
+//! Host slices as arguments of a launch: the values that the kernel reads, the results that the host sees,
+//! and refused calls.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{GraphError, In, InOut, Out};
@@ -35,7 +35,7 @@ fn slices_of_the_host_go_in_and_out(device: &Device) -> Outcome {
         let mut y = vec![1.0_f32; n];
         elementwise::saxpy(&stream, Grid::cover(n), 2.0, In(&x), InOut(&mut y))?;
         expect("y", y.iter().enumerate().all(|(i, &y)| y == 2.0 * i as f32 + 1.0), true)?;
-        // Once more, into what the launch before has left.
+        // Once more, on the result of the previous launch.
         elementwise::saxpy(&stream, Grid::cover(n), -2.0, In(&x), InOut(&mut y))?;
         expect("y again", y == vec![1.0; n], true)?;
     }
@@ -182,7 +182,7 @@ fn a_graph_copies_for_its_kernels(device: &Device) -> Outcome {
     let (graph, (x, y, z)) = stream.capture(|capture| {
         let (x, mut y, mut z) = (capture.keep_pinned(x)?, capture.keep_pinned(y)?, capture.keep_pinned(z)?);
         elementwise::saxpy(capture, Grid::cover(n), 2.0, x.as_in(), y.as_in_out())?;
-        // Finds zeros, whatever the launch before has left.
+        // Starts from zeros, whatever the previous launch wrote.
         elementwise::saxpy(capture, Grid::new(3, 256), 10.0, y.as_in(), z.as_out())?;
         Ok((x.key(), y.key(), z.key()))
     })?;
@@ -198,7 +198,7 @@ fn a_graph_copies_for_its_kernels(device: &Device) -> Outcome {
         expect("z", graph.pinned(z)?, &expected[..])?;
         expect("x", graph.pinned(x)?, &vec![start; n][..])?;
     }
-    // On what a launch has left, if nobody writes it.
+    // On the result of the previous launch, if the host does not write it.
     graph.launch(&stream)?;
     expect("y again", graph.pinned(y)?[0], 17.0)
 }
@@ -281,7 +281,7 @@ fn an_update_takes_no_slices_of_the_host(device: &Device) -> Outcome {
 }
 
 fn the_buffers_of_slices_are_freed(device: &Device) -> Outcome {
-    // Nobody else allocates on a device of its own; GPUs run one case at a time.
+    // No other case allocates on a new device; GPUs run one case at a time.
     let device = if device.is_cuda() { device.clone() } else { Device::cpu_with(Default::default())? };
     let stream = device.new_stream()?;
     let pool = device.memory_pool();

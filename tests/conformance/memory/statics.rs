@@ -1,4 +1,4 @@
-//! `#[device]` statics: what kernels add and what the host sets, in stream order.
+//! `#[device]` statics: additions by kernels and values set by the host, in stream order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -107,7 +107,7 @@ fn graphs_change_statics_at_each_launch(device: &Device) -> Outcome {
     statics::add(&stream, Grid::cover(3), &x)?;
     expect("beside the graph", TOTAL.get(&stream)?, 68)?;
     drop(graph);
-    expect("what it saw at the last launch", stream.download(&y)?, vec![62 + 6])
+    expect("the value at the last launch", stream.download(&y)?, vec![62 + 6])
 }
 
 fn threads_launch_kernels_that_share_a_static(device: &Device) -> Outcome {

@@ -32,7 +32,7 @@ pub(crate) const CASES: &[Case] = &[
     ("no_elements_are_no_groups", no_elements_are_no_groups),
 ];
 
-/// What runs in a process of its own.
+/// Cases that run in a separate process.
 pub(crate) const APART: &[Case] =
     &[("a_row_that_is_not_there_is_a_panic", a_row_that_is_not_there_is_a_panic)];
 
@@ -177,7 +177,7 @@ fn a_slice_for_more_than_32_bits_needs_a_wide_kernel(device: &Device) -> Outcome
     expect("the last place of all", stream.download(&answer)?, vec![1])?;
     planes::reaches_widely(&stream, Grid::cover(1), length, &mut data, &mut answer)?;
     expect("beyond all places", stream.download(&answer)?, vec![0])?;
-    // 2^16 rows of 2^16 columns: what counts is the number of places.
+    // 2^16 rows of 2^16 columns: the limit is the number of elements.
     let plane = data.view_2d_mut(1 << 16, 1 << 16)?;
     let text = expect_error(
         "a large plane",

@@ -1,4 +1,4 @@
-//! Surfaces: which elements threads write, what happens outside, and what failed kernels leave.
+//! Surfaces: elements that threads write, accesses outside, and results of failed kernels.
 
 use ferrogrid::device::half::f16;
 use ferrogrid::prelude::*;
@@ -125,7 +125,7 @@ fn what_a_failed_kernel_left_on_a_surface_is_no_result(device: &Device) -> Outco
     let found = stream.download_array(&array);
     let text = expect_error("of the kernel", found, |error| matches!(error, Error::KernelPanic { .. }))?;
     names(&text, &["-4 has no root"])?;
-    // Told, too, of what was copied from it.
+    // Also reported for copies of it.
     let mut copy = stream.zeros(3)?;
     stream.copy_from_array(&array, &mut copy)?;
     expect_error("of a copy", stream.download(&copy), |error| matches!(error, Error::KernelPanic { .. }))?;

@@ -1,4 +1,4 @@
-//! The programs of `refused/ways.rs`, where what decides is the same in all threads of a block.
+//! The programs of `refused/ways.rs`, with conditions that are uniform in the block.
 
 /// Branches.
 #[ferrogrid::module]

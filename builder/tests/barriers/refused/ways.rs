@@ -1,5 +1,5 @@
-//! Ways of parting: by each of Rust's forms of control flow, some threads miss a barrier. `accepted/ways.rs` is the same with what the
-//! threads of a block have in common.
+//! Divergence by each of Rust's forms of control flow: some threads miss a barrier. `accepted/ways.rs` is the
+//! same with uniform conditions.
 
 /// Branches.
 #[ferrogrid::module]

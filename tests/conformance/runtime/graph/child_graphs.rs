@@ -1,4 +1,4 @@
-//! Graphs in graphs: order, buffers, functions of the host, and what is refused.
+//! Child graphs: order, buffers, host functions, and refused calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
     ("children_are_nested_to_a_limit", children_are_nested_to_a_limit),
 ];
 
-/// A graph that fills a buffer of its own.
+/// A graph that fills its own buffer.
 fn filling(stream: &Stream, value: u32) -> ferrogrid::Result<(Graph<'static>, GraphKey<u32>)> {
     let data = stream.zeros::<u32>(100)?;
     stream.capture(|capture| {
@@ -99,7 +99,7 @@ fn a_child_and_its_parent_read_one_buffer(device: &Device) -> Outcome {
         Ok(([nodes[0], nodes[1], node], own.key()))
     })?;
     for node in nodes {
-        assert_eq!(graph.dependencies(node)?, [], "they share what they read");
+        assert_eq!(graph.dependencies(node)?, [], "they share an input");
     }
     let mut graph = graph.instantiate()?;
     graph.launch(&stream)?;

@@ -1,4 +1,4 @@
-//! Memory that graph nodes allocate and free: its lifetime, its contents, and who may use it.
+//! Memory that graph nodes allocate and free: its lifetime, its contents, and its permitted uses.
 
 use std::mem::MaybeUninit;
 
@@ -28,7 +28,7 @@ pub(crate) const CASES: &[Case] = &[
     ("figures_tell_of_memory_of_graphs", figures_tell_of_memory_of_graphs),
 ];
 
-/// How many nodes allocate, and how many free.
+/// The number of nodes that allocate, and of those that free.
 fn allocations(graph: &Graph<'_>) -> (usize, usize) {
     let text = graph.to_dot();
     let count = |word: &str| text.lines().filter(|line| line.contains(&format!(": {word}\\n"))).count();
@@ -132,7 +132,7 @@ fn each_allocation_is_freed_once(device: &Device) -> Outcome {
         graph.launch(&stream)?;
     }
     stream.synchronize()?;
-    // What a recording that fails has allocated goes with it.
+    // A failed recording frees its allocations.
     let failed = stream.capture(|capture| {
         let _buffer = capture.zeros::<u8>(10)?;
         capture.synchronize()
@@ -279,7 +279,7 @@ fn no_bytes_are_allocated_by_no_node(device: &Device) -> Outcome {
     Ok(stream.synchronize()?)
 }
 
-/// Fills `y` through memory of its own.
+/// Fills `y` through its own memory.
 fn through_memory<'b>(
     stream: &ferrogrid::Stream,
     value: u32,
@@ -297,7 +297,7 @@ fn through_memory<'b>(
 fn a_graph_that_allocates_may_be_dropped_while_it_runs(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut y = stream.zeros::<u32>(100_000)?;
-    // Without an instance as well.
+    // Also without an instance.
     drop(through_memory(&stream, 1, &mut y)?);
     for round in 1..5 {
         let mut graph = through_memory(&stream, round, &mut y)?.instantiate()?;
@@ -346,7 +346,7 @@ fn what_no_graph_with_allocations_can_be_is_refused(device: &Device) -> Outcome 
     assert!(error.to_string().contains("node 0 allocates memory"), "{error}");
     let refused = stream.capture(|capture| capture.node(&[], |line| line.zeros::<u32>(10).map(drop)));
     assert!(is_not_recordable(refused), "on the stream of a node");
-    // It is as before.
+    // The graph is unchanged.
     graph.launch(&stream)?;
     drop(graph);
     let values =

@@ -1,4 +1,4 @@
-//! Graphs of copies, fills and host functions: recording, order, launches, buffers, and what is refused.
+//! Graphs of copies, fills and host functions: recording, order, launches, buffers, and refused calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -204,7 +204,7 @@ fn branches_that_share_a_buffer_are_ordered(device: &Device) -> Outcome {
     let mut copy = stream.zeros::<u32>(10)?;
     let (graph, nodes) = stream.capture(|capture| {
         let (mut data, mut copy) = (capture.write(&mut data)?, capture.write(&mut copy)?);
-        // No dependency is stated anywhere.
+        // No dependency is stated explicitly.
         let fill = capture.node(&[], |stream| stream.fill_into(1, &mut data))?;
         let read = capture.node(&[], |stream| stream.copy(&data, &mut copy))?;
         let refill = capture.node(&[], |stream| stream.fill_into(2, &mut data))?;
@@ -398,7 +398,7 @@ fn one_thread_records(device: &Device) -> Outcome {
         assert_eq!(forked, Err(Error::Graph(GraphError::OtherThread)));
         Ok(())
     })?;
-    // It is launched by any.
+    // Any thread may launch it.
     std::thread::scope(|scope| scope.spawn(|| graph.instantiate()?.launch(&stream)).join().unwrap())?;
     Ok(())
 }

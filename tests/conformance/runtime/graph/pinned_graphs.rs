@@ -1,4 +1,5 @@
-//! Graphs that copy from and to page-locked memory: what each launch copies, and what the host sees of it.
+//! Graphs that copy from and to page-locked memory: the values copied at each launch, and the host's view of
+//! them.
 
 use std::thread;
 use std::time::Duration;

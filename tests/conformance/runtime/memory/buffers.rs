@@ -137,14 +137,14 @@ fn memory_of_others(device: &Device) -> Outcome {
     assert_eq!((&found[..500], &found[500..]), (&[1; 500][..], &[2; 500][..]));
     other.synchronize()?;
     stream.synchronize()?;
-    assert!(dropped.load(Ordering::SeqCst), "nothing uses it any more");
+    assert!(dropped.load(Ordering::SeqCst), "no work uses it any more");
     Ok(())
 }
 
 fn pointers_that_cannot_be_buffers_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let take_over = |address: usize| {
-        // SAFETY: they are refused before anything leads there.
+        // SAFETY: they are refused before any access.
         unsafe {
             let pointer = DevicePtrMut::<u64>::from_raw(std::ptr::without_provenance_mut(address));
             DeviceBuffer::from_raw(&stream, pointer, 1, ())
@@ -227,7 +227,7 @@ fn managed_memory_is_prefetched_and_advised(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The only case that sets a limit, and it does so high above what others ask for at the same time.
+/// The only case that sets a limit, and it does so far above the use of other cases at the same time.
 fn a_pool_counts_what_buffers_use(device: &Device) -> Outcome {
     const BYTES: usize = 64 << 20;
     let (stream, pool) = (device.new_stream()?, device.memory_pool());

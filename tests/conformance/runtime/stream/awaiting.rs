@@ -56,7 +56,7 @@ fn a_copy_is_awaited(device: &Device) -> Outcome {
     let upload = stream.upload_async(source, &mut buffer)?;
     let download = stream.download_async(&buffer, target)?;
     gate.open_soon();
-    // On another thread: futures travel.
+    // On another thread: futures are `Send`.
     let task =
         std::thread::spawn(move || block_on(async { Ok::<_, Error>((upload.await?, download.await?)) }));
     let (source, target) = task.join().expect("the thread does not panic")?;

@@ -1,4 +1,4 @@
-//! Events: recording, waiting, timing, and what they refuse.
+//! Events: recording, waiting, timing, and refused calls.
 
 use ferrogrid::{Device, Error, EventOptions};
 
@@ -30,9 +30,9 @@ fn an_event_stands_for_its_last_record(device: &Device) -> Outcome {
     event.synchronize()?;
     assert!(event.is_complete()?);
     let gate = Gate::close(&stream)?;
-    assert!(event.is_complete()?, "what it stands for has run");
+    assert!(event.is_complete()?, "the recorded work has run");
     stream.record_into(&event)?;
-    assert!(!event.is_complete()?, "it stands for the end of the gate now");
+    assert!(!event.is_complete()?, "it now marks the end of the gate");
     gate.open_soon();
     event.synchronize()?;
     assert!(event.is_complete()?);

@@ -1,4 +1,4 @@
-//! Numbers that streams write, and wait for. The fake driver would run nothing meanwhile.
+//! Stream-ordered writes of values, and waits for them. The fake driver would run nothing meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,7 +36,7 @@ fn a_stream_waits_for_a_value_that_another_writes(device: &Device) -> Outcome {
     stream.synchronize()?;
     other.synchronize()?;
     assert_eq!(order.load(Ordering::SeqCst), 12);
-    assert_eq!(*flag, [0, 7], "the other number is as before");
+    assert_eq!(*flag, [0, 7], "the other number is unchanged");
     Ok(())
 }
 
@@ -82,7 +82,7 @@ fn a_value_is_written_when_its_turn_has_come(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Driver 580 takes no number in memory of a pool.
+/// Driver 580 refuses a value in pool memory.
 fn memory_in_which_there_can_be_no_number_is_named(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut number = stream.zeros::<u32>(1)?;
