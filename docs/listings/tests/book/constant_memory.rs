@@ -21,11 +21,11 @@ mod kernels {
     // ANCHOR_END: kernel
 
     // ANCHOR: static
-    /// How many numbers were cut off, in all launches together.
+    /// The number of clipped elements, in all launches together.
     #[device]
     pub static CUT: DeviceAtomic<u64> = DeviceAtomic::new(0);
 
-    /// Cuts off what is greater than `most`.
+    /// Clips elements greater than `most`.
     #[kernel]
     pub fn cut_off(t: Thread<1>, most: f32, mut x: DisjointSlice<f32>) {
         if let Some(x) = x.get_mut(t.index())

@@ -108,7 +108,7 @@ mod kernels {
     // ANCHOR_END: stride
 
     // ANCHOR: same_shape
-    /// What remains of each amount after so many years at a rate.
+    /// The value of each amount after a number of years at a rate.
     #[kernel(same_shape(amount, rate, years, out))]
     pub fn discount(t: Thread<1>, amount: &[f32], rate: &[f32], years: &[f32], mut out: DisjointSlice<f32>) {
         let i = t.index();
@@ -133,7 +133,7 @@ mod kernels {
     // ANCHOR_END: generic
 
     // ANCHOR: scatter
-    /// Puts each particle where its cell begins, and its rank in the cell.
+    /// Puts each particle at the start of its cell plus its rank in the cell.
     #[kernel]
     pub fn reorder(
         t: Thread<1>,
@@ -185,7 +185,7 @@ mod kernels {
     /// x[i] <- x[n - 1 - i]: each thread swaps two elements that no other thread touches.
     ///
     /// # Safety
-    /// `x` leads to `n` elements that nothing else uses meanwhile.
+    /// `x` points to `n` elements that nothing else uses meanwhile.
     #[kernel]
     pub unsafe fn reverse(t: Thread<1>, n: usize, x: *mut u32) {
         let i = t.index().get();
