@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_goes() {
+    fn unused_libraries_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a", "b", "c"] {
             fs::write(folder.path().join(name), "").unwrap();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same() {
+    fn written_text_is_read_back() {
         let options = Options {
             panic: Some(PanicStrategy::Trap),
             overflow_checks: Some(true),

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pass_comes_after_those_whose_result_it_reads() {
+    fn every_pass_follows_the_passes_that_it_reads() {
         for (at, pass) in PASSES.iter().enumerate() {
             for earlier in pass.after {
                 assert!(PASSES[..at].iter().any(|it| it.name == *earlier), "{} needs {earlier}", pass.name);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ptx_is_an_error() {
+    fn invalid_ptx_is_an_error() {
         assert_eq!(run("ret;", &Wanted::default()).unwrap_err().line, 1);
     }
 }

@@ -15,8 +15,8 @@ macro_rules! program {
     };
 }
 
-const REFUSED: &str = program!(refused: kinds sources ways hiding operations);
-const ACCEPTED: &str = program!(accepted: kinds sources ways hiding operations block_ports numeric_ports);
+const REFUSED: &str = program!(refused: kinds sources control_flow hiding operations);
+const ACCEPTED: &str = program!(accepted: kinds sources control_flow hiding operations block_ports numeric_ports);
 
 /// The number of kernels of a program.
 fn kernels(program: &str) -> usize {
@@ -56,7 +56,7 @@ fn found(errors: &str) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn what_some_threads_may_miss_is_refused_at_its_line() {
+fn barriers_that_some_threads_may_miss_are_refused_at_their_line() {
     let Err(errors) = single::built(REFUSED, "", Build::new().arch(["sm_90"])) else {
         panic!("nothing is refused")
     };
@@ -86,7 +86,7 @@ fn what_some_threads_may_miss_is_refused_at_its_line() {
 }
 
 #[test]
-fn what_all_threads_come_to_is_accepted() {
+fn barriers_that_all_threads_reach_are_accepted() {
     let ptx = single::built(ACCEPTED, "", Build::new().arch(["sm_90"]))
         .unwrap_or_else(|errors| panic!("{errors}"))
         .ptx;

@@ -102,7 +102,7 @@ fn embedded(output: &Output) -> Vec<(PathBuf, Option<PathBuf>)> {
 }
 
 #[test]
-fn ptxas_runs_once_for_each_architecture_and_again_only_for_what_changed() {
+fn ptxas_runs_once_per_architecture_and_again_only_after_changes() {
     let package = Package::new("arch = [\"sm_75\", \"sm_90\"]\ncubin = true").with_ptxas(0);
     let first = package.built();
     assert_eq!((first.cubins.len(), package.runs()), (2, 2));
@@ -121,7 +121,7 @@ fn ptxas_runs_once_for_each_architecture_and_again_only_for_what_changed() {
 }
 
 #[test]
-fn without_being_asked_there_is_ptx_alone() {
+fn by_default_there_is_ptx_only() {
     let package = Package::new("").with_ptxas(0);
     let output = package.built();
     assert_eq!((output.cubins.len(), package.runs()), (0, 0));
@@ -141,7 +141,7 @@ fn the_variable_wins_over_the_package() {
 }
 
 #[test]
-fn without_ptxas_a_warning_says_how_to_get_it_and_the_ptx_does() {
+fn without_ptxas_a_warning_has_advice_and_the_ptx_is_used() {
     let mut package = Package::new("cubin = true");
     package.environment.ptxas = Some(package.dir.path().join("nowhere"));
     let output = package.built();
@@ -153,7 +153,7 @@ fn without_ptxas_a_warning_says_how_to_get_it_and_the_ptx_does() {
 }
 
 #[test]
-fn what_ptxas_refuses_is_said_in_one_line_and_the_ptx_does() {
+fn errors_of_ptxas_are_one_line_and_the_ptx_is_used() {
     let package = Package::new("cubin = true").with_ptxas(255);
     let output = package.built();
     assert_eq!(output.cubins.len(), 0);

@@ -23,7 +23,7 @@ fn built(arch: &str, panic: PanicStrategy) -> String {
 }
 
 #[test]
-fn what_all_lanes_come_to_is_not_checked_and_the_rest_is() {
+fn proven_operations_have_no_check_and_others_have() {
     for arch in ["sm_75", "sm_90"] {
         let ptx = built(arch, PanicStrategy::Message);
         let (proven, checked) = (entries(&ptx, "proven"), entries(&ptx, "checked"));

@@ -45,14 +45,14 @@ fn main() {}
 ";
 
 #[test]
-fn libm_needs_nothing_and_says_so() {
+fn libm_needs_no_installation_and_is_named_in_the_ptx() {
     let made = built(KERNELS, "[package.metadata.ferrogrid]\nmath = \"libm\"", Build::new()).unwrap();
     assert!(made.ptx.starts_with("// Mathematics: libm\n"), "{}", &made.ptx[..200]);
     assert!(!made.ptx.contains("__nv"));
 }
 
 #[test]
-fn libdevice_that_is_not_there_is_an_error_that_says_what_to_install() {
+fn missing_libdevice_is_an_error_with_advice() {
     let nowhere = Path::new("/nowhere/libdevice.10.bc");
     let error = built_with(KERNELS, "", Build::new(), Some(nowhere)).map(|_| ()).unwrap_err();
     assert!(error.contains("/nowhere/libdevice.10.bc is not a file of LLVM bitcode"), "{error}");

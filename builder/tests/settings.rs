@@ -44,7 +44,7 @@ fn every_variable_in_the_sources_is_known() {
 
 /// The book's names of tests exist.
 #[test]
-fn the_tests_that_the_book_names_are_there() {
+fn the_tests_named_in_the_book_exist() {
     let page = fs::read_to_string(root().join("docs/src/internals/tests.md")).unwrap();
     let mut sources = String::new();
     for folder in ["host", "tests", "builder", "device/src", "syntax/src", "ptx", "macros/src"] {

@@ -107,7 +107,7 @@ fn libraries_are_compiled_with_their_own_features_settings_and_variables() {
 }
 
 #[test]
-fn what_a_library_reads_while_it_is_compiled_is_watched() {
+fn files_that_a_library_includes_are_watched() {
     let data = "const DATA: &[u8] = include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/data.bin\"));";
     let package = Package::new(
         "[dependencies]\na = { path = \"a\" }",
@@ -126,7 +126,7 @@ fn what_a_library_reads_while_it_is_compiled_is_watched() {
 }
 
 #[test]
-fn what_two_crates_share_is_one_crate() {
+fn a_shared_dependency_is_one_crate() {
     let point = "#[ferrogrid::module]\npub mod types { pub struct Point(pub u32); pub fn new() -> Point { Point(40) } }\n";
     let first = "#[ferrogrid::module]\npub mod maths { pub fn x(p: base::types::Point) -> u32 { p.0 } }\n";
     let both = "base = { path = \"../base\" }";

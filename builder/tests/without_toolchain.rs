@@ -22,7 +22,7 @@ fn build(main: &str) -> Result<Output, Error> {
 }
 
 #[test]
-fn a_compiler_that_was_named_and_cannot_do_it_is_an_error_where_there_is_device_code() {
+fn an_unusable_named_compiler_is_an_error_if_there_is_device_code() {
     // SAFETY: the only test of this process, and no other thread reads the environment yet.
     unsafe { std::env::set_var("FERROGRID_DEVICE_RUSTC", "/nowhere/rustc") };
 

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_is_told_of_the_features_that_a_target_needs() {
+    fn cargo_gets_the_required_features_of_a_target() {
         let metadata = serde_json::json!({ "targets": [
             { "kind": ["example"], "name": "plain" },
             { "kind": ["example"], "name": "jit", "required-features": ["jit", "nvml"] },

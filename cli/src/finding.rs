@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_the_verdict() {
+    fn a_wrong_finding_is_the_verdict() {
         let mut findings = vec![Finding::ok("core", "there"), Finding::note("ptxas", "not there", None)];
         assert!(is_well(&findings));
         findings.push(Finding::wrong("device compiler", "none", "run it"));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_printed_stands_below_its_failure() {
+    fn the_output_of_a_program_is_shown_below_its_failure() {
         let page = Page::default();
         let mut steps = Steps::new("setup", page.clone());
         steps.step("apt-get update");

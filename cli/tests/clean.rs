@@ -25,7 +25,7 @@ fn cache() -> tempfile::TempDir {
 }
 
 #[test]
-fn cleaning_says_what_it_removes_and_where() {
+fn clean_reports_the_size_and_the_folder() {
     let cache = cache();
     let shown = stdout(&ferrogrid(&["clean", "--dry-run"], cache.path(), cache.path()));
     assert!(shown.contains("3.0 MiB  built 0 days ago  crates/gone/sm_75"), "{shown}");
@@ -47,7 +47,7 @@ fn scripts_for_shells_know_the_verbs() {
 
 /// With this machine's `core`, so that nothing is built.
 #[test]
-fn above_its_limit_the_cache_loses_what_no_build_here_needs() {
+fn a_cache_above_its_limit_loses_entries_that_no_build_needs() {
     let cache = cache();
     let usual = ferrogrid_build::cache::root().join("core");
     std::os::unix::fs::symlink(usual, cache.path().join("core")).unwrap();

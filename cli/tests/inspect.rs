@@ -239,7 +239,7 @@ fn a_package_of_examples_alone_has_kernels() {
 }
 
 #[test]
-fn a_table_of_kernels_says_what_to_type_for_one() {
+fn a_table_of_kernels_has_the_command_for_each() {
     let package = Package::new();
     let table = package.text(true, &["copied"]);
     let rows: Vec<&str> = table
@@ -283,7 +283,7 @@ fn machine_code_stands_below_the_users_own_lines() {
 }
 
 #[test]
-fn without_nvidias_programs_there_is_ptx_and_what_to_install_for_more() {
+fn without_nvidias_programs_inspect_shows_ptx_and_advice() {
     let package = Package::new();
     let text = package.text(false, &["saxpy"]);
     assert!(text.contains("st.global.b32"), "{text}");
@@ -299,7 +299,7 @@ fn without_nvidias_programs_there_is_ptx_and_what_to_install_for_more() {
 }
 
 #[test]
-fn a_kernel_that_is_not_there_is_an_error_that_names_the_near_one() {
+fn an_unknown_kernel_is_an_error_that_names_the_closest() {
     let package = Package::new();
     assert!(package.failure(true, &["saxpi"]).contains("no kernel `saxpi`; did you mean `saxpy`?"));
     let message = package.failure(true, &["--example", "x"]);

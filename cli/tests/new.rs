@@ -46,7 +46,7 @@ fn named(folder: &Path, start: &str, found: &mut Vec<PathBuf>) {
 
 #[cfg(unix)]
 #[test]
-fn set_up_leaves_the_crates_beneath_kernels_in_the_cache_for_all_packages() {
+fn set_up_fills_the_cache_with_crates_that_kernels_use() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
     // This machine's `core`, so that only the crates above it are built.

@@ -47,7 +47,7 @@ const TEXTS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn what_is_printed_is_what_was_read() {
+fn printed_text_parses_to_the_same() {
     for (name, text) in TEXTS {
         check(name, text);
     }

@@ -42,7 +42,7 @@ fn decided_by_value(value: &str) -> String {
 }
 
 #[test]
-fn what_the_lanes_of_a_warp_have_in_common_decides_for_all_of_them() {
+fn conditions_uniform_in_the_warp_are_accepted() {
     for value in [
         "mov.b32 %r1, %r20;",
         "mov.u32 %r2, %ctaid.x; shl.b32 %r3, %r2, 5; or.b32 %r4, %r3, %r21; shr.u32 %r1, %r4, 5;",
@@ -74,7 +74,7 @@ fn what_the_lanes_of_a_warp_have_in_common_decides_for_all_of_them() {
 }
 
 #[test]
-fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
+fn conditions_that_differ_between_lanes_are_divergent() {
     for value in [
         "mov.b32 %r1, %r21;",
         "mov.u32 %r1, %laneid;",
@@ -117,7 +117,7 @@ fn what_differs_between_the_lanes_of_a_warp_decides_for_some_of_them() {
 }
 
 #[test]
-fn a_multiple_of_32_is_no_bound_within_a_warp() {
+fn a_multiple_of_32_does_not_separate_lanes_of_a_warp() {
     for condition in [
         "setp.lt.u32 %p1, %r21, 64;",
         "setp.ge.s32 %p1, %r21, 96;",
@@ -176,7 +176,7 @@ fn warps_are_rows_of_blocks_whose_shape_is_known() {
 }
 
 #[test]
-fn lanes_meet_where_their_ways_do() {
+fn lanes_reconverge_where_their_paths_meet() {
     let branch = |condition: &str, inside: &str, behind: &str| {
         format!("{condition}\n@%p1 bra $A;\n{inside}\n$A: {behind}")
     };
@@ -258,7 +258,7 @@ fn masks_are_the_same_in_the_lanes_that_they_name() {
 }
 
 #[test]
-fn what_some_lanes_call_is_not_proven_wherever_it_is() {
+fn functions_called_by_some_lanes_are_not_proven() {
     let calling = |condition: &str| {
         let functions = format!(
             ".func inner() {{ {REGISTERS} vote.sync.any.pred %p1, %p2, -1; ret; }}\n\
@@ -272,7 +272,7 @@ fn what_some_lanes_call_is_not_proven_wherever_it_is() {
 }
 
 #[test]
-fn functions_know_of_blocks_what_all_kernels_have_in_common() {
+fn functions_assume_only_block_shapes_common_to_all_kernels() {
     let function = format!(
         ".func f() {{ {REGISTERS} mov.u32 %r21, %tid.x; setp.gt.u32 %p1, %r21, 31; @%p1 bra $A; {SHUFFLE} $A: ret; }}\n"
     );

@@ -31,7 +31,7 @@ fn decided_by(condition: &str) -> String {
 
 /// A register with several definitions has the value of any of them; a pair of registers has no value of its own.
 #[test]
-fn what_is_not_one_value_is_not_taken_for_one() {
+fn registers_with_several_values_are_not_uniform() {
     for source in [
         "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, 5; @%p2 bra $B; mov.b32 %r1, %r21; $B: setp.gt.u32 %p1, %r1, 7;",
         "setp.gt.u32 %p2, %r20, 3; mov.b32 %r1, %r21; @%p2 bra $B; mov.b32 %r1, 5; $B: setp.gt.u32 %p1, %r1, 7;",
@@ -54,7 +54,7 @@ fn what_is_not_one_value_is_not_taken_for_one() {
 }
 
 #[test]
-fn what_comes_from_indices_clocks_lanes_and_writable_memory_differs_between_threads() {
+fn indices_clocks_lanes_and_writable_memory_are_divergent() {
     for source in [
         "mov.u32 %r1, %tid.x;",
         "mov.u32 %r1, %laneid;",
@@ -87,7 +87,7 @@ fn what_comes_from_indices_clocks_lanes_and_writable_memory_differs_between_thre
 }
 
 #[test]
-fn what_threads_have_in_common_decides_for_all_of_them() {
+fn uniform_conditions_are_accepted() {
     for source in [
         "mov.b32 %r1, %r20;",
         "mov.u32 %r1, %ctaid.x;",
@@ -131,7 +131,7 @@ fn equal_distances_from_where_a_thread_began_cancel_out() {
 }
 
 #[test]
-fn what_stands_where_ways_have_met_again_is_reached_by_all() {
+fn code_after_paths_have_met_is_reached_by_all() {
     let branch = "setp.gt.u32 %p1, %r21, 7;\n@%p1 bra $A;\nmov.b32 %r1, 2;\n";
     assert!(!is_refused(&format!("mov.b32 %r1, 1; {branch}$A: bar.sync 0;")));
     assert!(is_refused(&format!("{branch}bar.sync 0;\n$A:")));
@@ -142,7 +142,7 @@ fn what_stands_where_ways_have_met_again_is_reached_by_all() {
 }
 
 #[test]
-fn what_is_assigned_on_the_ways_of_a_branch_differs_where_they_meet() {
+fn values_assigned_on_divergent_paths_are_divergent() {
     let assigned = |before: &str, inside: &str| {
         format!(
             "{before} setp.gt.u32 %p1, %r21, 7;\n@%p1 bra $A;\n{inside}\n$A: setp.eq.s32 %p2, %r1, 1;\n@%p2 bra $B;\nbar.sync 0;\n$B:"
@@ -248,7 +248,7 @@ fn a_barrier_under_a_condition_and_a_table_of_ways_are_branches() {
 }
 
 #[test]
-fn each_barrier_needs_what_it_waits_for_to_have_in_common() {
+fn each_barrier_requires_uniformity_at_its_level() {
     for (barrier, source, refused) in [
         ("bar.sync 0", "%ctaid.x", false),
         ("barrier.cluster.arrive", "%ctaid.x", true),
@@ -327,7 +327,7 @@ fn a_value_that_turns_out_to_differ_later_is_followed_to_its_copies() {
 }
 
 #[test]
-fn it_says_which_branch_decides_and_where_the_difference_comes_from() {
+fn a_divergence_names_its_branch_and_its_origin() {
     let text = kernel(&decided_by("add.s32 %r1, %r20, %r21; xor.b32 %r2, %r1, 5; setp.gt.u32 %p1, %r2, 7;"));
     let module = Module::parse(&text).unwrap();
     let [divergence] = &found(&text)[..] else { panic!() };
@@ -346,7 +346,7 @@ fn it_says_which_branch_decides_and_where_the_difference_comes_from() {
 }
 
 #[test]
-fn what_all_of_a_block_have_in_common_is_not_named_as_the_origin() {
+fn uniform_values_are_not_named_as_the_origin() {
     let condition = "mov.u32 %r1, %ctaid.x; xor.b32 %r2, %r1, %r21; setp.gt.u32 %p1, %r2, 7;";
     let text = kernel(&decided_by(condition));
     let module = Module::parse(&text).unwrap();
@@ -357,7 +357,7 @@ fn what_all_of_a_block_have_in_common_is_not_named_as_the_origin() {
 }
 
 #[test]
-fn what_a_panic_is_given_changes_no_local_memory() {
+fn arguments_of_a_panic_change_no_local_memory() {
     let called = |then: &str| {
         decided_by(&format!(
             "st.local.b32 [own], %r20; setp.gt.u32 %p3, %r21, 9; @!%p3 bra $C;\n\
@@ -370,7 +370,7 @@ fn what_a_panic_is_given_changes_no_local_memory() {
 }
 
 #[test]
-fn what_is_fixed_is_the_same_in_whatever_round_a_thread_leaves_a_loop() {
+fn fixed_registers_are_uniform_after_a_divergent_loop() {
     let in_loop = |made: &str| {
         format!(
             "$A: add.s32 %r2, %r2, 1; {made} setp.lt.u32 %p2, %r2, %r21; @%p2 bra $A; setp.gt.u32 %p1, %r1, 7;\n{}",

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_of_blocks_comes_first_and_alone() {
+    fn a_block_order_is_the_first_parameter_and_the_only_one() {
         let kernel = kernel("#[kernel] pub fn k(t: Thread<1>, x: &[u32], order: BlockOrder<u32>, a: u32) {}");
         assert!(kernel.bounds.in_order && kernel.may_wait);
         assert_eq!(kernel.flattened(), (3, 4));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn tuples_in_tuples_travel_as_their_members() {
+    fn nested_tuples_are_passed_as_their_members() {
         let kernel = kernel("#[kernel] pub fn k(t: Thread<1>, a: (f32, (u8, u16), u64)) {}");
         let ParameterKind::Tuple { members } = &kernel.parameters[1].kind else { panic!("it is a tuple") };
         let named = members.tuple(|number, _| {

@@ -108,7 +108,7 @@ fn is_of_outside(path: &Path) -> bool {
 }
 
 #[test]
-fn a_profile_whose_panics_abort_is_warned_of() {
+fn a_profile_with_aborting_panics_gets_a_warning() {
     let outside = Outside::new();
     let mut cargo = outside.cargo(&["build"]);
     let output = cargo.env("CARGO_PROFILE_DEV_PANIC", "abort").output().unwrap();
@@ -197,7 +197,7 @@ fn a_kernel_edit_is_seen() {
 }
 
 #[test]
-fn an_edit_elsewhere_compiles_nothing_for_the_device() {
+fn an_edit_outside_kernels_compiles_nothing_for_the_device() {
     let outside = Outside::new();
     outside.run();
     let before = outside.ptx_written();
@@ -356,7 +356,7 @@ fn layouts_that_differ_between_host_and_device_do_not_compile() {
 }
 
 #[test]
-fn a_library_whose_code_is_another_for_the_kernels_that_use_it_does_not_compile() {
+fn a_library_that_differs_between_host_and_kernels_does_not_compile() {
     let outside = Outside::new();
     let case = |choice: &str, call: &str| {
         fs::write(outside.path("with-kernels/build.rs"), format!("fn main() {{ {call} }}")).unwrap();
@@ -431,7 +431,7 @@ fn a_kernel_that_cannot_be_one_is_explained_once() {
 }
 
 #[test]
-fn without_a_build_script_the_compiler_says_what_to_add() {
+fn without_a_build_script_the_error_has_advice() {
     let outside = Outside::new();
     fs::remove_file(outside.path("build.rs")).unwrap();
     let text = outside.build_fails();
@@ -440,7 +440,7 @@ fn without_a_build_script_the_compiler_says_what_to_add() {
 }
 
 #[test]
-fn a_compiler_that_was_named_and_is_not_there_is_an_error() {
+fn a_missing_named_compiler_is_an_error() {
     let outside = Outside::new();
     outside.edit("src/main.rs", "* factor + 0", "* factor + 6");
     let output = outside.cargo(&["build"]).env("FERROGRID_DEVICE_RUSTC", "/nowhere/rustc").output().unwrap();

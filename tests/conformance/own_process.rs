@@ -24,16 +24,16 @@ pub(crate) const CASES: &[Case] = &[
         true => in_its_own_process(device, "reading_where_nothing_is"),
         false => not_for_this_device("it would end the process"),
     }),
-    ("a_gpu_goes_on_after_a_reset", |device| match device.is_cuda() {
-        true => in_its_own_process(device, "a_gpu_goes_on_after_a_reset"),
+    ("a_gpu_is_usable_after_a_reset", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "a_gpu_is_usable_after_a_reset"),
         false => not_for_this_device("it is not reset"),
     }),
-    ("after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be", |device| match device.is_cuda() {
-        true => in_its_own_process(device, "after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be"),
+    ("after_a_failure_a_reset_works_or_is_unsupported", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "after_a_failure_a_reset_works_or_is_unsupported"),
         false => not_for_this_device("no failure outlasts its work there"),
     }),
-    ("a_stream_of_another_context_is_no_stream_of_the_device", |device| match device.is_cuda() {
-        true => in_its_own_process(device, "a_stream_of_another_context_is_no_stream_of_the_device"),
+    ("a_stream_of_another_context_is_refused", |device| match device.is_cuda() {
+        true => in_its_own_process(device, "a_stream_of_another_context_is_refused"),
         false => not_for_this_device("it has no contexts"),
     }),
     ("a_module_is_unloaded_and_loaded_again", |device| {
@@ -44,14 +44,14 @@ pub(crate) const CASES: &[Case] = &[
 /// The cases, as they run in their processes.
 const APART: &[Case] = &[
     ("reading_where_nothing_is", reading_where_nothing_is),
-    ("a_gpu_goes_on_after_a_reset", a_gpu_goes_on_after_a_reset),
+    ("a_gpu_is_usable_after_a_reset", a_gpu_is_usable_after_a_reset),
     (
-        "after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be",
-        after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be,
+        "after_a_failure_a_reset_works_or_is_unsupported",
+        after_a_failure_a_reset_works_or_is_unsupported,
     ),
     (
-        "a_stream_of_another_context_is_no_stream_of_the_device",
-        a_stream_of_another_context_is_no_stream_of_the_device,
+        "a_stream_of_another_context_is_refused",
+        a_stream_of_another_context_is_refused,
     ),
     ("a_module_is_unloaded_and_loaded_again", a_module_is_unloaded_and_loaded_again),
 ];
@@ -160,7 +160,7 @@ fn reading_where_nothing_is(device: &Device) -> Outcome {
 }
 
 /// Kernels, constants and print buffers from before are loaded again.
-fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
+fn a_gpu_is_usable_after_a_reset(device: &Device) -> Outcome {
     let mut device = device.clone();
     for _ in 0..3 {
         let stream = device.new_stream()?;
@@ -194,7 +194,7 @@ fn a_gpu_goes_on_after_a_reset(device: &Device) -> Outcome {
 }
 
 /// Driver 580 creates no new context after an illegal address, by any call.
-fn after_a_failure_a_gpu_is_reset_or_says_that_it_cannot_be(device: &Device) -> Outcome {
+fn after_a_failure_a_reset_works_or_is_unsupported(device: &Device) -> Outcome {
     reading_where_nothing_is(device)?;
     // SAFETY: this process has one thread that uses the device, and no other library does.
     let reset = || unsafe { device.reset() };
@@ -233,7 +233,7 @@ fn a_module_is_unloaded_and_loaded_again(device: &Device) -> Outcome {
 }
 
 /// A second context of the same GPU, as some libraries create one (`cuCtxCreate`), current while it is used.
-fn a_stream_of_another_context_is_no_stream_of_the_device(device: &Device) -> Outcome {
+fn a_stream_of_another_context_is_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let ordinal = i32::try_from(device.ordinal().ok_or("no GPU")?)?;
     let (mut handle, mut context, mut raw) = (0, null_mut(), null_mut());

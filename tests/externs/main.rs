@@ -109,7 +109,7 @@ fn functions_of_a_named_file_are_called() {
 }
 
 #[test]
-fn functions_that_nobody_named_are_given_or_an_error() {
+fn unnamed_functions_are_linked_at_run_time_or_an_error() {
     let mut is_given = false;
     for device in devices() {
         let stream = device.new_stream().unwrap();

@@ -49,7 +49,7 @@ mod kernels {
 
 /// One check for each operation, with the line of the call.
 #[test]
-fn a_check_names_the_operation_that_lacks_lanes() {
+fn a_check_names_the_operation_with_missing_lanes() {
     for (architecture, lines) in code(kernels::apart::kernel()) {
         let mut found: Vec<u32> = lines
             .iter()
@@ -112,7 +112,7 @@ fn stored(lines: &[&str], place: usize) -> String {
 }
 
 #[test]
-fn what_lacks_lanes_is_told_by_mask_missing_lanes_and_place() {
+fn reports_of_missing_lanes_have_mask_lanes_and_place() {
     for (architecture, lines) in functions("__ferrogrid_panic_lanes") {
         let fields = [
             offset_of!(FailureRecord, first),
@@ -141,7 +141,7 @@ fn what_lacks_lanes_is_told_by_mask_missing_lanes_and_place() {
 }
 
 #[test]
-fn a_panic_is_told_by_its_values_its_place_and_its_thread() {
+fn a_panic_report_has_values_location_and_thread() {
     let parameter = |name: &str, number: usize| format!("[{name}_param_{number}]");
     let kinds = [
         ("__ferrogrid_panic_bounds_check", failure::BOUNDS, ["_param_0]", "_param_1]"], 2),

@@ -199,7 +199,7 @@ fn shuffles_stay_in_their_tile() {
 }
 
 #[test]
-fn what_a_partner_in_another_tile_has_is_not_taken() {
+fn shuffles_ignore_partners_in_other_tiles() {
     for (architecture, lines) in code(kernels::beyond_the_tile::kernel()) {
         // The value is unchanged.
         assert_eq!(count(&lines, "st.global"), 0, "{architecture}: {lines:#?}");

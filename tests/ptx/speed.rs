@@ -178,7 +178,7 @@ fn indices_and_lengths_have_32_bits() {
 
 /// A comparison with null would convert one more address than there are parameters.
 #[test]
-fn an_element_that_is_there_is_not_compared_with_null() {
+fn an_existing_element_is_not_compared_with_null() {
     for (kernel, slices) in
         [(kernels::product::kernel(), 3), (kernels::stencil::kernel(), 2), (kernels::saxpy::kernel(), 2)]
     {

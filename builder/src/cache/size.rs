@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_next_build_needs_goes_last() {
+    fn entries_that_the_next_build_needs_are_removed_last() {
         let root = filled(&ALL);
         trim(root.path(), 200, Some("a")).unwrap();
         assert_eq!(left(root.path()), ALL[..2]);
@@ -192,7 +192,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_links_lead_to_stays() {
+    fn targets_of_links_stay() {
         let (other, root) = (filled(&ALL), tempfile::tempdir().unwrap());
         for folder in ["core", "crates"] {
             std::os::unix::fs::symlink(other.path().join(folder), root.path().join(folder)).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_leaves_what_belongs_to_others() {
+    fn clearing_keeps_files_of_others() {
         let root = filled(&[ALL[0], ALL[1], "setup-17/first-kernel", "photos/2026"]);
         fs::write(root.path().join("letter.txt"), "mine").unwrap();
         assert_eq!(clear(root.path()).unwrap(), 300);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_is_empty_or_absent_is_no_error() {
+    fn an_empty_or_absent_cache_is_no_error() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(clear(&root.path().join("absent")).unwrap(), 0);
         assert!(trim(&root.path().join("absent"), 0, None).unwrap().is_empty());

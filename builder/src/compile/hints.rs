@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_on_the_device_and_indices_that_are_no_numbers_have_advice() {
+    fn missing_items_and_wrong_indices_have_advice() {
         assert!(hint("error[E0425]: cannot find function `f`").contains("move into the module"));
         let allocates = hint("error[E0433]: failed to resolve: use of undeclared type `Vec`");
         assert!(

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_made_is_found_again_until_a_file_or_variable_that_it_includes_changes() {
+    fn results_are_reused_until_an_input_changes() {
         let dir = tempfile::tempdir().unwrap();
         let (kept, data) = (Kept::in_folder(dir.path()), dir.path().join("data"));
         let (made, mode) = (Cell::new(0), Cell::new("fast"));

@@ -145,7 +145,7 @@ ptxas info    : Used 10 registers, used 0 barriers
 ";
 
     #[test]
-    fn what_entry_points_need_is_read_and_functions_are_not_taken_for_them() {
+    fn resources_are_read_for_entry_points_and_not_for_functions() {
         let all = resources(SAID);
         let sums = Resources {
             registers: 64,

@@ -142,7 +142,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_kernel_goes_by_several_names() {
+    fn a_kernel_is_found_by_several_names() {
         let kernel = fill("a.rs".into());
         for name in [
             "fill",

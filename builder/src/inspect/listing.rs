@@ -149,7 +149,7 @@ $L__BB0_3:
 ";
 
     #[test]
-    fn every_instruction_has_the_users_line_and_what_was_inlined_there() {
+    fn every_instruction_has_the_users_line_and_the_inlined_line() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("src/main.rs");
         std::fs::create_dir(dir.path().join("src")).unwrap();
@@ -174,7 +174,7 @@ $L__BB0_3:
     }
 
     #[test]
-    fn an_entry_point_that_is_not_there_is_none() {
+    fn a_missing_entry_point_is_none() {
         let sources = Sources::new("/".into(), Vec::new(), None);
         let mut kernel = fill("/a.rs".into());
         kernel.entry = "fill".to_owned();

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_needs_what_each_of_its_packages_asks_for() {
+    fn a_workspace_needs_the_architectures_of_all_packages() {
         let asks = |archs: &[&str]| json!({ "arch": archs });
         let members = [(asks(&["sm_100", "sm_90"]), true), (json!(null), true), (asks(&["sm_90"]), true)];
         assert_eq!(workspace(&members).unwrap(), ["sm_75", "sm_90", "sm_100"]);

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_variable_is_told_from_the_others() {
+    fn a_misspelt_variable_is_reported() {
         assert!(is_misspelt("FERROGRID_ARHC") && is_misspelt("FERROGRID_arch") && is_misspelt("FERROGRID_"));
         for fine in
             ["FERROGRID_ARCH", "FERROGRID_STRESS_SEED", "FERROGRID_TEST_CASE", "OTHER_ARCH", "FERROGRID"]

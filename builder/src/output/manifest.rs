@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_earlier_build_has_left_goes() {
+    fn leftovers_of_earlier_builds_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let names = || {
             let entries = folder.path().read_dir().unwrap();

@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_ordering_gets_the_strongest() {
+    fn atomics_without_an_ordering_get_the_strongest() {
         assert_eq!(
             ordered("\tatom.global.add.u32 \t%r1, [%rd1], 1;\n\tret;\n"),
             "\tfence.sc.sys;\n\tatom.acq_rel.sys.global.add.u32 \t%r1, [%rd1], 1;\n\tret;\n"
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_one_stays() {
+    fn atomics_with_an_ordering_stay_unchanged() {
         for line in [
             "\tatom.acq_rel.sys.global.cas.b32 \t%r6, [%rd1+32], 1, 2;\n",
             "\tld.acquire.sys.global.b32 \t%r4, [%rd1+20];\n",

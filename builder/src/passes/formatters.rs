@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_say_how_to_come_to_the_value() {
+    fn descriptions_tell_how_to_reach_the_value() {
         assert_eq!(description("u32", "Display"), [&[1, 0, 4, 0, 3, 0, 0, 0][..], b"u32"].concat());
         assert_eq!(description("&&f64", "Debug"), [&[1, 2, 8, 1, 3, 0, 0, 0][..], b"f64"].concat());
         assert_eq!(description("&&str", "Display")[..4], [2, 1, 16, 0]);

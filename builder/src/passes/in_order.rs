@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_both_kinds_of_kernels_is_told_by_each() {
+    fn a_function_of_ordered_and_other_kernels_gets_its_block_number_from_each() {
         let calling =
             TEXT.replace("\tret;\n}\n.visible", "\tcall.uni (retval0), place;\n\tret;\n}\n.visible");
         let text = numbered(&calling);

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_readable_path_leads_back_to_its_file() {
+    fn a_readable_path_maps_back_to_its_file() {
         let folders = [("/w".into(), String::new()), ("/home/me/other".into(), "other/".to_owned())];
         for file in ["/w/src/main.rs", "/home/me/other/src/lib.rs"] {
             assert_eq!(source_file(&remapped(file, &folders), &folders), Path::new(file));

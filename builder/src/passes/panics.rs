@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_says_noreturn_where_the_definition_does() {
+    fn a_declaration_has_noreturn_if_the_definition_has() {
         let call = format!("\tcall.uni {BOUNDS_CHECK}, (param0, param1, param2);\n");
         let text = calling(&call, &TARGET.replace(")\n{", ")\n.noreturn\n{"));
         assert!(text.contains("\t.param .b64 a\n)\n.noreturn\n;\n"), "{text}");

@@ -36,7 +36,7 @@ mod tests {
     const DECLARED: &str = ".extern .global .align 8 .u64 __ferrogrid_output;\n.extern .global .align 8 .u64 __ferrogrid_formatters;\n";
 
     #[test]
-    fn what_is_used_is_defined_and_the_rest_goes() {
+    fn used_symbols_are_defined_and_the_rest_removed() {
         let code = ".func f()\n{\n\tld.global.b64 \t%rd1, [__ferrogrid_formatters];\n}\n";
         let defined =
             |value| format!(".visible .global .align 8 .u64 __ferrogrid_formatters = {value};\n{code}");

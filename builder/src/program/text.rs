@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_place_in_the_users_text() {
+    fn errors_have_their_place_in_the_users_text() {
         let problems = |text: &str| -> Vec<(usize, usize)> {
             match read(text) {
                 Err(Error::Syntax { problems, .. }) => problems.into_iter().map(|(l, c, _)| (l, c)).collect(),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_code_is_found_wherever_it_is() {
+    fn unsafe_code_is_found_at_any_depth() {
         for text in
             ["fn f() { unsafe { g() } }", "macro_rules! m { () => { unsafe { g() } } }", "unsafe fn f() {}"]
         {

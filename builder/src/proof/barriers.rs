@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_threads_have_in_common_may_decide() {
+    fn conditions_may_depend_on_uniform_values() {
         assert_eq!(checked(&PROGRAM.replace("mov.u32 %r1, %tid.x", "ld.param.b32 %r1, [n]"), &[]), []);
         assert_eq!(checked(&PROGRAM.replace("%tid.x", "%ctaid.x"), &[]), []);
         let assumed = "mov.u32 %r2, %tid.x; ferrogrid.assumed.block %r1, %r2";
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_of_the_grid_needs_what_all_blocks_have_in_common_and_a_cooperative_launch() {
+    fn a_grid_barrier_requires_a_uniform_path_and_a_cooperative_launch() {
         let text =
             PROGRAM.replace("%tid.x", "%ctaid.x").replace("bar.sync 0", "ferrogrid.together.grid 0, 0, 0, 0");
         let [refusal] = &checked(&text, &["k"])[..] else { panic!() };

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_such_functions_call_counts_and_has_the_line_of_its_own_file() {
+    fn transitive_calls_count_and_have_their_own_line() {
         let [refusal] = &checked(&program("call.uni direct;"))[..] else { panic!() };
         assert_eq!((refusal.file.as_str(), refusal.place), ("src/main.rs", (20, 5)));
         assert!(refusal.message.contains("`shfl.sync.idx.b32`"), "{refusal:?}");

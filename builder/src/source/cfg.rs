@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_true_of_the_device_holds() {
+    fn cfgs_of_the_device_hold() {
         for attributes in [
             "",
             "#[cfg(target_arch = \"nvptx64\")]",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_false_of_the_device_does_not_hold() {
+    fn cfgs_that_the_device_lacks_do_not_hold() {
         for attributes in [
             "#[cfg(unix)]",
             "#[cfg(target_arch = \"x86_64\")]",

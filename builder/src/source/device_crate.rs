@@ -273,7 +273,7 @@ mod tests {
     const NEAR: &str = "use x;\n  #[ferrogrid::module]\n  pub mod k {\n    fn f() {}\n  }\n";
 
     #[test]
-    fn mirrored_files_lead_to_each_other_and_keep_their_lines() {
+    fn mirrored_files_declare_each_other_and_keep_their_lines() {
         let dir = tempfile::tempdir().unwrap();
         let far = NEAR.replace("mod k", "mod l");
         let made = lay_out_files(
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_changes_with_what_is_kept_and_with_nothing_else() {
+    fn the_key_changes_with_the_kept_text_only() {
         let dir = tempfile::tempdir().unwrap();
         let key = |near: &str| {
             let files = [("w/src/lib.rs", ROOT), ("w/src/near.rs", near), ("far.rs", "")];
@@ -311,7 +311,7 @@ mod tests {
         assert_ne!(key(&NEAR.replace("fn f", "fn g")), first);
     }
     #[test]
-    fn of_modules_whose_kernels_are_not_wanted_what_others_call_stays() {
+    fn functions_that_other_parts_call_stay_in_the_crate() {
         let dir = tempfile::tempdir().unwrap();
         let kernel = |name: &str, body: &str| {
             format!("/// Doc.\n#[kernel]\npub fn {name}(t: Thread<1>) {{ {body} }}\n")

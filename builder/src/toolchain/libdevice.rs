@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_must_be_bitcode() {
+    fn a_named_libdevice_must_be_bitcode() {
         let dir = tempfile::tempdir().unwrap();
         let text = bitcode(dir.path(), b"text");
         let error = choose(None, Some(&text)).unwrap_err().to_string();

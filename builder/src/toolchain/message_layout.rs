@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_count_where_there_are_some_and_else_the_version() {
+    fn sources_decide_if_they_exist_else_the_version() {
         let toolchain = |version: &str, core| Toolchain {
             rustc: "rustc".into(),
             origin: Origin::Distribution,

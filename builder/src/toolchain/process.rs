@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_the_outer_build_is_scrubbed() {
+    fn variables_of_the_outer_build_are_scrubbed() {
         for name in [
             "RUSTFLAGS",
             "CARGO_ENCODED_RUSTFLAGS",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_where_things_are_is_kept() {
+    fn variables_with_locations_are_kept() {
         for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "CARGO_HTTP_PROXY", "CARGO_NET_OFFLINE"] {
             assert!(!is_scrubbed(name), "{name}");
         }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_was_run_and_what_it_said() {
+    fn a_failed_command_reports_its_command_line_and_output() {
         let mut command = command(Path::new("sh"));
         command.args(["-c", "echo broken >&2; exit 3"]);
         let error = run_checked("the test", &mut command).unwrap_err().to_string();

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_named_and_what_its_program_prints_is_not_shown() {
+    fn a_step_is_named_and_the_output_of_its_program_hidden() {
         let (said, failure) = said(&["echo one; echo two >&2", "exit 0"]);
         let steps = [r#"Step("sh -c echo one; echo two >&2")"#, r#"Step("sh -c exit 0")"#];
         assert_eq!((said.as_slice(), failure), (&steps.map(str::to_owned)[..], None));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_a_failure() {
+    fn a_missing_program_is_a_failure() {
         let way = Way { name: "test", barred: None, commands: vec![words(&["/no/such/program"])] };
         assert!(take(&way, &mut |_| {}).unwrap_err().contains("does not start"));
     }

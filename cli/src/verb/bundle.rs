@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_no_bundle_is_left_alone() {
+    fn a_folder_that_is_not_a_bundle_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
         let message = clear(folder.path()).unwrap_err().to_string();

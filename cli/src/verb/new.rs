@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_sources_there_is_no_command_to_find() {
+    fn without_the_sources_there_is_no_alias() {
         let folder = tempfile::tempdir().unwrap();
         configure(folder.path(), Path::new("/nowhere/cli")).unwrap();
         assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_there_is_left_alone() {
+    fn an_existing_folder_is_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("mine")).unwrap();
         let message = create(&folder.path().join("mine"), Path::new("/x")).unwrap_err().to_string();

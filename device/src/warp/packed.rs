@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_all_shapes_come_back_from_their_words() {
+    fn values_of_all_shapes_round_trip_through_words() {
         travels(0x0102_0304_u32, 4);
         travels(f64::MIN_POSITIVE, 8);
         travels(i128::MIN + 7, 16);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_in_memory_is_known() {
+    fn plain_values_are_recognised() {
         const fn is_plain<T: Exchange>() -> bool {
             T::PLAIN
         }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_are_no_value_become_one() {
+    fn invalid_bits_become_a_value() {
         assert!(!value::<bool>([0xfe; 4]));
         assert_eq!(value::<Option<u8>>([0x0000_fe07, 0, 0, 0]), None);
     }

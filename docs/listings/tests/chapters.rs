@@ -156,7 +156,7 @@ fn the_gallery_has_every_example_in_learning_order() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let root = docs().parent().unwrap().to_owned();
     let others = ["README.md", "CHANGELOG.md", "benches/README.md"].map(|name| root.join(name));
     let mut followed = 0;
@@ -186,7 +186,7 @@ fn every_link_leads_somewhere() {
 
 /// The check itself: untested blocks are found.
 #[test]
-fn blocks_that_nobody_runs_are_found() {
+fn untested_blocks_are_found() {
     let folder = docs().join("src");
     let found = |text: &str| {
         let chapter = parse(text);
@@ -229,7 +229,7 @@ fn blocks_that_nobody_runs_are_found() {
 
 /// Each supported row of the table of features names tests that exist.
 #[test]
-fn every_feature_that_is_there_names_its_tests() {
+fn every_supported_feature_names_its_tests() {
     let root = docs().parent().unwrap().to_owned();
     let mut sources = String::new();
     for folder in ["tests", "host", "builder/tests", "cli", "bench", "docs/listings/tests", "ptx/tests"] {
@@ -358,7 +358,7 @@ fn every_name_in_the_tables_exists() {
 
 /// Methods called on `device` in a table are those of `Device`, and so on.
 #[test]
-fn methods_in_the_tables_are_those_of_what_they_are_called_on() {
+fn methods_in_the_tables_belong_to_their_receivers() {
     const RECEIVERS: &[(&str, &[&str])] = &[
         ("device", &["Device"]),
         ("stream", &["Stream"]),

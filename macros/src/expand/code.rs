@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_built_says_why() {
+    fn failed_builds_record_the_reason() {
         in_folder("unbuilt", &[], |folder| {
             fs::write(folder.join(NO_DEVICE_CODE), "no compiler").unwrap();
             let found = Variants::in_folder(folder, TargetClass::Library, Some("a"), Fingerprint(1));

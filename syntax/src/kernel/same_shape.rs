@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_group_leads_the_others() {
+    fn the_others_of_a_group_refer_to_its_first() {
         let function = parse_quote! {
             #[kernel(same_shape(y, x), block = [8, 8], same_shape(p, q,))]
             fn k(t: Thread<2>, x: &[f32], p: Plane<f32>, a: f32, y: DisjointSlice<u8>, q: DisjointSlice<f32, 2>) {}
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_have_the_same_shape_is_refused() {
+    fn parameters_without_a_common_shape_are_refused() {
         let refused: [(ItemFn, &str); 6] = [
             (
                 parse_quote!(

@@ -58,7 +58,7 @@ mod tests {
     use crate::Kernel;
 
     #[test]
-    fn a_kernel_may_wait_if_its_thread_goes_elsewhere() {
+    fn a_kernel_may_wait_if_it_passes_its_thread_on() {
         let waits = |text: &str| {
             let function: syn::ItemFn = syn::parse_str(text).unwrap();
             Kernel::parse(&function).unwrap().unwrap().may_wait

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_reads_what_it_and_its_functions_mention() {
+    fn a_kernel_reads_constants_that_it_and_its_functions_mention() {
         let module = parse_quote! { mod m {
             #[constant] pub static A: Constant<f32> = Constant::new(1.0);
             #[constant] static B: Constant<[u32; 4]> = Constant::new([0; 4]);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_others_are_left_alone() {
+    fn foreign_blocks_are_ignored() {
         let intrinsic: ItemForeignMod = parse_quote!(
             unsafe extern "C" {
                 #[link_name = "llvm.nvvm.x"]
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_linked_is_refused() {
+    fn files_that_cannot_be_linked_are_refused() {
         let refused = |block: ItemForeignMod| Externs::parse(&block).err().unwrap().to_string();
         assert!(
             refused(parse_quote!(

@@ -23,13 +23,13 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("partial_clusters_are_refused", partial_clusters_are_refused),
     ("clusters_run_in_graphs", clusters_run_in_graphs),
-    ("a_launch_says_how_many_blocks_make_a_cluster", a_launch_says_how_many_blocks_make_a_cluster),
+    ("a_launch_sets_the_cluster_size", a_launch_sets_the_cluster_size),
     ("a_launch_asks_for_clusters_that_the_kernel_takes", a_launch_asks_for_clusters_that_the_kernel_takes),
     ("clusters_of_a_launch_run_in_graphs", clusters_of_a_launch_run_in_graphs),
     ("clusters_of_sixteen_blocks_run_or_are_refused", clusters_of_sixteen_blocks_run_or_are_refused),
-    ("a_device_says_how_many_clusters_it_runs", a_device_says_how_many_clusters_it_runs),
+    ("a_device_reports_its_number_of_active_clusters", a_device_reports_its_number_of_active_clusters),
     ("a_cluster_barrier_that_a_block_never_reaches_is_found", half_a_cluster_waits),
-    ("a_device_without_clusters_says_so", a_device_without_clusters_says_so),
+    ("clusters_are_unsupported_on_older_devices", clusters_are_unsupported_on_older_devices),
 ];
 
 /// Cases that run in a separate process.
@@ -191,7 +191,7 @@ fn clusters_of_sixteen_blocks_run_or_are_refused(device: &Device) -> Outcome {
     }
 }
 
-fn a_launch_says_how_many_blocks_make_a_cluster(device: &Device) -> Outcome {
+fn a_launch_sets_the_cluster_size(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let x: Vec<u32> = (0..16 * 32).collect();
     let (input, mut out) = (stream.upload(&x)?, stream.zeros::<u32>(x.len())?);
@@ -259,7 +259,7 @@ fn clusters_of_a_launch_run_in_graphs(device: &Device) -> Outcome {
     expect("in clusters of four", stream.download(graph.view(key)?)?, vec![128; 256])
 }
 
-fn a_device_says_how_many_clusters_it_runs(device: &Device) -> Outcome {
+fn a_device_reports_its_number_of_active_clusters(device: &Device) -> Outcome {
     ready(device, clusters::ring::kernel())?;
     let ring = clusters::ring::kernel();
     expect("the kernel's cluster", ring.cluster(), Some([4, 1, 1]))?;
@@ -289,7 +289,7 @@ fn half_a_cluster_waits(device: &Device) -> Outcome {
     expect("afterwards", stream.download(&out)?, vec![1; 64])
 }
 
-fn a_device_without_clusters_says_so(device: &Device) -> Outcome {
+fn clusters_are_unsupported_on_older_devices(device: &Device) -> Outcome {
     if ready(device, clusters::of_rank::kernel()).is_ok() {
         return not_for_this_device("it has clusters");
     }

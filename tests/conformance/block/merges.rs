@@ -13,7 +13,7 @@ pub(crate) const CASES: &[Case] = &[
         blocks_sort_by_comparison_and_keep_the_order_of_equals,
     ),
     ("blocks_sort_structs_by_a_part_of_them", blocks_sort_structs_by_a_part_of_them),
-    ("values_come_with_keys_that_are_compared", values_come_with_keys_that_are_compared),
+    ("values_follow_keys_sorted_by_comparison", values_follow_keys_sorted_by_comparison),
     (
         "a_comparison_that_is_no_order_gives_items_of_the_block",
         a_comparison_that_is_no_order_gives_items_of_the_block,
@@ -87,7 +87,7 @@ fn blocks_sort_structs_by_a_part_of_them(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn values_come_with_keys_that_are_compared(device: &Device) -> Outcome {
+fn values_follow_keys_sorted_by_comparison(device: &Device) -> Outcome {
     macro_rules! sorts {
         ($($key:ty, $value:ty, $of:expr;)*) => { $({
             let stream = device.new_stream()?;

@@ -11,7 +11,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 pub(crate) const CASES: &[Case] = &[
     ("blocks_of_any_warps_sort_keys", blocks_of_any_warps_sort_keys),
     ("keys_of_any_type_are_sorted_up_and_down", keys_of_any_type_are_sorted_up_and_down),
-    ("values_come_with_their_keys_and_stay_in_order", values_come_with_their_keys_and_stay_in_order),
+    ("values_follow_their_keys_stably", values_follow_their_keys_stably),
     ("a_sort_by_some_bits_leaves_the_others_in_order", a_sort_by_some_bits_leaves_the_others_in_order),
     ("neighbouring_threads_store_sorted_rows", neighbouring_threads_store_sorted_rows),
     ("a_sort_wants_the_threads_that_its_scratch_is_for", a_sort_wants_the_threads_that_its_scratch_is_for),
@@ -107,7 +107,7 @@ fn keys_of_any_type_are_sorted_up_and_down(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn values_come_with_their_keys_and_stay_in_order(device: &Device) -> Outcome {
+fn values_follow_their_keys_stably(device: &Device) -> Outcome {
     macro_rules! sorts {
         ($($key:ty, $value:ty, $n:literal, $order:expr, $bits:expr;)*) => { $({
             let stream = device.new_stream()?;

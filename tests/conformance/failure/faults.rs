@@ -13,15 +13,15 @@ pub(crate) const CASES: &[Case] = &[
         "a_barrier_that_some_threads_skip_names_both_groups",
         a_barrier_that_some_threads_skip_names_both_groups,
     ),
-    ("threads_at_different_barriers_are_told_apart", threads_at_different_barriers_are_told_apart),
+    ("threads_at_different_barriers_are_distinguished", threads_at_different_barriers_are_distinguished),
     ("threads_that_return_before_a_barrier_are_named", threads_that_return_before_a_barrier_are_named),
     (
         "a_block_that_ends_before_a_barrier_of_the_grid_is_named",
         a_block_that_ends_before_a_barrier_of_the_grid_is_named,
     ),
     ("a_shuffle_with_an_exited_lane_names_it", a_shuffle_with_an_exited_lane_names_it),
-    ("lanes_in_different_operations_are_told_apart", lanes_in_different_operations_are_told_apart),
-    ("lanes_with_different_masks_are_told_apart", lanes_with_different_masks_are_told_apart),
+    ("lanes_in_different_operations_are_distinguished", lanes_in_different_operations_are_distinguished),
+    ("lanes_with_different_masks_are_distinguished", lanes_with_different_masks_are_distinguished),
     ("a_lane_at_a_barrier_is_named", a_lane_at_a_barrier_is_named),
     ("an_index_out_of_bounds_names_its_thread", an_index_out_of_bounds_names_its_thread),
     ("integer_overflow_is_an_error_in_debug_builds", integer_overflow_is_an_error_in_debug_builds),
@@ -115,7 +115,7 @@ fn a_barrier_that_some_threads_skip_names_both_groups(device: &Device) -> Outcom
     expect("those that exited", exited, places((1..64).step_by(2)))
 }
 
-fn threads_at_different_barriers_are_told_apart(device: &Device) -> Outcome {
+fn threads_at_different_barriers_are_distinguished(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
@@ -194,7 +194,7 @@ fn a_shuffle_with_an_exited_lane_names_it(device: &Device) -> Outcome {
     expect("thread", found.thread, [6, 0, 0])
 }
 
-fn lanes_in_different_operations_are_told_apart(device: &Device) -> Outcome {
+fn lanes_in_different_operations_are_distinguished(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }
@@ -209,7 +209,7 @@ fn lanes_in_different_operations_are_told_apart(device: &Device) -> Outcome {
     expect("lanes", (found.thread, found.lane), ([31, 0, 0], 0))
 }
 
-fn lanes_with_different_masks_are_told_apart(device: &Device) -> Outcome {
+fn lanes_with_different_masks_are_distinguished(device: &Device) -> Outcome {
     if device.is_cuda() {
         return not_for_this_device(ON_A_GPU);
     }

@@ -16,14 +16,14 @@ use crate::table::not_for_this_device;
 use crate::{Case, Outcome, expect, expect_error};
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_context_is_what_other_libraries_use", the_context_is_what_other_libraries_use),
+    ("other_libraries_use_the_context", other_libraries_use_the_context),
     ("memory_of_the_driver_is_a_buffer", memory_of_the_driver_is_a_buffer),
     ("events_of_the_driver_are_waited_for_and_timed", events_of_the_driver_are_waited_for_and_timed),
     ("modules_of_the_driver_are_launched", modules_of_the_driver_are_launched),
-    ("functions_go_out_and_are_launched_there", functions_go_out_and_are_launched_there),
+    ("functions_are_passed_out_and_launched", functions_are_passed_out_and_launched),
     ("graphs_of_the_driver_are_launched", graphs_of_the_driver_are_launched),
     ("pools_of_the_driver_are_asked", pools_of_the_driver_are_asked),
-    ("tensors_go_out_and_come_back", tensors_go_out_and_come_back),
+    ("tensors_are_exported_and_imported_again", tensors_are_exported_and_imported_again),
 ];
 
 const SCALE: &str = include_str!("scale.ptx");
@@ -49,7 +49,7 @@ fn raw(stream: &Stream) -> std::result::Result<sys::CUstream, Fault> {
     Ok(stream.as_raw().ok_or("no handle")?.cast())
 }
 
-fn the_context_is_what_other_libraries_use(device: &Device) -> Outcome {
+fn other_libraries_use_the_context(device: &Device) -> Outcome {
     let Some(context) = context(device)? else { return none_here() };
     let handle = device.as_raw().ok_or("no handle")?;
     // SAFETY: the device is one; what is retained is released below.
@@ -169,7 +169,7 @@ fn modules_of_the_driver_are_launched(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn functions_go_out_and_are_launched_there(device: &Device) -> Outcome {
+fn functions_are_passed_out_and_launched(device: &Device) -> Outcome {
     let Some(_context) = context(device)? else { return none_here() };
     let stream = device.new_stream()?;
     let kernel = elementwise::increment::kernel();
@@ -270,7 +270,7 @@ fn pools_of_the_driver_are_asked(device: &Device) -> Outcome {
     expect("pools", device.memory_pool().as_raw()? == Some(raw_pool.cast()), false)
 }
 
-fn tensors_go_out_and_come_back(device: &Device) -> Outcome {
+fn tensors_are_exported_and_imported_again(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut data = stream.upload(&[1_u32, 2, 3, 4, 5, 6])?;
     elementwise::increment(&stream, Grid::cover(6), &mut data)?;

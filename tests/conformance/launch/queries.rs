@@ -8,16 +8,16 @@ use crate::language::kernels::{bounds, elementwise};
 use crate::{Case, Outcome, expect, expect_error};
 
 pub(crate) const CASES: &[Case] = &[
-    ("a_device_says_what_it_is", a_device_says_what_it_is),
-    ("a_kernel_says_what_it_needs", a_kernel_says_what_it_needs),
+    ("a_device_reports_its_properties", a_device_reports_its_properties),
+    ("a_kernel_reports_its_resources", a_kernel_reports_its_resources),
     ("occupancy_by_the_rules_is_that_of_the_driver", occupancy_by_the_rules_is_that_of_the_driver),
     ("a_suggested_block_fills_the_device_and_runs", a_suggested_block_fills_the_device_and_runs),
     ("a_kernel_answers_as_its_device_does", a_kernel_answers_as_its_device_does),
     #[cfg(feature = "nvml")]
-    ("a_gpu_says_what_it_is_doing", a_gpu_says_what_it_is_doing),
+    ("a_gpu_reports_its_state_by_nvml", a_gpu_reports_its_state_by_nvml),
 ];
 
-fn a_device_says_what_it_is(device: &Device) -> Outcome {
+fn a_device_reports_its_properties(device: &Device) -> Outcome {
     let properties = device.properties()?;
     expect("name", &*properties.name, device.name())?;
     expect("capability", properties.compute_capability, device.compute_capability())?;
@@ -44,7 +44,7 @@ fn a_device_says_what_it_is(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_kernel_says_what_it_needs(device: &Device) -> Outcome {
+fn a_kernel_reports_its_resources(device: &Device) -> Outcome {
     let attributes = device.attributes(elementwise::saxpy::kernel())?;
     expect("registers", attributes.num_regs > 0, device.is_cuda())?;
     expect("architecture", attributes.binary_version, device.compute_capability())?;
@@ -139,7 +139,7 @@ fn a_kernel_answers_as_its_device_does(device: &Device) -> Outcome {
 }
 
 #[cfg(feature = "nvml")]
-fn a_gpu_says_what_it_is_doing(device: &Device) -> Outcome {
+fn a_gpu_reports_its_state_by_nvml(device: &Device) -> Outcome {
     match device.nvml_figures() {
         Err(Error::Unsupported { .. }) => expect("a GPU", device.is_cuda(), false),
         Err(Error::Nvml { .. }) => expect("no NVML where there is a GPU", device.is_cuda(), true),

@@ -11,7 +11,7 @@ pub(crate) const CASES: &[Case] = &[
     ("policies_of_l2_change_no_value", policies_of_l2_change_no_value),
     ("a_policy_for_no_part_of_the_lines_is_refused", a_policy_for_no_part_of_the_lines_is_refused),
     ("a_prefetch_may_be_beyond_the_end", a_prefetch_may_be_beyond_the_end),
-    ("cache_operators_see_what_the_thread_wrote", cache_operators_see_what_the_thread_wrote),
+    ("cache_operators_see_the_writes_of_their_thread", cache_operators_see_the_writes_of_their_thread),
     ("a_cached_load_checks_its_bounds", a_cached_load_checks_its_bounds),
 ];
 
@@ -104,7 +104,7 @@ fn a_prefetch_may_be_beyond_the_end(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn cache_operators_see_what_the_thread_wrote(device: &Device) -> Outcome {
+fn cache_operators_see_the_writes_of_their_thread(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut y = stream.upload(&[[u32::MAX; 4]; 128])?;
     caching::own(&stream, Grid::new(2, 64), 5, &mut y)?;

@@ -10,7 +10,7 @@ use crate::memory::constant_kernels::constants::{self, LINE, Line, STEPS, WEIGHT
 use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
-    ("constants_hold_what_the_source_says", constants_hold_what_the_source_says),
+    ("constants_have_the_initial_value_of_the_source", constants_have_the_initial_value_of_the_source),
     ("constants_are_set_and_read_in_the_order_of_a_stream", constants_are_set_and_read_in_order),
     ("constants_are_ordered_across_streams", constants_are_ordered_across_streams),
     ("each_device_has_constants_of_its_own", each_device_has_constants_of_its_own),
@@ -31,7 +31,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn constants_hold_what_the_source_says(device: &Device) -> Outcome {
+fn constants_have_the_initial_value_of_the_source(device: &Device) -> Outcome {
     let _alone = alone();
     let stream = device.new_stream()?;
     let mut y = stream.zeros::<[f64; 4]>(100)?;

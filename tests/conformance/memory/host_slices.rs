@@ -11,14 +11,14 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("slices_of_the_host_go_in_and_out", slices_of_the_host_go_in_and_out),
-    ("what_is_not_written_of_an_out_is_zero", what_is_not_written_of_an_out_is_zero),
-    ("what_is_not_written_of_an_inout_stays", what_is_not_written_of_an_inout_stays),
+    ("unwritten_elements_of_an_out_are_zero", unwritten_elements_of_an_out_are_zero),
+    ("unwritten_elements_of_an_inout_stay", unwritten_elements_of_an_inout_stay),
     ("slices_of_the_host_mix_with_buffers", slices_of_the_host_mix_with_buffers),
     ("slices_of_the_host_have_shapes", slices_of_the_host_have_shapes),
     ("slices_of_the_host_count_atomically", slices_of_the_host_count_atomically),
     ("empty_slices_of_the_host_are_allowed", empty_slices_of_the_host_are_allowed),
     ("a_refused_launch_leaves_slices_alone", a_refused_launch_leaves_slices_alone),
-    ("a_graph_keeps_what_an_in_held", a_graph_keeps_what_an_in_held),
+    ("a_graph_copies_the_slice_of_an_in", a_graph_copies_the_slice_of_an_in),
     ("a_graph_takes_no_slices_that_it_would_write", a_graph_takes_no_slices_that_it_would_write),
     ("a_graph_copies_for_its_kernels", a_graph_copies_for_its_kernels),
     ("copies_for_a_kernel_have_shapes", copies_for_a_kernel_have_shapes),
@@ -52,7 +52,7 @@ fn soil(stream: &Stream, count: usize) -> Outcome {
     Ok(())
 }
 
-fn what_is_not_written_of_an_out_is_zero(device: &Device) -> Outcome {
+fn unwritten_elements_of_an_out_are_zero(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let input = vec![5_u32; 4096];
     for threads in [0, 1, 100, 4096] {
@@ -65,7 +65,7 @@ fn what_is_not_written_of_an_out_is_zero(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn what_is_not_written_of_an_inout_stays(device: &Device) -> Outcome {
+fn unwritten_elements_of_an_inout_stay(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     soil(&stream, 10)?;
     let mut data = [1_u32, 2, 3, 4, 5, 6, 7, 8, 9, 10];
@@ -136,7 +136,7 @@ fn a_refused_launch_leaves_slices_alone(device: &Device) -> Outcome {
     expect("an `InOut`", data, [5; 4])
 }
 
-fn a_graph_keeps_what_an_in_held(device: &Device) -> Outcome {
+fn a_graph_copies_the_slice_of_an_in(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let (y, z) = (stream.zeros::<u32>(1000)?, stream.zeros::<u32>(2)?);
     let mut input = vec![5_u32; 1000];

@@ -166,7 +166,7 @@ mod tests {
 
     /// Two versions, one of them patched: its id is another than was asked for.
     #[test]
-    fn an_id_comes_before_a_name() {
+    fn an_id_is_matched_before_a_name() {
         let of = |version: &str| format!("/{DEVICE_TARGET}/liba-{version}.rlib");
         let artifacts =
             ["1", "2"].map(|version| artifact(&format!("a#{version}"), "a", false, &[&of(version)]));

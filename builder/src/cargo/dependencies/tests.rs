@@ -17,7 +17,7 @@ fn dependency(source: Source) -> Dependency {
 }
 
 #[test]
-fn externs_are_built_again_if_a_file_beneath_them_is_gone() {
+fn externs_are_rebuilt_if_a_file_of_theirs_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let [facade, beneath, stamp] = ["facade.rlib", "libm.rlib", "stamp"].map(|it| folder.path().join(it));
     fs::write(&facade, "facade").unwrap();
@@ -33,7 +33,7 @@ fn externs_are_built_again_if_a_file_beneath_them_is_gone() {
 }
 
 #[test]
-fn what_a_build_keeps_stays_as_it_was_when_the_cache_changes() {
+fn externs_of_a_build_survive_changes_of_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let [facade, beneath] = ["facade.rlib", "libm.rlib"].map(|it| folder.path().join(it));
     let place = folder.path().join("place");
@@ -60,7 +60,7 @@ fn what_a_build_keeps_stays_as_it_was_when_the_cache_changes() {
 }
 
 #[test]
-fn who_holds_the_externs_sees_nobody_make_them_anew() {
+fn externs_are_not_rebuilt_while_they_are_locked() {
     let folder = tempfile::tempdir().unwrap();
     let (lock, made) = (folder.path().join("lock"), folder.path().join("made"));
     // Two builds of one crate from different sources: each replaces the other's result.
@@ -88,7 +88,7 @@ fn who_holds_the_externs_sees_nobody_make_them_anew() {
 }
 
 #[test]
-fn what_was_made_and_is_not_found_is_an_error_and_no_endless_loop() {
+fn a_built_value_that_is_not_found_is_an_error_and_no_endless_loop() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = found_or_made(&folder.path().join("lock"), || None::<()>, || Ok(()));
     assert!(nothing.unwrap_err().to_string().contains("no usable crates"));
@@ -170,7 +170,7 @@ fn reported(folder: &Path) -> String {
 }
 
 #[test]
-fn what_crates_were_made_of_is_read_from_dep_info_and_build_scripts() {
+fn inputs_of_crates_are_read_from_dep_info_and_build_scripts() {
     let folder = tempfile::tempdir().unwrap();
     let inputs = Inputs::of(&reported(folder.path()));
     let files: Vec<&str> = inputs.files.iter().map(|file| file.to_str().unwrap()).collect();

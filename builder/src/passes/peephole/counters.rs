@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_meet_its_end_stays_wide() {
+    fn loops_that_may_miss_their_end_stay_wide() {
         for (reason, from, to) in [
             ("it steps over the end", "4096", "4100"),
             ("it begins beyond the end", "%rd1, 0;", "%rd1, 8192;"),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn names_elsewhere_are_not() {
+    fn names_inside_paths_are_no_crates() {
         assert!(starts("fn f(half: f32) -> f32 { half.libm() + self.num }").is_empty());
         assert_eq!(starts("a::b::c()"), ["a"]);
         assert_eq!(starts("x.iter::<T>()"), ["iter"]);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_device_is_read_from_a_line_of_its_own() {
+    fn the_device_is_read_from_a_separate_line() {
         assert_eq!(device_in("device     NVIDIA H200\n").as_deref(), Some("NVIDIA H200"));
         assert_eq!(device_in("devices 3\n"), None);
         assert_eq!(device_in("the device is a CPU\n"), None);
@@ -120,7 +120,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn who_has_checked_nothing_has_not_passed() {
+    fn an_example_that_checked_nothing_is_skipped() {
         use std::os::unix::process::ExitStatusExt;
         let (good, bad) = (ExitStatus::from_raw(0), ExitStatus::from_raw(0x300));
         assert_eq!(result(good, "PASS\n"), PASS);

@@ -48,7 +48,7 @@ fn add(stream: &Stream, value: u32, x: &mut DeviceBuffer<u32>) -> ferrogrid::Res
 // ANCHOR_END: typed
 
 #[test]
-fn code_from_elsewhere_runs_on_gpus_only() -> ferrogrid::Result<()> {
+fn foreign_code_runs_on_gpus_only() -> ferrogrid::Result<()> {
     let device = Device::best()?;
     let stream = device.new_stream()?;
     let mut x = stream.upload(&[1_u32, 2, 3])?;

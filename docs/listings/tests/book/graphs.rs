@@ -59,7 +59,7 @@ fn a_graph_is_recorded_by_launches() -> ferrogrid::Result<()> {
 }
 
 #[test]
-fn a_graph_allocates_what_a_launch_needs() -> ferrogrid::Result<()> {
+fn a_graph_allocates_the_scratch_memory_of_its_launches() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     // ANCHOR: allocate
     let n = 1000;

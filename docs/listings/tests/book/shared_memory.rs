@@ -280,7 +280,7 @@ fn functions_share_the_memory_of_the_block() -> ferrogrid::Result<()> {
 }
 
 #[test]
-fn blocks_add_what_earlier_ones_have() -> ferrogrid::Result<()> {
+fn blocks_add_the_values_of_earlier_ones() -> ferrogrid::Result<()> {
     let stream = Device::best()?.new_stream()?;
     // ANCHOR: order_launch
     let x = stream.fill(3_u32, 100_000)?;

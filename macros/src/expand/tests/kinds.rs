@@ -247,7 +247,7 @@ impl Kind {
 }
 
 #[test]
-fn a_launch_takes_what_the_kernel_declares() {
+fn a_launch_function_has_the_parameters_of_the_kernel() {
     for kind in &KINDS {
         let host = on_host(&kind.module());
         let (rank, launch) = (kind.rank, kind.launch);
@@ -300,7 +300,7 @@ fn all_agree_on_the_number_of_parts() {
 
 /// Each part has its own address, and each extent its own place.
 #[test]
-fn parts_come_in_their_order() {
+fn parts_keep_their_order() {
     for kind in KINDS.iter().filter(|kind| kind.accesses.starts_with("__p1") && kind.flattened() > 1) {
         let host = on_host(&kind.module());
         let views = kind.flattened() - usize::from(kind.accesses.contains("claims"));
@@ -342,7 +342,7 @@ fn slices_are_staged_before_the_launch_and_finished_after_it() {
 }
 
 #[test]
-fn what_belongs_to_blocks_is_there_for_each_block_of_the_grid() {
+fn outputs_of_blocks_are_checked_against_the_grid() {
     let rows = on_host("mod m { #[kernel] pub fn k(t: Thread<1>, a: DisjointRows<f32>) {} }");
     has(&rows, "p::rows_for_blocks(&__FERROGRID_KERNEL_k,stream,__grid,\"a\",&__p1)?;");
     has(&rows, "{p::Grid::blocks(p::Extent::<1usize>::extent(__extent))};");
@@ -408,7 +408,7 @@ fn regions_of_shared_memory_do_not_overlap() {
 }
 
 #[test]
-fn blocks_that_follow_each_other_say_when_they_end() {
+fn blocks_in_order_mark_their_end() {
     let module = "mod m { #[kernel(block = 64)] pub fn k(t: Thread<1>, a: BlockOrder<u32>, x: &[u32]) {} }";
     let device = on_device(module);
     has(&device, "letp1_ordered=d::BlockOrder::from_raw(p1_order,&current);self::k::<>(current,p1_ordered,");
@@ -433,7 +433,7 @@ fn the_cpu_device_runs_threads_as_they_wait() {
 }
 
 #[test]
-fn inputs_are_read_as_what_they_are() {
+fn inputs_have_kinds() {
     let of = |rank: usize, ty: &str| {
         on_host(&format!("mod m {{ #[kernel] pub fn k(t: Thread<{rank}>, a: {ty}) {{}} }}"))
     };

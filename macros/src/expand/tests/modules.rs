@@ -10,7 +10,7 @@ use syn::Item;
 use super::*;
 
 #[test]
-fn what_a_kernel_promises_is_in_its_descriptor() {
+fn launch_bounds_are_in_the_descriptor() {
     let host = on_host(
         "mod m { #[kernel(block = [16, 4], min_blocks = 2)] pub fn a(t: Thread<2>) {} \
          #[kernel(max_threads = 96, cluster = 2)] pub fn b(t: Thread<1>) {} \
@@ -193,7 +193,7 @@ fn names_of_parameters_do_not_clash_with_those_of_a_launch() {
 }
 
 #[test]
-fn an_unsafe_kernel_has_an_unsafe_launch_that_says_what_to_keep() {
+fn an_unsafe_kernel_has_an_unsafe_launch_that_documents_its_contract() {
     let [unsafe_one, safe] = ["unsafe ", ""].map(|unsafety| {
         on_host(&format!(
             "mod m {{ /// Twice.\n#[kernel] #[must_use] pub(crate) {unsafety}fn r#k(t: Thread<1>) {{}} }}"
@@ -299,7 +299,7 @@ fn kernels_call_each_others_bodies() {
 }
 
 #[test]
-fn functions_of_other_device_code_have_a_native_counterpart_or_say_so() {
+fn functions_of_other_device_code_call_their_native_counterpart_or_panic() {
     let module = "mod m { #[cfg(x)] #[link(file = \"f.ptx\")] unsafe extern \"C\" { #[native(cpu::f)] #[cfg(y)] pub safe fn f(a: f32, b: u32) -> f32; \
                   #[link_name = \"_Zg\"] fn g(p: *const u8); } extern \"C\" { #[link_name = \"llvm.x\"] fn h(); } }";
     let (host, device) = (on_host(module), on_device(module));
@@ -396,7 +396,7 @@ fn device_code_is_embedded_once_and_compared_with_the_host() {
 }
 
 #[test]
-fn a_module_without_device_code_says_why() {
+fn a_module_without_device_code_has_the_reason() {
     let kernel = parsed("mod m { #[kernel] pub fn k(t: Thread<1>) {} }");
     let constant = parsed("mod m { #[constant] static W: Constant<f32> = Constant::new(1.0); }");
     let of = |module: &Module, code: &Code| text(host::module(module, code, None));
@@ -413,7 +413,7 @@ fn a_module_without_device_code_says_why() {
 }
 
 #[test]
-fn a_warning_stands_where_panics_abort_and_there_are_kernels() {
+fn modules_with_kernels_warn_if_panics_abort() {
     let warns =
         |module: &str| on_host(module).contains("#[cfg(panic=\"abort\")]const_:()={#[deprecated(note=");
     assert!(warns("mod m { #[kernel] pub fn k(t: Thread<1>) {} }") && !warns("mod m { pub fn f() {} }"));

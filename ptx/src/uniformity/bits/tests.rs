@@ -56,7 +56,7 @@ fn of_two(a: &Known, b: &Known, operation: fn(u64, u64) -> u64) -> Bits {
 }
 
 #[test]
-fn what_is_known_after_operations_bit_by_bit_is_all_that_can_be_known() {
+fn bitwise_operations_lose_no_precision() {
     let all = all();
     for known in &all {
         let a = known.bits;
@@ -85,7 +85,7 @@ fn what_is_known_after_operations_bit_by_bit_is_all_that_can_be_known() {
 
 /// Below the lowest bit of one operand the other is unchanged; differences carry upwards only.
 #[test]
-fn sums_hold_and_keep_what_is_below() {
+fn sums_hold_and_keep_lower_bits() {
     let all = all();
     for known in &all {
         for other in &all {
@@ -169,7 +169,7 @@ fn a_value_is_known_where_all_its_bits_are() {
 
 /// The threads of a block of each shape, 32 of them in a warp, x fastest.
 #[test]
-fn what_is_said_of_indices_holds_for_the_threads_of_each_shape() {
+fn claims_about_indices_hold_for_each_block_shape() {
     let shapes = [
         [1, 1, 1],
         [2, 2, 2],

@@ -13,7 +13,7 @@ use ferrogrid::{Capture, Device, Error, Graph, GraphBody, GraphError, GraphKey, 
 use crate::runtime::{Case, Gate, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
-    ("a_recording_takes_no_memory_of_others", a_recording_takes_no_memory_of_others),
+    ("a_recording_refuses_memory_of_other_libraries", a_recording_refuses_memory_of_other_libraries),
     ("conditional_nodes_are_nested_to_a_limit", conditional_nodes_are_nested_to_a_limit),
     (
         "what_comes_after_a_body_comes_after_what_it_writes",
@@ -42,7 +42,7 @@ fn is_not_recordable<T>(result: &ferrogrid::Result<T>) -> bool {
 }
 
 /// They would be allocated during the recording, useless to the graph, and never freed.
-fn a_recording_takes_no_memory_of_others(device: &Device) -> Outcome {
+fn a_recording_refuses_memory_of_other_libraries(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let tensor = DlpackTensor::from_buffer(&stream, stream.fill(5_u32, 1000)?)?;
     let refused = stream.capture(|capture| tensor.into_buffer::<u32>(capture).map(drop));

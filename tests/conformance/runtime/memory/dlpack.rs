@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     ("tensors_are_taken_over_in_the_order_of_a_stream", tensors_are_taken_over_in_the_order_of_a_stream),
     ("a_recording_exchanges_no_tensors", a_recording_exchanges_no_tensors),
     ("elements_of_all_types_leave_and_return", elements_of_all_types_leave_and_return),
-    ("tensors_elsewhere_are_refused", tensors_elsewhere_are_refused),
+    ("tensors_of_other_devices_are_refused", tensors_of_other_devices_are_refused),
 ];
 
 /// The tensor as its receiver would take it over.
@@ -302,7 +302,7 @@ fn elements_of_all_types_leave_and_return(device: &Device) -> Outcome {
     returns(stream, &[[1.0_f64, -1.0]], abi::COMPLEX)
 }
 
-fn tensors_elsewhere_are_refused(device: &Device) -> Outcome {
+fn tensors_of_other_devices_are_refused(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let elsewhere = |change: fn(&mut DLManagedTensorVersioned)| -> Result<DlpackTensor> {
         let raw = DlpackTensor::from_buffer(&stream, stream.zeros::<u8>(4)?)?.into_raw();

@@ -12,7 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_growable_buffer_may_be_dropped_before_its_work", a_growable_buffer_may_be_dropped_before_its_work),
     ("a_buffer_shrinks_after_its_work", a_buffer_shrinks_after_its_work),
     ("a_grown_buffer_counts_in_the_limit", a_grown_buffer_counts_in_the_limit),
-    ("a_grown_buffer_goes_into_a_graph", a_grown_buffer_goes_into_a_graph),
+    ("a_graph_keeps_a_grown_buffer", a_graph_keeps_a_grown_buffer),
     ("buffers_of_no_bytes_grow", buffers_of_no_bytes_grow),
     ("peers_use_a_buffer_that_grows", peers_use_a_buffer_that_grows),
 ];
@@ -194,7 +194,7 @@ fn a_grown_buffer_counts_in_the_limit(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_grown_buffer_goes_into_a_graph(device: &Device) -> Outcome {
+fn a_graph_keeps_a_grown_buffer(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let Some(mut buffer) = growable(&stream, 1000)? else { return Ok(()) };
     buffer.extend_from_slice(&stream, &[1, 2, 3])?;

@@ -13,7 +13,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_copy_lets_no_other_work_use_the_buffer", a_copy_lets_no_other_work_use_the_buffer),
     ("peer_access_lets_streams_use_other_buffers", peer_access_lets_streams_use_other_buffers),
     ("wrong_copies_between_devices_are_refused", wrong_copies_between_devices_are_refused),
-    ("random_work_on_two_devices_comes_out_in_order", random_work_on_two_devices_comes_out_in_order),
+    ("random_work_on_two_devices_is_ordered", random_work_on_two_devices_is_ordered),
 ];
 
 /// Devices to copy to and from: for a GPU all others and the CPU, for a CPU device a new one.
@@ -182,7 +182,7 @@ fn wrong_copies_between_devices_are_refused(device: &Device) -> Outcome {
 }
 
 /// A few buffers on two devices, and what they must hold.
-fn random_work_on_two_devices_comes_out_in_order(device: &Device) -> Outcome {
+fn random_work_on_two_devices_is_ordered(device: &Device) -> Outcome {
     let mut random = fastrand::Rng::with_seed(0xfe44);
     for partner in partners(device)? {
         let devices = [device, &partner];

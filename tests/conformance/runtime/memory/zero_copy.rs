@@ -8,12 +8,12 @@ use ferrogrid::{CpuOptions, Device, Error, GraphError, Result, Stream};
 use crate::runtime::{Case, Gate, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_host_reads_what_a_device_wrote_in_place", the_host_reads_what_a_device_wrote_in_place),
+    ("the_host_reads_writes_of_a_device_in_place", the_host_reads_writes_of_a_device_in_place),
     ("the_host_writes_after_devices_have_read_in_place", the_host_writes_after_devices_have_read_in_place),
     ("uses_in_place_on_two_streams_are_ordered", uses_in_place_on_two_streams_are_ordered),
     ("first_reads_in_place_do_not_wait_for_each_other", first_reads_in_place_do_not_wait_for_each_other),
     ("memory_in_use_in_place_may_be_dropped", memory_in_use_in_place_may_be_dropped),
-    ("copies_in_the_background_come_after_uses_in_place", copies_in_the_background_come_after_uses_in_place),
+    ("background_copies_follow_uses_in_place", background_copies_follow_uses_in_place),
     ("every_kind_of_page_locked_memory_is_used_in_place", every_kind_of_page_locked_memory_is_used_in_place),
     ("borrowed_memory_is_free_after_uses_in_place", borrowed_memory_is_free_after_uses_in_place),
     ("threads_share_memory_that_is_used_in_place", threads_share_memory_that_is_used_in_place),
@@ -23,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const LENGTH: usize = 1000;
 
-fn the_host_reads_what_a_device_wrote_in_place(device: &Device) -> Outcome {
+fn the_host_reads_writes_of_a_device_in_place(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut host = device.pinned_zeros::<u32>(LENGTH)?;
     for round in 1..10 {
@@ -134,7 +134,7 @@ fn memory_in_use_in_place_may_be_dropped(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn copies_in_the_background_come_after_uses_in_place(device: &Device) -> Outcome {
+fn background_copies_follow_uses_in_place(device: &Device) -> Outcome {
     let (first, second) = (device.new_stream()?, device.new_stream()?);
     let mut host = device.pinned_zeros::<u32>(LENGTH)?;
     let (mut x, mut y) = (second.zeros::<u32>(LENGTH)?, first.zeros::<u32>(LENGTH)?);

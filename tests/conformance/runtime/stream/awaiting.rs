@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     ("many_futures_are_awaited_in_any_order", many_futures_are_awaited_in_any_order),
     ("a_future_may_be_dropped_before_it_is_ready", a_future_may_be_dropped_before_it_is_ready),
     ("only_the_last_waker_is_woken", only_the_last_waker_is_woken),
-    ("a_failure_comes_out_of_the_future", a_failure_comes_out_of_the_future),
+    ("a_future_returns_the_failure", a_future_returns_the_failure),
 ];
 
 fn a_stream_is_awaited(device: &Device) -> Outcome {
@@ -138,7 +138,7 @@ fn only_the_last_waker_is_woken(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_failure_comes_out_of_the_future(device: &Device) -> Outcome {
+fn a_future_returns_the_failure(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let gate = Gate::close(&stream)?;
     stream.launch_host_func(|| std::panic::resume_unwind(Box::new("lost")))?;

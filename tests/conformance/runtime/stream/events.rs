@@ -7,9 +7,9 @@ use crate::runtime::{Case, Gate, Outcome};
 pub(crate) const CASES: &[Case] = &[
     ("an_event_that_was_never_recorded_is_complete", an_event_that_was_never_recorded_is_complete),
     ("an_event_stands_for_its_last_record", an_event_stands_for_its_last_record),
-    ("who_waits_keeps_the_record_from_before", who_waits_keeps_the_record_from_before),
+    ("a_wait_keeps_the_earlier_record", a_wait_keeps_the_earlier_record),
     ("options_can_be_combined", options_can_be_combined),
-    ("times_that_are_not_there_are_errors", times_that_are_not_there_are_errors),
+    ("missing_times_are_errors", missing_times_are_errors),
     ("an_event_is_recorded_on_streams_of_its_device", an_event_is_recorded_on_streams_of_its_device),
     ("work_is_timed_as_often_as_asked", work_is_timed_as_often_as_asked),
 ];
@@ -39,7 +39,7 @@ fn an_event_stands_for_its_last_record(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn who_waits_keeps_the_record_from_before(device: &Device) -> Outcome {
+fn a_wait_keeps_the_earlier_record(device: &Device) -> Outcome {
     let (first, second) = (device.new_stream()?, device.new_stream()?);
     let event = first.record()?;
     second.wait(&event)?;
@@ -74,7 +74,7 @@ fn options_can_be_combined(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn times_that_are_not_there_are_errors(device: &Device) -> Outcome {
+fn missing_times_are_errors(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let recorded = stream.record()?;
     let reason_of = |error: ferrogrid::Result<_>| match error {

@@ -17,12 +17,12 @@ pub(crate) const CASES: &[Case] = &[
     ("a_stream_waits_for_another", a_stream_waits_for_another),
     ("forks_start_after_their_stream_and_joins_after_them", forks_and_joins),
     ("priorities_lie_in_the_range_of_the_device", priorities_lie_in_the_range_of_the_device),
-    ("a_stream_of_another_library_takes_part", a_stream_of_another_library_takes_part),
+    ("a_stream_of_another_library_is_ordered_with_buffers", a_stream_of_another_library_is_ordered_with_buffers),
     ("a_stream_may_end_before_buffers_used_on_it", a_stream_may_end_before_buffers_used_on_it),
     ("each_thread_has_a_default_stream", each_thread_has_a_default_stream),
     ("only_its_thread_enqueues_on_a_default_stream", only_its_thread_enqueues_on_a_default_stream),
     ("other_threads_wait_for_a_default_stream", other_threads_wait_for_a_default_stream),
-    ("buffers_outlive_the_thread_whose_stream_they_were_used_on", buffers_outlive_the_thread),
+    ("buffers_outlive_the_thread_of_their_stream", buffers_outlive_the_thread),
 ];
 
 /// The records of host functions, in order.
@@ -146,7 +146,7 @@ fn priorities_lie_in_the_range_of_the_device(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn a_stream_of_another_library_takes_part(device: &Device) -> Outcome {
+fn a_stream_of_another_library_is_ordered_with_buffers(device: &Device) -> Outcome {
     let (owner, other) = (device.new_stream()?, device.new_stream()?);
     let Some(raw) = owner.as_raw() else {
         // SAFETY: a device without handles refuses before it looks.

@@ -37,7 +37,7 @@ fn stores(ptx: &str, value: u32) -> bool {
 }
 
 #[test]
-fn cargos_variables_and_those_of_the_build_script_are_there() {
+fn kernels_see_variables_of_cargo_and_the_build_script() {
     let value = "env!(\"CARGO_PKG_VERSION_MINOR\").as_bytes()[0] as u32 + 1000";
     let package = package(&[("src/main.rs", &program(value))]);
     assert!(stores(&package.ptx(), 1055), "{}", package.ptx());
@@ -52,7 +52,7 @@ fn cargos_variables_and_those_of_the_build_script_are_there() {
 }
 
 #[test]
-fn relative_paths_of_included_files_lead_where_they_lead_on_the_host() {
+fn relative_paths_of_included_files_resolve_as_on_the_host() {
     let value = "include!(\"number.in\") + include_bytes!(\"../data/table.bin\")[0] as u32";
     let package =
         package(&[("src/main.rs", &program(value)), ("src/number.in", "2000"), ("data/table.bin", "A")]);
