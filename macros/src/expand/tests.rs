@@ -1,6 +1,7 @@
 //! Expansions of modules, on both sides. Texts are compared without spaces, with `p::` for the private path
 //! of the host half, and `d::` for that of the device half.
 
+mod book;
 mod kinds;
 mod modules;
 
