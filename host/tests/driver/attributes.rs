@@ -150,7 +150,7 @@ fn cooperative() -> Result<()> {
 }
 
 #[test]
-fn a_launch_says_how_many_blocks_make_a_cluster() {
+fn a_launch_sets_the_cluster_size() {
     let calls = run("clusters", "compiled_for=90");
     let expected = [
         "launch attribute 4 = [2, 1, 1]",
