@@ -38,19 +38,19 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
     let (params, passed) = params(kernel);
     let accesses = numbered().filter_map(access);
     let summary = format!(
-        "Launches the kernel `{}` on `{stream}`, one thread for each place of `{grid}`, and returns without waiting for it (unless slices of the host are written: `Out`, `InOut`).",
+        "Launches the kernel `{}` on `{stream}`, with the threads of `{grid}`, and returns without waiting for it (except for host slices that it writes: `Out`, `InOut`).",
         kernel.bare_name()
     );
     let safety = kernel.is_unsafe().then(|| {
         quote! {
-            #[doc = "\n# Safety\nWhat the kernel itself asks for. Memory behind raw pointers must stay valid, and unused by others, until the stream has run the kernel: no order is kept for it."]
+            #[doc = "\n# Safety\nThe kernel's own requirements. Memory behind raw pointers must stay valid, and unused by other work, until the stream has run the kernel: launches do not order it."]
         }
     });
     quote! {
         #(#attributes)*
         #[doc = "\n"]
         #[doc = #summary]
-        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel takes (see `wide`), slices have not the same shape where the kernel needs it (`same_shape`), an output has no row or tile for each block, a buffer belongs to another device, or the device code cannot be loaded. What goes wrong while the kernel runs is reported by the next synchronising call."]
+        #[doc = "\n# Errors\nIf the grid exceeds the device's limits, a slice has more elements than the kernel supports (see `wide`), slices differ in shape where the kernel requires the same (`same_shape`), an output has no row or tile for each block, a buffer belongs to another device, or the device code cannot be loaded. The next synchronising call reports errors of the running kernel."]
         #safety
         // A bound of the user's and that of the instance may name the same parameter.
         #[allow(clippy::too_many_arguments, clippy::multiple_bound_locations)]

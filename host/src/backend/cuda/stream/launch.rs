@@ -9,7 +9,7 @@ use cudarc::driver::sys::CUfunction_attribute;
 use super::CudaStream;
 use crate::backend::cuda::driver::Code;
 use crate::backend::{Launch, LaunchConfig};
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 use crate::kernel::{Kernel, Loaded};
 
 const MAX_THREADS_PER_BLOCK: CUfunction_attribute =
@@ -123,13 +123,13 @@ impl CudaStream {
         let threads: u32 = config.block.iter().product();
         // Where the driver cannot tell, none fits.
         let asked = self.device.max_active_blocks(prepared.function.cast(), threads, config.shared_bytes);
-        Error::TooManyResidentBlocks {
+        Error::Launch(LaunchError::TooManyResidentBlocks {
             kernel: kernel.name(),
             device: self.device.to_string().into(),
             blocks: config.grid.iter().copied().map(u64::from).product(),
             threads,
             limit: u64::from(asked.unwrap_or(0)) * u64::from(self.device.multiprocessors()),
-        }
+        })
     }
 
     /// A cluster has more blocks than the device takes of this kernel.
@@ -137,12 +137,12 @@ impl CudaStream {
         let Launch { kernel, prepared, config: LaunchConfig { grid, block, cluster, .. }, .. } = launch;
         let (function, shared) = (prepared.function.cast(), launch.config.shared_bytes as c_uint);
         match self.device.max_potential_cluster_size(function, *grid, *block, shared) {
-            Ok(limit) => Error::ClusterTooLarge {
+            Ok(limit) => Error::Launch(LaunchError::ClusterTooLarge {
                 kernel: kernel.name(),
                 device: self.device.to_string().into(),
                 cluster: *cluster,
                 limit,
-            },
+            }),
             Err(_) => self.launch_error(Code::INVALID_CLUSTER_SIZE, launch),
         }
     }
@@ -156,7 +156,8 @@ impl CudaStream {
             && let Ok(limit) = self.device.function_attribute(prepared.function.cast(), MAX_THREADS_PER_BLOCK)
             && threads > u64::from(limit.unsigned_abs())
         {
-            return Error::TooManyThreads { kernel, block, threads, limit: limit.unsigned_abs() };
+            let limit = limit.unsigned_abs();
+            return Error::Launch(LaunchError::TooManyThreads { kernel, block, threads, limit });
         }
         let object = format!("kernel `{kernel}`");
         match self.device.check(code, "cuLaunchKernel", &object) {

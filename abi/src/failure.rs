@@ -1,5 +1,4 @@
-//! The record by which a panicking GPU thread tells the host what happened. Device code and host share its
-//! layout.
+//! The record in which a panicking GPU thread reports to the host. Device code and host share its layout.
 //!
 //! The record lies in host memory that the GPU can write. Each kernel that may panic takes the record's
 //! address as its last parameter.
@@ -54,6 +53,6 @@ pub struct FailureRecord {
     /// The address of a `u64` in the device's memory: the number of threads that ended early, by their own
     /// panic or because of another's. The host sets it before any launch.
     pub alarm: u64,
-    /// The message, as `crate::message` says.
+    /// The message, as [`crate::message`] says.
     pub message: [u64; MESSAGE_BYTES / 8],
 }
