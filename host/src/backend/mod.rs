@@ -37,6 +37,7 @@ pub(crate) use event::EventBackend;
 pub(crate) use failure::{Failure, Fault};
 pub(crate) use graph::{GraphBackend, MemoryNodes};
 pub(crate) use host_fn::HostFn;
+pub use launch::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub(crate) use launch::{Launch, LaunchAttributes, LaunchConfig, LaunchEvent};
 pub(crate) use params::CopiedParams;
 pub(crate) use shared_memory::SharedMemory;

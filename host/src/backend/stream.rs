@@ -7,15 +7,16 @@ use super::copy::{Place, Rows};
 use super::cuda::{EndedIntervals, RawPool};
 use super::recording::RecordingStream;
 use super::recording::refusal::{allocation, host_memory, not_recordable, other_stream, waiting};
-use super::{DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, Prepared, cpu, cuda};
+use super::{
+    AccessPolicyWindow, DeviceBackend, EventBackend, HostFn, Launch, LaunchEvent, MemorySyncDomain, Prepared,
+    cpu, cuda,
+};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::launch::attributes::MemorySyncDomain;
 use crate::memory::Contents;
 use crate::memory::account::Account;
 use crate::order::writers::{Effect, Flow};
-use crate::stream::access_policy::AccessPolicyWindow;
 use crate::stream::own_thread::OwnThread;
 use crate::stream::value::ValueCondition;
 

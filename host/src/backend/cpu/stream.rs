@@ -14,7 +14,6 @@ use super::execute::spin;
 use super::execute::{Launch, check_resources};
 use super::graph::{self, Failures, Marks, Step};
 use super::memory;
-
 use crate::backend::failure::{Failure, Fault};
 use crate::backend::host_fn::{self, HostFn};
 use crate::backend::params::CopiedParams;

@@ -9,11 +9,11 @@ use super::CudaStream;
 use super::event::CudaEvent;
 use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::module::function;
-use crate::backend::{DeviceBackend, EventBackend, Launch, LaunchConfig};
+use crate::backend::{
+    AccessPolicyWindow, AccessProperty, DeviceBackend, EventBackend, Launch, LaunchConfig, MemorySyncDomain,
+};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::launch::attributes::MemorySyncDomain;
-use crate::stream::access_policy::{AccessPolicyWindow, AccessProperty};
 
 /// The most attributes that a launch of this crate has.
 const MOST: usize = 7;
