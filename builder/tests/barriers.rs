@@ -16,7 +16,8 @@ macro_rules! program {
 }
 
 const REFUSED: &str = program!(refused: kinds sources control_flow hiding operations);
-const ACCEPTED: &str = program!(accepted: kinds sources control_flow hiding operations block_ports numeric_ports);
+const ACCEPTED: &str =
+    program!(accepted: kinds sources control_flow hiding operations block_ports numeric_ports);
 
 /// The number of kernels of a program.
 fn kernels(program: &str) -> usize {

@@ -107,8 +107,7 @@ impl<'t> Scanner<'t> {
                 }
                 b'(' | b'[' | b'{' => depth += 1,
                 b')' | b']' | b'}' => {
-                    depth =
-                        depth.checked_sub(1).ok_or_else(|| self.error("unmatched closing bracket"))?;
+                    depth = depth.checked_sub(1).ok_or_else(|| self.error("unmatched closing bracket"))?;
                 }
                 _ => {}
             }

@@ -171,7 +171,10 @@ fn local_memory_differs_where_anything_may_have_written_it() {
     assert!(!is_refused(&loaded("st.local.b32 [own], %r20;")));
     assert!(is_refused(&loaded("st.local.b32 [own+4], %r21;")));
     assert!(is_refused(&loaded("cvta.local.u64 %rd1, %rd2; st.b32 [%rd1], %r21;")), "by a generic address");
-    assert!(is_refused(&loaded("cvt.u64.u32 %rd1, %r21; st.local.b32 [%rd1], 0;")), "at a different address for each thread");
+    assert!(
+        is_refused(&loaded("cvt.u64.u32 %rd1, %r21; st.local.b32 [%rd1], 0;")),
+        "at a different address for each thread"
+    );
     assert!(is_refused(&loaded("{ .param .b64 a; st.param.b64 [a], %rd1; call.uni unknown, (a); }")));
     assert!(!is_refused(&loaded("st.global.b32 [%rd20], %r21;")));
     // A loop's write after its read is visible in the next iteration.

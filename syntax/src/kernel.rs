@@ -283,7 +283,8 @@ fn has_order(parameters: &[Parameter], rank: usize, bounds: &LaunchBounds) -> Re
     let Some(order) = orders.next() else { return Ok(false) };
     let refused = |at: &Parameter, message: &str| Err(Error::new(at.ty.span(), message));
     if let Some(second) = orders.next() {
-        let message = "a kernel has one `BlockOrder`: blocks that wait in two orders could deadlock; publish a tuple";
+        let message =
+            "a kernel has one `BlockOrder`: blocks that wait in two orders could deadlock; publish a tuple";
         return refused(second, message);
     }
     if rank != 1 {

@@ -45,14 +45,8 @@ pub(crate) const CASES: &[Case] = &[
 const APART: &[Case] = &[
     ("reading_where_nothing_is", reading_where_nothing_is),
     ("a_gpu_is_usable_after_a_reset", a_gpu_is_usable_after_a_reset),
-    (
-        "after_a_failure_a_reset_works_or_is_unsupported",
-        after_a_failure_a_reset_works_or_is_unsupported,
-    ),
-    (
-        "a_stream_of_another_context_is_refused",
-        a_stream_of_another_context_is_refused,
-    ),
+    ("after_a_failure_a_reset_works_or_is_unsupported", after_a_failure_a_reset_works_or_is_unsupported),
+    ("a_stream_of_another_context_is_refused", a_stream_of_another_context_is_refused),
     ("a_module_is_unloaded_and_loaded_again", a_module_is_unloaded_and_loaded_again),
 ];
 

@@ -57,10 +57,6 @@ mod tests {
         fs::create_dir(&missing).unwrap();
         assert!(folder.join("0").is_dir());
         for_the_missing(&[], &folder).unwrap();
-        assert_eq!(
-            fs::read_dir(&folder).unwrap().count(),
-            0,
-            "files that now exist are no longer linked"
-        );
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "files that now exist are no longer linked");
     }
 }

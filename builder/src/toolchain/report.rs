@@ -81,9 +81,6 @@ impl fmt::Display for Discovery {
         for candidate in &self.candidates {
             writeln!(f, "  - {candidate}")?;
         }
-        write!(
-            f,
-            "To provide one, run\n  cargo ferrogrid setup\nor do one of its steps by hand:\n{BY_HAND}"
-        )
+        write!(f, "To provide one, run\n  cargo ferrogrid setup\nor do one of its steps by hand:\n{BY_HAND}")
     }
 }

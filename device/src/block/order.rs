@@ -440,7 +440,10 @@ impl<'a, T: Exchange> Slots<'a, T> {
             self.wait(word);
             state = word.load(Ordering::Acquire);
         }
-        assert!(status(state) != MISSING, "a block waits for the value of a block that ended without publishing one");
+        assert!(
+            status(state) != MISSING,
+            "a block waits for the value of a block that ended without publishing one"
+        );
         state
     }
 

@@ -47,10 +47,7 @@ impl Externs {
                 ));
             };
             if let Some(variadic) = &function.sig.variadic {
-                return Err(Error::new_spanned(
-                    variadic,
-                    "a device function cannot be variadic",
-                ));
+                return Err(Error::new_spanned(variadic, "a device function cannot be variadic"));
             }
             let native =
                 take(&mut function.attrs, "native")?.map(|it| it.parse_args::<Path>()).transpose()?;

@@ -10,7 +10,10 @@ pub(crate) const CASES: &[Case] = &[
     ("functions_wait_for_the_block_and_share_its_memory", functions_wait_for_the_block_and_share_its_memory),
     ("functions_with_barriers_call_each_other_and_themselves", functions_with_barriers_call_each_other),
     ("functions_wait_for_the_grid", functions_wait_for_the_grid),
-    ("a_broadcast_gives_all_threads_of_a_block_the_value_of_the_first", a_broadcast_gives_what_the_first_holds),
+    (
+        "a_broadcast_gives_all_threads_of_a_block_the_value_of_the_first",
+        a_broadcast_gives_what_the_first_holds,
+    ),
     ("a_broadcast_of_a_tile_gives_the_value_of_its_first_thread", a_broadcast_of_a_tile),
     ("blocks_take_work_by_a_broadcast_until_none_is_left", blocks_take_work_by_a_broadcast),
     ("barriers_may_depend_on_values_assumed_to_be_uniform", barriers_may_depend_on_what_is_assumed),

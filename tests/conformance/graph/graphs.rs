@@ -8,7 +8,10 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("typed_launches_are_recorded_and_replayed", typed_launches_are_recorded_and_replayed),
-    ("a_graph_with_branches_gives_the_results_of_streams", a_graph_with_branches_gives_the_results_of_streams),
+    (
+        "a_graph_with_branches_gives_the_results_of_streams",
+        a_graph_with_branches_gives_the_results_of_streams,
+    ),
     ("a_kernel_of_a_graph_takes_other_arguments", a_kernel_of_a_graph_takes_other_arguments),
     (
         "a_launch_over_the_limits_is_refused_in_a_recording",

@@ -16,9 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_plane_is_read_by_row_and_column", a_plane_is_read_by_row_and_column),
     ("a_plane_has_the_shape_of_its_view", a_plane_has_the_shape_of_its_view),
     // In a process of its own, as memcheck refuses the operation by which a panicking thread claims the record.
-    ("a_missing_row_is_a_panic", |device| {
-        in_its_own_process(device, "a_missing_row_is_a_panic")
-    }),
+    ("a_missing_row_is_a_panic", |device| in_its_own_process(device, "a_missing_row_is_a_panic")),
     ("a_slice_for_more_than_32_bits_needs_a_wide_kernel", a_slice_for_more_than_32_bits_needs_a_wide_kernel),
     ("a_wide_kernel_takes_short_slices", a_wide_kernel_takes_short_slices),
     ("slices_of_the_same_length_are_added", slices_of_the_same_length_are_added),
@@ -33,8 +31,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// Cases that run in a separate process.
-pub(crate) const APART: &[Case] =
-    &[("a_missing_row_is_a_panic", a_missing_row_is_a_panic)];
+pub(crate) const APART: &[Case] = &[("a_missing_row_is_a_panic", a_missing_row_is_a_panic)];
 
 fn a_grid_of_any_size_strides_over_all_elements(device: &Device) -> Outcome {
     let stream = device.new_stream()?;

@@ -8,7 +8,10 @@ use crate::number::random_kernels::philox;
 use crate::{Case, Outcome, expect};
 
 pub(crate) const CASES: &[Case] = &[
-    ("the_generator_gives_the_known_answers_of_random123", the_generator_gives_the_known_answers_of_random123),
+    (
+        "the_generator_gives_the_known_answers_of_random123",
+        the_generator_gives_the_known_answers_of_random123,
+    ),
     ("random_words_and_uniform_numbers_are_the_hosts", random_words_and_uniform_numbers_are_the_hosts),
     ("normal_numbers_are_the_hosts_but_for_rounding", normal_numbers_are_the_hosts_but_for_rounding),
 ];

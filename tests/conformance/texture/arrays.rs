@@ -245,8 +245,9 @@ fn a_graph_uses_the_arrays_that_it_was_given(device: &Device) -> Outcome {
         }
         Ok(unknown)
     })?;
-    let text =
-        expect_error("an array that the graph does not have", unknown, |error| *error == GraphError::UnknownBuffer.into())?;
+    let text = expect_error("an array that the graph does not have", unknown, |error| {
+        *error == GraphError::UnknownBuffer.into()
+    })?;
     names(&text, &["capture.read_array", "capture.write_array"])?;
     let mut graph = graph.instantiate()?;
     graph.launch(&stream)?;
@@ -269,7 +270,9 @@ fn a_graph_takes_no_slices_for_texture_arrays(device: &Device) -> Outcome {
         Ok(unknown)
     })?;
     expect("nodes", graph.len(), 0)?;
-    expect_error("an array that the graph does not have", unknown, |error| *error == GraphError::UnknownBuffer.into())?;
+    expect_error("an array that the graph does not have", unknown, |error| {
+        *error == GraphError::UnknownBuffer.into()
+    })?;
     for error in errors {
         let error = error.ok_or("recorded")?;
         let is_refused = matches!(error, Error::Graph(GraphError::NotRecordable { .. }));

@@ -22,7 +22,10 @@ pub(crate) const CASES: &[Case] = &[
         a_graph_that_allocates_may_be_dropped_while_it_runs,
     ),
     ("graphs_that_allocate_run_at_the_same_time", graphs_that_allocate_run_at_the_same_time),
-    ("unsupported_uses_of_graphs_with_allocations_are_refused", unsupported_uses_of_graphs_with_allocations_are_refused),
+    (
+        "unsupported_uses_of_graphs_with_allocations_are_refused",
+        unsupported_uses_of_graphs_with_allocations_are_refused,
+    ),
     ("bodies_use_and_do_not_allocate", bodies_use_and_do_not_allocate),
     ("more_memory_than_there_is_cannot_be_allocated", more_memory_than_there_is_cannot_be_allocated),
     ("figures_tell_of_memory_of_graphs", figures_tell_of_memory_of_graphs),

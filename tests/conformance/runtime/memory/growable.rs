@@ -199,10 +199,7 @@ fn a_graph_keeps_a_grown_buffer(device: &Device) -> Outcome {
     let Some(mut buffer) = growable(&stream, 1000)? else { return Ok(()) };
     buffer.extend_from_slice(&stream, &[1, 2, 3])?;
     let refused = stream.capture(|capture| capture.fill_into(5, &mut buffer));
-    assert!(
-        matches!(refused, Err(Error::Graph(GraphError::UnknownBuffer))),
-        "it must be given to the graph"
-    );
+    assert!(matches!(refused, Err(Error::Graph(GraphError::UnknownBuffer))), "it must be given to the graph");
     let (graph, key) = stream.capture(|capture| {
         let mut kept = capture.keep(buffer.into_buffer())?;
         capture.fill_into(5, kept.view_mut().slice(1..)?)?;

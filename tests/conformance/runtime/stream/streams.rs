@@ -17,7 +17,10 @@ pub(crate) const CASES: &[Case] = &[
     ("a_stream_waits_for_another", a_stream_waits_for_another),
     ("forks_start_after_their_stream_and_joins_after_them", forks_and_joins),
     ("priorities_lie_in_the_range_of_the_device", priorities_lie_in_the_range_of_the_device),
-    ("a_stream_of_another_library_is_ordered_with_buffers", a_stream_of_another_library_is_ordered_with_buffers),
+    (
+        "a_stream_of_another_library_is_ordered_with_buffers",
+        a_stream_of_another_library_is_ordered_with_buffers,
+    ),
     ("a_stream_may_end_before_buffers_used_on_it", a_stream_may_end_before_buffers_used_on_it),
     ("each_thread_has_a_default_stream", each_thread_has_a_default_stream),
     ("only_its_thread_enqueues_on_a_default_stream", only_its_thread_enqueues_on_a_default_stream),
