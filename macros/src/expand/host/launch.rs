@@ -72,10 +72,11 @@ pub(super) fn function(kernel: &Kernel) -> TokenStream {
             // the descriptor names; they live until the call returns.
             unsafe {
                 ::ferrogrid::__private::launch_with(
-                    ::ferrogrid::__private::Resources { shared_bytes: #bytes, cooperative: #cooperative },
                     #chosen,
                     #stream,
-                    __grid,
+                    &__grid,
+                    #bytes,
+                    #cooperative,
                     #passed,
                     &[#(#accesses),*],
                 )?;
@@ -221,8 +222,9 @@ fn prepare(kernel: &Kernel, (number, parameter): (usize, &Parameter), stream: &I
         }
         ParameterKind::Output { .. } => {
             let (staged, claims) = (staged(number), claims(number));
-            let claims = is_claimed(parameter)
-                .then(|| quote!(let #claims = ::ferrogrid::__private::ClaimBits::new(&#local, #stream)?;));
+            let claims = is_claimed(parameter).then(
+                || quote!(let #claims = ::ferrogrid::__private::LaunchZeros::claim_bits(&#local, #stream)?;),
+            );
             let view = checked(quote!(::ferrogrid::__private::StagedOutput::output(&mut #staged)));
             quote! {
                 let mut #staged = ::ferrogrid::__private::LaunchOutput::stage(#name, #stream)?;
@@ -243,7 +245,7 @@ fn for_blocks(
     if let ParameterKind::Order { element } = &parameter.kind {
         let (chosen, local) = (chosen(kernel), local(number));
         return Some(
-            quote!(let #local = ::ferrogrid::__private::OrderState::new::<#element, 1>(#chosen, __grid, #stream)?;),
+            quote!(let #local = ::ferrogrid::__private::LaunchZeros::block_order::<#element, 1>(#chosen, __grid, #stream)?;),
         );
     }
     let ParameterKind::Output { division, .. } = &parameter.kind else { return None };

@@ -31,7 +31,7 @@ fn launch_bounds_are_in_the_descriptor() {
     );
     has(of("c"), "rank:3usize,block:::core::option::Option::None,");
     has(of("c"), "cluster_at_launch:true,dependent_launch:true,");
-    assert_eq!(host.matches("cooperative:true").count(), 1, "{host}");
+    assert_eq!(host.matches(",true,&__params,").count(), 1, "one launch is cooperative: {host}");
     has(&host, "pubconstBLOCK:[u32;3]=[16u32,4u32,1u32];");
     has(&host, "__grid.with_block([[16u32,4u32,1u32][0usize],[16u32,4u32,1u32][1usize]])}");
     assert_eq!(host.matches(".with_block(").count(), 1, "{host}");
