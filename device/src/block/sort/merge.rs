@@ -352,6 +352,8 @@ fn merge<K: Copy, const N: usize>(
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use std::vec::Vec;
 
     use super::*;
