@@ -92,7 +92,7 @@ fn folders_with(text: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_the_device_compiler_says_names_lines_of_the_text() {
+fn errors_of_the_device_compiler_name_lines_of_the_text() {
     let error = compile(&SCALE.replace("*= a", "*= \"a\"")).unwrap_err();
     let Error::Device { diagnostics, places, .. } = &error else { panic!("{error}") };
     assert!(diagnostics.contains("scale.rs:6:"), "{diagnostics}");

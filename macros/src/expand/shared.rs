@@ -71,7 +71,7 @@ fn spanned(path: &TokenStream, span: Span) -> TokenStream {
     path.clone().into_iter().map(at).collect()
 }
 
-/// How many bytes the regions of static size take together.
+/// The total size of the regions of static size in bytes.
 pub(super) fn bytes(kernel: &Kernel, device: &TokenStream) -> TokenStream {
     kernel.parameters.iter().fold(quote!(0), |before, parameter| match &parameter.kind {
         ParameterKind::Shared { array } => {
