@@ -397,7 +397,7 @@ fn regions_of_shared_memory_do_not_overlap() {
     }
     let host = on_host(module);
     has(&host, "let__p3:[usize;2]=__shared.slice::<u8>(b);");
-    has(&host, "shared_bytes:__shared.bytes(),");
+    has(&host, "&__grid,__shared.bytes(),false,");
     has(
         &host,
         &format!(
@@ -407,7 +407,7 @@ fn regions_of_shared_memory_do_not_overlap() {
     );
     let without = on_host("mod m { #[kernel] pub fn k(t: Thread<1>) {} }");
     has(&without, "shared_bytes:0,uses_shared_memory:false,");
-    has(&without, "shared_bytes:p::Kernel::shared_size_bytes(&__FERROGRID_KERNEL_k),");
+    has(&without, "&__grid,p::Kernel::shared_size_bytes(&__FERROGRID_KERNEL_k),false,");
 }
 
 #[test]
