@@ -362,3 +362,20 @@ impl Watches {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::without_provenance;
+
+    use super::*;
+
+    #[test]
+    fn the_record_comes_after_however_many_parameters_there_are() {
+        let record = 7;
+        for count in [0, 1, FEW - 1, FEW, FEW + 1, 100] {
+            let own: Vec<*const c_void> = (1..=count).map(without_provenance).collect();
+            let expected = [&own[..], &[from_ref(&record).cast()]].concat();
+            with_record(&own, &record, |all| assert_eq!(all, expected, "{count} parameters"));
+        }
+    }
+}
