@@ -73,6 +73,7 @@ pub use copy::transfer::Transfer;
 pub use device::attribute::DeviceAttribute;
 pub use device::context::Context;
 pub use device::cpu_options::CpuOptions;
+pub use device::limits::Limits;
 #[cfg(feature = "nvml")]
 pub use device::nvml::{
     NvmlClock, NvmlClocks, NvmlDevice, NvmlEcc, NvmlFigures, NvmlLink, NvmlMemory, NvmlPcie, NvmlPower,
@@ -105,7 +106,7 @@ pub use kernel::occupancy::{
 };
 pub use launch::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
 pub use launch::attributes::MemorySyncDomain;
-pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
+pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
 pub use memory::buffer::DeviceBuffer;
 pub use memory::constant::DeviceConstant;

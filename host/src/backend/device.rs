@@ -11,12 +11,12 @@ use super::{Prepared, StreamBackend};
 use crate::device::MemoryInfo;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::cpu_options::CpuOptions;
+use crate::device::limits::Limits;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
 use crate::image::CodeType;
 use crate::kernel::Kernel;
 use crate::kernel::image::ModuleImage;
-use crate::launch::grid::Limits;
 use crate::output::Sink;
 use crate::stream::options::StreamOptions;
 

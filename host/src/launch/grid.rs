@@ -5,10 +5,10 @@ mod shape;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use shape::Limits;
 use shape::{check_block, check_clusters, check_fixed, check_grid, checked_cluster, cut, default_block, pad};
 
 use crate::backend::{LaunchAttributes, LaunchConfig};
+use crate::device::limits::Limits;
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 

@@ -3,9 +3,9 @@
 
 use super::CpuDevice;
 use crate::device::attribute::DeviceAttribute;
+use crate::device::limits::Limits;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
-use crate::launch::grid::Limits;
 
 /// Shared memory that a block may have without opting in, as on every GPU.
 const SHARED_MEMORY_PER_BLOCK: usize = 48 * 1024;
