@@ -60,6 +60,7 @@ mod texture;
 mod toolkit;
 mod view;
 
+pub use backend::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub use copy::scope::StreamScope;
 pub use copy::transfer::Transfer;
 pub use device::attribute::DeviceAttribute;
@@ -96,8 +97,7 @@ pub use kernel::occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
 pub use launch::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
-pub use launch::attributes::MemorySyncDomain;
-pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid, Limits};
+pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
 pub use memory::buffer::DeviceBuffer;
 pub use memory::constant::DeviceConstant;
@@ -116,7 +116,6 @@ pub use nvml_wrapper;
 #[cfg(feature = "jit")]
 pub use source::{CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceKernel, SourceModule};
 pub use stream::Stream;
-pub use stream::access_policy::{AccessPolicyWindow, AccessProperty};
 pub use stream::completion::Completion;
 pub use stream::event::{Event, EventOptions};
 pub use stream::options::StreamOptions;
