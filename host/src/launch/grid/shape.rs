@@ -1,4 +1,4 @@
-//! The limits of a device, and the checks of a launch against them and against the promises of a kernel.
+//! The checks of a launch against the limits of a device and against the promises of a kernel.
 
 use super::MAX_CLUSTER;
 use crate::backend::Limits;

@@ -42,6 +42,9 @@
 //! The same as ranges, pushed and popped on the calling thread, where a tool such as Nsight Systems asks for
 //! them (it sets `NVTX_INJECTION64_PATH`). No library of NVIDIA's is needed, to build or to run.
 
+// Every call to a device passes `active`, which describes it (`work`) to each `recorder` of a `timeline`, to `tracing` and to
+// `nvtx`. A recorder makes a `trace`, which `chrome` writes as JSON. `range` is a stage that the user names.
+
 mod active;
 mod chrome;
 #[cfg(feature = "nvtx")]

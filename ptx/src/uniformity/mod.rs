@@ -27,9 +27,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `program.rs` | all functions of a program, and their calls |
-//! | `function.rs` | the analysis of one function, with `lanes.rs` for the lanes of a warp |
+//! | `function/mod.rs` | the analysis of one function, with `lanes.rs` for the lanes of a warp |
 //! | `function/divergences.rs` | barriers that threads may not reach together, and the reason |
-//! | `value.rs`, `bits.rs` | the divergence of a value, by level and by bit |
+//! | `value.rs`, `bits/mod.rs` | the divergence of a value, by level and by bit |
 //! | `region.rs` | the blocks between a branch and the point where its paths meet |
 
 mod bits;

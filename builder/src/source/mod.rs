@@ -2,8 +2,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `scan.rs`, `scan/` | all targets of a package, and the libraries that they use |
-//! | `module_tree.rs`, `module_tree/` | the modules of a target: follows `mod` from its root file |
+//! | `scan/` | all targets of a package, and the libraries that they use |
+//! | `module_tree/mod.rs`, `module_tree/` | the modules of a target: follows `mod` from its root file |
 //! | `cfg.rs` | whether a `#[cfg(...)]` holds on the device |
 //! | `device_crate.rs` | the mirrored sources of a target, and what rustc is told of them |
 //! | `blank.rs` | text of which parts stay in their place and the rest becomes spaces |

@@ -1,6 +1,6 @@
 //! Radix sort of a block's items (CUB's `BlockRadixSort`); `merge` has the sort by comparison.
 //!
-//! A pass sorts by four bits and is stable. Each thread counts its digits in registers (`counts`). The
+//! A pass sorts by four bits and is stable. Each thread counts its digits in registers (`counts`), as `key` and `order` say. The
 //! counts, two to a word, lie in shared memory by digit and then by thread, so the sum of all counts before
 //! one is the position of the thread's items with that digit. Each thread sums nine consecutive words, a
 //! number that avoids bank conflicts; warps and then the block scan these sums. Counts and items take turns

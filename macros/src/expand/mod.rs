@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `host.rs`, `host/` | the host half: launch functions, descriptors, companions, bodies for the CPU device |
+//! | `host/mod.rs`, `host/` | the host half: launch functions, descriptors, companions, bodies for the CPU device |
 //! | `device.rs` | the device half: entry points |
 //! | `code.rs`, `refused.rs` | the build step's output for the target: device code, or errors |
 //! | `bodies.rs`, `instances.rs`, `grid.rs`, `abort.rs`, `libraries.rs` | parts of the host half |

@@ -3,6 +3,9 @@
 //!
 //! A [`KernelSource`] is compiled for a device and gives a [`SourceModule`], and that a [`SourceKernel`] by its name. What
 //! a build checks by types is checked here at each launch, against what the device compiler says of the kernel's types.
+//!
+//! `text` compiles, `compiled` is the result, `module` loads it, `kernel` launches; `argument` holds the arguments of a
+//! launch, each checked by its `slot`.
 
 pub(crate) mod argument;
 mod compiled;

@@ -1,6 +1,6 @@
 //! Half precision in kernels: `f16` and `bf16` under the names of the crate `half`, their packed pairs, and the
 //! functions that `half` lacks. `ptx` has the device's instructions, `exact` replacements for those that an
-//! architecture lacks.
+//! architecture lacks. `number` is one number, `packed` are two, `float` the functions.
 //!
 //! ```
 //! use ferrogrid_device::half::{F16x2, HalfFloat, f16};

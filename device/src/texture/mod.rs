@@ -1,5 +1,6 @@
 //! Textures: arrays that a kernel reads through the hardware that filters, addresses and converts. `element`
-//! has the formats of arrays, `reading` the sampler's modes, and `surface` arrays that a kernel writes.
+//! has the formats of arrays, `reading` the sampler's modes, and `surface` arrays that a kernel writes. `native` and `ptx`
+//! read them on the CPU device and on a GPU.
 
 mod element;
 #[cfg(not(target_arch = "nvptx64"))]

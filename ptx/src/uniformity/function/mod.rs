@@ -1,4 +1,5 @@
-//! The analysis of one function: the divergence of its values and branches.
+//! The analysis of one function: the divergence of its values and branches, and of lanes of a warp (`lanes`), by which
+//! `divergences` finds barriers that threads may not reach together. `liveness` tells while which registers hold.
 
 mod divergences;
 mod lanes;

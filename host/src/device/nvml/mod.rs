@@ -12,51 +12,9 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 
 pub use device::{
-    NvmlClock, NvmlClocks, NvmlDevice, NvmlEcc, NvmlLink, NvmlMemory, NvmlPcie, NvmlPower, NvmlProcess,
-    NvmlProcessKind, NvmlTemperatures, NvmlUtilization,
+    NvmlClock, NvmlClocks, NvmlDevice, NvmlEcc, NvmlFigures, NvmlLink, NvmlMemory, NvmlPcie, NvmlPower,
+    NvmlProcess, NvmlProcessKind, NvmlTemperatures, NvmlUtilization,
 };
-
-/// What a GPU is doing just now, from [`Device::nvml_figures`]. A figure that this GPU does not have is
-/// `None`.
-///
-/// ```
-/// use ferrogrid_host::{Device, Error, NvmlFigures};
-///
-/// /// The power that is drawn, as a part of what may be.
-/// fn load(figures: NvmlFigures) -> Option<f64> {
-///     Some(f64::from(figures.power_usage?) / f64::from(figures.power_limit?))
-/// }
-/// assert_eq!(load(NvmlFigures::default()), None); // a GPU that does not tell
-/// for gpu in Device::all().iter().filter(|device| device.is_cuda()) {
-///     match gpu.nvml_figures() {
-///         Ok(figures) => println!("{gpu}: {:?} °C, load {:?}", figures.temperature, load(figures)),
-///         Err(Error::Nvml { reason }) => println!("no figures: {reason}"),
-///         Err(error) => println!("{error}"),
-///     }
-/// }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct NvmlFigures {
-    /// Temperature of the chip in degrees Celsius (`nvmlDeviceGetTemperature`).
-    pub temperature: Option<u32>,
-    /// Power drawn in milliwatts (`nvmlDeviceGetPowerUsage`).
-    pub power_usage: Option<u32>,
-    /// The most power that it may draw in milliwatts (`nvmlDeviceGetEnforcedPowerLimit`).
-    pub power_limit: Option<u32>,
-    /// Energy used since the driver was loaded in millijoules (`nvmlDeviceGetTotalEnergyConsumption`).
-    pub total_energy: Option<u64>,
-    /// Clock of the multiprocessors in MHz (`nvmlDeviceGetClockInfo`).
-    pub sm_clock: Option<u32>,
-    /// Clock of the memory in MHz (`nvmlDeviceGetClockInfo`).
-    pub memory_clock: Option<u32>,
-    /// Per cent of the last sample period with a kernel running (`nvmlDeviceGetUtilizationRates`).
-    pub gpu_utilization: Option<u32>,
-    /// Per cent of the last sample period with memory in use (`nvmlDeviceGetUtilizationRates`).
-    pub memory_utilization: Option<u32>,
-    /// Bytes of memory that all programs use together (`nvmlDeviceGetMemoryInfo`).
-    pub memory_used: Option<u64>,
-}
 
 impl Device {
     /// What the GPU is doing just now, by NVML.

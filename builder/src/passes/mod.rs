@@ -10,7 +10,7 @@
 //! | `lanes.rs` | checks the lanes of warp operations that are not proven |
 //! | `panics.rs`, `formatters.rs` | panics and messages whose arguments the host formats |
 //! | `symbols.rs`, `record.rs` | the variables and the parameter that device code and host share |
-//! | `peephole.rs`, `peephole/` | fewer machine instructions with the same meaning |
+//! | `peephole/mod.rs`, `peephole/` | fewer machine instructions with the same meaning |
 //! | `core_atomics.rs` | the ordering of core's atomic operations |
 //! | `launch_bounds.rs` | the launch bounds of kernels, as directives |
 //! | `arithmetic.rs` | `ftz`, `approx_div` and the like, as modifiers |

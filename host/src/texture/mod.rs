@@ -1,5 +1,5 @@
 //! Texture arrays (`array`, with `limits`), and what launches take of them: textures to read, with a
-//! `sampler`, and surfaces to write (`view`).
+//! `sampler`, and surfaces to write (`view`). `argument` is what copies take.
 
 mod argument;
 mod array;

@@ -1,5 +1,6 @@
 //! Selects the implementation of each mathematical function: `single` for `f32`, `double` for `f64`, with the
-//! same names in both.
+//! same names in both. On a device `hardware` has instructions, `derived` what is a line of others, `libdevice` or
+//! `portable` the rest; `native` is std, for the CPU device.
 
 #[cfg(any(target_arch = "nvptx64", test))]
 mod derived;

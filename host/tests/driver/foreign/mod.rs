@@ -11,7 +11,7 @@ use ferrogrid_host::{
     Result, Slice, SliceMut,
 };
 
-const PTX: &str = include_str!("../kernels/saxpy_cu.ptx");
+const PTX: &str = include_str!("../../kernels/saxpy_cu.ptx");
 
 const SCENARIOS: &[Scenario] = &[
     ("foreign_questions", foreign_questions),
