@@ -68,6 +68,7 @@ mod texture;
 mod toolkit;
 mod view;
 
+pub use backend::{AccessPolicyWindow, AccessProperty, Limits, MemorySyncDomain};
 pub use copy::scope::StreamScope;
 pub use copy::transfer::Transfer;
 pub use device::attribute::DeviceAttribute;
@@ -105,7 +106,10 @@ pub use kernel::occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
 pub use launch::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
+<<<<<<< HEAD
 pub use launch::attributes::MemorySyncDomain;
+=======
+>>>>>>> main
 pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
 pub use memory::buffer::DeviceBuffer;
@@ -125,7 +129,6 @@ pub use nvml_wrapper;
 #[cfg(feature = "jit")]
 pub use source::{CompiledSource, KernelSource, SourceArgument, SourceArguments, SourceKernel, SourceModule};
 pub use stream::Stream;
-pub use stream::access_policy::{AccessPolicyWindow, AccessProperty};
 pub use stream::completion::Completion;
 pub use stream::event::{Event, EventOptions};
 pub use stream::options::StreamOptions;

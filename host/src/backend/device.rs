@@ -7,7 +7,7 @@ use std::ptr::{addr_eq, from_ref};
 
 use super::cpu::{self, CpuDevice};
 use super::cuda::{self, CudaDevice, ModuleLease};
-use super::{Prepared, StreamBackend};
+use super::{Limits, Prepared, StreamBackend};
 use crate::device::MemoryInfo;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::cpu_options::CpuOptions;

@@ -17,8 +17,8 @@ pub(crate) mod reset;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::backend::DeviceBackend;
 use crate::backend::cuda::CudaDevice;
+use crate::backend::{DeviceBackend, Limits};
 use crate::device::cpu_options::CpuOptions;
 use crate::device::limits::Limits;
 use crate::error::{Error, Result};

@@ -18,14 +18,13 @@ pub(crate) mod own_thread;
 pub(crate) mod timing;
 pub(crate) mod value;
 
-use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::refusal::host_memory;
-use crate::backend::{EndedIntervals, EventBackend, LaunchConfig, Prepared, StreamBackend};
+use crate::backend::{EndedIntervals, EventBackend, Launch, Prepared, StreamBackend};
 use crate::backend::{Place, Rows};
 use crate::device::Device;
 use crate::error::Result;
@@ -380,15 +379,12 @@ impl StreamInner {
     /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.
     ///
     /// # Safety
-    /// As [`launch`](crate::launch::launch_with), with memory ordered, the shape within the limits, and
-    /// `prepared` from `prepare` of this kernel here.
+    /// As [`launch`](crate::launch::launch_with), with memory ordered, the sizes within the limits, and the kernel from
+    /// `prepare` here.
     #[inline]
     pub(crate) unsafe fn launch(
         &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        config: &LaunchConfig,
-        params: &[*const c_void],
+        launch: Launch<'_>,
         accesses: &[Access<'_>],
         names_writers: bool,
     ) -> Result<()> {
@@ -397,13 +393,13 @@ impl StreamInner {
                 if names_writers {
                     let effects = accesses.iter().map(Access::effect);
                     // SAFETY: passed on.
-                    return unsafe { stream.launch_watched(prepared, kernel, config, params, effects) };
+                    return unsafe { stream.launch_watched(launch, effects) };
                 }
                 // SAFETY: passed on.
-                unsafe { stream.launch(prepared.function, kernel, config, params) }
+                unsafe { stream.launch(launch) }
             }
             // SAFETY: passed on.
-            _ => unsafe { self.launch_slow(prepared, kernel, config, params, accesses) },
+            _ => unsafe { self.launch_slow(launch, accesses) },
         }
     }
 
@@ -427,19 +423,12 @@ impl StreamInner {
     /// # Safety
     /// As for `launch`.
     #[inline(never)]
-    pub(crate) unsafe fn launch_slow(
-        &self,
-        prepared: Prepared,
-        kernel: &'static Kernel,
-        config: &LaunchConfig,
-        params: &[*const c_void],
-        accesses: &[Access<'_>],
-    ) -> Result<()> {
+    pub(crate) unsafe fn launch_slow(&self, launch: Launch<'_>, accesses: &[Access<'_>]) -> Result<()> {
         let _announcing = Announcing::on(self);
+        let Launch { kernel, config, .. } = launch;
         profile::observe(self, Work::Kernel { kernel, shape: *config }, || {
-            let effects = self.effects(kernel, accesses);
             // SAFETY: passed on.
-            unsafe { self.backend.launch(prepared, kernel, config, params, effects) }
+            unsafe { self.backend.launch(launch, self.effects(kernel, accesses)) }
         })
     }
 }

@@ -18,6 +18,7 @@ use super::execute::overflow;
 use super::execute::stack::stack_size;
 use super::stream::event::CpuMark;
 use super::stream::{CpuStream, Queue};
+use crate::backend::Limits;
 use crate::backend::failure::Fault;
 use crate::device::MemoryInfo;
 use crate::device::cpu_options::CpuOptions;

@@ -2,6 +2,7 @@
 //! thread.
 
 use super::CpuDevice;
+use crate::backend::Limits;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::limits::Limits;
 use crate::device::properties::DeviceProperties;

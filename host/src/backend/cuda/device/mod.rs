@@ -23,6 +23,7 @@ use super::memory::virtual_memory::{Ranges, Reserved};
 use super::module::Module;
 use super::stream::watch::Watches;
 use super::stream::{CudaStream, NON_BLOCKING};
+use crate::backend::Limits;
 use crate::device::MemoryInfo;
 use crate::device::limits::Limits;
 use crate::error::{Error, LaunchedKernel, Result};
