@@ -74,7 +74,6 @@ pub use copy::transfer::Transfer;
 pub use device::attribute::DeviceAttribute;
 pub use device::context::Context;
 pub use device::cpu_options::CpuOptions;
-pub use device::limits::Limits;
 #[cfg(feature = "nvml")]
 pub use device::nvml::{
     NvmlClock, NvmlClocks, NvmlDevice, NvmlEcc, NvmlFigures, NvmlLink, NvmlMemory, NvmlPcie, NvmlPower,
@@ -106,10 +105,6 @@ pub use kernel::occupancy::{
     BlockResources, BlockSuggestion, MultiprocessorLimits, Occupancy, OccupancyLimiter, OccupancyLimits,
 };
 pub use launch::argument::{DeviceInput, DeviceOutput, LaunchInput, LaunchOutput};
-<<<<<<< HEAD
-pub use launch::attributes::MemorySyncDomain;
-=======
->>>>>>> main
 pub use launch::grid::{Dimensions, Extent, Grid, IntoGrid};
 pub use launch::host_slice::{In, InOut, Out, Shaped};
 pub use memory::buffer::DeviceBuffer;

@@ -11,7 +11,6 @@ use super::{Limits, Prepared, StreamBackend};
 use crate::device::MemoryInfo;
 use crate::device::attribute::DeviceAttribute;
 use crate::device::cpu_options::CpuOptions;
-use crate::device::limits::Limits;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
 use crate::image::CodeType;

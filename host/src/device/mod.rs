@@ -1,13 +1,12 @@
 //! Devices. This file has [`Device`]: which there are, and what each allocates and limits.
 //!
-//! `properties`, `attribute` and `limits` describe a device, `cpu_options` configures a virtual one. `context` is the
+//! `properties` and `attribute` describe a device, `cpu_options` configures a virtual one. `context` is the
 //! CUDA context for other code, `peer` the access of devices to each other's memory, `reset` a GPU's new
 //! start, and `nvml` its temperature, power and clocks.
 
 pub(crate) mod attribute;
 pub(crate) mod context;
 pub(crate) mod cpu_options;
-pub(crate) mod limits;
 #[cfg(feature = "nvml")]
 pub(crate) mod nvml;
 pub(crate) mod peer;
@@ -20,7 +19,6 @@ use std::sync::Arc;
 use crate::backend::cuda::CudaDevice;
 use crate::backend::{DeviceBackend, Limits};
 use crate::device::cpu_options::CpuOptions;
-use crate::device::limits::Limits;
 use crate::error::{Error, Result};
 
 /// A device that runs kernels: a CUDA GPU, or the CPU. A cheap handle; clones are the same device.

@@ -7,12 +7,7 @@ pub(crate) mod tests;
 
 use shape::{check_block, check_clusters, check_fixed, check_grid, checked_cluster, cut, default_block, pad};
 
-<<<<<<< HEAD:host/src/launch/grid/mod.rs
-use crate::backend::{LaunchAttributes, LaunchConfig};
-use crate::device::limits::Limits;
-=======
 use crate::backend::{LaunchAttributes, LaunchConfig, Limits};
->>>>>>> main:host/src/launch/grid.rs
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 

@@ -1,11 +1,7 @@
 //! The checks of a launch against the limits of a device and against the promises of a kernel.
 
 use super::MAX_CLUSTER;
-<<<<<<< HEAD
-use crate::device::limits::Limits;
-=======
 use crate::backend::Limits;
->>>>>>> main
 use crate::error::{Axis, Error, LaunchError, Result};
 use crate::kernel::Kernel;
 

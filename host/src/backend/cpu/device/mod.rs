@@ -22,7 +22,6 @@ use crate::backend::Limits;
 use crate::backend::failure::Fault;
 use crate::device::MemoryInfo;
 use crate::device::cpu_options::CpuOptions;
-use crate::device::limits::Limits;
 use crate::error::{Error, Result};
 use crate::output::{self, Output};
 use crate::stream::own_thread::{OwnThread, ending_thread};

@@ -4,7 +4,6 @@
 use super::CpuDevice;
 use crate::backend::Limits;
 use crate::device::attribute::DeviceAttribute;
-use crate::device::limits::Limits;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
 

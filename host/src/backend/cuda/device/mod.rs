@@ -25,7 +25,6 @@ use super::stream::watch::Watches;
 use super::stream::{CudaStream, NON_BLOCKING};
 use crate::backend::Limits;
 use crate::device::MemoryInfo;
-use crate::device::limits::Limits;
 use crate::error::{Error, LaunchedKernel, Result};
 use crate::memory::pool::options::PoolKind;
 use crate::output::Sink;
