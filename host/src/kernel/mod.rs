@@ -27,6 +27,12 @@ use crate::memory::constant::ConstantMemory;
 #[doc(hidden)]
 pub type CpuEntry = unsafe fn(block: &Block<'_>, params: *const *const c_void);
 
+/// Stands where a kernel of this program has its native body: in foreign kernels and those from text, of which no launch
+/// reaches the CPU device.
+pub(crate) unsafe fn no_native_body(_: &Block<'_>, _: *const *const c_void) {
+    unreachable!("a kernel without a native body was launched on the CPU device");
+}
+
 /// All that the host knows of a kernel at compile time; made by the macros.
 #[doc(hidden)]
 #[repr(C)] // What every launch reads comes first.

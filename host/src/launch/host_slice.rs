@@ -285,32 +285,23 @@ shapes!(In);
 shapes!(Out);
 shapes!(InOut);
 
-/// An [`In`] on its device.
+/// An [`In`] on its device: uploaded for this launch only, or for a node of a graph, which owns it as well.
 #[doc(hidden)]
 pub struct StagedIn<T: DeviceCopy, const R: usize> {
-    buffer: Uploaded<T>,
-    extent: [usize; R],
-}
-
-/// What has been uploaded: for this launch only, or for a node of a graph, which owns it as well.
-struct Uploaded<T> {
     memory: Arc<Memory>,
-    len: usize,
+    extent: [usize; R],
     elements: PhantomData<T>,
 }
 
-impl<T: DeviceCopy> Uploaded<T> {
-    fn new(data: &[T], stream: &Stream) -> Result<Self> {
+impl<T: DeviceCopy, const R: usize> StagedIn<T, R> {
+    /// `data` has at least as many elements as the extent.
+    fn new(data: &[T], extent: [usize; R], stream: &Stream) -> Result<Self> {
         let upload = |stream: &Stream| Ok(stream.upload(data)?.into_memory());
         let memory = match stream.inner().recording() {
             None => Arc::new(upload(stream)?),
             Some(recording) => recording.keep(stream.device(), upload)?,
         };
-        Ok(Uploaded { memory, len: data.len(), elements: PhantomData })
-    }
-
-    fn view(&self) -> DeviceView<'_, T> {
-        DeviceView::whole(self.memory.pointer().cast(), self.len, &self.memory)
+        Ok(StagedIn { memory, extent, elements: PhantomData })
     }
 }
 
@@ -344,7 +335,7 @@ impl<T: DeviceCopy, const R: usize> Sealed for StagedOut<'_, T, R> {}
 
 impl<T: DeviceCopy, const R: usize> Staged for StagedIn<T, R> {
     fn access(&self) -> Access<'_> {
-        Access::new(&self.buffer.memory, Use::Read)
+        Access::new(&self.memory, Use::Read)
     }
 
     fn finish(self, _: &Stream) -> Result<()> {
@@ -364,7 +355,8 @@ impl<T: DeviceCopy, const R: usize> Staged for StagedOut<'_, T, R> {
 
 impl<T: DeviceCopy, const R: usize> StagedInput<T, R> for StagedIn<T, R> {
     fn input(&self) -> DeviceView<'_, T, R> {
-        self.buffer.view().shaped(self.extent)
+        let len = self.extent.iter().product();
+        DeviceView::whole(self.memory.pointer().cast(), len, &self.memory).shaped(self.extent)
     }
 }
 
@@ -387,7 +379,7 @@ impl<'a, T: DeviceCopy> LaunchInput<'a, T> for In<'a, T> {
     type Staged = StagedIn<T, 1>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        Ok(StagedIn { extent: [self.0.len()], buffer: Uploaded::new(self.0, stream)? })
+        StagedIn::new(self.0, [self.0.len()], stream)
     }
 }
 
@@ -395,9 +387,8 @@ impl<'a, T: DeviceCopy, const R: usize> LaunchInput<'a, T, R> for Shaped<In<'a, 
     type Staged = StagedIn<T, R>;
 
     fn stage(self, stream: &Stream) -> Result<Self::Staged> {
-        let StagedIn { buffer, .. } = self.slice.stage(stream)?;
-        check_extent(self.extent, buffer.len)?;
-        Ok(StagedIn { buffer, extent: self.extent })
+        check_extent(self.extent, self.slice.0.len())?;
+        StagedIn::new(self.slice.0, self.extent, stream)
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) unsafe fn enqueue(
         // SAFETY: passed on.
         return unsafe { enqueue_slow(kernel, stream, config, params, accesses) };
     }
-    let prepared = stream.prepare(kernel)?;
+    let prepared = stream.backend().prepare(kernel)?;
     let mut names_writers = prepared.may_panic;
     for access in accesses {
         if let Err(error) = access.begin(stream) {
@@ -121,7 +121,7 @@ unsafe fn enqueue_slow(
     params: &[*const c_void],
     accesses: &[Access<'_>],
 ) -> Result<()> {
-    let prepared = stream.prepare(kernel)?;
+    let prepared = stream.backend().prepare(kernel)?;
     if let Some(attributes) = &config.attributes {
         check_attributes(kernel, stream, config, attributes)?;
     }

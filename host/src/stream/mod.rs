@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::recording::RecordingStream;
 use crate::backend::recording::refusal::host_memory;
-use crate::backend::{EndedIntervals, EventBackend, Launch, Prepared, StreamBackend};
+use crate::backend::{EndedIntervals, EventBackend, Launch, StreamBackend};
 use crate::backend::{Place, Rows};
 use crate::device::Device;
 use crate::error::Result;
@@ -368,12 +368,6 @@ impl StreamInner {
         let bytes = pattern.len() * count;
         // SAFETY: passed on.
         profile::observe(self, Work::Fill { bytes }, || unsafe { self.backend.fill(target, pattern, count) })
-    }
-
-    /// Loads `kernel` for this device, if that has not been done.
-    #[inline]
-    pub(crate) fn prepare(&self, kernel: &'static Kernel) -> Result<Prepared> {
-        self.backend.prepare(kernel)
     }
 
     /// Enqueues a kernel. On a GPU `names_writers` says whether it may panic, or uses memory that names writers.

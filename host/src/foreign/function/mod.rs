@@ -8,7 +8,6 @@ use std::ffi::c_void;
 use std::fmt;
 
 use ferrogrid_device::failure::RECORD_PARAMETER;
-use ferrogrid_device::native::Block;
 
 use super::argument::ForeignArguments;
 use super::kernel::{ForeignKernel, ForeignParameters};
@@ -21,7 +20,7 @@ use crate::error::foreign::ForeignError;
 use crate::error::{Error, Result};
 use crate::image::Parameter;
 use crate::kernel::image::ModuleImage;
-use crate::kernel::{Kernel, KernelDescriptor, Loaded};
+use crate::kernel::{Kernel, KernelDescriptor, Loaded, no_native_body};
 use crate::launch::grid::{Grid, IntoGrid};
 use crate::launch::parameters::{ALIGNMENT, Held, ParameterList};
 use crate::launch::{check_devices, enqueue};
@@ -355,11 +354,6 @@ fn merge(sizes: Option<Vec<usize>>, declared: Option<&[Parameter]>) -> Option<Ve
 /// Takes the record's address out of the parameters, which Ferrogrid gives itself; whether it is there.
 fn take_record(parameters: &mut Vec<Parameter>) -> bool {
     parameters.pop_if(|last| last.name.as_deref() == Some(RECORD_PARAMETER)).is_some()
-}
-
-/// Stands where a kernel of this program has its native body; foreign functions exist on GPUs only.
-unsafe fn no_native_body(_: &Block, _: *const *const c_void) {
-    unreachable!("a foreign function was launched on the CPU device");
 }
 
 impl fmt::Debug for ForeignFunction {

@@ -480,37 +480,24 @@ impl Unfit {
     #[cold]
     fn error(self, kernel: &'static str, limits: &Limits) -> Error {
         let Unfit { counted, axis, is_negative, magnitude } = self;
-        let value = if is_negative { -i128::from(magnitude) } else { i128::from(magnitude) };
-        match (counted, u64::try_from(value)) {
-            (Counted::Blocks, Ok(value)) => Error::Launch(LaunchError::GridTooLarge {
-                kernel,
-                axis,
-                value,
-                limit: limits.max_grid[axis as usize],
-            }),
-            (Counted::Threads, Ok(value)) => Error::Launch(LaunchError::BlockTooLarge {
-                kernel,
-                axis,
-                value,
-                limit: limits.max_block[axis as usize],
-            }),
-            (Counted::Blocks, Err(_)) => {
-                Error::Launch(LaunchError::GridNegative { kernel, axis, value: negative(value) })
+        let negative = 0_i64.saturating_sub_unsigned(magnitude);
+        Error::Launch(match (counted, is_negative) {
+            (Counted::Blocks, false) => {
+                let limit = limits.max_grid[axis as usize];
+                LaunchError::GridTooLarge { kernel, axis, value: magnitude, limit }
             }
-            (Counted::Threads, Err(_)) => {
-                Error::Launch(LaunchError::BlockEmpty { kernel, axis, value: negative(value) })
+            (Counted::Threads, false) => {
+                let limit = limits.max_block[axis as usize];
+                LaunchError::BlockTooLarge { kernel, axis, value: magnitude, limit }
             }
+            (Counted::Blocks, true) => LaunchError::GridNegative { kernel, axis, value: negative },
+            (Counted::Threads, true) => LaunchError::BlockEmpty { kernel, axis, value: negative },
             (Counted::BlocksOfCluster, _) => {
-                let value = i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX });
-                Error::Launch(LaunchError::ClusterSize { kernel, axis, value, limit: MAX_CLUSTER })
+                let value = if is_negative { negative } else { i64::try_from(magnitude).unwrap_or(i64::MAX) };
+                LaunchError::ClusterSize { kernel, axis, value, limit: MAX_CLUSTER }
             }
-        }
+        })
     }
-}
-
-/// A negative number of a type with at most 64 bits.
-fn negative(value: i128) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MIN)
 }
 
 /// Whether there is something along each axis, and no more than `limits` allow.
