@@ -3,7 +3,7 @@
 //! `grid` is the shape and its limits; `attributes` and `event` are what a launch asks for beyond it.
 //! `argument` says what may stand for a parameter, `host_slice` what host slices may. `shared` lays out
 //! shared memory, and `extent` checks lengths. `block_output`, `claim_bits`, `order_state` and `sized_params`
-//! serve single kinds of parameter.
+//! serve single kinds of parameter; `zeros` and `scratch` are memory of one launch.
 
 pub(crate) mod argument;
 pub(crate) mod attributes;
@@ -14,6 +14,7 @@ pub(crate) mod extent;
 pub(crate) mod grid;
 pub(crate) mod host_slice;
 pub(crate) mod order_state;
+pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod sized_params;
 pub(crate) mod zeros;

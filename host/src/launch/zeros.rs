@@ -1,7 +1,7 @@
 //! Zeroed memory of one launch: a buffer of its stream, or in a recording memory of the graph that a node zeroes.
 
-use crate::backend::recording::Scratch;
 use crate::error::Result;
+use crate::launch::scratch::Scratch;
 use crate::memory::Memory;
 use crate::memory::buffer::DeviceBuffer;
 use crate::order::Use;

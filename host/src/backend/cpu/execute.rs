@@ -22,7 +22,6 @@ pub(crate) mod sync;
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ferrogrid_device::native::Block;
@@ -31,7 +30,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 use super::device::CpuDevice;
 use super::memory::out_of_memory;
-use crate::backend::params::CopiedParams;
+use crate::backend::operation::Launch;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::grid::LaunchShape;
@@ -41,13 +40,6 @@ use block::BlockExecutor;
 use first_failure::FirstFailure;
 use panic::{catch, install_hook};
 use stack::MAX_STACKS;
-
-/// A launch with all that it needs.
-pub(super) struct Launch {
-    pub(super) kernel: &'static Kernel,
-    pub(super) shape: LaunchShape,
-    pub(super) params: Arc<CopiedParams>,
-}
 
 /// Work shorter than this is not worth waking the pool for.
 const WORTH_SHARING: Duration = Duration::from_micros(20);

@@ -2,6 +2,7 @@
 //! thread.
 
 use super::CpuDevice;
+use crate::backend::device::{BackendDevice, DeviceMemory};
 use crate::device::attribute::DeviceAttribute;
 use crate::device::properties::DeviceProperties;
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ impl CpuDevice {
             uuid: None,
             pci: None,
             compute_capability: None,
-            total_memory: self.memory_info().map(|memory| memory.total),
+            total_memory: self.memory_info()?.map(|memory| memory.total),
             total_constant_memory: 64 * 1024,
             multiprocessor_count: u32::try_from(self.threads()?).unwrap_or(u32::MAX),
             warp_size: WARP_SIZE,

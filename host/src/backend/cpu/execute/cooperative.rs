@@ -23,6 +23,7 @@ use crate::error::divergence::{BarrierReach, SourcePlace};
 use crate::error::{Error, LaunchSites, Result};
 use crate::kernel::Kernel;
 use crate::launch::grid::LaunchShape;
+use crate::sync::lock;
 
 /// The most stacks of one launch, which take memory and, on Linux, two of the 65530 mappings of a process
 /// each: one for each thread and one for each block.
@@ -124,7 +125,7 @@ impl Meeting {
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.phase)
     }
 
     /// Waits until all workers have reported their blocks; whether these are to go on.
@@ -219,7 +220,7 @@ type BlockCoroutine = Coroutine<(), (), (), ThreadStack>;
 /// As for [`Launch::run`]; and no two workers have the same number.
 unsafe fn run_worker(launch: &Launch, device: &CpuDevice, all: &Executors, worker: usize, meeting: &Meeting) {
     let numbers: Vec<u64> = (worker as u64..launch.blocks()).step_by(meeting.workers).collect();
-    let place = |number: u64| all[number as usize].lock().unwrap_or_else(PoisonError::into_inner);
+    let place = |number: u64| lock(&all[number as usize]);
     // No block has two workers.
     let executors: Vec<_> = numbers.iter().filter_map(|&number| place(number).take()).collect();
     // SAFETY: passed on; each block is one worker's, once.
