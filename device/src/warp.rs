@@ -294,7 +294,7 @@ impl<'t, const N: usize> Tile<'t, N> {
     /// # #[ferrogrid::module(host_only)]
     /// # mod kernels {
     /// # use ferrogrid::device::prelude::*;
-    /// /// What is there of 0: in all of a tile of 4, in any of its elements; and whether they are all the same.
+    /// /// Whether all elements of a tile of 4 are 0, whether any is, and whether all are the same.
     /// #[kernel(block = 32)]
     /// pub fn votes(t: Thread<1>, x: &[u32], mut y: DisjointSlice<[bool; 3]>) {
     ///     let (tile, x) = (t.warp().tile::<4>(), x[t.index().get()]);

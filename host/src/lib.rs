@@ -140,13 +140,12 @@ pub mod __private {
         DeviceInput, DeviceOutput, LaunchInput, LaunchOutput, Staged, StagedInput, StagedOutput,
     };
     pub use crate::launch::block_output::{rows_for_blocks, tiles_for_blocks};
-    pub use crate::launch::claim_bits::ClaimBits;
     pub use crate::launch::extent::{narrow, same_shape};
     pub use crate::launch::grid::{Extent, Grid, IntoGrid};
-    pub use crate::launch::order_state::OrderState;
+    pub use crate::launch::launch_with;
     pub use crate::launch::shared::SharedLayout;
     pub use crate::launch::sized_params::{read_param, sized_addresses, sized_shapes};
-    pub use crate::launch::{Resources, launch_with};
+    pub use crate::launch::zeros::LaunchZeros;
     pub use crate::memory::constant::{ConstantMemory, DeviceConstant, InitialValue};
     pub use crate::memory::device_static::DeviceStatic;
     pub use crate::order::access::Access;

@@ -131,7 +131,7 @@ fn threads_that_exit_before_a_barrier_are_named_with_those_that_wait() {
 }
 
 #[test]
-fn threads_at_different_barriers_are_told_apart() {
+fn threads_at_different_barriers_are_distinguished() {
     let error = run(1, 40, 0, |t| match t.number % 2 {
         0 => t.barrier(),
         _ => t.barrier(),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use ferrogrid_ptx::{Calls, Edits, Item, Linkage, Module, Operand};
 
-/// Removes what no entry point reaches, and puts descriptions in the place of formatting functions.
+/// Removes unreachable functions, and replaces formatting functions by descriptions.
 pub(super) fn describe<'t>(module: &Module<'t>, edits: &mut Edits<'t>) {
     let calls = Calls::of(module);
     let formatters = find(module);
@@ -57,7 +57,7 @@ fn find<'t>(module: &Module<'t>) -> BTreeMap<&'t str, usize> {
     names.into_iter().enumerate().map(|(number, name)| (name, number)).collect()
 }
 
-/// Puts descriptions in the place of formatting functions in what moves addresses and in the values of
+/// Replaces formatting functions by descriptions in instructions that move addresses, and in the values of
 /// variables.
 fn replace<'t>(
     item: &Item<'t>,
@@ -118,7 +118,7 @@ enum Shape {
     Text = 2,
     /// At the address are those of another value and of its table of functions.
     Dynamic = 3,
-    /// At the address is a message of its own.
+    /// At the address is another message.
     Nested = 4,
     /// At the address are the address and the length of a slice; the bytes are those of an element.
     Slice = 5,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_say_how_to_come_to_the_value() {
+    fn descriptions_tell_how_to_reach_the_value() {
         assert_eq!(description("u32", "Display"), [&[1, 0, 4, 0, 3, 0, 0, 0][..], b"u32"].concat());
         assert_eq!(description("&&f64", "Debug"), [&[1, 2, 8, 1, 3, 0, 0, 0][..], b"f64"].concat());
         assert_eq!(description("&&str", "Display")[..4], [2, 1, 16, 0]);

@@ -1,6 +1,6 @@
-//! Gives kernels and functions that may panic one more parameter: the address of the launch's failure record.
-//! Device code reads it by its name. So a panic is known to be that of its launch. An entry point reads the
-//! parameter only on the way to a panic, so it costs nothing where there is none.
+//! Adds a parameter to kernels and functions that may panic: the address of the launch's failure record,
+//! which device code reads by name. So each panic is attributed to its launch. An entry point reads the
+//! parameter only on the path to a panic, so it costs nothing otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parameter_goes_down_all_calls_that_may_end_in_a_panic() {
+    fn the_record_is_passed_to_all_calls_that_may_panic() {
         let declaration = ".visible .func panic(\n\t.param .b64 panic_param_0\n)\n.noreturn\n;\n";
         let entry = ".visible .entry k(\n\t.param .u64 .ptr .align 4 k_param_0\n)\n{\n\tcall.uni (retval0), middle;\n}\n";
         let middle = ".func  (.param .b32 r) middle()\n{\n\tcall.uni panic, (param0);\n\tcall.uni panic, (param0);\n}\n";
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_panic_stays_as_it_is() {
+    fn functions_that_cannot_panic_stay_unchanged() {
         let quiet = ".visible .entry k(\n\t.param .u64 k_param_0\n)\n{\n\tcall.uni adds, (param0);\n}\n.func adds(\n\t.param .b64 a\n)\n{\n\tret;\n}\n";
         assert_eq!(handed_on(quiet), quiet);
         assert_eq!(

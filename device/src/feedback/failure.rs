@@ -1,5 +1,4 @@
-//! The record by which a panicking GPU thread tells the host what happened. Device code and host share its
-//! layout.
+//! The record in which a panicking GPU thread reports to the host. Device code and host share its layout.
 //!
 //! The record lies in host memory that the GPU can write. Each kernel that may panic takes the record's
 //! address as its last parameter.

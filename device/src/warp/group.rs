@@ -479,9 +479,9 @@ reductions! {
     reduce_add Add "The sum, wrapping, of the values" "add";
     reduce_min Min "The least of the values" "min";
     reduce_max Max "The greatest of the values" "max";
-    reduce_and And "The bits that all have in common of the values" "and";
-    reduce_or Or "The bits that any has of the values" "or";
-    reduce_xor Xor "The bits that an odd number has of the values" "xor";
+    reduce_and And "The bitwise AND of the values" "and";
+    reduce_or Or "The bitwise OR of the values" "or";
+    reduce_xor Xor "The bitwise XOR of the values" "xor";
 }
 
 /// The lane whose rank in `mask` is `rank`, which is below the number of its bits.

@@ -3,8 +3,8 @@
 //!
 //! `device` (with `kernel`), `stream`, `event`, `graph`, `array`, `shared_memory` and `virtual_memory` are such
 //! enums for one kind of object each. Where its traits have a method, the enum has it: a new one takes a signature and what
-//! each backend does. `operation` is the work that streams and graphs are given; `failure`, `host_fn`, `params` and
-//! `signal` are what the backends share.
+//! each backend does. `launch` is what a kernel is launched with, `operation` the work that streams and graphs are given;
+//! `failure`, `host_fn` and `signal` are what the backends share.
 
 pub(crate) mod array;
 pub(crate) mod cpu;
@@ -18,8 +18,8 @@ mod failure_tests;
 pub(crate) mod graph;
 mod host_fn;
 mod kernel;
+mod launch;
 pub(crate) mod operation;
-mod params;
 pub(crate) mod recording;
 mod shared_memory;
 mod signal;
@@ -34,8 +34,8 @@ pub(crate) use event::{EventBackend, EventFlags};
 pub(crate) use failure::{Failure, Fault};
 pub(crate) use graph::{GraphBackend, MemoryNodes};
 pub(crate) use host_fn::HostFn;
-pub(crate) use operation::{Fill, MemoryCopy, Place, Rows, Side};
-pub(crate) use params::CopiedParams;
+pub(crate) use launch::{LaunchAttributes, LaunchConfig, LaunchEvent};
+pub(crate) use operation::{CopiedParams, Fill, MemoryCopy, Place, Rows, Side};
 pub(crate) use shared_memory::SharedMemory;
 pub(crate) use signal::Signal;
 pub(crate) use stream::{StreamBackend, StreamIdentity};

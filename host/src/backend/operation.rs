@@ -1,18 +1,19 @@
 //! Work of a device as plain data: what the nodes of a graph do, and what streams of the CPU device are given. `copy` and
-//! `fill` have the work that needs no kernel.
+//! `fill` have the work that needs no kernel, `params` what a kernel is given.
 
 pub(crate) mod copy;
 pub(crate) mod fill;
+mod params;
 
 use std::sync::{Arc, Mutex};
 
 pub(crate) use copy::{MemoryCopy, Place, Rows, Side};
 pub(crate) use fill::Fill;
+pub(crate) use params::CopiedParams;
 
-use crate::backend::{CopiedParams, Failure, Prepared, host_fn};
+use crate::backend::{Failure, LaunchConfig, Prepared, host_fn};
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
 use crate::order::Use;
 use crate::stream::event::Event;
@@ -82,7 +83,7 @@ impl Repeat {
 pub(crate) struct Launch {
     pub(crate) kernel: &'static Kernel,
     pub(crate) prepared: Prepared,
-    pub(crate) shape: LaunchShape,
+    pub(crate) shape: LaunchConfig,
     pub(crate) params: Arc<CopiedParams>,
 }
 

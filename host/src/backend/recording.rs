@@ -21,12 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) use lifetimes::Lifetime;
 
 use crate::backend::operation::{Address, ConditionalNode, Launch, Node, Operation, Place, Repeat};
-use crate::backend::{DeviceBackend, MemoryNodes, Prepared, cpu};
+use crate::backend::{DeviceBackend, LaunchConfig, MemoryNodes, Prepared, cpu};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
-use crate::launch::attributes::LaunchAttributes;
-use crate::launch::grid::LaunchShape;
 use crate::memory::Memory;
 use crate::order::Use;
 use crate::stream::Stream;
@@ -533,11 +531,15 @@ fn strongest(mut uses: Vec<(usize, Use)>) -> Vec<(usize, Use)> {
 }
 
 /// What of a launch is part of its node: an event would have to outlive the graph, and nodes begin after those before them.
-fn node_shape(shape: LaunchShape) -> Result<LaunchShape> {
-    let attributes = shape.attributes();
-    if attributes.completion_event.is_some() {
-        return Err(not_recordable("a launch completion event", "events of graphs are nodes of their own"));
+fn node_shape(mut shape: LaunchConfig) -> Result<LaunchConfig> {
+    if let Some(attributes) = &mut shape.attributes {
+        if attributes.completion_event.is_some() {
+            return Err(not_recordable(
+                "a launch completion event",
+                "events of graphs are nodes of their own",
+            ));
+        }
+        attributes.dependent_launch = false;
     }
-    let attributes = LaunchAttributes { dependent_launch: false, ..attributes }.if_any();
-    Ok(LaunchShape { attributes, ..shape })
+    Ok(shape)
 }

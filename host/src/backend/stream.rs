@@ -9,13 +9,13 @@ use super::cuda::{EndedIntervals, RawPool};
 use super::operation::{Fill, Launch, MemoryCopy};
 use super::recording::RecordingStream;
 use super::recording::refusal::{not_recordable, other_stream};
-use super::{CopiedParams, DeviceBackend, EventBackend, HostFn, Prepared, cpu, cuda};
+use super::{
+    CopiedParams, DeviceBackend, EventBackend, HostFn, LaunchConfig, LaunchEvent, Prepared, cpu, cuda,
+};
 use crate::error::Result;
 use crate::error::graph::GraphError;
 use crate::kernel::Kernel;
 use crate::launch::attributes::MemorySyncDomain;
-use crate::launch::event::LaunchEvent;
-use crate::launch::grid::LaunchShape;
 use crate::memory::Contents;
 use crate::memory::account::Account;
 use crate::order::writers::{Effect, Flow};
@@ -312,7 +312,7 @@ impl StreamBackend {
         }
     }
 
-    /// Enqueues a kernel, of this program or foreign. `shapes` are size and alignment of each of `params`.
+    /// Enqueues a kernel, of this program or foreign.
     ///
     /// # Safety
     /// `params` are those of `kernel`, and the memory they lead to is ordered here, or stays valid while the graph can run;
@@ -321,17 +321,19 @@ impl StreamBackend {
         &self,
         prepared: Prepared,
         kernel: &'static Kernel,
-        shape: LaunchShape,
-        (params, shapes): (&[*const c_void], &[(usize, usize)]),
+        shape: &LaunchConfig,
+        params: &[*const c_void],
         effects: impl Iterator<Item = Effect<'e>> + Clone,
     ) -> Result<()> {
-        // SAFETY: the caller vouches for the parameters.
-        let copied = || Arc::new(unsafe { CopiedParams::copy(params, shapes) });
-        let launch = || Launch { kernel, prepared, shape, params: copied() };
+        let launch = || {
+            // SAFETY: the caller vouches for the parameters.
+            let params = unsafe { CopiedParams::copy(params, kernel.descriptor().params) };
+            Launch { kernel, prepared, shape: *shape, params: Arc::new(params) }
+        };
         match self {
             // SAFETY: passed on.
             StreamBackend::Cuda(stream) => unsafe {
-                stream.launch_watched(prepared, kernel, &shape, params, effects)
+                stream.launch_watched(prepared, kernel, shape, params, effects)
             },
             // SAFETY: passed on.
             StreamBackend::Cpu(stream) => unsafe {

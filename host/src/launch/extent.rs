@@ -28,6 +28,31 @@ impl<T, const R: usize> Extents for DeviceViewMut<'_, T, R> {
     }
 }
 
+/// How many elements an argument has along each axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lengths {
+    axes: [usize; 3],
+    rank: usize,
+}
+
+impl Lengths {
+    /// Those of a value.
+    #[cfg(feature = "jit")]
+    pub(crate) const NONE: Lengths = Lengths { axes: [1; 3], rank: 0 };
+
+    pub(crate) fn new<const R: usize>(extent: [usize; R]) -> Self {
+        let mut axes = [1; 3];
+        axes[..R].copy_from_slice(&extent);
+        Lengths { axes, rank: R }
+    }
+}
+
+impl Extents for Lengths {
+    fn extents(&self) -> &[usize] {
+        &self.axes[..self.rank]
+    }
+}
+
 /// The view that is to be `argument` of `kernel`, which is not `wide`.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::ptr::from_ref;
 
 use crate::kernels::{SAXPY_KERNEL, dependent_saxpy, saxpy, silent_saxpy};
 use crate::scenario::{Scenario, count, run, run_requested};
-use ferrogrid_host::__private::{Resources, launch_with};
+use ferrogrid_host::__private::launch_with;
 use ferrogrid_host::{
     AccessPolicyWindow, AccessProperty, Axis, Device, DeviceBuffer, Error, Event, EventOptions,
     ForeignKernel, Graph, GraphError, GraphKey, GraphNode, Grid, MemorySyncDomain, Result, Slice, SliceMut,
@@ -122,10 +122,11 @@ fn recorded_priority() -> Result<()> {
 fn a_cooperative_launch_says_so_and_one_that_is_too_large_says_how_many_blocks_there_can_be() {
     let calls = run("cooperative", "");
     assert_eq!(attributes(&calls), ["launch attribute 2 = [1, 0, 0]", "launch attribute 8 = [-1, 0, 0]"]);
-    assert_eq!((count(&calls, "cuLaunchCooperativeKernel"), count(&calls, "cuLaunchKernelEx")), (1, 1));
+    assert_eq!((count(&calls, "cuLaunchKernel"), count(&calls, "cuLaunchKernelEx")), (0, 2));
+    assert_eq!(count(&calls, "launch attribute 2 = [1, 0, 0]"), 1);
 }
 
-/// The fake driver refuses every `cuLaunchCooperativeKernel`.
+/// The fake driver takes cooperative launches of as many blocks as fit on it, 1056 of this kernel.
 fn cooperative() -> Result<()> {
     let stream = Device::cuda(0)?.new_stream()?;
     let (x, mut y) = (stream.fill(1.0_f32, LENGTH)?, stream.zeros::<f32>(LENGTH)?);
@@ -133,9 +134,8 @@ fn cooperative() -> Result<()> {
         let (a, x, y) = (1.0_f32, x.view(), y.view_mut());
         let ([x0, x1], [y0, y1]) = (x.params(), y.params());
         let params = [from_ref(&a).cast(), x0, x1, y0, y1];
-        let resources = Resources { shared_bytes: 0, cooperative: true };
         // SAFETY: these are the kernel's parameters, and the accesses of the views among them.
-        unsafe { launch_with(resources, &SAXPY_KERNEL, &stream, grid, &params, &[x.access(), y.access()]) }
+        unsafe { launch_with(&SAXPY_KERNEL, &stream, &grid, 0, true, &params, &[x.access(), y.access()]) }
     };
     let refused = launch(Grid::new(5000, 256)).unwrap_err();
     let expected = "kernel `saxpy`";
@@ -150,7 +150,7 @@ fn cooperative() -> Result<()> {
 }
 
 #[test]
-fn a_launch_says_how_many_blocks_make_a_cluster() {
+fn a_launch_sets_the_cluster_size() {
     let calls = run("clusters", "compiled_for=90");
     let expected = [
         "launch attribute 4 = [2, 1, 1]",

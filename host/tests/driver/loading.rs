@@ -38,7 +38,7 @@ fn scenario() {
 const PTX: &str = include_str!("../kernels/saxpy_cu.ptx");
 
 #[test]
-fn a_device_says_what_it_is() {
+fn a_device_reports_its_properties() {
     run("properties", "devices=2");
 }
 
@@ -58,7 +58,7 @@ fn properties() -> Result<()> {
 }
 
 #[test]
-fn a_kernel_says_what_it_needs() {
+fn a_kernel_reports_its_resources() {
     let calls = run("attributes", "");
     assert_eq!(count(&calls, "cuFuncSetCacheConfig"), 1);
     assert_eq!(count(&calls, "cuModuleLoadDataEx"), 1, "asking loads the kernel once");

@@ -618,9 +618,6 @@ call! { bound:
 }
 
 call! { own:
-    fn cuLaunchCooperativeKernel(_function: usize, _gx: u32, _gy: u32, _gz: u32, _bx: u32, _by: u32, _bz: u32, _shared: u32, _stream: Pointer, _params: *mut Pointer) {
-        Err(720)
-    }
     fn cuStreamSynchronize(stream: Pointer) {
         check_default(stream);
         drain(real(stream) as usize);

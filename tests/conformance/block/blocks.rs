@@ -16,7 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_tree_of_barriers_sums_a_block", a_tree_of_barriers_sums_a_block),
     ("shared_atomics_count_for_each_block", shared_atomics_count_for_each_block),
     ("the_launch_gives_the_length_of_shared_slices", the_launch_gives_the_length_of_shared_slices),
-    ("shared_slices_beyond_48_kib_are_given", shared_slices_beyond_48_kib_are_given),
+    ("shared_slices_may_exceed_48_kib", shared_slices_may_exceed_48_kib),
     (
         "too_much_shared_memory_is_refused_with_need_and_limit",
         too_much_shared_memory_is_refused_with_need_and_limit,
@@ -42,7 +42,7 @@ pub(crate) const CASES: &[Case] = &[
         "more_blocks_than_can_wait_are_refused_with_the_limit",
         more_blocks_than_can_wait_are_refused_with_the_limit,
     ),
-    ("raw_shared_memory_is_there_for_unsafe_code", raw_shared_memory_is_there_for_unsafe_code),
+    ("unsafe_code_can_use_raw_shared_memory", unsafe_code_can_use_raw_shared_memory),
 ];
 
 fn tiles_in_shared_memory_multiply_matrices_of_any_size(device: &Device) -> Outcome {
@@ -137,12 +137,12 @@ fn the_launch_gives_the_length_of_shared_slices(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn shared_slices_beyond_48_kib_are_given(device: &Device) -> Outcome {
+fn shared_slices_may_exceed_48_kib(device: &Device) -> Outcome {
     let bytes = device.shared_memory_per_block();
     if bytes <= 48 * 1024 {
         return not_for_this_device("its blocks have no more");
     }
-    // 32 bytes more for the other slice: as many as go without asking, the first that do not, and all that there are.
+    // 32 bytes more for the other slice: as many as need no opt-in, the first that do, and the maximum.
     for length in [48 * 1024 - 32, 48 * 1024 - 31, bytes - 32] {
         let stream = device.new_stream()?;
         let mut buffer = stream.upload(&[1_u64, 2, 3])?;
@@ -406,7 +406,7 @@ fn blocks_of_any_size_reduce_and_scan(device: &Device) -> Outcome {
     Ok(())
 }
 
-fn raw_shared_memory_is_there_for_unsafe_code(device: &Device) -> Outcome {
+fn unsafe_code_can_use_raw_shared_memory(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut output = stream.zeros::<u32>(128)?;
     raw::rotate(&stream, Grid::new(2, 64), 5, &mut output)?;

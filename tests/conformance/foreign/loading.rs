@@ -1,4 +1,4 @@
-//! Kernels of foreign PTX: loaded, launched, refused. The CPU device takes no foreign code, and says so.
+//! Kernels of foreign PTX: loaded, launched, refused. The CPU device supports no foreign code, and reports that.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{CacheConfig, ForeignError, ForeignKernel, InOut, JitOptions, Linker, Out, Slice, SliceMut};
@@ -9,7 +9,7 @@ use crate::{Case, Outcome, expect, expect_error, names};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_foreign_kernel_has_the_same_questions", a_foreign_kernel_has_the_same_questions),
-    ("foreign_ptx_runs_where_there_is_a_gpu", foreign_ptx_runs_where_there_is_a_gpu),
+    ("foreign_ptx_runs_on_gpus", foreign_ptx_runs_on_gpus),
     ("a_rust_kernel_is_also_a_foreign_one", a_rust_kernel_is_also_a_foreign_one),
     ("foreign_arguments_are_checked", foreign_arguments_are_checked),
     ("foreign_shared_memory_is_opted_in_to", foreign_shared_memory_is_opted_in_to),
@@ -23,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const SCALE: &str = include_str!("scale.ptx");
 
-/// Whether `device` takes foreign code; if not, that it says so.
+/// Whether `device` supports foreign code; if not, checks that it reports that.
 pub(crate) fn takes_foreign_code(device: &Device) -> Result<bool, Box<dyn std::error::Error>> {
     if device.is_cuda() {
         return Ok(true);
@@ -68,7 +68,7 @@ fn a_foreign_kernel_has_the_same_questions(device: &Device) -> Outcome {
 
 type Scale = ForeignKernel<1, (SliceMut<f32>, u32)>;
 
-fn foreign_ptx_runs_where_there_is_a_gpu(device: &Device) -> Outcome {
+fn foreign_ptx_runs_on_gpus(device: &Device) -> Outcome {
     if !takes_foreign_code(device)? {
         return not_for_this_device("it takes no code for GPUs");
     }

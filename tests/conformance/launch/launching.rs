@@ -1,4 +1,4 @@
-//! Launch configurations: what a grid covers, and which are refused before anything runs.
+//! Launch configurations: which elements a grid covers, and which launches are refused before anything runs.
 
 use ferrogrid::prelude::*;
 use ferrogrid::{AccessPolicyWindow, AccessProperty, DeviceAttribute, EventOptions, MemorySyncDomain};
@@ -32,7 +32,7 @@ pub(crate) const CASES: &[Case] = &[
     ("launches_record_events_when_they_have_begun", launches_record_events_when_they_have_begun),
 ];
 
-/// They change no result.
+/// These attributes change no result.
 fn launches_have_domains_and_access_policies(device: &Device) -> Outcome {
     let stream = device.new_stream()?;
     let mut data = stream.zeros::<u32>(1000)?;

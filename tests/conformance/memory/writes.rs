@@ -139,7 +139,7 @@ fn warps_and_tiles_of_threads_own_runs(device: &Device) -> Outcome {
         for (run, n) in [(1, 32), (2, 32), (40, 32), (1, 4), (2, 4), (40, 4)] {
             let tiles = threads.div_ceil(n);
             let all = blocks * tiles * run;
-            // As many as there are, fewer, and more.
+            // The exact number, fewer, and more.
             for len in [all, all - all / 3, all + 5] {
                 let mut y = stream.upload(&vec![[u32::MAX; 2]; len])?;
                 let grid = Grid::new(blocks as u32, threads as u32);

@@ -30,10 +30,10 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 use super::device::CpuDevice;
 use super::memory::out_of_memory;
+use crate::backend::LaunchConfig;
 use crate::backend::operation::Launch;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 use crate::memory::constant::Running;
 use crate::output::Printing;
 use block::BlockExecutor;
@@ -209,7 +209,7 @@ impl Launch {
 }
 
 /// Checks what a launch asks for beyond threads.
-pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
+pub(crate) fn check_resources(kernel: &Kernel, shape: &LaunchConfig, device: &CpuDevice) -> Result<()> {
     let (bytes, limit) = (shape.shared_bytes, kernel.shared_memory_limit(device.shared_memory_per_block()));
     if bytes > limit {
         let (kernel, device) = (kernel.name(), device.to_string().into());

@@ -205,7 +205,6 @@ driver_calls! {
     link_add = cuLinkAddData_v2(state: CUlinkState, kind: c_uint, data: *const c_void, bytes: usize, name: *const c_char, count: c_uint, options: *mut c_uint, values: *mut *mut c_void);
     link_complete = cuLinkComplete(state: CUlinkState, cubin: *mut *mut c_void, bytes: *mut usize);
     link_destroy = cuLinkDestroy(state: CUlinkState);
-    launch_cooperative = cuLaunchCooperativeKernel(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream, params: *mut *mut c_void);
     graph_create = cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
     graph_destroy = cuGraphDestroy(graph: CUgraph);
     graph_add_kernel = cuGraphAddKernelNode_v2(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS);

@@ -421,7 +421,7 @@ impl Target<'_> {
                 Ok(unsafe { driver.graph_add_kernel(added, graph, after, count, params) })
             })
         })?;
-        for attribute in AttributeList::new(kernel.shape.attributes()).as_mut_slice() {
+        for attribute in AttributeList::new(kernel.kernel, &kernel.shape).as_mut_slice() {
             // SAFETY: the node is live, and the value is that of this attribute; attributes of launches and of kernel
             // nodes have the same numbers and values.
             let code = unsafe { driver.graph_set_attribute(added, attribute.id(), attribute.value()) };

@@ -49,7 +49,7 @@ fn kernel_of(
     })
 }
 
-fn shape<const R: usize>(grid: Grid<R>) -> Result<Option<LaunchShape>> {
+fn shape<const R: usize>(grid: Grid<R>) -> Result<Option<LaunchConfig>> {
     grid.resolve(&kernel(None, None), &Limits::CUDA)
 }
 
@@ -69,7 +69,10 @@ fn a_launch_chooses_its_cluster_where_the_kernel_lets_it() {
     let free = kernel_of(None, None, None, true);
     let resolve = |grid: Grid<2>| grid.resolve(&free, &Limits::CUDA).map(Option::unwrap);
     let shape = resolve(Grid::new([8, 4], [32, 1]).with_cluster([4, 2])).unwrap();
-    assert_eq!((shape.grid, shape.cluster, shape.attributes().cluster), ([8, 4, 1], [4, 2, 1], [4, 2, 1]));
+    assert_eq!(
+        (shape.grid, shape.cluster, shape.stated_cluster(&free).unwrap()),
+        ([8, 4, 1], [4, 2, 1], [4, 2, 1])
+    );
     let shape = resolve(Grid::of_clusters([3, 5], [4, 2], [32, 1])).unwrap();
     assert_eq!((shape.grid, shape.cluster), ([12, 10, 1], [4, 2, 1]));
     assert_eq!(resolve(Grid::new([8, 4], [32, 1])).unwrap().cluster, [1; 3]);
@@ -109,7 +112,7 @@ fn grids_are_made_of_whole_clusters() {
 #[test]
 fn default_blocks_respect_the_most_threads_that_a_kernel_takes() {
     let limited = kernel(None, Some(100));
-    let block = |shape: Result<Option<LaunchShape>>| shape.unwrap().unwrap().block;
+    let block = |shape: Result<Option<LaunchConfig>>| shape.unwrap().unwrap().block;
     assert_eq!(block(Grid::cover(1000).resolve(&limited, &Limits::CUDA)), [64, 1, 1]);
     assert_eq!(block(Grid::cover([99, 99]).resolve(&limited, &Limits::CUDA)), [32, 2, 1]);
     assert_eq!(block(Grid::cover([9, 9, 9]).resolve(&limited, &Limits::CUDA)), [8, 8, 1]);

@@ -18,11 +18,11 @@ use super::block::{BlockExecutor, stacks};
 use super::overflow;
 use super::panic::{self, catch};
 use super::stack::ThreadStack;
+use crate::backend::LaunchConfig;
 use crate::backend::cpu::device::CpuDevice;
 use crate::error::divergence::{BarrierReach, SourcePlace};
 use crate::error::{Error, LaunchSites, Result};
 use crate::kernel::Kernel;
-use crate::launch::grid::LaunchShape;
 use crate::sync::lock;
 
 /// The most stacks of one launch, which take memory and, on Linux, two of the 65530 mappings of a process
@@ -30,7 +30,7 @@ use crate::sync::lock;
 const MAX_STACKS: u64 = 16_384;
 
 /// Checks that all blocks of a cooperative launch can be resident.
-pub(crate) fn check(kernel: &Kernel, shape: &LaunchShape, device: &CpuDevice) -> Result<()> {
+pub(crate) fn check(kernel: &Kernel, shape: &LaunchConfig, device: &CpuDevice) -> Result<()> {
     let threads: u32 = shape.block.iter().product();
     let blocks: u64 = shape.grid.iter().copied().map(u64::from).product();
     let limit = MAX_STACKS / (u64::from(threads) + 1);

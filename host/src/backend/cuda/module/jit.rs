@@ -98,9 +98,9 @@ impl Jit {
     ///
     /// # Safety
     /// As for `information`.
-    pub(crate) unsafe fn explain(&self, error: &str) -> Box<str> {
+    pub(crate) unsafe fn explain(&self, error: &str) -> String {
         // SAFETY: passed on.
         let log = unsafe { self.errors.text() };
-        if log.is_empty() { error.into() } else { format!("{error}\n{log}").into() }
+        if log.is_empty() { error.to_owned() } else { format!("{error}\n{log}") }
     }
 }

@@ -81,7 +81,7 @@ impl<'d> CudaLinker<'d> {
     fn check(&mut self, code: Code, operation: &'static str, input: &str) -> Result<()> {
         let Err(error) = self.device.check(code, operation, "") else { return Ok(()) };
         // SAFETY: the call has returned.
-        let log = unsafe { self.jit.explain(&error.to_string()) };
+        let log = unsafe { self.jit.explain(&error.to_string()) }.into();
         Err(ForeignError::Link { linker: "the driver's linker", input: input.into(), log }.into())
     }
 }

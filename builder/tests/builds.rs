@@ -1,5 +1,5 @@
-//! The ways in which people build: by `cargo install`, as a dependency of another workspace, with folders that appear
-//! later, without a usable cache. By cargo itself; the kernels are there on the device only, so that the host's half of
+//! Kinds of builds: by `cargo install`, as a dependency of another workspace, with folders that appear later,
+//! without a usable cache. cargo itself runs them; the kernels are device-only, so that the host half of
 //! Ferrogrid need not be built.
 
 use std::fmt::Display;
@@ -74,7 +74,7 @@ impl Folder {
         self.package(name, rest, &format!("path = \"{}/{{}}\"", checkout().display()));
     }
 
-    /// The versions of the workspace, so that nothing is looked up.
+    /// The versions of the workspace, so that cargo resolves nothing.
     fn lock(&self, package: &str) {
         fs::copy(checkout().join("Cargo.lock"), self.path(package).join("Cargo.lock")).unwrap();
     }
@@ -116,7 +116,7 @@ impl Folder {
     }
 }
 
-/// Where cargo or rustup keeps what it has.
+/// The home folder of cargo or rustup.
 fn home_of(variable: &str, folder: &str) -> PathBuf {
     let named = std::env::var_os(variable).map(PathBuf::from);
     named.unwrap_or_else(|| std::env::home_dir().unwrap().join(folder))
@@ -203,7 +203,7 @@ fn a_program_that_is_installed_from_git_has_its_kernels() {
 
     let url = format!("file://{}", folder.path("installed").display());
     let install = ["install", "--git", &url, "--debug", "--locked", "--force", "--root"];
-    // Once where cargo builds in a folder of its own, once with a target folder.
+    // Once with cargo's temporary folder, once with a target folder.
     for (own_target, bin) in [(true, "first"), (false, "second")] {
         let root = folder.path(bin);
         let mut command = folder.cargo("home", &install);
@@ -237,7 +237,7 @@ fn vendored_sources_are_all_that_a_workspace_needs_and_a_program_that_is_install
     folder.write("vendoring/.cargo/config.toml", &String::from_utf8(vendored.stdout).unwrap());
     fs::remove_dir_all(folder.path("sources")).unwrap();
 
-    // A target folder of its own: of a package in a registry cargo takes the version to say all, and would use an older
+    // A target folder of its own: for a registry package cargo compares versions only, and would use an older
     // ferrogrid-build.
     let target = folder.path("target");
     let cargo = |package: &str, home: &str, arguments: &[&str]| {
@@ -313,7 +313,7 @@ fn the_first_file_of_a_new_folder_is_seen() {
     .into_iter()
     .enumerate()
     {
-        // Cargo sees edits by their time.
+        // Cargo detects edits by their time.
         std::thread::sleep(std::time::Duration::from_millis(20));
         folder.write(&format!("growing/{file}"), &format!("{}fn main() {{}}\n", module(10 + number as u32)));
         build();
@@ -383,7 +383,7 @@ fn main() {{
     let output = folder.cargo("renamed", &["run", "--offline"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "[6.0, 6.0]\n", "{text}");
-    // Its kernels use another crate, whose macros may make something else of them under `cfg(test)`.
+    // Its kernels use another crate, whose macros may expand differently under `cfg(test)`.
     assert_eq!(names(&ptx_of("renamed")), ["bin-renamed-test.sm_75.ptx", "bin-renamed.sm_75.ptx"]);
 }
 
@@ -401,7 +401,7 @@ fn without_a_usable_cache_a_package_builds_for_itself() {
     folder.write("file", "no folder");
     let places = [("FERROGRID_CACHE", "file/cache", "file/cache"), ("HOME", "file", "file/.cache/ferrogrid")];
     for (number, (variable, value, cache)) in places.into_iter().enumerate() {
-        // Cargo sees edits by their time.
+        // Cargo detects edits by their time.
         std::thread::sleep(std::time::Duration::from_millis(20));
         folder.write("homeless/src/lib.rs", &module(5 + number));
         let mut command = folder.cargo("homeless", &["build", "--offline"]);
@@ -427,7 +427,7 @@ fn a_damaged_cache_is_filled_again() {
     folder.lock("careful");
     let cache = folder.path("cache");
     let build = || succeed(folder.cargo("careful", &["build", "--offline"]).env("FERROGRID_CACHE", &cache));
-    // Some toolchain's: that of this machine is among them, or is built.
+    // From any toolchain: this machine's is among them, or is built.
     if filled_cache().join("core").is_dir() {
         copy(&filled_cache().join("core"), &cache.join("core"));
     }
@@ -449,7 +449,7 @@ fn a_damaged_cache_is_filled_again() {
     }
 }
 
-/// Writes nonsense over each library for the architecture of the builds here whose name begins so.
+/// Overwrites with garbage each library for the architecture of the builds here whose name begins so.
 fn overwrite(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
     for entry in folder.read_dir().unwrap().flatten() {
         let path = entry.path();

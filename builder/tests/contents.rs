@@ -1,5 +1,5 @@
-//! What kernels and the way to them may contain: variables by `env!`, files by relative paths, modules behind
-//! `cfg`s of the host or in included files. cargo's variables are set as for a build script.
+//! Contents of kernels and their modules: variables by `env!`, files by relative paths, modules behind `cfg`s
+//! of the host or in included files. cargo's variables are set as for a build script.
 
 mod package;
 
@@ -37,7 +37,7 @@ fn stores(ptx: &str, value: u32) -> bool {
 }
 
 #[test]
-fn cargos_variables_and_those_of_the_build_script_are_there() {
+fn kernels_see_variables_of_cargo_and_the_build_script() {
     let value = "env!(\"CARGO_PKG_VERSION_MINOR\").as_bytes()[0] as u32 + 1000";
     let package = package(&[("src/main.rs", &program(value))]);
     assert!(stores(&package.ptx(), 1055), "{}", package.ptx());
@@ -52,7 +52,7 @@ fn cargos_variables_and_those_of_the_build_script_are_there() {
 }
 
 #[test]
-fn relative_paths_of_included_files_lead_where_they_lead_on_the_host() {
+fn relative_paths_of_included_files_resolve_as_on_the_host() {
     let value = "include!(\"number.in\") + include_bytes!(\"../data/table.bin\")[0] as u32";
     let package =
         package(&[("src/main.rs", &program(value)), ("src/number.in", "2000"), ("data/table.bin", "A")]);
@@ -80,10 +80,10 @@ fn a_module_that_the_host_has_is_compiled_whatever_the_devices_options_say() {
     let package = package(&[("src/main.rs", &format!("{linux}{other}fn main() {{}}\n"))]);
     let ptx = package.ptx();
     assert!(stores(&ptx, 71) && !stores(&ptx, 72), "{ptx}");
-    // What only the device has stays possible.
+    // Device-only modules remain possible.
     package.write("src/main.rs", &format!("{}fn main() {{}}\n", of("target_os = \"cuda\"", "73")));
     assert!(stores(&package.ptx(), 73));
-    // And wins over a module of its name that has no device code on the host.
+    // The host module wins over a device-only module of its name.
     let native = of("unix", "74").replace("::module]", "::module(host_only)]");
     package.edit("src/main.rs", "fn main", &format!("{native}fn main"));
     assert!(stores(&package.ptx(), 73));
